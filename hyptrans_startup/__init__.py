@@ -1,0 +1,79 @@
+"""Start-up hook: lets fairseq 0.12.2 run on today's Python, torch, numpy and sacrebleu.
+
+``hyptrans.pth`` imports this package at every start of the interpreter, because the ``fairseq-*``
+commands import fairseq before they read ``--user-dir``. All that happens then is that one finder
+is put in front of ``sys.meta_path``. When fairseq, or the hydra it needs, is imported, the finder
+runs the fixes of `FIXES` around the modules they belong to. No installed file is changed, nothing
+heavy is imported, and with another release of fairseq or hydra-core the finder stands aside.
+
+Environment variables:
+    HYPTRANS_STARTUP: ``0`` switches the hook off.
+    HYPTRANS_STARTUP_SKIP: names of single fixes to leave out, separated by commas.
+    HYPTRANS_TRACEBACK: ``1`` shows the traceback behind an error told in one sentence.
+"""
+
+import os
+import sys
+
+TYPE_CHECKING = False  # typing's own would cost an import at every start of the interpreter
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+# module of this package -> fix in it, a context manager -> modules that are executed inside it
+FIXES = {
+    "walls": {
+        "mutable_default": ("hydra.conf", "fairseq.dataclass.configs"),
+        "no_find_module": ("hydra.core.plugins",),
+        "no_typing_io": ("antlr4.Lexer", "antlr4.Parser", "hydra.grammar.gen.OverrideLexer"),
+        "unexpected_etype": ("hydra._internal.utils",),
+        "unsupported_global": ("fairseq.checkpoint_utils",),
+        "mask_type_undefined": ("fairseq.modules.transformer_layer",),
+        "numpy_alias_removed": (
+            "fairseq.data.token_block_dataset",
+            "fairseq.data.language_pair_dataset",
+            "fairseq.data.data_utils",
+            "fairseq.modules.dynamic_crf_layer",
+        ),
+        "refs_not_strings": ("fairseq_cli.score",),
+    },
+    "user_dir": {
+        "user_dir_by_name": ("fairseq.utils",),
+    },
+}
+
+
+class StartupFinder:
+    """Finds the modules of `FIXES` as Python would, and runs them inside their fixes."""
+
+    def __init__(self, skip: "Sequence[str]" = ()) -> None:
+        self.fixes: dict[str, list[tuple[str, str]]] = {}
+        for home, fixes in FIXES.items():
+            for fix, names in fixes.items():
+                if fix not in skip:
+                    for name in names:
+                        self.fixes.setdefault(name, []).append((home, fix))
+
+    def find_spec(
+        self, name: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
+    ) -> "ModuleSpec | None":
+        """Return the spec that the other finders give, with the fixes around its execution."""
+        if name not in self.fixes:
+            return None
+        from hyptrans_startup import wrapping
+
+        return wrapping.find_wrapped(self, name, path, target)
+
+
+def install() -> None:
+    """Put the finder first, once, unless ``HYPTRANS_STARTUP=0``."""
+    if os.environ.get("HYPTRANS_STARTUP") == "0":
+        return
+    if any(isinstance(finder, StartupFinder) for finder in sys.meta_path):
+        return
+    skip = os.environ.get("HYPTRANS_STARTUP_SKIP", "").split(",")
+    sys.meta_path.insert(0, StartupFinder(skip))  # type: ignore[arg-type]
+
+
+install()

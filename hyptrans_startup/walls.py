@@ -1,0 +1,177 @@
+"""What stops fairseq 0.12.2 on today's versions: one function per wall, named by its symptom.
+
+Each is a context manager around the execution of a module; `hyptrans_startup.FIXES` says of which.
+A fix changes what that one module sees and leaves Python, torch, numpy and hydra as they are.
+"""
+
+import builtins
+import codecs
+import dataclasses
+import importlib
+import pkgutil
+import sys
+import traceback
+import typing
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+from hyptrans_startup.wrapping import Overlay
+
+
+@contextmanager
+def mutable_default(module: ModuleType) -> Iterator[None]:
+    """Python >= 3.11: ``ValueError: mutable default … use default_factory``.
+
+    Since 3.11 a default counts as mutable where its class cannot be hashed, and dataclasses that
+    compare by value cannot. Those of the module get the identity hash. `default_factory` is no way
+    out: fairseq's ``hydra_init`` reads the `default` of the fields.
+    """
+    if sys.version_info < (3, 11):
+        yield
+        return
+
+    def set_hash(cls: type) -> None:
+        if "__hash__" not in vars(cls):
+            cls.__hash__ = object.__hash__  # type: ignore[method-assign]
+
+    def dataclass(cls: type | None = None, **options: Any) -> Any:
+        if cls is None:
+            return lambda later: dataclass(later, **options)
+        set_hash(cls)
+        return dataclasses.dataclass(cls, **options)
+
+    def import_(name: str, *args: Any) -> Any:
+        imported = builtins.__import__(name, *args)
+        return Overlay(imported, dataclass=dataclass) if name == "dataclasses" else imported
+
+    # an import statement takes `__import__` from the module's own builtins
+    vars(module)["__builtins__"] = {**vars(builtins), "__import__": import_}
+    yield
+    base = getattr(module, "FairseqDataclass", None)
+    if base is not None:
+        # all later configurations, those of plug-ins too, inherit from this class
+        base.__init_subclass__ = classmethod(set_hash)
+
+
+@contextmanager
+def no_find_module(module: ModuleType) -> Iterator[None]:
+    """Python >= 3.12: ``AttributeError: 'FileFinder' object has no attribute 'find_module'``."""
+    yield
+    if sys.version_info < (3, 12):
+        return
+
+    def walk_packages(*args: Any, **kwargs: Any) -> Iterator[tuple[Any, str, bool]]:
+        loader = SimpleNamespace(load_module=importlib.import_module)
+        finder = SimpleNamespace(find_module=lambda name: loader)
+        for _, name, is_package in pkgutil.walk_packages(*args, **kwargs):
+            yield finder, name, is_package
+
+    vars(module)["pkgutil"] = Overlay(pkgutil, walk_packages=walk_packages)
+
+
+@contextmanager
+def no_typing_io(module: ModuleType) -> Iterator[None]:
+    """Python >= 3.13: ``ModuleNotFoundError: No module named 'typing.io'``."""
+    if sys.version_info >= (3, 13):
+        typing_io = ModuleType("typing.io")
+        vars(typing_io)["TextIO"] = typing.TextIO
+        sys.modules.setdefault("typing.io", typing_io)
+    yield
+
+
+@contextmanager
+def unexpected_etype(module: ModuleType) -> Iterator[None]:
+    """Python >= 3.10: ``print_exception() got an unexpected keyword argument 'etype'``.
+
+    It hides every error that is raised inside fairseq-hydra-train.
+    """
+    yield
+
+    def print_exception(etype: None, value: BaseException, tb: Any) -> None:
+        traceback.print_exception(type(value), value, tb)
+
+    vars(module)["print_exception"] = print_exception
+
+
+@contextmanager
+def unsupported_global(module: ModuleType) -> Iterator[None]:
+    """Torch >= 2.6, loading a checkpoint: ``Unsupported global: GLOBAL argparse.Namespace``.
+
+    fairseq stores options as a `Namespace` and, after ``--eval-bleu``, scores as numpy numbers. The
+    safe loader stays on: allowed are types that run no code of their own when they are filled.
+    """
+    yield
+    import numpy as np
+    import torch
+
+    builders = {
+        "_reconstruct": np.empty(0).__reduce__()[0],
+        "scalar": np.float64(0).__reduce__()[0],
+    }
+    torch.serialization.add_safe_globals(
+        [Namespace, codecs.encode, np.ndarray, np.dtype]
+        + [type(np.dtype(code)) for code in "?bBhHiIlLqQefd"]
+        # numpy 2 moved the module, and files written with either are about
+        + [
+            (builder, f"numpy.{core}.multiarray.{name}")
+            for name, builder in builders.items()
+            for core in ("core", "_core")
+        ]
+    )
+
+
+@contextmanager
+def mask_type_undefined(module: ModuleType) -> Iterator[None]:
+    """Torch 2, encoder in evaluation, left-padded batch: ``Mask Type should be defined``.
+
+    fairseq calls torch's fused encoder layer without the argument that says which kind of mask the
+    last one is; 1 means one of padding, `[B, T]`.
+    """
+    yield
+    import torch
+
+    def encoder_layer(src: torch.Tensor, *rest: Any) -> torch.Tensor:
+        mask = rest[-1]
+        padding = mask is not None and mask.shape == src.shape[:2]
+        kind = {"mask_type": 1} if padding else {}
+        return torch._transformer_encoder_layer_fwd(src, *rest, **kind)
+
+    vars(module)["torch"] = Overlay(torch, _transformer_encoder_layer_fwd=encoder_layer)
+
+
+@contextmanager
+def numpy_alias_removed(module: ModuleType) -> Iterator[None]:
+    """Numpy >= 1.24: ``module 'numpy' has no attribute 'int'``, and so `float` and `compat`."""
+    yield
+    import numpy as np
+
+    aliases = {"int": int, "float": float, "compat": SimpleNamespace(long=int)}
+    removed = {name: value for name, value in aliases.items() if not hasattr(np, name)}
+    vars(module)["np"] = Overlay(np, **removed)
+
+
+@contextmanager
+def refs_not_strings(module: ModuleType) -> Iterator[None]:
+    """Sacrebleu >= 2.6, ``fairseq-score --sacrebleu``: ``refs should be a sequence of strings``."""
+    yield
+    run = module.cli_main
+
+    def cli_main() -> None:
+        import sacrebleu
+
+        corpus_bleu = sacrebleu.corpus_bleu
+
+        def of_lines(system: Any, references: Any, **options: Any) -> Any:
+            return corpus_bleu(list(system), [list(lines) for lines in references], **options)
+
+        # fairseq-score imports the name inside its function, so it must be found in the package
+        sacrebleu.corpus_bleu = of_lines
+        try:
+            run()
+        finally:
+            sacrebleu.corpus_bleu = corpus_bleu
+
+    vars(module)["cli_main"] = cli_main

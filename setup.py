@@ -1,0 +1,65 @@
+"""Package hyptrans, its start-up hook, and the file that makes the interpreter load the hook."""
+
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+from setuptools.command.build_py import build_py
+
+ROOT = Path(__file__).parent
+HOOK = "hyptrans.pth"
+
+DATA = ["sacremoses>=0.1", "subword-nmt>=0.3.8", "datasets>=2.14"]
+PROBING = [
+    "stanza>=1.6",
+    "conllu>=4.5",
+    "scipy>=1.10",
+    "networkx>=3.0",
+    "matplotlib>=3.7",
+    "safetensors>=0.4",
+]
+
+
+class BuildWithHook(build_py):
+    """Put the hook's file beside the packages, where Python reads it at every start."""
+
+    def run(self) -> None:
+        super().run()
+        # an editable install has no build folder: what lies in install_lib goes into its wheel
+        editable = getattr(self, "editable_mode", False)
+        folder = self.get_finalized_command("install").install_lib if editable else self.build_lib
+        self.mkpath(folder)
+        self.copy_file(str(ROOT / HOOK), str(Path(folder) / HOOK))
+
+
+def found(pattern: str, path: str) -> str:
+    match = re.search(pattern, (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
+    if match is None:
+        raise SystemExit(f"{path} has no line that matches {pattern}; it is needed for the build")
+    return match[1]
+
+
+setup(
+    name="hyptrans",
+    version=found(r'^__version__ = "(.+)"', "hyptrans/__init__.py"),
+    description="Hyperbolic Transformers for fairseq",
+    license="MIT",
+    python_requires=">=3.10,<3.14",
+    packages=find_packages(include=["hyptrans", "hyptrans.*", "hyptrans_startup", "probing*"]),
+    package_data={"hyptrans": ["py.typed"]},
+    install_requires=[
+        "torch>=2.6",
+        "fairseq==0.12.2",
+        "geoopt>=0.5.1",
+        "sentencepiece>=0.1.99",
+        "sacrebleu>=2.3",
+        "numpy>=1.23",
+        "tqdm>=4.60",
+    ],
+    extras_require={
+        "data": DATA,
+        "probing": PROBING,
+        "dev": ["pytest>=8", "ruff>=0.6", "mypy>=1.11", "types-tqdm", *DATA, *PROBING],
+    },
+    cmdclass={"build_py": BuildWithHook},
+)
