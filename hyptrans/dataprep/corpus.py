@@ -1,0 +1,128 @@
+r"""Lines of parallel text: read strictly, kept aligned, made safe for every later reader.
+
+Only ``\n`` ends a line. Whatever else some program takes for the end of a line (a lone carriage
+return, U+2028, NEL, vertical tab ...) becomes a space here, so no later tool can shift one side.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
+from pathlib import Path
+
+from .errors import DataPrepError
+from .files import open_maybe_gzip, whole_file
+
+_BOM = b"\xef\xbb\xbf"
+# Characters that str.splitlines, text-mode files or terminals take for the end of a line.
+_BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\u2028\u2029"
+# The other control characters (NUL ends a string for C code), and stray byte order marks.
+_CONTROLS = "".join(
+    chr(code)
+    for code in (*range(0x20), *range(0x7F, 0xA0), 0xFEFF)
+    if chr(code) not in _BREAKS + "\t"
+)
+# Spaces at which fairseq splits tokens, so no subword may contain them.
+_SPACES = "\t\xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
+# sentencepiece writes a space as this one.
+_META_SPACE = "\u2581"
+_ALWAYS = re.compile(f"[{_BREAKS}{_CONTROLS}]")
+_RAW = re.compile(f"[{_BREAKS}{_CONTROLS}{_SPACES}{_META_SPACE}]")
+
+
+class Scrubber:
+    """Replaces the characters that would break lines or tokens, and counts them.
+
+    ``raw_text`` also turns every Unicode space into a plain one, as no tokeniser does it later:
+    fairseq splits at all of them, so a subword could not hold one.
+    """
+
+    def __init__(self, *, raw_text: bool) -> None:
+        self.counts: Counter[str] = Counter()
+        self._pattern = _RAW if raw_text else _ALWAYS
+
+    def __call__(self, line: str) -> str:
+        return self._pattern.sub(self._replace, line)
+
+    def _replace(self, match: re.Match[str]) -> str:
+        character = match.group()
+        self.counts[f"U+{ord(character):04X}"] += 1
+        if character in _CONTROLS:
+            return ""
+        return "_" if character == _META_SPACE else " "
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    r"""Yield the lines of a UTF-8 file, plain or gzipped, without their end (``\n``, ``\r\n``).
+
+    Raises:
+        DataPrepError: missing, empty or damaged file, or bytes that are not UTF-8 (says where).
+    """
+    number = 0
+    with open_maybe_gzip(path) as file:
+        for number, line in enumerate(file, start=1):
+            if number == 1:
+                line = line.removeprefix(_BOM)
+            yield decode(line.removesuffix(b"\n").removesuffix(b"\r"), f"{path}, line {number}")
+    if number == 0:
+        raise DataPrepError(f"{path} is empty")
+
+
+def decode(data: bytes, where: str) -> str:
+    """Decode UTF-8 strictly; an error names ``where`` and the first bad byte."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise DataPrepError(
+            f"{where}: byte 0x{data[error.start]:02x} at position {error.start + 1} is not UTF-8; "
+            "convert the file to UTF-8"
+        ) from error
+
+
+def zip_sides(
+    source: Iterable[str], target: Iterable[str], source_name: object, target_name: object
+) -> Iterator[tuple[str, str]]:
+    """Yield pairs; sides of different length are an error that names the first lonely line.
+
+    Raises:
+        DataPrepError: one side ends before the other.
+    """
+    pairs = zip_longest(source, target)
+    for number, (one, other) in enumerate(pairs, start=1):
+        if one is None or other is None:
+            total = number + sum(1 for _ in pairs)
+            longer, shorter = (
+                (target_name, source_name)
+                if one is None
+                else (
+                    source_name,
+                    target_name,
+                )
+            )
+            text = (one or other or "")[:60]
+            raise DataPrepError(
+                f"the sides differ in length: {shorter} has {number - 1} lines and {longer} has "
+                f"{total}; the first line without a partner is {longer}, line {number}: {text!r}"
+            )
+        yield one, other
+
+
+def write_pairs(pairs: Iterable[tuple[str, str]], source_path: Path, target_path: Path) -> int:
+    """Write both sides, one line each, and return the number of pairs."""
+    count = 0
+    with whole_file(source_path) as source, whole_file(target_path) as target:
+        for one, other in pairs:
+            source.write(one.encode() + b"\n")
+            target.write(other.encode() + b"\n")
+            count += 1
+    return count
+
+
+def write_lines(lines: Iterable[str], path: Path) -> int:
+    """Write lines and return how many there were."""
+    count = 0
+    with whole_file(path) as file:
+        for line in lines:
+            file.write(line.encode() + b"\n")
+            count += 1
+    return count

@@ -1,0 +1,81 @@
+"""``manifest.json``: what went in, what each step counted, what came out; and its summary."""
+
+import json
+import platform
+from collections.abc import Iterable, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from .errors import DataPrepError
+from .files import sha256, write_whole
+
+NAME = "manifest.json"
+_TOOLS = ("fairseq", "sacremoses", "subword-nmt", "sentencepiece", "datasets", "tqdm")
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the tools that shape the output."""
+    found = {"python": platform.python_version()}
+    for tool in _TOOLS:
+        try:
+            found[tool] = metadata.version(tool)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def describe_files(paths: Iterable[Path], base: Path | None = None) -> dict[str, dict[str, Any]]:
+    """Return hash and size of each file, by its path (relative to ``base`` if given)."""
+    return {
+        (path.relative_to(base).as_posix() if base else str(path)): {
+            "sha256": sha256(path),
+            "bytes": _size(path),
+        }
+        for path in paths
+    }
+
+
+def _size(path: Path) -> int:
+    if path.is_dir():
+        return sum(entry.stat().st_size for entry in path.rglob("*") if entry.is_file())
+    return path.stat().st_size
+
+
+def load(out: Path) -> dict[str, Any] | None:
+    """Return the manifest of a finished folder, None where there is none.
+
+    Raises:
+        DataPrepError: the file is there but is not a manifest.
+    """
+    path = out / NAME
+    if not path.exists():
+        return None
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(found, dict) and {"command", "inputs", "outputs"} <= found.keys():
+            return found
+    except ValueError:
+        pass
+    raise DataPrepError(f"{path} is not a manifest of these commands; choose another --out")
+
+
+def write(out: Path, content: Mapping[str, Any]) -> None:
+    """Write the manifest; its presence says that the folder is finished."""
+    write_whole(out / NAME, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def summary(content: Mapping[str, Any]) -> str:
+    """Return the manifest's counts as lines for the terminal: what was dropped, and why."""
+    lines = []
+    for step in content["steps"]:
+        rest = {key: value for key, value in step.items() if key != "name"}
+        lines.append(f"{step['name']}:")
+        lines += [f"  {key}: {_plain(value)}" for key, value in rest.items()]
+    return "\n".join(lines)
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_plain(entry)}" for key, entry in value.items()) or "none"
+    return f"{value:,}" if isinstance(value, int) else str(value)

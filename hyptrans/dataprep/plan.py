@@ -1,0 +1,96 @@
+"""What a command asks for: the sets, where their pairs come from, and what happens to them."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from .clean import CleanRule
+from .corpus import read_lines, zip_sides
+
+
+class PairSource(Protocol):
+    """Somewhere pairs of lines can be read from, again and again the same."""
+
+    @property
+    def inputs(self) -> list[Path]:
+        """The files and folders read, for their hashes."""
+        ...
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Whatever else decides which pairs come."""
+        ...
+
+    def read(self, counts: Counter[str]) -> Iterator[tuple[str, str]]:
+        """Yield (source, target) lines; ``counts`` gets the lines left out, by reason."""
+        ...
+
+
+@dataclass(frozen=True)
+class PlainFiles:
+    """Parallel text files, one or several pairs read one after the other."""
+
+    pairs: tuple[tuple[Path, Path], ...]
+
+    @property
+    def inputs(self) -> list[Path]:
+        """The files of both sides."""
+        return [path for pair in self.pairs for path in pair]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The files say it all."""
+        return {}
+
+    def read(self, counts: Counter[str]) -> Iterator[tuple[str, str]]:
+        """Yield the pairs; nothing is left out."""
+        for source, target in self.pairs:
+            yield from zip_sides(read_lines(source), read_lines(target), source, target)
+
+
+@dataclass(frozen=True)
+class Job:
+    """The options all commands share.
+
+    Attributes:
+        command: the command without the options that change no byte of the output.
+        vocab_size: merges for subword-nmt, pieces for sentencepiece.
+    """
+
+    command: tuple[str, ...]
+    source_lang: str
+    target_lang: str
+    out: Path
+    bpe: str
+    vocab_size: int
+    raw_text: bool
+    joined_dictionary: bool
+    workers: int
+    keep_intermediate: bool
+    overwrite: bool
+
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Source and target."""
+        return self.source_lang, self.target_lang
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A data set to prepare.
+
+    Attributes:
+        sets: where each set comes from: ``train``, ``valid`` (unless held out), ``test`` ...
+        text: per set, the flags of ``TextSteps``; a set that is not named keeps its raw text.
+        clean_text: rule for the training text before subwords, None to keep all.
+        held_out: every n-th training pair goes to ``valid``, 0 for none.
+        clean_subwords: rule for training and validation pairs after subwords, None to keep all.
+    """
+
+    sets: Mapping[str, PairSource]
+    text: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
+    clean_text: CleanRule | None = None
+    held_out: int = 0
+    clean_subwords: CleanRule | None = None

@@ -1,0 +1,46 @@
+"""A progress bar per step, and a table of where the time went."""
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from tqdm import tqdm
+
+T = TypeVar("T")
+
+
+def bar(items: Iterable[T], name: str, total: int | None = None) -> Iterator[T]:
+    """Pass ``items`` through and show on stderr how many went by."""
+    # a log file gets a line every ten seconds, a terminal a moving bar
+    interval = 0.2 if sys.stderr.isatty() else 10.0
+    return iter(
+        tqdm(items, desc=name, total=total, unit=" lines", unit_scale=True, mininterval=interval)
+    )
+
+
+class Stopwatch:
+    """Wall-clock seconds per step."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def measure(self, name: str) -> Iterator[None]:
+        """Add the time spent inside to ``name``."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            passed = time.perf_counter() - start
+            self.seconds[name] = self.seconds.get(name, 0.0) + passed
+
+    def table(self) -> str:
+        """Return one line per step, seconds and share of the whole."""
+        whole = sum(self.seconds.values()) or 1.0
+        rows = [
+            f"  {name:<24}{seconds:>9.1f} s {100 * seconds / whole:>5.1f} %"
+            for name, seconds in self.seconds.items()
+        ]
+        return "\n".join(["time by step:", *rows])

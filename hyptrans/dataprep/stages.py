@@ -1,0 +1,345 @@
+"""The steps every data set goes through, each run once and recorded in the journal."""
+
+import dataclasses
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from . import manifest, subwords
+from .binarise import binarise
+from .clean import CleanRule
+from .corpus import Scrubber, read_lines, write_lines, write_pairs, zip_sides
+from .errors import DataPrepError
+from .journal import Journal
+from .parallel import LineFunctionFactory, map_lines
+from .plan import Job, Plan
+from .progress import bar
+from .tokenise import TextSteps, moses_rules
+
+
+class Stages:
+    """Takes the sets from raw text to ``data-bin``, a folder per stage under ``work``."""
+
+    def __init__(self, plan: Plan, job: Job, journal: Journal) -> None:
+        self.plan = plan
+        self.job = job
+        self.journal = journal
+        self.model = job.out / subwords.MODEL_NAMES[job.bpe]
+        self.tests = [name for name in plan.sets if name.startswith("test")]
+        self.sizes: dict[str, int] = {}
+        self.versions = manifest.versions()
+        # joined: what was seen on either side counts for both
+        self.groups = [job.languages] if job.joined_dictionary else [(s,) for s in job.languages]
+
+    def run(self) -> None:
+        """Run all steps in order."""
+        for name in self.plan.sets:
+            self._read(name)
+            self._tokenise(name)
+        self._clean()
+        self._learn()
+        self._encode("train")
+        self._inventory()
+        for name in ("valid", *self.tests):
+            self._encode(name)
+        self._restore()
+        self._binarise()
+
+    def finished_files(self) -> list[Path]:
+        """Return the files of the result."""
+        files = sorted(path for path in (self.job.out / "data-bin").iterdir() if path.is_file())
+        return [*files, *(p for name in self.tests for p in self._files("raw", name)), self.model]
+
+    def _files(self, stage: str, name: str) -> tuple[Path, Path]:
+        """Return the files of both sides; the raw test sets are part of the result."""
+        final = stage == "raw" and name in self.tests
+        folder = (self.job.out if final else self.journal.work) / stage
+        source, target = (folder / f"{name}.{lang}" for lang in self.job.languages)
+        return source, target
+
+    def _text(self, name: str) -> tuple[Path, Path]:
+        """Return the files of a set just before subwords."""
+        if name == "train" or (name == "valid" and self.plan.held_out):
+            return self._files("clean", name)
+        return self._files("text" if self.plan.text.get(name) else "raw", name)
+
+    def _encoded(self, name: str) -> tuple[Path, Path]:
+        """Return the files that fairseq binarises."""
+        cleaned = self.plan.clean_subwords and not name.startswith("test")
+        return self._files("final" if cleaned else "encoded", name)
+
+    def _notes(self, stage: str) -> list[Path]:
+        return [self.journal.work / "seen" / f"{stage}.{lang}" for lang in self.job.languages]
+
+    def _read(self, name: str) -> None:
+        source = self.plan.sets[name]
+        outputs = self._files("raw", name)
+
+        def work() -> dict[str, Any]:
+            left_out: Counter[str] = Counter()
+            scrub = Scrubber(raw_text=self.job.raw_text)
+            pairs = ((scrub(one), scrub(other)) for one, other in source.read(left_out))
+            count = write_pairs(bar(pairs, f"read {name}"), *outputs)
+            if not count:
+                raise DataPrepError(f"the {name} set has no pair ({source.inputs[0]})")
+            return {
+                "pairs": count,
+                "lines left out": _sorted(left_out),
+                "characters replaced": _sorted(scrub.counts),
+            }
+
+        counts = self.journal.step(
+            f"read {name}",
+            work,
+            settings={"raw text": self.job.raw_text, **source.settings},
+            inputs=source.inputs,
+            outputs=outputs,
+        )
+        self.sizes[name] = counts["pairs"]
+
+    def _tokenise(self, name: str) -> None:
+        flags = self.plan.text.get(name)
+        if not flags:
+            return
+        for lang, before, after in zip(
+            self.job.languages, self._files("raw", name), self._files("text", name), strict=True
+        ):
+            done = {flag: True for flag, wanted in flags.items() if wanted}
+            self._map(
+                f"tokenise {name}.{lang}",
+                TextSteps(lang, **flags),
+                before,
+                after,
+                self.sizes[name],
+                # sacremoses falls back to English without a word
+                notes={"steps": done, "moses rules of": moses_rules(lang)},
+            )
+
+    def _map(
+        self,
+        step: str,
+        factory: LineFunctionFactory,
+        before: Path,
+        after: Path,
+        size: int,
+        notes: Mapping[str, Any],
+        also: tuple[Path, ...] = (),
+    ) -> None:
+        def work() -> dict[str, Any]:
+            lines = map_lines(factory, read_lines(before), workers=self.job.workers)
+            return {"lines": write_lines(bar(lines, step, size), after), **notes}
+
+        self.journal.step(
+            step,
+            work,
+            settings={**notes, "versions": self.versions},
+            inputs=[before, *also],
+            outputs=[after],
+        )
+
+    def _pairs(self, files: tuple[Path, Path]) -> Iterator[tuple[str, str]]:
+        return zip_sides(read_lines(files[0]), read_lines(files[1]), *files)
+
+    def _clean(self) -> None:
+        """Drop training pairs by length and hold out every n-th of those kept."""
+        rule, n = self.plan.clean_text, self.plan.held_out
+        before = self._files("text" if self.plan.text.get("train") else "raw", "train")
+        train, valid = self._text("train"), self._text("valid")
+        dropped: Counter[str] = Counter()
+
+        def kept(title: str) -> Iterator[tuple[int, tuple[str, str]]]:
+            dropped.clear()
+            pairs = bar(self._pairs(before), title, self.sizes["train"])
+            return enumerate(rule.keep(pairs, dropped) if rule else pairs, start=1)
+
+        def work() -> dict[str, Any]:
+            counts = {}
+            if n:
+                held = (pair for number, pair in kept("hold out") if number % n == 0)
+                counts = {"valid": write_pairs(held, *valid), "held out every": n}
+            rest = (pair for number, pair in kept("clean train") if not n or number % n)
+            counts["train"] = write_pairs(rest, *train)
+            return {**counts, "dropped": _sorted(dropped)}
+
+        counts = self.journal.step(
+            "clean train",
+            work,
+            settings={"rule": dataclasses.asdict(rule) if rule else None, "held out": n},
+            inputs=before,
+            outputs=[*train, *(valid if n else ())],
+        )
+        self._note_sizes(counts, ("train", "valid") if n else ("train",))
+
+    def _note_sizes(self, counts: Mapping[str, Any], names: tuple[str, ...]) -> None:
+        for name in names:
+            self.sizes[name] = counts[name]
+            if not counts[name]:
+                raise DataPrepError(
+                    f"no pair is left for {name} after cleaning (dropped: {counts['dropped']})"
+                )
+
+    def _learn(self) -> None:
+        texts = list(self._text("train"))
+        kind, size = self.job.bpe, self.job.vocab_size
+        self.journal.step(
+            "learn subwords",
+            lambda: {"kind": kind, **subwords.learn(kind, texts, size, self.model)},
+            settings={"kind": kind, "size": size, "versions": self.versions},
+            inputs=texts,
+            outputs=[self.model],
+        )
+
+    def _encode(self, name: str) -> None:
+        known = self._notes("pieces")
+        restricted = self.job.bpe == "sentencepiece" and name != "train"
+        for side, lang in enumerate(self.job.languages):
+            pieces = known[side] if restricted else None
+            self._map(
+                f"encode {name}.{lang}",
+                subwords.Encoder(self.job.bpe, self.model, pieces),
+                self._text(name)[side],
+                self._files("encoded", name)[side],
+                self.sizes[name],
+                notes={},
+                also=(self.model, pieces) if pieces else (self.model,),
+            )
+        if self.plan.clean_subwords and not name.startswith("test"):
+            self._clean_subwords(name, self.plan.clean_subwords)
+
+    def _clean_subwords(self, name: str, rule: CleanRule) -> None:
+        before, after = self._files("encoded", name), self._files("final", name)
+
+        def work() -> dict[str, Any]:
+            dropped: Counter[str] = Counter()
+            pairs = bar(self._pairs(before), f"clean {name} subwords", self.sizes[name])
+            count = write_pairs(rule.keep(pairs, dropped), *after)
+            return {name: count, "dropped": _sorted(dropped)}
+
+        counts = self.journal.step(
+            f"clean {name} subwords",
+            work,
+            settings=dataclasses.asdict(rule),
+            inputs=before,
+            outputs=after,
+        )
+        self._note_sizes(counts, (name,))
+
+    def _inventory(self) -> None:
+        """Note the characters and pieces of the training text, and sentencepiece dictionaries."""
+        texts = dict(zip(self.job.languages, self._text("train"), strict=True))
+        encoded = dict(zip(self.job.languages, self._encoded("train"), strict=True))
+        stages = ["characters", "pieces", "dict"]
+        if self.job.bpe == "subword-nmt":
+            # as in fairseq's scripts, fairseq-preprocess builds the dictionaries
+            stages = ["characters"]
+        outputs = [path for stage in stages for path in self._notes(stage)]
+
+        def work() -> dict[str, Any]:
+            counts = {}
+            for group in self.groups:
+                seen = {c for lang in group for line in read_lines(texts[lang]) for c in line}
+                seen.discard(" ")
+                counts[f"characters {'+'.join(group)}"] = len(seen)
+                used = Counter[str]()
+                if "pieces" in stages:
+                    used = subwords.used_pieces(encoded[lang] for lang in group)
+                for path in (path for path in outputs if path.suffix[1:] in group):
+                    if path.stem == "characters":
+                        write_lines(sorted(seen), path)
+                    elif path.stem == "pieces":
+                        write_lines(sorted(used), path)
+                    else:
+                        subwords.write_dictionary(used, seen, path)
+            return counts
+
+        self.journal.step(
+            "inventory",
+            work,
+            settings={"joined": self.job.joined_dictionary, "stages": stages},
+            inputs=[*texts.values(), *encoded.values()],
+            outputs=outputs,
+        )
+
+    def _restore(self) -> None:
+        """Check that the text of every test set comes back, and count what training never saw."""
+        for name in self.tests:
+            files = [*self._text(name), *self._encoded(name), *self._notes("characters")]
+
+            def work(files: list[Path] = files) -> dict[str, Any]:
+                return {
+                    lang: _compare(self.job.bpe, *files[side::2])
+                    for side, lang in enumerate(self.job.languages)
+                }
+
+            counts = self.journal.step(
+                f"restore {name}",
+                work,
+                settings={"kind": self.job.bpe},
+                inputs=files,
+                outputs=[],
+            )
+            for lang, found in counts.items():
+                if found["restored"] != found["lines"]:
+                    sys.stderr.write(
+                        f"warning: {found['lines'] - found['restored']} lines of {name}.{lang} "
+                        "do not come back exactly from their subwords\n"
+                    )
+
+    def _binarise(self) -> None:
+        prefixes = {
+            name: self._encoded(name)[0].with_suffix("") for name in ("train", "valid", *self.tests)
+        }
+        ready = self._notes("dict") if self.job.bpe == "sentencepiece" else []
+        if self.job.joined_dictionary:
+            ready = ready[:1]
+        folder = self.job.out / "data-bin"
+
+        def work() -> dict[str, Any]:
+            counts = binarise(
+                prefixes=prefixes,
+                languages=self.job.languages,
+                folder=folder,
+                scratch=self.journal.work / "data-bin",
+                joined=self.job.joined_dictionary,
+                dictionaries=ready,
+                workers=self.job.workers,
+            )
+            for name in prefixes:
+                for lang in self.job.languages:
+                    found = counts.get(f"{name}.{lang}", {}).get("lines")
+                    if found != self.sizes[name]:
+                        raise DataPrepError(
+                            f"fairseq-preprocess saw {found} lines in {name}.{lang}, "
+                            f"there are {self.sizes[name]}"
+                        )
+            return counts
+
+        self.journal.step(
+            "binarise",
+            work,
+            settings={"joined": self.job.joined_dictionary, "versions": self.versions},
+            inputs=[*(p for name in prefixes for p in self._encoded(name)), *ready],
+            outputs=[folder],
+        )
+
+
+def _compare(kind: str, text: Path, encoded: Path, characters: Path) -> dict[str, Any]:
+    seen = {" ", *read_lines(characters)}
+    lines = restored = 0
+    unseen: Counter[str] = Counter()
+    for line, subword_line in zip(read_lines(text), read_lines(encoded), strict=True):
+        expected = line if kind == "sentencepiece" else " ".join(line.split())
+        lines += 1
+        restored += subwords.decode(kind, subword_line) == expected
+        unseen.update(f"U+{ord(c):04X}" for c in line if c not in seen)
+    return {
+        "lines": lines,
+        "restored": restored,
+        "characters never seen in training": _sorted(unseen),
+    }
+
+
+def _sorted(counts: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counts.items()))

@@ -1,0 +1,72 @@
+"""Moses text steps through sacremoses, described by values that travel to worker processes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hyptrans.extras import require
+
+from .parallel import LineFunction
+
+
+@dataclass(frozen=True)
+class TextSteps:
+    """What happens to a line of one language, in this order; all off keeps the raw text.
+
+    Attributes:
+        language: code of the language, for the rules that depend on it.
+        straight_apostrophe: U+2019 becomes ' (fairseq's scripts do so in the development sets).
+        normalise: Moses punctuation normalisation, then non-printing characters become spaces.
+        tokenise: Moses tokenisation, with XML escapes as the Perl script's default.
+        aggressive: the ``-a`` of the Moses tokeniser, hyphens inside words become ``@-@``.
+        lowercase: lower-case the result.
+    """
+
+    language: str
+    straight_apostrophe: bool = False
+    normalise: bool = False
+    tokenise: bool = False
+    aggressive: bool = False
+    lowercase: bool = False
+
+    def build(self) -> LineFunction:
+        """Load what the steps need and return the function from line to line."""
+        steps: list[Callable[[str], str]] = []
+        if self.straight_apostrophe:
+            steps.append(lambda line: line.replace("\u2019", "'"))
+        if self.normalise:
+            steps += [_normaliser(self.language), _printable()]
+        if self.tokenise:
+            steps.append(_tokeniser(self.language, self.aggressive))
+        if self.lowercase:
+            steps.append(str.lower)
+
+        def apply(line: str) -> str:
+            for step in steps:
+                line = step(line)
+            return line
+
+        return apply
+
+
+def moses_rules(language: str) -> str:
+    """Return the language whose list of abbreviations sacremoses uses for ``language``."""
+    words = require("sacremoses", "data").corpus.NonbreakingPrefixes()
+    known = set(words.available_langs.values()) | set(words.available_langs)
+    return language if language in known else "en"
+
+
+def _normaliser(language: str) -> LineFunction:
+    sacremoses = require("sacremoses", "data")
+    # perl_parity: a lone right quote becomes a double one, as in normalize-punctuation.perl
+    return sacremoses.MosesPunctNormalizer(language, perl_parity=True).normalize
+
+
+def _printable() -> LineFunction:
+    # as remove-non-printing-char.perl: anything of Unicode's category C becomes a space
+    pattern = require("regex", "data").compile(r"\p{C}")
+    return lambda line: pattern.sub(" ", line)
+
+
+def _tokeniser(language: str, aggressive: bool) -> LineFunction:
+    tokenise = require("sacremoses", "data").MosesTokenizer(language).tokenize
+    return lambda line: tokenise(line, aggressive_dash_splits=aggressive, return_str=True)
