@@ -1,0 +1,1 @@
+"""Hyperbolic geometry as pure functions on tensors; imports torch alone."""

@@ -1,0 +1,1 @@
+"""Hyperbolic layers as ``torch.nn`` modules; usable without fairseq."""

@@ -1,0 +1,203 @@
+"""Multi-head attention: heads, masks and decoding state, with the Lorentz variant."""
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from hyptrans.geometry import lorentz
+from hyptrans.geometry.precision import at_least_float32, without_autocast
+from hyptrans.layers.linear import LorentzLinear, Residual
+
+State = dict[str, Tensor]
+"""What a layer keeps between decoding steps: tensors whose first dimension is the batch."""
+
+
+class Attention(nn.Module, ABC):
+    """Points in, points out: project, mix the values, merge the heads, add the residual.
+
+    A variant says how queries, keys and values are made (:meth:`project`, :meth:`query`,
+    :meth:`keys_and_values`), what mixes them (:meth:`mix`) and what becomes of the result
+    (:meth:`merge`). Without ``memory`` it attends to ``x`` itself.
+
+    Shapes: x ``[B, T, D]``, memory ``[B, S, D']``, padding ``[B, S]`` (true at padding)
+    -> ``[B, T, D]``; queries, keys and values ``[B, H, T or S, D / H]``.
+    """
+
+    def __init__(self, *, causal: bool = False) -> None:
+        super().__init__()
+        self.causal = causal
+
+    @abstractmethod
+    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values of self-attention."""
+
+    @abstractmethod
+    def query(self, x: Tensor) -> Tensor:
+        """Queries of cross-attention."""
+
+    @abstractmethod
+    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values of cross-attention."""
+
+    @abstractmethod
+    def mix(
+        self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
+    ) -> Tensor:
+        """Mix the values for every query.
+
+        ``allowed`` ``[B, 1, 1 or T, S]`` is true where a query may look. ``is_causal`` says that
+        every query may look at its own and all earlier positions; never both.
+        """
+
+    @abstractmethod
+    def merge(self, heads: Tensor, x: Tensor) -> Tensor:
+        """Join the heads ``[B, H, T, D / H]`` and add the residual ``x``."""
+
+    def forward(
+        self,
+        x: Tensor,
+        memory: Tensor | None = None,
+        *,
+        padding: Tensor | None = None,
+        state: State | None = None,
+    ) -> Tensor:
+        """Attend; with ``state``, to earlier positions too, which it then remembers.
+
+        Raises:
+            ValueError: more than one position at a time with a ``state`` that holds earlier ones.
+        """
+        if memory is None:
+            query, key, value = self.project(x)
+            if state is not None:
+                key, value = _append(state, key, value)
+        else:
+            query = self.query(x)
+            if state is not None and "key" in state:
+                key, value = state["key"], state["value"]
+            else:
+                key, value = self.keys_and_values(memory)
+                if state is not None:
+                    state["key"], state["value"] = key, value
+        allowed, is_causal = self._mask(query, key, padding)
+        return self.merge(self.mix(query, key, value, allowed=allowed, is_causal=is_causal), x)
+
+    def _mask(
+        self, query: Tensor, key: Tensor, padding: Tensor | None
+    ) -> tuple[Tensor | None, bool]:
+        allowed = None if padding is None else ~padding[:, None, None, :]
+        length = query.size(2)
+        if not self.causal or length == 1:
+            return allowed, False
+        if key.size(2) != length:
+            raise ValueError(
+                f"decoding with earlier positions takes one position at a time, got {length}"
+            )
+        if allowed is None:
+            return None, True
+        past = torch.ones(length, length, dtype=torch.bool, device=query.device).tril()
+        # a padding position that sees nothing would have no weights to normalise, hence NaN
+        itself = torch.eye(length, dtype=torch.bool, device=query.device)
+        return (allowed & past) | itself, False
+
+
+def _append(state: State, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    if "key" in state:
+        key = torch.cat([state["key"], key], dim=2)
+        value = torch.cat([state["value"], value], dim=2)
+    state["key"], state["value"] = key, value
+    return key, value
+
+
+class LorentzAttention(Attention):
+    """Lorentz attention: weights from squared Lorentzian distances, centroids of the values.
+
+    The weights are ``softmax(-d2(q, k) / tau + beta)`` with learned ``tau``, which starts at
+    ``sqrt(width)``. As ``-d2 = 2/c + 2 <q, k>`` and softmax drops constants, they are
+    those of ordinary attention between ``(-q_t, q_s) 2 / tau`` and ``k``; and as the centroid does
+    not depend on the scale of its weights, it is the ordinary output, normalised. So torch's fused
+    attention computes both exactly.
+
+    Source: HyboNet eq. 4 and 5; residual eq. 7. ``attention_dropout`` acts on the inputs of the
+    query, key and value maps (one mask for the three), as in the reference code, not on the weights.
+
+    Args:
+        width: numbers of a point of the input and the output, time included.
+        heads: number of heads; each has ``width / heads`` numbers, one of them its time.
+        memory_width: numbers of a point of the memory; given for cross-attention only.
+        c: the hyperboloid has curvature ``-c``.
+        dropout: probability on the input of the output layer.
+        attention_dropout: probability on the inputs of the query, key and value maps.
+        residual: see :class:`LorentzLinear`.
+        causal: no position sees a later one.
+
+    Raises:
+        ValueError: ``width`` is not divisible by ``heads``, or a head has no space coordinate.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        *,
+        memory_width: int | None = None,
+        c: float = 1.0,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        residual: Residual = "full",
+        causal: bool = False,
+    ) -> None:
+        super().__init__(causal=causal)
+        self.c = c
+
+        def projection(in_width: int, projections: int) -> LorentzLinear:
+            return LorentzLinear(
+                in_width,
+                width,
+                c=c,
+                dropout=attention_dropout,
+                split_heads=heads,
+                projections=projections,
+            )
+
+        if memory_width is None:
+            self.qkv = projection(width, 3)
+        else:
+            self.q = projection(width, 1)
+            self.kv = projection(memory_width, 2)
+        self.tau = nn.Parameter(torch.tensor(width**0.5))
+        # softmax drops it, so it has no gradient; kept as a place for the reference code's weights
+        self.register_buffer("beta", torch.zeros(()))
+        self.out = LorentzLinear(
+            width, width, c=c, dropout=dropout, residual=residual, merged_heads=heads
+        )
+
+    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        query, key, value = _heads_first(self.qkv(x))
+        return query, key, value
+
+    def query(self, x: Tensor) -> Tensor:
+        return _heads_first(self.q(x))[0]
+
+    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        key, value = _heads_first(self.kv(memory))
+        return key, value
+
+    def mix(
+        self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
+    ) -> Tensor:
+        with without_autocast(query):
+            scaled = lorentz.flip_time(query) * (2 / at_least_float32(self.tau))
+            mixed = F.scaled_dot_product_attention(
+                scaled, key, value, attn_mask=allowed, is_causal=is_causal, scale=1.0
+            )
+            return lorentz.normalize(mixed, c=self.c)
+
+    def merge(self, heads: Tensor, x: Tensor) -> Tensor:
+        return self.out(heads.transpose(1, 2).flatten(2), x)
+
+
+def _heads_first(points: Tensor) -> Tensor:
+    """``[B, T, projections, H, d]`` -> ``[projections, B, H, T, d]``."""
+    return points.permute(2, 0, 3, 1, 4)

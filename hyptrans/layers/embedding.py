@@ -1,0 +1,120 @@
+"""Token embeddings on the hyperboloid, and position encodings."""
+
+import math
+from typing import Literal
+
+import geoopt
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from hyptrans.geometry import lorentz
+from hyptrans.layers.linear import LorentzLinear, Residual
+from hyptrans.layers.manifold import StableLorentz
+
+Storage = Literal["space", "manifold"]
+
+POSITION_STD = 0.02
+
+
+class LorentzEmbedding(nn.Module):
+    """A table of points, one per token.
+
+    ``storage="space"`` keeps the space coordinates as an ordinary parameter, N(0, 1 / width), and
+    computes the time on use: any optimiser, precision or averaging applies. ``"manifold"`` keeps
+    whole points as a geoopt manifold parameter, as in the HyboNet paper; it needs Riemannian Adam.
+
+    Shapes: tokens ``[...]`` -> ``[..., width]``.
+
+    Args:
+        num_embeddings: size of the vocabulary.
+        width: numbers of a point, time included.
+        padding_idx: this row is the origin and is not trained.
+        c: the hyperboloid has curvature ``-c``.
+        storage: how the points are kept.
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        width: int,
+        *,
+        padding_idx: int | None = None,
+        c: float = 1.0,
+        storage: Storage = "space",
+    ) -> None:
+        super().__init__()
+        if storage not in ("space", "manifold"):
+            raise ValueError(f"storage must be 'space' or 'manifold', got {storage!r}")
+        self.width, self.padding_idx, self.c, self.storage = width, padding_idx, c, storage
+        if storage == "space":
+            points = torch.randn(num_embeddings, width - 1) * width**-0.5
+            self.weight = nn.Parameter(points)
+            padding = torch.zeros(width - 1)
+        else:
+            manifold = StableLorentz(1 / c)
+            points = manifold.random_normal(num_embeddings, width)
+            self.weight = geoopt.ManifoldParameter(points, manifold=manifold)
+            padding = lorentz.origin(width, c=c)
+        if padding_idx is not None:
+            with torch.no_grad():
+                self.weight[padding_idx] = padding
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self._points(F.embedding(tokens, self.weight, self.padding_idx))
+
+    def points(self) -> Tensor:
+        """All points of the table, ``[num_embeddings, width]``."""
+        return self._points(self.weight)
+
+    def _points(self, rows: Tensor) -> Tensor:
+        # recomputing the time keeps a point stored in half precision on the hyperboloid
+        return lorentz.lift(rows if self.storage == "space" else rows[..., 1:], c=self.c)
+
+
+class LorentzPositions(nn.Module):
+    """Position encoding: a Lorentz linear layer with the position's vector as its residual.
+
+    Shapes: x ``[B, T, width]``, positions ``[B, T]`` (from 0) -> ``[B, T, width]``.
+    Source: HyboNet sec. 3.4.
+
+    Args:
+        width: numbers of a point, time included.
+        max_positions: positions from 0 to one less than this can be encoded.
+        learned: vectors are learned, starting at N(0, 0.02^2); else sinusoidal.
+        c: the hyperboloid has curvature ``-c``.
+        dropout: probability on the input of the linear layer.
+        residual: see :class:`LorentzLinear`.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        max_positions: int,
+        *,
+        learned: bool = True,
+        c: float = 1.0,
+        dropout: float = 0.0,
+        residual: Residual = "full",
+    ) -> None:
+        super().__init__()
+        self.vectors = position_vectors(max_positions, width, learned=learned)
+        self.linear = LorentzLinear(width, width, c=c, dropout=dropout, residual=residual)
+
+    def forward(self, x: Tensor, positions: Tensor) -> Tensor:
+        return self.linear(x, self.vectors(positions))
+
+
+def position_vectors(max_positions: int, width: int, *, learned: bool) -> nn.Embedding:
+    """A table of position vectors ``[max_positions, width]``, learned or fixed sinusoids."""
+    table = nn.Embedding(max_positions, width)
+    if learned:
+        nn.init.normal_(table.weight, std=POSITION_STD)
+        return table
+    rates = torch.exp(torch.arange(0, width, 2) * (-math.log(10_000.0) / width))
+    angles = torch.arange(max_positions)[:, None] * rates
+    with torch.no_grad():
+        table.weight[:, 0::2] = angles.sin()
+        table.weight[:, 1::2] = angles.cos()[:, : width // 2]
+    table.weight.requires_grad_(False)
+    return table

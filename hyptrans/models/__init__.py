@@ -1,0 +1,14 @@
+"""fairseq models; importing this package registers every architecture, optimiser and scheduler.
+
+fairseq imports the files of a user directory's ``models`` only if the package was not imported
+before, and never its ``optim``: hence the imports here.
+"""
+
+import importlib
+import pkgutil
+
+import hyptrans.optim
+
+for _module in pkgutil.iter_modules(__path__):
+    if not _module.name.startswith("_"):
+        importlib.import_module(f"{__name__}.{_module.name}")

@@ -1,0 +1,179 @@
+"""Configuration that all architectures share, and the named sizes."""
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Optional
+
+from fairseq.dataclass import FairseqDataclass
+from fairseq.models import BaseFairseqModel, register_model
+
+SIZES: dict[str, dict[str, Any]] = {
+    "tiny": {"width": 128, "ffn": 512, "layers": 2, "heads": 4, "dropout": (0.1, 0.0)},
+    "iwslt_d64": {"width": 64, "ffn": 256, "layers": 6, "heads": 4, "dropout": (0.0, 0.1)},
+    "wmt_d64": {"width": 64, "ffn": 256, "layers": 6, "heads": 4, "dropout": (0.1, 0.0)},
+    "wmt_d128": {"width": 128, "ffn": 512, "layers": 6, "heads": 8, "dropout": (0.1, 0.0)},
+    "wmt_d256": {"width": 256, "ffn": 1024, "layers": 6, "heads": 8, "dropout": (0.1, 0.0)},
+    "base": {"width": 512, "ffn": 2048, "layers": 6, "heads": 8, "dropout": (0.1, 0.0)},
+}
+"""Sizes of the named architectures, from the HyboNet paper's table of settings."""
+
+
+def flags_of(size: str) -> dict[str, Any]:
+    """The configuration fields, named as fairseq's flags, that a named size sets."""
+    values = SIZES[size]
+    dropout, attention_dropout = values["dropout"]
+    flags = {"dropout": dropout, "attention_dropout": attention_dropout}
+    for side in ("encoder", "decoder"):
+        flags[f"{side}_embed_dim"] = values["width"]
+        flags[f"{side}_ffn_embed_dim"] = values["ffn"]
+        flags[f"{side}_layers"] = values["layers"]
+        flags[f"{side}_attention_heads"] = values["heads"]
+        flags[f"{side}_learned_pos"] = True
+    return flags
+
+
+@dataclass(frozen=True)
+class Side:
+    """The sizes of the encoder or of the decoder."""
+
+    name: str
+    width: int
+    ffn_width: int
+    layers: int
+    heads: int
+    learned_positions: bool
+    max_positions: int
+
+
+@dataclass
+class SkeletonConfig(FairseqDataclass):
+    """Options of every architecture; named and meant as those of fairseq's transformer."""
+
+    dropout: float = field(default=0.1, metadata={"help": "dropout probability"})
+    attention_dropout: float = field(
+        default=0.0, metadata={"help": "dropout probability for attention weights"}
+    )
+    encoder_embed_dim: int = field(
+        default=512,
+        metadata={
+            "help": "numbers per encoder state, a time coordinate included where there is one"
+        },
+    )
+    encoder_ffn_embed_dim: int = field(
+        default=2048,
+        metadata={"help": "numbers per state inside the encoder's feed-forward blocks"},
+    )
+    encoder_layers: int = field(default=6, metadata={"help": "number of encoder layers"})
+    encoder_attention_heads: int = field(
+        default=8, metadata={"help": "number of encoder attention heads"}
+    )
+    encoder_learned_pos: bool = field(
+        default=True, metadata={"help": "learned positions in the encoder, else sinusoidal"}
+    )
+    decoder_embed_dim: Optional[int] = field(
+        default=None, metadata={"help": "numbers per decoder state (default: as the encoder's)"}
+    )
+    decoder_ffn_embed_dim: Optional[int] = field(
+        default=None,
+        metadata={
+            "help": "numbers per state inside the decoder's feed-forward blocks "
+            "(default: as the encoder's)"
+        },
+    )
+    decoder_layers: int = field(default=6, metadata={"help": "number of decoder layers"})
+    decoder_attention_heads: Optional[int] = field(
+        default=None,
+        metadata={"help": "number of decoder attention heads (default: as the encoder's)"},
+    )
+    decoder_learned_pos: bool = field(
+        default=True, metadata={"help": "learned positions in the decoder, else sinusoidal"}
+    )
+    share_decoder_input_output_embed: bool = field(
+        default=False, metadata={"help": "share decoder input and output embeddings"}
+    )
+    share_all_embeddings: bool = field(
+        default=False,
+        metadata={
+            "help": "share encoder, decoder and output embeddings "
+            "(needs a joined dictionary and one embed dim)"
+        },
+    )
+    max_source_positions: int = field(
+        default=1024, metadata={"help": "longest source the encoder takes, in tokens"}
+    )
+    max_target_positions: int = field(
+        default=1024, metadata={"help": "longest target the decoder takes, in tokens"}
+    )
+
+
+def side_of(cfg: Any, name: str) -> Side:
+    """Sizes of one side of a configuration, with the decoder's defaults taken from the encoder."""
+
+    def size(field_name: str) -> Any:
+        value = getattr(cfg, f"{name}_{field_name}")
+        return getattr(cfg, f"encoder_{field_name}") if value is None else value
+
+    longest = cfg.max_source_positions if name == "encoder" else cfg.max_target_positions
+    return Side(
+        name=name,
+        width=size("embed_dim"),
+        ffn_width=size("ffn_embed_dim"),
+        layers=size("layers"),
+        heads=size("attention_heads"),
+        learned_positions=size("learned_pos"),
+        max_positions=longest,
+    )
+
+
+def register_sizes(
+    name: str, config: type[SkeletonConfig], sizes: Iterable[str]
+) -> Callable[[type[BaseFairseqModel]], type[BaseFairseqModel]]:
+    """Class decorator: register a model as ``name``, and as ``name_size`` with a size's defaults.
+
+    Each size gets a dataclass of its own, so that a hydra configuration with ``_name: name_size``
+    means the same as ``--arch name_size``; fairseq's own way of naming architectures fills in sizes
+    only for flags.
+    """
+
+    def register(model: type[BaseFairseqModel]) -> type[BaseFairseqModel]:
+        register_model(name, dataclass=config)(model)
+        for size in sizes:
+            title = "".join(part.capitalize() for part in size.split("_"))
+            sized_config = _with_defaults(config, title, flags_of(size))
+            sized = type(model.__name__ + title, (model,), {"__module__": model.__module__})
+            register_model(f"{name}_{size}", dataclass=sized_config)(sized)
+        return model
+
+    return register
+
+
+def _with_defaults(
+    config: type[SkeletonConfig], title: str, defaults: Mapping[str, Any]
+) -> type[SkeletonConfig]:
+    known = {f.name: f for f in dataclasses.fields(config)}
+    fields = [
+        (key, known[key].type, field(default=value, metadata=known[key].metadata))
+        for key, value in defaults.items()
+    ]
+    sized = dataclasses.make_dataclass(config.__name__ + title, fields, bases=(config,))
+    # a process that is handed a configuration looks its class up in the module
+    sized.__module__ = config.__module__
+    setattr(sys.modules[config.__module__], sized.__name__, sized)
+    return sized
+
+
+def add_switches(parser: argparse.ArgumentParser) -> None:
+    """Add ``--[no-]encoder-learned-pos`` and the decoder's.
+
+    fairseq would make a field that is true by default into a flag that turns it off.
+    """
+    for side in ("encoder", "decoder"):
+        parser.add_argument(
+            f"--{side}-learned-pos",
+            action=argparse.BooleanOptionalAction,
+            default=argparse.SUPPRESS,
+            help=f"learned positions in the {side} (default), else sinusoidal",
+        )

@@ -1,0 +1,106 @@
+"""HyboNet: the fully Lorentz Transformer of Chen et al. (2022)."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairseq.dataclass import ChoiceEnum
+
+from hyptrans.layers.attention import LorentzAttention
+from hyptrans.layers.embedding import LorentzEmbedding, LorentzPositions
+from hyptrans.layers.feed_forward import LorentzFeedForward
+from hyptrans.layers.logits import LorentzLogits
+from hyptrans.models._config import SIZES, Side, SkeletonConfig, register_sizes
+from hyptrans.models._skeleton import HypTransformer, Parts
+
+
+@dataclass
+class HyboNetConfig(SkeletonConfig):
+    """Options of HyboNet."""
+
+    attention_dropout: float = field(
+        default=0.0,
+        metadata={
+            "help": "dropout probability on the inputs of the query, key and value maps "
+            "(unlike fairseq's: not on the weights)"
+        },
+    )
+    curvature: float = field(
+        default=1.0, metadata={"help": "c > 0: the space has curvature -c (unit: 1 / length^2)"}
+    )
+    lorentz_embedding: ChoiceEnum(["space", "manifold"]) = field(  # type: ignore[valid-type]
+        default="space",
+        metadata={
+            "help": "space: space coordinates are ordinary parameters, for any optimiser; manifold: "
+            "points are manifold parameters, as in the paper, for --optimizer riemannian_adam"
+        },
+    )
+    residual: ChoiceEnum(["full", "space"]) = field(  # type: ignore[valid-type]
+        default="full",
+        metadata={
+            "help": "what a residual is added to: full, all of the linear layer's output, as the "
+            "paper's code; space, its space part, as the paper's equation"
+        },
+    )
+
+
+class HyboNetParts(Parts):
+    """Lorentz layers throughout; no layer norm."""
+
+    def __init__(self, cfg: Any, side: Side) -> None:
+        super().__init__(cfg, side)
+        if not cfg.curvature > 0:
+            raise ValueError(f"--curvature must be above 0 (the space has -c), got {cfg.curvature}")
+
+    def embedding(self, num_embeddings: int, padding_idx: int) -> LorentzEmbedding:
+        return LorentzEmbedding(
+            num_embeddings,
+            self.side.width,
+            padding_idx=padding_idx,
+            c=self.cfg.curvature,
+            storage=self.cfg.lorentz_embedding,
+        )
+
+    def positions(self) -> LorentzPositions:
+        return LorentzPositions(
+            self.side.width,
+            self.side.max_positions,
+            learned=self.side.learned_positions,
+            c=self.cfg.curvature,
+            dropout=self.cfg.dropout,
+            residual=self.cfg.residual,
+        )
+
+    def attention(
+        self, *, memory_width: int | None = None, causal: bool = False
+    ) -> LorentzAttention:
+        return LorentzAttention(
+            self.side.width,
+            self.side.heads,
+            memory_width=memory_width,
+            c=self.cfg.curvature,
+            dropout=self.cfg.dropout,
+            attention_dropout=self.cfg.attention_dropout,
+            residual=self.cfg.residual,
+            causal=causal,
+        )
+
+    def feed_forward(self) -> LorentzFeedForward:
+        return LorentzFeedForward(
+            self.side.width,
+            self.side.ffn_width,
+            c=self.cfg.curvature,
+            dropout=self.cfg.dropout,
+            residual=self.cfg.residual,
+        )
+
+    def logits(
+        self, num_embeddings: int, padding_idx: int, tied: Any
+    ) -> LorentzLogits:
+        return LorentzLogits(tied or self.embedding(num_embeddings, padding_idx))
+
+
+@register_sizes("hybonet", HyboNetConfig, SIZES)
+class HyboNet(HypTransformer):
+    """Fully hyperbolic Transformer in the Lorentz model."""
+
+    parts = HyboNetParts

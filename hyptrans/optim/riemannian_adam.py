@@ -1,0 +1,118 @@
+"""geoopt's Riemannian Adam as a fairseq optimiser."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, List  # noqa: UP035 - fairseq reads typing.List
+
+import geoopt
+import torch
+from fairseq.dataclass import FairseqDataclass
+from fairseq.optim import FairseqOptimizer, register_optimizer
+from omegaconf import II
+from torch import nn
+
+from hyptrans.layers.manifold import DEFAULT_MAX_RADIUS
+
+
+class RiemannianAdam(geoopt.optim.RiemannianAdam):
+    """geoopt's optimiser with decoupled weight decay, as fairseq's Adam has it.
+
+    A parameter group may have ``decoupled_weight_decay``, the share of a plain parameter that is
+    taken off per unit of learning rate; points have no zero to decay to.
+    """
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        with torch.no_grad():
+            for group in self.param_groups:
+                decay = group.get("decoupled_weight_decay", 0.0)
+                for parameter in group["params"] if decay else ():
+                    if parameter.grad is not None:
+                        parameter.mul_(1 - group["lr"] * decay)
+        return super().step(closure)
+
+
+@dataclass
+class RiemannianAdamConfig(FairseqDataclass):
+    """Options of the optimiser; the first three are those of fairseq's Adam."""
+
+    adam_betas: Any = field(default=(0.9, 0.999), metadata={"help": "betas for Adam optimizer"})
+    adam_eps: float = field(default=1e-8, metadata={"help": "epsilon for Adam optimizer"})
+    weight_decay: float = field(
+        default=0.0, metadata={"help": "decoupled weight decay of plain parameters"}
+    )
+    stabilize: int = field(
+        default=10,
+        metadata={"help": "project points and their momenta every N updates (0: never)"},
+    )
+    embedding_lr_scale: float = field(
+        default=1.0,
+        metadata={
+            "help": "rate of manifold parameters in units of --lr; sqrt(--encoder-embed-dim) makes "
+            "their coordinates move as far as Adam would move them"
+        },
+    )
+    max_radius: float = field(
+        default=DEFAULT_MAX_RADIUS,
+        metadata={
+            "help": "manifold parameters stay this near the origin (unit: 1/sqrt(curvature))"
+        },
+    )
+    lr: List[float] = II("optimization.lr")  # noqa: UP006, RUF009 - as fairseq reads it
+
+
+@register_optimizer("riemannian_adam", dataclass=RiemannianAdamConfig)
+class FairseqRiemannianAdam(FairseqOptimizer):
+    """Riemannian Adam for manifold parameters, Adam for all others.
+
+    Raises:
+        ValueError: an option is out of its range.
+    """
+
+    def __init__(self, cfg: Any, params: Iterable[nn.Parameter]) -> None:
+        super().__init__(cfg)
+        for name in ("embedding_lr_scale", "max_radius"):
+            if not getattr(cfg, name) > 0:
+                flag = "--" + name.replace("_", "-")
+                raise ValueError(f"{flag} must be above 0, got {getattr(cfg, name)}")
+        params = list(params)
+        points = [p for p in params if isinstance(p, geoopt.ManifoldParameter)]
+        plain = [p for p in params if not isinstance(p, geoopt.ManifoldParameter)]
+        for point in points:
+            point.manifold.max_radius = cfg.max_radius
+        groups = [
+            {"params": plain, "lr_scale": 1.0, "decoupled_weight_decay": cfg.weight_decay},
+            {"params": points, "lr_scale": cfg.embedding_lr_scale, "decoupled_weight_decay": 0.0},
+        ]
+        groups = [group for group in groups if group["params"]]
+        self._own_settings = [{k: v for k, v in group.items() if k != "params"} for group in groups]
+        self._optimizer = RiemannianAdam(
+            groups, stabilize=cfg.stabilize or None, **self.optimizer_config
+        )
+
+    @property
+    def optimizer_config(self) -> dict[str, Any]:
+        betas = self.cfg.adam_betas
+        if isinstance(betas, str):
+            betas = betas.strip("()[] ").split(",")
+        return {
+            "lr": self.cfg.lr[0],
+            "betas": tuple(float(beta) for beta in betas),
+            "eps": self.cfg.adam_eps,
+        }
+
+    def get_lr(self) -> float:
+        group = self.param_groups[0]
+        return group["lr"] / group["lr_scale"]
+
+    def set_lr(self, lr: float) -> None:
+        for group in self.param_groups:
+            group["lr"] = lr * group["lr_scale"]
+
+    def load_state_dict(
+        self, state_dict: dict[str, Any], optimizer_overrides: dict[str, Any] | None = None
+    ) -> None:
+        """Load moments; options come from the command line, not from the checkpoint."""
+        super().load_state_dict(state_dict, optimizer_overrides)
+        for group, settings in zip(self.param_groups, self._own_settings, strict=True):
+            group.update(settings, stabilize=self.cfg.stabilize or None)
+        self.set_lr(self.optimizer_config["lr"])

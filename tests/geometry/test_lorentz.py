@@ -1,0 +1,176 @@
+"""The Lorentz model against NumPy, geoopt and finite differences."""
+
+import math
+
+import geoopt
+import numpy as np
+import pytest
+import torch
+
+from hyptrans.geometry import lorentz
+from tests.oracles import lorentz as oracle
+
+CURVATURES = [0.25, 1.0, 4.0]
+EXACT = {"rtol": 1e-12, "atol": 1e-12}
+
+
+def points(rng, *shape, radius=2.0, c=1.0, dtype=torch.float64):
+    """Points in random directions, at distances up to ``radius / sqrt(c)`` from the origin."""
+    space = torch.randn(*shape[:-1], shape[-1] - 1, generator=rng, dtype=torch.float64)
+    length = torch.sinh(torch.rand(*shape[:-1], 1, generator=rng, dtype=torch.float64) * radius)
+    return lorentz.lift((space / space.norm(dim=-1, keepdim=True) * length / c**0.5).to(dtype), c=c)
+
+
+@pytest.mark.parametrize("c", CURVATURES)
+@pytest.mark.parametrize("gap", [1e-3, 1.0], ids=["near", "far"])
+@pytest.mark.parametrize("radius", [0.1, 3.0, 9.0])
+def test_distance_matches_poincare_oracle_in_float32(radius, gap, c, rng):
+    x = torch.randn(256, 32, generator=rng)
+    x = x / x.norm(dim=-1, keepdim=True) * math.sinh(radius) / c**0.5
+    y = x + gap * torch.randn(256, 32, generator=rng)
+    got = lorentz.distance(lorentz.lift(x, c=c), lorentz.lift(y, c=c), c=c)
+    expected = oracle.poincare_distance(x.double().numpy(), y.double().numpy(), c)
+    np.testing.assert_allclose(got, expected, rtol=2e-6)
+
+
+def test_distance_of_points_on_one_ray_is_the_difference_of_their_radii():
+    direction = torch.nn.functional.normalize(torch.ones(5), dim=0)
+    x, y = (lorentz.lift(direction * math.sinh(r)) for r in (8.0, 8.5))
+    assert lorentz.distance(x, y).item() == pytest.approx(0.5, rel=1e-5)
+
+
+def test_distance_of_a_point_to_itself_is_zero_with_zero_gradient(rng):
+    x = points(rng, 4, 8).requires_grad_()
+    d = lorentz.distance(x, x.detach())
+    d.sum().backward()
+    assert d.max() < 1e-100
+    assert torch.equal(x.grad, torch.zeros_like(x))
+
+
+@pytest.mark.parametrize("c", CURVATURES)
+def test_maps_at_the_origin_agree_with_geoopt(c, rng):
+    manifold = geoopt.Lorentz(k=torch.tensor(1 / c, dtype=torch.float64))
+    v = torch.randn(64, 7, generator=rng, dtype=torch.float64)
+    x = lorentz.exp_origin(v, c=c)
+    torch.testing.assert_close(
+        x, manifold.expmap0(torch.nn.functional.pad(v, (1, 0))), rtol=1e-9, atol=1e-9
+    )
+    torch.testing.assert_close(lorentz.log_origin(x, c=c), v, **EXACT)
+    expected = v.norm(dim=-1)
+    torch.testing.assert_close(
+        lorentz.distance(x, lorentz.origin(8, c=c, dtype=torch.float64), c=c), expected, **EXACT
+    )
+
+
+@pytest.mark.parametrize("c", CURVATURES)
+def test_tangent_operations_agree_with_geoopt(c, rng):
+    manifold = geoopt.Lorentz(k=torch.tensor(1 / c, dtype=torch.float64))
+    x, y = points(rng, 64, 8, c=c), points(rng, 64, 8, c=c)
+    ambient = torch.randn(64, 8, generator=rng, dtype=torch.float64)
+    v = lorentz.project_tangent(x, ambient, c=c)
+    close = {"rtol": 1e-8, "atol": 1e-8}  # geoopt's arcosh has lost digits beyond that
+    torch.testing.assert_close(v, manifold.proju(x, ambient), **close)
+    torch.testing.assert_close(
+        lorentz.tangent_squared_norm(x, v, c=c)[:, 0], lorentz.inner(v, v), **close
+    )
+    torch.testing.assert_close(lorentz.exp(x, v, c=c), manifold.expmap(x, v), **close)
+    torch.testing.assert_close(lorentz.transport(x, y, v, c=c), manifold.transp(x, y, v), **close)
+
+
+def test_tangent_squared_norm_ignores_the_component_along_the_point(rng):
+    x = points(rng, 16, 8)
+    v = torch.randn(16, 8, generator=rng, dtype=torch.float64)
+    tangent = lorentz.project_tangent(x, v)
+    torch.testing.assert_close(
+        lorentz.tangent_squared_norm(x, v), lorentz.tangent_squared_norm(x, tangent)
+    )
+
+
+def test_exp_of_zero_is_the_point_itself(rng):
+    x = points(rng, 4, 8)
+    torch.testing.assert_close(lorentz.exp(x, torch.zeros_like(x)), x, **EXACT)
+
+
+@pytest.mark.parametrize("c", CURVATURES)
+def test_centroid_matches_direct_sum_and_ignores_the_scale_of_weights(c, rng):
+    x = points(rng, 6, 8, c=c)
+    weights = torch.rand(3, 6, generator=rng, dtype=torch.float64)
+    got = lorentz.centroid(x, weights, c=c)
+    for row, w in zip(got, weights, strict=True):
+        np.testing.assert_allclose(row, oracle.centroid(x.numpy(), w.numpy(), c), **EXACT)
+    torch.testing.assert_close(lorentz.centroid(x, 100 * weights, c=c), got, **EXACT)
+    uniform = torch.ones(1, 6, dtype=torch.float64)
+    torch.testing.assert_close(
+        lorentz.centroid(x, c=c), lorentz.centroid(x, uniform, c=c)[0], **EXACT
+    )
+
+
+def test_centroid_minimises_the_weighted_squared_distance(rng):
+    x = points(rng, 5, 4)
+    w = torch.rand(1, 5, generator=rng, dtype=torch.float64)
+    best = lorentz.centroid(x, w)[0]
+
+    def cost(point):
+        return (w[0] * lorentz.squared_distance(point, x)).sum()
+
+    nearby = lorentz.lift(best[1:] + 0.01 * torch.randn(100, 3, generator=rng).double())
+    assert all(cost(best) < cost(p) for p in nearby)
+
+
+@pytest.mark.parametrize(
+    ("time", "tolerance"), [(3.0, 1e-5), (11.0, 1e-4)], ids=["time 3", "time 11"]
+)
+def test_float32_products_and_centroids_stay_near_float64(time, tolerance, rng):
+    x = points(rng, 64, 16, radius=math.acosh(time))
+    weights = torch.softmax(torch.randn(32, 64, generator=rng, dtype=torch.float64), dim=-1)
+    expected = lorentz.centroid(x, weights)
+    got = lorentz.centroid(x.float(), weights.float())
+    assert (got - expected).abs().max() < tolerance * expected.abs().max()
+    products = lorentz.inner(x[:, None], x)
+    error = (lorentz.inner(x.float()[:, None], x.float()) - products).abs().max()
+    assert error < tolerance * products.abs().max()
+
+
+def test_half_precision_gives_float32_points_on_the_hyperboloid(rng):
+    space = (5 * torch.randn(64, 15, generator=rng)).to(torch.bfloat16)
+    x = lorentz.lift(space)
+    assert x.dtype == torch.float32
+    assert lorentz.violation(x).max() < 1e-6
+
+
+@pytest.mark.parametrize("function", ["lift", "exp_origin", "log_origin"])
+def test_zero_space_coordinates_have_finite_values_and_gradients(function):
+    zero = torch.zeros(3, 4, dtype=torch.float64, requires_grad=True)
+    argument = lorentz.lift(zero) if function == "log_origin" else zero
+    out = getattr(lorentz, function)(argument)
+    out.sum().backward()
+    assert torch.isfinite(out).all()
+    assert torch.isfinite(zero.grad).all()
+
+
+@pytest.mark.parametrize("c", CURVATURES)
+def test_gradients_agree_with_finite_differences(c, rng):
+    space = torch.randn(3, 4, generator=rng, dtype=torch.float64, requires_grad=True)
+    other = points(rng, 3, 5, c=c)
+    weights = torch.rand(2, 3, generator=rng, dtype=torch.float64)
+    for function in (
+        lambda s: lorentz.exp_origin(s, c=c),
+        lambda s: lorentz.log_origin(lorentz.lift(s, c=c), c=c),
+        lambda s: lorentz.distance(lorentz.lift(s, c=c), other, c=c),
+        lambda s: lorentz.centroid(lorentz.lift(s, c=c), weights, c=c),
+        lambda s: lorentz.exp(other, lorentz.project_tangent(other, lorentz.lift(s, c=c), c=c), c=c),
+    ):
+        assert torch.autograd.gradcheck(function, space)
+
+
+@pytest.mark.parametrize("c", CURVATURES)
+def test_clamp_radius_moves_only_far_points_and_keeps_their_direction(c, rng):
+    x = points(rng, 200, 8, radius=9.0, c=c)
+    bound = 6.0 / c**0.5
+    got = lorentz.clamp_radius(x, bound, c=c)
+    start = lorentz.origin(8, c=c, dtype=torch.float64)
+    before, after = lorentz.distance(x, start, c=c), lorentz.distance(got, start, c=c)
+    torch.testing.assert_close(after, before.clamp_max(bound), **EXACT)
+    directions = torch.nn.functional.cosine_similarity(x[:, 1:], got[:, 1:])
+    torch.testing.assert_close(directions, torch.ones_like(directions))
+    assert (before > bound).any()

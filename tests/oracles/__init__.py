@@ -1,0 +1,1 @@
+"""Independent float64 forms in NumPy, written directly from the formulas; nothing of hyptrans."""
