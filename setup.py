@@ -33,6 +33,7 @@ class BuildWithHook(build_py):
 
 
 def found(pattern: str, path: str) -> str:
+    """Return what the pattern's group matches in a file of the repository."""
     match = re.search(pattern, (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
     if match is None:
         raise SystemExit(f"{path} has no line that matches {pattern}; it is needed for the build")

@@ -1,3 +1,3 @@
-"""Hyperbolic Transformers for fairseq: ``fairseq-train … --user-dir hyptrans --arch hybonet_base``."""
+"""Hyperbolic Transformers for fairseq: ``--user-dir hyptrans --arch hybonet_base``."""
 
 __version__ = "0.1.0"

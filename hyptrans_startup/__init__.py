@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 # module of this package -> fix in it, a context manager -> modules that are executed inside it
-FIXES = {
+FIXES: "dict[str, dict[str, tuple[str, ...]]]" = {
     "walls": {
         "mutable_default": ("hydra.conf", "fairseq.dataclass.configs"),
         "no_find_module": ("hydra.core.plugins",),
@@ -40,6 +40,33 @@ FIXES = {
     },
     "user_dir": {
         "user_dir_by_name": ("fairseq.utils",),
+    },
+    "messages": {
+        "one_sentence": tuple(
+            f"fairseq_cli.{command}"
+            for command in (
+                "eval_lm",
+                "generate",
+                "hydra_train",
+                "interactive",
+                "preprocess",
+                "score",
+                "train",
+                "validate",
+            )
+        ),
+        "unknown_arch_on_command_line": ("fairseq.options",),
+        "unknown_arch_in_checkpoint": ("fairseq.models",),
+    },
+    "inputs": {
+        "misaligned_text": ("fairseq_cli.preprocess",),
+        "no_language_pair": ("fairseq.data.data_utils",),
+        "bad_dictionary": ("fairseq.data.dictionary",),
+        "half_written_data": ("fairseq.data.indexed_dataset",),
+        "no_such_set": ("fairseq.tasks.translation",),
+        "no_target_side": ("fairseq.trainer",),
+        "bad_checkpoint": ("fairseq.checkpoint_utils",),
+        "other_architecture": ("fairseq.trainer",),
     },
 }
 
@@ -73,7 +100,7 @@ def install() -> None:
     if any(isinstance(finder, StartupFinder) for finder in sys.meta_path):
         return
     skip = os.environ.get("HYPTRANS_STARTUP_SKIP", "").split(",")
-    sys.meta_path.insert(0, StartupFinder(skip))  # type: ignore[arg-type]
+    sys.meta_path.insert(0, StartupFinder(skip))
 
 
 install()

@@ -3,7 +3,6 @@
 import importlib
 import importlib.util
 import logging
-import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator
@@ -11,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from hyptrans_startup.messages import InputError
 
 PACKAGE = "hyptrans"
 
@@ -29,10 +30,17 @@ def user_dir_by_name(module: ModuleType) -> Iterator[None]:
 
     def import_user_module(args: Any) -> None:
         user_dir = getattr(args, "user_dir", None)
-        if user_dir is None or Path(user_dir).name != PACKAGE:
-            stock(args)
+        if user_dir is None:
             return
-        stock(Namespace(user_dir=str(locate(user_dir))))
+        ours = Path(user_dir).name == PACKAGE
+        try:
+            stock(Namespace(user_dir=str(locate(user_dir))) if ours else args)
+        except FileNotFoundError as error:
+            if error.errno is None:  # fairseq's own, which holds the path only
+                raise InputError(f"--user-dir {user_dir} does not exist ({error})") from error
+            raise
+        if not ours:
+            return
         # fairseq leaves this out where the package was imported before
         importlib.import_module(f"{PACKAGE}.models")
 

@@ -35,7 +35,7 @@ def mutable_default(module: ModuleType) -> Iterator[None]:
 
     def set_hash(cls: type) -> None:
         if "__hash__" not in vars(cls):
-            cls.__hash__ = object.__hash__  # type: ignore[method-assign]
+            cls.__hash__ = object.__hash__
 
     def dataclass(cls: type | None = None, **options: Any) -> Any:
         if cls is None:
@@ -107,20 +107,16 @@ def unsupported_global(module: ModuleType) -> Iterator[None]:
     import numpy as np
     import torch
 
-    builders = {
+    builders: dict[str, Any] = {
         "_reconstruct": np.empty(0).__reduce__()[0],
         "scalar": np.float64(0).__reduce__()[0],
     }
-    torch.serialization.add_safe_globals(
-        [Namespace, codecs.encode, np.ndarray, np.dtype]
-        + [type(np.dtype(code)) for code in "?bBhHiIlLqQefd"]
+    harmless: list[Any] = [Namespace, codecs.encode, np.ndarray, np.dtype]
+    harmless += [type(np.dtype(code)) for code in "?bBhHiIlLqQefd"]
+    for name, builder in builders.items():
         # numpy 2 moved the module, and files written with either are about
-        + [
-            (builder, f"numpy.{core}.multiarray.{name}")
-            for name, builder in builders.items()
-            for core in ("core", "_core")
-        ]
-    )
+        harmless += [(builder, f"numpy.{core}.multiarray.{name}") for core in ("core", "_core")]
+    torch.serialization.add_safe_globals(harmless)
 
 
 @contextmanager
@@ -136,7 +132,7 @@ def mask_type_undefined(module: ModuleType) -> Iterator[None]:
     def encoder_layer(src: torch.Tensor, *rest: Any) -> torch.Tensor:
         mask = rest[-1]
         padding = mask is not None and mask.shape == src.shape[:2]
-        kind = {"mask_type": 1} if padding else {}
+        kind: dict[str, Any] = {"mask_type": 1} if padding else {}
         return torch._transformer_encoder_layer_fwd(src, *rest, **kind)
 
     vars(module)["torch"] = Overlay(torch, _transformer_encoder_layer_fwd=encoder_layer)
@@ -167,11 +163,11 @@ def refs_not_strings(module: ModuleType) -> Iterator[None]:
         def of_lines(system: Any, references: Any, **options: Any) -> Any:
             return corpus_bleu(list(system), [list(lines) for lines in references], **options)
 
-        # fairseq-score imports the name inside its function, so it must be found in the package
-        sacrebleu.corpus_bleu = of_lines
+        # fairseq-score imports the package inside its function, so the name is changed there
+        vars(sacrebleu)["corpus_bleu"] = of_lines
         try:
             run()
         finally:
-            sacrebleu.corpus_bleu = corpus_bleu
+            vars(sacrebleu)["corpus_bleu"] = corpus_bleu
 
     vars(module)["cli_main"] = cli_main

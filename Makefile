@@ -1,0 +1,81 @@
+# Development of hyptrans. `make` lists the targets; each builds the .venv that it needs.
+
+ifndef PYTHON
+PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python3.10; do \
+	$$python -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null \
+	&& echo $$python && break; done || echo python3)
+endif
+TORCH ?= torch==2.13.0
+
+BIN := .venv/bin
+READY := .venv/.ready
+CODE := hyptrans hyptrans_startup $(wildcard probing)
+
+# asked before anything is installed: what is missing would otherwise be a page of compiler output
+define PREFLIGHT
+import os, sys
+version = "%d.%d" % sys.version_info[:2]
+if not (3, 10) <= sys.version_info[:2] <= (3, 13):
+    sys.exit("make: hyptrans needs Python 3.10 to 3.13 and " + sys.executable + " is " + version
+             + ": name another one, as in make PYTHON=python3.11 test")
+import shutil, sysconfig
+try:
+    import ensurepip, venv
+except ImportError:
+    sys.exit("make: Python " + version + " lacks the modules venv and ensurepip: install them"
+             " (python3-venv in some distributions)")
+wanted = [(os.environ.get(name) or sysconfig.get_config_var(name) or "c++").split()[0]
+          for name in ("CC", "CXX")]
+missing = [tool for tool in wanted if not shutil.which(tool)]
+if missing:
+    sys.exit("make: fairseq is built from source and no C++ compiler is found (" + ", ".join(missing)
+             + "): install one (g++ or build-essential)")
+header = os.path.join(sysconfig.get_path("include"), "Python.h")
+if not os.path.exists(header):
+    sys.exit("make: fairseq is built from source and " + header + " is missing: install the headers"
+             " of Python " + version + " (python3-dev or python3-devel)")
+endef
+export PREFLIGHT
+
+.DEFAULT_GOAL := help
+.PHONY: help quickstart test test-slow test-gpu format lint
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@echo
+	@echo "Variables, as in make TORCH=./torch.whl test:"
+	@echo "  PYTHON  the interpreter that makes .venv, 3.10 to 3.13 (now $(PYTHON))"
+	@echo "  TORCH   what pip installs as torch, before all else (now $(TORCH));"
+	@echo "          options may follow, for example an index with builds for the CPU only"
+
+quickstart: $(READY)  ## toy corpus: prepare, train HyboNet and its twin, translate, score
+	$(BIN)/python recipes/quickstart/run.py
+
+test: $(READY)  ## the fast tests
+	$(BIN)/python -m pytest
+
+test-slow: $(READY)  ## the tests that take minutes
+	$(BIN)/python -m pytest -m "slow and not gpu"
+
+test-gpu: $(READY)  ## the tests that need a CUDA device
+	$(BIN)/python -m pytest -m gpu
+
+format: $(READY)  ## format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lint: $(READY)  ## check format, style and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy $(CODE)
+
+# A .venv without the stamp was not finished: what cannot even import torch is made anew. torch goes
+# first, so that nothing else brings another build of it; pip 24.1 refuses omegaconf 2.0.6.
+$(READY): setup.py $(wildcard probing/__init__.py)
+	@$(PYTHON) -c "$$PREFLIGHT"
+	@test -e $@ || $(BIN)/python -c "import pip, torch" 2>/dev/null || rm -rf .venv
+	test -d .venv || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet "pip<24.1"
+	$(BIN)/python -m pip install $(TORCH)
+	$(BIN)/python -m pip install --editable ".[dev]"
+	@touch $@

@@ -1,0 +1,283 @@
+"""Checks of what the ``fairseq-*`` commands read: text, data folders and checkpoints.
+
+fairseq meets damaged input with an unrelated traceback, or not at all: files of different length
+give misaligned training data.
+"""
+
+import re
+import struct
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from pickle import UnpicklingError
+from types import ModuleType
+from typing import Any
+
+from hyptrans_startup.messages import InputError
+
+AGAIN = "write the data folder again with fairseq-preprocess"
+
+
+@contextmanager
+def misaligned_text(module: ModuleType) -> Iterator[None]:
+    """fairseq-preprocess takes an empty file, and two sides of different length, without a word."""
+    yield
+    stock = module.main
+
+    def main(args: Any) -> None:
+        for prefixes in (args.trainpref, args.validpref, args.testpref):
+            for prefix in (prefixes or "").split(","):
+                if prefix:
+                    check_text(prefix, args)
+        try:
+            stock(args)
+        except FileExistsError as error:
+            raise InputError(
+                f"{error} is there already; give another --destdir, "
+                "or keep the dictionary with --srcdict and --tgtdict"
+            ) from error
+
+    vars(module)["main"] = main
+
+
+def check_text(prefix: str, args: Any) -> None:
+    """Raise for a missing, an empty and a misaligned file of one prefix."""
+    languages = [args.source_lang] if args.only_source else [args.source_lang, args.target_lang]
+    lines = {}
+    for language in languages:
+        path = prefix if language is None else f"{prefix}.{language}"
+        try:
+            # as fairseq reads it: a carriage return ends a line too
+            with open(path, encoding="utf-8") as text:
+                lines[path] = sum(1 for _ in text)
+        except FileNotFoundError as error:
+            raise InputError(
+                f"{path} does not exist; --source-lang and --target-lang are the "
+                "endings of the files"
+            ) from error
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path} is not UTF-8 text ({error.reason}); convert it") from error
+        if lines[path] == 0:
+            raise InputError(f"{path} is empty; it must have one sentence a line")
+    if len(set(lines.values())) > 1:
+        counts = ", ".join(f"{path} has {count}" for path, count in lines.items())
+        raise InputError(
+            f"the sides differ in their number of lines: {counts}; line n of one must "
+            "be the translation of line n of the other"
+        )
+
+
+@contextmanager
+def no_language_pair(module: ModuleType) -> Iterator[None]:
+    """A traceback for a data folder that is missing or empty."""
+    yield
+    stock = module.infer_language_pair
+
+    def infer_language_pair(path: str) -> Any:
+        if not Path(path).is_dir():
+            raise InputError(f"data folder {path} does not exist; fairseq-preprocess writes one")
+        pair = stock(path)
+        if pair == (None, None):
+            raise InputError(f"data folder {path} holds no pair of languages; {AGAIN}")
+        return pair
+
+    vars(module)["infer_language_pair"] = infer_language_pair
+
+
+@contextmanager
+def bad_dictionary(module: ModuleType) -> Iterator[None]:
+    """A traceback for a dictionary that is missing or cut short."""
+    yield
+    stock = module.Dictionary.load.__func__
+
+    def load(cls: type, f: Any) -> Any:
+        try:
+            dictionary = stock(cls, f)
+        except FileNotFoundError as error:
+            raise InputError(
+                f"{f} does not exist; give the folder that fairseq-preprocess wrote "
+                "and its languages"
+            ) from error
+        except (ValueError, RuntimeError) as error:
+            raise InputError(f"{f} is no dictionary of fairseq ({error}); {AGAIN}") from error
+        if len(dictionary) == dictionary.nspecial:
+            raise InputError(f"{f} has no words; {AGAIN}")
+        return dictionary
+
+    module.Dictionary.load = classmethod(load)
+
+
+@contextmanager
+def half_written_data(module: ModuleType) -> Iterator[None]:
+    """``mmap``, ``frombuffer`` and ``__del__`` tracebacks for data that was cut short."""
+    yield
+    stock_make, stock_exists = module.make_dataset, module.dataset_exists
+
+    def check(path: str) -> None:
+        reason = damage(path, module)
+        if reason is not None:
+            raise InputError(f"{path}.* is damaged or half written ({reason}); {AGAIN}")
+
+    def make_dataset(path: str, *args: Any, **kwargs: Any) -> Any:
+        check(path)
+        return stock_make(path, *args, **kwargs)
+
+    def dataset_exists(path: str, *args: Any, **kwargs: Any) -> Any:
+        check(path)
+        return stock_exists(path, *args, **kwargs)
+
+    vars(module).update(make_dataset=make_dataset, dataset_exists=dataset_exists)
+
+
+def damage(path: str, indexed_dataset: ModuleType) -> str | None:
+    """Return what is wrong with the two files of a binarised text, None where nothing is seen.
+
+    The index begins with a magic number, a version, the code of the type and the number of
+    sentences; then come the sizes (int32) and the positions in the data file (int64).
+    """
+    index, data = Path(path + ".idx"), Path(path + ".bin")
+    if index.exists() != data.exists():
+        return f"{(data if index.exists() else index).name} is missing"
+    if not index.exists():
+        return None
+    magic = indexed_dataset.MMapIndexedDataset.Index._HDR_MAGIC
+    with index.open("rb") as file:
+        head = file.read(len(magic) + struct.calcsize("<QBQ"))
+        if head and not head.startswith(magic):
+            return None  # one of fairseq's older formats
+        if len(head) < len(magic) + struct.calcsize("<QBQ"):
+            return f"{index.name} is cut short"
+        _, code, count = struct.unpack("<QBQ", head[len(magic) :])
+        if index.stat().st_size < len(head) + 12 * count:
+            return f"{index.name} is cut short"
+        if count == 0:
+            return f"{index.name} has no sentences"
+        file.seek(len(head) + 4 * (count - 1))
+        (size,) = struct.unpack("<i", file.read(4))
+        file.seek(len(head) + 12 * count - 8)
+        (position,) = struct.unpack("<q", file.read(8))
+    dtype = indexed_dataset._code_to_dtype.get(code)
+    if dtype is None:
+        return f"{index.name} has an unknown type of numbers, {code}"
+    width = dtype().itemsize
+    if data.stat().st_size < position + size * width:
+        return f"{data.name} is cut short"
+    return None
+
+
+@contextmanager
+def no_such_set(module: ModuleType) -> Iterator[None]:
+    """A traceback for a data folder without the set, or with sides that do not go together."""
+    yield
+    stock = module.load_langpair_dataset
+
+    def load_langpair_dataset(
+        data_path: str, split: str, src: str, src_dict: Any, tgt: str, *args: Any, **kwargs: Any
+    ) -> Any:
+        try:
+            return stock(data_path, split, src, src_dict, tgt, *args, **kwargs)
+        except FileNotFoundError as error:
+            files = Path(data_path).glob(f"*.*-*.{src}.idx")
+            sets = ", ".join(sorted(path.name.split(".")[0] for path in files)) or "none"
+            raise InputError(
+                f"data folder {data_path} has no set '{split}' for {src}-{tgt} "
+                f"(found for {src}: {sets}); {AGAIN}"
+            ) from error
+        except AssertionError as error:
+            raise InputError(f"data folder {data_path}, set '{split}': {error}; {AGAIN}") from error
+
+    vars(module)["load_langpair_dataset"] = load_langpair_dataset
+
+
+@contextmanager
+def no_target_side(module: ModuleType) -> Iterator[None]:
+    """``forward() missing 1 required positional argument`` in training without target files.
+
+    To translate without them is in order, so the question is asked where training begins.
+    """
+    yield
+    stock = module.Trainer.get_train_iterator
+
+    def get_train_iterator(self: Any, *args: Any, **kwargs: Any) -> Any:
+        iterator = stock(self, *args, **kwargs)
+        task = self.task
+        for name, dataset in task.datasets.items():
+            if getattr(dataset, "tgt", dataset) is None:
+                raise InputError(
+                    f"data folder {task.cfg.data} has no target side ({task.cfg.target_lang}) of "
+                    f"the set '{name}'; {AGAIN}"
+                )
+        return iterator
+
+    module.Trainer.get_train_iterator = get_train_iterator
+
+
+@contextmanager
+def bad_checkpoint(module: ModuleType) -> Iterator[None]:
+    """Tracebacks for a checkpoint that is missing, cut short, unsafe or of another model."""
+    yield
+    stock_load, stock_ensemble = module.load_checkpoint_to_cpu, module.load_model_ensemble_and_task
+
+    def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return stock_load(path, *args, **kwargs)
+        except UnpicklingError as error:
+            asked = re.search(r"GLOBAL (\S+)", str(error))
+            if asked is None:
+                raise unreadable(path, "not a pickle that torch writes") from error
+            raise InputError(
+                f"checkpoint {path} is refused: loading it would call {asked[1]}, and a checkpoint "
+                "of fairseq holds only tensors, numbers and options; use one you can trust"
+            ) from error
+        except (RuntimeError, EOFError, LookupError, ValueError, TypeError) as error:
+            raise unreadable(path, f"{type(error).__name__}: {error}") from error
+
+    def load_model_ensemble_and_task(filenames: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return stock_ensemble(filenames, *args, **kwargs)
+        except RuntimeError as error:
+            if not str(error).startswith("Error(s) in loading state_dict"):
+                raise
+            raise misfit(", ".join(filenames), error) from error
+
+    vars(module).update(
+        load_checkpoint_to_cpu=load_checkpoint_to_cpu,
+        load_model_ensemble_and_task=load_model_ensemble_and_task,
+    )
+
+
+@contextmanager
+def other_architecture(module: ModuleType) -> Iterator[None]:
+    """Two tracebacks for going on from a checkpoint of another model."""
+    yield
+    stock = module.Trainer.load_checkpoint
+
+    def load_checkpoint(self: Any, filename: str, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return stock(self, filename, *args, **kwargs)
+        except Exception as error:
+            # fairseq raises a bare one while it handles what torch found
+            if type(error) is not Exception or error.__context__ is None:
+                raise
+            raise misfit(filename, error.__context__) from error
+
+    module.Trainer.load_checkpoint = load_checkpoint
+
+
+def unreadable(path: str, reason: str) -> InputError:
+    """Return the error for a file that is no checkpoint, or no longer one."""
+    return InputError(
+        f"checkpoint {path} is cut short or was not written by fairseq "
+        f"({textwrap.shorten(reason, 90)}); take another one or train again"
+    )
+
+
+def misfit(path: str, error: BaseException) -> InputError:
+    """Return the error for parameters that do not belong to the model, with the first of them."""
+    lines = str(error).splitlines()
+    reason = textwrap.shorten(lines[1] if len(lines) > 1 else f"no {error}", 240)
+    return InputError(
+        f"checkpoint {path} does not fit the model ({reason}); "
+        "use the --arch, the sizes and the dictionaries it was trained with"
+    )

@@ -1,0 +1,123 @@
+"""Errors of the ``fairseq-*`` commands in one sentence, where fairseq shows a traceback.
+
+Nothing here changes what a command does with good input. ``HYPTRANS_TRACEBACK=1`` brings the
+tracebacks back.
+"""
+
+import difflib
+import functools
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+
+class InputError(Exception):
+    """What the user gave cannot be used; the message says what, what was found, what to do."""
+
+
+@contextmanager
+def one_sentence(module: ModuleType) -> Iterator[None]:
+    """A traceback of dozens of lines for a mistake in what was typed, in all eight commands."""
+    yield
+    # hydra prints tracebacks of its own, so its task is wrapped as well as the command
+    for name in ("cli_main", "_hydra_main"):
+        if hasattr(module, name):
+            vars(module)[name] = without_traceback(vars(module)[name])
+
+
+def without_traceback(run: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `run`, which ends the process with one sentence where the error is the user's."""
+
+    @functools.wraps(run)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return run(*args, **kwargs)
+        except Exception as error:
+            sentence = explain(error)
+            if sentence is None or os.environ.get("HYPTRANS_TRACEBACK") == "1":
+                raise
+            sys.stdout.flush()
+            sys.exit(f"{Path(sys.argv[0]).name}: error: {sentence}")
+
+    return wrapped
+
+
+def explain(error: Exception) -> str | None:
+    """Return the sentence for an error that is the user's to mend, None for any other."""
+    message = " ".join(str(error).split())
+    if isinstance(error, InputError):
+        return message
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    package = raised_in(error).partition(".")[0]
+    told = {
+        "hyptrans": (ValueError, ImportError, NotImplementedError, RuntimeError, OSError),
+        "fairseq": (AssertionError, OSError),
+        "fairseq_cli": (AssertionError, OSError),
+    }.get(package, ())
+    # fairseq raises a bare Exception only with words for the user
+    if message and (isinstance(error, told) or (told and type(error) is Exception)):
+        return f"{message} (HYPTRANS_TRACEBACK=1 shows where this comes from)"
+    return None
+
+
+def raised_in(error: Exception) -> str:
+    """Return the name of the module whose line raised the error."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return traceback.tb_frame.f_globals.get("__name__", "") if traceback is not None else ""
+
+
+@contextmanager
+def unknown_arch_on_command_line(module: ModuleType) -> Iterator[None]:
+    """A hundred lines of usage and all names in one line for ``--arch nope``."""
+    yield
+    stock = module.add_model_args
+
+    def add_model_args(parser: Any) -> Any:
+        group = stock(parser)
+        from fairseq.models import ARCH_MODEL_REGISTRY
+
+        def known(name: str) -> str:
+            if name not in ARCH_MODEL_REGISTRY:
+                raise unknown_arch(name, ARCH_MODEL_REGISTRY)
+            return name
+
+        # argparse asks the type before it looks at the choices
+        parser._option_string_actions["--arch"].type = known
+        return group
+
+    vars(module)["add_model_args"] = add_model_args
+
+
+@contextmanager
+def unknown_arch_in_checkpoint(module: ModuleType) -> Iterator[None]:
+    """``AssertionError: Could not infer model type from`` and the whole configuration."""
+    yield
+    stock = module.build_model
+
+    def build_model(cfg: Any, *args: Any, **kwargs: Any) -> Any:
+        name = getattr(cfg, "_name", None) or getattr(cfg, "arch", None)
+        models = {**module.ARCH_MODEL_REGISTRY, **module.MODEL_DATACLASS_REGISTRY}
+        if isinstance(name, str) and name not in models:
+            raise unknown_arch(name, models)
+        return stock(cfg, *args, **kwargs)
+
+    vars(module)["build_model"] = build_model
+
+
+def unknown_arch(name: str, known: dict[str, Any]) -> InputError:
+    """Return the error for an architecture that is not registered."""
+    near = ", ".join(difflib.get_close_matches(name, known)) or "none"
+    plugin = (
+        "" if "hyptrans.models" in sys.modules else "; --user-dir hyptrans adds those of hyptrans"
+    )
+    return InputError(
+        f"--arch {name} is not one of the {len(known)} known architectures, "
+        f"similar names: {near}{plugin}"
+    )
