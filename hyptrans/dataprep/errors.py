@@ -36,6 +36,11 @@ def run_command(
         message = str(error)
     except OSError as error:
         message = describe_os_error(error)
+    except ImportError as error:
+        # hyptrans.extras names the extra to install
+        if "hyptrans[" not in str(error):
+            raise
+        message = str(error)
     except MemoryError:
         message = "not enough memory; close other programs or use a smaller training set"
     except KeyboardInterrupt:

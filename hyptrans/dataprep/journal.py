@@ -28,6 +28,7 @@ class Journal:
         self.work = work
         self.stopwatch = Stopwatch()
         self.steps: list[dict[str, Any]] = []
+        self.downloads: dict[str, str] = {}
         self._hashes: dict[Path, str] = {}
         work.mkdir(parents=True, exist_ok=True)
         self._lock = _take_lock(work / _LOCK, out)
@@ -73,6 +74,10 @@ class Journal:
                 raise DataPrepError(f"{path} does not exist")
             self._hashes[path] = sha256(path)
         return self._hashes[path]
+
+    def note_download(self, url: str, path: Path) -> None:
+        """Remember a download and its hash for the manifest."""
+        self.downloads[url] = self.hash(path)
 
     def close(self) -> None:
         """Let the next run have the folder."""

@@ -1,6 +1,8 @@
 """From pairs of lines to a binarised data set: the steps that every command shares."""
 
 import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 from . import manifest, subwords
@@ -14,30 +16,39 @@ _WORK = "intermediate"
 _OUTPUTS = ("data-bin", "raw", *subwords.MODEL_NAMES.values())
 
 
-def prepare(plan: Plan, job: Job) -> None:
+def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[Journal], Plan]) -> None:
     """Prepare a data set into ``job.out``, or go on where an earlier run stopped.
 
     Writes ``data-bin/``, ``raw/`` (the references of the test sets), the subword model and, last
     of all, ``manifest.json``.
 
+    Args:
+        job: the shared options.
+        inputs: the files of the user, for their hashes.
+        make_plan: called when the folder is ours; may unpack or download in steps of its own.
+
     Raises:
         DataPrepError: the input or the output folder cannot be used; one sentence says why.
     """
-    inputs = manifest.describe_files(
-        dict.fromkeys(path for source in plan.sets.values() for path in source.inputs)
-    )
-    if not _claim(job, inputs):
+    described = manifest.describe_files(dict.fromkeys(inputs))
+    if _is_finished(job, described):
         sys.stdout.write(f"{job.out} is finished already, nothing to do\n")
         return
     journal = Journal(job.out, job.out / _WORK)
     try:
-        stages = Stages(plan, job, journal)
+        if job.overwrite:
+            # the manifest goes first: without it the folder does not count as finished
+            for name in (manifest.NAME, *_OUTPUTS):
+                remove(job.out / name)
+        stages = Stages(make_plan(journal), job, journal)
         stages.run()
+        _remove_others(job.out, set(stages.finished_files()))
         content = {
             "command": list(job.command),
             "versions": manifest.versions(),
             "languages": list(job.languages),
-            "inputs": inputs,
+            "inputs": described,
+            "downloads": journal.downloads,
             "steps": journal.steps,
             "outputs": manifest.describe_files(stages.finished_files(), job.out),
         }
@@ -50,27 +61,33 @@ def prepare(plan: Plan, job: Job) -> None:
     sys.stdout.write(f"{job.out}: data-bin and {manifest.NAME} are ready\n")
 
 
-def _claim(job: Job, inputs: dict[str, Any]) -> bool:
-    """Make sure that the folder is ours to write; False when it holds just what is asked for."""
+def _is_finished(job: Job, inputs: dict[str, Any]) -> bool:
+    """Tell whether the folder holds just what is asked for; touches nothing.
+
+    Raises:
+        DataPrepError: it holds something else, and --overwrite was not given.
+    """
     finished = manifest.load(job.out)
-    present = [name for name in _OUTPUTS if (job.out / name).exists()]
-    if finished and not job.overwrite:
+    if job.overwrite:
+        return False
+    if finished:
         if finished["command"] == list(job.command) and finished["inputs"] == inputs:
-            if not job.keep_intermediate:
-                # a run that was killed after its manifest was written
-                remove(job.out / _WORK)
-            return False
+            return True
         raise DataPrepError(
             f"{job.out} is finished, with other options or input; "
             "choose another --out, or --overwrite to replace it"
         )
-    if present and not finished and not (job.out / _WORK).is_dir() and not job.overwrite:
+    present = [name for name in _OUTPUTS if (job.out / name).exists()]
+    if present and not (job.out / _WORK).is_dir():
         raise DataPrepError(
             f"{job.out / present[0]} was not made by this command; "
             "choose another --out, or --overwrite to replace it"
         )
-    if job.overwrite and (finished or present):
-        # the manifest goes first: without it the folder does not count as finished
-        for name in (manifest.NAME, *_OUTPUTS):
-            remove(job.out / name)
-    return True
+    return False
+
+
+def _remove_others(out: Path, files: set[Path]) -> None:
+    # a run that was killed may have had other options
+    for path in [*(out / "raw").glob("*"), *(out / name for name in _OUTPUTS[2:])]:
+        if path not in files:
+            remove(path)

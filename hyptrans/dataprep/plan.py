@@ -10,6 +10,19 @@ from .clean import CleanRule
 from .corpus import read_lines, zip_sides
 
 
+@dataclass
+class Tally:
+    """Counts kept while reading.
+
+    Attributes:
+        parts: pairs by file.
+        left_out: lines that are no text, by the reason; one side is counted.
+    """
+
+    parts: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
 class PairSource(Protocol):
     """Somewhere pairs of lines can be read from, again and again the same."""
 
@@ -23,8 +36,8 @@ class PairSource(Protocol):
         """Whatever else decides which pairs come."""
         ...
 
-    def read(self, counts: Counter[str]) -> Iterator[tuple[str, str]]:
-        """Yield (source, target) lines; ``counts`` gets the lines left out, by reason."""
+    def read(self, tally: Tally) -> Iterator[tuple[str, str]]:
+        """Yield (source, target) lines and count in ``tally`` where they came from."""
         ...
 
 
@@ -44,10 +57,12 @@ class PlainFiles:
         """The files say it all."""
         return {}
 
-    def read(self, counts: Counter[str]) -> Iterator[tuple[str, str]]:
+    def read(self, tally: Tally) -> Iterator[tuple[str, str]]:
         """Yield the pairs; nothing is left out."""
         for source, target in self.pairs:
-            yield from zip_sides(read_lines(source), read_lines(target), source, target)
+            for pair in zip_sides(read_lines(source), read_lines(target), source, target):
+                tally.parts[source.name] += 1
+                yield pair
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
-"""A progress bar per step, and a table of where the time went."""
+"""What a user sees of a run: a bar per step, counts in order, and where the time went."""
 
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -11,13 +11,20 @@ from tqdm import tqdm
 T = TypeVar("T")
 
 
-def bar(items: Iterable[T], name: str, total: int | None = None) -> Iterator[T]:
+def bar(
+    items: Iterable[T], name: str, total: int | None = None, unit: str = " lines"
+) -> Iterator[T]:
     """Pass ``items`` through and show on stderr how many went by."""
     # a log file gets a line every ten seconds, a terminal a moving bar
     interval = 0.2 if sys.stderr.isatty() else 10.0
     return iter(
-        tqdm(items, desc=name, total=total, unit=" lines", unit_scale=True, mininterval=interval)
+        tqdm(items, desc=name, total=total, unit=unit, unit_scale=True, mininterval=interval)
     )
+
+
+def by_name(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return counts in the order of their names, whatever order they were made in."""
+    return dict(sorted(counts.items()))
 
 
 class Stopwatch:

@@ -14,8 +14,9 @@ from .corpus import Scrubber, read_lines, write_lines, write_pairs, zip_sides
 from .errors import DataPrepError
 from .journal import Journal
 from .parallel import LineFunctionFactory, map_lines
-from .plan import Job, Plan
-from .progress import bar
+from .plan import Job, Plan, Tally
+from .progress import bar, by_name
+from .seen import compare, take_inventory
 from .tokenise import TextSteps, moses_rules
 
 
@@ -78,16 +79,17 @@ class Stages:
         outputs = self._files("raw", name)
 
         def work() -> dict[str, Any]:
-            left_out: Counter[str] = Counter()
+            tally = Tally()
             scrub = Scrubber(raw_text=self.job.raw_text)
-            pairs = ((scrub(one), scrub(other)) for one, other in source.read(left_out))
+            pairs = ((scrub(one), scrub(other)) for one, other in source.read(tally))
             count = write_pairs(bar(pairs, f"read {name}"), *outputs)
             if not count:
-                raise DataPrepError(f"the {name} set has no pair ({source.inputs[0]})")
+                raise DataPrepError(f"the {name} set has no pair in {source.inputs[0]}")
             return {
                 "pairs": count,
-                "lines left out": _sorted(left_out),
-                "characters replaced": _sorted(scrub.counts),
+                "from": dict(tally.parts),
+                "lines left out": by_name(tally.left_out),
+                "characters replaced": by_name(scrub.counts),
             }
 
         counts = self.journal.step(
@@ -106,7 +108,7 @@ class Stages:
         for lang, before, after in zip(
             self.job.languages, self._files("raw", name), self._files("text", name), strict=True
         ):
-            done = {flag: True for flag, wanted in flags.items() if wanted}
+            done = ", ".join(flag for flag, wanted in flags.items() if wanted)
             self._map(
                 f"tokenise {name}.{lang}",
                 TextSteps(lang, **flags),
@@ -161,7 +163,7 @@ class Stages:
                 counts = {"valid": write_pairs(held, *valid), "held out every": n}
             rest = (pair for number, pair in kept("clean train") if not n or number % n)
             counts["train"] = write_pairs(rest, *train)
-            return {**counts, "dropped": _sorted(dropped)}
+            return {**counts, "dropped": by_name(dropped)}
 
         counts = self.journal.step(
             "clean train",
@@ -215,7 +217,7 @@ class Stages:
             dropped: Counter[str] = Counter()
             pairs = bar(self._pairs(before), f"clean {name} subwords", self.sizes[name])
             count = write_pairs(rule.keep(pairs, dropped), *after)
-            return {name: count, "dropped": _sorted(dropped)}
+            return {name: count, "dropped": by_name(dropped)}
 
         counts = self.journal.step(
             f"clean {name} subwords",
@@ -236,27 +238,9 @@ class Stages:
             stages = ["characters"]
         outputs = [path for stage in stages for path in self._notes(stage)]
 
-        def work() -> dict[str, Any]:
-            counts = {}
-            for group in self.groups:
-                seen = {c for lang in group for line in read_lines(texts[lang]) for c in line}
-                seen.discard(" ")
-                counts[f"characters {'+'.join(group)}"] = len(seen)
-                used = Counter[str]()
-                if "pieces" in stages:
-                    used = subwords.used_pieces(encoded[lang] for lang in group)
-                for path in (path for path in outputs if path.suffix[1:] in group):
-                    if path.stem == "characters":
-                        write_lines(sorted(seen), path)
-                    elif path.stem == "pieces":
-                        write_lines(sorted(used), path)
-                    else:
-                        subwords.write_dictionary(used, seen, path)
-            return counts
-
         self.journal.step(
             "inventory",
-            work,
+            lambda: take_inventory(self.groups, texts, encoded, outputs),
             settings={"joined": self.job.joined_dictionary, "stages": stages},
             inputs=[*texts.values(), *encoded.values()],
             outputs=outputs,
@@ -269,7 +253,7 @@ class Stages:
 
             def work(files: list[Path] = files) -> dict[str, Any]:
                 return {
-                    lang: _compare(self.job.bpe, *files[side::2])
+                    lang: compare(self.job.bpe, *files[side::2])
                     for side, lang in enumerate(self.job.languages)
                 }
 
@@ -323,23 +307,3 @@ class Stages:
             inputs=[*(p for name in prefixes for p in self._encoded(name)), *ready],
             outputs=[folder],
         )
-
-
-def _compare(kind: str, text: Path, encoded: Path, characters: Path) -> dict[str, Any]:
-    seen = {" ", *read_lines(characters)}
-    lines = restored = 0
-    unseen: Counter[str] = Counter()
-    for line, subword_line in zip(read_lines(text), read_lines(encoded), strict=True):
-        expected = line if kind == "sentencepiece" else " ".join(line.split())
-        lines += 1
-        restored += subwords.decode(kind, subword_line) == expected
-        unseen.update(f"U+{ord(c):04X}" for c in line if c not in seen)
-    return {
-        "lines": lines,
-        "restored": restored,
-        "characters never seen in training": _sorted(unseen),
-    }
-
-
-def _sorted(counts: Counter[str]) -> dict[str, int]:
-    return dict(sorted(counts.items()))

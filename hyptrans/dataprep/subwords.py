@@ -9,6 +9,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from .corpus import read_lines, write_lines
 from .errors import DataPrepError
 from .files import whole_file, write_whole
 from .parallel import LineFunction
+from .progress import bar
 
 KINDS = ("subword-nmt", "sentencepiece")
 MODEL_NAMES = {"subword-nmt": "bpe.codes", "sentencepiece": "sentencepiece.model"}
@@ -57,9 +59,21 @@ def _learn_bpe(texts: list[Path], size: int, model: Path) -> dict[str, Any]:
     counts.clear()
     codes = io.StringIO()
     sys.stderr.write(f"learning {size} merges from {types} distinct words, on one core\n")
-    module.learn_bpe(table, codes, size, is_dict=True)
+    with _progress_of(module, "learn subwords"):
+        module.learn_bpe(table, codes, size, is_dict=True)
     write_whole(model, codes.getvalue())
     return {"word types": types, "merges": codes.getvalue().count("\n") - 1}
+
+
+@contextmanager
+def _progress_of(module: Any, name: str) -> Iterator[None]:
+    # its own bar draws ten times a second, also into log files
+    original = module.tqdm
+    module.tqdm = lambda items: bar(items, name, len(items), unit=" merges")
+    try:
+        yield
+    finally:
+        module.tqdm = original
 
 
 def _learn_sentencepiece(texts: list[Path], size: int, model: Path) -> dict[str, Any]:

@@ -39,7 +39,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         text=dict.fromkeys(sets, flags),
         clean_text=CleanRule(maximum=maximum, ratio=ratio),
     )
-    prepare(plan, job)
+    inputs = [path for source in sets.values() for path in source.inputs]
+    prepare(job, inputs, lambda journal: plan)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,5 +1,6 @@
 """Moses text steps through sacremoses, described by values that travel to worker processes."""
 
+import html
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,6 +15,8 @@ class TextSteps:
 
     Attributes:
         language: code of the language, for the rules that depend on it.
+        xml_escape: ``& < >`` become entities: fairseq's script reads XML as it stands, so its
+            tokeniser sees them so.
         straight_apostrophe: U+2019 becomes ' (fairseq's scripts do so in the development sets).
         normalise: Moses punctuation normalisation, then non-printing characters become spaces.
         tokenise: Moses tokenisation, with XML escapes as the Perl script's default.
@@ -22,6 +25,7 @@ class TextSteps:
     """
 
     language: str
+    xml_escape: bool = False
     straight_apostrophe: bool = False
     normalise: bool = False
     tokenise: bool = False
@@ -31,6 +35,8 @@ class TextSteps:
     def build(self) -> LineFunction:
         """Load what the steps need and return the function from line to line."""
         steps: list[Callable[[str], str]] = []
+        if self.xml_escape:
+            steps.append(lambda line: html.escape(line, quote=False))
         if self.straight_apostrophe:
             steps.append(lambda line: line.replace("\u2019", "'"))
         if self.normalise:

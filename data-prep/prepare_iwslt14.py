@@ -1,0 +1,9 @@
+"""Prepare IWSLT'14 for fairseq: ``python data-prep/prepare_iwslt14.py --help``."""
+
+import sys
+
+from hyptrans.dataprep.errors import run_command
+from hyptrans.dataprep.iwslt14 import main
+
+if __name__ == "__main__":
+    sys.exit(run_command(main))
