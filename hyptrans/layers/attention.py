@@ -120,7 +120,8 @@ class LorentzAttention(Attention):
     attention computes both exactly.
 
     Source: HyboNet eq. 4 and 5; residual eq. 7. ``attention_dropout`` acts on the inputs of the
-    query, key and value maps (one mask for the three), as in the reference code, not on the weights.
+    query, key and value maps (one mask for the three), as in the reference code, and not on the
+    weights.
 
     Args:
         width: numbers of a point of the input and the output, time included.

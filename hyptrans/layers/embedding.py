@@ -44,6 +44,8 @@ class LorentzEmbedding(nn.Module):
         storage: Storage = "space",
     ) -> None:
         super().__init__()
+        if not c > 0:
+            raise ValueError(f"curvature c must be above 0 (the space has -c), got {c}")
         if storage not in ("space", "manifold"):
             raise ValueError(f"storage must be 'space' or 'manifold', got {storage!r}")
         self.width, self.padding_idx, self.c, self.storage = width, padding_idx, c, storage

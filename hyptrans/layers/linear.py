@@ -24,10 +24,10 @@ class LorentzLinear(nn.Module):
     ``z = W dropout(h(x)) + b + r``; the time of the point is ``sigmoid(z_t) exp(s) + 1/sqrt(c) +
     0.1``, its space part is ``z_s`` rescaled to fit, and zero ``z_s`` gives the origin.
 
-    Multi-head attention needs several points at a time. ``merged_heads`` says that the input is that
-    many points side by side. ``split_heads`` cuts the output into that many points of equal width,
-    and ``projections`` stacks as many maps (queries, keys, values) into one matrix product; each has
-    a scale ``s`` of its own, shared by its heads.
+    Multi-head attention needs several points at a time. ``merged_heads`` says that the input is so
+    many points side by side. ``split_heads`` cuts the output into so many points of equal width,
+    and ``projections`` stacks so many maps (queries, keys, values) into one matrix product; each
+    has a scale ``s`` of its own, shared by its heads.
 
     Shapes: ``[..., in_width]`` -> ``[..., out_width]``, time included in both; with ``split_heads``
     -> ``[..., projections, split_heads, out_width / split_heads]``.

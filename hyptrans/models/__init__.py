@@ -7,7 +7,7 @@ before, and never its ``optim``: hence the imports here.
 import importlib
 import pkgutil
 
-import hyptrans.optim
+import hyptrans.optim  # noqa: F401 - registers the optimiser and the schedule
 
 for _module in pkgutil.iter_modules(__path__):
     if not _module.name.startswith("_"):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
-from fairseq.dataclass import FairseqDataclass
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import BaseFairseqModel, register_model
 
 SIZES: dict[str, dict[str, Any]] = {
@@ -106,6 +106,23 @@ class SkeletonConfig(FairseqDataclass):
     )
     max_target_positions: int = field(
         default=1024, metadata={"help": "longest target the decoder takes, in tokens"}
+    )
+
+
+@dataclass
+class HyperbolicConfig(SkeletonConfig):
+    """Options of the architectures whose states are points of hyperbolic space."""
+
+    curvature: float = field(
+        default=1.0, metadata={"help": "c > 0: the space has curvature -c (unit: 1 / length^2)"}
+    )
+    lorentz_embedding: ChoiceEnum(["space", "manifold"]) = field(  # type: ignore[valid-type]
+        default="space",
+        metadata={
+            "help": "space: space coordinates are ordinary parameters, for any optimiser; "
+            "manifold: points are manifold parameters, as in the paper, for --optimizer "
+            "riemannian_adam"
+        },
     )
 
 

@@ -1,4 +1,4 @@
-"""The one encoder-decoder: tokens, padding, layers, decoding state. An architecture is its parts."""
+"""The one encoder-decoder: tokens, padding, layers, decoding state; parts make an architecture."""
 
 from abc import ABC, abstractmethod
 from typing import Any
@@ -18,17 +18,25 @@ class Parts(ABC):
     """What an architecture puts into one side, encoder or decoder, of the skeleton.
 
     All states between the parts are ``[B, T, side.width]``, points of the architecture's space. A
-    sublayer owns its residual, as some architectures add it inside their last linear map.
+    sublayer owns its residual, as some architectures add it inside their last linear map. The
+    skeleton asks for the parts in the order in which the data meets them.
+
+    Args:
+        cfg: the architecture's configuration.
+        side: sizes of the encoder or of the decoder.
+        source: the encoder's parts, for the decoder; they have been asked for already.
+
+    Raises:
+        ValueError: the width is not divisible by the number of heads.
     """
 
-    def __init__(self, cfg: Any, side: Side) -> None:
+    def __init__(self, cfg: Any, side: Side, source: Any = None) -> None:
         if side.width % side.heads:
             raise ValueError(
                 f"--{side.name}-embed-dim {side.width} is not divisible by "
                 f"--{side.name}-attention-heads {side.heads}"
             )
-        self.cfg = cfg
-        self.side = side
+        self.cfg, self.side, self.source = cfg, side, source
 
     @abstractmethod
     def embedding(self, num_embeddings: int, padding_idx: int) -> nn.Module:
@@ -39,8 +47,12 @@ class Parts(ABC):
         """Points and positions ``[B, T]`` (from 0) -> points."""
 
     @abstractmethod
-    def attention(self, *, memory_width: int | None = None, causal: bool = False) -> Attention:
-        """Self-attention; or cross-attention to a memory of the given width."""
+    def self_attention(self, *, causal: bool) -> Attention:
+        """Points -> points; ``causal`` in the decoder."""
+
+    @abstractmethod
+    def cross_attention(self) -> Attention:
+        """Points and the output of ``source`` -> points."""
 
     @abstractmethod
     def feed_forward(self) -> nn.Module:
@@ -48,7 +60,7 @@ class Parts(ABC):
 
     @abstractmethod
     def logits(self, num_embeddings: int, padding_idx: int, tied: Any) -> nn.Module:
-        """Points -> ``[B, T, num_embeddings]``; ``tied`` is the input embedding to share, or None."""
+        """Points -> ``[B, T, num_embeddings]``; ``tied``: the input embedding to share or None."""
 
 
 class EncoderLayer(nn.Module):
@@ -56,7 +68,7 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, parts: Parts) -> None:
         super().__init__()
-        self.attention = parts.attention()
+        self.attention = parts.self_attention(causal=False)
         self.feed_forward = parts.feed_forward()
 
     def forward(self, x: Tensor, padding: Tensor | None) -> Tensor:
@@ -66,10 +78,10 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """Causal self-attention, attention to the source, feed-forward."""
 
-    def __init__(self, parts: Parts, memory_width: int) -> None:
+    def __init__(self, parts: Parts) -> None:
         super().__init__()
-        self.attention = parts.attention(causal=True)
-        self.cross_attention = parts.attention(memory_width=memory_width)
+        self.attention = parts.self_attention(causal=True)
+        self.cross_attention = parts.cross_attention()
         self.feed_forward = parts.feed_forward()
 
     def forward(
@@ -90,7 +102,8 @@ class Encoder(FairseqEncoder):
     """Source tokens to points.
 
     Returns what fairseq's transformer encoder returns: ``encoder_out`` and all ``encoder_states``
-    (the embeddings first) are ``[T, B, D]``, ``encoder_padding_mask`` ``[B, T]`` is true at padding.
+    (the embeddings first) are ``[T, B, D]``, ``encoder_padding_mask`` ``[B, T]`` is true at
+    padding.
     """
 
     def __init__(self, parts: Parts, dictionary: Any, embedding: nn.Module) -> None:
@@ -143,23 +156,13 @@ class Decoder(FairseqIncrementalDecoder):
     under a key of its own, batch first.
     """
 
-    def __init__(
-        self,
-        parts: Parts,
-        dictionary: Any,
-        embedding: nn.Module,
-        *,
-        memory_width: int,
-        tied: bool,
-    ) -> None:
+    def __init__(self, parts: Parts, dictionary: Any, embedding: nn.Module, *, tied: bool) -> None:
         super().__init__(dictionary)
         self.padding_idx = dictionary.pad()
         self.max_target_positions = parts.side.max_positions
         self.embed_tokens = embedding
         self.embed_positions = parts.positions()
-        self.layers = nn.ModuleList(
-            DecoderLayer(parts, memory_width) for _ in range(parts.side.layers)
-        )
+        self.layers = nn.ModuleList(DecoderLayer(parts) for _ in range(parts.side.layers))
         self.logits = parts.logits(len(dictionary), self.padding_idx, embedding if tied else None)
 
     def forward(
@@ -242,9 +245,9 @@ class HypTransformer(FairseqEncoderDecoderModel):
         """
         source, target = task.source_dictionary, task.target_dictionary
         encoder_parts = cls.parts(cfg, side_of(cfg, "encoder"))
-        decoder_parts = cls.parts(cfg, side_of(cfg, "decoder"))
         embedding = encoder_parts.embedding(len(source), source.pad())
         encoder = Encoder(encoder_parts, source, embedding)
+        decoder_parts = cls.parts(cfg, side_of(cfg, "decoder"), encoder_parts)
         if cfg.share_all_embeddings:
             _check_shareable(source, target, encoder_parts.side, decoder_parts.side)
         else:
@@ -253,7 +256,6 @@ class HypTransformer(FairseqEncoderDecoderModel):
             decoder_parts,
             target,
             embedding,
-            memory_width=encoder_parts.side.width,
             tied=cfg.share_all_embeddings or cfg.share_decoder_input_output_embed,
         )
         return cls(encoder, decoder)

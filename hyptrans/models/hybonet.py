@@ -9,12 +9,12 @@ from hyptrans.layers.attention import LorentzAttention
 from hyptrans.layers.embedding import LorentzEmbedding, LorentzPositions
 from hyptrans.layers.feed_forward import LorentzFeedForward
 from hyptrans.layers.logits import LorentzLogits
-from hyptrans.models._config import SIZES, Side, SkeletonConfig, register_sizes
+from hyptrans.models._config import SIZES, HyperbolicConfig, register_sizes
 from hyptrans.models._skeleton import HypTransformer, Parts
 
 
 @dataclass
-class HyboNetConfig(SkeletonConfig):
+class HyboNetConfig(HyperbolicConfig):
     """Options of HyboNet."""
 
     attention_dropout: float = field(
@@ -22,16 +22,6 @@ class HyboNetConfig(SkeletonConfig):
         metadata={
             "help": "dropout probability on the inputs of the query, key and value maps "
             "(unlike fairseq's: not on the weights)"
-        },
-    )
-    curvature: float = field(
-        default=1.0, metadata={"help": "c > 0: the space has curvature -c (unit: 1 / length^2)"}
-    )
-    lorentz_embedding: ChoiceEnum(["space", "manifold"]) = field(  # type: ignore[valid-type]
-        default="space",
-        metadata={
-            "help": "space: space coordinates are ordinary parameters, for any optimiser; manifold: "
-            "points are manifold parameters, as in the paper, for --optimizer riemannian_adam"
         },
     )
     residual: ChoiceEnum(["full", "space"]) = field(  # type: ignore[valid-type]
@@ -45,11 +35,6 @@ class HyboNetConfig(SkeletonConfig):
 
 class HyboNetParts(Parts):
     """Lorentz layers throughout; no layer norm."""
-
-    def __init__(self, cfg: Any, side: Side) -> None:
-        super().__init__(cfg, side)
-        if not cfg.curvature > 0:
-            raise ValueError(f"--curvature must be above 0 (the space has -c), got {cfg.curvature}")
 
     def embedding(self, num_embeddings: int, padding_idx: int) -> LorentzEmbedding:
         return LorentzEmbedding(
@@ -70,18 +55,21 @@ class HyboNetParts(Parts):
             residual=self.cfg.residual,
         )
 
-    def attention(
-        self, *, memory_width: int | None = None, causal: bool = False
-    ) -> LorentzAttention:
+    def self_attention(self, *, causal: bool) -> LorentzAttention:
+        return self._attention(causal=causal)
+
+    def cross_attention(self) -> LorentzAttention:
+        return self._attention(memory_width=self.source.side.width)
+
+    def _attention(self, **role: Any) -> LorentzAttention:
         return LorentzAttention(
             self.side.width,
             self.side.heads,
-            memory_width=memory_width,
             c=self.cfg.curvature,
             dropout=self.cfg.dropout,
             attention_dropout=self.cfg.attention_dropout,
             residual=self.cfg.residual,
-            causal=causal,
+            **role,
         )
 
     def feed_forward(self) -> LorentzFeedForward:
@@ -93,9 +81,7 @@ class HyboNetParts(Parts):
             residual=self.cfg.residual,
         )
 
-    def logits(
-        self, num_embeddings: int, padding_idx: int, tied: Any
-    ) -> LorentzLogits:
+    def logits(self, num_embeddings: int, padding_idx: int, tied: Any) -> LorentzLogits:
         return LorentzLogits(tied or self.embedding(num_embeddings, padding_idx))
 
 

@@ -88,6 +88,7 @@ class FairseqRiemannianAdam(FairseqOptimizer):
         self._optimizer = RiemannianAdam(
             groups, stabilize=cfg.stabilize or None, **self.optimizer_config
         )
+        self.set_lr(self.optimizer_config["lr"])
 
     @property
     def optimizer_config(self) -> dict[str, Any]:

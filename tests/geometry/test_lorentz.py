@@ -158,7 +158,8 @@ def test_gradients_agree_with_finite_differences(c, rng):
         lambda s: lorentz.log_origin(lorentz.lift(s, c=c), c=c),
         lambda s: lorentz.distance(lorentz.lift(s, c=c), other, c=c),
         lambda s: lorentz.centroid(lorentz.lift(s, c=c), weights, c=c),
-        lambda s: lorentz.exp(other, lorentz.project_tangent(other, lorentz.lift(s, c=c), c=c), c=c),
+        lambda s: lorentz.project_tangent(other, lorentz.lift(s, c=c), c=c),
+        lambda s: lorentz.exp(other, lorentz.lift(s, c=c), c=c),
     ):
         assert torch.autograd.gradcheck(function, space)
 

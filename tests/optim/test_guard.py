@@ -1,0 +1,63 @@
+"""Flags that would lose the manifold are refused by name."""
+
+import pytest
+import torch
+from omegaconf import OmegaConf
+
+from hyptrans.layers.embedding import LorentzEmbedding
+from hyptrans.optim.guard import check_manifold_flags
+
+
+def configuration(**changes):
+    cfg = OmegaConf.create(
+        {
+            "common": {"fp16": False, "bf16": False, "amp": False},
+            "optimizer": {"_name": "riemannian_adam"},
+            "ema": {"store_ema": False},
+            "optimization": {"use_bmuf": False},
+            "distributed_training": {"ddp_backend": "pytorch_ddp", "zero_sharding": "none"},
+        }
+    )
+    for path, value in changes.items():
+        section, name = path.split("__")
+        cfg[section][name] = value
+    return cfg
+
+
+REFUSED = [
+    ({"common__fp16": True}, "--fp16 .* use --amp or float32"),
+    ({"common__bf16": True}, "--bf16 .* use --amp or float32"),
+    ({"optimizer___name": "adam"}, "--optimizer adam .* use --optimizer riemannian_adam"),
+    ({"ema__store_ema": True}, "--store-ema averages"),
+    ({"optimization__use_bmuf": True}, "--use-bmuf averages"),
+    ({"distributed_training__ddp_backend": "slowmo"}, "--ddp-backend slowmo averages"),
+    ({"distributed_training__ddp_backend": "fully_sharded"}, "use --ddp-backend pytorch_ddp"),
+    ({"distributed_training__zero_sharding": "os"}, "--zero-sharding rebuilds"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), REFUSED)
+def test_flag_that_loses_the_manifold_is_refused(changes, message):
+    model = torch.nn.Sequential(LorentzEmbedding(5, 4, storage="manifold"))
+    with pytest.raises(ValueError, match=message):
+        check_manifold_flags(configuration(**changes), model)
+
+
+@pytest.mark.parametrize("changes", [{}, {"common__amp": True}])
+def test_flags_that_keep_the_manifold_are_taken(changes):
+    check_manifold_flags(
+        configuration(**changes), torch.nn.Sequential(LorentzEmbedding(5, 4, storage="manifold"))
+    )
+
+
+@pytest.mark.parametrize(("changes", "_"), REFUSED)
+def test_everything_goes_with_space_embeddings(changes, _):
+    check_manifold_flags(
+        configuration(**changes), torch.nn.Sequential(LorentzEmbedding(5, 4, storage="space"))
+    )
+
+
+def test_all_problems_are_named_at_once():
+    model = torch.nn.Sequential(LorentzEmbedding(5, 4, storage="manifold"))
+    with pytest.raises(ValueError, match=r"--fp16 .*--optimizer adam"):
+        check_manifold_flags(configuration(common__fp16=True, optimizer___name="adam"), model)

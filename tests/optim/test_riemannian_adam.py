@@ -1,0 +1,155 @@
+"""Riemannian Adam: stable where geoopt's is not, Adam on plain parameters, options that last."""
+
+import copy
+import math
+
+import geoopt
+import pytest
+import torch
+from fairseq.optim import build_optimizer
+from fairseq.optim.adam import Adam
+from omegaconf import OmegaConf
+
+import hyptrans.models  # noqa: F401 - registers the optimiser
+from hyptrans.geometry import lorentz
+from hyptrans.layers.manifold import StableLorentz
+from hyptrans.optim.riemannian_adam import RiemannianAdam
+
+
+def optimiser(parameters, **options):
+    cfg = OmegaConf.create(
+        {"_name": "riemannian_adam", "lr": [0.1], "adam_betas": "(0.9, 0.98)", **options}
+    )
+    return build_optimizer(cfg, parameters)
+
+
+def far_points(manifold, rng):
+    """200 points of 64 coordinates at time 11."""
+    space = torch.randn(200, 63, generator=rng)
+    space = space / space.norm(dim=-1, keepdim=True) * math.sqrt(11**2 - 1)
+    return geoopt.ManifoldParameter(lorentz.lift(space), manifold=manifold)
+
+
+def first_step_that_is_not_finite(adam, points, rng, steps):
+    for step in range(steps):
+        # the gradient of a product with random vectors: g = 2 J x, x normal
+        points.grad = lorentz.flip_time(2 * torch.randn(points.shape, generator=rng))
+        adam.step()
+        if not torch.isfinite(points).all():
+            return step
+    return None
+
+
+def test_set_up_that_makes_geoopt_nan_stays_finite_and_on_the_manifold(rng):
+    settings = {"lr": 0.08, "betas": (0.9, 0.98), "stabilize": 100}
+    points = far_points(geoopt.Lorentz(), rng)
+    adam = geoopt.optim.RiemannianAdam([points], **settings)
+    assert first_step_that_is_not_finite(adam, points, rng, 500) is not None
+
+    points = far_points(StableLorentz(), rng)
+    adam = RiemannianAdam([points], **settings)
+    assert first_step_that_is_not_finite(adam, points, rng, 2000) is None
+    assert lorentz.violation(points.data).max() < 1e-5
+    radius = lorentz.distance(points.data, lorentz.origin(64))
+    assert radius.max() <= 6.001
+
+
+@pytest.mark.parametrize("c", [0.25, 1.0, 4.0])
+def test_one_step_near_the_origin_agrees_with_geoopt_in_float64(c, rng):
+    start = lorentz.lift(torch.randn(20, 5, generator=rng, dtype=torch.float64), c=c)
+    gradients = torch.randn(3, 20, 6, generator=rng, dtype=torch.float64)
+    results = []
+    for manifold, kind in [
+        (geoopt.Lorentz(k=torch.tensor(1 / c, dtype=torch.float64)), geoopt.optim.RiemannianAdam),
+        (StableLorentz(1 / c), RiemannianAdam),
+    ]:
+        points = geoopt.ManifoldParameter(start.clone(), manifold=manifold)
+        adam = kind([points], lr=0.05, betas=(0.9, 0.98))
+        for gradient in gradients:
+            points.grad = gradient.clone()
+            adam.step()
+        results.append(points.data)
+    assert (results[0] - start).abs().max() > 0.05
+    torch.testing.assert_close(results[1], results[0], rtol=1e-6, atol=1e-6)
+
+
+def test_minimum_on_the_manifold_is_found(rng):
+    goal = lorentz.lift(torch.randn(1, 4, generator=rng))
+    points = geoopt.ManifoldParameter(lorentz.origin(5)[None], manifold=StableLorentz())
+    adam = RiemannianAdam([points], lr=0.05)
+    for _ in range(500):
+        adam.zero_grad()
+        lorentz.squared_distance(points, goal).sum().backward()
+        adam.step()
+    assert lorentz.distance(points.data, goal).item() < 0.01
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_plain_parameters_move_as_under_fairseqs_adam(weight_decay, rng):
+    start = torch.randn(7, 3, generator=rng)
+    ours, theirs = torch.nn.Parameter(start.clone()), torch.nn.Parameter(start.clone())
+    mine = optimiser([ours], weight_decay=weight_decay)
+    adam = Adam([theirs], lr=0.1, betas=(0.9, 0.98), weight_decay=weight_decay)
+    for _ in range(10):
+        gradient = torch.randn(7, 3, generator=rng)
+        ours.grad, theirs.grad = gradient.clone(), gradient.clone()
+        mine.step()
+        adam.step()
+    assert (ours - start).abs().max() > 0.1
+    torch.testing.assert_close(ours, theirs)
+
+
+def plain_and_points(rng):
+    plain = torch.nn.Parameter(torch.randn(4, generator=rng))
+    points = geoopt.ManifoldParameter(
+        lorentz.lift(torch.randn(6, 4, generator=rng)), manifold=StableLorentz()
+    )
+    for parameter in (plain, points):
+        parameter.grad = torch.randn(parameter.shape, generator=rng)
+    return plain, points
+
+
+def test_scale_of_manifold_rates_survives_the_schedule_and_a_checkpoint(rng):
+    parameters = plain_and_points(rng)
+    adam = optimiser(parameters, embedding_lr_scale=8.0)
+    adam.set_lr(0.01)
+    adam.step()
+
+    def rates(optimizer):
+        return [group["lr"] for group in optimizer.param_groups]
+
+    assert rates(adam) == pytest.approx([0.01, 0.08])
+    assert adam.get_lr() == pytest.approx(0.01)
+    resumed = optimiser(plain_and_points(rng), embedding_lr_scale=4.0)
+    resumed.load_state_dict(copy.deepcopy(adam.state_dict()), resumed.optimizer_config)
+    resumed.set_lr(0.01)
+    assert rates(resumed) == pytest.approx([0.01, 0.04])
+    old, new = (list(o.optimizer.state.values())[1]["exp_avg"] for o in (adam, resumed))
+    torch.testing.assert_close(new, old)
+
+
+def test_scale_moves_points_further(rng):
+    moved = []
+    for scale in (1.0, 8.0):
+        generator = torch.Generator().manual_seed(1)
+        plain, points = plain_and_points(generator)
+        before = points.data.clone()
+        optimiser([plain, points], embedding_lr_scale=scale, lr=[0.001]).step()
+        moved.append(lorentz.distance(before, points.data))
+    torch.testing.assert_close(moved[1], 8 * moved[0], rtol=1e-3, atol=1e-6)
+
+
+def test_radius_is_bounded_by_the_option(rng):
+    points = far_points(StableLorentz(), rng)
+    adam = optimiser([points], max_radius=2.0)
+    points.grad = torch.zeros_like(points)
+    adam.step()
+    radius = lorentz.distance(points.data, lorentz.origin(64))
+    torch.testing.assert_close(radius, torch.full_like(radius, 2.0))
+
+
+@pytest.mark.parametrize("name", ["embedding_lr_scale", "max_radius"])
+def test_options_out_of_range_are_refused(name, rng):
+    flag = "--" + name.replace("_", "-")
+    with pytest.raises(ValueError, match=f"{flag} must be above 0, got -1.0"):
+        optimiser(plain_and_points(rng), **{name: -1.0})
