@@ -30,7 +30,7 @@ def inner(x: Tensor, y: Tensor) -> Tensor:
 
 
 def flip_time(x: Tensor) -> Tensor:
-    """Return ``(-x_t, x_s)``: the ordinary dot product with it is the Lorentz product with ``x``."""
+    """Return ``(-x_t, x_s)``, whose ordinary dot product is the Lorentz product with ``x``."""
     return torch.cat([-x[..., :1], x[..., 1:]], dim=-1)
 
 

@@ -1,0 +1,226 @@
+"""What every architecture must do, whatever its geometry."""
+
+import copy
+import math
+
+import pytest
+import torch
+from fairseq import models
+from fairseq.sequence_generator import SequenceGenerator
+
+from hyptrans.models._config import SIZES
+from tests.models.conftest import (
+    ARCHITECTURES,
+    SMALL,
+    batch,
+    build,
+    dictionary,
+    left_padded,
+    small,
+    task_of,
+)
+
+SYMBOLS = dictionary()
+EXACT = {"rtol": 0, "atol": 1e-9}
+
+pytestmark = pytest.mark.parametrize("arch", ARCHITECTURES)
+
+
+def log_probabilities(model, source, previous):
+    return model(source, None, previous)[0].log_softmax(-1)
+
+
+def test_steps_equal_the_whole_sequence_in_a_ragged_batch(arch, sentences):
+    model = small(arch)
+    source, previous = batch(sentences, SYMBOLS)
+    whole = model(source, None, previous)[0]
+    encoder_out = model.encoder(source)
+    state: dict = {}
+    for i in range(previous.size(1)):
+        step, _ = model.decoder(previous[:, : i + 1], encoder_out, state)
+        real = previous[:, i] != SYMBOLS.pad()
+        torch.testing.assert_close(step[real, 0], whole[real, i], **EXACT)
+
+
+def test_reordered_beams_go_on_as_their_own_prefix(arch, sentences, rng):
+    model = small(arch)
+    source, previous = batch(sentences, SYMBOLS)
+    previous = previous.where(previous != SYMBOLS.pad(), 5)[:, :6]
+    encoder_out, state = model.encoder(source), {}
+    for i in range(4):
+        model.decoder(previous[:, : i + 1], encoder_out, state)
+    order = torch.randint(len(sentences), (5,), generator=rng)
+    model.decoder.reorder_incremental_state_scripting(state, order)
+    encoder_out = model.encoder.reorder_encoder_out(encoder_out, order)
+    step, _ = model.decoder(previous[order, :5], encoder_out, state)
+    whole = model(source[order], None, previous[order, :5])[0]
+    torch.testing.assert_close(step[:, 0], whole[:, 4], **EXACT)
+
+
+def test_beam_search_with_and_without_a_state_finds_the_same_tokens(arch, sentences):
+    model = small(arch)
+    source, _ = batch(sentences, SYMBOLS)
+    found = []
+    for incremental in (True, False):
+        search = SequenceGenerator([model], SYMBOLS, beam_size=3, max_len_b=12)
+        search.model.has_incremental = incremental
+        hypotheses = search.generate([model], {"net_input": {"src_tokens": source}})
+        found.append([[h["tokens"].tolist() for h in beams] for beams in hypotheses])
+    assert found[0] == found[1]
+    assert len({tuple(beams[0]) for beams in found[0]}) > 1
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"), [(torch.float64, 1e-9), (torch.float32, 5e-4)], ids=str
+)
+def test_a_sentence_alone_equals_the_sentence_in_a_batch(arch, dtype, tolerance, sentences):
+    model = small(arch).to(dtype)
+    together = log_probabilities(model, *batch(sentences, SYMBOLS))
+    for i, pair in enumerate(sentences):
+        alone = log_probabilities(model, *batch([pair], SYMBOLS))[0]
+        difference = (together[i, : alone.size(0)] - alone).abs().max()
+        assert difference < tolerance
+        assert torch.equal(together[i, : alone.size(0)].argmax(-1), alone.argmax(-1))
+
+
+def test_left_padded_targets_give_the_same_output_and_finite_gradients(arch, sentences):
+    model = small(arch)
+    source, right = batch(sentences, SYMBOLS)
+    left = left_padded([[SYMBOLS.eos()] + t for _, t in sentences], SYMBOLS.pad())
+    expected = model(source, None, right)[0][right != SYMBOLS.pad()]
+    got = model(source, None, left)[0][left != SYMBOLS.pad()]
+    torch.testing.assert_close(got, expected, **EXACT)
+    got.logsumexp(-1).sum().backward()
+    assert all(torch.isfinite(p.grad).all() for p in model.parameters() if p.grad is not None)
+
+
+def test_no_output_depends_on_a_later_token(arch, sentences):
+    model = small(arch)
+    source, previous = batch(sentences[:1], SYMBOLS)
+    previous = torch.cat([previous, torch.full((1, 3), 7)], dim=1)
+    changed = previous.clone()
+    changed[0, -3:] = 9
+    before, after = model(source, None, previous)[0], model(source, None, changed)[0]
+    assert torch.equal(before[:, :-3], after[:, :-3])
+    assert not torch.equal(before, after)
+
+
+def test_word_order_matters_on_both_sides(arch):
+    model = small(arch)
+    source, previous = torch.tensor([[5, 6, 7, 2]]), torch.tensor([[2, 8, 9]])
+    outputs = [
+        model(s, None, p)[0][0, -1]
+        for s, p in [
+            (source, previous),
+            (source[:, [1, 0, 2, 3]], previous),
+            (source, previous[:, [1, 0, 2]]),
+        ]
+    ]
+    assert (outputs[0] - outputs[1]).abs().max() > 1e-6
+    assert (outputs[0] - outputs[2]).abs().max() > 1e-6
+
+
+def test_every_parameter_that_learns_gets_a_finite_gradient(arch, sentences):
+    model = small(arch)
+    log_probabilities(model, *batch(sentences, SYMBOLS))[..., 4].sum().backward()
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            assert parameter.grad is not None, name
+            assert torch.isfinite(parameter.grad).all(), name
+
+
+def test_encoder_gives_the_states_of_all_layers(arch, sentences):
+    model = small(arch)
+    source, _ = batch(sentences, SYMBOLS)
+    out = model.encoder(source, return_all_hiddens=True)
+    assert len(out["encoder_states"]) == 1 + SMALL["encoder_layers"]
+    shapes = {tuple(state.shape) for state in out["encoder_states"]}
+    assert shapes == {(source.size(1), source.size(0), SMALL["encoder_embed_dim"])}
+    assert torch.equal(out["encoder_states"][-1], out["encoder_out"][0])
+    assert torch.equal(out["encoder_padding_mask"][0], source == SYMBOLS.pad())
+    assert model.encoder(source)["encoder_states"] == []
+
+
+@pytest.mark.parametrize(
+    ("option", "tables"),
+    [(None, 3), ("share_decoder_input_output_embed", 2), ("share_all_embeddings", 1)],
+)
+def test_shared_embeddings_are_one_parameter(arch, option, tables):
+    model = small(arch, **({option: True} if option else {}))
+    vocabulary = len(SYMBOLS)
+    matrices = [p for p in model.parameters() if p.dim() == 2 and p.size(0) == vocabulary]
+    assert len(matrices) == tables
+
+
+def test_share_all_embeddings_needs_one_dictionary_and_one_width(arch):
+    with pytest.raises(ValueError, match="--joined-dictionary"):
+        small(arch, task_of(dictionary(), dictionary(prefix="v")), share_all_embeddings=True)
+    sizes = {**SMALL, "decoder_embed_dim": 32}
+    with pytest.raises(ValueError, match="--decoder-embed-dim to equal --encoder-embed-dim"):
+        build(arch, share_all_embeddings=True, **sizes)
+
+
+def test_encoder_and_decoder_may_differ_in_size(arch, sentences):
+    sizes = {**SMALL, "decoder_embed_dim": 24, "decoder_attention_heads": 3, "decoder_layers": 1}
+    model = build(arch, **sizes).eval()
+    assert torch.isfinite(model(*_with_none(batch(sentences, SYMBOLS)))[0]).all()
+
+
+def _with_none(tensors):
+    source, previous = tensors
+    return source, None, previous
+
+
+def test_sinusoidal_positions_are_not_trained(arch, sentences):
+    learned = build(arch, **SMALL)
+    fixed = build(arch, **SMALL, encoder_learned_pos=False, decoder_learned_pos=False)
+    saved = 2 * SMALL["max_source_positions"] * SMALL["encoder_embed_dim"]
+    assert trained(learned) - trained(fixed) == saved
+    assert torch.isfinite(fixed(*_with_none(batch(sentences, SYMBOLS)))[0]).all()
+
+
+def test_heads_that_do_not_divide_the_width_are_refused(arch):
+    sizes = {**SMALL, "encoder_attention_heads": 3}
+    with pytest.raises(ValueError, match="--encoder-embed-dim 16 is not divisible by --encoder-a"):
+        build(arch, **sizes)
+
+
+def test_a_sentence_longer_than_the_model_takes_is_refused(arch):
+    model = small(arch)
+    source = torch.full((1, 65), 5)
+    with pytest.raises(ValueError, match="has 65 tokens, the model takes 64: raise --max-source"):
+        model.encoder(source)
+
+
+def test_deep_copy_and_half_precision_storage_give_close_outputs(arch, sentences):
+    model = small(arch).float()
+    tokens = _with_none(batch(sentences, SYMBOLS))
+    expected = model(*tokens)[0].log_softmax(-1)
+    half = copy.deepcopy(model).to(torch.bfloat16)(*tokens)[0].float().log_softmax(-1)
+    assert torch.isfinite(half).all()
+    assert (half - expected).abs().mean() < 0.1
+
+
+def trained(model):
+    return sum(p.numel() for p in model.parameters() if p.requires_grad)
+
+
+def parameters_of_the_twin(size, task):
+    """Trained parameters of fairseq's Transformer, without its encoder's duplicate fast path."""
+    twin = build(f"euclidean_{size}", task)
+    duplicates = ("in_proj_weight", "in_proj_bias", "out_proj_weight", "out_proj_bias")
+    duplicates += ("fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias")
+    return sum(
+        p.numel()
+        for name, p in twin.named_parameters()
+        if not name.endswith(duplicates) and p.requires_grad
+    )
+
+
+def test_every_size_has_as_many_parameters_as_its_twin(arch):
+    kind = arch.removesuffix("_tiny")
+    task = task_of(dictionary(4000))
+    for size in SIZES:
+        if f"{kind}_{size}" in models.MODEL_REGISTRY and size not in ("base", "big"):
+            ratio = trained(build(f"{kind}_{size}", task)) / parameters_of_the_twin(size, task)
+            assert math.isclose(ratio, 1, abs_tol=0.03), (size, ratio)
