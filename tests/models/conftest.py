@@ -91,6 +91,6 @@ def right_padded(rows, pad):
 
 def batch(pairs, symbols):
     """Source tokens (left padded, as fairseq does) and previous output tokens of a batch."""
-    source = left_padded([s + [symbols.eos()] for s, _ in pairs], symbols.pad())
-    previous = right_padded([[symbols.eos()] + t for _, t in pairs], symbols.pad())
+    source = left_padded([[*s, symbols.eos()] for s, _ in pairs], symbols.pad())
+    previous = right_padded([[symbols.eos(), *t] for _, t in pairs], symbols.pad())
     return source, previous

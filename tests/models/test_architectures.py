@@ -86,7 +86,7 @@ def test_a_sentence_alone_equals_the_sentence_in_a_batch(arch, dtype, tolerance,
 def test_left_padded_targets_give_the_same_output_and_finite_gradients(arch, sentences):
     model = small(arch)
     source, right = batch(sentences, SYMBOLS)
-    left = left_padded([[SYMBOLS.eos()] + t for _, t in sentences], SYMBOLS.pad())
+    left = left_padded([[SYMBOLS.eos(), *t] for _, t in sentences], SYMBOLS.pad())
     expected = model(source, None, right)[0][right != SYMBOLS.pad()]
     got = model(source, None, left)[0][left != SYMBOLS.pad()]
     torch.testing.assert_close(got, expected, **EXACT)

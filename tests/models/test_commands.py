@@ -1,0 +1,186 @@
+"""HyboNet through the commands a user types, on a task of copying short strings."""
+
+import json
+import os
+import random
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from hyptrans.geometry import lorentz
+
+REPOSITORY = Path(__file__).parents[2]
+SIZES = shlex.split(
+    "--encoder-embed-dim 32 --encoder-ffn-embed-dim 64 --encoder-layers 1 "
+    "--encoder-attention-heads 2 --decoder-embed-dim 32 --decoder-ffn-embed-dim 64 "
+    "--decoder-layers 1 --decoder-attention-heads 2 --dropout 0 --attention-dropout 0"
+)
+OPTIMISER = shlex.split(
+    "--optimizer adam --adam-betas '(0.9, 0.98)' --lr 0.01 --lr-scheduler inverse_sqrt "
+    "--warmup-updates 60 --clip-norm 0.5"
+)
+RIEMANNIAN = shlex.split(
+    "--lorentz-embedding manifold --optimizer riemannian_adam "
+    "--adam-betas '(0.9, 0.98)' --lr 1.0 "
+    "--lr-scheduler noam --warmup-updates 60 --clip-norm 0.5"
+)
+PAIRS = ["--user-dir", "hyptrans", "--source-lang", "a", "--target-lang", "b"]
+
+
+def run(command, *arguments, check=True, cwd=REPOSITORY, text=None):
+    """Run a console script as a user would; returns the finished process."""
+    process = subprocess.run(
+        [str(Path(sys.executable).with_name(command)), *map(str, arguments)],
+        cwd=cwd,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        input=text,
+    )
+    if check and process.returncode:
+        raise AssertionError(process.stdout[-2000:] + process.stderr[-4000:])
+    return process
+
+
+def train(data, save_dir, *options, arch="hybonet_tiny", updates=150, check=True):
+    return run(
+        "fairseq-train",
+        *(data, *PAIRS, "--arch", arch, *SIZES, "--criterion", "label_smoothed_cross_entropy"),
+        *("--max-tokens", 600, "--max-update", updates, "--seed", 1, "--log-format", "json"),
+        *("--log-interval", 10, "--save-dir", save_dir, "--no-epoch-checkpoints"),
+        *("--validate-interval", 1000, "--num-workers", 0, *options),
+        check=check,
+    )
+
+
+def losses(process):
+    """Training loss by update."""
+    logged = [
+        json.loads(line)
+        for line in re.findall(r"\{.*\}", process.stdout + process.stderr)
+        if '"train_loss"' not in line and '"num_updates"' in line and '"gnorm"' in line
+    ]
+    return {int(entry["num_updates"]): float(entry["loss"]) for entry in logged}
+
+
+def hypotheses(process):
+    lines = (line.split("\t") for line in process.stdout.splitlines() if line.startswith("H-"))
+    return {fields[0]: fields[2] for fields in lines}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Strings over ten letters, to be copied."""
+    folder = tmp_path_factory.mktemp("copy")
+    letters = random.Random(1)
+    for name, count in [("train", 2000), ("valid", 50), ("test", 80)]:
+        words = [letters.choices("abcdefghij", k=letters.randint(2, 7)) for _ in range(count)]
+        for side in "ab":
+            (folder / f"{name}.{side}").write_text("".join(" ".join(w) + "\n" for w in words))
+    prefixes = [f"--{n}pref={folder / n}" for n in ("train", "valid", "test")]
+    run("fairseq-preprocess", "-s", "a", "-t", "b", *prefixes, "--destdir", folder / "bin")
+    return folder / "bin"
+
+
+@pytest.fixture(scope="module")
+def trained(data, tmp_path_factory):
+    """A model that has learned the task, its folder, and what training printed."""
+    folder = tmp_path_factory.mktemp("trained")
+    return folder, train(data, folder, *OPTIMISER, updates=400)
+
+
+def generate(data, folder, *options):
+    return run(
+        "fairseq-generate",
+        *(data, *PAIRS, "--path", folder / "checkpoint_last.pt", "--beam", 5, "--cpu", *options),
+    )
+
+
+def test_copy_task_is_learned(data, trained):
+    folder, process = trained
+    by_update = losses(process)
+    assert by_update[400] < 0.5 * by_update[10]
+    generated = generate(data, folder, "--scoring", "sacrebleu")
+    reference = (data.parent / "test.b").read_text().splitlines()
+    found = hypotheses(generated)
+    right = sum(found[f"H-{i}"] == line for i, line in enumerate(reference))
+    assert right >= 0.8 * len(reference)
+    assert float(re.search(r"BLEU = ([\d.]+)", generated.stdout)[1]) > 80
+
+
+def test_batches_of_1_and_64_and_whole_decoding_give_the_same_tokens(data, trained):
+    folder, _ = trained
+    one, many = (hypotheses(generate(data, folder, "--batch-size", n)) for n in (1, 64))
+    assert one == many
+    assert len(one) == 80
+
+
+def test_resumed_training_goes_on_where_it_stopped(data, tmp_path):
+    whole = train(data, tmp_path / "whole", *OPTIMISER, updates=60)
+    train(data, tmp_path / "half", *OPTIMISER, updates=30)
+    resumed = train(data, tmp_path / "half", *OPTIMISER, updates=60)
+    assert "loaded checkpoint" in (resumed.stdout + resumed.stderr).lower()
+    assert min(losses(resumed)) > 30
+    assert losses(resumed)[60] == pytest.approx(losses(whole)[60], abs=0.02)
+
+
+def test_manifold_embeddings_train_and_stay_points_through_a_checkpoint(data, tmp_path):
+    process = train(data, tmp_path, *RIEMANNIAN, updates=60)
+    process = train(data, tmp_path, *RIEMANNIAN, updates=120)
+    by_update = losses(process)
+    assert min(by_update) > 60
+    assert by_update[120] < by_update[70]
+    state = torch.load(tmp_path / "checkpoint_last.pt", weights_only=False)
+    points = state["model"]["encoder.embed_tokens.weight"]
+    assert type(points) is torch.Tensor
+    assert points.size(1) == 32
+    assert lorentz.violation(points).max() < 1e-5
+    assert hypotheses(generate(data, tmp_path))
+
+
+def test_hydra_configuration_trains_the_same_model_as_flags(data, tmp_path):
+    flags = losses(train(data, tmp_path / "flags", *OPTIMISER, updates=20))
+    names = [flag.removeprefix("--").replace("-", "_") for flag in SIZES[::2]]
+    model = "\n".join(f"  {n}: {v}" for n, v in zip(names, SIZES[1::2], strict=True))
+    (tmp_path / "copy.yaml").write_text(f"""\
+# @package _group_
+common: {{user_dir: {REPOSITORY / "hyptrans"}, seed: 1, log_format: json, log_interval: 10}}
+task: {{_name: translation, data: {data}, source_lang: a, target_lang: b}}
+dataset: {{max_tokens: 600, num_workers: 0, validate_interval: 1000}}
+criterion: {{_name: label_smoothed_cross_entropy}}
+optimization: {{max_update: 20, clip_norm: 0.5, lr: [0.01]}}
+optimizer: {{_name: adam, adam_betas: "(0.9,0.98)"}}
+lr_scheduler: {{_name: inverse_sqrt, warmup_updates: 60}}
+checkpoint: {{save_dir: {tmp_path / "hydra"}, no_epoch_checkpoints: true}}
+model:
+  _name: hybonet_tiny
+{model}
+""")
+    process = run(
+        "fairseq-hydra-train", "--config-dir", tmp_path, "--config-name", "copy", cwd=tmp_path
+    )
+    logged = [p.read_text() for p in tmp_path.rglob("*.log")]
+    process.stdout += "".join(logged)
+    assert losses(process)[20] == pytest.approx(flags[20], abs=1e-3)
+
+
+REFUSED = [
+    (["--encoder-attention-heads", "3"], "--encoder-embed-dim 32 is not divisible by"),
+    (["--lorentz-embedding", "manifold"], "--optimizer adam moves points off the manifold"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), REFUSED)
+def test_wrong_combination_is_refused_in_one_sentence(data, tmp_path, options, message):
+    process = train(data, tmp_path, *OPTIMISER, *options, check=False)
+    assert process.returncode != 0
+    error = process.stderr.strip().splitlines()[-1]
+    assert error.startswith("fairseq-train: error:")
+    assert message in error
+    assert "Traceback" not in process.stderr
+    assert not list(tmp_path.iterdir())
