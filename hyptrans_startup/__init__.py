@@ -36,6 +36,7 @@ FIXES: "dict[str, dict[str, tuple[str, ...]]]" = {
             "fairseq.data.data_utils",
             "fairseq.modules.dynamic_crf_layer",
         ),
+        "numpy_interpolation_removed": ("fairseq.data.data_utils",),
         "refs_not_strings": ("fairseq_cli.score",),
     },
     "user_dir": {

@@ -146,7 +146,19 @@ def numpy_alias_removed(module: ModuleType) -> Iterator[None]:
 
     aliases = {"int": int, "float": float, "compat": SimpleNamespace(long=int)}
     removed = {name: value for name, value in aliases.items() if not hasattr(np, name)}
-    vars(module)["np"] = Overlay(np, **removed)
+    vars(module)["np"] = Overlay(module.np, **removed)
+
+
+@contextmanager
+def numpy_interpolation_removed(module: ModuleType) -> Iterator[None]:
+    """Numpy >= 2.4, ``--num-batch-buckets``: ``unexpected keyword argument 'interpolation'``."""
+    yield
+    percentile = module.np.percentile
+
+    def with_interpolation(*args: Any, interpolation: str, **options: Any) -> Any:
+        return percentile(*args, method=interpolation, **options)
+
+    vars(module)["np"] = Overlay(module.np, percentile=with_interpolation)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ class HasFixes(Protocol):
 class Overlay:
     """A module with a few names replaced, as one importing module shall see it."""
 
-    def __init__(self, module: ModuleType, **replaced: Any) -> None:
+    def __init__(self, module: "ModuleType | Overlay", **replaced: Any) -> None:
         vars(self).update(replaced)
         self._module = module
 
@@ -56,15 +56,13 @@ def find_wrapped(
         if other is finder or find_spec is None:
             continue
         spec = find_spec(name, path, target)
-        if spec is not None:
-            break
-    else:
-        return None
-    # such a loader belongs to one module, so its method can be replaced; one of a zip file does not
-    if isinstance(spec.loader, SourceFileLoader | SourcelessFileLoader):
-        run = functools.partial(execute, spec.loader.exec_module, finder.fixes[name])
-        vars(spec.loader)["exec_module"] = run
-    return spec
+        # such a loader belongs to one module, so its method can be replaced; pytest's, which takes
+        # every package that comes with a plug-in for it, and a zip file's serve many
+        if spec is not None and isinstance(spec.loader, SourceFileLoader | SourcelessFileLoader):
+            run = functools.partial(execute, spec.loader.exec_module, finder.fixes[name])
+            vars(spec.loader)["exec_module"] = run
+            return spec
+    return None
 
 
 def execute(

@@ -1,0 +1,98 @@
+"""The hook itself: what it costs, when it stands aside, how it is switched off."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = [
+    "torch",
+    "numpy",
+    "fairseq",
+    "fairseq_cli",
+    "hydra",
+    "hyptrans",
+    "hyptrans_startup.wrapping",
+]
+
+
+@pytest.fixture
+def python(run, tmp_path):
+    """Run a line of Python at a place with no files of ours; returns what it prints."""
+
+    def python(code, **variables):
+        return run("python", "-c", code, cwd=tmp_path, **variables).stdout.strip()
+
+    return python
+
+
+def test_hook_costs_less_than_five_milliseconds(run, tmp_path):
+    def cost():
+        done = run("python", "-X", "importtime", "-c", "pass", cwd=tmp_path)
+        cumulative = re.search(r"\|\s+(\d+) \|\s+hyptrans_startup$", done.stderr, re.MULTILINE)
+        return int(cumulative[1])
+
+    assert min(cost() for _ in range(5)) < 5000
+
+
+def test_process_without_fairseq_gets_a_finder_and_nothing_else(python):
+    code = f"import sys; print(*[name for name in {HEAVY} if name in sys.modules])"
+    assert python(code) == ""
+    assert python("import sys; print(type(sys.meta_path[0]).__name__)") == "StartupFinder"
+
+
+def test_hook_is_put_in_place_once(python):
+    code = "import hyptrans_startup, sys; hyptrans_startup.install(); print(len(sys.meta_path))"
+    without = python("import sys; print(len(sys.meta_path))", HYPTRANS_STARTUP="0")
+    assert int(python(code)) == int(without) + 1
+
+
+def test_variable_switches_the_hook_off(python):
+    code = "import sys; print('StartupFinder' in [type(f).__name__ for f in sys.meta_path])"
+    assert python(code, HYPTRANS_STARTUP="0") == "False"
+
+
+@pytest.mark.parametrize(
+    ("versions", "expected"),
+    [
+        (("0.12.2", "1.0.7"), "True"),
+        (("0.12.3", "1.0.7"), "False"),
+        (("0.12.2", "1.3.2"), "False"),
+    ],
+)
+def test_hook_wraps_only_the_known_versions(versions, expected, python, tmp_path):
+    for name, version in zip(("fairseq", "hydra"), versions, strict=True):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(f"__version__ = '{version}'\n")
+    (tmp_path / "fairseq" / "utils.py").write_text("def import_user_module(args): pass\n")
+    code = (
+        "import hydra, fairseq.utils as u; "
+        "print(u.import_user_module.__module__ == 'hyptrans_startup.user_dir')"
+    )
+    assert python(code, PYTHONPATH=str(tmp_path)) == expected
+
+
+def test_single_fix_can_be_left_out(python, tmp_path):
+    for name, version in {"fairseq": "0.12.2", "hydra": "1.0.7"}.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(f"__version__ = '{version}'\n")
+    (tmp_path / "fairseq" / "utils.py").write_text("def import_user_module(args): pass\n")
+    code = "import hydra, fairseq.utils as u; print(u.import_user_module.__module__)"
+    variables = {"PYTHONPATH": str(tmp_path), "HYPTRANS_STARTUP_SKIP": "other,user_dir_by_name"}
+    assert python(code, **variables) == "fairseq.utils"
+
+
+def test_line_that_loads_the_hook_survives_its_absence(python, tmp_path):
+    line = (Path(__file__).parents[2] / "hyptrans.pth").read_text()
+    code = f"import sys; sys.modules['hyptrans_startup'] = None; exec({line!r}); print('went on')"
+    assert python(code) == "went on"
+
+
+def test_wrapped_module_keeps_its_loader_and_source():
+    import inspect
+
+    import fairseq.utils
+
+    assert type(fairseq.utils.__loader__).__name__ == "SourceFileLoader"
+    assert "def import_user_module" in inspect.getsource(sys.modules["fairseq.utils"])

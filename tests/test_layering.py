@@ -1,0 +1,68 @@
+"""Which part may import which: each part can be used without what lies above it."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+# from the ground up; a part imports only itself and those before it
+LAYERS = ["geometry", "layers", "models"]
+
+
+@pytest.mark.parametrize(
+    ("part", "unwanted"),
+    [
+        ("__init__.py", ["torch", "numpy", "fairseq"]),
+        ("extras.py", ["torch", "numpy", "fairseq"]),
+        ("dataprep/*.py", ["torch", "fairseq"]),
+        ("geometry/*.py", ["fairseq", "geoopt"]),
+        ("layers/*.py", ["fairseq"]),
+    ],
+)
+def test_part_is_imported_without_what_lies_above(part, unwanted):
+    files = sorted((ROOT / "hyptrans").glob(part))
+    assert files
+    names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files]
+    code = (
+        f"import importlib, sys; [importlib.import_module(name) for name in {names}]; "
+        f"print(*[name for name in {unwanted} if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == []
+
+
+def imports(path):
+    """Names of the modules that a file of ours imports, anywhere in it."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} has a relative import"
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_part_imports_nothing_from_above(layer):
+    above = LAYERS[LAYERS.index(layer) + 1 :]
+    files = sorted((ROOT / "hyptrans" / layer).rglob("*.py"))
+    assert files
+    wrong = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in files
+        for name in imports(path)
+        if any(name.startswith(f"hyptrans.{part}") for part in above)
+    }
+    assert wrong == set()
+
+
+def test_start_up_hook_imports_nothing_of_the_package():
+    # fairseq must be the first to import it, or --user-dir registers nothing
+    for path in (ROOT / "hyptrans_startup").glob("*.py"):
+        assert not [name for name in imports(path) if name.partition(".")[0] == "hyptrans"], path
