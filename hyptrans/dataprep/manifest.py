@@ -7,6 +7,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from hyptrans import __version__
+
 from .errors import DataPrepError
 from .files import sha256, write_whole
 
@@ -16,7 +18,7 @@ _TOOLS = ("fairseq", "sacremoses", "subword-nmt", "sentencepiece", "datasets", "
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the tools that shape the output."""
-    found = {"python": platform.python_version()}
+    found = {"python": platform.python_version(), "hyptrans": __version__}
     for tool in _TOOLS:
         try:
             found[tool] = metadata.version(tool)

@@ -4,6 +4,7 @@ Two kinds with one shape: byte-pair encoding by ``subword-nmt`` on tokenised tex
 unfinished word), and a ``sentencepiece`` unigram model whose pieces give back the raw text exactly.
 """
 
+import gc
 import io
 import re
 import sys
@@ -12,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import sentencepiece
@@ -28,6 +30,9 @@ KINDS = ("subword-nmt", "sentencepiece")
 MODEL_NAMES = {"subword-nmt": "bpe.codes", "sentencepiece": "sentencepiece.model"}
 # fairseq's own symbols; as a subword in the text they would become padding or an end of sentence
 _RESERVED = frozenset({"<s>", "<pad>", "</s>", "<unk>"})
+# subword-nmt needs about 1.7 kB for a word type (see recipes/wmt14_en_de), so this many stay below
+# 4 GiB.
+MOST_WORD_TYPES = 2_000_000
 # The unigram model is learned from at most this many lines, evenly spread over the text.
 _SENTENCEPIECE_LINES = 4_000_000
 # fairseq rounds the size of a dictionary up to a multiple of this.
@@ -53,27 +58,41 @@ def _learn_bpe(texts: list[Path], size: int, model: Path) -> dict[str, Any]:
     for path in texts:
         for line in read_lines(path):
             counts.update(line.split())
-    # the words of a dictionary in order of first appearance give the same codes as the text
-    table = io.StringIO("".join(f"{word} {count}\n" for word, count in counts.items()))
     types = len(counts)
+    # a stable sort: words of equal count stay in order of appearance, which decides ties
+    kept = sorted(counts.items(), key=lambda item: -item[1])[:MOST_WORD_TYPES]
     counts.clear()
     codes = io.StringIO()
-    sys.stderr.write(f"learning {size} merges from {types} distinct words, on one core\n")
-    with _progress_of(module, "learn subwords"):
-        module.learn_bpe(table, codes, size, is_dict=True)
+    sys.stderr.write(f"learning {size} merges from {len(kept)} distinct words, on one core\n")
+    with TemporaryFile("w+", encoding="utf-8", newline="\n") as table:
+        # a file, as the words need not be in memory twice
+        table.writelines(f"{word} {count}\n" for word, count in kept)
+        del kept
+        table.seek(0)
+        with _learning(module):
+            module.learn_bpe(table, codes, size, is_dict=True)
     write_whole(model, codes.getvalue())
-    return {"word types": types, "merges": codes.getvalue().count("\n") - 1}
+    return {
+        "word types": types,
+        "rarest word types not used": max(0, types - MOST_WORD_TYPES),
+        "merges": codes.getvalue().count("\n") - 1,
+    }
 
 
 @contextmanager
-def _progress_of(module: Any, name: str) -> Iterator[None]:
+def _learning(module: Any) -> Iterator[None]:
     # its own bar draws ten times a second, also into log files
     original = module.tqdm
-    module.tqdm = lambda items: bar(items, name, len(items), unit=" merges")
+    module.tqdm = lambda items: bar(items, "learn subwords", len(items), unit=" merges")
+    # millions of tuples and no cycles: looking for garbage takes a third of the time
+    collecting = gc.isenabled()
+    gc.disable()
     try:
         yield
     finally:
         module.tqdm = original
+        if collecting:
+            gc.enable()
 
 
 def _learn_sentencepiece(texts: list[Path], size: int, model: Path) -> dict[str, Any]:

@@ -1,0 +1,114 @@
+import gzip
+import os
+import random
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from hyptrans.dataprep import stages
+from hyptrans.dataprep.errors import run_command
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def data():
+    """The folder of real data sets."""
+    folder = os.environ.get("HYPTRANS_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("HYPTRANS_DATA does not name the folder with the real data sets")
+    return Path(folder)
+
+
+@pytest.fixture
+def run(capsys):
+    """Run a command in this process: returns exit status, stdout and stderr."""
+
+    def call(main, *words):
+        status = run_command(main, [str(word) for word in words])
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return call
+
+
+def error_of(result):
+    """The one sentence of a refused command."""
+    status, _, err = result
+    lines = [line for line in err.splitlines() if line.startswith("error: ")]
+    assert status == 2, result
+    assert len(lines) == 1, err
+    assert "Traceback" not in err
+    return lines[0]
+
+
+def fake_binarise(*, prefixes, languages, folder, scratch, joined, dictionaries, workers):
+    """Stands in for the slow fairseq-preprocess: the subwords as they would be binarised."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    counts = {}
+    for name, prefix in prefixes.items():
+        for lang in languages:
+            content = Path(f"{prefix}.{lang}").read_bytes()
+            (folder / f"{name}.{lang}").write_bytes(content)
+            counts[f"{name}.{lang}"] = {"lines": content.count(b"\n")}
+    for path in dictionaries:
+        (folder / path.name).write_bytes(path.read_bytes())
+    return counts
+
+
+@pytest.fixture
+def no_fairseq(monkeypatch):
+    monkeypatch.setattr(stages, "binarise", fake_binarise)
+
+
+def make_sentences(count, lang, seed=0):
+    """Distinct lines of made-up words, the same for the same arguments."""
+    rng = random.Random(f"{lang}{seed}")
+    syllables = [c + v for c in "bdgklmnprst" for v in "aeiou"]
+    words = ["".join(rng.choices(syllables, k=rng.randint(1, 3))) for _ in range(300)]
+    lines = []
+    for number in range(count):
+        chosen = rng.choices(words, weights=range(300, 0, -1), k=rng.randint(4, 9))
+        lines.append(" ".join(chosen).capitalize() + f", {number} - {lang}'s.")
+    return lines
+
+
+def write(path, lines):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = "".join(line + "\n" for line in lines)
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """Options of prepare_text for a small generated corpus."""
+
+    def make(train=200, valid=20, test=20, folder="input"):
+        words = []
+        for seed, (name, size) in enumerate((("train", train), ("valid", valid), ("test", test))):
+            files = [
+                write(tmp_path / folder / f"{name}.{lang}", make_sentences(size, lang, seed))
+                for lang in ("en", "de")
+            ]
+            words += [f"--{name}", *files]
+        return words
+
+    return make
+
+
+def tree(folder):
+    """Every file of a folder with its bytes."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def script(name):
+    """Words that start one of the commands in data-prep as a process."""
+    return [sys.executable, str(REPOSITORY / "data-prep" / f"{name}.py")]

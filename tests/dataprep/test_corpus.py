@@ -1,0 +1,111 @@
+import gzip
+
+import pytest
+
+from hyptrans.dataprep.corpus import Scrubber, read_lines, write_pairs, zip_sides
+from hyptrans.dataprep.errors import DataPrepError
+
+
+def lines_of(tmp_path, content):
+    path = tmp_path / "a.en"
+    path.write_bytes(content)
+    return list(read_lines(path))
+
+
+@pytest.mark.parametrize(
+    "character",
+    [*"\r\x00\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\u200b\u200d\ufeff"],
+)
+@pytest.mark.parametrize("raw_text", [True, False])
+def test_no_character_but_the_line_feed_ends_a_line(tmp_path, character, raw_text):
+    content = f"one{character}two\nthree\n".encode()
+    lines = lines_of(tmp_path, content)
+    assert len(lines) == 2
+    scrub = Scrubber(raw_text=raw_text)
+    for line in map(scrub, lines):
+        # text mode and splitlines are what later programs may use
+        assert len(line.splitlines()) == 1
+        assert "\x00" not in line
+    assert scrub(lines[1]) == "three"
+
+
+def test_byte_order_mark_and_carriage_returns_are_not_text(tmp_path):
+    assert lines_of(tmp_path, b"\xef\xbb\xbfone\r\ntwo\r\n") == ["one", "two"]
+
+
+def test_last_line_counts_without_a_line_feed(tmp_path):
+    assert lines_of(tmp_path, b"one\n\nthree") == ["one", "", "three"]
+
+
+def test_zero_width_characters_and_double_spaces_stay(tmp_path):
+    line = " zero\u200bwidth\u200d and  two spaces "
+    assert Scrubber(raw_text=True)(line) == line
+
+
+def test_replaced_characters_are_counted_by_code_point():
+    scrub = Scrubber(raw_text=True)
+    assert scrub("a\u00a0b\tc\u2028d\x00e\u2581f") == "a b c de_f"
+    assert dict(scrub.counts) == dict.fromkeys(
+        ["U+00A0", "U+0009", "U+2028", "U+0000", "U+2581"], 1
+    )
+
+
+def test_moses_steps_get_their_no_break_spaces():
+    # the punctuation normaliser has rules for them
+    assert Scrubber(raw_text=False)("5\u00a0%") == "5\u00a0%"
+
+
+def test_raw_text_leaves_no_space_at_which_fairseq_would_split():
+    spaces = [chr(code) for code in range(0x110000) if chr(code).isspace()]
+    assert len(spaces) > 20
+    scrub = Scrubber(raw_text=True)
+    assert {scrub(space) for space in spaces if space != "\n"} == {" "}
+
+
+def test_undecodable_bytes_are_located(tmp_path):
+    path = tmp_path / "bad.de"
+    path.write_bytes(b"fine\nGr\xfc\xdfe\n")
+    with pytest.raises(DataPrepError, match=r"bad\.de, line 2: byte 0xfc at position 3"):
+        list(read_lines(path))
+
+
+def test_empty_file_is_refused(tmp_path):
+    path = tmp_path / "empty.de"
+    path.touch()
+    with pytest.raises(DataPrepError, match=r"empty\.de is empty"):
+        list(read_lines(path))
+
+
+def test_gzipped_file_reads_like_a_plain_one_whatever_its_name(tmp_path):
+    assert lines_of(tmp_path, gzip.compress(b"one\ntwo\n")) == ["one", "two"]
+
+
+@pytest.mark.parametrize("cut", [12, 40])
+def test_truncated_gzip_is_refused(tmp_path, cut):
+    path = tmp_path / "cut.gz"
+    path.write_bytes(gzip.compress(bytes(range(256)) * 40)[:cut])
+    with pytest.raises(DataPrepError, match="truncated or damaged gzip"):
+        list(read_lines(path))
+
+
+@pytest.mark.parametrize("longer", ["source", "target"])
+def test_sides_of_different_length_name_the_first_lonely_line(longer):
+    sides = [["a", "b"], ["x", "y", "z", "last"]]
+    names = ["short", "long"]
+    if longer == "source":
+        sides.reverse()
+        names.reverse()
+    with pytest.raises(
+        DataPrepError, match=r"short has 2 lines and long has 4; .* is long, line 3: 'z'"
+    ):
+        list(zip_sides(*sides, *names))
+
+
+def test_failed_write_leaves_no_file(tmp_path):
+    def broken():
+        yield "a", "b"
+        raise DataPrepError("stop")
+
+    with pytest.raises(DataPrepError, match="stop"):
+        write_pairs(broken(), tmp_path / "x", tmp_path / "y")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,184 @@
+"""The commands as a user types them, with the real fairseq behind them."""
+
+import gzip
+import io
+import subprocess
+import zipfile
+
+import pytest
+from fairseq.data import Dictionary, data_utils
+from subword_nmt.learn_bpe import learn_bpe
+
+from hyptrans.dataprep import subwords
+from hyptrans.dataprep.binarise import binarise, find_command
+from hyptrans.dataprep.errors import DataPrepError
+
+from .conftest import REPOSITORY, make_sentences, script, tree, write
+from .test_iwslt14 import original as iwslt_tree  # noqa: F401 - a fixture
+from .test_wmt14 import original as wmt_tree  # noqa: F401 - a fixture
+
+TINY = "--encoder-embed-dim 8 --decoder-embed-dim 8 --encoder-ffn-embed-dim 8 "
+TINY += "--decoder-ffn-embed-dim 8 --encoder-layers 1 --decoder-layers 1 "
+TINY += "--encoder-attention-heads 1 --decoder-attention-heads 1"
+
+
+def binarised_text(out, pair, name, lang, kind):
+    """The text of a set as the binary files and the dictionary give it back."""
+    dictionary = Dictionary.load(str(out / f"data-bin/dict.{lang}.txt"))
+    prefix = out / f"data-bin/{name}.{pair}.{lang}"
+    dataset = data_utils.load_indexed_dataset(str(prefix), dictionary, "mmap")
+    return [subwords.decode(kind, dictionary.string(tokens)) for tokens in dataset]
+
+
+def train(out, *options):
+    """Two updates of a tiny model; fairseq's own words on failure."""
+    command = [find_command("fairseq-train"), out / "data-bin", *TINY.split(), "--arch"]
+    command += ["transformer", "--max-tokens", "4000", "--max-update", "2", "--optimizer", "adam"]
+    command += ["--lr", "0.001", "--no-save", "--cpu", "--disable-validation", *options]
+    done = subprocess.run(
+        [*map(str, command)], capture_output=True, text=True, check=False, cwd=out
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert "done training" in done.stdout + done.stderr
+
+
+def prepare(name, *words):
+    done = subprocess.run(
+        [*script(name), *map(str, words)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done
+
+
+def test_raw_text_comes_back_from_the_binary_files(tmp_path, corpus):
+    out = tmp_path / "out"
+    odd = [
+        write(tmp_path / f"odd.{lang}", ["  two  spaces ", "<pad> </s>"]) for lang in ("en", "de")
+    ]
+    words = [*corpus(), "--train", *odd, "--test", *odd, "--raw-text", "--vocab-size", 200]
+    done = prepare("prepare_text", *words, "--out", out)
+    assert "read train" in done.stderr
+    assert "binarise" in done.stdout
+    for lang in ("en", "de"):
+        for number, name in enumerate(("test", "test1")):
+            expected = (out / f"raw/{name}.{lang}").read_text().split("\n")[:-1]
+            assert len(expected) == (20, 2)[number]
+            assert binarised_text(out, "en-de", name, lang, "sentencepiece") == expected
+    assert not list(out.rglob("preprocess.log"))
+    assert {path.name for path in out.iterdir()} == {
+        "data-bin",
+        "manifest.json",
+        "raw",
+        "sentencepiece.model",
+    }
+
+
+def test_codes_are_those_of_subword_nmt_on_the_text_itself(tmp_path):
+    lines = make_sentences(300, "en") + make_sentences(300, "de")
+    paths = [write(tmp_path / "en", lines[:300]), write(tmp_path / "de", lines[300:])]
+    subwords.learn("subword-nmt", paths, 150, tmp_path / "codes")
+    expected = io.StringIO()
+    learn_bpe(io.StringIO("".join(line + "\n" for line in lines)), expected, 150)
+    assert (tmp_path / "codes").read_text() == expected.getvalue()
+    assert expected.getvalue().count("\n") == 151
+
+
+def test_rarest_words_are_left_out_of_learning_above_the_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(subwords, "MOST_WORD_TYPES", 2)
+    path = write(tmp_path / "en", ["aa aa aa bb bb cc"])
+    counts = subwords.learn("subword-nmt", [path], 10, tmp_path / "codes")
+    assert counts == {"word types": 3, "rarest word types not used": 1, "merges": 2}
+    assert "c" not in (tmp_path / "codes").read_text()
+
+
+def test_failing_fairseq_preprocess_is_one_sentence(tmp_path):
+    write(tmp_path / "train.en", ["a"])
+    with pytest.raises(DataPrepError, match=r"fairseq-preprocess ended with status 1: .*train\.de"):
+        binarise(
+            prefixes={"train": tmp_path / "train", "valid": tmp_path / "train"},
+            languages=("en", "de"),
+            folder=tmp_path / "out",
+            scratch=tmp_path / "scratch",
+            joined=False,
+            dictionaries=[],
+            workers=1,
+        )
+    assert not (tmp_path / "out").exists()
+
+
+def test_missing_command_is_one_sentence():
+    with pytest.raises(DataPrepError, match="the command fairseq-nonsense is not there"):
+        find_command("fairseq-nonsense")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [["--raw-text", "--joined-dictionary"], ["--lowercase"]])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_fairseq_trains_on_any_text(tmp_path, corpus, options, workers):
+    out = tmp_path / "out"
+    words = [*corpus(train=500), *options, "--vocab-size", 200, "--workers", workers]
+    prepare("prepare_text", *words, "--out", out)
+    train(out, *(["--share-all-embeddings"] if "--joined-dictionary" in options else []))
+
+
+@pytest.mark.slow
+def test_binary_files_do_not_depend_on_the_workers(tmp_path, corpus):
+    for workers in (1, 2, 5):
+        words = [*corpus(train=1000), "--vocab-size", 200, "--workers", workers]
+        prepare("prepare_text", *words, "--out", tmp_path / f"out{workers}")
+    assert tree(tmp_path / "out1") == tree(tmp_path / "out2") == tree(tmp_path / "out5")
+
+
+@pytest.mark.slow
+def test_fairseq_trains_on_iwslt14(tmp_path, iwslt_tree):  # noqa: F811
+    out = tmp_path / "out"
+    words = ["--raw", iwslt_tree, "--out", out, "--vocab-size", 80, "--keep-intermediate"]
+    prepare("prepare_iwslt14", *words)
+    train(out)
+    for lang in ("de", "en"):
+        tokens = (out / f"intermediate/text/test.{lang}").read_text().split("\n")[:-1]
+        found = binarised_text(out, "de-en", "test", lang, "subword-nmt")
+        assert len(found) == len(tokens)
+        # the generated test set has characters that its training text lacks
+        same = sum(one == other for one, other in zip(found, tokens, strict=True))
+        assert same >= len(tokens) - sum("<unk>" in line for line in found) > 0
+
+
+@pytest.mark.slow
+def test_fairseq_trains_on_wmt14(tmp_path, wmt_tree):  # noqa: F811
+    out = tmp_path / "out"
+    prepare("prepare_wmt14", "--raw", wmt_tree, "--out", out, "--vocab-size", 80)
+    train(out)
+
+
+@pytest.mark.slow
+def test_real_multi30k_comes_back_exactly(tmp_path, data):
+    folder = data / "multi30k_en_de"
+    sets = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
+    words = []
+    for name, stem in sets.items():
+        words += [f"--{name}", *(folder / f"{stem}.{lang}.gz" for lang in ("en", "de"))]
+    out = tmp_path / "out"
+    prepare("prepare_text", *words, "--raw-text", "--vocab-size", 6000, "--out", out)
+    for lang in ("en", "de"):
+        lines = gzip.decompress((folder / f"test_2016_flickr.{lang}.gz").read_bytes()).decode()
+        expected = lines.split("\n")[:-1]
+        assert len(expected) == 1000
+        assert binarised_text(out, "en-de", "test", lang, "sentencepiece") == expected
+    train(out)
+
+
+@pytest.mark.slow
+def test_real_tatoeba_is_split_by_english_sentence(tmp_path, data):
+    archive = data / "tatoeba_en_de/deu-eng.zip"
+    command = [REPOSITORY / "recipes/tatoeba_en_de/prepare.sh", archive, tmp_path / "out"]
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "fairseq-train" in done.stdout.strip().split("\n")[-1]
+    total = sum(
+        (tmp_path / f"out/split/{name}.en").read_bytes().count(b"\n")
+        for name in ("train", "valid", "test")
+    )
+    rows = zipfile.ZipFile(archive).read("deu.txt").count(b"\n")
+    assert total == rows == 169_197
+    train(tmp_path / "out")

@@ -1,0 +1,195 @@
+"""Runs that end at the worst moment, and what the next one makes of it."""
+
+import json
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from hyptrans.dataprep import stages, text
+
+from .conftest import REPOSITORY, error_of, script, tree
+
+OPTIONS = ["--raw-text", "--vocab-size", "150", "--workers", "1"]
+# Runs the command over and over: the k-th time, the process kills itself at the k-th rename.
+DRIVER = textwrap.dedent(
+    """
+    import os, signal, sys
+    from tests.dataprep.conftest import fake_binarise
+    from hyptrans.dataprep import stages, text
+    from hyptrans.dataprep.errors import run_command
+
+    stages.binarise = fake_binarise
+    step, when, words = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
+    replace = os.replace
+    calls = 0
+
+    def deadly(source, target):
+        global calls
+        calls += 1
+        if calls == step and when == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        replace(source, target)
+        if calls == step and when == "after":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def run(deadly_rename):
+        child = os.fork()
+        if child == 0:
+            os.replace = deadly_rename
+            os._exit(run_command(text.main, words))
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    out = words[words.index("--out") + 1]
+    killed = run(deadly)
+    assert not os.path.exists(out + "/manifest.json") or killed == 0 or when == "after"
+    print(killed, run(replace))
+    """
+)
+
+
+def run_killed(step, when, words):
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER, str(step), when, *map(str, words)],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    killed, status = map(int, done.stdout.split("\n")[-2].split())
+    assert status == 0, done.stderr
+    return killed == -signal.SIGKILL
+
+
+@pytest.fixture
+def reference(tmp_path, run, corpus, monkeypatch):
+    from .conftest import fake_binarise
+
+    monkeypatch.setattr(stages, "binarise", fake_binarise)
+    words = [*corpus(train=60, valid=5, test=5), *OPTIONS]
+    assert run(text.main, *words, "--out", tmp_path / "reference")[0] == 0
+    return words, tree(tmp_path / "reference")
+
+
+@pytest.mark.parametrize(("step", "when"), [(1, "before"), (5, "after"), (9, "before")])
+def test_run_after_a_kill_ends_with_the_same_bytes(tmp_path, reference, step, when):
+    words, expected = reference
+    out = tmp_path / "out"
+    assert run_killed(step, when, [*words, "--out", out])
+    assert tree(out) == expected
+
+
+@pytest.mark.slow
+def test_run_after_a_kill_at_any_rename_ends_with_the_same_bytes(tmp_path, reference):
+    words, expected = reference
+    for when in ("before", "after"):
+        step = 0
+        killed = True
+        while killed:
+            step += 1
+            out = tmp_path / f"{when}{step}"
+            killed = run_killed(step, when, [*words, "--out", out])
+            assert tree(out) == expected, (step, when)
+        assert step > 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [0.5, 1.5, 2.5, 4.0, 6.0, 9.0])
+def test_whole_command_killed_by_the_clock_ends_with_the_same_bytes(tmp_path, corpus, seconds):
+    words = [*map(str, corpus(train=5000)), *OPTIONS[:-1], "2"]
+    command = [*script("prepare_text"), *words, "--out"]
+    for name in ("whole", "killed"):
+        process = subprocess.Popen(
+            [*command, tmp_path / name], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        if name == "killed":
+            time.sleep(seconds)
+            process.kill()
+            process.wait()
+            subprocess.run([*command, tmp_path / name], check=True, capture_output=True)
+        assert process.wait() in (0, -signal.SIGKILL)
+    assert tree(tmp_path / "killed") == tree(tmp_path / "whole")
+
+
+def test_finished_steps_are_not_run_again(tmp_path, run, reference, monkeypatch):
+    words, expected = reference
+    out = tmp_path / "out"
+    working = stages.binarise
+
+    def broken(**_):
+        raise OSError(28, "No space left on device", "somewhere")
+
+    monkeypatch.setattr(stages, "binarise", broken)
+    message = error_of(run(text.main, *words, "--out", out))
+    assert "disk is full" in message
+    assert not (out / "manifest.json").exists()
+    assert not list(out.rglob("*.partial"))
+
+    def not_again(*_):
+        raise AssertionError("learned twice")
+
+    monkeypatch.setattr(stages, "binarise", working)
+    monkeypatch.setattr("hyptrans.dataprep.subwords.learn", not_again)
+    assert run(text.main, *words, "--out", out)[0] == 0
+    assert tree(out) == expected
+
+
+def test_steps_are_run_again_when_options_input_or_files_change(tmp_path, run, reference):
+    words, expected = reference
+    out = tmp_path / "out"
+    # stopped in the middle: other options, then a file changed behind its back
+    assert (
+        run(text.main, *words, "--joined-dictionary", "--keep-intermediate", "--out", out)[0] == 0
+    )
+    (out / "manifest.json").unlink()
+    path = out / "intermediate/clean/train.en"
+    path.write_text(path.read_text().replace("a", "b"))
+    assert run(text.main, *words, "--out", out)[0] == 0
+    assert tree(out) == expected
+
+
+def test_left_overs_of_other_options_are_removed(tmp_path, run, reference):
+    words, expected = reference
+    out = tmp_path / "out"
+    more = ["--test", *words[words.index("--test") + 1 :][:2], "--bpe", "subword-nmt"]
+    assert run(text.main, *words, *more, "--keep-intermediate", "--out", out)[0] == 0
+    assert {"bpe.codes", "raw/test1.en"} <= set(tree(out))
+    (out / "manifest.json").unlink()
+    assert run(text.main, *words, "--out", out)[0] == 0
+    assert tree(out) == expected
+
+
+def test_second_run_in_the_same_folder_is_refused(tmp_path, run, reference, monkeypatch):
+    words, _ = reference
+    out = tmp_path / "out"
+    working = stages.binarise
+    messages = []
+
+    def meanwhile(**named):
+        messages.append(error_of(run(text.main, *words, "--out", out)))
+        messages.append(error_of(run(text.main, *words, "--out", out, "--overwrite")))
+        return working(**named)
+
+    monkeypatch.setattr(stages, "binarise", meanwhile)
+    assert run(text.main, *words, "--out", out)[0] == 0
+    assert ["another run is at work" in message for message in messages] == [True, True]
+
+
+def test_damaged_journal_is_a_sentence(tmp_path, run, reference):
+    words, _ = reference
+    out = tmp_path / "out"
+    (out / "intermediate").mkdir(parents=True)
+    (out / "intermediate/journal.json").write_text("{")
+    assert "is damaged" in error_of(run(text.main, *words, "--out", out))
+
+
+def test_manifest_of_something_else_is_a_sentence(tmp_path, run, reference):
+    words, _ = reference
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "manifest.json").write_text(json.dumps({"name": "my web page"}))
+    assert "is not a manifest of these commands" in error_of(run(text.main, *words, "--out", out))
