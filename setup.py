@@ -44,6 +44,8 @@ setup(
     name="hyptrans",
     version=found(r'^__version__ = "(.+)"', "hyptrans/__init__.py"),
     description="Hyperbolic Transformers for fairseq",
+    long_description=(ROOT / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
     license="MIT",
     python_requires=">=3.10,<3.14",
     packages=find_packages(include=["hyptrans", "hyptrans.*", "hyptrans_startup", "probing*"]),

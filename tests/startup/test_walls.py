@@ -28,7 +28,7 @@ WALLS = {
     "unexpected_etype": (
         "unexpected_etype",
         PYTHON >= (3, 10),
-        "TypeError: print_exception() got an unexpected keyword argument 'etype'",
+        "TypeError: print_exception() ",
     ),
     "unsupported_global": ("unsupported_global", True, "Unsupported global"),
     "mask_type_undefined": ("mask_type_undefined", True, "RuntimeError: Mask Type should be"),
