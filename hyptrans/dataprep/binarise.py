@@ -96,6 +96,8 @@ def _run(command: list[str]) -> str:
         text=True,
         encoding="utf-8",
         errors="replace",
+        # one thread for each of its processes: torch's default is one per core in every process
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
         preexec_fn=_end_with_parent if sys.platform == "linux" else None,
     )
     if process.returncode == 0:

@@ -2,8 +2,9 @@
 
 import gzip
 import io
+import shlex
 import subprocess
-import zipfile
+import sys
 
 import pytest
 from fairseq.data import Dictionary, data_utils
@@ -168,17 +169,50 @@ def test_real_multi30k_comes_back_exactly(tmp_path, data):
     train(out)
 
 
-@pytest.mark.slow
-def test_real_tatoeba_is_split_by_english_sentence(tmp_path, data):
-    archive = data / "tatoeba_en_de/deu-eng.zip"
-    command = [REPOSITORY / "recipes/tatoeba_en_de/prepare.sh", archive, tmp_path / "out"]
+def recipe(name, *words):
+    """Run a recipe's preparation; returns the training command that it prints last."""
+    command = [sys.executable, REPOSITORY / f"recipes/{name}/prepare.py", *words]
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert "fairseq-train" in done.stdout.strip().split("\n")[-1]
-    total = sum(
-        (tmp_path / f"out/split/{name}.en").read_bytes().count(b"\n")
-        for name in ("train", "valid", "test")
-    )
-    rows = zipfile.ZipFile(archive).read("deu.txt").count(b"\n")
-    assert total == rows == 169_197
-    train(tmp_path / "out")
+    lines = done.stdout.strip().split("\n")
+    assert lines[-1].startswith("fairseq-train ")
+    return lines, shlex.split(lines[-1])
+
+
+def start(command, cwd):
+    """Two updates of a printed training command, on the processor."""
+    words = [find_command(command[0]), *command[1:], "--max-update", "2", "--no-save", "--cpu"]
+    # a batch of the real size takes a minute on a small machine
+    words += ["--disable-validation", "--max-tokens", "500"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=cwd)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert "done training" in done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_iwslt14_recipe_prints_a_training_command_that_starts(tmp_path, iwslt_tree):  # noqa: F811
+    words = ["--raw", iwslt_tree, "--out", tmp_path / "out", "--vocab-size", 80]
+    lines, command = recipe("iwslt14_en_de", *words)
+    assert lines[0].startswith("$ python data-prep/prepare_iwslt14.py --source-lang en")
+    start(command, tmp_path)
+
+
+@pytest.mark.slow
+def test_wmt14_recipe_prints_a_training_command_that_starts(tmp_path, wmt_tree):  # noqa: F811
+    words = ["--raw", wmt_tree, "--out", tmp_path / "out", "--vocab-size", 80]
+    _, command = recipe("wmt14_en_de", *words)
+    start(command, tmp_path)
+
+
+@pytest.mark.slow
+def test_real_tatoeba_is_prepared_by_its_recipe(tmp_path, data):
+    table = data / "tatoeba_en_de/deu-eng.zip"
+    lines, command = recipe("tatoeba_en_de", "--table", table, "--out", tmp_path / "out")
+    readme = (REPOSITORY / "recipes/tatoeba_en_de/README.md").read_text()
+    for line in lines[:4]:
+        assert line in readme
+    for lang in ("en", "de"):
+        expected = (tmp_path / f"out/raw/test.{lang}").read_text().split("\n")[:-1]
+        assert len(expected) == 2000
+        assert binarised_text(tmp_path / "out", "en-de", "test", lang, "sentencepiece") == expected
+    start(command, tmp_path)

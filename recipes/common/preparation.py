@@ -1,0 +1,35 @@
+"""A recipe's preparation: one command of ``data-prep``, then the training commands to type next."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from recipes.common.models import available, read_models
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def prepare(script: str, options: Sequence[str]) -> int:
+    """Show and run a command of ``data-prep``; returns its exit status."""
+    print(f"$ {shlex.join(['python', f'data-prep/{script}', *options])}", flush=True)
+    command = [sys.executable, str(ROOT / "data-prep" / script), *options]
+    return subprocess.run(command, check=False).returncode
+
+
+def training_commands(recipe: Path, data: Path) -> list[str]:
+    """The ``fairseq-train`` line of each configuration of a recipe; HyboNet's is the last."""
+    lines = []
+    for model in read_models(recipe, available(recipe)):
+        words = ["fairseq-train", str(data / "data-bin"), "--user-dir", "hyptrans", *model.flags]
+        lines.append(shlex.join([*words, "--save-dir", f"runs/{recipe.name}/{model.arch}"]))
+    return lines
+
+
+def show_next(recipe: Path, data: Path) -> None:
+    """Print what to type next."""
+    print("\nprepared; now train with one of\n")
+    print("\n\n".join(training_commands(recipe, data)))
