@@ -110,14 +110,38 @@ def _append(state: State, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
     return key, value
 
 
+def lorentz_mix(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    tau: Tensor,
+    c: lorentz.Curvature,
+    allowed: Tensor | None,
+    is_causal: bool,
+) -> Tensor:
+    """Centroids of the values, weighted by ``softmax(-d2(query, key) / tau)``.
+
+    As ``-d2 = 2/c + 2 <q, k>`` and softmax drops constants, the weights are those of ordinary
+    attention between ``(-q_t, q_s) 2 / tau`` and ``k``; and as the centroid does not depend on the
+    scale of its weights, it is the ordinary output, normalised. So torch's fused attention
+    computes both exactly.
+
+    Shapes: as :meth:`Attention.mix`. Source: HyboNet eq. 4 and 5.
+    """
+    with without_autocast(query):
+        scaled = lorentz.flip_time(query) * (2 / at_least_float32(tau))
+        mixed = F.scaled_dot_product_attention(
+            scaled, key, value, attn_mask=allowed, is_causal=is_causal, scale=1.0
+        )
+        return lorentz.normalize(mixed, c=c)
+
+
 class LorentzAttention(Attention):
     """Lorentz attention: weights from squared Lorentzian distances, centroids of the values.
 
     The weights are ``softmax(-d2(q, k) / tau + beta)`` with learned ``tau``, which starts at
-    ``sqrt(width)``. As ``-d2 = 2/c + 2 <q, k>`` and softmax drops constants, they are
-    those of ordinary attention between ``(-q_t, q_s) 2 / tau`` and ``k``; and as the centroid does
-    not depend on the scale of its weights, it is the ordinary output, normalised. So torch's fused
-    attention computes both exactly.
+    ``sqrt(width)``; :func:`lorentz_mix` computes them.
 
     Source: HyboNet eq. 4 and 5; residual eq. 7. ``attention_dropout`` acts on the inputs of the
     query, key and value maps (one mask for the three), as in the reference code, and not on the
@@ -188,12 +212,9 @@ class LorentzAttention(Attention):
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
     ) -> Tensor:
-        with without_autocast(query):
-            scaled = lorentz.flip_time(query) * (2 / at_least_float32(self.tau))
-            mixed = F.scaled_dot_product_attention(
-                scaled, key, value, attn_mask=allowed, is_causal=is_causal, scale=1.0
-            )
-            return lorentz.normalize(mixed, c=self.c)
+        return lorentz_mix(
+            query, key, value, tau=self.tau, c=self.c, allowed=allowed, is_causal=is_causal
+        )
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         return self.out(heads.transpose(1, 2).flatten(2), x)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
+from hyptrans.geometry.precision import at_least_float32
 from hyptrans.layers.linear import LorentzLinear, Residual
 from hyptrans.layers.manifold import StableLorentz
 
@@ -65,13 +66,21 @@ class LorentzEmbedding(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         return self._points(F.embedding(tokens, self.weight, self.padding_idx))
 
-    def points(self) -> Tensor:
-        """All points of the table, ``[num_embeddings, width]``."""
-        return self._points(self.weight)
+    def points(self, c: lorentz.Curvature | None = None) -> Tensor:
+        """All points of the table, ``[num_embeddings, width]``.
 
-    def _points(self, rows: Tensor) -> Tensor:
+        With ``c``, for use at curvature ``-c``: space coordinates are lifted there; points of a
+        manifold, which stay at their curvature, are moved there, with the order of distances kept.
+        """
+        return self._points(self.weight, c)
+
+    def _points(self, rows: Tensor, c: lorentz.Curvature | None = None) -> Tensor:
         # recomputing the time keeps a point stored in half precision on the hyperboloid
-        return lorentz.lift(rows if self.storage == "space" else rows[..., 1:], c=self.c)
+        if self.storage == "space":
+            return lorentz.lift(rows, c=self.c if c is None else c)
+        if c is None:
+            return lorentz.lift(rows[..., 1:], c=self.c)
+        return lorentz.lift(at_least_float32(rows[..., 1:]) * (self.c / c) ** 0.5, c=c)
 
 
 class LorentzPositions(nn.Module):

@@ -9,10 +9,19 @@ from hyptrans.geometry.precision import at_least_float32, without_autocast
 from hyptrans.layers.embedding import LorentzEmbedding
 
 
-class LorentzLogits(nn.Module):
-    """``-d2(x, e_v) + b_v``: negative squared Lorentzian distances to the points of a table.
+def distance_logits(x: Tensor, points: Tensor, bias: Tensor, *, c: lorentz.Curvature) -> Tensor:
+    """``-d2(x, e_v) + b_v``, as one matrix product: ``2/c + 2 <x, e_v> + b_v``.
 
-    Computed as one matrix product, ``2/c + 2 <x, e_v> + b_v``.
+    Shapes: x ``[..., D]``, points ``[V, D]``, bias ``[V]`` -> ``[..., V]``.
+    Source: HyboNet sec. 3.4.
+    """
+    with without_autocast(x):
+        x = 2 * lorentz.flip_time(at_least_float32(x))
+        return F.linear(x, points, at_least_float32(bias) + 2 / c)
+
+
+class LorentzLogits(nn.Module):
+    """Negative squared Lorentzian distances to the points of a table, plus a bias a token.
 
     Shapes: ``[..., width]`` -> ``[..., num_embeddings]``. Source: HyboNet sec. 3.4.
 
@@ -26,10 +35,4 @@ class LorentzLogits(nn.Module):
         self.bias = nn.Parameter(torch.zeros(table.weight.size(0)))
 
     def forward(self, x: Tensor) -> Tensor:
-        c = self.table.c
-        with without_autocast(x):
-            return F.linear(
-                2 * lorentz.flip_time(at_least_float32(x)),
-                self.table.points(),
-                at_least_float32(self.bias) + 2 / c,
-            )
+        return distance_logits(x, self.table.points(), self.bias, c=self.table.c)
