@@ -1,0 +1,1 @@
+"""What the recipes share: running commands, scoring, results and tables."""

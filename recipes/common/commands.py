@@ -1,0 +1,231 @@
+"""Runs a recipe's commands, shows each as a user would type it, and reuses what is finished."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+_DATA_VARIABLE = "HYPTRANS_DATA"
+
+
+class RecipeError(Exception):
+    """Something the user can mend, or a command that failed; one sentence."""
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A command and what it leaves.
+
+    Attributes:
+        name: short and unique in the recipe; names the log.
+        command: a script of this environment (``fairseq-train``) or ``python``, and arguments.
+        outputs: removed before the command runs, expected after it.
+        after: steps whose output this one reads.
+        threads: CPU threads the command may use, 0 for its own default.
+        progress: makes a line to show out of a line of the log, or None.
+    """
+
+    name: str
+    command: Sequence[str]
+    outputs: Sequence[Path]
+    after: Sequence[Step] = ()
+    threads: int = 0
+    progress: Callable[[str], str | None] = field(default=lambda line: None)
+
+
+class Runner:
+    """Runs steps under one folder; what an earlier run finished with the same command is kept.
+
+    A finished step leaves a stamp with its command and the stamps of the steps before it, so a
+    step is run again when its command changed or one before it ran again. Changes of the code
+    are not seen: ``overwrite`` runs everything again.
+    """
+
+    def __init__(self, out: Path, *, overwrite: bool = False) -> None:
+        self.out = out
+        self.commands: list[str] = []
+        self.seconds: dict[str, float] = {}
+        self._overwrite = overwrite
+        self._lock = threading.Lock()
+        self._running: set[subprocess.Popen[str]] = set()
+        self._start = time.monotonic()
+
+    def log(self, step: Step) -> Path:
+        """Where the output of a step's command is."""
+        return self.out / "logs" / f"{step.name}.log"
+
+    def say(self, text: str) -> None:
+        """Print one line with the time since the start."""
+        minutes, seconds = divmod(int(time.monotonic() - self._start), 60)
+        with self._lock:
+            print(f"[{minutes}:{seconds:02d}] {text}", flush=True)
+
+    def run(self, step: Step) -> None:
+        """Run a step unless it is finished.
+
+        Raises:
+            RecipeError: the command failed; the message names its log.
+        """
+        shown = shown_command(step)
+        with self._lock:
+            self.commands.append(shown)
+        stamp = self._read(step)
+        wanted = {"command": shown, "after": [self._read(s).get("id") for s in step.after]}
+        finished = all(path.exists() for path in step.outputs)
+        if finished and not self._overwrite and wanted.items() <= stamp.items():
+            self.seconds[step.name] = stamp["seconds"]
+            self.say(f"{step.name}: reused from an earlier run of\n$ {shown}")
+            return
+        self.say(f"{step.name}:\n$ {shown}")
+        self._stamp(step).unlink(missing_ok=True)
+        for path in step.outputs:
+            _remove(path)
+        seconds = self._execute(step)
+        self.seconds[step.name] = seconds
+        self._stamp(step).write_text(
+            json.dumps({**wanted, "id": uuid.uuid4().hex, "seconds": seconds}), encoding="utf-8"
+        )
+        self.say(f"{step.name}: done in {seconds:.0f} s")
+
+    def chains(self, chains: Sequence[Sequence[Step]], *, jobs: int) -> None:
+        """Run chains of steps, ``jobs`` of them at a time.
+
+        Raises:
+            RecipeError: a command failed; the others are stopped.
+        """
+        pool = ThreadPoolExecutor(jobs)
+        futures = [pool.submit(self._chain, chain) for chain in chains]
+        try:
+            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+            for future in done:
+                future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            self._stop()
+            raise
+        finally:
+            pool.shutdown()
+
+    def _chain(self, chain: Sequence[Step]) -> None:
+        for step in chain:
+            self.run(step)
+
+    def _stamp(self, step: Step) -> Path:
+        return self.out / "logs" / f"{step.name}.done"
+
+    def _read(self, step: Step) -> dict[str, Any]:
+        try:
+            stamp = json.loads(self._stamp(step).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return stamp if isinstance(stamp, dict) else {}
+
+    def _execute(self, step: Step) -> float:
+        start = time.monotonic()
+        log = self.log(step)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with self._process(step) as process, open(log, "w", encoding="utf-8") as file:
+            assert process.stdout is not None
+            for line in process.stdout:
+                file.write(line)
+                if shown := step.progress(line):
+                    self.say(f"{step.name}: {shown}")
+        if process.returncode:
+            last = _last_line(log)
+            raise RecipeError(f"{step.name} failed: {last} (all of its output: {log})")
+        missing = [str(path) for path in step.outputs if not path.exists()]
+        if missing:
+            raise RecipeError(f"{step.name} ended without writing {missing[0]}; see {log}")
+        return round(time.monotonic() - start, 1)
+
+    @contextmanager
+    def _process(self, step: Step) -> Iterator[subprocess.Popen[str]]:
+        environment = {**os.environ, "PYTHONUNBUFFERED": "1", **_thread_limits(step)}
+        with subprocess.Popen(
+            executed_command(step),
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+        ) as process:
+            self._running.add(process)
+            try:
+                yield process
+            except BaseException:
+                process.terminate()
+                raise
+            finally:
+                self._running.discard(process)
+
+    def _stop(self) -> None:
+        for process in list(self._running):
+            process.terminate()
+
+
+def executed_command(step: Step) -> list[str]:
+    """The step's command with its program from the environment of this interpreter.
+
+    Raises:
+        RecipeError: the program is not installed there.
+    """
+    name, *arguments = step.command
+    if name == "python":
+        return [sys.executable, *arguments]
+    # not resolved: the interpreter of a virtual environment is a link
+    program = Path(sys.executable).parent / name
+    if not program.exists():
+        raise RecipeError(f"{program} is missing; install the package: pip install -e .")
+    return [str(program), *arguments]
+
+
+def shown_command(step: Step) -> str:
+    """The step's command as a user would type it here."""
+    program, *arguments = executed_command(step)
+    words = [_shorter(program), *map(_shorter, arguments)]
+    limits = [f"{name}={value}" for name, value in _thread_limits(step).items()]
+    # the variable must stay outside the quotes
+    quoted = [
+        word if word.startswith(f"${_DATA_VARIABLE}/") else shlex.quote(word) for word in words
+    ]
+    return " ".join([*limits, *quoted])
+
+
+def _thread_limits(step: Step) -> Mapping[str, str]:
+    return {"OMP_NUM_THREADS": str(step.threads)} if step.threads else {}
+
+
+def _shorter(word: str) -> str:
+    """A path relative to here or to the folder of the data, if that is what it is."""
+    data = os.environ.get(_DATA_VARIABLE)
+    if data and word.startswith(f"{data.rstrip('/')}/") and re.fullmatch(r"[\w./-]+", word):
+        return f"${_DATA_VARIABLE}{word.removeprefix(data.rstrip('/'))}"
+    here = f"{Path.cwd()}{os.sep}"
+    return word.removeprefix(here)
+
+
+def _last_line(log: Path) -> str:
+    lines = [line for line in log.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return lines[-1].strip() if lines else "it wrote nothing"
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

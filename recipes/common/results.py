@@ -1,0 +1,97 @@
+"""``results.json`` and the tables made from it; no number of a table is typed by hand."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import platform
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from recipes.common.commands import RecipeError
+
+BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+_PACKAGES = ("hyptrans", "torch", "fairseq", "geoopt", "sentencepiece", "sacrebleu", "numpy")
+# weights that fairseq's encoder layer keeps a second time for inference, all zero
+_COPIES = re.compile(r"encoder\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)$")
+
+
+def surroundings() -> dict[str, Any]:
+    """What else a number depends on: versions, cores, and the commit, if the code is in one."""
+    versions = {"python": platform.python_version()}
+    versions |= {name: metadata.version(name) for name in _PACKAGES}
+    return {"versions": versions, "cpu_cores": os.cpu_count(), "commit": _commit()}
+
+
+def _commit() -> str | None:
+    root = Path(__file__).parents[2]
+    try:
+        head = _git(root, "rev-parse", "HEAD")
+        changed = _git(root, "status", "--porcelain", "--untracked-files=no")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return f"{head} with changes" if changed else head
+
+
+def _git(root: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(root), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def count_parameters(checkpoint: Path) -> int:
+    """Learned numbers of a model; what two of its parts share counts once."""
+    # slow to import, and of no use where only tables are made
+    from fairseq import checkpoint_utils, utils
+
+    logging.disable(logging.INFO)
+    try:
+        utils.import_user_module(argparse.Namespace(user_dir="hyptrans"))
+        models, _ = checkpoint_utils.load_model_ensemble([str(checkpoint)])
+    finally:
+        logging.disable(logging.NOTSET)
+    named = models[0].named_parameters()
+    return sum(weights.numel() for name, weights in named if not _COPIES.match(name))
+
+
+def write_json(path: Path, results: Mapping[str, Any]) -> None:
+    """Write the results, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.partial")
+    partial.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+    os.replace(partial, path)
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A Markdown table; the first column is text, the others are numbers or ``None``."""
+    lines = [header, ["---", *["---:"] * (len(header) - 1)]]
+    lines += [["" if cell is None else str(cell) for cell in row] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def put_into(readme: Path, block: str) -> bool:
+    """Replace what is between the markers of a README; False if it was the same.
+
+    Raises:
+        RecipeError: the markers are missing.
+    """
+    text = readme.read_text(encoding="utf-8")
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise RecipeError(f"{readme} lacks the lines {BEGIN} and {END}")
+    changed = f"{before}{BEGIN}\n{block}\n{END}{after}"
+    if changed == text:
+        return False
+    readme.write_text(changed, encoding="utf-8")
+    return True
+
+
+def block_of(readme: Path) -> str:
+    """What is between the markers of a README."""
+    return readme.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0].strip("\n")

@@ -1,0 +1,134 @@
+"""The steps of a translation recipe: prepare, train, validate, translate, score."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from recipes.common.commands import RecipeError, Runner, Step
+from recipes.common.models import Model
+from recipes.common.scoring import Score, score
+
+ROOT = Path(__file__).resolve().parents[2]
+_UPDATE = re.compile(r"\| train_inner \|.* ppl=([\d.]+),.* ups=([\d.]+),.* num_updates=(\d+)")
+_VALID = re.compile(r"\| valid \|.*\| ppl ([\d.]+) .*\| num_updates (\d+)")
+_PERPLEXITY = re.compile(r"\| valid \| .*\| ppl ([\d.]+)")
+# a sentence that never ends would cost as much time as hundreds that do
+_LENGTH_LIMIT = ("--max-len-a", "2", "--max-len-b", "10")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the steps of one recipe share.
+
+    Attributes:
+        data: folder that ``data-prep/prepare_text.py`` wrote, with ``data-bin`` and ``raw``.
+        updates: optimiser steps of a training.
+        threads: CPU threads of each command that computes.
+        cpu: keep off the GPU.
+    """
+
+    out: Path
+    data: Path
+    source: str
+    target: str
+    seed: int
+    updates: int
+    log_interval: int
+    threads: int
+    cpu: bool
+
+    @property
+    def binary(self) -> str:
+        """The binarised data."""
+        return str(self.data / "data-bin")
+
+    @property
+    def references(self) -> Path:
+        """The raw target side of the test set."""
+        return self.data / "raw" / f"test.{self.target}"
+
+    def checkpoint(self, name: str) -> Path:
+        """The checkpoint of a training to translate with."""
+        return self.out / name / "checkpoint_last.pt"
+
+
+def script(name: str) -> str:
+    """A script of ``data-prep``."""
+    return str(ROOT / "data-prep" / name)
+
+
+def prepare(
+    run: Run, files: dict[str, tuple[Path, Path]], vocab: int, after: Sequence[Step]
+) -> Step:
+    """Learn subwords and binarise; ``files``: source and target of train, valid and test."""
+    command = ["python", script("prepare_text.py")]
+    for name, pair in files.items():
+        command += [f"--{name}", *map(str, pair)]
+    command += ["--source-lang", run.source, "--target-lang", run.target, "--raw-text"]
+    command += ["--bpe", "sentencepiece", "--vocab-size", str(vocab), "--out", str(run.data)]
+    return Step("prepare", command, [run.data], after)
+
+
+def train(run: Run, model: Model, after: Step, *, untrained: bool = False) -> Step:
+    """Train a model, or ``untrained``: one update of size 0, which leaves it as it was drawn."""
+    name = f"untrained_{model.arch}" if untrained else model.arch
+    save = run.out / name
+    command = ["fairseq-train", run.binary, "--user-dir", "hyptrans", *model.flags]
+    command += ["--seed", str(run.seed), "--max-update", "1" if untrained else str(run.updates)]
+    command += ["--save-dir", str(save), "--no-epoch-checkpoints"]
+    command += ["--log-format", "simple", "--log-interval", str(run.log_interval)]
+    command += ["--num-workers", "0"]  # the data fit into memory: no second process to start
+    if untrained:
+        command += ["--lr", "0", "--disable-validation"]
+    command += ["--cpu"] if run.cpu else []
+    outputs = [save]
+    return Step(f"train_{name}", command, outputs, [after], run.threads, _training_progress)
+
+
+def _training_progress(line: str) -> str | None:
+    if found := _UPDATE.search(line):
+        return f"update {found[3]}, training perplexity {found[1]}, {found[2]} updates/s"
+    if found := _VALID.search(line):
+        return f"update {found[2]}, valid perplexity {found[1]}"
+    return None
+
+
+def generate(run: Run, name: str, after: Step, *, beam: int) -> Step:
+    """Translate the test set with a training's last checkpoint."""
+    folder = run.out / f"{name}_beam{beam}"
+    command = ["fairseq-generate", run.binary, "--user-dir", "hyptrans"]
+    command += ["--path", str(run.checkpoint(name)), "--gen-subset", "test"]
+    command += ["--beam", str(beam), "--max-tokens", "8000", *_LENGTH_LIMIT]
+    command += ["--remove-bpe", "sentencepiece", "--scoring", "sacrebleu"]
+    command += ["--results-path", str(folder)]
+    command += ["--cpu"] if run.cpu else []
+    return Step(f"translate_{name}_beam{beam}", command, [folder], [after], run.threads)
+
+
+def validate(run: Run, name: str, after: Step) -> Step:
+    """Measure the perplexity of the validation set."""
+    command = ["fairseq-validate", run.binary, "--user-dir", "hyptrans", "--task", "translation"]
+    command += ["--path", str(run.checkpoint(name)), "--valid-subset", "valid"]
+    command += ["--max-tokens", "8000", "--log-format", "simple"]
+    command += ["--cpu"] if run.cpu else []
+    return Step(f"validate_{name}", command, [], [after], run.threads)
+
+
+def perplexity(runner: Runner, step: Step) -> float:
+    """What a validation step printed.
+
+    Raises:
+        RecipeError: its log has no perplexity.
+    """
+    found = _PERPLEXITY.findall(runner.log(step).read_text(encoding="utf-8"))
+    if not found:
+        raise RecipeError(f"{runner.log(step)} names no perplexity")
+    return float(found[-1])
+
+
+def bleu(run: Run, step: Step) -> Score:
+    """The score of a translation step."""
+    return score(step.outputs[0] / "generate-test.txt", run.references)

@@ -1,0 +1,132 @@
+"""From nothing to a score: make the toy corpus, train on it, translate, and compare models."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+# a recipe is run as a file, and the recipes are not installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from recipes.common import options, results, translation
+from recipes.common.commands import Runner, Step
+from recipes.common.models import Model, read_models
+from recipes.common.translation import Run
+
+HERE = Path(__file__).resolve().parent
+SOURCE, TARGET = "en", "qtv"
+VOCABULARY = 1500
+BEAM = 4
+
+
+def _arguments() -> argparse.Namespace:
+    parser = options.make_parser(
+        __doc__ or "",
+        "python recipes/quickstart/run.py --archs hybonet_tiny,euclidean_tiny --seed 2",
+        out="runs/quickstart",
+        archs="hybonet_tiny,euclidean_tiny",
+    )
+    add = parser.add_argument
+    add("--updates", type=int, default=700, metavar="N", help="optimiser steps of each training")
+    add("--sentences", type=int, default=20000, metavar="N", help="sentence pairs to train on")
+    add("--vocab-size", type=int, default=VOCABULARY, metavar="N", help="sentencepiece pieces")
+    add("--no-untrained", action="store_true", help="skip the row of the untrained first model")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Run every step and write ``results.json`` and the table."""
+    args = _arguments()
+    options.check_positive(args, "updates", "sentences", "vocab_size", "jobs")
+    models = read_models(HERE, args.archs.split(","))
+    runner = Runner(args.out, overwrite=args.overwrite)
+    run = Run(
+        out=args.out,
+        data=args.out / "data",
+        source=SOURCE,
+        target=TARGET,
+        seed=args.seed,
+        updates=args.updates,
+        log_interval=50,
+        threads=options.threads_of(args.jobs, len(models)),
+        cpu=args.cpu,
+    )
+    prepared = _prepare(runner, run, args)
+    chains = {model.arch: _chain(run, model, prepared) for model in models}
+    if not args.no_untrained:
+        chains[f"untrained {models[0].arch}"] = _chain(run, models[0], prepared, untrained=True)
+    runner.chains(list(chains.values()), jobs=args.jobs)
+    _report(runner, run, models, chains)
+
+
+def _prepare(runner: Runner, run: Run, args: argparse.Namespace) -> Step:
+    corpus = run.out / "toy"
+    command = ["python", translation.script("make_toy.py"), "--out", str(corpus)]
+    toy = Step("make_toy", [*command, "--train", str(args.sentences)], [corpus])
+    runner.run(toy)
+    files = {
+        split: (corpus / f"{split}.{SOURCE}", corpus / f"{split}.{TARGET}")
+        for split in ("train", "valid", "test")
+    }
+    prepared = translation.prepare(run, files, args.vocab_size, [toy])
+    runner.run(prepared)
+    return prepared
+
+
+def _chain(run: Run, model: Model, prepared: Step, *, untrained: bool = False) -> list[Step]:
+    trained = translation.train(run, model, prepared, untrained=untrained)
+    name = trained.name.removeprefix("train_")
+    return [trained, translation.generate(run, name, trained, beam=BEAM)]
+
+
+def _report(
+    runner: Runner, run: Run, models: list[Model], chains: Mapping[str, list[Step]]
+) -> None:
+    scores = {name: translation.bleu(run, chain[-1]) for name, chain in chains.items()}
+    trained = [model.arch for model in models]
+    found: dict[str, Any] = {
+        "bleu": {name: scores[name].bleu for name in trained},
+        "signature": scores[trained[0]].signature,
+        "bleu_untrained": {
+            name.removeprefix("untrained "): score.bleu
+            for name, score in scores.items()
+            if name not in trained
+        },
+        "parameters": {name: results.count_parameters(run.checkpoint(name)) for name in trained},
+        "train_seconds": {name: runner.seconds[f"train_{name}"] for name in trained},
+        "seed": run.seed,
+        "updates": run.updates,
+        "threads": run.threads,
+        **results.surroundings(),
+        "commands": runner.commands,
+    }
+    results.write_json(run.out / "results.json", found)
+    print(f"\n{table(found)}\n")
+    runner.say(f"results: {run.out / 'results.json'}")
+
+
+def table(found: Mapping[str, Any]) -> str:
+    """The results as Markdown."""
+    rows: list[list[object]] = [
+        [
+            name,
+            f"{found['parameters'][name]:,}",
+            f"{bleu:.1f}",
+            f"{found['train_seconds'][name]:.0f}",
+        ]
+        for name, bleu in found["bleu"].items()
+    ]
+    for name, bleu in found["bleu_untrained"].items():
+        rows.append([f"{name}, untrained", f"{found['parameters'][name]:,}", f"{bleu:.1f}", None])
+    header = ["model", "parameters", "BLEU", "training, s"]
+    return (
+        f"{results.markdown(header, rows)}\n\nsacreBLEU `{found['signature']}` on the toy test set; "
+        f"{found['updates']} updates; one run, seed {found['seed']}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(options.run_recipe(main))
