@@ -9,10 +9,11 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
 from multiprocessing.connection import wait
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from .errors import DataPrepError
 
+T = TypeVar("T")
 LineFunction = Callable[[str], str]
 _CHUNK = 1000
 # Below this many chunks, starting processes costs more than it saves.
@@ -51,6 +52,23 @@ def map_lines(factory: LineFunctionFactory, lines: Iterable[str], *, workers: in
             ) from error
 
 
+def run_apart(function: Callable[..., T], *arguments: Any) -> T:
+    """Call a function in a process of its own, so that the memory it took is given back.
+
+    Raises:
+        DataPrepError: the process died (most likely for lack of memory).
+    """
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, context, _start_watch) as pool:
+        try:
+            return pool.submit(function, *arguments).result()
+        except BrokenProcessPool as error:
+            raise DataPrepError(
+                "a process was killed, probably for lack of memory; close other programs and run "
+                "the command again, it continues where it stopped"
+            ) from error
+
+
 def _in_order(pool: ProcessPoolExecutor, lines: Iterator[str], limit: int) -> Iterator[str]:
     waiting: deque[Future[list[str]]] = deque()
     while True:
@@ -65,6 +83,10 @@ def _in_order(pool: ProcessPoolExecutor, lines: Iterator[str], limit: int) -> It
 def _start_worker(factory: LineFunctionFactory) -> None:
     global _function
     _function = factory.build()
+    _start_watch()
+
+
+def _start_watch() -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

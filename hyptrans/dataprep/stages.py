@@ -13,11 +13,14 @@ from .clean import CleanRule
 from .corpus import Scrubber, read_lines, write_lines, write_pairs, zip_sides
 from .errors import DataPrepError
 from .journal import Journal
-from .parallel import LineFunctionFactory, map_lines
+from .parallel import LineFunctionFactory, map_lines, run_apart
 from .plan import Job, Plan, Tally
 from .progress import bar, by_name
 from .seen import compare, take_inventory
 from .tokenise import TextSteps, moses_rules
+
+# Learning on less text than this (bytes) takes less memory than a process is worth.
+_WORTH_PROCESS = 20_000_000
 
 
 class Stages:
@@ -185,9 +188,16 @@ class Stages:
     def _learn(self) -> None:
         texts = list(self._text("train"))
         kind, size = self.job.bpe, self.job.vocab_size
+
+        def work() -> dict[str, Any]:
+            arguments = (kind, texts, size, self.model)
+            if sum(path.stat().st_size for path in texts) < _WORTH_PROCESS:
+                return {"kind": kind, **subwords.learn(*arguments)}
+            return {"kind": kind, **run_apart(subwords.learn, *arguments)}
+
         self.journal.step(
             "learn subwords",
-            lambda: {"kind": kind, **subwords.learn(kind, texts, size, self.model)},
+            work,
             settings={"kind": kind, "size": size, "versions": self.versions},
             inputs=texts,
             outputs=[self.model],

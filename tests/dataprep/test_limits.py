@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from hyptrans.dataprep import parallel
+from hyptrans.dataprep import parallel, stages, text
 from hyptrans.dataprep.errors import DataPrepError
 
-from .conftest import REPOSITORY, script, tree
+from .conftest import REPOSITORY, fake_binarise, script, tree
 
 
 def test_full_disk_is_one_sentence_and_leaves_no_half_file(tmp_path, corpus):
@@ -95,6 +95,40 @@ def test_worker_that_dies_is_one_sentence():
     lines = ["line"] * 6000 + ["now"] + ["line"] * 6000
     with pytest.raises(DataPrepError, match="a worker process was killed"):
         list(parallel.map_lines(Suicide(os.getpid()), lines, workers=2))
+
+
+def die(_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def refuse(text):
+    raise DataPrepError(text)
+
+
+def test_function_apart_gives_its_result_or_its_error():
+    assert parallel.run_apart(divmod, 17, 5) == (3, 2)
+    with pytest.raises(DataPrepError, match="the very words"):
+        parallel.run_apart(refuse, "the very words")
+    with pytest.raises(DataPrepError, match="a process was killed"):
+        parallel.run_apart(die, 0)
+
+
+def test_large_text_is_learned_in_a_process_of_its_own(tmp_path, run, corpus, monkeypatch):
+    calls = []
+
+    def apart(function, *arguments):
+        calls.append(function.__name__)
+        return function(*arguments)
+
+    monkeypatch.setattr(stages, "run_apart", apart)
+    monkeypatch.setattr(stages, "binarise", fake_binarise)
+    words = [*corpus(), "--raw-text", "--vocab-size", "200", "--out"]
+    assert run(text.main, *words, tmp_path / "small")[0] == 0
+    assert calls == []
+    monkeypatch.setattr(stages, "_WORTH_PROCESS", 0)
+    assert run(text.main, *words, tmp_path / "large")[0] == 0
+    assert calls == ["learn"]
+    assert tree(tmp_path / "small") == tree(tmp_path / "large")
 
 
 @pytest.mark.slow
