@@ -17,8 +17,11 @@ SIZES: dict[str, dict[str, Any]] = {
     "wmt_d128": {"width": 128, "ffn": 512, "layers": 6, "heads": 8, "dropout": (0.1, 0.0)},
     "wmt_d256": {"width": 256, "ffn": 1024, "layers": 6, "heads": 8, "dropout": (0.1, 0.0)},
     "base": {"width": 512, "ffn": 2048, "layers": 6, "heads": 8, "dropout": (0.1, 0.0)},
+    "big": {"width": 1024, "ffn": 4096, "layers": 6, "heads": 16, "dropout": (0.3, 0.0)},
 }
-"""Sizes of the named architectures, from the HyboNet paper's table of settings."""
+"""Sizes of the named architectures, from the HyboNet paper's table of settings; tiny and big from
+HAN's and, for big's dropout, from the Transformer's own paper. The Euclidean twin comes in all of
+them, each other architecture in those that it registers."""
 
 
 def flags_of(size: str) -> dict[str, Any]:

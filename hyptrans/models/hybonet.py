@@ -9,8 +9,10 @@ from hyptrans.layers.attention import LorentzAttention
 from hyptrans.layers.embedding import LorentzEmbedding, LorentzPositions
 from hyptrans.layers.feed_forward import LorentzFeedForward
 from hyptrans.layers.logits import LorentzLogits
-from hyptrans.models._config import SIZES, HyperbolicConfig, register_sizes
+from hyptrans.models._config import HyperbolicConfig, register_sizes
 from hyptrans.models._skeleton import HypTransformer, Parts
+
+SIZES = ("tiny", "iwslt_d64", "wmt_d64", "wmt_d128", "wmt_d256", "base")
 
 
 @dataclass

@@ -1,0 +1,122 @@
+"""The parts of the ordinary Transformer that are not attention, with fairseq's initial values."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from hyptrans.layers.residual import ResidualNorm
+
+FIRST_POSITION = 2
+"""Sinusoids count from here, as fairseq's do: from one after the index of its padding symbol."""
+
+
+class ScaledEmbedding(nn.Module):
+    """A table of vectors, one per token; looked up times ``sqrt(width)``.
+
+    Shapes: tokens ``[...]`` -> ``[..., width]``.
+
+    Args:
+        num_embeddings: size of the vocabulary.
+        width: numbers of a vector.
+        padding_idx: this row starts at zero and gets no gradient from the lookup.
+    """
+
+    def __init__(self, num_embeddings: int, width: int, *, padding_idx: int | None = None) -> None:
+        super().__init__()
+        self.padding_idx, self.scale = padding_idx, width**0.5
+        self.weight = nn.Parameter(torch.randn(num_embeddings, width) * width**-0.5)
+        if padding_idx is not None:
+            nn.init.zeros_(self.weight[padding_idx])
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self.scale * F.embedding(tokens, self.weight, self.padding_idx)
+
+
+class AddedPositions(nn.Module):
+    """Position encoding: a vector per position is added, then dropout.
+
+    Shapes: x ``[B, T, width]``, positions ``[B, T]`` (from 0) -> ``[B, T, width]``.
+
+    Args:
+        width: numbers of a vector.
+        max_positions: positions from 0 to one less than this can be encoded.
+        learned: vectors are learned, starting at N(0, 1 / width); else sinusoidal.
+        dropout: probability of zeroing a number of the sum while training.
+    """
+
+    vectors: Tensor
+
+    def __init__(
+        self, width: int, max_positions: int, *, learned: bool = True, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.dropout = dropout
+        if learned:
+            self.vectors = nn.Parameter(torch.randn(max_positions, width) * width**-0.5)
+        else:
+            # not saved, so that a checkpoint may be loaded for longer sentences
+            self.register_buffer("vectors", sinusoids(max_positions, width), persistent=False)
+
+    def forward(self, x: Tensor, positions: Tensor) -> Tensor:
+        x = x + F.embedding(positions, self.vectors)
+        return F.dropout(x, self.dropout, self.training)
+
+
+def sinusoids(max_positions: int, width: int) -> Tensor:
+    """Fixed position vectors ``[max_positions, width]``: all sines, then all cosines.
+
+    Wavelengths grow geometrically from ``2 pi`` to ``10,000 * 2 pi``, both ends included.
+    """
+    if width < 4:
+        raise ValueError(f"sinusoidal positions need a width of at least 4, got {width}")
+    half = width // 2
+    rates = torch.exp(torch.arange(half) * (-math.log(10_000.0) / (half - 1)))
+    angles = torch.arange(FIRST_POSITION, FIRST_POSITION + max_positions)[:, None] * rates
+    return F.pad(torch.cat([angles.sin(), angles.cos()], dim=1), (0, width % 2))
+
+
+class FeedForward(nn.Module):
+    """Two linear layers with ReLU between them, residual and norm.
+
+    Shapes: ``[..., width]`` -> ``[..., width]``.
+
+    Args:
+        width: numbers of a state.
+        inner_width: numbers between the two layers.
+        dropout: probability of zeroing a number of the update while training.
+    """
+
+    def __init__(self, width: int, inner_width: int, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.expand = nn.Linear(width, inner_width)
+        self.contract = nn.Linear(inner_width, width)
+        self.residual = ResidualNorm(width, dropout=dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.residual(x, self.contract(F.relu(self.expand(x))))
+
+
+class DotProductLogits(nn.Module):
+    """Output layer: dot products with a vector per token, without a bias.
+
+    Shapes: ``[..., width]`` -> ``[..., num_embeddings]``.
+
+    Args:
+        num_embeddings: size of the vocabulary.
+        width: numbers of a state.
+        table: share its vectors (unscaled) with the output; else they are the layer's own.
+    """
+
+    def __init__(
+        self, num_embeddings: int, width: int, *, table: ScaledEmbedding | None = None
+    ) -> None:
+        super().__init__()
+        if table is None:
+            self.weight = nn.Parameter(torch.randn(num_embeddings, width) * width**-0.5)
+        else:
+            self.weight = table.weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.weight)

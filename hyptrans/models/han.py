@@ -1,0 +1,88 @@
+"""HAN: fairseq's Transformer with the hyperbolic attention of Gulcehre et al. (2018)."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairseq.dataclass import ChoiceEnum
+
+from hyptrans.layers.euclidean import (
+    AddedPositions,
+    DotProductLogits,
+    FeedForward,
+    ScaledEmbedding,
+)
+from hyptrans.layers.han import DEFAULT_MAX_RADIUS, HyperbolicAttention
+from hyptrans.models._config import SkeletonConfig, register_sizes
+from hyptrans.models._skeleton import HypTransformer, Parts
+
+SIZES = ("tiny", "iwslt_d64", "wmt_d64", "wmt_d128", "wmt_d256", "base", "big")
+
+
+@dataclass
+class HANConfig(SkeletonConfig):
+    """Options of HAN."""
+
+    han_coordinates: ChoiceEnum(["polar", "cartesian"]) = field(  # type: ignore[valid-type]
+        default="polar",
+        metadata={
+            "help": "how numbers are read as points: polar, a direction and a radius; cartesian, "
+            "the space coordinates"
+        },
+    )
+    han_weights: ChoiceEnum(["softmax", "sigmoid"]) = field(  # type: ignore[valid-type]
+        default="softmax",
+        metadata={
+            "help": "what makes attention weights of distances: softmax, or sigmoid, where keys "
+            "do not compete"
+        },
+    )
+    han_max_radius: float = field(
+        default=DEFAULT_MAX_RADIUS,
+        metadata={"help": "largest distance of a point from the origin (curvature -1)"},
+    )
+
+
+class HANParts(Parts):
+    """The Transformer's parts, and attention in hyperbolic space; states are vectors."""
+
+    def embedding(self, num_embeddings: int, padding_idx: int) -> ScaledEmbedding:
+        return ScaledEmbedding(num_embeddings, self.side.width, padding_idx=padding_idx)
+
+    def positions(self) -> AddedPositions:
+        return AddedPositions(
+            self.side.width,
+            self.side.max_positions,
+            learned=self.side.learned_positions,
+            dropout=self.cfg.dropout,
+        )
+
+    def self_attention(self, *, causal: bool) -> HyperbolicAttention:
+        return self._attention(causal=causal)
+
+    def cross_attention(self) -> HyperbolicAttention:
+        return self._attention(memory_width=self.source.side.width)
+
+    def _attention(self, **role: Any) -> HyperbolicAttention:
+        return HyperbolicAttention(
+            self.side.width,
+            self.side.heads,
+            coordinates=self.cfg.han_coordinates,
+            weights=self.cfg.han_weights,
+            max_radius=self.cfg.han_max_radius,
+            dropout=self.cfg.dropout,
+            attention_dropout=self.cfg.attention_dropout,
+            **role,
+        )
+
+    def feed_forward(self) -> FeedForward:
+        return FeedForward(self.side.width, self.side.ffn_width, dropout=self.cfg.dropout)
+
+    def logits(self, num_embeddings: int, padding_idx: int, tied: Any) -> DotProductLogits:
+        return DotProductLogits(num_embeddings, self.side.width, table=tied)
+
+
+@register_sizes("han", HANConfig, SIZES)
+class HAN(HypTransformer):
+    """Transformer whose attention compares and averages points of hyperbolic space."""
+
+    parts = HANParts
