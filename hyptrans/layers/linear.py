@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
-from hyptrans.geometry.precision import at_least_float32, without_autocast
+from hyptrans.geometry.precision import at_least_float32
 
 Residual = Literal["full", "space"]
 
@@ -97,8 +97,7 @@ class LorentzLinear(nn.Module):
         if self.split_heads is not None:
             z = z.view(*z.shape[:-1], self.projections, self.split_heads, -1)
             log_scale = log_scale[:, None, None]
-        with without_autocast(z):
-            return to_point(z, log_scale, c=self.c)
+        return to_point(z, log_scale, c=self.c)
 
     def extra_repr(self) -> str:
         return f"{self.in_width}, {self.out_width}, c={self.c}, dropout={self.dropout}"

@@ -39,6 +39,12 @@ def test_distance_of_points_on_one_ray_is_the_difference_of_their_radii():
     assert lorentz.distance(x, y).item() == pytest.approx(0.5, rel=1e-5)
 
 
+def test_distance_of_near_points_far_out_keeps_its_digits_in_float64():
+    direction = torch.nn.functional.normalize(torch.ones(5, dtype=torch.float64), dim=0)
+    x, y = (lorentz.lift(direction * math.sinh(r)) for r in (9.0, 9.0 + 1e-7))
+    assert lorentz.distance(x, y).item() == pytest.approx(1e-7, rel=1e-6)
+
+
 def test_distance_of_a_point_to_itself_is_zero_with_zero_gradient(rng):
     x = points(rng, 4, 8).requires_grad_()
     d = lorentz.distance(x, x.detach())
@@ -129,6 +135,12 @@ def test_float32_products_and_centroids_stay_near_float64(time, tolerance, rng):
     products = lorentz.inner(x[:, None], x)
     error = (lorentz.inner(x.float()[:, None], x.float()) - products).abs().max()
     assert error < tolerance * products.abs().max()
+
+
+def test_centroid_of_one_far_point_is_finite_where_float32_makes_its_norm_negative(rng):
+    x = points(rng, 1000, 1, 16, radius=9.9).float()
+    assert (lorentz.inner(x, x) > 0).any()
+    assert torch.isfinite(lorentz.centroid(x)).all()
 
 
 def test_half_precision_gives_float32_points_on_the_hyperboloid(rng):
