@@ -67,8 +67,8 @@ class HypformerParts(Parts):
     """Of the block asked for last."""
 
     def __init__(self, cfg: Any, side: Side, source: Any = None) -> None:
-        _check(cfg)
         super().__init__(cfg, side, source)
+        _check(cfg, side)
         # with one embedding for both sides the decoder's positions follow the encoder's embedding
         self.embedded: Optional[Curvature] = source and source.embedded
 
@@ -147,8 +147,8 @@ class HypformerParts(Parts):
         return HypformerLogits(table, source=self.last)
 
 
-def _check(cfg: Any) -> None:
-    """Refuse what does not go together.
+def _check(cfg: Any, side: Side) -> None:
+    """Refuse options that do not go together.
 
     Raises:
         ValueError: names the flag.
@@ -162,6 +162,11 @@ def _check(cfg: Any) -> None:
             raise ValueError("--focus-power acts in --attention linear only: leave one of them out")
         if not cfg.focus_power > 0:
             raise ValueError(f"--focus-power must be above 0, got {cfg.focus_power}")
+    if cfg.attention == "softmax" and side.width == side.heads:
+        raise ValueError(
+            f"--attention softmax needs at least two numbers a head (one is its time), got "
+            f"--{side.name}-attention-heads {side.heads} for --{side.name}-embed-dim {side.width}"
+        )
 
 
 @register_sizes("hypformer", HypformerConfig, ("tiny", "iwslt_d64", "base"))

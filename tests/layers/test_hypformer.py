@@ -1,0 +1,246 @@
+"""Hypformer's curvatures and blocks against their formulas in NumPy."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from hyptrans.geometry import lorentz
+from hyptrans.layers import hypformer
+from hyptrans.layers.curvature import HTC, Curvature, readjust
+from hyptrans.layers.embedding import LorentzEmbedding
+from hyptrans.layers.hypformer import (
+    HypformerEmbedding,
+    HypformerFeedForward,
+    HypformerLogits,
+    HypformerPositions,
+    ResidualNorm,
+)
+from tests.geometry.test_lorentz import CURVATURES, EXACT, points
+from tests.layers.test_linear import randomized
+from tests.oracles import hypformer as oracle
+from tests.oracles.lorentz import centroid, lift
+
+CHANGES = [(1.0, 1.0), (0.25, 4.0), (3.0, 0.5)]
+TOKENS = torch.tensor([[5, 1, 7], [1, 2, 9]])
+NORMED = {"rtol": 1e-11, "atol": 1e-11}
+
+
+@pytest.fixture
+def exact_norm(monkeypatch):
+    """Layer norms without their epsilon, which alone sees that a sum stands for a centroid."""
+    monkeypatch.setattr(hypformer, "NORM_EPSILON", 0.0)
+
+
+def fixed(c):
+    return Curvature(c, learned=False)
+
+
+def numbers(module):
+    """Parameters by name, as NumPy arrays."""
+    return {name: p.detach().numpy() for name, p in module.named_parameters()}
+
+
+@pytest.mark.parametrize("c", [1e-3, 0.25, 1.0, 4.0, 100.0])
+def test_curvature_starts_at_its_value_and_a_fixed_one_is_a_number(c):
+    learned = Curvature(c)
+    assert learned().item() == pytest.approx(c, rel=1e-6)
+    assert [name for name, _ in learned.named_parameters()] == ["raw"]
+    assert fixed(c)() == c
+    assert not list(fixed(c).parameters())
+
+
+def test_curvature_stays_positive_wherever_training_goes():
+    curvature = Curvature(1.0)
+    with torch.no_grad():
+        curvature.raw.fill_(-20.0)
+    assert 0 < curvature().item() < 1e-8
+
+
+@pytest.mark.parametrize("c", [0.0, -1.0, math.nan])
+def test_curvature_that_is_not_positive_is_refused(c):
+    with pytest.raises(ValueError, match="curvature c must be above 0"):
+        Curvature(c)
+
+
+@pytest.mark.parametrize(("c_in", "c_out"), CHANGES)
+def test_change_of_curvature_scales_every_distance_by_one_factor(c_in, c_out, rng):
+    x = points(rng, 20, 8, c=c_in)
+    y = readjust(x[:, 1:], c_in=c_in, c_out=c_out)
+    assert lorentz.violation(y, c=c_out).max() < 1e-14
+    before = lorentz.distance(x[:, None], x, c=c_in)
+    after = lorentz.distance(y[:, None], y, c=c_out)
+    torch.testing.assert_close(after, before * math.sqrt(c_in / c_out), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(("c_in", "c_out"), CHANGES)
+def test_htc_matches_the_formula(c_in, c_out, rng):
+    layer = randomized(HTC(5, 4, gain=1.0, maps=2).double(), rng)
+    x = points(rng, 6, 6, c=c_in)
+    got = layer(x, c_in=c_in, c_out=c_out).detach().numpy()
+    weight, bias = numbers(layer).values()
+    for i in range(6):
+        expected = oracle.htc(x[i].numpy(), weight, bias, c_in, c_out)
+        np.testing.assert_allclose(got[i], expected, **EXACT)
+
+
+@pytest.mark.parametrize("c", CURVATURES)
+def test_htc_from_space_coordinates_is_htc_of_the_point_above_them(c, rng):
+    layer = randomized(HTC(7, 4, gain=1.0).double(), rng)
+    x = points(rng, 6, 8, c=c)
+    torch.testing.assert_close(layer.from_space(x[:, 1:], c_in=c), layer(x, c_in=c), **EXACT)
+
+
+def test_fresh_htc_is_xavier_of_one_map_and_ignores_the_time():
+    layer = HTC(64, 32, gain=0.5, maps=3)
+    bound = 0.5 * math.sqrt(6 / (64 + 32))
+    assert layer.weight[:, 0].abs().max() == 0
+    assert 0.99 * bound < layer.weight.abs().max() <= bound
+    assert layer.bias.abs().max() == 0
+
+
+def test_htc_without_a_space_coordinate_is_refused():
+    with pytest.raises(ValueError, match="at least one space coordinate, got in_space=0"):
+        HTC(0, 4, gain=1.0)
+
+
+@pytest.mark.parametrize(("c_in", "c_out"), CHANGES)
+def test_residual_norm_is_the_layer_norm_of_the_centroid(c_in, c_out, exact_norm, rng):
+    layer = randomized(ResidualNorm(6).double(), rng)
+    x = points(rng, 5, 6, c=c_in)
+    out = torch.randn(5, 5, generator=rng, dtype=torch.float64)
+    got = layer(x, out, c_in=c_in, c_out=c_out).detach().numpy()
+    weight, bias = numbers(layer).values()
+    for i in range(5):
+        arguments = (x[i].numpy(), out[i].numpy(), weight, bias, c_in, c_out)
+        np.testing.assert_allclose(got[i], oracle.residual_norm(*arguments), **NORMED)
+
+
+@pytest.mark.parametrize(("c_in", "c_out"), CHANGES)
+def test_feed_forward_matches_the_formulas(c_in, c_out, exact_norm, rng):
+    layer = HypformerFeedForward(6, 10, curvature=fixed(c_out), source=fixed(c_in), gain=1.0)
+    layer = randomized(layer.double(), rng)
+    x = points(rng, 4, 6, c=c_in)
+    got = layer(x).detach().numpy()
+    p = numbers(layer)
+    for i in range(4):
+        inner = oracle.htc(x[i].numpy(), p["expand.weight"], p["expand.bias"], c_in, c_out)
+        inner = lift(np.maximum(inner, 0), c_out)
+        out = oracle.htc(inner, p["contract.weight"], p["contract.bias"], c_out, c_out)
+        norm = (p["norm.weight"], p["norm.bias"])
+        expected = oracle.residual_norm(x[i].numpy(), out, *norm, c_in, c_out)
+        np.testing.assert_allclose(got[i], expected, **NORMED)
+
+
+@pytest.mark.parametrize(("c_in", "c_out"), CHANGES)
+def test_position_enters_by_the_centroid_with_its_own_point(c_in, c_out, rng):
+    layer = HypformerPositions(6, 20, curvature=fixed(c_out), source=fixed(c_in), gain=1.0)
+    layer = randomized(layer.double(), rng)
+    x = points(rng, 2, 3, 6, c=c_in)
+    positions = torch.tensor([[0, 1, 2], [0, 0, 7]])
+    got = layer(x, positions).detach().numpy()
+    p = numbers(layer)
+    for b in range(2):
+        for i in range(3):
+            moved = lift(math.sqrt(c_in / c_out) * x[b, i, 1:].numpy(), c_out)
+            vector = p["vectors.weight"][positions[b, i]]
+            own = lift(oracle.htc(vector, p["htc.weight"], p["htc.bias"], 1.0, 1.0), c_out)
+            expected = centroid([moved, own], [1.0, 1.0], c_out)
+            np.testing.assert_allclose(got[b, i], expected, **EXACT)
+
+
+@pytest.mark.parametrize("c", CURVATURES)
+def test_embedding_lifts_its_coordinates_at_the_curvature_it_has_learned(c):
+    curvature = Curvature(1.0)
+    table = HypformerEmbedding(11, 16, curvature=curvature, padding_idx=1)
+    torch.nn.init.constant_(curvature.raw, math.log(math.expm1(c)))
+    x = table(TOKENS)
+    assert torch.equal(x[..., 1:], table.weight[TOKENS])
+    assert lorentz.violation(x, c=c).max() < 1e-6
+    torch.testing.assert_close(x[0, 1], lorentz.origin(16, c=c))
+
+
+@pytest.mark.parametrize("c", CURVATURES)
+def test_manifold_points_stay_at_their_curvature_and_are_moved_to_the_learned_one(c):
+    curvature = Curvature(2.0)
+    table = HypformerEmbedding(11, 16, curvature=curvature, storage="manifold")
+    torch.nn.init.constant_(curvature.raw, math.log(math.expm1(c)))
+    assert lorentz.violation(table.weight, c=2.0).max() < 1e-6
+    expected = readjust(table.weight[TOKENS][..., 1:], c_in=2.0, c_out=c)
+    torch.testing.assert_close(table(TOKENS), expected)
+    torch.testing.assert_close(table.points(c)[TOKENS], expected)
+
+
+@pytest.mark.parametrize("c", CURVATURES)
+def test_logits_are_distances_to_the_tied_table_at_the_curvature_of_the_input(c, rng):
+    table = HypformerEmbedding(9, 6, curvature=Curvature(1.0))
+    layer = randomized(HypformerLogits(table, source=fixed(c)).double(), rng)
+    x = points(rng, 2, 3, 6, c=c)
+    at_c = lorentz.lift(table.weight, c=c)
+    expected = -lorentz.squared_distance(x[..., None, :], at_c, c=c) + layer.bias
+    torch.testing.assert_close(layer(x), expected, **EXACT)
+
+
+def test_a_curvature_is_a_parameter_of_one_block_alone():
+    first, second = Curvature(1.0), Curvature(1.0)
+    block = HypformerFeedForward(8, 16, curvature=second, source=first, gain=1.0)
+    assert [n for n in block.state_dict() if n.endswith("raw")] == ["curvature.raw"]
+    logits = HypformerLogits(LorentzEmbedding(9, 8), source=second)
+    assert [n for n in logits.state_dict() if n.endswith("raw")] == []
+    block(lorentz.lift(torch.ones(1, 7))).square().sum().backward()
+    assert first.raw.grad is not None
+
+
+def blocks(c_in, c_out, **options):
+    chain = {"curvature": fixed(c_out), "source": fixed(c_in), "gain": 1.0, **options}
+    return HypformerFeedForward(16, 32, **chain), HypformerPositions(16, 40, **chain)
+
+
+@pytest.mark.parametrize(("c_in", "c_out"), CHANGES)
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_float32_output_lies_on_the_hyperboloid_of_the_block(dropout, c_in, c_out, rng):
+    x = points(rng, 40, 40, 16, c=c_in, radius=4.0, dtype=torch.float32)
+    feed_forward, positions = blocks(c_in, c_out, dropout=dropout)
+    for out in (
+        randomized(feed_forward, rng)(x),
+        randomized(positions, rng)(x, torch.arange(40).expand(40, 40)),
+    ):
+        assert out.dtype == torch.float32
+        assert lorentz.violation(out, c=c_out).max() < 2e-6
+
+
+def test_dropout_acts_in_training_on_the_output_of_a_block_alone(rng):
+    x = points(rng, 2, 3, 16)
+    feed_forward, positions = (block.double() for block in blocks(1.0, 1.0, dropout=0.999))
+    torch.nn.init.zeros_(positions.vectors.weight)
+    # everything is dropped: what is left is the norm of the input, or the origin
+    expected = feed_forward.norm(x, torch.zeros(2, 3, 15).double(), c_in=1.0, c_out=1.0)
+    torch.testing.assert_close(feed_forward(x)[..., 0], expected[..., 0], rtol=1e-2, atol=0)
+    assert (positions(x, TOKENS)[..., 1:] == 0).double().mean() > 0.9
+    assert (positions.eval()(x, TOKENS)[..., 1:] == 0).sum() == 0
+
+
+def test_gradients_agree_with_finite_differences(rng):
+    chain = {"curvature": Curvature(0.7), "source": Curvature(2.0), "gain": 1.0}
+    x = points(rng, 2, 3, 5)
+    positions = torch.tensor([[0, 1, 2], [0, 0, 1]])
+    for block, arguments in (
+        (HypformerFeedForward(5, 6, **chain), (x,)),
+        (HypformerPositions(5, 3, **chain), (x, positions)),
+        (HypformerLogits(LorentzEmbedding(4, 5), source=chain["source"]), (x,)),
+    ):
+        block = randomized(block.double(), rng)
+        chain["source"].double()
+        inputs = (arguments[0].clone().requires_grad_(), chain["source"].raw, *block.parameters())
+        assert torch.autograd.gradcheck(
+            lambda x, *_, block=block, rest=arguments[1:]: block(x, *rest), inputs
+        )
+
+
+def test_autocast_keeps_points_on_their_hyperboloid(rng):
+    x = points(rng, 2, 9, 16, c=0.5, dtype=torch.float32)
+    feed_forward, positions = blocks(0.5, 2.0)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        for out in (feed_forward(x), positions(x, torch.arange(9).expand(2, 9))):
+            assert lorentz.violation(out, c=2.0).max() < 2e-6

@@ -1,0 +1,272 @@
+"""Hypformer's attentions: the formulas from input to output, masks, and decoding states."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from hyptrans.geometry import lorentz
+from hyptrans.layers import hypformer
+from hyptrans.layers.curvature import Curvature
+from hyptrans.layers.hypformer_attention import LinearAttention, SoftmaxAttention
+from tests.geometry.test_lorentz import EXACT, points
+from tests.layers.test_hypformer import CHANGES, NORMED, fixed, numbers
+from tests.layers.test_linear import randomized
+from tests.oracles import hypformer as oracle
+from tests.oracles import lorentz as lorentz_oracle
+
+KINDS = [LinearAttention, SoftmaxAttention]
+
+
+@pytest.fixture
+def exact_norm(monkeypatch):
+    """Layer norms without their epsilon, which alone sees that a sum stands for a centroid."""
+    monkeypatch.setattr(hypformer, "NORM_EPSILON", 0.0)
+
+
+every_kind = pytest.mark.parametrize("kind", KINDS, ids=["linear", "softmax"])
+
+
+def attention(kind, rng, *, width=8, c_in=1.0, c_out=1.0, c_memory=None, **options):
+    """A randomised float64 layer with two heads and fixed curvatures."""
+    chain = {"curvature": fixed(c_out), "source": fixed(c_in), "gain": 1.0}
+    if c_memory is not None:
+        chain |= {"memory_source": fixed(c_memory), "memory_width": 6}
+    return randomized(kind(width, 2, **chain, **options).double(), rng)
+
+
+def heads_of(point, weight, bias, c_in, c_out):
+    """The two heads' space coordinates of one map."""
+    return oracle.htc(point.numpy(), weight, bias, c_in, c_out).reshape(2, -1)
+
+
+def expected_output(layer, x, memory, c_in, c_out, c_memory, mix):
+    """One sentence through the formulas; ``mix`` gives a head's output for all positions."""
+    p = numbers(layer)
+    if memory is None:
+        weight, bias = np.split(p["qkv.weight"], 3), np.split(p["qkv.bias"], 3)
+        source, c_source = x, c_in
+    else:
+        weight = [p["q.weight"], *np.split(p["kv.weight"], 2)]
+        bias = [p["q.bias"], *np.split(p["kv.bias"], 2)]
+        source, c_source = memory, c_memory
+    q = np.array([heads_of(point, weight[0], bias[0], c_in, c_out) for point in x])
+    k, v = (
+        np.array([heads_of(point, weight[i], bias[i], c_source, c_out) for point in source])
+        for i in (1, 2)
+    )
+    mixed = np.stack([mix(p, h, q[:, h], k[:, h], v[:, h]) for h in range(2)], axis=1)
+    out = []
+    for i in range(len(x)):
+        joined = lorentz_oracle.lift(mixed[i].reshape(-1), c_out)
+        f = oracle.htc(joined, p["out.weight"], p["out.bias"], c_out, c_out)
+        norm = (p["norm.weight"], p["norm.bias"])
+        out.append(oracle.residual_norm(x[i].numpy(), f, *norm, c_in, c_out))
+    return np.array(out)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("power", [2.0, 3.0])
+@pytest.mark.parametrize(("c_in", "c_out"), CHANGES)
+def test_linear_self_attention_matches_the_formulas(c_in, c_out, power, causal, exact_norm, rng):
+    layer = attention(LinearAttention, rng, c_in=c_in, c_out=c_out, power=power, causal=causal)
+    x = points(rng, 1, 5, 8, c=c_in)
+
+    def mix(p, h, q, k, v):
+        q, k = ([oracle.focus(row, p["scale"][h, 0], power) for row in t] for t in (q, k))
+        return oracle.linear_attention(q, k, v, lambda i, j: j <= i or not causal) + v @ p["psi"][h]
+
+    expected = expected_output(layer, x[0], None, c_in, c_out, None, mix)
+    np.testing.assert_allclose(layer(x)[0].detach(), expected, **NORMED)
+
+
+def test_linear_cross_attention_matches_the_formulas(exact_norm, rng):
+    layer = attention(LinearAttention, rng, c_in=3.0, c_out=0.5, c_memory=2.0)
+    x, memory = points(rng, 1, 3, 8, c=3.0), points(rng, 1, 5, 6, c=2.0)
+
+    def mix(p, h, q, k, v):
+        features, keys = ([oracle.focus(row, p["scale"][h, 0], 2.0) for row in t] for t in (q, k))
+        return oracle.linear_attention(features, keys, v, lambda i, j: True) + q @ p["psi"][h]
+
+    expected = expected_output(layer, x[0], memory[0], 3.0, 0.5, 2.0, mix)
+    np.testing.assert_allclose(layer(x, memory)[0].detach(), expected, **NORMED)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_softmax_attention_matches_the_formulas(causal, exact_norm, rng):
+    layer = attention(SoftmaxAttention, rng, c_in=3.0, c_out=0.5, causal=causal)
+    x = points(rng, 1, 5, 8, c=3.0)
+    allowed = np.tril(np.ones((5, 5), bool)) if causal else np.ones((5, 5), bool)
+
+    def mix(p, h, *spaces):
+        q, k, v = (lorentz_oracle.lift(t, 0.5) for t in spaces)
+        return lorentz_oracle.attention(q, k, v, p["tau"], 0.5, allowed)[:, 1:]
+
+    expected = expected_output(layer, x[0], None, 3.0, 0.5, None, mix)
+    np.testing.assert_allclose(layer(x)[0].detach(), expected, **NORMED)
+
+
+@every_kind
+@pytest.mark.parametrize("cross", [False, True])
+@pytest.mark.parametrize(("c_in", "c_out"), CHANGES)
+def test_float32_output_lies_on_the_hyperboloid_of_the_block(c_in, c_out, cross, kind, rng):
+    layer = attention(kind, rng, width=16, c_in=c_in, c_out=c_out, c_memory=0.3 if cross else None)
+    x = points(rng, 4, 90, 16, c=c_in, radius=4.0, dtype=torch.float32)
+    memory = points(rng, 4, 50, 6, c=0.3, radius=4.0, dtype=torch.float32) if cross else None
+    out = layer.float()(x, memory)
+    assert out.dtype == torch.float32
+    assert lorentz.violation(out, c=c_out).max() < 2e-6
+
+
+@every_kind
+def test_no_gradient_comes_from_the_future(kind, rng):
+    layer = attention(kind, rng, causal=True)
+    x = points(rng, 1, 150, 8).requires_grad_()
+    layer(x)[0, 100].sum().backward()
+    assert x.grad[0, 101:].abs().max() == 0
+    assert x.grad[0, :101].abs().amax(-1).min() > 0
+
+
+@every_kind
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("causal", [False, True])
+def test_padding_changes_no_real_position_and_gives_finite_gradients(causal, side, kind, rng):
+    layer = attention(kind, rng, causal=causal)
+    x, noise = points(rng, 1, 70, 8), points(rng, 1, 3, 8)
+    padded = torch.cat([noise, x] if side == "left" else [x, noise], dim=1).requires_grad_()
+    real = slice(3, 73) if side == "left" else slice(0, 70)
+    padding = torch.ones(1, 73, dtype=torch.bool)
+    padding[:, real] = False
+    out = layer(padded, padding=padding)
+    torch.testing.assert_close(out[:, real], layer(x), **EXACT)
+    out.sum().backward()
+    assert torch.isfinite(padded.grad).all()
+
+
+@every_kind
+@pytest.mark.parametrize("stateful", [False, True])
+def test_padding_of_the_memory_changes_nothing(stateful, kind, rng):
+    layer = attention(kind, rng, c_memory=1.0)
+    x, memory, noise = points(rng, 1, 4, 8), points(rng, 1, 5, 6), points(rng, 1, 2, 6)
+    padding = torch.tensor([[True, True, False, False, False, False, False]])
+    state = {} if stateful else None
+    out = layer(x, torch.cat([noise, memory], dim=1), padding=padding, state=state)
+    torch.testing.assert_close(out, layer(x, memory), **EXACT)
+
+
+@every_kind
+def test_steps_with_a_state_equal_the_whole_sequence(kind, rng):
+    layer = attention(kind, rng, causal=True)
+    x = points(rng, 3, 80, 8)
+    state: dict = {}
+    steps = [layer(x[:, i : i + 1], state=state) for i in range(80)]
+    torch.testing.assert_close(torch.cat(steps, dim=1), layer(x), **EXACT)
+
+
+def test_a_linear_state_has_one_size_and_takes_several_positions(rng):
+    layer = attention(LinearAttention, rng, causal=True)
+    x = points(rng, 3, 90, 8)
+    state: dict = {}
+    parts = [layer(part, state=state) for part in x.split([70, 1, 19], dim=1)]
+    torch.testing.assert_close(torch.cat(parts, dim=1), layer(x), **EXACT)
+    shapes = {name: tuple(t.shape) for name, t in state.items()}
+    assert shapes == {"key_value": (3, 2, 4, 4), "key": (3, 2, 4)}
+
+
+def test_padding_before_a_prefix_is_no_part_of_the_state(rng):
+    layer = attention(LinearAttention, rng, causal=True)
+    x, noise = points(rng, 1, 6, 8), points(rng, 1, 2, 8)
+    state: dict = {}
+    padding = torch.tensor([[True, True] + [False] * 5])
+    layer(torch.cat([noise, x[:, :5]], dim=1), padding=padding, state=state)
+    torch.testing.assert_close(layer(x[:, 5:], state=state), layer(x)[:, 5:], **EXACT)
+
+
+@every_kind
+def test_cross_attention_reads_the_memory_once(kind, rng):
+    layer = attention(kind, rng, c_memory=1.0)
+    x, memory = points(rng, 2, 1, 8), points(rng, 2, 5, 6)
+    state: dict = {}
+    first = layer(x, memory, state=state)
+    assert torch.equal(layer(x, torch.full_like(memory, torch.nan), state=state), first)
+
+
+@every_kind
+@pytest.mark.parametrize("cross", [False, True])
+def test_gradients_agree_with_finite_differences_and_reach_every_curvature(cross, kind, rng):
+    curvatures = {"curvature": Curvature(0.7), "source": Curvature(2.0)}
+    if cross:
+        curvatures["memory_source"] = Curvature(1.5)
+    options = {"memory_width": 4} if cross else {"causal": True}
+    layer = kind(6, 2, **curvatures, gain=1.0, **options).double()
+    layer = randomized(layer, rng)
+    x, memory = points(rng, 1, 3, 6).requires_grad_(), points(rng, 1, 4, 4) if cross else None
+    raws = [c.double().raw for c in curvatures.values()]
+    assert torch.autograd.gradcheck(
+        lambda x, *_: layer(x, memory), (x, *raws, *layer.parameters()), atol=1e-4
+    )
+    layer(x, memory).square().sum().backward()
+    assert all(raw.grad.abs() > 1e-6 for raw in raws)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+@pytest.mark.parametrize("power", [2.0, 4.0])
+def test_rows_without_a_positive_number_stay_finite(power, dtype, rng):
+    layer = attention(LinearAttention, rng, power=power, causal=True).float()
+    with torch.no_grad():
+        layer.qkv.weight.zero_()
+        layer.qkv.bias.fill_(-3.0)  # queries and keys without any positive number
+    x = points(rng, 2, 80, 8, radius=4.0).to(dtype).requires_grad_()
+    out = layer(x)
+    out.sum().backward()
+    assert torch.isfinite(out).all()
+    assert torch.isfinite(x.grad).all()
+    assert all(torch.isfinite(p.grad).all() for p in layer.parameters())
+
+
+def test_autocast_changes_neither_features_nor_sums(rng):
+    layer = attention(LinearAttention, rng, causal=True).float()
+    q, k, v = (torch.randn(2, 2, 90, 4, generator=rng) for _ in range(3))
+    expected = layer.mix(q, k, v, allowed=None, is_causal=True)
+    x = points(rng, 2, 90, 8, dtype=torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert torch.equal(layer.mix(q, k, v, allowed=None, is_causal=True), expected)
+        assert lorentz.violation(layer(x)).max() < 2e-6
+
+
+def test_attention_dropout_acts_on_the_inputs_of_the_maps_and_keeps_points(rng):
+    layer = attention(LinearAttention, rng, attention_dropout=0.5, c_in=2.0)
+    x = points(rng, 2, 50, 8, c=2.0)
+    seen = []
+    layer.qkv.register_forward_hook(lambda _module, arguments, _out: seen.append(arguments[0]))
+    layer(x)
+    layer.eval()(x)
+    assert 0.35 < (seen[0][..., 1:] == 0).double().mean() < 0.65
+    assert lorentz.violation(seen[0], c=2.0).max() < 1e-12
+    assert torch.equal(seen[1], x)
+
+
+def test_fresh_psi_is_xavier_and_scale_is_one_number_a_channel():
+    layer = LinearAttention(64, 2, curvature=fixed(1.0), source=fixed(1.0), gain=0.5)
+    assert layer.psi.shape == (2, 32, 32)
+    assert 0.97 < layer.psi.abs().max() / (0.5 * math.sqrt(3 / 32)) <= 1
+    assert layer.scale.shape == (2, 1, 32)
+    softmax = SoftmaxAttention(64, 2, curvature=fixed(1.0), source=fixed(1.0), gain=0.5)
+    assert softmax.tau.item() == pytest.approx(8.0)
+
+
+@every_kind
+def test_heads_that_do_not_divide_the_width_are_refused(kind):
+    with pytest.raises(ValueError, match="width=10 is not divisible by 4 heads"):
+        kind(10, 4, curvature=fixed(1.0), source=fixed(1.0), gain=1.0)
+
+
+def test_softmax_heads_of_a_time_alone_are_refused():
+    with pytest.raises(ValueError, match="at least one space coordinate, got in_space=7, out_spac"):
+        SoftmaxAttention(8, 8, curvature=fixed(1.0), source=fixed(1.0), gain=1.0)
+
+
+def test_power_that_is_not_positive_is_refused():
+    with pytest.raises(ValueError, match="power must be above 0, got 0"):
+        LinearAttention(8, 2, curvature=fixed(1.0), source=fixed(1.0), gain=1.0, power=0)

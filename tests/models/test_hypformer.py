@@ -1,0 +1,188 @@
+"""Hypformer as a model: the chain of curvatures, its options, and what they refuse."""
+
+import argparse
+import copy
+
+import pytest
+import torch
+
+from hyptrans.geometry import lorentz
+from hyptrans.layers.curvature import Curvature
+from hyptrans.layers.hypformer import (
+    HypformerEmbedding,
+    HypformerFeedForward,
+    HypformerLogits,
+    HypformerPositions,
+)
+from hyptrans.layers.hypformer_attention import (
+    HypformerAttention,
+    LinearAttention,
+    SoftmaxAttention,
+)
+from hyptrans.models.hypformer import Hypformer
+from tests.models.conftest import SMALL, batch, build, dictionary, small
+
+SYMBOLS = dictionary()
+BLOCKS = (HypformerEmbedding, HypformerPositions, HypformerAttention, HypformerFeedForward)
+
+
+def with_own_curvatures(model, rng):
+    """Give every block another curvature, as training does."""
+    for module in model.modules():
+        if isinstance(module, Curvature):
+            torch.nn.init.uniform_(module.raw, -1.0, 2.0, generator=rng)
+    return model
+
+
+def logits(model, sentences):
+    source, previous = batch(sentences, SYMBOLS)
+    return model(source, None, previous)[0]
+
+
+@pytest.mark.parametrize("attention", ["linear", "softmax"])
+def test_every_block_has_a_curvature_and_its_output_lies_there(attention, sentences, rng):
+    model = with_own_curvatures(small("hypformer_tiny", attention=attention).float(), rng)
+    outputs = []
+    for module in model.modules():
+        if isinstance(module, BLOCKS):
+            module.register_forward_hook(lambda m, _, out: outputs.append((m, out)))
+    logits(model, sentences)
+    # two embeddings, two position encodings, 2 x 2 blocks in the encoder, 2 x 3 in the decoder
+    assert len(outputs) == 14
+    values = [float(module.curvature()) for module, _ in outputs]
+    assert len(set(values)) == 14
+    for module, out in outputs:
+        assert lorentz.violation(out, c=module.curvature()).max() < 2e-6
+
+
+def test_each_block_takes_the_curvature_of_the_one_before():
+    model = build("hypformer_tiny", **SMALL)
+    for side in (model.encoder, model.decoder):
+        before = side.embed_tokens.curvature
+        for block in _chain(side):
+            assert block.source.curvature is before
+            if hasattr(block, "memory_source"):
+                last = model.encoder.layers[-1].feed_forward.curvature
+                assert block.memory_source.curvature is last
+            before = block.curvature
+    assert model.decoder.logits.source.curvature is before
+
+
+def _chain(side):
+    yield side.embed_positions
+    for layer in side.layers:
+        yield from layer.children()
+
+
+def test_with_one_embedding_the_decoder_starts_from_the_encoders_curvature():
+    model = build("hypformer_tiny", share_all_embeddings=True, **SMALL)
+    shared = model.encoder.embed_tokens.curvature
+    assert model.decoder.embed_positions.source.curvature is shared
+    assert model.decoder.logits.table is model.encoder.embed_tokens
+
+
+@pytest.mark.parametrize("attention", ["linear", "softmax"])
+@pytest.mark.parametrize("share", [False, True])
+def test_gradients_reach_every_curvature(share, attention, sentences):
+    model = small("hypformer_tiny", share_all_embeddings=share, attention=attention)
+    logits(model, sentences).log_softmax(-1)[..., 4].sum().backward()
+    raws = {n: p.grad for n, p in model.named_parameters() if n.endswith("curvature.raw")}
+    assert len(raws) == 13 if share else 14
+    assert all(grad.abs() > 1e-8 for grad in raws.values()), raws
+
+
+def test_a_checkpoint_names_every_curvature_once():
+    model = build("hypformer_tiny", **SMALL)
+    assert len([n for n in model.state_dict() if n.endswith("raw")]) == 14
+
+
+def test_a_copy_has_curvatures_of_its_own():
+    model = build("hypformer_tiny", **SMALL)
+    other = copy.deepcopy(model)
+    block = other.decoder.layers[0].cross_attention
+    assert block.source.curvature is other.decoder.layers[0].attention.curvature
+    assert block.source.curvature is not model.decoder.layers[0].attention.curvature
+    assert block.memory_source.curvature is other.encoder.layers[-1].feed_forward.curvature
+
+
+def test_fixed_curvature_has_no_parameters_and_is_that_of_every_state(sentences):
+    model = small("hypformer_tiny", learn_curvature=False, curvature=0.3)
+    assert not [n for n, _ in model.named_parameters() if "curvature" in n]
+    out = model.encoder(batch(sentences, SYMBOLS)[0], return_all_hiddens=True)
+    for state in out["encoder_states"]:
+        assert lorentz.violation(state, c=0.3).max() < 1e-14
+
+
+def test_curvature_is_learned_unless_a_flag_says_no():
+    parser = argparse.ArgumentParser(argument_default=argparse.SUPPRESS)
+    Hypformer.add_args(parser)
+    assert not hasattr(parser.parse_args([]), "learn_curvature")
+    assert parser.parse_args(["--no-learn-curvature"]).learn_curvature is False
+    assert parser.parse_args(["--learn-curvature"]).learn_curvature is True
+    assert isinstance(
+        build("hypformer_tiny", **SMALL).encoder.embed_tokens.curvature(), torch.Tensor
+    )
+
+
+@pytest.mark.parametrize("learn", [False, True])
+def test_manifold_embeddings_stay_at_the_given_curvature(learn, sentences, rng):
+    model = small(
+        "hypformer_tiny", lorentz_embedding="manifold", curvature=2.0, learn_curvature=learn
+    )
+    if learn:
+        with_own_curvatures(model, rng)
+    table = model.encoder.embed_tokens
+    assert lorentz.violation(table.weight, c=2.0).max() < 1e-6
+    tokens = torch.tensor([[4, 5, 6]])
+    assert lorentz.violation(table(tokens), c=table.curvature()).max() < 1e-12
+    assert torch.isfinite(logits(model, sentences)).all()
+
+
+def test_attention_and_focus_power_options_reach_every_layer():
+    def kinds(**options):
+        model = build("hypformer_tiny", **SMALL, **options)
+        return [m for m in model.modules() if isinstance(m, HypformerAttention)]
+
+    assert {(type(m), m.power) for m in kinds()} == {(LinearAttention, 2.0)}
+    assert {m.power for m in kinds(focus_power=3.5)} == {3.5}
+    assert {type(m) for m in kinds(attention="softmax")} == {SoftmaxAttention}
+
+
+def test_dropout_options_reach_every_block():
+    model = build("hypformer_tiny", **SMALL, dropout=0.25, attention_dropout=0.5)
+    blocks = [m for m in model.modules() if isinstance(m, HypformerAttention)]
+    assert {(m.attention_dropout, m.norm.dropout) for m in blocks} == {(0.5, 0.25)}
+    assert {m.norm.dropout for m in model.modules() if isinstance(m, HypformerFeedForward)} == {
+        0.25
+    }
+    assert model.encoder.embed_positions.dropout == 0.25
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"curvature": 0.0}, "--curvature must be above 0"),
+        ({"curvature": -1.0, "learn_curvature": False}, "--curvature must be above 0"),
+        ({"focus_power": 0.0}, "--focus-power must be above 0, got 0"),
+        ({"attention": "softmax", "focus_power": 2.0}, "--focus-power acts in --attention linear"),
+        (
+            {"attention": "softmax", "encoder_attention_heads": 16},
+            "--attention softmax needs at least two numbers a head",
+        ),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused_by_name(options, message):
+    with pytest.raises(ValueError, match=message):
+        build("hypformer_tiny", **{**SMALL, **options})
+
+
+def test_logits_tied_to_the_embedding_are_at_the_last_blocks_curvature(sentences, rng):
+    model = small("hypformer_tiny", share_decoder_input_output_embed=True)
+    with_own_curvatures(model, rng)
+    source, previous = batch(sentences, SYMBOLS)
+    x, _ = model.decoder(previous, model.encoder(source), features_only=True)
+    c = model.decoder.layers[-1].feed_forward.curvature()
+    table = lorentz.lift(model.decoder.embed_tokens.weight, c=c)
+    expected = -lorentz.squared_distance(x[..., None, :], table, c=c) + model.decoder.logits.bias
+    assert isinstance(model.decoder.logits, HypformerLogits)
+    torch.testing.assert_close(model.decoder.output_layer(x), expected, rtol=1e-10, atol=1e-10)
