@@ -1,0 +1,246 @@
+"""The Poincare ball model of hyperbolic space.
+
+A point of curvature ``-c`` (``c > 0``) is a vector ``x`` with ``c |x|^2 < 1``. The last dimension
+of every tensor is the coordinate, all others are batch dimensions. ``exp_o`` and ``log_o`` are
+geoopt's: the point at tangent ``u`` is ``2 |u|`` away from the origin. Inputs in half precision
+give float32 results.
+
+A layer may keep a point as its tangent vector ``log_o(x)``: matrices, activations and norms act
+there, :func:`add_tangents` is Mobius addition there, and no chain of ``exp_o`` and ``log_o`` that
+would cancel is ever computed.
+"""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from hyptrans.geometry import lorentz
+from hyptrans.geometry.precision import at_least_float32
+
+MARGINS = {torch.float32: 4e-3, torch.float64: 1e-5}
+"""No point is nearer to the boundary of the unit ball than this: geoopt's numbers. In float32 one
+unit of rounding at ``|x| = 0.996`` moves a distance by 1e-5."""
+LEAST_TOTAL = 1e-12
+"""Weights whose sum is below this count as none, and their midpoint is the origin: softmax weights
+of which dropout has left nothing would give 0 / 0."""
+
+
+def max_norm(dtype: torch.dtype, *, c: float = 1.0) -> float:
+    """The largest norm that a point has; :func:`clamp` keeps it."""
+    return (1 - MARGINS[dtype]) / c**0.5
+
+
+def clamp(x: Tensor, *, c: float = 1.0) -> Tensor:
+    """Move points beyond :func:`max_norm`, or outside the ball, back onto it along their ray.
+
+    Shapes: ``[..., D]`` -> ``[..., D]``.
+    """
+    x = at_least_float32(x)
+    norm = x.norm(dim=-1, keepdim=True)
+    bound = max_norm(x.dtype, c=c)
+    return torch.where(norm > bound, x * (bound / norm.clamp_min(bound)), x)
+
+
+def exp_origin(u: Tensor, *, c: float = 1.0) -> Tensor:
+    """Exponential map at the origin, ``tanh(sqrt(c) |u|) u / (sqrt(c) |u|)``, clamped.
+
+    Shapes: ``[..., D]`` -> ``[..., D]``. The zero vector gives the origin, with gradient one.
+    """
+    u = at_least_float32(u)
+    return u * _tanh_ratio(c * _square(u))
+
+
+def log_origin(x: Tensor, *, c: float = 1.0) -> Tensor:
+    """Inverse of :func:`exp_origin`, ``artanh(sqrt(c) |x|) x / (sqrt(c) |x|)``.
+
+    Shapes: ``[..., D]`` -> ``[..., D]``. The origin gives the zero vector, with gradient one.
+    """
+    x = at_least_float32(x)
+    return x * _artanh_ratio(c * _square(x))
+
+
+def add_tangents(u: Tensor, v: Tensor, *, c: float = 1.0) -> Tensor:
+    """Mobius addition of two points given by their tangents: ``log_o(exp_o(u) (+) exp_o(v))``.
+
+    All but two products of a number per point with a vector happens on numbers per point.
+
+    Shapes: u, v ``[..., D]``, broadcast together -> ``[..., D]``. Source: HVT eq. 3, 8 and 9.
+    """
+    u, v = at_least_float32(u), at_least_float32(v)
+    u2, v2, uv = c * _square(u), c * _square(v), c * (u * v).sum(-1, keepdim=True)
+    to_x, to_y = _tanh_ratio(u2), _tanh_ratio(v2)
+    x2, y2, xy2 = u2 * to_x.square(), v2 * to_y.square(), 2 * uv * to_x * to_y
+    denominator = 1 + xy2 + x2 * y2
+    # |x (+) y|^2, which rounding may take below zero where y is nearly -x
+    sum2 = ((x2 + xy2 + y2) / denominator).clamp_min(0)
+    scale = _artanh_ratio(sum2) / denominator
+    return torch.addcmul((scale * (1 + xy2 + y2) * to_x) * u, scale * (1 - x2) * to_y, v)
+
+
+def mobius_add(x: Tensor, y: Tensor, *, c: float = 1.0) -> Tensor:
+    """Mobius addition ``x (+) y``.
+
+    Shapes: x, y ``[..., D]``, broadcast together -> ``[..., D]``. Source: HVT eq. 3.
+    """
+    return exp_origin(add_tangents(log_origin(x, c=c), log_origin(y, c=c), c=c), c=c)
+
+
+def to_lorentz(x: Tensor, *, c: float = 1.0) -> Tensor:
+    """The same point in the Lorentz model, the ball being its stereographic projection.
+
+    Shapes: ``[..., D]`` -> ``[..., D + 1]``.
+    """
+    x = at_least_float32(x)
+    return lorentz.lift(2 * x / (1 - c * _square(x)), c=c)
+
+
+def from_lorentz(x: Tensor, *, c: float = 1.0) -> Tensor:
+    """Inverse of :func:`to_lorentz`, clamped.
+
+    Shapes: ``[..., D + 1]`` -> ``[..., D]``.
+    """
+    x = at_least_float32(x)
+    return clamp(x[..., 1:] / (1 + c**0.5 * x[..., :1]), c=c)
+
+
+def lift_tangent(u: Tensor, *, c: float = 1.0) -> Tensor:
+    """The point of tangent ``u`` on the hyperboloid of curvature -1, where products are cheap.
+
+    Shapes: ``[..., D]`` -> ``[..., D + 1]``; times are ``cosh(2 sqrt(c) |u|)``.
+    """
+    u = at_least_float32(u)
+    squared = 4 * c * _square(u)
+    length = _length(squared)
+    ratio = torch.sinh(length) / length
+    return torch.cat([(1 + squared * ratio.square()).sqrt(), (2 * c**0.5 * ratio) * u], dim=-1)
+
+
+def distance(x: Tensor, y: Tensor, *, c: float = 1.0) -> Tensor:
+    """Geodesic distance between points, for pairs (not for matrices of scores).
+
+    Shapes: x, y ``[..., D]``, broadcast together -> ``[...]``.
+    Gradient: zero where ``x = y``.
+    Source: ``sinh(sqrt(c) d / 2)^2 = c |x - y|^2 / ((1 - c |x|^2) (1 - c |y|^2))``.
+    """
+    x, y = at_least_float32(x), at_least_float32(y)
+    gaps = (1 - c * x.square().sum(-1)) * (1 - c * y.square().sum(-1))
+    # the smallest positive number keeps the square root differentiable at distance zero
+    squared = (c * (x - y).square().sum(-1) / gaps).clamp_min(torch.finfo(x.dtype).tiny)
+    return 2 / c**0.5 * torch.asinh(squared.sqrt())
+
+
+def pairwise_distance(x: Tensor, y: Tensor, *, c: float = 1.0) -> Tensor:
+    """Geodesic distances between all points of one list and all of another, by one matrix product.
+
+    Shapes: x ``[..., N, D]``, y ``[..., M, D]`` -> ``[..., N, M]``; nothing larger is made.
+    Range: a product carries an error of about 1e-7 ``cosh(r)^2`` in float32 (1e-16 in float64) for
+    points at radius ``r``, so distances below the square root of that are not resolved.
+    """
+    lifted = (to_lorentz(p, c=c) * c**0.5 for p in (x, y))
+    return (pairwise_squared_distance(*lifted) / c).sqrt()
+
+
+def pairwise_squared_distance(x: Tensor, y: Tensor) -> Tensor:
+    """Squared geodesic distances on the hyperboloid of curvature -1, for attention scores.
+
+    Shapes: x ``[..., N, D + 1]``, y ``[..., M, D + 1]`` as of :func:`lift_tangent`
+    -> ``[..., N, M]``.
+    """
+    signs = torch.ones(x.size(-1), dtype=x.dtype, device=x.device)
+    signs[0] = -1
+    distances: Tensor = _SquaredArcosh.apply((x * signs) @ y.transpose(-2, -1))
+    return distances
+
+
+def midpoint(points: Tensor, weights: Tensor, *, c: float = 1.0) -> Tensor:
+    """Weighted gyromidpoint: the Einstein midpoint, or Lorentz centroid, of the same points.
+
+    Shapes: points ``[..., N, D]``, weights ``[..., M, N]`` (not negative; their scale is free)
+    -> ``[..., M, D]``. Source: Shimizu et al. 2021, in place of HVT eq. 24, whose sum depends on
+    the order of the points.
+    """
+    lifted = lift_tangent(log_origin(points, c=c), c=c)
+    return exp_origin(centroid_tangent(at_least_float32(weights) @ lifted, c=c), c=c)
+
+
+def centroid_tangent(total: Tensor, *, c: float = 1.0) -> Tensor:
+    """Tangent of the midpoint whose weighted sum of lifted points is ``total``.
+
+    Its direction is the sum's, and the sum's slope ``|s| / t = tanh(2 sqrt(c) |u|)`` is its radius;
+    neither depends on the weights' scale.
+
+    Shapes: ``[..., D + 1]``, a sum of :func:`lift_tangent` -> ``[..., D]``.
+    """
+    time, space = total.split([1, total.size(-1) - 1], dim=-1)
+    slope = space / time.clamp_min(LEAST_TOTAL)
+    length = _length(_square(slope))
+    # the slope of the clamp, 2 artanh(1 - margin) from the origin
+    bound = math.tanh(2 * math.atanh(1 - MARGINS[total.dtype]))
+    return slope * (torch.atanh(length.clamp_max(bound)) / (2 * c**0.5 * length))
+
+
+def _square(x: Tensor) -> Tensor:
+    squared: Tensor = _Square.apply(x)
+    return squared
+
+
+def _length(squared: Tensor) -> Tensor:
+    """Square root that may be divided by, for even functions of it that are smooth at zero.
+
+    One unit of rounding is added: such a function of a length cannot tell, and the gradients of its
+    numerator and denominator, which are large near zero, still cancel to a few digits.
+    """
+    return (squared + torch.finfo(squared.dtype).eps).sqrt()
+
+
+def _tanh_ratio(squared: Tensor) -> Tensor:
+    """``tanh(a) / a`` of a squared length ``a^2``, with the tanh clamped."""
+    length = _length(squared)
+    return torch.tanh(length).clamp_max(1 - MARGINS[length.dtype]) / length
+
+
+def _artanh_ratio(squared: Tensor) -> Tensor:
+    """``artanh(a) / a`` of a squared norm ``a^2``, with the argument of artanh clamped."""
+    length = _length(squared)
+    return torch.atanh(length.clamp_max(1 - MARGINS[length.dtype])) / length
+
+
+class _Square(torch.autograd.Function):
+    """Squared norms ``[..., 1]``; their gradient in one pass, where autograd takes three."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x.square().sum(-1, keepdim=True)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (x,) = ctx.saved_tensors
+        return x * (2 * grad)
+
+
+class _SquaredArcosh(torch.autograd.Function):
+    """``arcosh(-p)^2`` of Lorentz products ``p <= -1``; smooth there, unlike its factors.
+
+    With ``e = -p - 1`` it is ``a^2`` of ``a = log1p(e + sqrt(e (e + 2)))``, and its derivative by
+    ``e`` is ``2 a / sqrt(e (e + 2))``, which is 2 at ``e = 0``.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, product: Tensor) -> Tensor:
+        # an excess below one unit of rounding is noise; at this floor the derivative is exact
+        excess = product.add(1).neg_().clamp_min_(torch.finfo(product.dtype).eps)
+        root = excess.add(2).mul_(excess).sqrt_()
+        arcosh = excess.add_(root).log1p_()
+        ctx.save_for_backward(arcosh, root)
+        return arcosh.square()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        arcosh, root = ctx.saved_tensors
+        return (arcosh / root).mul_(grad).mul_(-2)
