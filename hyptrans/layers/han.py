@@ -23,8 +23,8 @@ Weights = Literal["softmax", "sigmoid"]
 
 DEFAULT_MAX_RADIUS = 6.0
 """A float32 distance of two equal points is off by 0.04 at radius 5, by 0.7 at 8."""
-LARGEST_MAX_RADIUS = 40.0
-"""The product of two times at this radius, 1e34, is still a float32 number."""
+LARGEST_MAX_RADIUS = 20.0
+"""The square of the product of two times at this radius, 1e34, is still a float32 number."""
 DIRECTION_EPSILON = 1e-6
 """Added to the length that a direction is divided by, so that the zero vector has none."""
 LEAST_TIME = 1e-20
@@ -194,23 +194,27 @@ class HyperbolicAttention(Attention):
         return F.softplus(at_least_float32(self.beta_logit))[:, None, None]
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        query, key, value = self._points(self.qkv(x), 3)
+        query, key, value = self._split(self.qkv(x), 3)
         return query, key, value
 
     def query(self, x: Tensor) -> Tensor:
-        return self._points(self.q(x), 1)[0]
+        return self._split(self.q(x), 1)[0]
 
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        key, value = self._points(self.kv(memory), 2)
+        key, value = self._split(self.kv(memory), 2)
         return key, value
 
-    def _points(self, numbers: Tensor, projections: int) -> Tensor:
+    def _split(self, numbers: Tensor, projections: int) -> Tensor:
         """``[B, T, projections * H * n]`` -> ``[projections, B, H, T, D / H + 1]``."""
         heads = numbers.unflatten(-1, (projections, self.heads, -1)).permute(2, 0, 3, 1, 4)
         with without_autocast(numbers):
-            if self.coordinates == "polar":
-                return polar_points(heads, self.max_radius)
-            return cartesian_points(heads, self.max_radius)
+            return self.points(heads)
+
+    def points(self, numbers: Tensor) -> Tensor:
+        """The numbers of each head ``[..., n]`` as a point ``[..., D / H + 1]``."""
+        if self.coordinates == "polar":
+            return polar_points(numbers, self.max_radius)
+        return cartesian_points(numbers, self.max_radius)
 
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool

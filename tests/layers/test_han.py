@@ -1,0 +1,409 @@
+"""Hyperbolic attention against the Klein-coordinate formulas, its masks, state and limits."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from hyptrans.geometry import lorentz
+from hyptrans.layers.han import (
+    Arcosh,
+    HyperbolicAttention,
+    cartesian_points,
+    distances,
+    midpoint,
+    polar_points,
+)
+from tests.layers.test_linear import randomized
+from tests.oracles import han as oracle
+
+EXACT = {"rtol": 1e-9, "atol": 1e-9}
+WIDE = 20.0
+
+both_coordinates = pytest.mark.parametrize("coordinates", ["polar", "cartesian"])
+both_weights = pytest.mark.parametrize("weights", ["softmax", "sigmoid"])
+
+
+def numbers(rng, *shape, coordinates="polar", radius=2.0):
+    """Random numbers of heads whose points have radii spread evenly up to ``radius``."""
+    v = torch.randn(*shape, generator=rng, dtype=torch.float64)
+    r = radius * torch.rand(*shape[:-1], 1, generator=rng, dtype=torch.float64)
+    if coordinates == "polar":
+        sign = torch.randint(0, 2, r.shape, generator=rng) * 2 - 1
+        # the bound at WIDE moves points to these radii
+        return torch.cat([v, WIDE * (r / WIDE).atanh() * sign], dim=-1)
+    return v / v.norm(dim=-1, keepdim=True) * r.sinh()
+
+
+def to_points(x, coordinates, max_radius=WIDE):
+    return (polar_points if coordinates == "polar" else cartesian_points)(x, max_radius)
+
+
+def points(rng, *shape, radius=2.0):
+    return to_points(numbers(rng, *shape, radius=radius), "polar")
+
+
+def layer_of(rng, width=8, heads=2, **options):
+    """A float64 layer in evaluation whose parameters have all moved, also beta and c."""
+    layer = randomized(HyperbolicAttention(width, heads, **options).double().eval(), rng)
+    with torch.no_grad():
+        layer.beta_logit.copy_(torch.tensor([0.3, 1.4])[:heads])
+        if layer.c is not None:
+            layer.c.copy_(torch.tensor([-0.7, 0.5])[:heads])
+    return layer
+
+
+def states(rng, *shape):
+    return torch.randn(*shape, generator=rng, dtype=torch.float64)
+
+
+# points
+
+
+@pytest.mark.parametrize("radius", [0.1, 3.0, 8.0])
+@pytest.mark.parametrize("max_radius", [6.0, WIDE])
+@both_coordinates
+def test_points_have_the_klein_coordinates_of_the_paper(coordinates, max_radius, radius, rng):
+    x = numbers(rng, 200, 5, coordinates=coordinates, radius=radius)
+    got = to_points(x, coordinates, max_radius)
+    # the 1e-6 that a direction's length is divided with moves a point by as much
+    klein = getattr(oracle, coordinates)(x.numpy(), max_radius)
+    tolerance = 2e-5 if coordinates == "polar" else 1e-12
+    np.testing.assert_allclose(got[:, 1:] / got[:, :1], klein, rtol=tolerance, atol=1e-12)
+    assert lorentz.violation(got).max() < 1e-14
+
+
+@both_coordinates
+def test_no_point_is_beyond_the_largest_radius(coordinates, rng):
+    x = 1e4 * states(rng, 100, 6)
+    times = to_points(x, coordinates, 6.0)[:, 0]
+    assert times.max() < math.cosh(6.0) * (1 + 1e-9)
+    assert times.max() > 0.99 * math.cosh(6.0)
+
+
+def test_a_polar_radius_is_the_distance_to_the_origin(rng):
+    x = numbers(rng, 50, 6)
+    got = lorentz.distance(polar_points(x, WIDE), lorentz.origin(7).double())
+    expected = WIDE * (x[:, -1] / WIDE).tanh().abs()
+    torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-5)
+
+
+@both_coordinates
+def test_float32_points_are_on_the_hyperboloid(coordinates, rng):
+    x = numbers(rng, 1000, 16, coordinates=coordinates, radius=6.0).float()
+    assert lorentz.violation(to_points(x, coordinates, 6.0)).max() < 2e-6
+
+
+@both_coordinates
+def test_zero_numbers_are_the_origin_with_a_finite_gradient(coordinates):
+    zero = torch.zeros(3, 5, requires_grad=True)
+    got = to_points(zero, coordinates, 6.0)
+    assert torch.equal(got, lorentz.origin(got.size(-1)).expand_as(got))
+    got.sum().backward()
+    assert torch.isfinite(zero.grad).all()
+
+
+def test_a_polar_zero_direction_at_a_radius_has_a_finite_gradient():
+    x = torch.tensor([0.0, 0.0, 2.0], requires_grad=True)
+    got = polar_points(x, 6.0)
+    assert torch.equal(got, lorentz.origin(3))
+    got.sum().backward()
+    assert torch.isfinite(x.grad).all()
+
+
+# distances and midpoints
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_arcosh_keeps_its_digits_near_one(dtype):
+    u = 2.0 ** -torch.arange(0, 23, dtype=dtype)
+    exact = [math.log1p(v + math.sqrt(v * (v + 2))) for v in u.tolist()]
+    got = Arcosh.apply(1 + u)
+    expected = torch.tensor(exact, dtype=torch.float64)
+    torch.testing.assert_close(got.double(), expected, rtol=4 * torch.finfo(dtype).eps, atol=0)
+
+
+def test_arcosh_has_the_gradient_of_finite_differences(rng):
+    x = 1 + torch.rand(20, generator=rng, dtype=torch.float64) + 1e-3
+    assert torch.autograd.gradcheck(Arcosh.apply, (x.requires_grad_(),))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_arcosh_at_and_below_one_is_zero_with_zero_gradient(dtype):
+    above = 1 + torch.finfo(dtype).eps
+    x = torch.tensor([0.9, 1.0, above], dtype=dtype, requires_grad=True)
+    d = Arcosh.apply(x)
+    d.sum().backward()
+    assert d[:2].tolist() == x.grad[:2].tolist() == [0, 0]
+    assert d[2] > 0
+    assert x.grad[2] == pytest.approx((2 * torch.finfo(dtype).eps) ** -0.5, rel=1e-3)
+
+
+@pytest.mark.parametrize("radius", [0.5, 3.0, 8.0])
+def test_distances_match_the_klein_formula(radius, rng):
+    q, k = points(rng, 30, 4, radius=radius), points(rng, 20, 4, radius=radius)
+    klein = [(p[:, 1:] / p[:, :1]).numpy() for p in (q, k)]
+    expected = oracle.distance(klein[0][:, None], klein[1][None])
+    np.testing.assert_allclose(distances(q, k), expected, **EXACT)
+
+
+@pytest.mark.parametrize("radius", [0.5, 3.0, 8.0])
+def test_midpoint_is_the_einstein_midpoint_at_any_scale_of_the_weights(radius, rng):
+    value = points(rng, 9, 4, radius=radius)
+    a = torch.rand(3, 9, generator=rng, dtype=torch.float64)
+    klein = (value[:, 1:] / value[:, :1]).numpy()
+    expected = np.array([oracle.midpoint(row, klein) for row in a.numpy()])
+    np.testing.assert_allclose(midpoint(a, value), expected, **EXACT)
+    np.testing.assert_allclose(midpoint(1e-6 * a, value), expected, **EXACT)
+
+
+# attention
+
+
+@pytest.mark.parametrize("radius", [1.0, 8.0])
+@both_weights
+@both_coordinates
+def test_mix_matches_the_klein_coordinate_formula(coordinates, weights, radius, rng):
+    layer = layer_of(rng, weights=weights)
+    q, k, v = (
+        to_points(numbers(rng, 2, 2, n, 5, coordinates=coordinates, radius=radius), coordinates)
+        for n in (4, 6, 6)
+    )
+    allowed = torch.rand(2, 1, 4, 6, generator=rng) < 0.7
+    allowed[..., 0] = True
+    got = layer.mix(q, k, v, allowed=allowed, is_causal=False).detach()
+    c = [0.0, 0.0] if layer.c is None else layer.c.tolist()
+    for b in range(2):
+        for h in range(2):
+            klein = [(p[b, h, :, 1:] / p[b, h, :, :1]).numpy() for p in (q, k, v)]
+            beta = F.softplus(layer.beta_logit[h]).item()
+            expected = oracle.attention(*klein, beta, c[h], weights, allowed[b, 0].numpy())
+            np.testing.assert_allclose(got[b, h], expected, **EXACT)
+
+
+@both_weights
+@both_coordinates
+def test_attention_matches_the_formulas_from_input_to_output(coordinates, weights, rng):
+    options = {"coordinates": coordinates, "weights": weights, "max_radius": 3.0}
+    layer = layer_of(rng, memory_width=6, **options)
+    x, memory = states(rng, 1, 3, 8), states(rng, 1, 5, 6)
+    place = getattr(oracle, coordinates)
+
+    def project(linear, inputs, projections):
+        made = (inputs[0] @ linear.weight.T + linear.bias).detach().numpy()
+        return place(made.reshape(len(made), projections, 2, -1), 3.0)
+
+    q, kv = project(layer.q, x, 1), project(layer.kv, memory, 2)
+    c = [0.0, 0.0] if layer.c is None else layer.c.tolist()
+    beta = F.softplus(layer.beta_logit).tolist()
+    heads = [
+        oracle.attention(q[:, 0, h], kv[:, 0, h], kv[:, 1, h], beta[h], c[h], weights)
+        for h in range(2)
+    ]
+    out = torch.from_numpy(np.concatenate(heads, axis=1))
+    expected = layer.residual.norm(x[0] + layer.out(out))
+    # directions: see the test of points
+    tolerance = 1e-4 if coordinates == "polar" else 1e-9
+    torch.testing.assert_close(layer(x, memory)[0], expected, rtol=tolerance, atol=tolerance)
+
+
+def test_sigmoid_weights_as_softmax_of_their_logarithms_give_the_same_midpoint(rng):
+    layer = layer_of(rng, weights="sigmoid")
+    q, k, v = (points(rng, 2, 2, 7, 4, radius=4.0) for _ in range(3))
+    score = -(layer.beta * distances(q, k) + layer.c[:, None, None])
+    expected = midpoint(score.sigmoid(), v)
+    got = layer.mix(q, k, v, allowed=None, is_causal=False)
+    torch.testing.assert_close(got, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_sigmoid_weights_do_not_underflow(rng):
+    layer = layer_of(rng, weights="sigmoid").float()
+    torch.nn.init.constant_(layer.beta_logit, 60.0)
+    q, k, v = (points(rng, 1, 2, 7, 4, radius=5.0).float() for _ in range(3))
+    score = -(layer.beta * distances(q, k) + layer.c[:, None, None])
+    assert score.sigmoid().amax(-1).min() == 0
+    got = layer.mix(q, k, v, allowed=None, is_causal=False)
+    torch.testing.assert_close(got, midpoint(score.softmax(-1), v))
+
+
+def test_only_sigmoid_has_an_offset_which_softmax_would_drop():
+    assert HyperbolicAttention(8, 2, weights="softmax").c is None
+    assert HyperbolicAttention(8, 2, weights="sigmoid").c.tolist() == [0, 0]
+
+
+def test_beta_starts_at_one_and_stays_positive():
+    layer = HyperbolicAttention(8, 2)
+    torch.testing.assert_close(layer.beta.flatten(), torch.ones(2))
+    torch.nn.init.constant_(layer.beta_logit, -50.0)
+    assert layer.beta.min() > 0
+
+
+@pytest.mark.parametrize(("radius", "tolerance"), [(1.5, 2e-5), (3.0, 2e-4), (6.0, 5e-3)])
+@both_weights
+def test_float32_stays_near_float64(weights, radius, tolerance, rng):
+    layer = HyperbolicAttention(64, 4, weights=weights).double()
+    q, k, v = (points(rng, 2, 4, 50, 16, radius=radius) for _ in range(3))
+    expected = layer.mix(q, k, v, allowed=None, is_causal=True)
+    got = layer.float().mix(q.float(), k.float(), v.float(), allowed=None, is_causal=True)
+    assert (got - expected).abs().max() < tolerance * expected.abs().max()
+
+
+@pytest.mark.parametrize("radius", [0.0, 1.0, 6.0])
+@both_weights
+def test_equal_points_give_finite_values_and_gradients(weights, radius, rng):
+    layer = HyperbolicAttention(32, 2, weights=weights)
+    x = numbers(rng, 1, 2, 1, 16, radius=1.0).float()
+    x[..., -1] = radius
+    x = x.expand(1, 2, 9, 17).clone().requires_grad_()
+    same = polar_points(x, WIDE)
+    out = layer.mix(same, same, same, allowed=None, is_causal=False)
+    out.square().sum().backward()
+    expected = (same[..., 1:] / same[..., :1]).detach()
+    torch.testing.assert_close(out, expected, rtol=1e-4, atol=1e-6)
+    assert torch.isfinite(x.grad).all()
+    assert all(torch.isfinite(p.grad).all() for p in (layer.beta_logit, layer.c) if p is not None)
+
+
+@both_weights
+@both_coordinates
+def test_zero_states_give_finite_values_and_gradients(coordinates, weights):
+    layer = HyperbolicAttention(8, 2, coordinates=coordinates, weights=weights)
+    torch.nn.init.zeros_(layer.qkv.bias)
+    x = torch.zeros(2, 3, 8, requires_grad=True)
+    out = layer(x)
+    out.sum().backward()
+    assert torch.isfinite(out).all()
+    assert torch.isfinite(x.grad).all()
+    assert all(torch.isfinite(p.grad).all() for p in layer.parameters() if p.grad is not None)
+
+
+@both_weights
+@both_coordinates
+def test_gradients_agree_with_finite_differences(coordinates, weights, rng):
+    layer = layer_of(rng, 6, causal=True, coordinates=coordinates, weights=weights)
+    x = states(rng, 1, 3, 6).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x, *_: layer(x), (x, *layer.parameters()))
+
+
+@both_weights
+def test_no_gradient_comes_from_the_future(weights, rng):
+    layer = layer_of(rng, causal=True, weights=weights)
+    x = states(rng, 1, 6, 8).requires_grad_()
+    layer(x)[0, 2, 0].backward()
+    assert x.grad[0, 3:].abs().max() == 0
+    assert x.grad[0, :3].abs().min() > 0
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("causal", [False, True])
+@both_weights
+def test_padding_changes_no_real_position_and_gives_finite_gradients(weights, causal, side, rng):
+    layer = layer_of(rng, causal=causal, weights=weights)
+    x, noise = states(rng, 1, 4, 8), states(rng, 1, 3, 8)
+    padded = torch.cat([noise, x] if side == "left" else [x, noise], dim=1).requires_grad_()
+    real = slice(3, 7) if side == "left" else slice(0, 4)
+    padding = torch.ones(1, 7, dtype=torch.bool)
+    padding[:, real] = False
+    out = layer(padded, padding=padding)
+    torch.testing.assert_close(out[:, real], layer(x), **EXACT)
+    out.square().sum().backward()
+    assert torch.isfinite(padded.grad).all()
+
+
+@both_weights
+@both_coordinates
+def test_steps_with_a_state_equal_the_whole_sequence(coordinates, weights, rng):
+    layer = layer_of(rng, causal=True, coordinates=coordinates, weights=weights)
+    x = states(rng, 3, 5, 8)
+    state: dict = {}
+    steps = [layer(x[:, i : i + 1], state=state) for i in range(5)]
+    torch.testing.assert_close(torch.cat(steps, dim=1), layer(x), **EXACT)
+    assert state["key"].shape == (3, 2, 5, 5)
+
+
+def test_cross_attention_reads_the_memory_once(rng):
+    layer = layer_of(rng, memory_width=8)
+    x, memory = states(rng, 2, 1, 8), states(rng, 2, 5, 8)
+    state: dict = {}
+    first = layer(x, memory, state=state)
+    assert torch.equal(layer(x, torch.full_like(memory, torch.nan), state=state), first)
+
+
+# dropout and precision
+
+
+def test_attention_dropout_takes_weights_away_while_training(rng, monkeypatch):
+    layer = layer_of(rng, attention_dropout=0.25)
+    q, k, v = (points(rng, 1, 2, 4, 4) for _ in range(3))
+    kept = (torch.rand(1, 2, 4, 4, generator=rng) < 0.5) | torch.eye(4, dtype=torch.bool)
+
+    def dropout(x, p, training):
+        assert p == 0.25
+        return x * kept if training else x
+
+    monkeypatch.setattr(F, "dropout", dropout)
+    whole = layer.mix(q, k, v, allowed=None, is_causal=False)
+    without = layer.mix(q, k, v, allowed=kept, is_causal=False)
+    torch.testing.assert_close(layer.train().mix(q, k, v, allowed=None, is_causal=False), without)
+    assert (whole - without).abs().max() > 1e-3
+
+
+def test_a_query_whose_weights_are_all_dropped_gives_zero_and_finite_gradients(rng):
+    torch.manual_seed(0)
+    layer = HyperbolicAttention(8, 2, attention_dropout=0.9, causal=True)
+    x = numbers(rng, 20, 2, 3, 4).float().requires_grad_()
+    p = polar_points(x, 6.0)
+    out = layer.mix(p, p, p, allowed=None, is_causal=True)
+    dropped = (out == 0).all(-1)
+    assert 0.7 < dropped[..., 0].float().mean() < 1
+    out.sum().backward()
+    assert torch.isfinite(x.grad).all()
+    assert torch.isfinite(layer.beta_logit.grad).all()
+
+
+def test_autocast_keeps_points_scores_and_midpoints_in_float32(rng):
+    layer = HyperbolicAttention(64, 4)
+    x = states(rng, 2, 9, 64).float()
+    q, k, v = layer.project(x)
+    expected = layer.mix(q, k, v, allowed=None, is_causal=False)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        for point in layer.project(x):
+            assert point.dtype == torch.float32
+            assert lorentz.violation(point).max() < 2e-6
+        torch.testing.assert_close(layer.mix(q, k, v, allowed=None, is_causal=False), expected)
+        assert layer(x).dtype == torch.float32
+
+
+def test_half_precision_storage_gives_close_outputs(rng):
+    layer = HyperbolicAttention(64, 4, weights="sigmoid")
+    x = states(rng, 2, 9, 64).float()
+    expected = layer(x)
+    got = layer.to(torch.bfloat16)(x.to(torch.bfloat16))
+    assert got.dtype == torch.bfloat16
+    assert (got - expected).abs().mean() < 0.02
+
+
+# options
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"heads": 3}, "width=8 is not divisible by 3 heads"),
+        ({"coordinates": "klein"}, "coordinates must be 'polar' or 'cartesian', got 'klein'"),
+        ({"weights": "relu"}, "weights must be 'softmax' or 'sigmoid', got 'relu'"),
+        ({"max_radius": 0.0}, "max_radius must be above 0 and at most 20.0.*got 0.0"),
+        ({"max_radius": 21.0}, "max_radius must be above 0 and at most 20.0.*got 21.0"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        HyperbolicAttention(8, **{"heads": 2, **options})
+
+
+def test_float32_distances_at_the_largest_radius_allowed_are_finite():
+    x = torch.tensor([[1.0, 0.0, 1e6], [-1.0, 0.0, 1e6]])
+    far = polar_points(x, 20.0)
+    assert distances(far, far)[0, 1] == pytest.approx(40.0, rel=1e-3)
