@@ -38,6 +38,7 @@ FIXES: "dict[str, dict[str, tuple[str, ...]]]" = {
         ),
         "numpy_interpolation_removed": ("fairseq.data.data_utils",),
         "refs_not_strings": ("fairseq_cli.score",),
+        "bf16_means_tpu": ("fairseq.options",),
     },
     "user_dir": {
         "user_dir_by_name": ("fairseq.utils",),

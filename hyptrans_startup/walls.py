@@ -8,6 +8,7 @@ import builtins
 import codecs
 import dataclasses
 import importlib
+import importlib.util
 import pkgutil
 import sys
 import traceback
@@ -183,3 +184,22 @@ def refs_not_strings(module: ModuleType) -> Iterator[None]:
             vars(sacrebleu)["corpus_bleu"] = corpus_bleu
 
     vars(module)["cli_main"] = cli_main
+
+
+@contextmanager
+def bf16_means_tpu(module: ModuleType) -> Iterator[None]:
+    """``--bf16`` without a TPU: ``'NoneType' object has no attribute 'xla_device'``.
+
+    fairseq takes the flag for a request for one, on a GPU and a CPU too.
+    """
+    yield
+    stock = module.parse_args_and_arch
+
+    def parse_args_and_arch(*args: Any, **options: Any) -> Any:
+        parsed = stock(*args, **options)
+        found = parsed[0] if isinstance(parsed, tuple) else parsed
+        if getattr(found, "tpu", False) and importlib.util.find_spec("torch_xla") is None:
+            found.tpu = False
+        return parsed
+
+    vars(module)["parse_args_and_arch"] = parse_args_and_arch

@@ -169,6 +169,17 @@ model:
     assert losses(process)[20] == pytest.approx(flags[20], abs=1e-3)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("flag", ["--bf16", "--memory-efficient-bf16", "--store-ema"])
+def test_space_embeddings_train_under_any_flag_of_precision_or_averaging(data, tmp_path, flag):
+    plain, flagged = (
+        losses(train(data, tmp_path / str(i), *OPTIMISER, *flags, updates=60))
+        for i, flags in enumerate([[], [flag]])
+    )
+    assert flagged[60] < 0.7 * flagged[10]
+    assert flagged[60] == pytest.approx(plain[60], rel=0.1)
+
+
 REFUSED = [
     (["--encoder-attention-heads", "3"], "--encoder-embed-dim 32 is not divisible by"),
     (["--lorentz-embedding", "manifold"], "--optimizer adam moves points off the manifold"),

@@ -58,6 +58,7 @@ WALLS = {
         Version(sacrebleu.__version__) >= Version("2.6"),
         "refs` should be a sequence of strings",
     ),
+    "bf16_means_tpu": ("bf16_means_tpu", True, "AttributeError: 'NoneType' object has no attr"),
 }
 # without these fixes fairseq cannot be imported at all
 AT_IMPORT = ("mutable_default", "no_find_module", "no_typing_io")

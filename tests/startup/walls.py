@@ -150,6 +150,16 @@ def refs_not_strings():
         score.cli_main()
 
 
+def bf16_means_tpu():
+    from fairseq import options, utils
+
+    flags = ["data", "--arch", "transformer", "--optimizer", "adam", "--lr", "1", "--bf16"]
+    args = options.parse_args_and_arch(options.get_training_parser(), flags)
+    assert args.bf16
+    if args.tpu:
+        utils.get_tpu_device()
+
+
 if __name__ == "__main__":
     for name in sys.argv[1].split(","):
         try:
