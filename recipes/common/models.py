@@ -19,6 +19,10 @@ class Model:
     arch: str
     flags: tuple[str, ...]
 
+    def flags_for(self, *, updates: int) -> list[str]:
+        """The flags with ``{updates}``, for schedules that end, filled in."""
+        return [flag.replace("{updates}", str(updates)) for flag in self.flags]
+
 
 def available(recipe: Path) -> list[str]:
     """The architectures that a recipe has a configuration for."""

@@ -39,7 +39,9 @@ def check_positive(args: argparse.Namespace, *names: str) -> None:
 
 
 def threads_of(jobs: int, models: int) -> int:
-    """CPU threads of each command when that many run at the same time."""
+    """CPU threads of each command when that many run at the same time; 0: what the user set."""
+    if "OMP_NUM_THREADS" in os.environ:
+        return 0
     return max(1, (os.cpu_count() or 1) // min(jobs, models))
 
 

@@ -76,7 +76,13 @@ def train(run: Run, model: Model, after: Step, *, untrained: bool = False) -> St
     """Train a model, or ``untrained``: one update of size 0, which leaves it as it was drawn."""
     name = f"untrained_{model.arch}" if untrained else model.arch
     save = run.out / name
-    command = ["fairseq-train", run.binary, "--user-dir", "hyptrans", *model.flags]
+    command = [
+        "fairseq-train",
+        run.binary,
+        "--user-dir",
+        "hyptrans",
+        *model.flags_for(updates=run.updates),
+    ]
     command += ["--seed", str(run.seed), "--max-update", "1" if untrained else str(run.updates)]
     command += ["--save-dir", str(save), "--no-epoch-checkpoints"]
     command += ["--log-format", "simple", "--log-interval", str(run.log_interval)]

@@ -121,9 +121,9 @@ def table(found: Mapping[str, Any]) -> str:
     ]
     for name, bleu in found["bleu_untrained"].items():
         rows.append([f"{name}, untrained", f"{found['parameters'][name]:,}", f"{bleu:.1f}", None])
-    header = ["model", "parameters", "BLEU", "training, s"]
+    lines = results.markdown(["model", "parameters", "BLEU", "training, s"], rows)
     return (
-        f"{results.markdown(header, rows)}\n\nsacreBLEU `{found['signature']}` on the toy test set; "
+        f"{lines}\n\nsacreBLEU `{found['signature']}` on the toy test set; "
         f"{found['updates']} updates; one run, seed {found['seed']}"
     )
 

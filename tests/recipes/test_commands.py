@@ -1,0 +1,118 @@
+import sys
+import time
+
+import pytest
+
+from recipes.common.commands import RecipeError, Runner, Step, shown_command
+
+
+def writes(name, path, content="x", **more):
+    """A step that appends to a file, so that running twice shows."""
+    code = f"open({str(path)!r}, 'a').write({content!r})"
+    return Step(name, ["python", "-c", code], [path], **more)
+
+
+def test_a_finished_step_is_reused_and_says_so(tmp_path, capsys):
+    step = writes("one", tmp_path / "out")
+    Runner(tmp_path).run(step)
+    assert "one: reused" not in capsys.readouterr().out
+    again = Runner(tmp_path)
+    again.run(step)
+    assert "one: reused" in capsys.readouterr().out
+    assert (tmp_path / "out").read_text() == "x"
+    assert again.commands == [shown_command(step)]
+    assert again.seconds.keys() == {"one"}
+
+
+@pytest.mark.parametrize("change", ["command", "output removed", "overwrite", "stopped before"])
+def test_a_step_runs_anew_from_a_clean_place_when(tmp_path, change):
+    out = tmp_path / "out"
+    Runner(tmp_path).run(writes("one", out))
+    if change == "output removed":
+        out.unlink()
+    if change == "stopped before":
+        (tmp_path / "logs" / "one.done").unlink()
+    content = "y" if change == "command" else "x"
+    Runner(tmp_path, overwrite=change == "overwrite").run(writes("one", out, content))
+    assert out.read_text() == content
+
+
+def test_a_step_runs_anew_when_the_one_before_it_did(tmp_path):
+    first = writes("first", tmp_path / "a")
+    second = Step("second", ["python", "-c", "import time; print(time.time())"], [], [first])
+    runner = Runner(tmp_path)
+    for step in (first, second):
+        runner.run(step)
+    before = runner.log(second).read_text()
+    runner.run(second)
+    assert runner.log(second).read_text() == before
+    (tmp_path / "a").unlink()
+    for step in (first, second):
+        Runner(tmp_path).run(step)
+    assert runner.log(second).read_text() != before
+
+
+def test_a_failing_command_names_its_last_line_and_log(tmp_path):
+    step = Step("bad", ["python", "-c", "print('a'); raise SystemExit('no such thing')"], [])
+    with pytest.raises(RecipeError, match=r"bad failed: no such thing \(.*logs/bad\.log\)"):
+        Runner(tmp_path).run(step)
+    assert not (tmp_path / "logs" / "bad.done").exists()
+
+
+def test_a_command_that_leaves_nothing_is_an_error(tmp_path):
+    with pytest.raises(RecipeError, match=r"idle ended without writing .*never"):
+        Runner(tmp_path).run(Step("idle", ["python", "-c", ""], [tmp_path / "never"]))
+
+
+def test_a_program_that_is_not_installed_is_named(tmp_path):
+    with pytest.raises(RecipeError, match=r"fairseq-nothing is missing; install the package"):
+        Runner(tmp_path).run(Step("odd", ["fairseq-nothing"], []))
+
+
+def test_chains_keep_their_order_and_run_side_by_side(tmp_path):
+    wait = "import time; time.sleep(1.5)"
+    chains = [
+        [Step(f"wait {n}", ["python", "-c", wait], []), writes(f"write {n}", tmp_path / str(n))]
+        for n in range(2)
+    ]
+    start = time.monotonic()
+    Runner(tmp_path).chains(chains, jobs=2)
+    both = time.monotonic() - start
+    assert [(tmp_path / str(n)).read_text() for n in range(2)] == ["x", "x"]
+    start = time.monotonic()
+    Runner(tmp_path, overwrite=True).chains(chains, jobs=1)
+    assert time.monotonic() - start > max(3.0, both / 2)
+
+
+def test_one_failing_chain_stops_the_others(tmp_path):
+    slow = Step("slow", ["python", "-c", "import time; time.sleep(60)"], [])
+    bad = Step("bad", ["python", "-c", "raise SystemExit('broken')"], [])
+    start = time.monotonic()
+    with pytest.raises(RecipeError, match="broken"):
+        Runner(tmp_path).chains([[slow], [bad]], jobs=2)
+    assert time.monotonic() - start < 30
+
+
+def test_progress_lines_are_shown_while_the_rest_goes_to_the_log(tmp_path, capsys):
+    code = "print('noise'); print('update 5')"
+    step = Step(
+        "train",
+        ["python", "-c", code],
+        [],
+        progress=lambda line: line.strip().upper() if "update" in line else None,
+    )
+    runner = Runner(tmp_path)
+    runner.run(step)
+    shown = capsys.readouterr().out
+    assert "train: UPDATE 5" in shown
+    assert "\nnoise" not in shown
+    assert runner.log(step).read_text() == "noise\nupdate 5\n"
+
+
+def test_commands_are_shown_as_a_user_would_type_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HYPTRANS_DATA", "/somewhere/data")
+    command = ["python", "-c", "print( )", str(tmp_path / "runs" / "x"), "/somewhere/data/a/b.gz"]
+    shown = shown_command(Step("show", command, [], threads=2))
+    start = f"OMP_NUM_THREADS=2 {sys.executable}"
+    assert shown == f"{start} -c 'print( )' runs/x $HYPTRANS_DATA/a/b.gz"

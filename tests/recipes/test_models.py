@@ -1,0 +1,72 @@
+from pathlib import Path
+
+import pytest
+from fairseq import options
+from fairseq.models import ARCH_MODEL_REGISTRY
+
+from recipes.common.commands import RecipeError
+from recipes.common.models import available, read_models
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+CONFIGURATIONS = sorted(RECIPES.glob("*/*.args"))
+# what may differ between a model and its twin in the same recipe
+OWN = {"--arch", "--lr"}
+
+
+def parse(path):
+    (model,) = read_models(path.parent, [path.stem])
+    words = ["--user-dir", "hyptrans", "data-bin", *model.flags_for(updates=700)]
+    parser = options.get_training_parser()
+    return options.parse_args_and_arch(parser, words, modify_parser=None)
+
+
+@pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda p: f"{p.parent.name}/{p.stem}")
+def test_configuration_is_understood_by_fairseq_train(path):
+    args = parse(path)
+    assert args.arch == path.stem
+    assert path.stem in ARCH_MODEL_REGISTRY
+    assert args.criterion == "label_smoothed_cross_entropy"
+    assert args.max_tokens
+
+
+def test_multi30k_has_the_settings_of_the_reference_point():
+    args = parse(RECIPES / "multi30k_en_de" / "hybonet_iwslt_d64.args")
+    assert (args.optimizer, args.adam_betas, args.lr) == ("adam", "(0.9, 0.98)", [1e-2])
+    assert (args.lr_scheduler, args.warmup_updates) == ("inverse_sqrt", 1000)
+    assert (args.dropout, args.attention_dropout, args.label_smoothing) == (0.1, 0.1, 0.1)
+    assert (args.clip_norm, args.max_tokens) == (0.5, 4096)
+    sizes = (args.encoder_layers, args.decoder_layers, args.encoder_embed_dim)
+    assert sizes == (6, 6, 64)
+    assert args.encoder_learned_pos
+    assert args.decoder_learned_pos
+    assert not args.share_decoder_input_output_embed
+    assert not args.share_all_embeddings
+
+
+@pytest.mark.parametrize("recipe", ["quickstart", "multi30k_en_de"])
+def test_a_model_and_its_twin_differ_in_the_learning_rate_alone(recipe):
+    models = read_models(RECIPES / recipe, available(RECIPES / recipe))
+    assert len(models) == 2
+    flags = [model.flags_for(updates=10) for model in models]
+    both = list(zip(*flags, strict=True))
+    differing = {both[i - 1][0] for i, (one, other) in enumerate(both) if one != other}
+    assert differing == OWN
+
+
+def test_number_of_updates_is_filled_in(tmp_path):
+    (tmp_path / "a.args").write_text("--total-num-update {updates}  # all\n", encoding="utf-8")
+    (model,) = read_models(tmp_path, ["a"])
+    assert model.flags_for(updates=7) == ["--arch", "a", "--total-num-update", "7"]
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["a", "x", "y"], "--archs: no configuration for x, y; this recipe has a"),
+        ([""], "--archs: no architecture was named; this recipe has a"),
+    ],
+)
+def test_an_architecture_without_configuration_is_an_error(tmp_path, names, message):
+    (tmp_path / "a.args").write_text("--lr 1", encoding="utf-8")
+    with pytest.raises(RecipeError, match=message):
+        read_models(tmp_path, names)

@@ -1,0 +1,33 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = Path(__file__).parents[2] / "recipes" / "multi30k_en_de" / "run.py"
+
+
+def run_recipe(*options):
+    environment = {k: v for k, v in os.environ.items() if k != "HYPTRANS_DATA"}
+    command = [sys.executable, str(SCRIPT), *options]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+
+def test_without_data_it_says_which_are_needed(tmp_path):
+    run = run_recipe("--out", str(tmp_path / "out"))
+    assert run.returncode == 2
+    assert run.stderr.startswith("error: --data is needed: a folder with Multi30k task 1")
+
+
+def test_a_missing_file_is_named_under_both_endings(tmp_path):
+    (tmp_path / "train.en").write_text("a\n", encoding="utf-8")
+    run = run_recipe("--data", str(tmp_path), "--out", str(tmp_path / "out"))
+    assert run.returncode == 2
+    expected = f"error: --data: {tmp_path}/train.de and train.de.gz are both missing\n"
+    assert run.stderr == expected
+
+
+def test_help_names_units_defaults_and_an_example():
+    run = run_recipe("--help")
+    assert run.returncode == 0
+    assert "optimiser steps of each training (default: 1500)" in " ".join(run.stdout.split())
+    assert "example: python recipes/multi30k_en_de/run.py" in run.stdout

@@ -1,0 +1,112 @@
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "recipes" / "quickstart" / "run.py"
+SMALL = ("--updates", "30", "--sentences", "400", "--vocab-size", "350", "--no-untrained")
+
+
+def quickstart(out, *options):
+    # one thread: threads that wait for each other on a busy machine cost more than they save
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(SCRIPT), "--out", str(out), "--cpu", *options]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    out = tmp_path_factory.mktemp("quickstart")
+    run = quickstart(out, "--archs", "euclidean_tiny", *SMALL)
+    assert run.returncode == 0, run.stderr + run.stdout
+    return out, run.stdout
+
+
+def test_it_ends_with_results_and_a_table_of_them(finished):
+    out, shown = finished
+    found = json.loads((out / "results.json").read_text(encoding="utf-8"))
+    assert found["signature"].startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
+    assert found["bleu"].keys() == found["parameters"].keys() == {"euclidean_tiny"}
+    row = next(line for line in shown.splitlines() if line.startswith("| euclidean_tiny"))
+    assert f"| {found['parameters']['euclidean_tiny']:,} |" in row
+    assert f"| {found['bleu']['euclidean_tiny']:.1f} |" in row
+    assert found["signature"] in shown
+    assert found["updates"] == 30
+
+
+def test_score_is_the_one_that_fairseq_generate_prints(finished):
+    out, _ = finished
+    ours = json.loads((out / "results.json").read_text(encoding="utf-8"))["bleu"]["euclidean_tiny"]
+    printed = (out / "euclidean_tiny_beam4" / "generate-test.txt").read_text(encoding="utf-8")
+    theirs = float(re.search(r"Generate test with beam=4: BLEU = ([\d.]+) ", printed)[1])
+    assert ours == pytest.approx(theirs, abs=0.006)
+    assert ours > 0
+
+
+def test_every_command_shown_is_one_a_user_can_type(finished):
+    _, shown = finished
+    commands = [line[2:] for line in shown.splitlines() if line.startswith("$ ")]
+    programs = [
+        re.search(r"(\w[\w-]*(\.py)?) ", command.split("bin/")[1])[1] for command in commands
+    ]
+    assert programs == ["python", "python", "fairseq-train", "fairseq-generate"]
+    help_of_first = commands[0].split(" --out")[0] + " --help"
+    run = subprocess.run(help_of_first, shell=True, cwd=ROOT, capture_output=True, check=False)
+    assert run.returncode == 0
+
+
+def test_progress_shows_updates_and_perplexities(finished):
+    _, shown = finished
+    assert re.search(r"\] train_euclidean_tiny: update 30, valid perplexity [\d.]+\n", shown)
+
+
+def test_number_of_parameters_leaves_out_what_fairseq_keeps_twice(finished):
+    out, _ = finished
+    found = json.loads((out / "results.json").read_text(encoding="utf-8"))
+    log = (out / "logs" / "train_euclidean_tiny.log").read_text(encoding="utf-8")
+    stated = int(re.search(r"num\. shared model params: ([\d,]+)", log)[1].replace(",", ""))
+    # two encoder layers: attention 4 d d + 4 d, feed-forward 2 d f + d + f, kept a second time
+    d, f = 128, 512
+    assert stated - found["parameters"]["euclidean_tiny"] == 2 * (
+        4 * d * d + 4 * d + 2 * d * f + d + f
+    )
+
+
+def test_a_second_run_reuses_every_step(finished):
+    out, _ = finished
+    before = json.loads((out / "results.json").read_text(encoding="utf-8"))
+    run = quickstart(out, "--archs", "euclidean_tiny", *SMALL)
+    assert run.returncode == 0
+    assert run.stdout.count(": reused from an earlier run of") == 4
+    assert ": done in" not in run.stdout
+    assert json.loads((out / "results.json").read_text(encoding="utf-8")) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--archs", "nothing_tiny"], "error: --archs: no configuration for nothing_tiny"),
+        (["--updates", "0", "--jobs", "-1"], "error: at least 1 is needed: --updates 0, --jobs -1"),
+    ],
+)
+def test_bad_options_are_one_sentence_and_status_2(tmp_path, options, message):
+    run = quickstart(tmp_path / "out", *options)
+    assert run.returncode == 2
+    assert run.stderr.startswith(message)
+    assert run.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.slow
+def test_both_models_learn_the_toy_language(tmp_path):
+    run = quickstart(tmp_path)
+    assert run.returncode == 0, run.stderr
+    found = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
+    assert found["bleu"]["hybonet_tiny"] > 60
+    assert found["bleu"]["euclidean_tiny"] > 60
+    assert found["bleu_untrained"]["hybonet_tiny"] < 5

@@ -1,0 +1,80 @@
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+from recipes.common import results
+from recipes.common.commands import RecipeError
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+READMES = sorted(
+    path for path in RECIPES.glob("*/README.md") if results.BEGIN in path.read_text("utf-8")
+)
+
+
+def load_recipe(folder):
+    spec = importlib.util.spec_from_file_location(f"{folder.name}_run", folder / "run.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_there_are_readmes_to_check():
+    assert {path.parent.name for path in READMES} >= {"quickstart", "multi30k_en_de"}
+
+
+@pytest.mark.parametrize("readme", READMES, ids=lambda path: path.parent.name)
+def test_readme_shows_the_committed_results_and_nothing_else(readme):
+    recorded = readme.with_name("results.json")
+    expected = "Not measured yet."
+    if recorded.exists():
+        expected = load_recipe(readme.parent).table(json.loads(recorded.read_text("utf-8")))
+    assert results.block_of(readme) == expected
+
+
+FOUND = {
+    "models": {
+        "b": {
+            "parameters": 1234567,
+            "valid_perplexity": 7.8,
+            "bleu_beam1": 29.26,
+            "bleu_beam5": 30.0,
+        }
+    },
+    "signature": "tok:13a",
+    "updates": 1500,
+    "seed": 3,
+    "versions": {"torch": "2.6.0", "fairseq": "0.12.2"},
+}
+
+
+def test_multi30k_table_shows_every_number_with_its_signature():
+    table = load_recipe(RECIPES / "multi30k_en_de").table(FOUND)
+    assert "| b | 1,234,567 | 7.80 | 29.3 | 30.0 |" in table.splitlines()
+    assert "sacreBLEU `tok:13a`" in table
+    assert "1,500 updates; one run of each, seed 3" in table
+
+
+def test_table_goes_between_the_markers_and_nowhere_else(tmp_path):
+    readme = tmp_path / "README.md"
+    readme.write_text(f"# T\n\n{results.BEGIN}\nold\n{results.END}\n\nend\n", encoding="utf-8")
+    assert results.put_into(readme, "| new |")
+    expected = f"# T\n\n{results.BEGIN}\n| new |\n{results.END}\n\nend\n"
+    assert readme.read_text(encoding="utf-8") == expected
+    assert results.block_of(readme) == "| new |"
+    assert not results.put_into(readme, "| new |")
+
+
+def test_a_readme_without_markers_is_an_error(tmp_path):
+    readme = tmp_path / "README.md"
+    readme.write_text("# T\n", encoding="utf-8")
+    with pytest.raises(RecipeError, match=r"README\.md lacks the lines"):
+        results.put_into(readme, "| new |")
+    assert readme.read_text(encoding="utf-8") == "# T\n"
+
+
+def test_results_name_versions_and_cores():
+    found = results.surroundings()
+    assert found["versions"].keys() >= {"python", "torch", "fairseq", "sacrebleu", "hyptrans"}
+    assert found["cpu_cores"] >= 1
