@@ -1,0 +1,103 @@
+"""The ordinary Transformer's parts, one by one; all together are compared with fairseq's."""
+
+import math
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from hyptrans.layers.euclidean import (
+    AddedPositions,
+    DotProductLogits,
+    FeedForward,
+    ScaledEmbedding,
+    sinusoids,
+)
+from hyptrans.layers.residual import ResidualNorm
+
+
+def test_embedding_is_scaled_to_unit_size_and_starts_with_a_zero_row_for_padding():
+    torch.manual_seed(0)
+    layer = ScaledEmbedding(500, 64, padding_idx=1)
+    assert layer.weight.std().item() == pytest.approx(1 / 8, rel=0.02)
+    assert layer.weight[1].abs().max() == 0
+    out = layer(torch.tensor([[3, 1]]))
+    torch.testing.assert_close(out, 8 * layer.weight[None, [3, 1]])
+    out.sum().backward()
+    assert layer.weight.grad[1].abs().max() == 0
+    assert layer.weight.grad[3].tolist() == [8] * 64
+
+
+def test_learned_positions_start_with_variance_one_over_width():
+    torch.manual_seed(0)
+    layer = AddedPositions(64, 300)
+    assert layer.vectors.shape == (300, 64)
+    assert layer.vectors.std().item() == pytest.approx(1 / 8, rel=0.02)
+
+
+def test_positions_are_added_by_number(rng):
+    layer = AddedPositions(4, 9)
+    x = torch.randn(2, 3, 4, generator=rng)
+    positions = torch.tensor([[0, 1, 2], [0, 0, 8]])
+    out = layer(x, positions)
+    torch.testing.assert_close(out[1, 2], x[1, 2] + layer.vectors[8])
+    torch.testing.assert_close(out[0, 1], x[0, 1] + layer.vectors[1])
+
+
+@pytest.mark.parametrize("width", [6, 7])
+def test_sinusoids_are_sines_then_cosines_of_geometric_rates(width):
+    table = sinusoids(5, width)
+    assert table.shape == (5, width)
+    for position in range(5):
+        for i, rate in enumerate([1.0, 0.01, 0.0001]):
+            angle = (position + 2) * rate
+            assert table[position, i].item() == pytest.approx(math.sin(angle), abs=1e-6)
+            assert table[position, 3 + i].item() == pytest.approx(math.cos(angle), abs=1e-6)
+    assert table[:, 6:].abs().sum() == 0
+
+
+def test_sinusoids_are_neither_trained_nor_saved():
+    layer = AddedPositions(8, 9, learned=False)
+    assert list(layer.parameters()) == []
+    assert layer.state_dict() == {}
+
+
+def test_sinusoids_need_two_rates():
+    with pytest.raises(ValueError, match="need a width of at least 4, got 2"):
+        sinusoids(5, 2)
+
+
+def test_residual_norm_normalises_the_sum(rng):
+    layer = ResidualNorm(16)
+    x, update = torch.randn(2, 3, 16, generator=rng), torch.randn(2, 3, 16, generator=rng)
+    total = x + update
+    centred = total - total.mean(-1, keepdim=True)
+    expected = centred / (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+    torch.testing.assert_close(layer(x, update), expected)
+
+
+def test_residual_norm_drops_of_the_update_only(rng):
+    layer = ResidualNorm(16, dropout=1.0)
+    x, update = torch.randn(3, 16, generator=rng), torch.randn(3, 16, generator=rng)
+    torch.testing.assert_close(layer(x, update), layer.norm(x))
+    torch.testing.assert_close(layer.eval()(x, update), layer.norm(x + update))
+
+
+def test_feed_forward_is_two_maps_with_relu_residual_and_norm(rng):
+    layer = FeedForward(4, 6)
+    x = torch.randn(2, 4, generator=rng)
+    inner = (x @ layer.expand.weight.T + layer.expand.bias).clamp_min(0)
+    update = inner @ layer.contract.weight.T + layer.contract.bias
+    torch.testing.assert_close(layer(x), F.layer_norm(x + update, (4,)))
+
+
+def test_logits_are_dot_products_with_own_or_shared_vectors(rng):
+    torch.manual_seed(0)
+    x = torch.randn(2, 64, generator=rng)
+    own = DotProductLogits(500, 64)
+    assert own.weight.std().item() == pytest.approx(1 / 8, rel=0.02)
+    torch.testing.assert_close(own(x), x @ own.weight.T)
+    table = ScaledEmbedding(500, 64)
+    tied = DotProductLogits(500, 64, table=table)
+    assert tied.weight is table.weight
+    torch.testing.assert_close(tied(x), x @ table.weight.T)
