@@ -26,6 +26,7 @@ def make_parser(description: str, example: str, *, out: str, archs: str) -> argp
     add("--seed", type=int, default=1, help="seed of the training")
     add("--jobs", type=int, default=cores, metavar="N", help="models trained at the same time")
     add("--cpu", action="store_true", help="keep off the GPU")
+    add("--write-readme", action="store_true", help="put results and table beside this file")
     add("--overwrite", action="store_true", help="run again what an earlier run finished")
     return parser
 

@@ -17,6 +17,7 @@ from typing import Any
 from recipes.common.commands import RecipeError
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+NOT_MEASURED = "Not measured yet."
 _PACKAGES = ("hyptrans", "torch", "fairseq", "geoopt", "sentencepiece", "sacrebleu", "numpy")
 # weights that fairseq's encoder layer keeps a second time for inference, all zero
 _COPIES = re.compile(r"encoder\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)$")
@@ -90,6 +91,12 @@ def put_into(readme: Path, block: str) -> bool:
         return False
     readme.write_text(changed, encoding="utf-8")
     return True
+
+
+def publish(recipe: Path, found: Mapping[str, Any], table: str) -> None:
+    """Put results and table into the folder of a recipe."""
+    write_json(recipe / "results.json", found)
+    put_into(recipe / "README.md", table)
 
 
 def block_of(readme: Path) -> str:

@@ -43,7 +43,6 @@ def _arguments() -> argparse.Namespace:
     )
     add("--updates", type=int, default=1500, metavar="N", help="optimiser steps of each training")
     add("--vocab-size", type=int, default=VOCABULARY, metavar="N", help="sentencepiece pieces")
-    add("--write-readme", action="store_true", help="put results and table beside this file")
     return parser.parse_args()
 
 
@@ -74,8 +73,7 @@ def main() -> None:
     print(f"\n{table(found)}\n")
     runner.say(f"results: {run.out / 'results.json'}")
     if args.write_readme:
-        results.write_json(HERE / "results.json", found)
-        results.put_into(HERE / "README.md", table(found))
+        results.publish(HERE, found, table(found))
         runner.say(f"table: {HERE / 'README.md'}")
 
 

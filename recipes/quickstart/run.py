@@ -59,7 +59,13 @@ def main() -> None:
     if not args.no_untrained:
         chains[f"untrained {models[0].arch}"] = _chain(run, models[0], prepared, untrained=True)
     runner.chains(list(chains.values()), jobs=args.jobs)
-    _report(runner, run, models, chains)
+    found = _results(runner, run, models, chains)
+    results.write_json(run.out / "results.json", found)
+    print(f"\n{table(found)}\n")
+    runner.say(f"results: {run.out / 'results.json'}")
+    if args.write_readme:
+        results.publish(HERE, found, table(found))
+        runner.say(f"table: {HERE / 'README.md'}")
 
 
 def _prepare(runner: Runner, run: Run, args: argparse.Namespace) -> Step:
@@ -82,12 +88,12 @@ def _chain(run: Run, model: Model, prepared: Step, *, untrained: bool = False) -
     return [trained, translation.generate(run, name, trained, beam=BEAM)]
 
 
-def _report(
+def _results(
     runner: Runner, run: Run, models: list[Model], chains: Mapping[str, list[Step]]
-) -> None:
+) -> dict[str, Any]:
     scores = {name: translation.bleu(run, chain[-1]) for name, chain in chains.items()}
     trained = [model.arch for model in models]
-    found: dict[str, Any] = {
+    return {
         "bleu": {name: scores[name].bleu for name in trained},
         "signature": scores[trained[0]].signature,
         "bleu_untrained": {
@@ -103,9 +109,6 @@ def _report(
         **results.surroundings(),
         "commands": runner.commands,
     }
-    results.write_json(run.out / "results.json", found)
-    print(f"\n{table(found)}\n")
-    runner.say(f"results: {run.out / 'results.json'}")
 
 
 def table(found: Mapping[str, Any]) -> str:

@@ -1,23 +1,14 @@
-import importlib.util
 import json
 from pathlib import Path
 
 import pytest
 
+from recipes import tables
 from recipes.common import results
 from recipes.common.commands import RecipeError
 
 RECIPES = Path(__file__).parents[2] / "recipes"
-READMES = sorted(
-    path for path in RECIPES.glob("*/README.md") if results.BEGIN in path.read_text("utf-8")
-)
-
-
-def load_recipe(folder):
-    spec = importlib.util.spec_from_file_location(f"{folder.name}_run", folder / "run.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+READMES = tables.with_tables()
 
 
 def test_there_are_readmes_to_check():
@@ -26,11 +17,7 @@ def test_there_are_readmes_to_check():
 
 @pytest.mark.parametrize("readme", READMES, ids=lambda path: path.parent.name)
 def test_readme_shows_the_committed_results_and_nothing_else(readme):
-    recorded = readme.with_name("results.json")
-    expected = "Not measured yet."
-    if recorded.exists():
-        expected = load_recipe(readme.parent).table(json.loads(recorded.read_text("utf-8")))
-    assert results.block_of(readme) == expected
+    assert results.block_of(readme) == tables.block_for(readme.parent)
 
 
 FOUND = {
@@ -49,8 +36,11 @@ FOUND = {
 }
 
 
-def test_multi30k_table_shows_every_number_with_its_signature():
-    table = load_recipe(RECIPES / "multi30k_en_de").table(FOUND)
+def test_multi30k_table_shows_every_number_with_its_signature(tmp_path):
+    recipe = RECIPES / "multi30k_en_de" / "run.py"
+    (tmp_path / "run.py").write_text(recipe.read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "results.json").write_text(json.dumps(FOUND), encoding="utf-8")
+    table = tables.block_for(tmp_path)
     assert "| b | 1,234,567 | 7.80 | 29.3 | 30.0 |" in table.splitlines()
     assert "sacreBLEU `tok:13a`" in table
     assert "1,500 updates; one run of each, seed 3" in table

@@ -1,0 +1,53 @@
+"""Write the table of each recipe's README from its results.json; no score is typed by hand."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+# a recipe is run as a file, and the recipes are not installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from recipes.common import options, results
+from recipes.common.commands import RecipeError
+
+HERE = Path(__file__).resolve().parent
+
+
+def block_for(folder: Path) -> str:
+    """What belongs between the markers of a recipe's README."""
+    recorded = folder / "results.json"
+    if not recorded.exists():
+        return results.NOT_MEASURED
+    found: Mapping[str, Any] = json.loads(recorded.read_text(encoding="utf-8"))
+    spec = importlib.util.spec_from_file_location(f"{folder.name}_run", folder / "run.py")
+    if spec is None or spec.loader is None:
+        raise RecipeError(f"{folder / 'run.py'} cannot be loaded; it makes the table")
+    recipe = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(recipe)
+    return str(recipe.table(found))
+
+
+def with_tables() -> list[Path]:
+    """The READMEs that have a place for a table."""
+    readmes = sorted(HERE.glob("*/README.md"))
+    return [path for path in readmes if results.BEGIN in path.read_text(encoding="utf-8")]
+
+
+def main() -> None:
+    """Write all tables."""
+    argparse.ArgumentParser(
+        description=__doc__, epilog="example: python recipes/tables.py", allow_abbrev=False
+    ).parse_args()
+    for readme in with_tables():
+        changed = results.put_into(readme, block_for(readme.parent))
+        print(f"{readme.relative_to(HERE)}: {'written' if changed else 'up to date'}")
+
+
+if __name__ == "__main__":
+    sys.exit(options.run_recipe(main))
