@@ -1,13 +1,14 @@
 """fairseq models; importing this package registers every architecture, optimiser and scheduler.
 
 fairseq imports the files of a user directory's ``models`` only if the package was not imported
-before, and never its ``optim``: hence the imports here.
+before, and never its ``optim`` or ``criterions``: hence the imports here.
 """
 
 import importlib
 import pkgutil
 
-import hyptrans.optim  # noqa: F401 - registers the optimiser and the schedule
+import hyptrans.criterions
+import hyptrans.optim  # noqa: F401 - both register what they define
 
 for _module in pkgutil.iter_modules(__path__):
     if not _module.name.startswith("_"):

@@ -1,0 +1,208 @@
+"""Layers of the HVT, a Transformer of the Poincare ball.
+
+Every layer takes and gives points of the ball; between the maps inside a layer the points are kept
+as their tangents at the origin, where ``exp_o`` and ``log_o`` of neighbouring formulas cancel.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from hyptrans.geometry import poincare
+from hyptrans.geometry.precision import at_least_float32, without_autocast
+from hyptrans.layers.embedding import LorentzEmbedding, Storage, position_vectors
+from hyptrans.layers.logits import LorentzLogits
+
+NORM_EPSILON = 1e-5
+"""Of :class:`TangentNorm`: torch's own for a LayerNorm, of vectors in units of 1 / sqrt(width)."""
+
+
+class MobiusLinear(nn.Module):
+    """Mobius linear layer ``W (x)_M x (+) b``, the bias ``b = exp_o(bias)`` being a point.
+
+    Shapes: ``[..., in_width]`` -> ``[..., out_width]``; with ``projections`` so many maps in one
+    matrix product -> ``[..., projections, out_width]``. Source: HVT eq. 5 and 7.
+
+    Args:
+        in_width: numbers of a point of the input.
+        out_width: numbers of a point of the output.
+        c: the ball has curvature ``-c``.
+        projections: number of maps, or None for one without a dimension of its own.
+    """
+
+    def __init__(
+        self, in_width: int, out_width: int, *, c: float = 1.0, projections: int | None = None
+    ) -> None:
+        super().__init__()
+        self.c = c
+        self.weight = nn.Parameter(torch.empty((projections or 1) * out_width, in_width))
+        self.bias = nn.Parameter(torch.zeros(*([projections] if projections else []), out_width))
+        for part in self.weight.detach().chunk(projections or 1):
+            nn.init.xavier_uniform_(part)
+
+    def forward(self, x: Tensor) -> Tensor:
+        tangent = self.tangent(poincare.log_origin(x, c=self.c))
+        with without_autocast(x):
+            return poincare.exp_origin(tangent, c=self.c)
+
+    def tangent(self, u: Tensor) -> Tensor:
+        """The layer between the tangents of its input and of its output.
+
+        ``W (x)_M x`` is ``exp_o(W log_o(x))``, so the matrix acts on the tangent as it is.
+        """
+        z = F.linear(u.to(self.weight.dtype), self.weight)
+        z = z.view(*z.shape[:-1], *self.bias.shape)
+        with without_autocast(z):
+            return poincare.add_tangents(z, self.bias, c=self.c)
+
+    def extra_repr(self) -> str:
+        return f"weight={tuple(self.weight.shape)}, c={self.c}"
+
+
+class TangentNorm(nn.Module):
+    """LayerNorm of tangents, with a gain that starts at ``1 / sqrt(width)``.
+
+    At gain 1 tangents have length ``sqrt(width)`` and all points would sit on the clamp. The
+    factor stays outside the parameters, so that a step of the optimiser changes gain and bias by
+    the same share as in a Euclidean Transformer.
+
+    Shapes: ``[..., width]`` -> ``[..., width]``. Source: HVT eq. 11, without its maps.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.width = width
+        self.weight = nn.Parameter(torch.ones(width))
+        self.bias = nn.Parameter(torch.zeros(width))
+
+    def forward(self, u: Tensor) -> Tensor:
+        u = at_least_float32(u)
+        gain, bias = (p.to(u.dtype) * self.width**-0.5 for p in (self.weight, self.bias))
+        with without_autocast(u):
+            return F.layer_norm(u, (self.width,), gain, bias, NORM_EPSILON / self.width)
+
+
+class ScaledResidual(nn.Module):
+    """End of a sublayer: ``LayerNorm(x (+) beta (x) O)`` with a learned ``beta`` starting at 1.
+
+    Shapes: x (a point) and update (the tangent of ``O``) ``[..., width]`` -> ``[..., width]``.
+    Source: HVT eq. 12, 26 and 30.
+
+    Args:
+        width: numbers of a point.
+        c: the ball has curvature ``-c``.
+        dropout: probability of zeroing a number of the update's tangent while training.
+    """
+
+    def __init__(self, width: int, *, c: float = 1.0, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.c, self.dropout = c, dropout
+        self.beta = nn.Parameter(torch.ones(()))
+        self.norm = TangentNorm(width)
+
+    def forward(self, x: Tensor, update: Tensor) -> Tensor:
+        update = F.dropout(update, self.dropout, self.training) * at_least_float32(self.beta)
+        with without_autocast(x):
+            total = poincare.add_tangents(poincare.log_origin(x, c=self.c), update, c=self.c)
+            return poincare.exp_origin(self.norm(total), c=self.c)
+
+
+class PoincareFeedForward(nn.Module):
+    """Two Mobius linear layers, ReLU in the tangent space between them, scaled residual and norm.
+
+    Shapes: ``[..., width]`` -> ``[..., width]``. Source: HVT eq. 27 to 30.
+
+    Args:
+        width: numbers of a point of the input and the output.
+        inner_width: numbers of a point between the two maps.
+        c: the ball has curvature ``-c``.
+        dropout: see :class:`ScaledResidual`.
+    """
+
+    def __init__(
+        self, width: int, inner_width: int, *, c: float = 1.0, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.c = c
+        self.expand = MobiusLinear(width, inner_width, c=c)
+        self.contract = MobiusLinear(inner_width, width, c=c)
+        self.residual = ScaledResidual(width, c=c, dropout=dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = self.expand.tangent(poincare.log_origin(x, c=self.c))
+        return self.residual(x, self.contract.tangent(F.relu(hidden)))
+
+
+class PoincareEmbedding(LorentzEmbedding):
+    """A table of points, one per token, looked up as points of the ball.
+
+    The table keeps their lifts, which have one coordinate more: see :class:`LorentzEmbedding`.
+
+    Shapes: tokens ``[...]`` -> ``[..., width]``; :meth:`points` are lifts.
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        width: int,
+        *,
+        padding_idx: int | None = None,
+        c: float = 1.0,
+        storage: Storage = "space",
+    ) -> None:
+        super().__init__(num_embeddings, width + 1, padding_idx=padding_idx, c=c, storage=storage)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return poincare.from_lorentz(super().forward(tokens), c=self.c)
+
+
+class PoincarePositions(nn.Module):
+    """Position encoding ``x (+) (c_pos (x) E)`` with a learned ``c_pos`` starting at 1.
+
+    Position points are kept as their tangents; ``c_pos (x) E`` multiplies those by ``c_pos``.
+    Sinusoids are divided by ``sqrt(width)``, which puts all of them 0.71 from the origin: as they
+    are they would lie beyond the clamp.
+
+    Shapes: x ``[B, T, width]``, positions ``[B, T]`` (from 0) -> ``[B, T, width]``.
+    Source: HVT eq. 13 and 14.
+
+    Args:
+        width: numbers of a point.
+        max_positions: positions from 0 to one less than this can be encoded.
+        learned: tangents are learned, starting at N(0, 0.02^2); else sinusoidal.
+        c: the ball has curvature ``-c``.
+        dropout: probability of zeroing a number of the result's tangent while training.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        max_positions: int,
+        *,
+        learned: bool = True,
+        c: float = 1.0,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.c, self.dropout = c, dropout
+        self.vectors = position_vectors(max_positions, width, learned=learned)
+        if not learned:
+            self.vectors.weight.data *= width**-0.5
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, x: Tensor, positions: Tensor) -> Tensor:
+        moves = at_least_float32(self.vectors(positions)) * at_least_float32(self.scale)
+        with without_autocast(x):
+            total = poincare.add_tangents(poincare.log_origin(x, c=self.c), moves, c=self.c)
+            return poincare.exp_origin(F.dropout(total, self.dropout, self.training), c=self.c)
+
+
+class PoincareLogits(LorentzLogits):
+    """The distance logits of :class:`LorentzLogits` for points of the ball, through their lift.
+
+    Shapes: ``[..., width]`` -> ``[..., num_embeddings]``.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        with without_autocast(x):
+            return super().forward(poincare.to_lorentz(x, c=self.table.c))

@@ -1,0 +1,95 @@
+"""HVT: the Poincare-ball Transformer of Fein-Ashley et al. (2024), as an encoder-decoder."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairseq.dataclass import ChoiceEnum
+
+from hyptrans.layers.hvt import (
+    PoincareEmbedding,
+    PoincareFeedForward,
+    PoincareLogits,
+    PoincarePositions,
+)
+from hyptrans.layers.hvt_attention import PoincareAttention
+from hyptrans.models._config import HyperbolicConfig, register_sizes
+from hyptrans.models._skeleton import HypTransformer, Parts
+
+
+@dataclass
+class HVTConfig(HyperbolicConfig):
+    """Options of the HVT."""
+
+    dropout: float = field(
+        default=0.1,
+        metadata={
+            "help": "dropout probability on the tangents of positions and of sublayers' outputs"
+        },
+    )
+    attention_dropout: float = field(
+        default=0.0, metadata={"help": "DropConnect probability for attention weights"}
+    )
+    hvt_aggregation: ChoiceEnum(["midpoint", "tangent"]) = field(  # type: ignore[valid-type]
+        default="midpoint",
+        metadata={
+            "help": "what attention makes of the values: midpoint, their weighted gyromidpoint; "
+            "tangent, the exponential of the weighted mean of their tangents"
+        },
+    )
+
+
+class HVTParts(Parts):
+    """Layers of the Poincare ball throughout; the output through the Lorentz model."""
+
+    def embedding(self, num_embeddings: int, padding_idx: int) -> PoincareEmbedding:
+        return PoincareEmbedding(
+            num_embeddings,
+            self.side.width,
+            padding_idx=padding_idx,
+            c=self.cfg.curvature,
+            storage=self.cfg.lorentz_embedding,
+        )
+
+    def positions(self) -> PoincarePositions:
+        return PoincarePositions(
+            self.side.width,
+            self.side.max_positions,
+            learned=self.side.learned_positions,
+            c=self.cfg.curvature,
+            dropout=self.cfg.dropout,
+        )
+
+    def self_attention(self, *, causal: bool) -> PoincareAttention:
+        return self._attention(causal=causal)
+
+    def cross_attention(self) -> PoincareAttention:
+        return self._attention(memory_width=self.source.side.width)
+
+    def _attention(self, **role: Any) -> PoincareAttention:
+        return PoincareAttention(
+            self.side.width,
+            self.side.heads,
+            c=self.cfg.curvature,
+            dropout=self.cfg.dropout,
+            attention_dropout=self.cfg.attention_dropout,
+            aggregation=self.cfg.hvt_aggregation,
+            **role,
+        )
+
+    def feed_forward(self) -> PoincareFeedForward:
+        return PoincareFeedForward(
+            self.side.width,
+            self.side.ffn_width,
+            c=self.cfg.curvature,
+            dropout=self.cfg.dropout,
+        )
+
+    def logits(self, num_embeddings: int, padding_idx: int, tied: Any) -> PoincareLogits:
+        return PoincareLogits(tied or self.embedding(num_embeddings, padding_idx))
+
+
+@register_sizes("hvt", HVTConfig, ("tiny", "iwslt_d64", "base"))
+class HVT(HypTransformer):
+    """Transformer whose states are points of the Poincare ball."""
+
+    parts = HVTParts

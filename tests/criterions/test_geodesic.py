@@ -1,0 +1,129 @@
+"""The criterion with geodesic regularisation against fairseq's own and its formula."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from fairseq.criterions import CRITERION_DATACLASS_REGISTRY, CRITERION_REGISTRY
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+
+from hyptrans.criterions.geodesic import GeodesicConfig, GeodesicCriterion, geodesic_term
+from hyptrans.geometry import poincare
+from tests.geometry.test_poincare import ball
+from tests.models.conftest import SMALL, batch, build, dictionary, task_of
+
+SYMBOLS = dictionary()
+NAME = "label_smoothed_cross_entropy_with_geodesic"
+
+
+def model_of(arch, **options):
+    torch.manual_seed(0)
+    return build(arch, task_of(SYMBOLS), dropout=0.0, **SMALL, **options).double()
+
+
+@pytest.fixture
+def sample():
+    pairs = [([5, 6, 7], [8, 9, 8]), ([10, 11], [12, 13, 14, 9, 8])]
+    source, previous = batch(pairs, SYMBOLS)
+    target = previous.roll(-1, 1)
+    target[:, -1] = SYMBOLS.pad()
+    inputs = {"src_tokens": source, "src_lengths": None, "prev_output_tokens": previous}
+    return {"net_input": inputs, "target": target, "ntokens": int((target != 1).sum())}
+
+
+def criterion_of(weight, **options):
+    task = SimpleNamespace(target_dictionary=SYMBOLS)
+    options = {"sentence_avg": False, "label_smoothing": 0.1, **options}
+    return GeodesicCriterion(task, geodesic_regularization=weight, **options)
+
+
+def fairseq_criterion(**options):
+    task = SimpleNamespace(target_dictionary=SYMBOLS)
+    options = {"sentence_avg": False, "label_smoothing": 0.1, **options}
+    return LabelSmoothedCrossEntropyCriterion(task, **options)
+
+
+def test_it_is_registered_with_fairseq():
+    assert CRITERION_REGISTRY[NAME] is GeodesicCriterion
+    assert CRITERION_DATACLASS_REGISTRY[NAME] is GeodesicConfig
+    assert GeodesicConfig().geodesic_regularization == 0
+
+
+@pytest.mark.parametrize("arch", ["hvt_tiny", "hybonet_tiny"])
+def test_without_a_weight_it_is_fairseqs_criterion(arch, sample):
+    model = model_of(arch).train()
+    expected, *_ = fairseq_criterion()(model, sample)
+    got, size, logged = criterion_of(0.0)(model, sample)
+    assert torch.equal(got, expected)
+    assert size == sample["ntokens"]
+    assert logged["loss"] == expected
+
+
+@pytest.mark.parametrize("sentence_avg", [False, True])
+@pytest.mark.parametrize("reduce", [False, True])
+def test_the_term_is_added_once_per_unit_of_the_sample_size(reduce, sentence_avg, sample):
+    model = model_of("hvt_tiny").train()
+    losses = []
+    for weight in (0.0, 0.5, 1.0):
+        torch.manual_seed(0)
+        criterion = criterion_of(weight, sentence_avg=sentence_avg)
+        loss, size, _ = criterion(model, sample, reduce=reduce)
+        losses.append(loss.double().sum() / size)
+    torch.manual_seed(0)
+    points = model(**sample["net_input"], features_only=True)[0]
+    real = sample["target"] != SYMBOLS.pad()
+    term = geodesic_term(points[real], sample["target"][real], c=1.0)
+    assert 0 < term < 1
+    # fairseq takes its log-probabilities in float32
+    close = {"rtol": 1e-4, "atol": 1e-6}
+    torch.testing.assert_close(losses[1] - losses[0], 0.5 * term, **close)
+    torch.testing.assert_close(losses[2] - losses[0], term, **close)
+
+
+def test_validation_losses_do_not_contain_the_term(sample):
+    model = model_of("hvt_tiny").eval()
+    assert torch.equal(criterion_of(1.0)(model, sample)[0], fairseq_criterion()(model, sample)[0])
+
+
+@pytest.mark.parametrize("c", [0.25, 1.0, 4.0])
+def test_term_is_the_mean_over_pairs_with_different_tokens(c, rng):
+    # two places: pairs at one place are not counted if, and only if, their tokens are equal
+    places = ball(rng, 2, 4, c=c)
+    expected = torch.exp(-poincare.distance(places[0], places[1], c=c))
+    tokens = torch.tensor([4, 5, 4, 5, 5])
+    torch.testing.assert_close(geodesic_term(places[tokens - 4], tokens, c=c), expected)
+    assert geodesic_term(places[tokens - 4], torch.full((5,), 4), c=c) == 0
+    assert geodesic_term(places[[0, 0]], torch.tensor([4, 5]), c=c) == 1
+
+
+def test_term_falls_as_points_move_apart_and_its_gradient_says_so(rng):
+    tokens = torch.tensor([4, 5, 6])
+    tangents = torch.randn(3, 4, generator=rng, dtype=torch.float64)
+    terms = []
+    for scale in (0.1, 0.5, 1.0, 2.0):
+        torch.manual_seed(0)
+        points = poincare.exp_origin(tangents * scale)
+        terms.append(geodesic_term(points, tokens, c=1.0).item())
+    assert terms == sorted(terms, reverse=True)
+    points = poincare.exp_origin(tangents * 0.5).requires_grad_()
+    torch.manual_seed(0)
+    before = geodesic_term(points, tokens, c=1.0)
+    before.backward()
+    torch.manual_seed(0)
+    assert geodesic_term(points - 0.01 * points.grad, tokens, c=1.0) < before
+
+
+def test_equal_points_of_different_tokens_have_a_finite_gradient():
+    points = torch.zeros(4, 3, requires_grad=True)
+    geodesic_term(points, torch.tensor([4, 5, 6, 7]), c=1.0).backward()
+    assert torch.isfinite(points.grad).all()
+
+
+def test_an_architecture_without_points_of_the_ball_is_refused(sample):
+    with pytest.raises(ValueError, match=r"--geodesic-regularization needs .* use --arch hvt_"):
+        criterion_of(1.0)(model_of("hybonet_tiny").train(), sample)
+
+
+def test_a_negative_weight_is_refused():
+    with pytest.raises(ValueError, match="--geodesic-regularization must be at least 0, got -1"):
+        criterion_of(-1)

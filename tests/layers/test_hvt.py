@@ -1,0 +1,208 @@
+"""Layers of the HVT against NumPy, geoopt and their own definitions."""
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from hyptrans.geometry import lorentz, poincare
+from hyptrans.layers.embedding import LorentzEmbedding
+from hyptrans.layers.hvt import (
+    NORM_EPSILON,
+    MobiusLinear,
+    PoincareEmbedding,
+    PoincareFeedForward,
+    PoincareLogits,
+    PoincarePositions,
+    ScaledResidual,
+    TangentNorm,
+)
+from hyptrans.layers.logits import LorentzLogits
+from tests.geometry.test_lorentz import CURVATURES
+from tests.geometry.test_poincare import EXACT, ball, geoopt_ball
+from tests.layers.test_linear import randomized
+from tests.oracles import poincare as oracle
+
+
+@pytest.mark.parametrize("c", CURVATURES)
+def test_linear_agrees_with_geoopts_operations_and_numpy(c, rng):
+    layer = randomized(MobiusLinear(6, 8, c=c).double(), rng)
+    x = ball(rng, 5, 6, c=c)
+    got = layer(x).detach()
+    manifold = geoopt_ball(c)
+    weight, bias = (p.detach() for p in layer.parameters())
+    moved = manifold.mobius_matvec(weight, x)
+    expected = manifold.projx(manifold.mobius_add(moved, manifold.expmap0(bias)))
+    torch.testing.assert_close(got, expected, **EXACT)
+    for i in range(5):
+        by_hand = oracle.linear(x[i].numpy(), weight.numpy(), bias.numpy(), c)
+        np.testing.assert_allclose(got[i], by_hand, **EXACT)
+
+
+def test_projections_are_linear_layers_side_by_side(rng):
+    layer = randomized(MobiusLinear(6, 8, projections=3).double(), rng)
+    x = ball(rng, 2, 5, 6)
+    got = layer(x)
+    assert got.shape == (2, 5, 3, 8)
+    for i in range(3):
+        one = MobiusLinear(6, 8).double()
+        one.weight.data, one.bias.data = layer.weight.data[i * 8 : i * 8 + 8], layer.bias.data[i]
+        torch.testing.assert_close(got[..., i, :], one(x), **EXACT)
+
+
+def test_fresh_linear_keeps_lengths_and_adds_the_origin(rng):
+    layer = MobiusLinear(64, 64)
+    assert layer.bias.abs().max() == 0
+    u = torch.randn(100, 64, generator=rng) / 8
+    ratio = layer.tangent(u).norm(dim=-1).mean() / u.norm(dim=-1).mean()
+    assert 0.8 < ratio < 1.2
+
+
+@pytest.mark.parametrize("c", CURVATURES)
+def test_norm_is_layer_norm_in_the_tangent_space(c, rng):
+    layer = ScaledResidual(6, c=c).double()
+    layer.norm = randomized(TangentNorm(6).double(), rng)
+    x = ball(rng, 5, 6, c=c)
+    got = layer(x, torch.zeros_like(x)).detach()
+    gain, bias = (p.detach().numpy() / 6**0.5 for p in layer.norm.parameters())
+    for i in range(5):
+        tangent = oracle.log_origin(x[i].numpy(), c)
+        expected = oracle.layer_norm(tangent, gain, bias, NORM_EPSILON / 6)
+        np.testing.assert_allclose(got[i], oracle.exp_origin(expected, c), **EXACT)
+
+
+def test_fresh_norm_gives_tangents_of_length_one(rng):
+    u = torch.randn(100, 64, generator=rng) * 3
+    torch.testing.assert_close(TangentNorm(64)(u).norm(dim=-1), torch.ones(100), atol=1e-3, rtol=0)
+
+
+@pytest.mark.parametrize("c", CURVATURES)
+def test_residual_is_the_scaled_mobius_sum(c, rng):
+    layer = ScaledResidual(6, c=c).double()
+    layer.norm = torch.nn.Identity()
+    assert layer.beta == 1
+    torch.nn.init.constant_(layer.beta, 0.7)
+    x, update = ball(rng, 5, 6, c=c), ball(rng, 5, 6, c=c)
+    got = layer(x, poincare.log_origin(update, c=c))
+    manifold = geoopt_ball(c)
+    scaled = manifold.mobius_scalar_mul(torch.tensor(0.7, dtype=torch.float64), update)
+    torch.testing.assert_close(got, manifold.mobius_add(x, scaled), **EXACT)
+
+
+@pytest.mark.parametrize("c", CURVATURES)
+def test_feed_forward_matches_the_formulas_from_input_to_output(c, rng):
+    layer = randomized(PoincareFeedForward(6, 10, c=c).double(), rng)
+    x = ball(rng, 5, 6, c=c)
+    got = layer(x).detach().numpy()
+    expand, contract, residual = (
+        [p.detach().numpy() for p in part.parameters()]
+        for part in (layer.expand, layer.contract, layer.residual)
+    )
+    beta, gain, bias = residual
+    for i in range(5):
+        point = x[i].numpy()
+        hidden = oracle.log_origin(oracle.linear(point, *expand, c), c)
+        hidden = oracle.exp_origin(np.maximum(hidden, 0), c)
+        update = oracle.log_origin(oracle.linear(hidden, *contract, c), c)
+        total = oracle.mobius_add(point, oracle.exp_origin(beta * update, c), c)
+        normed = oracle.layer_norm(
+            oracle.log_origin(total, c), gain / 6**0.5, bias / 6**0.5, NORM_EPSILON / 6
+        )
+        np.testing.assert_allclose(got[i], oracle.exp_origin(normed, c), **EXACT)
+
+
+@pytest.mark.parametrize("c", CURVATURES)
+def test_embedding_is_the_ball_view_of_the_lorentz_table(c, rng):
+    tokens = torch.randint(9, (2, 5), generator=rng)
+    table = PoincareEmbedding(9, 6, padding_idx=1, c=c).double()
+    assert table.weight.shape == (9, 6)
+    assert table(tokens).shape == (2, 5, 6)
+    lifted = poincare.to_lorentz(table(tokens), c=c)
+    torch.testing.assert_close(lifted, LorentzEmbedding.forward(table, tokens), **EXACT)
+    assert table(torch.tensor([1])).abs().max() == 0
+    manifold = PoincareEmbedding(9, 6, padding_idx=1, c=c, storage="manifold")
+    assert manifold.weight.shape == (9, 7)
+    assert manifold(tokens).shape == (2, 5, 6)
+
+
+@pytest.mark.parametrize("c", CURVATURES)
+def test_positions_are_added_as_scaled_points(c, rng):
+    layer = PoincarePositions(6, 9, c=c).double()
+    assert layer.scale == 1
+    torch.nn.init.constant_(layer.scale, 1.3)
+    x, positions = ball(rng, 2, 5, 6, c=c), torch.arange(5).expand(2, 5)
+    manifold = geoopt_ball(c)
+    points = manifold.expmap0(layer.vectors.weight[:5])
+    scaled = manifold.mobius_scalar_mul(torch.tensor(1.3, dtype=torch.float64), points)
+    torch.testing.assert_close(layer(x, positions), manifold.mobius_add(x, scaled), **EXACT)
+
+
+def test_sinusoidal_positions_are_away_from_the_clamp_and_not_trained():
+    layer = PoincarePositions(64, 100, learned=False)
+    points = poincare.exp_origin(layer.vectors.weight)
+    assert points.norm(dim=-1).max() < 0.7
+    assert [name for name, p in layer.named_parameters() if p.requires_grad] == ["scale"]
+
+
+@pytest.mark.parametrize("c", CURVATURES)
+def test_logits_are_negative_squared_lorentzian_distances_of_the_lift(c, rng):
+    table = PoincareEmbedding(9, 6, c=c).double()
+    logits = randomized(PoincareLogits(table), rng).double()
+    x = ball(rng, 2, 5, 6, c=c)
+    lifted = poincare.to_lorentz(x, c=c)
+    expected = -lorentz.squared_distance(lifted[..., None, :], table.points(), c=c) + logits.bias
+    torch.testing.assert_close(logits(x), expected, **EXACT)
+    torch.testing.assert_close(logits(x), LorentzLogits.forward(logits, lifted), **EXACT)
+
+
+def test_dropout_acts_on_updates_and_positions_only_while_training(rng):
+    x, positions = ball(rng, 2, 5, 8, dtype=torch.float32), torch.arange(5).expand(2, 5)
+    for layer, arguments in (
+        (PoincareFeedForward(8, 16, dropout=0.5), (x,)),
+        (PoincarePositions(8, 9, dropout=0.5), (x, positions)),
+    ):
+        assert not torch.equal(layer(*arguments), layer(*arguments))
+        layer.eval()
+        assert torch.equal(layer(*arguments), layer(*arguments))
+
+
+def test_gradients_agree_with_finite_differences(rng):
+    feed_forward = randomized(PoincareFeedForward(4, 6).double(), rng)
+    positions = randomized(PoincarePositions(4, 3).double(), rng)
+    x = ball(rng, 1, 3, 4).requires_grad_()
+    at = torch.arange(3)[None]
+    for layer, call in (
+        (feed_forward, feed_forward),
+        (positions, lambda x: positions(x, at)),
+    ):
+        parameters = tuple(layer.parameters())
+        assert torch.autograd.gradcheck(lambda x, *_, call=call: call(x), (x, *parameters))
+
+
+def test_zero_vectors_and_points_on_the_clamp_have_finite_values_and_gradients(rng):
+    layer = randomized(PoincareFeedForward(8, 16), rng)
+    edge = poincare.clamp(torch.randn(4, 8, generator=rng) * 9)
+    x = torch.cat([torch.zeros(2, 8), edge, edge * 1e-8]).requires_grad_()
+    out = layer(x)
+    out.square().sum().backward()
+    assert torch.isfinite(out).all()
+    assert all(torch.isfinite(t.grad).all() for t in (x, *layer.parameters()))
+
+
+def test_autocast_keeps_points_in_float32_and_the_ball(rng):
+    layer = PoincareFeedForward(64, 256)
+    x = ball(rng, 5, 64, dtype=torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out = layer(x)
+    assert out.dtype == torch.float32
+    assert out.norm(dim=-1).max() < 1
+    torch.testing.assert_close(out, layer(x), rtol=0, atol=0.02)  # bfloat16 products
+
+
+def test_merged_maps_equal_the_chain_of_points(rng):
+    layer = randomized(PoincareFeedForward(6, 10).double(), rng)
+    x = ball(rng, 5, 6)
+    hidden = poincare.log_origin(layer.expand(x))
+    update = layer.contract(poincare.exp_origin(F.relu(hidden)))
+    expected = layer.residual(x, poincare.log_origin(update))
+    torch.testing.assert_close(layer(x), expected, **EXACT)

@@ -1,0 +1,210 @@
+"""Distance attention on the Poincare ball: weights, aggregation, heads, masks, decoding state."""
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from hyptrans.geometry import poincare
+from hyptrans.layers.hvt_attention import PoincareAttention
+from tests.geometry.test_lorentz import CURVATURES
+from tests.geometry.test_poincare import EXACT, ball
+from tests.layers.test_linear import randomized
+from tests.oracles import poincare as oracle
+
+AGGREGATIONS = ["midpoint", "tangent"]
+
+
+def attention(*args, rng=None, **options):
+    layer = PoincareAttention(*args, **options).double()
+    return layer if rng is None else randomized(layer, rng)
+
+
+def lifted(layer, points):
+    return layer._lift(poincare.log_origin(points, c=layer.c))
+
+
+def value_of(layer, points):
+    return layer._value(poincare.log_origin(points, c=layer.c))
+
+
+@pytest.mark.parametrize("c", CURVATURES)
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+def test_mix_matches_the_loop_over_queries(aggregation, c, rng):
+    layer = attention(15, 3, c=c, aggregation=aggregation)
+    torch.nn.init.uniform_(layer.log_alpha)
+    q, k, v = (ball(rng, 2, 3, n, 5, c=c) for n in (4, 6, 6))
+    allowed = torch.rand(2, 1, 4, 6, generator=rng) < 0.7
+    allowed[..., 0] = True
+    mixed = layer.mix(
+        lifted(layer, q), lifted(layer, k), value_of(layer, v), allowed=allowed, is_causal=False
+    )
+    got = poincare.exp_origin(mixed, c=c).detach().numpy()
+    alpha = F.softplus(layer.log_alpha).tolist()
+    aggregate = {"midpoint": oracle.midpoint, "tangent": oracle.tangent_mean}[aggregation]
+    for b in range(2):
+        for h in range(3):
+            heads = (t[b, h].numpy() for t in (q, k, v))
+            expected = oracle.attention(*heads, alpha[h], c, aggregate, allowed[b, 0].numpy())
+            np.testing.assert_allclose(got[b, h], expected, **EXACT)
+
+
+def test_attention_matches_the_formulas_from_input_to_output(rng):
+    layer = attention(8, 2, memory_width=6, rng=rng)
+    x, memory = ball(rng, 1, 3, 8), ball(rng, 1, 5, 6)
+    got = layer(x, memory)[0].detach().numpy()
+
+    def heads(linear, points, projection):
+        weight, bias = (p.detach().numpy() for p in linear.parameters())
+        weight = weight.reshape(-1, 8, weight.shape[1])[projection]
+        whole = [oracle.linear(p.numpy(), weight, bias[projection], 1.0) for p in points]
+        tangents = [np.split(oracle.log_origin(p, 1.0), 2) for p in whole]
+        return [[oracle.exp_origin(t[h], 1.0) for t in tangents] for h in range(2)]
+
+    q, k, v = heads(layer.q, x[0], 0), heads(layer.kv, memory[0], 0), heads(layer.kv, memory[0], 1)
+    alpha = F.softplus(layer.log_alpha).tolist()
+    mixed = [oracle.attention(q[h], k[h], v[h], alpha[h], 1.0, oracle.midpoint) for h in range(2)]
+    weight, bias = (p.detach().numpy() for p in layer.out.parameters())
+    for i in range(3):
+        joined = np.concatenate([oracle.log_origin(mixed[h][i], 1.0) for h in range(2)])
+        out = oracle.linear(oracle.exp_origin(joined, 1.0), weight, bias, 1.0)
+        update = torch.from_numpy(oracle.log_origin(out, 1.0))
+        np.testing.assert_allclose(got[i], layer.residual(x[0, i], update).detach(), **EXACT)
+
+
+def test_merged_heads_are_the_point_they_were_split_from(rng):
+    layer = attention(8, 2)
+    x = ball(rng, 2, 5, 8, radius=6.0)
+    with torch.no_grad():
+        for weight in (layer.qkv.weight[16:], layer.out.weight):
+            weight.copy_(torch.eye(8))
+    *_, value = layer.project(x)
+    heads = poincare.centroid_tangent(value)
+    merged = layer.out(poincare.exp_origin(heads.transpose(1, 2).flatten(2)))
+    torch.testing.assert_close(merged, x, **EXACT)
+
+
+def test_no_head_is_farther_out_than_its_point(rng):
+    layer = PoincareAttention(64, 4, aggregation="tangent")
+    x = poincare.clamp(torch.randn(2, 5, 64, generator=rng) * 9)
+    layer.qkv.weight.data *= 100
+    *_, value = layer.project(x)
+    heads = poincare.exp_origin(value)
+    assert heads.norm(dim=-1).max() <= poincare.max_norm(torch.float32)
+
+
+def test_alpha_starts_at_one_a_head():
+    layer = PoincareAttention(8, 2)
+    torch.testing.assert_close(F.softplus(layer.log_alpha), torch.ones(2))
+
+
+def test_fresh_attention_tells_keys_apart(rng):
+    # weights all alike would have no use for their first thousand steps
+    layer = PoincareAttention(64, 4)
+    x = poincare.exp_origin(torch.randn(2, 50, 64, generator=rng) / 8)
+    query, key, _ = layer.project(x)
+    scores = -poincare.pairwise_squared_distance(query, key) / 16**0.5
+    assert 0.3 < scores.std(-1).mean() < 1.0
+
+
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+def test_no_gradient_comes_from_the_future(aggregation, rng):
+    layer = attention(8, 2, causal=True, aggregation=aggregation, rng=rng)
+    x = ball(rng, 1, 6, 8).requires_grad_()
+    layer(x)[0, 2].sum().backward()
+    assert x.grad[0, 3:].abs().max() == 0
+    assert x.grad[0, :3].abs().min() > 0
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("causal", [False, True])
+def test_padding_changes_no_real_position_and_gives_finite_gradients(causal, side, rng):
+    layer = attention(8, 2, causal=causal, rng=rng)
+    x, noise = ball(rng, 1, 4, 8), ball(rng, 1, 3, 8)
+    padded = torch.cat([noise, x] if side == "left" else [x, noise], dim=1).requires_grad_()
+    real = slice(3, 7) if side == "left" else slice(0, 4)
+    padding = torch.ones(1, 7, dtype=torch.bool)
+    padding[:, real] = False
+    out = layer(padded, padding=padding)
+    torch.testing.assert_close(out[:, real], layer(x), **EXACT)
+    out.sum().backward()
+    assert torch.isfinite(padded.grad).all()
+
+
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+def test_steps_with_a_state_equal_the_whole_sequence(aggregation, rng):
+    layer = attention(8, 2, causal=True, aggregation=aggregation, rng=rng)
+    x = ball(rng, 3, 5, 8)
+    state: dict = {}
+    steps = [layer(x[:, i : i + 1], state=state) for i in range(5)]
+    torch.testing.assert_close(torch.cat(steps, dim=1), layer(x), **EXACT)
+
+
+def test_cross_attention_projects_the_memory_once(rng):
+    layer = attention(8, 2, memory_width=8)
+    x, memory = ball(rng, 2, 1, 8), ball(rng, 2, 5, 8)
+    state: dict = {}
+    first = layer(x, memory, state=state)
+    assert torch.equal(layer(x, torch.full_like(memory, torch.nan), state=state), first)
+
+
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+def test_dropconnect_drops_attention_weights_only_while_training(aggregation, rng):
+    layer = PoincareAttention(8, 2, attention_dropout=0.5, aggregation=aggregation)
+    x = ball(rng, 2, 5, 8, dtype=torch.float32)
+    assert not torch.equal(layer(x), layer(x))
+    layer.eval()
+    assert torch.equal(layer(x), layer(x))
+    whole = PoincareAttention(8, 2, aggregation=aggregation)
+    whole.load_state_dict(layer.state_dict())
+    assert torch.equal(layer(x), whole(x))
+
+
+def test_a_query_whose_weights_are_all_dropped_is_finite(rng):
+    layer = PoincareAttention(8, 2, attention_dropout=1.0)
+    x = ball(rng, 2, 5, 8, dtype=torch.float32).requires_grad_()
+    out = layer(x)
+    out.square().sum().backward()
+    assert torch.isfinite(out).all()
+    assert torch.isfinite(x.grad).all()
+    assert all(torch.isfinite(p.grad).all() for p in layer.parameters())
+
+
+@pytest.mark.parametrize("aggregation", AGGREGATIONS)
+def test_gradients_agree_with_finite_differences(aggregation, rng):
+    layer = attention(4, 2, causal=True, aggregation=aggregation, rng=rng)
+    x = ball(rng, 1, 3, 4).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x, *_: layer(x), (x, *layer.parameters()))
+
+
+def test_zero_vectors_and_points_on_the_clamp_have_finite_values_and_gradients(rng):
+    layer = randomized(PoincareAttention(8, 2), rng)
+    edge = poincare.clamp(torch.randn(1, 4, 8, generator=rng) * 9)
+    x = torch.cat([torch.zeros(1, 2, 8), edge, edge, -edge], dim=1).requires_grad_()
+    out = layer(x)
+    out.square().sum().backward()
+    assert torch.isfinite(out).all()
+    assert all(torch.isfinite(t.grad).all() for t in (x, *layer.parameters()))
+
+
+def test_float32_stays_near_float64(rng):
+    layer = attention(64, 4)
+    x = poincare.exp_origin(torch.randn(2, 50, 64, generator=rng, dtype=torch.float64) / 8)
+    expected = layer(x)
+    got = layer.float()(x.float()).double()
+    torch.testing.assert_close(got, expected, rtol=0, atol=1e-5)
+
+
+def test_autocast_keeps_distances_and_midpoints_in_float32(rng):
+    layer = PoincareAttention(64, 4)
+    q, k, v = (lifted(layer, ball(rng, 2, 4, 9, 16, radius=3.0).float()) for _ in range(3))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        out = layer.mix(q, k, v, allowed=None, is_causal=False)
+    torch.testing.assert_close(out, layer.mix(q, k, v, allowed=None, is_causal=False))
+
+
+def test_wrong_options_are_refused_by_name():
+    with pytest.raises(ValueError, match="width=10 is not divisible by 4 heads"):
+        PoincareAttention(10, 4)
+    with pytest.raises(ValueError, match="'midpoint' or 'tangent', got 'sum'"):
+        PoincareAttention(8, 2, aggregation="sum")
