@@ -23,8 +23,10 @@ from hyptrans.models._config import HyperbolicConfig, Side, register_sizes
 from hyptrans.models._skeleton import HypTransformer, Parts
 
 HTC_GAIN = 0.7
-"""Times Xavier's uniform distribution. With the sqrt(2) of the paper's code an encoder-decoder of
-these blocks does not learn."""
+"""Times Xavier's uniform distribution; a fresh 6+6 model then tells words and positions apart as
+its Euclidean twin does. One minus the mean cosine between fresh encoder states, d = 64, random
+words: twin 0.73; gain 0.7 0.78, 1 0.44, sqrt(2) (the paper's code) 0.20; and with random weights
+also where a map reads the time, 0.001 at 0.7 and 0.000 at sqrt(2): all states are one vector."""
 DEFAULT_FOCUS_POWER = 2.0
 
 

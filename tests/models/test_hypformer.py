@@ -186,3 +186,16 @@ def test_logits_tied_to_the_embedding_are_at_the_last_blocks_curvature(sentences
     expected = -lorentz.squared_distance(x[..., None, :], table, c=c) + model.decoder.logits.bias
     assert isinstance(model.decoder.logits, HypformerLogits)
     torch.testing.assert_close(model.decoder.output_layer(x), expected, rtol=1e-10, atol=1e-10)
+
+
+def test_fresh_deep_model_tells_words_and_positions_apart(rng):
+    """Blocks that add one and the same vector everywhere would leave nothing to learn from."""
+    torch.manual_seed(0)
+    model = build("hypformer_iwslt_d64").eval()
+    words = torch.randint(4, 24, (8, 16), generator=rng)
+    memory = model.encoder(words)
+    target, _ = model.decoder(words.flip(1), memory, features_only=True)
+    for states in (memory["encoder_out"][0], target):
+        directions = torch.nn.functional.normalize(states[..., 1:].flatten(0, 1), dim=-1)
+        mean_cosine = directions.mean(0).square().sum()
+        assert mean_cosine < 0.6
