@@ -17,7 +17,7 @@ import sys
 import threading
 import time
 from bisect import bisect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
@@ -135,8 +135,11 @@ class Meter:
         return self.peaks
 
 
-def measure_steps(folder: Path, workers: int) -> None:
-    """Prepare the generated text and print peak memory and time of every step."""
+def measure_steps(folder: Path, workers: int) -> tuple[int, float]:
+    """Prepare the generated text; print peak memory and time of every step.
+
+    Returns the number of word types and the peak of learning in MiB.
+    """
     meter = Meter(pid=int(Path("/proc/self").resolve().name))
     run_step = journal.Journal.step
     seconds: dict[str, float] = {}
@@ -162,6 +165,9 @@ def measure_steps(folder: Path, workers: int) -> None:
         peak = f"{peaks[name] / 1024:.0f}" if name in peaks else "-"
         sys.stdout.write(f"{name:<24}{peak:>10}{passed:>10.1f}\n")
     sys.stdout.flush()
+    content = json.loads((folder / "prepared" / "manifest.json").read_text(encoding="utf-8"))
+    learned = next(step for step in content["steps"] if step["name"] == "learn subwords")
+    return learned["word types"], peaks["learn subwords"] / 1024
 
 
 def _files(folder: Path, name: str) -> list[str]:
@@ -179,27 +185,29 @@ def learn_part(folder: Path, part: int) -> None:
     sys.stdout.write(json.dumps(counts) + "\n")
 
 
-def measure_learning(folder: Path, parts: list[int]) -> None:
-    """Print the peak memory of learning on parts of the text, a line fitted, and its end."""
-    rows = []
-    for part in parts:
-        start = time.perf_counter()
-        process = subprocess.Popen(
-            [sys.executable, __file__, "--out", str(folder), "--learn-part", str(part)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        meter = Meter(process.pid)
-        output, _ = process.communicate()
-        peak = max(meter.stop().values()) / 1024
-        types = json.loads(output)["word types"]
-        rows.append((types, peak))
-        passed = time.perf_counter() - start
-        sys.stdout.write(
-            f"learning on {part} pairs: {types} word types, {peak:.0f} MiB, {passed:.0f} s\n"
-        )
-        sys.stdout.flush()
+def measure_part(folder: Path, part: int) -> tuple[int, float]:
+    """Learn on a part of the text in a process of its own; returns types and peak in MiB."""
+    start = time.perf_counter()
+    process = subprocess.Popen(
+        [sys.executable, __file__, "--out", str(folder), "--learn-part", str(part)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    meter = Meter(process.pid)
+    output, _ = process.communicate()
+    peak = max(meter.stop().values()) / 1024
+    types = json.loads(output)["word types"]
+    passed = time.perf_counter() - start
+    sys.stdout.write(
+        f"learning on {part} pairs: {types} word types, {peak:.0f} MiB, {passed:.0f} s\n"
+    )
+    sys.stdout.flush()
+    return types, peak
+
+
+def extrapolate(rows: Sequence[tuple[int, float]]) -> None:
+    """Fit a line through (types, MiB) and print where it ends for 4.5 million pairs."""
     mean_x = sum(x for x, _ in rows) / len(rows)
     mean_y = sum(y for _, y in rows) / len(rows)
     slope = sum((x - mean_x) * (y - mean_y) for x, y in rows)
@@ -228,24 +236,18 @@ def main() -> None:
         "--pairs", type=int, default=500_000, help="pairs to generate (default: 500000)"
     )
     parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
-    parser.add_argument(
-        "--only",
-        choices=("steps", "learning"),
-        help="measure only the steps, or only learning on the text that the steps left",
-    )
     parser.add_argument("--learn-part", type=int, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.learn_part:
         learn_part(args.out, args.learn_part)
         return
-    if args.only != "learning":
-        for lang in GROWTH:
-            stream = sentences(lang, seed=1)
-            for name, size in (("train", args.pairs), ("valid", 1000), ("test", 1000)):
-                write_lines(islice(stream, size), args.out / f"{name}.{lang}")
-        measure_steps(args.out, args.workers)
-    if args.only != "steps":
-        measure_learning(args.out, [args.pairs // n for n in (8, 4, 2, 1)])
+    for lang in GROWTH:
+        stream = sentences(lang, seed=1)
+        for name, size in (("train", args.pairs), ("valid", 1000), ("test", 1000)):
+            write_lines(islice(stream, size), args.out / f"{name}.{lang}")
+    whole = measure_steps(args.out, args.workers)
+    parts = [measure_part(args.out, args.pairs // n) for n in (16, 8, 4)]
+    extrapolate([*parts, whole])
 
 
 if __name__ == "__main__":
