@@ -38,7 +38,7 @@ endef
 export PREFLIGHT
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test test-slow test-gpu format lint
+.PHONY: help quickstart test test-slow format lint tables
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -57,9 +57,6 @@ test: $(READY)  ## the fast tests
 test-slow: $(READY)  ## the tests that take minutes
 	$(BIN)/python -m pytest -m "slow and not gpu"
 
-test-gpu: $(READY)  ## the tests that need a CUDA device
-	$(BIN)/python -m pytest -m gpu
-
 format: $(READY)  ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
@@ -68,6 +65,9 @@ lint: $(READY)  ## check format, style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy $(CODE)
+
+tables: $(READY)  ## fill the results tables of the READMEs from the runs
+	$(BIN)/python recipes/tables.py
 
 # A .venv without the stamp was not finished: what cannot even import torch is made anew. torch goes
 # first, so that nothing else brings another build of it; pip 24.1 refuses omegaconf 2.0.6.
