@@ -65,11 +65,13 @@ def test_beam_search_with_and_without_a_state_finds_the_same_tokens(arch, senten
         search = SequenceGenerator([model], SYMBOLS, beam_size=3, max_len_b=12)
         search.model.has_incremental = incremental
         hypotheses = search.generate([model], {"net_input": {"src_tokens": source}})
-        found.append([[(h["tokens"].tolist(), h["score"]) for h in beams] for beams in hypotheses])
+        found.append(
+            [[(h["tokens"].tolist(), float(h["score"])) for h in beams] for beams in hypotheses]
+        )
     for beams, whole in zip(*found, strict=True):
         assert [tokens for tokens, _ in beams] == [tokens for tokens, _ in whole]
         assert [score for _, score in beams] == pytest.approx([score for _, score in whole])
-    assert len({round(float(beams[0][1]), 4) for beams in found[0]}) > 1
+    assert len({round(beams[0][1], 4) for beams in found[0]}) > 1
 
 
 @pytest.mark.parametrize(
