@@ -207,8 +207,7 @@ class HyperbolicAttention(Attention):
     def _split(self, numbers: Tensor, projections: int) -> Tensor:
         """``[B, T, projections * H * n]`` -> ``[projections, B, H, T, D / H + 1]``."""
         heads = numbers.unflatten(-1, (projections, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        with without_autocast(numbers):
-            return self.points(heads)
+        return self.points(heads)
 
     def points(self, numbers: Tensor) -> Tensor:
         """The numbers of each head ``[..., n]`` as a point ``[..., D / H + 1]``."""
