@@ -32,7 +32,7 @@ class Settings:
     train: int = 20000
     valid: int = 400
     test: int = 500
-    max_words: int = 18
+    max_words: int = 12
     seed: int = 1
 
     def check(self) -> None:

@@ -47,11 +47,11 @@ def _git(root: Path, *arguments: str) -> str:
 
 def count_parameters(checkpoint: Path) -> int:
     """Learned numbers of a model; what two of its parts share counts once."""
-    # slow to import, and of no use where only tables are made
-    from fairseq import checkpoint_utils, utils
-
     logging.disable(logging.INFO)
     try:
+        # slow to import, and of no use where only tables are made
+        from fairseq import checkpoint_utils, utils
+
         utils.import_user_module(argparse.Namespace(user_dir="hyptrans"))
         models, _ = checkpoint_utils.load_model_ensemble([str(checkpoint)])
     finally:
