@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hyptrans.geometry import poincare
-from hyptrans.geometry.precision import at_least_float32, without_autocast
+from hyptrans.geometry.precision import at_least_float32
 from hyptrans.layers.embedding import LorentzEmbedding, Storage, position_vectors
 from hyptrans.layers.logits import LorentzLogits
 
@@ -42,8 +42,7 @@ class MobiusLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         tangent = self.tangent(poincare.log_origin(x, c=self.c))
-        with without_autocast(x):
-            return poincare.exp_origin(tangent, c=self.c)
+        return poincare.exp_origin(tangent, c=self.c)
 
     def tangent(self, u: Tensor) -> Tensor:
         """The layer between the tangents of its input and of its output.
@@ -52,8 +51,7 @@ class MobiusLinear(nn.Module):
         """
         z = F.linear(u.to(self.weight.dtype), self.weight)
         z = z.view(*z.shape[:-1], *self.bias.shape)
-        with without_autocast(z):
-            return poincare.add_tangents(z, self.bias, c=self.c)
+        return poincare.add_tangents(z, self.bias, c=self.c)
 
     def extra_repr(self) -> str:
         return f"weight={tuple(self.weight.shape)}, c={self.c}"
@@ -78,8 +76,7 @@ class TangentNorm(nn.Module):
     def forward(self, u: Tensor) -> Tensor:
         u = at_least_float32(u)
         gain, bias = (p.to(u.dtype) * self.width**-0.5 for p in (self.weight, self.bias))
-        with without_autocast(u):
-            return F.layer_norm(u, (self.width,), gain, bias, NORM_EPSILON / self.width)
+        return F.layer_norm(u, (self.width,), gain, bias, NORM_EPSILON / self.width)
 
 
 class ScaledResidual(nn.Module):
@@ -102,9 +99,8 @@ class ScaledResidual(nn.Module):
 
     def forward(self, x: Tensor, update: Tensor) -> Tensor:
         update = F.dropout(update, self.dropout, self.training) * at_least_float32(self.beta)
-        with without_autocast(x):
-            total = poincare.add_tangents(poincare.log_origin(x, c=self.c), update, c=self.c)
-            return poincare.exp_origin(self.norm(total), c=self.c)
+        total = poincare.add_tangents(poincare.log_origin(x, c=self.c), update, c=self.c)
+        return poincare.exp_origin(self.norm(total), c=self.c)
 
 
 class PoincareFeedForward(nn.Module):
@@ -192,9 +188,8 @@ class PoincarePositions(nn.Module):
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
         moves = at_least_float32(self.vectors(positions)) * at_least_float32(self.scale)
-        with without_autocast(x):
-            total = poincare.add_tangents(poincare.log_origin(x, c=self.c), moves, c=self.c)
-            return poincare.exp_origin(F.dropout(total, self.dropout, self.training), c=self.c)
+        total = poincare.add_tangents(poincare.log_origin(x, c=self.c), moves, c=self.c)
+        return poincare.exp_origin(F.dropout(total, self.dropout, self.training), c=self.c)
 
 
 class PoincareLogits(LorentzLogits):
@@ -204,5 +199,4 @@ class PoincareLogits(LorentzLogits):
     """
 
     def forward(self, x: Tensor) -> Tensor:
-        with without_autocast(x):
-            return super().forward(poincare.to_lorentz(x, c=self.table.c))
+        return super().forward(poincare.to_lorentz(x, c=self.table.c))

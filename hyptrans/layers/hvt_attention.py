@@ -123,8 +123,7 @@ class PoincareAttention(Attention):
         return tangents.unflatten(-1, (self.heads, -1)).permute(2, 0, 3, 1, 4)
 
     def _lift(self, tangent: Tensor) -> Tensor:
-        with without_autocast(tangent):
-            return poincare.lift_tangent(tangent, c=self.c)
+        return poincare.lift_tangent(tangent, c=self.c)
 
     def _value(self, tangent: Tensor) -> Tensor:
         return tangent if self.aggregation == "tangent" else self._lift(tangent)

@@ -1,5 +1,7 @@
 """The Poincare ball against NumPy, geoopt and finite differences."""
 
+import math
+
 import geoopt
 import numpy as np
 import pytest
@@ -186,6 +188,22 @@ def test_no_function_leaves_the_ball(dtype, c, rng):
         assert point.norm(dim=-1).max() <= poincare.max_norm(dtype, c=c) * rounding
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_no_tangent_is_longer_than_the_clamps(dtype, rng):
+    bound = math.atanh(1 - poincare.MARGINS[dtype]) * (1 + 1e-4)
+    edge = poincare.clamp(torch.randn(8, 5, generator=rng, dtype=dtype) * 9)
+    u = poincare.log_origin(edge)
+    ahead = torch.tensor([[1.0, 1.0, 0.0]], dtype=dtype)  # as long as its time, by rounding
+    for tangent in (
+        u,
+        poincare.log_origin(2 * edge),
+        poincare.add_tangents(u, u),
+        poincare.centroid_tangent(ahead),
+    ):
+        assert torch.isfinite(tangent).all()
+        assert tangent.norm(dim=-1).max() <= bound
+
+
 FUNCTIONS = {
     "exp": lambda x, y: poincare.exp_origin(x),
     "log": lambda x, y: poincare.log_origin(x),
@@ -235,6 +253,10 @@ def test_half_precision_is_promoted(dtype, rng):
         "exp": poincare.exp_origin(x),
         "log": poincare.log_origin(x),
         "add": poincare.mobius_add(x, x),
+        "add_tangents": poincare.add_tangents(x, x),
+        "lift": poincare.lift_tangent(x),
+        "to_lorentz": poincare.to_lorentz(x),
+        "from_lorentz": poincare.from_lorentz(x),
         "clamp": poincare.clamp(x),
         "distance": poincare.distance(x, x),
         "pairs": poincare.pairwise_distance(x, x),
