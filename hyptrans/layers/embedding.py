@@ -1,6 +1,5 @@
 """Token embeddings on the hyperboloid, and position encodings."""
 
-import math
 from typing import Literal
 
 import geoopt
@@ -12,6 +11,7 @@ from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.layers.linear import LorentzLinear, Residual
 from hyptrans.layers.manifold import StableLorentz
+from hyptrans.layers.positions import sinusoids
 
 Storage = Literal["space", "manifold"]
 
@@ -122,10 +122,7 @@ def position_vectors(max_positions: int, width: int, *, learned: bool) -> nn.Emb
     if learned:
         nn.init.normal_(table.weight, std=POSITION_STD)
         return table
-    rates = torch.exp(torch.arange(0, width, 2) * (-math.log(10_000.0) / width))
-    angles = torch.arange(max_positions)[:, None] * rates
     with torch.no_grad():
-        table.weight[:, 0::2] = angles.sin()
-        table.weight[:, 1::2] = angles.cos()[:, : width // 2]
+        table.weight.copy_(sinusoids(max_positions, width))
     table.weight.requires_grad_(False)
     return table

@@ -1,15 +1,11 @@
 """The parts of the ordinary Transformer that are not attention, with fairseq's initial values."""
 
-import math
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from hyptrans.layers.positions import sinusoids
 from hyptrans.layers.residual import ResidualNorm
-
-FIRST_POSITION = 2
-"""Sinusoids count from here, as fairseq's do: from one after the index of its padding symbol."""
 
 
 class ScaledEmbedding(nn.Module):
@@ -62,19 +58,6 @@ class AddedPositions(nn.Module):
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
         x = x + F.embedding(positions, self.vectors)
         return F.dropout(x, self.dropout, self.training)
-
-
-def sinusoids(max_positions: int, width: int) -> Tensor:
-    """Fixed position vectors ``[max_positions, width]``: all sines, then all cosines.
-
-    Wavelengths grow geometrically from ``2 pi`` to ``10,000 * 2 pi``, both ends included.
-    """
-    if width < 4:
-        raise ValueError(f"sinusoidal positions need a width of at least 4, got {width}")
-    half = width // 2
-    rates = torch.exp(torch.arange(half) * (-math.log(10_000.0) / (half - 1)))
-    angles = torch.arange(FIRST_POSITION, FIRST_POSITION + max_positions)[:, None] * rates
-    return F.pad(torch.cat([angles.sin(), angles.cos()], dim=1), (0, width % 2))
 
 
 class FeedForward(nn.Module):

@@ -1,7 +1,6 @@
 """Embeddings, positions, feed-forward and logits."""
 
 import io
-import math
 
 import geoopt
 import pytest
@@ -11,6 +10,7 @@ from hyptrans.geometry import lorentz
 from hyptrans.layers.embedding import LorentzEmbedding, LorentzPositions, position_vectors
 from hyptrans.layers.feed_forward import LorentzFeedForward
 from hyptrans.layers.logits import LorentzLogits
+from hyptrans.layers.positions import sinusoids
 from tests.geometry.test_lorentz import CURVATURES, EXACT, points
 from tests.layers.test_linear import randomized
 
@@ -73,16 +73,10 @@ def test_position_enters_as_the_residual_of_a_linear_layer(rng):
     assert layer(same_word, positions[:1])[0].std(dim=0).max() > 0.1
 
 
-def test_sinusoidal_vectors_are_fixed_and_follow_their_definition():
+def test_sinusoidal_vectors_are_fixed():
     table = position_vectors(30, 7, learned=False)
     assert not table.weight.requires_grad
-    for position, i in [(0, 0), (13, 2), (29, 3)]:
-        angle = position / 10_000 ** (2 * i / 7)
-        assert table.weight[position, 2 * i].item() == pytest.approx(math.sin(angle), abs=1e-5)
-        if 2 * i + 1 < 7:
-            assert table.weight[position, 2 * i + 1].item() == pytest.approx(
-                math.cos(angle), abs=1e-5
-            )
+    torch.testing.assert_close(table.weight.detach(), sinusoids(30, 7))
 
 
 def test_learned_vectors_start_small():

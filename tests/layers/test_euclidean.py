@@ -11,8 +11,8 @@ from hyptrans.layers.euclidean import (
     DotProductLogits,
     FeedForward,
     ScaledEmbedding,
-    sinusoids,
 )
+from hyptrans.layers.positions import sinusoids
 from hyptrans.layers.residual import ResidualNorm
 
 
