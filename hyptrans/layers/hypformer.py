@@ -69,50 +69,6 @@ class HypformerLogits(LorentzLogits):
         return distance_logits(x, self.table.points(c), self.bias, c=c)
 
 
-class HypformerPositions(nn.Module):
-    """Position encoding: the centroid of a point and one made from its position.
-
-    Shapes: x ``[B, T, width]``, positions ``[B, T]`` (from 0) -> ``[B, T, width]``.
-    Source: Hypformer eq. 20 with epsilon 1; there ``p = HTC(x)``, which knows no order, here
-    ``p = HTC(vector of the position)``.
-
-    Args:
-        width: numbers of a point, time included.
-        max_positions: positions from 0 to one less than this can be encoded.
-        curvature: of the result.
-        source: curvature of the input.
-        gain: see :class:`HTC`.
-        learned: vectors are learned, starting at N(0, 0.02^2); else sinusoidal.
-        dropout: probability on the space coordinates of the result.
-    """
-
-    def __init__(
-        self,
-        width: int,
-        max_positions: int,
-        *,
-        curvature: Curvature,
-        source: Curvature,
-        gain: float,
-        learned: bool = True,
-        dropout: float = 0.0,
-    ) -> None:
-        super().__init__()
-        self.curvature, self.source, self.dropout = curvature, InputCurvature(source), dropout
-        self.vectors = position_vectors(max_positions, width, learned=learned)
-        self.htc = HTC(width - 1, width - 1, gain=gain)
-
-    def forward(self, x: Tensor, positions: Tensor) -> Tensor:
-        c = self.curvature()
-        p = self.htc(self.vectors(positions), c_in=c)
-        with without_autocast(x):
-            both = readjust(x[..., 1:], c_in=self.source(), c_out=c) + readjust(p, c_in=c)
-            middle = lorentz.normalize(both, c=c)
-            if not self.dropout or not self.training:
-                return middle
-            return readjust(F.dropout(middle[..., 1:], self.dropout), c_in=c)
-
-
 class ResidualNorm(nn.Module):
     """The end of a block: centroid of its input and output with equal weights, then layer norm.
 
@@ -142,6 +98,50 @@ class ResidualNorm(nn.Module):
             weight, bias = at_least_float32(self.weight), at_least_float32(self.bias)
             normed = F.layer_norm(both, weight.shape, weight, bias, NORM_EPSILON)
             return readjust(normed, c_in=c_out)
+
+
+class HypformerPositions(nn.Module):
+    """Position encoding: the centroid of a point and one made from its position, then layer norm.
+
+    Shapes: x ``[B, T, width]``, positions ``[B, T]`` (from 0) -> ``[B, T, width]``.
+    Source: Hypformer eq. 20 with epsilon 1; there ``p = HTC(x)``, which knows no order, here
+    ``p = HTC(vector of the position)``. The layer norm, as at the end of all other blocks, is ours:
+    fresh embeddings have space coordinates of 1/sqrt(width), the blocks after expect 1.
+
+    Args:
+        width: numbers of a point, time included.
+        max_positions: positions from 0 to one less than this can be encoded.
+        curvature: of the result.
+        source: curvature of the input.
+        gain: see :class:`HTC`.
+        learned: vectors are learned, starting at N(0, 0.02^2); else sinusoidal.
+        dropout: probability on the space coordinates of the result.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        max_positions: int,
+        *,
+        curvature: Curvature,
+        source: Curvature,
+        gain: float,
+        learned: bool = True,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.curvature, self.source, self.dropout = curvature, InputCurvature(source), dropout
+        self.vectors = position_vectors(max_positions, width, learned=learned)
+        self.htc = HTC(width - 1, width - 1, gain=gain)
+        self.norm = ResidualNorm(width)
+
+    def forward(self, x: Tensor, positions: Tensor) -> Tensor:
+        c = self.curvature()
+        p = self.htc(self.vectors(positions), c_in=c)
+        x = self.norm(x, p, c_in=self.source(), c_out=c)
+        if not self.dropout or not self.training:
+            return x
+        return readjust(F.dropout(x[..., 1:], self.dropout), c_in=c)
 
 
 class HypformerFeedForward(nn.Module):

@@ -49,7 +49,7 @@ def test_every_block_has_a_curvature_and_its_output_lies_there(attention, senten
     logits(model, sentences)
     # two embeddings, two position encodings, 2 x 2 blocks in the encoder, 2 x 3 in the decoder
     assert len(outputs) == 14
-    values = [float(module.curvature()) for module, _ in outputs]
+    values = [module.curvature().item() for module, _ in outputs]
     assert len(set(values)) == 14
     for module, out in outputs:
         assert lorentz.violation(out, c=module.curvature()).max() < 2e-6
