@@ -51,8 +51,8 @@ help:  ## list the targets
 quickstart: $(READY)  ## toy corpus: prepare, train HyboNet and its twin, translate, score
 	$(BIN)/python recipes/quickstart/run.py
 
-test: $(READY)  ## the fast tests
-	$(BIN)/python -m pytest
+test: $(READY)  ## the fast tests, a process per core
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadscope
 
 test-slow: $(READY)  ## the tests that take minutes
 	$(BIN)/python -m pytest -m "slow and not gpu"

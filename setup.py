@@ -62,7 +62,15 @@ setup(
     extras_require={
         "data": DATA,
         "probing": PROBING,
-        "dev": ["pytest>=8", "ruff>=0.6", "mypy>=1.11", "types-tqdm", *DATA, *PROBING],
+        "dev": [
+            "pytest>=8",
+            "pytest-xdist>=3.5",
+            "ruff>=0.6",
+            "mypy>=1.11",
+            "types-tqdm",
+            *DATA,
+            *PROBING,
+        ],
     },
     cmdclass={"build_py": BuildWithHook},
 )

@@ -29,10 +29,10 @@ def test_configuration_is_understood_by_fairseq_train(path):
     assert args.max_tokens
 
 
-def test_multi30k_trains_hybonet_with_the_settings_of_its_table():
+def test_multi30k_has_the_settings_of_the_reference_point():
     args = parse(RECIPES / "multi30k_en_de" / "hybonet_iwslt_d64.args")
     assert (args.optimizer, args.adam_betas, args.lr) == ("adam", "(0.9, 0.98)", [1e-2])
-    assert (args.lr_scheduler, args.warmup_updates) == ("polynomial_decay", 500)
+    assert (args.lr_scheduler, args.warmup_updates) == ("inverse_sqrt", 1000)
     assert (args.dropout, args.attention_dropout, args.label_smoothing) == (0.1, 0.1, 0.1)
     assert (args.clip_norm, args.max_tokens) == (0.5, 4096)
     # the sizes are those of the architecture, and it shares no embeddings unless told to
