@@ -194,6 +194,7 @@ def text_files(folder, **texts):
         ({"en": b"a\nb\n", "de": b"a\rb\nc\n"}, "t.en has 2, .*t.de has 3"),
         ({"en": b"a\n", "de": b"\xff\n"}, "t.de is not UTF-8 text"),
         ({"en": b"a\n"}, "t.de does not exist"),
+        ({"en": b"", "de": b"a\n"}, "t.en is empty"),
     ],
 )
 def test_text_is_counted_as_fairseq_reads_it(texts, error, tmp_path):

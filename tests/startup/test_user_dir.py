@@ -89,11 +89,12 @@ def test_one_package_at_one_place_needs_no_warning(place, monkeypatch, caplog):
     assert caplog.text == ""
 
 
-def test_folder_that_is_no_package_is_passed_over(place, monkeypatch, tmp_path):
+def test_folder_that_is_no_package_is_passed_over(place, monkeypatch, tmp_path, caplog):
     monkeypatch.syspath_prepend(place("site"))
     (tmp_path / "clone" / NAME).mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "clone")
     assert imported_from() == "site"
+    assert caplog.text == ""
 
 
 @pytest.mark.parametrize("argument", [NAME, "no/such/folder"])
