@@ -55,7 +55,7 @@ test: $(READY)  ## the fast tests, a process per core
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadscope
 
 test-slow: $(READY)  ## the tests that take minutes
-	$(BIN)/python -m pytest -m "slow and not gpu"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow and not gpu" --numprocesses auto --dist loadscope
 
 format: $(READY)  ## format the code
 	$(BIN)/ruff format .
