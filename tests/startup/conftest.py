@@ -34,7 +34,7 @@ def run():
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=1200,
             check=False,
         )
         if check:
