@@ -1,0 +1,1 @@
+"""Structural probes: dependency trees read out of the states of an encoder."""
