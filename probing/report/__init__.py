@@ -1,0 +1,5 @@
+"""The report of a probing run: one HTML file that opens offline."""
+
+from probing.report.data import Example, ModelResult, Prediction, Report
+
+__all__ = ["Example", "ModelResult", "Prediction", "Report"]
