@@ -7,6 +7,7 @@ import torch
 from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIncrementalDecoder
 from torch import Tensor, nn
 
+from hyptrans.geometry.space import Space
 from hyptrans.layers.attention import Attention, State
 from hyptrans.models._config import Side, add_switches, side_of
 
@@ -62,6 +63,10 @@ class Parts(ABC):
     def logits(self, num_embeddings: int, padding_idx: int, tied: Any) -> nn.Module:
         """Points -> ``[B, T, num_embeddings]``; ``tied``: the input embedding to share or None."""
 
+    @abstractmethod
+    def space(self, part: Any) -> Space:
+        """The space of what comes out of a part: of the positions or of a feed-forward."""
+
 
 class EncoderLayer(nn.Module):
     """Self-attention and feed-forward."""
@@ -113,6 +118,12 @@ class Encoder(FairseqEncoder):
         self.embed_tokens = embedding
         self.embed_positions = parts.positions()
         self.layers = nn.ModuleList(EncoderLayer(parts) for _ in range(parts.side.layers))
+        self.space_of = parts.space
+
+    def state_spaces(self) -> list[Space]:
+        """The space of each of ``encoder_states``, as learned so far."""
+        last_parts = [self.embed_positions, *(layer.feed_forward for layer in self.layers)]
+        return [self.space_of(part) for part in last_parts]
 
     def forward(
         self,

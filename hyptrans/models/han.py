@@ -5,6 +5,7 @@ from typing import Any
 
 from fairseq.dataclass import ChoiceEnum
 
+from hyptrans.geometry.space import Space
 from hyptrans.layers.euclidean import (
     AddedPositions,
     DotProductLogits,
@@ -79,6 +80,9 @@ class HANParts(Parts):
 
     def logits(self, num_embeddings: int, padding_idx: int, tied: Any) -> DotProductLogits:
         return DotProductLogits(num_embeddings, self.side.width, table=tied)
+
+    def space(self, part: Any) -> Space:
+        return Space("euclidean")
 
 
 @register_sizes("han", HANConfig, SIZES)

@@ -5,6 +5,7 @@ from typing import Any
 
 from fairseq.dataclass import ChoiceEnum
 
+from hyptrans.geometry.space import Space
 from hyptrans.layers.hvt import (
     PoincareEmbedding,
     PoincareFeedForward,
@@ -86,6 +87,9 @@ class HVTParts(Parts):
 
     def logits(self, num_embeddings: int, padding_idx: int, tied: Any) -> PoincareLogits:
         return PoincareLogits(tied or self.embedding(num_embeddings, padding_idx))
+
+    def space(self, part: Any) -> Space:
+        return Space("poincare", self.cfg.curvature)
 
 
 @register_sizes("hvt", HVTConfig, ("tiny", "iwslt_d64", "base"))

@@ -5,6 +5,7 @@ from typing import Any
 
 from fairseq.dataclass import ChoiceEnum
 
+from hyptrans.geometry.space import Space
 from hyptrans.layers.attention import LorentzAttention
 from hyptrans.layers.embedding import LorentzEmbedding, LorentzPositions
 from hyptrans.layers.feed_forward import LorentzFeedForward
@@ -85,6 +86,9 @@ class HyboNetParts(Parts):
 
     def logits(self, num_embeddings: int, padding_idx: int, tied: Any) -> LorentzLogits:
         return LorentzLogits(tied or self.embedding(num_embeddings, padding_idx))
+
+    def space(self, part: Any) -> Space:
+        return Space("lorentz", self.cfg.curvature)
 
 
 @register_sizes("hybonet", HyboNetConfig, SIZES)

@@ -4,8 +4,10 @@ import argparse
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
+import torch
 from fairseq.dataclass import ChoiceEnum
 
+from hyptrans.geometry.space import Space
 from hyptrans.layers.curvature import Curvature
 from hyptrans.layers.embedding import LorentzEmbedding
 from hyptrans.layers.hypformer import (
@@ -147,6 +149,9 @@ class HypformerParts(Parts):
             storage=self.cfg.lorentz_embedding,
         )
         return HypformerLogits(table, source=self.last)
+
+    def space(self, part: Any) -> Space:
+        return Space("lorentz", torch.as_tensor(part.curvature()).item())
 
 
 def _check(cfg: Any, side: Side) -> None:
