@@ -1,0 +1,143 @@
+"""A sentence with its gold tree as arcs above the words and the predicted tree below."""
+
+import math
+from dataclasses import dataclass
+
+from probing.report import svg
+from probing.report.data import Edge, Example, Prediction
+
+SIDE = 74.0  # room for the names of the two trees, in pixels
+SIZE = 15  # of the words
+GAP = 16  # between words
+STEP = 17  # height of a level of arcs
+SLOT = 4  # between arcs that end at the same side of a word
+CORNER = 9
+ROOT_HEIGHT = 15
+
+
+@dataclass(frozen=True)
+class Score:
+    """How a predicted tree agrees with the gold one."""
+
+    right: int
+    total: int
+    root_right: bool
+
+    @property
+    def words(self) -> str:
+        edges = f"{self.right} of {self.total} edges right" if self.total else "no edge counts"
+        return f"{edges}, root {'right' if self.root_right else 'wrong'}"
+
+
+def undirected(edges: list[Edge]) -> set[Edge]:
+    """The edges with the smaller index first."""
+    return {(min(edge), max(edge)) for edge in edges}
+
+
+def counted(example: Example) -> set[Edge]:
+    """The gold edges that UUAS counts: those between two words that are no punctuation."""
+    mark = example.punctuation
+    return {(i, j) for i, j in undirected(example.gold_edges) if not (mark[i] or mark[j])}
+
+
+def score(example: Example, prediction: Prediction) -> Score:
+    """UUAS and root of one sentence, as counts."""
+    gold = counted(example)
+    right = len(gold & undirected(prediction.edges))
+    return Score(right, len(gold), prediction.root == example.gold_root)
+
+
+def levels(edges: set[Edge]) -> dict[Edge, int]:
+    """The height of each arc: one more than the highest arc that it spans."""
+    heights: dict[Edge, int] = {}
+    for i, j in sorted(edges, key=lambda edge: (edge[1] - edge[0], edge)):
+        inner = [h for (a, b), h in heights.items() if i <= a and b <= j]
+        heights[i, j] = 1 + max(inner, default=0)
+    return heights
+
+
+def draw(example: Example, prediction: Prediction, model: str) -> svg.Element:
+    """The picture of one sentence and one model."""
+    gold, predicted = undirected(example.gold_edges), undirected(prediction.edges)
+    centres, width = _spaced(example.words, gold, predicted)
+    heights = levels(gold), levels(predicted)
+    rise, fall = (ROOT_HEIGHT + STEP * max(h.values(), default=1) + 8 for h in heights)
+    under = rise + SIZE + 14  # where the predicted arcs start
+    sentence = " ".join(example.words)
+    label = f"Gold and predicted tree ({model}) of: {sentence}. {score(example, prediction).words}."
+    picture = svg.figure(width, under + fall, label, "arcs")
+    svg.add(picture, "text", "side", "gold", x=0, y=rise - 12)
+    svg.add(picture, "text", "side", "predicted", x=0, y=under + 21)
+    for word, x, grey in zip(example.words, centres, example.punctuation, strict=True):
+        kind = "word skip" if grey else "word"
+        svg.add(picture, "text", kind, word, x=x, y=rise + SIZE + 1)
+    agreeing = gold & predicted
+    for height, root, base, way in (
+        (heights[0], example.gold_root, rise, -1),
+        (heights[1], prediction.root, under, 1),
+    ):
+        ends, mark = _slots(set(height), centres, root)
+        # high arcs first, so that short ones lie on top of them
+        for edge in sorted(height, key=lambda edge: (-height[edge], edge)):
+            kind = "good" if edge in agreeing else "bad"
+            if any(example.punctuation[word] for word in edge):
+                kind = "skip"
+            path = _arc(*ends[edge], base, way * height[edge] * STEP)
+            svg.add(picture, "path", f"edge {kind}", d=path)
+        if 0 <= root < len(centres):
+            kind = "good" if prediction.root == example.gold_root else "bad"
+            _mark_root(picture, mark, base, way, max(height.values(), default=1), kind)
+    return picture
+
+
+def _spaced(words: list[str], gold: set[Edge], predicted: set[Edge]) -> tuple[list[float], float]:
+    """Centres of the words on their line, and its length; busy words get the room they need."""
+    centres, x = [], SIDE
+    for i, word in enumerate(words):
+        busy = max(sum(i in edge for edge in edges) for edges in (gold, predicted))
+        width = max(svg.text_width(word, SIZE), SLOT * (busy + 1), 10)
+        centres.append(x + width / 2)
+        x += width + GAP
+    return centres, x
+
+
+def _slots(
+    edges: set[Edge], centres: list[float], root: int
+) -> tuple[dict[Edge, tuple[float, float]], float]:
+    """Where the two ends of each arc stand, and the mark of the root: side by side.
+
+    From left to right at each word: arcs to the left, the shortest first; the root's mark; arcs to
+    the right, the longest first. So arcs that do not cross are drawn without a crossing.
+    """
+    places: dict[tuple[Edge, int], float] = {}
+    mark = 0.0
+    for word, centre in enumerate(centres):
+        left = sorted((edge for edge in edges if edge[1] == word), reverse=True)
+        right = sorted((edge for edge in edges if edge[0] == word), reverse=True)
+        count = len(left) + len(right) + (word == root)
+        slots = [centre + SLOT * (place - (count - 1) / 2) for place in range(count)]
+        if word == root:
+            mark = slots.pop(len(left))
+        ends = [(edge, 1) for edge in left] + [(edge, 0) for edge in right]
+        places.update(zip(ends, slots, strict=True))
+    return {edge: (places[edge, 0], places[edge, 1]) for edge in edges}, mark
+
+
+def _arc(x0: float, x1: float, base: float, rise: float) -> str:
+    """Path from one word to another: up, around a corner, along, and down again."""
+    corner = min(CORNER, (x1 - x0) / 2)
+    high = base + rise
+    turn = high + math.copysign(CORNER, -rise)
+    up = f"M{svg.points(x0, base)}V{svg.number(turn)}Q{svg.points(x0, high, x0 + corner, high)}"
+    down = f"H{svg.number(x1 - corner)}Q{svg.points(x1, high, x1, turn)}V{svg.number(base)}"
+    return up + down
+
+
+def _mark_root(
+    picture: svg.Element, x: float, base: float, way: int, height: int, kind: str
+) -> None:
+    """Mark the root by a line from outside the tree, with its name at the end."""
+    tip = base + way * (height * STEP + 6)
+    path = f"M{svg.points(x, base)}V{svg.number(tip)}"
+    svg.add(picture, "path", f"edge mark {kind}", d=path)
+    svg.add(picture, "text", f"root {kind}", "root", x=x, y=tip + (-3 if way < 0 else 11))

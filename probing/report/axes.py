@@ -1,0 +1,79 @@
+"""Axes of the charts, and the colours and marks that tell models apart."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from probing.report import svg
+
+COLOURS = 6
+"""Colours in the style sheet; more models repeat them with other marks."""
+
+# paths around the origin, about 9 pixels wide
+_MARKS = (
+    "M-4 0A4 4 0 1 0 4 0A4 4 0 1 0-4 0Z",
+    "M-3.6-3.6H3.6V3.6H-3.6Z",
+    "M0-4.8L4.6 3.6H-4.6Z",
+    "M0-5.2L5.2 0L0 5.2L-5.2 0Z",
+    "M0 4.8L4.6-3.6H-4.6Z",
+    "M-5-1.5H-1.5V-5H1.5V-1.5H5V1.5H1.5V5H-1.5V1.5H-5Z",
+    "M-2.4-5H2.4V5H-2.4Z",
+)
+
+
+def colour(index: int) -> str:
+    """Class that gives a model its colour."""
+    return f"m{index % COLOURS}"
+
+
+def mark(index: int) -> str:
+    """Path of a model's mark, so that colour is not all that tells it apart."""
+    return _MARKS[index % len(_MARKS)]
+
+
+def ticks(low: float, high: float, count: int = 5) -> list[float]:
+    """Round numbers that cover a range; the first and the last are the ends of the axis."""
+    wanted = max(high - low, 1e-9) / count
+    power = 10.0 ** math.floor(math.log10(wanted))
+    step = next(power * k for k in (1, 2, 5, 10, 20) if power * k >= wanted * (1 - 1e-9))
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [step * k for k in range(first, max(last, first + 1) + 1)]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A plot inside a picture: where it lies and the numbers along its axes."""
+
+    left: float
+    right: float
+    top: float
+    bottom: float
+    last: int
+    """The axis across runs over whole numbers from 0 to this."""
+    axis: Sequence[float]
+    """The ticks of the axis upwards, from its lower to its upper end."""
+    inset: float = 14
+
+    def x(self, value: float) -> float:
+        """Pixels of a number of the axis across."""
+        width = self.right - self.left - 2 * self.inset
+        return self.left + self.inset + width * (value / self.last if self.last else 0.5)
+
+    def y(self, value: float) -> float:
+        """Pixels of a number of the axis upwards."""
+        share = (value - self.axis[0]) / (self.axis[-1] - self.axis[0])
+        return self.bottom - share * (self.bottom - self.top)
+
+    def draw(self, picture: svg.Element, across: str, upwards: str) -> None:
+        """Draw the axes with their names; ``upwards`` stands over the axis, as the title."""
+        svg.add(picture, "text", "title", upwards, x=2, y=16)
+        for value in self.axis:
+            y = self.y(value)
+            svg.add(picture, "path", "grid", d=f"M{svg.points(self.left, y)}H{self.right:.0f}")
+            text = f"{value:.4g}".replace("-", "\N{MINUS SIGN}")
+            svg.add(picture, "text", "tick end", text, x=self.left - 7, y=y + 4)
+        each = max(1, math.ceil((self.last + 1) / 13))
+        for value in range(0, self.last + 1, each):
+            svg.add(picture, "text", "tick", str(value), x=self.x(value), y=self.bottom + 17)
+        middle = (self.left + self.right) / 2
+        svg.add(picture, "text", "tick", across, x=middle, y=self.bottom + 34)

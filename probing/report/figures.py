@@ -1,0 +1,158 @@
+"""What the page shows of a report: pictures, their captions and the numbers behind them."""
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from markupsafe import Markup
+
+from probing.report import arcs, curves, disk, layout, radii, svg
+from probing.report.data import METRICS, Edge, Example, Prediction, Report
+
+NOTHING = "\N{EN DASH}"
+"""Printed for a number that does not exist."""
+
+
+def figure_number(value: float | None, decimals: int = 2) -> str:
+    """A number with fixed decimals, or a dash for None, NaN and infinities."""
+    if value is None or not math.isfinite(value):
+        return NOTHING
+    return f"{value:.{decimals}f}"
+
+
+def picture(element: svg.Element) -> Markup:
+    """A picture as HTML that is escaped already."""
+    return Markup(svg.render(element))
+
+
+def layer_figures(report: Report) -> list[dict[str, Any]]:
+    """One chart for each metric that has numbers, with the numbers of every layer."""
+    made = []
+    for metric in METRICS:
+        drawn = curves.draw(report.models, metric)
+        if drawn is None:
+            continue
+        every = [line for line in curves.lines(report.models, metric) if not line.flat]
+        last = max(len(line.values) for line in every)
+        decimals = 1 if metric == "root" else 3
+        table = [
+            (line.name, [figure_number(v, decimals) for v in line.values], line.chosen)
+            for line in every
+        ]
+        made.append(
+            {
+                "title": curves.TITLES[metric],
+                "svg": picture(drawn),
+                "layers": list(range(last)),
+                "table": table,
+            }
+        )
+    return made
+
+
+def radius_figures(report: Report) -> list[dict[str, Any]]:
+    """One chart for each model with radii, all on the same axes."""
+    found = {name: radii.boxes(sample) for name, sample in report.radii.items()}
+    found = {name: boxes for name, boxes in found.items() if boxes}
+    if not found:
+        return []
+    every = [box for boxes in found.values() for box in boxes]
+    top = max(max((*box.few, box.quantiles[-1])) for box in every)
+    last = max(box.depth for box in every)
+    numbers = {m.name: i for i, m in enumerate(m for m in report.models if not m.baseline)}
+    probes = {m.name: m.probe for m in report.models}
+    made = []
+    for name in sorted(found, key=lambda name: numbers.get(name, len(numbers))):
+        number, probe = numbers.get(name, len(numbers)), probes.get(name, "")
+        drawn = radii.draw(name, number, probe, found[name], max(top, 1e-6), last)
+        table = [
+            (box.depth, box.count, [figure_number(value) for value in box.quantiles])
+            for box in found[name]
+        ]
+        made.append({"model": name, "svg": picture(drawn), "table": table})
+    return made
+
+
+def example_figures(report: Report) -> Iterator[dict[str, Any]]:
+    """The trees and disks of each sentence, one for each model that predicts it."""
+    order = {model.name: place for place, model in enumerate(report.models)}
+    for example in report.examples:
+        models = []
+        for name in sorted(example.predictions, key=lambda name: order.get(name, len(order))):
+            models.append(_one(example, name, example.predictions[name]))
+        yield {"words": example.words, "text": " ".join(example.words), "models": models}
+
+
+def model_names(report: Report) -> list[str]:
+    """The models that predict some sentence, in the order of the report."""
+    order = {model.name: place for place, model in enumerate(report.models)}
+    names = {name for example in report.examples for name in example.predictions}
+    return sorted(names, key=lambda name: (order.get(name, len(order)), name))
+
+
+def heads(edges: list[Edge], root: int, count: int) -> list[int | None]:
+    """The head of each word once the tree hangs from ``root``: -1 there, None out of the tree."""
+    found: list[int | None] = [None] * count
+    if not 0 <= root < count:
+        return found
+    found[root] = -1
+    waiting = [root]
+    while waiting:
+        word = waiting.pop()
+        for edge in edges:
+            if word in edge:
+                other = edge[0] + edge[1] - word
+                if found[other] is None:
+                    found[other] = word
+                    waiting.append(other)
+    return found
+
+
+def _one(example: Example, name: str, prediction: Prediction) -> dict[str, Any]:
+    """The figures of one sentence and one model."""
+    laid = disk.lay_out(example, prediction)
+    return {
+        "name": name,
+        "score": arcs.score(example, prediction).words,
+        "tree": picture(arcs.draw(example, prediction, name)),
+        "table": _word_table(example, prediction, laid),
+        "disk": picture(disk.draw(example, prediction, name, laid)) if laid else None,
+        "note": _disk_note(example, prediction, laid) if laid else "",
+    }
+
+
+def _word_table(
+    example: Example, prediction: Prediction, laid: layout.Disk | None
+) -> list[tuple[str, ...]]:
+    """A row for each word: its gold and predicted head and depth, and its radius in the disk."""
+    count = len(example.words)
+    gold = heads(example.gold_edges, example.gold_root, count)
+    predicted = heads(prediction.edges, prediction.root, count)
+
+    def named(head: int | None) -> str:
+        if head is None:
+            return NOTHING
+        return "root" if head < 0 else f"{example.words[head]} ({head + 1})"
+
+    table: list[tuple[str, ...]] = []
+    for word in range(count):
+        depth = prediction.depths[word] if word < len(prediction.depths) else None
+        radius = float(laid.radii[word]) if laid else None
+        gold_cells = named(gold[word]), str(example.gold_depths[word])
+        cells = named(predicted[word]), figure_number(depth), figure_number(radius)
+        table.append((f"{example.words[word]} ({word + 1})", *gold_cells, *cells))
+    return table
+
+
+def _disk_note(example: Example, prediction: Prediction, laid: layout.Disk) -> str:
+    """What the picture of the disk does to the probe's points."""
+    at_root = 0 <= prediction.root < len(example.words)
+    centre = (
+        f"“{example.words[prediction.root]}”" if at_root else "the origin, as no root is predicted"
+    )
+    note = f"Centre: {centre}."
+    if math.isfinite(laid.agreement):
+        note += f" Spearman of distances here and of the probe: {laid.agreement:.2f}."
+    if abs(laid.scale - 1) > 1e-9:
+        note += f" Radii are drawn {laid.scale:.2g} times their size; the rings tell the true ones."
+    return note

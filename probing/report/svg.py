@@ -1,0 +1,85 @@
+"""Small pieces of SVG, built as trees so that every text and attribute is escaped."""
+
+import re
+from collections.abc import Sequence
+from xml.etree import ElementTree as ET
+
+Element = ET.Element
+
+# narrow and wide letters of the usual sans-serif fonts, in ems
+_WIDTHS = dict.fromkeys("iljI.,:;'|!", 0.26) | dict.fromkeys('frt()[]-/ "', 0.34)
+_WIDTHS |= dict.fromkeys("mwMW@%", 0.86) | dict.fromkeys("ABCDEGHKNOPQRSUVXY&", 0.7)
+# what neither XML nor HTML takes in a text
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+def clean(text: str) -> str:
+    """The text with characters that no document may hold shown as U+FFFD."""
+    return _CONTROL.sub("\ufffd", text)
+
+
+def number(value: float) -> str:
+    """At most one decimal, no ``-0`` and no ``.0``: pictures are drawn in units of a pixel."""
+    text = f"{value:.1f}".removesuffix(".0")
+    return "0" if text == "-0" else text
+
+
+def points(*values: float) -> str:
+    """Numbers of a path."""
+    return " ".join(number(value) for value in values)
+
+
+def text_width(text: str, size: float) -> float:
+    """About the width of a text in pixels, for a font of ``size``."""
+    return size * sum(_WIDTHS.get(c, 0.56 if ord(c) < 0x1100 else 1.0) for c in text)
+
+
+def figure(width: float, height: float, label: str, kind: str) -> Element:
+    """An ``<svg>`` that is one image to a screen reader, named by ``label``."""
+    return ET.Element(
+        "svg",
+        {
+            "class": kind,
+            "viewBox": f"0 0 {number(width)} {number(height)}",
+            "width": number(width),
+            "height": number(height),
+            "role": "img",
+            "aria-label": clean(label),
+        },
+    )
+
+
+def add(
+    parent: Element, tag: str, kind: str = "", text: str = "", /, **attributes: object
+) -> Element:
+    """Append an element; ``kind`` is its class, numbers are rounded, ``_`` in a name is ``-``."""
+    values = {"class": kind} if kind else {}
+    for name, value in attributes.items():
+        shown = number(value) if isinstance(value, float | int) else str(value)
+        values[name.replace("_", "-")] = clean(shown)
+    child = ET.SubElement(parent, tag, values)
+    child.text = clean(text) if text else None
+    return child
+
+
+def render(element: Element) -> str:
+    """The element as text to put into HTML."""
+    return ET.tostring(element, encoding="unicode")
+
+
+def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Positions near the wanted ones, in their order, at least ``gap`` apart, within bounds.
+
+    Where all cannot fit, the gap shrinks.
+    """
+    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
+    if len(order) > 1:
+        gap = min(gap, (high - low) / (len(order) - 1))
+    placed = [0.0] * len(wanted)
+    below = low - gap
+    for i in order:
+        below = placed[i] = max(wanted[i], below + gap)
+    above = high + gap
+    for i in reversed(order):
+        above = placed[i] = min(placed[i], above - gap)
+    return placed

@@ -1,0 +1,130 @@
+"""A report with made-up numbers: sentences with gold trees, good and bad models, baselines."""
+
+import math
+
+import torch
+
+from hyptrans.geometry import lorentz
+from probing.report import Example, ModelResult, Prediction, Report
+
+# words, heads (1-based, 0 for the root) and which words are punctuation
+SENTENCES = [
+    (
+        "The committee that the minister appointed last spring will publish its final report on "
+        "hyperbolic geometry tomorrow .",
+        [2, 10, 6, 5, 6, 2, 8, 6, 10, 0, 13, 13, 10, 16, 16, 13, 10, 10],
+    ),
+    (
+        "What if Google expanded on its search - engine ( and now e-mail ) wares into a full - "
+        "fledged operating system ?",
+        [4, 4, 4, 0, 15, 15, 9, 9, 15, 13, 13, 13, 9, 13, 4, 22, 22, 20, 20, 22, 22, 4, 4],
+    ),
+    ("He said \"hello\" & <script>alert('x')</script> left", [2, 0, 2, 5, 2, 2]),
+    ("Yes", [0]),
+]
+PUNCTUATION = {".", "-", "(", ")", "?"}
+
+
+def tree_distances(heads: list[int]) -> torch.Tensor:
+    """Edges between all words, by Floyd and Warshall: ``[n, n]``."""
+    count = len(heads)
+    found = torch.full((count, count), 1e3)
+    found.fill_diagonal_(0)
+    for word, head in enumerate(heads):
+        if head:
+            found[word, head - 1] = found[head - 1, word] = 1
+    for k in range(count):
+        found = torch.minimum(found, found[:, k : k + 1] + found[k : k + 1])
+    return found
+
+
+def points_of(heads: list[int], noise: float, rng: torch.Generator, width: int = 16):
+    """Points whose squared Lorentzian distances are near the tree's, found by descent."""
+    wanted = tree_distances(heads)
+    space = torch.randn(len(heads), width - 1, generator=rng).mul(0.3).requires_grad_()
+    optimizer = torch.optim.Adam([space], lr=0.05)
+    for _ in range(150):
+        found = lorentz.lift(space)
+        d2 = lorentz.squared_distance(found[:, None], found[None])
+        loss = (d2 - wanted).abs().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    moved = space.detach() + noise * torch.randn(space.shape, generator=rng)
+    return lorentz.lift(moved)
+
+
+def spanning_tree(points: torch.Tensor, kept: list[int]) -> list[tuple[int, int]]:
+    """Prim's minimum spanning tree of the points' distances over the kept words."""
+    near = lorentz.distance(points[:, None], points[None])
+    inside, edges = kept[:1], []
+    while len(inside) < len(kept):
+        pairs = [(float(near[i, j]), i, j) for i in inside for j in kept if j not in inside]
+        _, i, j = min(pairs)
+        inside.append(j)
+        edges.append((min(i, j), max(i, j)))
+    return edges
+
+
+def example(text: str, heads: list[int], models: dict[str, float], rng: torch.Generator) -> Example:
+    words = text.split()
+    marks = [word in PUNCTUATION for word in words]
+    kept = [i for i, mark in enumerate(marks) if not mark]
+    root = heads.index(0)
+    depths = [int(depth) for depth in tree_distances(heads)[root]]
+    predictions = {}
+    for name, noise in models.items():
+        points = points_of(heads, abs(noise), rng)
+        guess = min(kept, key=lambda i: depths[i] + 3 * abs(noise) * torch.randn(1, generator=rng))
+        predictions[name] = Prediction(
+            edges=spanning_tree(points, kept),
+            depths=[depth + abs(noise) for depth in depths],
+            root=guess,
+            distance_points=None if noise < 0 else points,
+            depth_points=None,
+        )
+    gold = [(word, head - 1) for word, head in enumerate(heads) if head]
+    return Example(words, gold, root, depths, marks, predictions)
+
+
+def result(name: str, space: str, probe: str, base: float, peak: int, layers: int = 7):
+    height = [base + 0.25 * math.exp(-((layer - peak) ** 2) / 6) for layer in range(layers)]
+    every = [
+        {"uuas": h, "dspr": h + 0.08, "root": h * 1.05, "nspr": min(0.55 + h / 2, 0.95)}
+        for h in height
+    ]
+    return ModelResult(name, name, space, probe, every, peak, min(peak + 1, 6), every[peak])
+
+
+def report(count: int | None = None) -> Report:
+    """Three models (one with a Euclidean probe, so without disks), two baselines."""
+    rng = torch.Generator().manual_seed(0)
+    noises = {"hybonet": 0.12, "han": 0.3, "transformer": -0.5}
+    baselines = [
+        ModelResult("linear chain", "", "", "", [], 0, 0, test, baseline=True)
+        for test in [{"uuas": 0.49, "dspr": 0.5, "root": 0.1, "nspr": 0.27}]
+    ]
+    nothing = {"uuas": 0.33, "dspr": math.nan, "root": math.nan, "nspr": math.nan}
+    baselines.append(
+        ModelResult("random hybonet", "", "lorentz", "lorentz", [], 0, 0, nothing, baseline=True)
+    )
+    radii = {}
+    for name, wide in (("hybonet", 0.12), ("han", 0.3), ("transformer", 0.0)):
+        depths = torch.randint(0, 9, (400 if wide else 0,), generator=rng).tolist()
+        radii[name] = [
+            (d, math.acosh(1 + d / 2) + wide * (1 + abs(float(torch.randn(1, generator=rng)))))
+            for d in depths
+        ]
+    return Report(
+        title="Dependency trees in <encoder> states",
+        signature="uuas:micro|punct:upos|dspr:len5-50|probe:rank64|version:0.1",
+        models=[
+            result("transformer", "euclidean", "euclidean", 0.3, 1),
+            result("han", "euclidean", "lorentz", 0.38, 3),
+            result("hybonet", "lorentz", "lorentz", 0.43, 4),
+            *baselines,
+        ],
+        examples=[example(*one, noises, rng) for one in SENTENCES[:count]],
+        radii=radii,
+        table="| model | UUAS |\n|---|---|\n| hybonet | 0.68 |",
+    )
