@@ -8,8 +8,8 @@ from probing.report import layout, svg
 from probing.report.arcs import undirected
 from probing.report.data import Example, Prediction
 
-RADIUS = 232.0  # of the unit circle, in pixels
-WIDTH, HEIGHT = 560.0, 496.0  # long words near the boundary need room at the sides
+RADIUS = 206.0  # of the unit circle, in pixels
+WIDTH, HEIGHT = 500.0, 436.0  # long words near the boundary need room at the sides
 SIZE = 14.0
 MOST_RINGS = 4
 
@@ -77,7 +77,7 @@ def _rings(picture: svg.Element, scale: float) -> None:
     step = next(power * k for k in (1, 2, 5, 10) if power * k >= wide - 1e-9)
     for k in range(1, MOST_RINGS + 1):
         radius = RADIUS * layout.to_disk(k * step * scale)
-        if radius < RADIUS - 8:
+        if radius < RADIUS - 12:
             svg.add(picture, "circle", "ring", r=radius, **middle)
             text = f"{k * step:.4g}"
             svg.add(picture, "text", "tick", text, x=WIDTH / 2, y=HEIGHT / 2 + radius + 3)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from hyptrans.geometry import lorentz, poincare
 
-READABLE = (1.2, 3.4)
+READABLE = (0.8, 4.0)
 """Geodesic radii of the farthest word that a picture shows well; beyond them it is scaled."""
 
 

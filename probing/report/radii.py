@@ -77,7 +77,9 @@ def draw(
         svg.add(picture, "rect", f"box {kind}", x=x - half, y=q75, **size)
         svg.add(picture, "path", f"median {kind}", d=f"M{svg.points(x - half, q50)}h{2 * half:.1f}")
     if probe in TARGETS:
-        wanted = [(d / 4, TARGETS[probe](d / 4)) for d in range(4 * last + 1)]
+        # close together at the root, where the curve is steep
+        depths = [last * (step / 60) ** 2 for step in range(61)]
+        wanted = [(depth, TARGETS[probe](depth)) for depth in depths]
         inside = [(frame.x(d), frame.y(r)) for d, r in wanted if r <= frame.axis[-1]]
         path = "M" + "L".join(svg.points(*place) for place in inside)
         svg.add(picture, "path", "target", d=path)
