@@ -12,6 +12,7 @@ GAP = 16  # between words
 STEP = 17  # height of a level of arcs
 SLOT = 4  # between arcs that end at the same side of a word
 CORNER = 9
+WIDEST = 1300.0  # up to here a picture may shrink to the page; a wider one scrolls
 ROOT_HEIGHT = 15
 
 
@@ -48,11 +49,15 @@ def score(example: Example, prediction: Prediction) -> Score:
 
 
 def levels(edges: set[Edge]) -> dict[Edge, int]:
-    """The height of each arc: one more than the highest arc that it spans."""
+    """The height of each arc: above all arcs that it spans, and not that of one that it crosses."""
     heights: dict[Edge, int] = {}
     for i, j in sorted(edges, key=lambda edge: (edge[1] - edge[0], edge)):
         inner = [h for (a, b), h in heights.items() if i <= a and b <= j]
-        heights[i, j] = 1 + max(inner, default=0)
+        crossed = {h for (a, b), h in heights.items() if i < a < j < b or a < i < b < j}
+        height = 1 + max(inner, default=0)
+        while height in crossed:
+            height += 1
+        heights[i, j] = height
     return heights
 
 
@@ -65,7 +70,8 @@ def draw(example: Example, prediction: Prediction, model: str) -> svg.Element:
     under = rise + SIZE + 14  # where the predicted arcs start
     sentence = " ".join(example.words)
     label = f"Gold and predicted tree ({model}) of: {sentence}. {score(example, prediction).words}."
-    picture = svg.figure(width, under + fall, label, "arcs")
+    kind = "arcs fit" if width < WIDEST else "arcs"
+    picture = svg.figure(width, under + fall, label, kind)
     svg.add(picture, "text", "side", "gold", x=0, y=rise - 12)
     svg.add(picture, "text", "side", "predicted", x=0, y=under + 21)
     for word, x, grey in zip(example.words, centres, example.punctuation, strict=True):

@@ -152,7 +152,7 @@ def _disk_note(example: Example, prediction: Prediction, laid: layout.Disk) -> s
     )
     note = f"Centre: {centre}."
     if math.isfinite(laid.agreement):
-        note += f" Spearman of distances here and of the probe: {laid.agreement:.2f}."
+        note += f" Distances against the probe's: Spearman {laid.agreement:.2f}."
     if abs(laid.scale - 1) > 1e-9:
         note += f" Radii are drawn {laid.scale:.2g} times their size; the rings tell the true ones."
     return note

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 import torch
-from scipy.stats import spearmanr
+from scipy.stats import spearmanr  # type: ignore[import-untyped]
 from torch import Tensor
 
 from hyptrans.geometry import lorentz, poincare

@@ -145,6 +145,14 @@ def test_no_arc_crosses_another_of_a_projective_tree():
             assert not left < first < right < second
 
 
+def test_arcs_that_cross_have_different_heights(rng):
+    ends = torch.randint(20, (40, 2), generator=rng).tolist()
+    heights = arcs.levels({(min(pair), max(pair)) for pair in ends if pair[0] != pair[1]})
+    for (i, j), height in heights.items():
+        for (a, b), other in heights.items():
+            assert not (i < a < j < b and height == other)
+
+
 def test_score_counts_as_the_definition_does(rng):
     for _ in range(30):
         seed = int(torch.randint(1000, (1,), generator=rng))
