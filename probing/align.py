@@ -93,12 +93,17 @@ def align(pieces: Sequence[Piece], words: Sequence[Span]) -> list[list[int]] | s
 
 
 def map_characters(traced: Traced, step: Callable[[str], str]) -> Traced:
-    """Follow a step that changes characters one by one; any other is followed by comparing."""
+    """Follow a step that changes characters one by one, each into so many whatever is around it.
+
+    Raises:
+        ValueError: the step does something else.
+    """
     after = step(traced.text)
     alone = {character: step(character) for character in set(traced.text)}
     parts = [alone[character] for character in traced.text]
-    if "".join(parts) != after:
-        return compare(traced, after, step)
+    # what they become may depend on others, as the lower-case sigma at the end of a word
+    if sum(map(len, parts)) != len(after):
+        raise ValueError(f"{step} does not go character by character: {traced.text!r}")
     spans = [span for part, span in zip(parts, traced.spans, strict=True) for _ in part]
     return Traced(after, spans)
 

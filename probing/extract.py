@@ -160,7 +160,11 @@ def _write(
     batch_tokens: int,
     device: str,
 ) -> None:
-    encoder = loaded.encoder.to(device)
+    try:
+        encoder = loaded.encoder.to(device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise ProbingError(f"--device {device} cannot be used ({reason})") from error
     progress = iter(bar(range(len(aligned)), "encode", len(aligned), " sentences"))
     with writing(out, contents, loaded.width) as writer:
         for batch in _batches(aligned, batch_tokens):

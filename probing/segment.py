@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import sentencepiece
 
@@ -20,6 +21,8 @@ from probing.errors import ProbingError
 
 Offsets = list[tuple[str, int, int]]
 
+# how sentencepiece writes a space
+_SPACE = "\u2581"
 _WORD = re.compile(r"\S+")
 # in the order in which the data preparation takes them; it also escapes what stands in XML files,
 # which plain text does not
@@ -227,21 +230,34 @@ def _sentencepiece_splitter(
 
 
 def _offsets(processor: Any, text: str) -> Offsets:
-    """Pieces with the characters of the text that each was made from, as the model counts them."""
+    """Pieces with the characters of the text that each was made from, as the model counts them.
+
+    A character that normalisation makes into several counts there for the piece with the last one
+    only; here for all of them.
+    """
     try:
         found = processor.encode(text, return_type="offset_mapping")
+        pieces = [(p, *span) for p, span in zip(found["pieces"], found["offsets"], strict=True)]
     except TypeError:
         # before 0.2.2
         encoded = processor.encode(text, out_type="immutable_proto")
-        return [(piece.piece, piece.begin, piece.end) for piece in encoded.pieces]
-    return [(p, *span) for p, span in zip(found["pieces"], found["offsets"], strict=True)]
+        pieces = [(piece.piece, piece.begin, piece.end) for piece in encoded.pieces]
+    return [
+        (piece, start, end + (len(piece.replace(_SPACE, "")) > _most_made_of(text[start:end])))
+        for piece, start, end in pieces
+    ]
+
+
+def _most_made_of(part: str) -> int:
+    """How many characters, spaces aside, sentencepiece's normalisations make at most."""
+    return max(len("".join(form.split())) for form in (part, normalize("NFKC", part)))
 
 
 def _spelt(piece: str, start: int, end: int) -> Offsets:
     """The characters of a piece, each with its own of the text where they are as many."""
     # the space mark before the first word stands for no character
     offset = len(piece) - (end - start)
-    if offset == 0 or (offset == 1 and piece.startswith("\u2581")):
+    if offset == 0 or (offset == 1 and piece.startswith(_SPACE)):
         places = [max(start, start + i - offset) for i in range(len(piece))]
         ends = [start + i - offset + 1 for i in range(len(piece))]
         return list(zip(piece, places, ends, strict=True))

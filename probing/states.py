@@ -172,7 +172,8 @@ class States:
     def sentence(self, i: int) -> Tensor:
         """States of kept sentence ``i``: ``[layers, words, width]``."""
         rows = self._values[self._starts[i] : self._starts[i + 1]]
-        return torch.from_numpy(np.ascontiguousarray(rows.transpose(1, 0, 2), np.float32))
+        # a copy in any case, as the file is not to be written to
+        return torch.from_numpy(np.array(rows.transpose(1, 0, 2), np.float32, order="C"))
 
     def batch(self, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
         """States of several kept sentences.
