@@ -1,6 +1,6 @@
 """States of words beside the trees of their sentences, in batches."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol
@@ -57,37 +57,44 @@ class Batch:
 
 
 class Corpus:
-    """States of some sentences and their trees.
+    """States of some sentences and their trees; ``rows`` and ``places`` number both.
 
     Args:
         states: of some or all of the sentences.
         sentences: all sentences of the trees.
         name: names the states in errors.
+        only: places in the trees of the sentences to use; None: all that have states.
 
     Raises:
         ProbingError: the states are of other sentences, or there are none.
     """
 
     def __init__(
-        self, states: WordStates, sentences: Sequence[Sentence], name: str = "the states"
+        self,
+        states: WordStates,
+        sentences: Sequence[Sentence],
+        name: str = "the states",
+        only: Container[int] | None = None,
     ) -> None:
-        if not states.kept:
-            raise ProbingError(f"{name} holds no sentence; extract it from other text")
         of_others = f"{name} is of other trees; extract the states again from these"
-        if max(states.kept) >= len(sentences):
+        if states.kept and max(states.kept) >= len(sentences):
+            raise ProbingError(of_others)
+        if [len(sentences[i]) for i in states.kept] != list(states.lengths):
             raise ProbingError(of_others)
         self.states, self.name = states, name
-        self.sentences = [sentences[i] for i in states.kept]
+        self.rows = [row for row, i in enumerate(states.kept) if only is None or i in only]
+        if not self.rows:
+            raise ProbingError(f"{name} holds no sentence; extract it from other text")
+        self.places = [states.kept[row] for row in self.rows]
+        self.sentences = [sentences[i] for i in self.places]
         self.lengths = [len(sentence) for sentence in self.sentences]
-        if self.lengths != list(states.lengths):
-            raise ProbingError(of_others)
 
     def __len__(self) -> int:
         return len(self.sentences)
 
     def batch(self, indices: Sequence[int]) -> Batch:
         """The sentences of given indices."""
-        states, lengths = self.states.batch(indices)
+        states, lengths = self.states.batch([self.rows[i] for i in indices])
         sentences = [self.sentences[i] for i in indices]
         longest = states.size(2)
         distances = np.zeros((len(indices), longest, longest), dtype=np.float32)

@@ -7,6 +7,7 @@ and the lengths from 5 to 50. Root: share of sentences whose shallowest word tha
 is the root. Nspr: Spearman correlation of depths, averaged as Dspr.
 """
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Literal, get_args
@@ -118,9 +119,9 @@ class Tally:
         averaged = {name: self._average(name) for name in self._by_length}
         return [
             {
-                "uuas": self._correct[layer] / self.edges if self.edges else float("nan"),
+                "uuas": int(self._correct[layer]) / self.edges if self.edges else math.nan,
                 "dspr": float(averaged["dspr"][layer]),
-                "root": self._roots[layer] / self.sentences if self.sentences else float("nan"),
+                "root": int(self._roots[layer]) / self.sentences if self.sentences else math.nan,
                 "nspr": float(averaged["nspr"][layer]),
             }
             for layer in range(self.layers)

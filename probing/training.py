@@ -28,7 +28,7 @@ class Settings:
     rank: int = 64
     steps: int = 2000
     batch_size: int = 32
-    lr: float = 3e-3
+    lr: float = 1e-3
     weight_decay: float = 0.0
     evaluate_every: int = 100
     """Steps between looks at the development set."""
