@@ -17,6 +17,7 @@ PROBING = [
     "networkx>=3.0",
     "matplotlib>=3.7",
     "safetensors>=0.4",
+    "jinja2>=3",
 ]
 
 
@@ -49,7 +50,10 @@ setup(
     license="MIT",
     python_requires=">=3.10,<3.14",
     packages=find_packages(include=["hyptrans", "hyptrans.*", "hyptrans_startup", "probing*"]),
-    package_data={"hyptrans": ["py.typed"]},
+    package_data={
+        "hyptrans": ["py.typed"],
+        "probing.report": ["page.html", "style.css", "script.js"],
+    },
     install_requires=[
         "torch>=2.6",
         "fairseq==0.12.2",
@@ -57,6 +61,7 @@ setup(
         "sentencepiece>=0.1.99",
         "sacrebleu>=2.3",
         "numpy>=1.23",
+        "numba>=0.60",
         "tqdm>=4.60",
     ],
     extras_require={

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 # from the ground up; a part imports only itself and those before it
-LAYERS = ["geometry", "layers", "models"]
+LAYERS = ["geometry", "kernels", "layers", "models"]
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,7 @@ LAYERS = ["geometry", "layers", "models"]
         ("extras.py", ["torch", "numpy", "fairseq"]),
         ("dataprep/*.py", ["torch", "fairseq"]),
         ("geometry/*.py", ["fairseq", "geoopt"]),
+        ("kernels/*.py", ["fairseq", "geoopt"]),
         ("layers/*.py", ["fairseq"]),
     ],
 )

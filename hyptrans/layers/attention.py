@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32, without_autocast
+from hyptrans.kernels import operators
 from hyptrans.layers.linear import LorentzLinear, Residual
 
 State = dict[str, Tensor]
@@ -115,26 +116,25 @@ def lorentz_mix(
     key: Tensor,
     value: Tensor,
     *,
-    tau: Tensor,
     c: lorentz.Curvature,
     allowed: Tensor | None,
     is_causal: bool,
 ) -> Tensor:
-    """Centroids of the values, weighted by ``softmax(-d2(query, key) / tau)``.
+    """Centroids of the values, weighted by ``softmax(-d2(q, key) / tau)``.
 
-    As ``-d2 = 2/c + 2 <q, k>`` and softmax drops constants, the weights are those of ordinary
-    attention between ``(-q_t, q_s) 2 / tau`` and ``k``; and as the centroid does not depend on the
-    scale of its weights, it is the ordinary output, normalised. So torch's fused attention
-    computes both exactly.
+    The query comes as ``(-q_t, q_s) 2 / tau``: as ``-d2 = 2/c + 2 <q, k>`` and softmax drops
+    constants, the weights are those of ordinary attention between it and ``k``; and as the centroid
+    does not depend on the scale of its weights, it is the ordinary output, normalised. So torch's
+    fused attention computes both exactly.
 
     Shapes: as :meth:`Attention.mix`. Source: HyboNet eq. 4 and 5.
     """
     with without_autocast(query):
-        scaled = lorentz.flip_time(query) * (2 / at_least_float32(tau))
         mixed = F.scaled_dot_product_attention(
-            scaled, key, value, attn_mask=allowed, is_causal=is_causal, scale=1.0
+            query, key, value, attn_mask=allowed, is_causal=is_causal, scale=1.0
         )
-        return lorentz.normalize(mixed, c=c)
+        # fused attention writes [B, T, H, d]: normalised as it lies, heads are merged for free
+        return operators.normalize(mixed.transpose(1, 2), c=c).transpose(1, 2)
 
 
 class LorentzAttention(Attention):
@@ -199,27 +199,29 @@ class LorentzAttention(Attention):
         )
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        query, key, value = _heads_first(self.qkv(x))
-        return query, key, value
+        query, key, value = self.qkv.heads(x, self._query_factor())
+        return _heads_first(query), _heads_first(key), _heads_first(value)
 
     def query(self, x: Tensor) -> Tensor:
-        return _heads_first(self.q(x))[0]
+        (query,) = self.q.heads(x, self._query_factor())
+        return _heads_first(query)
 
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        key, value = _heads_first(self.kv(memory))
-        return key, value
+        key, value = self.kv.heads(memory)
+        return _heads_first(key), _heads_first(value)
+
+    def _query_factor(self) -> Tensor:
+        return 2 / at_least_float32(self.tau)
 
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
     ) -> Tensor:
-        return lorentz_mix(
-            query, key, value, tau=self.tau, c=self.c, allowed=allowed, is_causal=is_causal
-        )
+        return lorentz_mix(query, key, value, c=self.c, allowed=allowed, is_causal=is_causal)
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         return self.out(heads.transpose(1, 2).flatten(2), x)
 
 
 def _heads_first(points: Tensor) -> Tensor:
-    """``[B, T, projections, H, d]`` -> ``[projections, B, H, T, d]``."""
-    return points.permute(2, 0, 3, 1, 4)
+    """``[B, T, H, d]`` -> ``[B, H, T, d]``."""
+    return points.transpose(1, 2)

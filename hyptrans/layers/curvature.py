@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32
+from hyptrans.kernels.operators import lift
 
 
 class Curvature(nn.Module):
@@ -71,8 +72,8 @@ def readjust(
     Shapes: numbers ``[..., D - 1]`` -> ``[..., D]``. Source: Hypformer eq. 13.
     """
     if c_out is None:
-        return lorentz.lift(numbers, c=c_in)
-    return lorentz.lift(at_least_float32(numbers) * scale_between(c_in, c_out), c=c_out)
+        return lift(numbers, c=c_in)
+    return lift(at_least_float32(numbers) * scale_between(c_in, c_out), c=c_out)
 
 
 class HTC(nn.Module):

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32
+from hyptrans.kernels.operators import lift
 from hyptrans.layers.linear import LorentzLinear, Residual
 from hyptrans.layers.manifold import StableLorentz
 from hyptrans.layers.positions import sinusoids
@@ -77,10 +78,10 @@ class LorentzEmbedding(nn.Module):
     def _points(self, rows: Tensor, c: lorentz.Curvature | None = None) -> Tensor:
         # recomputing the time keeps a point stored in half precision on the hyperboloid
         if self.storage == "space":
-            return lorentz.lift(rows, c=self.c if c is None else c)
+            return lift(rows, c=self.c if c is None else c)
         if c is None:
-            return lorentz.lift(rows[..., 1:], c=self.c)
-        return lorentz.lift(at_least_float32(rows[..., 1:]) * (self.c / c) ** 0.5, c=c)
+            return lift(rows[..., 1:], c=self.c)
+        return lift(at_least_float32(rows[..., 1:]) * (self.c / c) ** 0.5, c=c)
 
 
 class LorentzPositions(nn.Module):

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from hyptrans.kernels.operators import relu_dropout
 from hyptrans.layers.positions import sinusoids
 from hyptrans.layers.residual import ResidualNorm
 
@@ -57,7 +58,7 @@ class AddedPositions(nn.Module):
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
         x = x + F.embedding(positions, self.vectors)
-        return F.dropout(x, self.dropout, self.training)
+        return relu_dropout(x, self.dropout, training=self.training)
 
 
 class FeedForward(nn.Module):

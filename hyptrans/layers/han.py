@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32, without_autocast
+from hyptrans.kernels.operators import relu_dropout
 from hyptrans.layers.attention import Attention
 from hyptrans.layers.residual import ResidualNorm
 
@@ -226,7 +227,9 @@ class HyperbolicAttention(Attention):
                 allowed = allowed.tril()
             if allowed is not None:
                 scores.masked_fill_(~allowed, -torch.inf)
-            weights = F.dropout(scores.softmax(-1), self.attention_dropout, self.training)
+            weights = relu_dropout(
+                scores.softmax(-1), self.attention_dropout, training=self.training
+            )
             return midpoint(weights, value)
 
     def scores(self, query: Tensor, key: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import poincare
 from hyptrans.geometry.precision import at_least_float32
+from hyptrans.kernels.operators import relu_dropout
 from hyptrans.layers.embedding import LorentzEmbedding, Storage, position_vectors
 from hyptrans.layers.logits import LorentzLogits
 
@@ -98,7 +99,8 @@ class ScaledResidual(nn.Module):
         self.norm = TangentNorm(width)
 
     def forward(self, x: Tensor, update: Tensor) -> Tensor:
-        update = F.dropout(update, self.dropout, self.training) * at_least_float32(self.beta)
+        update = relu_dropout(update, self.dropout, training=self.training)
+        update = update * at_least_float32(self.beta)
         total = poincare.add_tangents(poincare.log_origin(x, c=self.c), update, c=self.c)
         return poincare.exp_origin(self.norm(total), c=self.c)
 
@@ -189,7 +191,8 @@ class PoincarePositions(nn.Module):
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
         moves = at_least_float32(self.vectors(positions)) * at_least_float32(self.scale)
         total = poincare.add_tangents(poincare.log_origin(x, c=self.c), moves, c=self.c)
-        return poincare.exp_origin(F.dropout(total, self.dropout, self.training), c=self.c)
+        total = relu_dropout(total, self.dropout, training=self.training)
+        return poincare.exp_origin(total, c=self.c)
 
 
 class PoincareLogits(LorentzLogits):

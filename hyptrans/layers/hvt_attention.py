@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import poincare
 from hyptrans.geometry.precision import at_least_float32, without_autocast
+from hyptrans.kernels.operators import relu_dropout
 from hyptrans.layers.attention import Attention
 from hyptrans.layers.hvt import MobiusLinear, ScaledResidual
 
@@ -108,7 +109,9 @@ class PoincareAttention(Attention):
                 ).tril()
             if allowed is not None:
                 scores = scores.masked_fill(~allowed, -torch.inf)
-            weights = F.dropout(scores.softmax(-1), self.attention_dropout, self.training)
+            weights = relu_dropout(
+                scores.softmax(-1), self.attention_dropout, training=self.training
+            )
             mixed = weights @ value
             if self.aggregation == "tangent":
                 return mixed

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32, without_autocast
+from hyptrans.kernels.operators import relu_dropout
 from hyptrans.layers.curvature import HTC, Curvature, InputCurvature, readjust, scale_between
 from hyptrans.layers.embedding import LorentzEmbedding, Storage, position_vectors
 from hyptrans.layers.logits import LorentzLogits, distance_logits
@@ -93,7 +94,7 @@ class ResidualNorm(nn.Module):
         self, x: Tensor, out: Tensor, *, c_in: lorentz.Curvature, c_out: lorentz.Curvature
     ) -> Tensor:
         with without_autocast(x):
-            out = F.dropout(out, self.dropout, self.training)
+            out = relu_dropout(out, self.dropout, training=self.training)
             both = out + x[..., 1:] * scale_between(c_in, c_out)
             weight, bias = at_least_float32(self.weight), at_least_float32(self.bias)
             normed = F.layer_norm(both, weight.shape, weight, bias, NORM_EPSILON)
@@ -141,7 +142,7 @@ class HypformerPositions(nn.Module):
         x = self.norm(x, p, c_in=self.source(), c_out=c)
         if not self.dropout or not self.training:
             return x
-        return readjust(F.dropout(x[..., 1:], self.dropout), c_in=c)
+        return readjust(relu_dropout(x[..., 1:], self.dropout), c_in=c)
 
 
 class HypformerFeedForward(nn.Module):

@@ -5,10 +5,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32, without_autocast
+from hyptrans.kernels.operators import relu_dropout
 from hyptrans.layers import linear_attention
 from hyptrans.layers.attention import Attention, State, lorentz_mix
 from hyptrans.layers.curvature import HTC, Curvature, InputCurvature, readjust
@@ -81,7 +81,7 @@ class HypformerAttention(Attention):
     def _map(self, htc: HTC, x: Tensor, c_in: lorentz.Curvature, maps: int) -> Tensor:
         """``[B, T, width]`` -> ``[maps, B, H, T, head_space]``."""
         if self.attention_dropout and self.training:
-            x = readjust(F.dropout(x[..., 1:], self.attention_dropout), c_in=c_in)
+            x = readjust(relu_dropout(x[..., 1:], self.attention_dropout), c_in=c_in)
         mapped = htc(x, c_in=c_in, c_out=self.curvature())
         return mapped.unflatten(-1, (maps, self.heads, -1)).permute(2, 0, 3, 1, 4)
 
@@ -210,15 +210,18 @@ class SoftmaxAttention(HypformerAttention):
         self.tau = nn.Parameter(torch.tensor(width**0.5))
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        query, key, value = (self._lift(t) for t in super().project(x))
-        return query, key, value
+        query, key, value = super().project(x)
+        return self._query(query), self._lift(key), self._lift(value)
 
     def query(self, x: Tensor) -> Tensor:
-        return self._lift(super().query(x))
+        return self._query(super().query(x))
 
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         key, value = super().keys_and_values(memory)
         return self._lift(key), self._lift(value)
+
+    def _query(self, space: Tensor) -> Tensor:
+        return lorentz.flip_time(self._lift(space)) * (2 / at_least_float32(self.tau))
 
     def _lift(self, space: Tensor) -> Tensor:
         return readjust(space, c_in=self.curvature())
@@ -227,9 +230,7 @@ class SoftmaxAttention(HypformerAttention):
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
     ) -> Tensor:
         c = self.curvature()
-        return lorentz_mix(
-            query, key, value, tau=self.tau, c=c, allowed=allowed, is_causal=is_causal
-        )
+        return lorentz_mix(query, key, value, c=c, allowed=allowed, is_causal=is_causal)
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         return super().merge(heads[..., 1:], x)

@@ -6,31 +6,27 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from hyptrans.geometry import lorentz
-from hyptrans.geometry.precision import at_least_float32
+from hyptrans.kernels import operators
 
 Residual = Literal["full", "space"]
 
 INITIAL_WEIGHT_BOUND = 0.02
 INITIAL_LOG_SCALE = 2.3
 """Times of a fresh layer reach up to exp(2.3) + 1.1 = 11.07 (reference code of HyboNet)."""
-TIME_MARGIN = 0.1
-"""Keeps every time strictly above the origin's, so that the direction of the space part counts."""
 
 
 class LorentzLinear(nn.Module):
     """Linear map between hyperboloids: a matrix product, then a point made from its numbers.
 
-    ``z = W dropout(h(x)) + b + r``; the time of the point is ``sigmoid(z_t) exp(s) + 1/sqrt(c) +
-    0.1``, its space part is ``z_s`` rescaled to fit, and zero ``z_s`` gives the origin.
+    ``z = W dropout(h(x)) + b + r``, of which :func:`hyptrans.kernels.operators.points` makes a
+    point; ``s`` is its scale of times.
 
     Multi-head attention needs several points at a time. ``merged_heads`` says that the input is so
     many points side by side. ``split_heads`` cuts the output into so many points of equal width,
     and ``projections`` stacks so many maps (queries, keys, values) into one matrix product; each
-    has a scale ``s`` of its own, shared by its heads.
+    has a scale ``s`` of its own, shared by its heads. Such layers are called by :meth:`heads`.
 
-    Shapes: ``[..., in_width]`` -> ``[..., out_width]``, time included in both; with ``split_heads``
-    -> ``[..., projections, split_heads, out_width / split_heads]``.
+    Shapes: ``[..., in_width]`` -> ``[..., out_width]``, time included in both.
     Source: HyboNet eq. 3 and 9, in the form of its reference code, which adds the residual to all
     of ``z`` (``residual="full"``) where the paper adds it to the space part alone (``"space"``).
 
@@ -87,35 +83,30 @@ class LorentzLinear(nn.Module):
         nn.init.constant_(self.log_scale, INITIAL_LOG_SCALE)
 
     def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
-        if self.relu:
-            x = F.relu(x)
-        x = F.dropout(x, self.dropout, self.training)
-        z = at_least_float32(F.linear(x.to(self.weight.dtype), self.weight, self.bias))
-        if residual is not None:
-            z = z + (residual if self.residual == "full" else F.pad(residual[..., 1:], (1, 0)))
-        log_scale: Tensor = self.log_scale
-        if self.split_heads is not None:
-            z = z.view(*z.shape[:-1], self.projections, self.split_heads, -1)
-            log_scale = log_scale[:, None, None]
-        return to_point(z, log_scale, c=self.c)
+        (points,) = self._points(x, residual=residual)
+        return points.flatten(-2)
+
+    def heads(self, x: Tensor, query_factor: Tensor | None = None) -> tuple[Tensor, ...]:
+        """The points of all heads: for each projection ``[..., split_heads, width of a head]``.
+
+        ``query_factor``: the first projection gives queries, see
+        :func:`hyptrans.kernels.operators.points`.
+        """
+        return self._points(x, query_factor=query_factor)
+
+    def _points(self, x: Tensor, **options: Tensor | None) -> tuple[Tensor, ...]:
+        x = operators.relu_dropout(x, self.dropout, relu=self.relu, training=self.training)
+        z = F.linear(x.to(self.weight.dtype), self.weight, self.bias)
+        return operators.points(
+            z.unflatten(-1, (self.projections, self.split_heads or 1, -1)),
+            self.log_scale,
+            c=self.c,
+            residual_time=self.residual == "full",
+            **options,
+        )
 
     def extra_repr(self) -> str:
         return f"{self.in_width}, {self.out_width}, c={self.c}, dropout={self.dropout}"
-
-
-def to_point(z: Tensor, log_scale: Tensor, *, c: float) -> Tensor:
-    """Make a point of the hyperboloid from the numbers of a matrix product.
-
-    Shapes: z ``[..., D]``, log_scale broadcasts against ``[..., 1]`` -> ``[..., D]``.
-    Gradient: finite also at zero space coordinates (below about 1e4 times the time).
-    Source: HyboNet eq. 3.
-    """
-    space = z[..., 1:]
-    time = z[..., :1].sigmoid() * at_least_float32(log_scale).exp() + (c**-0.5 + TIME_MARGIN)
-    squared = space.square().sum(-1, keepdim=True)
-    ratio = (time.square() - 1 / c) / (squared + lorentz.SPACE_NORM_EPSILON)
-    # the time that the space part calls for, which is less than `time` where `squared` is tiny
-    return torch.cat([(squared * ratio + 1 / c).sqrt(), space * ratio.sqrt()], dim=-1)
 
 
 def _check_widths(width: int, points: int, name: str) -> None:

@@ -1,7 +1,8 @@
 """The residual connection of the usual form, for architectures whose states are vectors."""
 
 from torch import Tensor, nn
-from torch.nn import functional as F
+
+from hyptrans.kernels.operators import relu_dropout
 
 
 class ResidualNorm(nn.Module):
@@ -20,4 +21,4 @@ class ResidualNorm(nn.Module):
         self.norm = nn.LayerNorm(width)
 
     def forward(self, x: Tensor, update: Tensor) -> Tensor:
-        return self.norm(x + F.dropout(update, self.dropout, self.training))
+        return self.norm(x + relu_dropout(update, self.dropout, training=self.training))

@@ -15,6 +15,11 @@ def heads(rng, *shape, c=1.0, radius=2.0):
     return points(rng, *shape, c=c, radius=radius)
 
 
+def scaled(layer, query):
+    """Queries as :meth:`LorentzAttention.mix` takes them."""
+    return (lorentz.flip_time(query) * 2 / layer.tau).detach()
+
+
 @pytest.mark.parametrize("c", CURVATURES)
 def test_mix_matches_the_loop_over_queries(c, rng):
     layer = LorentzAttention(8, 2, c=c).double()
@@ -22,7 +27,7 @@ def test_mix_matches_the_loop_over_queries(c, rng):
     q, k, v = (heads(rng, 2, 3, n, 5, c=c) for n in (4, 6, 6))
     allowed = torch.rand(2, 1, 4, 6, generator=rng) < 0.7
     allowed[..., 0] = True
-    got = layer.mix(q, k, v, allowed=allowed, is_causal=False).detach().numpy()
+    got = layer.mix(scaled(layer, q), k, v, allowed=allowed, is_causal=False).detach().numpy()
     for b in range(2):
         for h in range(3):
             expected = oracle.attention(
@@ -63,15 +68,16 @@ def test_temperature_starts_at_the_square_root_of_the_width():
 def test_float32_stays_near_float64(radius, tolerance, rng):
     layer = LorentzAttention(64, 4).double()
     q, k, v = (heads(rng, 2, 4, 50, 16, radius=radius) for _ in range(3))
-    expected = layer.mix(q, k, v, allowed=None, is_causal=True)
-    got = layer.float().mix(q.float(), k.float(), v.float(), allowed=None, is_causal=True)
+    expected = layer.mix(scaled(layer, q), k, v, allowed=None, is_causal=True)
+    q = scaled(layer, q).float()
+    got = layer.float().mix(q, k.float(), v.float(), allowed=None, is_causal=True)
     assert (got - expected).abs().max() < tolerance * expected.abs().max()
 
 
 def test_centroid_of_equal_far_points_stays_finite_in_float32(rng):
     layer = LorentzAttention(64, 4)
     far = heads(rng, 1, 4, 1, 16, radius=9.9).float().expand(1, 4, 20, 16)
-    out = layer.mix(far, far, far, allowed=None, is_causal=False)
+    out = layer.mix(scaled(layer, far), far, far, allowed=None, is_causal=False)
     assert torch.isfinite(out).all()
 
 
@@ -139,9 +145,11 @@ def test_autocast_keeps_heads_on_the_hyperboloid(rng):
     layer = LorentzAttention(64, 4)
     q, k, v = (heads(rng, 2, 4, 9, 16, radius=3.0).float() for _ in range(3))
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        out = layer.mix(q, k, v, allowed=None, is_causal=False)
+        out = layer.mix(scaled(layer, q), k, v, allowed=None, is_causal=False)
     assert lorentz.violation(out).max() < 2e-6
-    torch.testing.assert_close(out, layer.mix(q, k, v, allowed=None, is_causal=False))
+    torch.testing.assert_close(
+        out, layer.mix(scaled(layer, q), k, v, allowed=None, is_causal=False)
+    )
 
 
 def test_heads_that_do_not_divide_the_width_are_refused():

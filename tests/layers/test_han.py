@@ -8,6 +8,7 @@ import torch
 from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
+from hyptrans.layers import han
 from hyptrans.layers.han import (
     Arcosh,
     HyperbolicAttention,
@@ -343,7 +344,7 @@ def test_attention_dropout_takes_weights_away_while_training(rng, monkeypatch):
         assert p == 0.25
         return x * kept if training else x
 
-    monkeypatch.setattr(F, "dropout", dropout)
+    monkeypatch.setattr(han, "relu_dropout", dropout)
     whole = layer.mix(q, k, v, allowed=None, is_causal=False)
     without = layer.mix(q, k, v, allowed=kept, is_causal=False)
     torch.testing.assert_close(layer.train().mix(q, k, v, allowed=None, is_causal=False), without)

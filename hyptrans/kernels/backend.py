@@ -1,0 +1,61 @@
+"""Which implementation of the operators runs."""
+
+import functools
+import importlib
+import os
+import warnings
+from types import ModuleType
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+Backend = Literal["eager", "numba", "triton"]
+
+VARIABLE = "HYPTRANS_KERNELS"
+CHOICES = ("auto", "eager", "numba", "triton")
+KERNEL_DTYPES = (torch.float32, torch.float64)
+_MODULES = {"numba": "hyptrans.kernels.cpu", "triton": "hyptrans.kernels.cuda"}
+
+
+def chosen(x: Tensor, *, c: float | Tensor = 1.0) -> Backend:
+    """The backend for a tensor: numba on the CPU, Triton on CUDA, else eager.
+
+    ``HYPTRANS_KERNELS`` may ask for one of them; a kernel that does not run on the tensor's device
+    leaves it to eager, as do other dtypes, empty tensors and curvatures that differ by row.
+
+    Raises:
+        ValueError: ``HYPTRANS_KERNELS`` has another value than those of ``CHOICES``.
+    """
+    wanted = os.environ.get(VARIABLE, "auto")
+    if wanted not in CHOICES:
+        raise ValueError(f"{VARIABLE} must be one of {', '.join(CHOICES)}, got {wanted!r}")
+    if wanted == "eager" or x.dtype not in KERNEL_DTYPES or not x.numel():
+        return "eager"
+    if torch.compiler.is_compiling() or (isinstance(c, Tensor) and c.numel() != 1):
+        return "eager"
+    if x.device.type == "cpu" and wanted in ("auto", "numba"):
+        return "numba" if _loaded("numba") else "eager"
+    if wanted in ("auto", "triton") and (x.is_cuda or _interpreted()):
+        return "triton" if _loaded("triton") else "eager"
+    return "eager"
+
+
+def launcher(backend: Backend) -> ModuleType:
+    """The module that runs a backend's kernels on tensors."""
+    module = _loaded(backend)
+    assert module is not None, "only a backend that could be loaded is chosen"
+    return module
+
+
+@functools.cache
+def _loaded(backend: Backend) -> ModuleType | None:
+    try:
+        return importlib.import_module(_MODULES[backend])
+    except ImportError as error:
+        warnings.warn(f"layers run slower without {backend} kernels: {error}", stacklevel=2)
+        return None
+
+
+def _interpreted() -> bool:
+    return os.environ.get("TRITON_INTERPRET") == "1"

@@ -1,0 +1,91 @@
+"""The operators that layers are made of: a choice of backend, and nothing else."""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from hyptrans.geometry import lorentz
+from hyptrans.geometry.precision import at_least_float32
+from hyptrans.kernels import eager, functions
+from hyptrans.kernels.backend import chosen
+
+
+def points(
+    z: Tensor,
+    log_scale: Tensor,
+    *,
+    c: float,
+    residual: Tensor | None = None,
+    residual_time: bool = True,
+    query_factor: Tensor | None = None,
+) -> tuple[Tensor, ...]:
+    """Make points of the hyperboloid from the numbers of a matrix product.
+
+    The time of a point is ``sigmoid(z_t) exp(log_scale) + 1/sqrt(c) + 0.1``, its space part is
+    ``z_s`` rescaled to fit; zero ``z_s`` gives the origin. With ``query_factor`` ``f`` the points
+    of the first projection come as ``f (-t, s)``, whose dot products are ``f`` times the Lorentz
+    products.
+
+    Shapes: z ``[..., P, H, d]``, log_scale ``[P]``, query_factor ``[]`` -> ``P`` tensors
+    ``[..., H, d]``; residual ``[..., d]`` is added to ``z``, of one projection and one head.
+    Range: float32 or better, whatever the input.
+    Gradient: finite also at zero space coordinates (below about 1e4 times the time).
+    Source: HyboNet eq. 3.
+
+    ``residual_time``: whether the residual's time coordinate is added too.
+    """
+    z, log_scale = at_least_float32(z), at_least_float32(log_scale)
+    if residual is not None:
+        residual = at_least_float32(residual)
+    if query_factor is not None:
+        query_factor = at_least_float32(query_factor)
+    if (backend := chosen(z)) != "eager":
+        return functions.points(backend, z, log_scale, residual, query_factor, c, residual_time)
+    made = eager.points(
+        z,
+        log_scale,
+        c=c,
+        residual=residual,
+        residual_time=residual_time,
+        query_factor=query_factor,
+    )
+    return made.unbind(-3)
+
+
+def normalize(v: Tensor, *, c: lorentz.Curvature = 1.0) -> Tensor:
+    """:func:`hyptrans.geometry.lorentz.normalize`: scale time-like vectors onto the hyperboloid."""
+    v = at_least_float32(v)
+    if (backend := chosen(v, c=c)) != "eager":
+        return functions.normalize(backend, v, _scalar(c))
+    return lorentz.normalize(v, c=c)
+
+
+def lift(space: Tensor, *, c: lorentz.Curvature = 1.0) -> Tensor:
+    """:func:`hyptrans.geometry.lorentz.lift`: the points above space coordinates."""
+    space = at_least_float32(space)
+    if (backend := chosen(space, c=c)) != "eager":
+        return functions.lift(backend, space, _scalar(c))
+    return lorentz.lift(space, c=c)
+
+
+def relu_dropout(x: Tensor, p: float, *, relu: bool = False, training: bool = True) -> Tensor:
+    """Dropout with probability ``p`` in training, after ReLU where asked for.
+
+    The kernels draw one number of torch's generator as a seed and keep or drop by a hash of it and
+    the place, so that no mask is stored; the numbers kept differ from those of torch's dropout.
+
+    Raises:
+        ValueError: ``p`` is not between 0 and 1.
+    """
+    if not 0 <= p <= 1:
+        raise ValueError(f"a dropout probability must be between 0 and 1, got {p}")
+    if not training or p == 0:
+        return F.relu(x) if relu else x
+    backend = chosen(x)
+    if backend == "eager" or p == 1:
+        return eager.relu_dropout(x, p, relu=relu)
+    return functions.relu_dropout(backend, x, p, relu, int(torch.randint(2**63 - 1, ())))
+
+
+def _scalar(c: lorentz.Curvature) -> lorentz.Curvature:
+    return c.reshape(()) if isinstance(c, Tensor) else c
