@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 import torch
-from tqdm import tqdm
 
+from hyptrans.dataprep.progress import bar
 from probing.corpus import Corpus
 from probing.metrics import Punctuation, Tally
 from probing.probes import Probe
@@ -27,17 +27,15 @@ def evaluate(
     """The four metrics of every layer, or of those asked for, in their order."""
     chosen = list(range(corpus.states.layers) if layers is None else layers)
     tally = Tally(len(chosen), punct)
-    label = f"evaluate {name}".strip()
-    with tqdm(total=len(corpus), desc=label, unit="sentence", leave=False) as bar:
-        for indices in corpus.in_order(BATCH_SIZE):
-            batch = corpus.batch(indices)
-            states = batch.states[chosen]
-            distances = distance.distances(states, chosen).numpy()
-            depths = depth.depths(states, chosen).numpy()
-            for row, sentence in enumerate(batch.sentences):
-                n = len(sentence)
-                tally.add(sentence, distances[:, row, :n, :n], depths[:, row, :n])
-            bar.update(len(indices))
+    batches = list(corpus.in_order(BATCH_SIZE))
+    for indices in bar(batches, f"evaluate {name}".strip(), unit=" batches"):
+        batch = corpus.batch(indices)
+        states = batch.states[chosen]
+        distances = distance.distances(states, chosen).numpy()
+        depths = depth.depths(states, chosen).numpy()
+        for row, sentence in enumerate(batch.sentences):
+            n = len(sentence)
+            tally.add(sentence, distances[:, row, :n, :n], depths[:, row, :n])
     return tally.metrics()
 
 

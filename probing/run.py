@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -23,26 +24,12 @@ from probing.score import as_json, of_baselines, result_of, score
 from probing.stages import digest, finished, of_data
 from probing.states import States
 from probing.store import load_probes
+from probing.subjects import Subject, subjects_of
 from probing.training import Settings
 from probing.trees import Sentence, read_conllu
 
 SETS = ("train", "dev", "test")
 TITLE = "Structural probes"
-
-
-@dataclass(frozen=True)
-class Subject:
-    """An encoder to probe: a checkpoint's, or the same architecture with fresh parameters."""
-
-    name: str
-    folder: Path
-    checkpoint: Path
-    data: Path | None
-    random: bool = False
-
-    def states(self, part: str) -> Path:
-        """The file of the states of a data set."""
-        return self.folder / f"{part}.states.safetensors"
 
 
 @dataclass(frozen=True)
@@ -109,7 +96,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Run ``python -m probing run``."""
     settings = settings_of(args)
-    subjects = subjects_of(args)
+    subjects = subjects_of(
+        args.checkpoint, args.data, args.names, args.out, random=not args.no_random
+    )
     trees = {name: _trees(getattr(args, name)) for name in SETS}
     for part in ("dev", "test"):
         for sentence in trees[part].sentences:
@@ -136,43 +125,6 @@ def main(args: argparse.Namespace) -> None:
     print(f"{text}\n{args.out / 'results.json'}, results.md and report.html are written")
 
 
-def subjects_of(args: argparse.Namespace) -> list[Subject]:
-    """The encoders that the options ask for, each followed by its random twin.
-
-    Raises:
-        ProbingError: numbers of names or data folders that do not fit, or a missing checkpoint.
-    """
-    checkpoints: list[Path] = args.checkpoint
-    data: list[Path | None] = [*args.data] or [None]
-    if len(data) == 1:
-        data *= len(checkpoints)
-    names = args.names or _names(checkpoints)
-    for option, values in (("--data", data), ("--names", names)):
-        if len(values) != len(checkpoints):
-            raise ProbingError(f"{option} has {len(values)} values for {len(checkpoints)} models")
-    folders = ["".join(c if c.isalnum() or c in "-_." else "-" for c in name) for name in names]
-    if len({folder.lower() for folder in folders}) < len(folders):
-        raise ProbingError(f"--names must differ: {', '.join(names)}")
-    for checkpoint in checkpoints:
-        if not checkpoint.is_file():
-            raise ProbingError(f"--checkpoint {checkpoint} is not a file")
-    found = []
-    for name, folder, checkpoint, where in zip(names, folders, checkpoints, data, strict=True):
-        found.append(Subject(name, args.out / folder, checkpoint, where))
-        if not args.no_random:
-            twin = args.out / f"{folder}-random"
-            found.append(Subject(f"{name}, random", twin, checkpoint, where, random=True))
-    return found
-
-
-def _names(checkpoints: Sequence[Path]) -> list[str]:
-    """The checkpoints' folders, or files where those are the same."""
-    folders = [checkpoint.resolve().parent.name for checkpoint in checkpoints]
-    if len(set(folders)) == len(folders):
-        return folders
-    return [f"{folder}/{c.stem}" for folder, c in zip(folders, checkpoints, strict=True)]
-
-
 def _trees(path: Path) -> Trees:
     return Trees(path, read_conllu(path), sha256(path))
 
@@ -196,6 +148,7 @@ def _extract(run: Run, subject: Subject) -> dict[str, str]:
     """Make the three files of states; returns what each was made from."""
     keys = {}
     inputs = {
+        "version": metadata.version("hyptrans"),
         "checkpoint": sha256(subject.checkpoint),
         "data": of_data(subject.data) if subject.data else {},
         "random": subject.random,
@@ -228,11 +181,10 @@ def _figures(
 ) -> ModelResult:
     """Train and score the probes of one encoder."""
     inputs = {part: keys[part] for part in ("train", "dev")} | {"settings": asdict(run.settings)}
-    probes = subject.folder / f"{run.settings.probe}.probes.safetensors"
+    probes = subject.probes(run.settings.probe)
 
     def make_probes() -> None:
-        sets = (_corpus(run, subject, part) for part in ("train", "dev"))
-        train_set, dev_set = sets
+        train_set, dev_set = (_corpus(run, subject, part) for part in ("train", "dev"))
         fit(train_set, dev_set, run.settings, probes, name=subject.name)
 
     _timed(run, subject, "train", probes, inputs, make_probes)
@@ -284,15 +236,11 @@ def _common(run: Run, part: str) -> set[int]:
     return common
 
 
-def _probes(run: Run, subject: Subject) -> Path:
-    return subject.folder / f"{run.settings.probe}.probes.safetensors"
-
-
 def _training(run: Run) -> dict[str, Any]:
     """How the training of every probe went, and the sentences that have no states."""
     training, left_out = {}, {}
     for subject in run.subjects:
-        courses = load_probes(_probes(run, subject)).courses
+        courses = load_probes(subject.probes(run.settings.probe)).courses
         training[subject.name] = {task: [asdict(c) for c in courses[task]] for task in courses}
         left_out[subject.name] = {
             part: [asdict(left) for left in States.open(subject.states(part)).left_out]
@@ -309,7 +257,10 @@ def _report(run: Run, models: Sequence[ModelResult], line: str) -> Report:
     indices: list[int] = []
     sentences: list[Sentence] = []
     for subject in run.subjects:
-        corpus, trained = _corpus(run, subject, "test", only), load_probes(_probes(run, subject))
+        corpus, trained = (
+            _corpus(run, subject, "test", only),
+            load_probes(subject.probes(run.settings.probe)),
+        )
         sentences = corpus.sentences
         indices = choose(sentences, run.examples, run.settings.seed)
         model = by_name[subject.name]

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torch.optim import Adam
 from torch.optim.lr_scheduler import ReduceLROnPlateau
-from tqdm import tqdm
 
+from hyptrans.dataprep.progress import bar
 from probing.corpus import Batch, Corpus
 from probing.errors import ProbingError
 from probing.probes import Probe, make_probe
@@ -179,18 +179,15 @@ def train(train_set: Corpus, dev_set: Corpus, settings: Settings, *, name: str =
     rng = torch.Generator().manual_seed(settings.seed)
     tasks = [_Task(task, settings, train_set, rng) for task in TASKS]
     batches = train_set.shuffled(settings.batch_size, rng)
-    with tqdm(total=settings.steps, desc=f"probes {name}".strip(), unit="step") as bar:
-        for step in range(1, settings.steps + 1):
-            batch = train_set.batch(next(batches))
-            for task in tasks:
-                task.learn(batch)
-            bar.update()
-            if step % settings.evaluate_every == 0 or step == settings.steps:
-                _look(tasks, dev_set, settings.batch_size, step)
-                best = [sum(c.best_loss for c in t.courses) / len(t.courses) for t in tasks]
-                bar.set_postfix_str(f"dev loss {best[0]:.3f} {best[1]:.3f}")
-            if not any(task.active for task in tasks):
-                break
+    every = settings.evaluate_every
+    for step in bar(range(1, settings.steps + 1), f"probes {name}".strip(), unit=" steps"):
+        batch = train_set.batch(next(batches))
+        for task in tasks:
+            task.learn(batch)
+        if step % every == 0 or step == settings.steps:
+            _look(tasks, dev_set, settings.batch_size, step)
+        if not any(task.active for task in tasks):
+            break
     distance, depth = (task.finish() for task in tasks)
     return Trained(settings, distance, depth, {task.name: task.courses for task in tasks})
 
