@@ -51,16 +51,36 @@ def imports(path):
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_part_imports_nothing_from_above(layer):
-    above = LAYERS[LAYERS.index(layer) + 1 :]
+    above = ["probing", *(f"hyptrans.{part}" for part in LAYERS[LAYERS.index(layer) + 1 :])]
     files = sorted((ROOT / "hyptrans" / layer).rglob("*.py"))
     assert files
     wrong = {
         f"{path.relative_to(ROOT)}: {name}"
         for path in files
         for name in imports(path)
-        if any(name.startswith(f"hyptrans.{part}") for part in above)
+        if any(name.startswith(part) for part in above)
     }
     assert wrong == set()
+
+
+@pytest.mark.parametrize(
+    ("files", "unwanted"),
+    [
+        (["cli", "errors"], ["torch", "numpy", "fairseq"]),
+        (["trees", "metrics", "baselines"], ["fairseq", "geoopt"]),
+        (["probes", "training", "evaluation", "store", "results"], ["fairseq", "geoopt"]),
+        (["report", "pictures"], ["fairseq", "geoopt"]),
+    ],
+)
+def test_part_of_probing_is_imported_without_what_it_does_not_need(files, unwanted):
+    code = (
+        f"import importlib, sys; [importlib.import_module('probing.' + name) for name in {files}]; "
+        f"print(*[name for name in {unwanted} if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == []
 
 
 def test_start_up_hook_imports_nothing_of_the_package():
