@@ -59,10 +59,10 @@ def train(ewt: Path, folder: Path) -> Path:
     words = ["--dict_only", "--cpu", "--lang", "en", "--shorthand", "en_tiny"]
     mwt_expander.main([*trees, "--gold_file", files["conllu"][1], *words, *places["mwt"], *save])
 
-    words = ["--composite_deep_biaff_hidden_dim", "16", "--batch_size", "40", "--max_steps", "200"]
+    words = ["--composite_deep_biaff_hidden_dim", "16", "--batch_size", "40", "--max_steps", "300"]
     tagger.main([*trees, *SMALL.split(), *words, *places["pos"], *save])
 
-    words = ["--deep_biaff_output_dim", "32", "--batch_size", "800", "--max_steps", "200"]
+    words = ["--deep_biaff_output_dim", "32", "--batch_size", "800", "--max_steps", "300"]
     words += ["--no_checkpoint", "--no_second_optim"]
     parser.main([*trees, *SMALL.split(), *words, *places["depparse"], *save])
 
