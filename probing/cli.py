@@ -5,6 +5,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import ModuleType
 
 from hyptrans.dataprep.errors import describe_os_error
 from probing.errors import ProbingError
@@ -25,7 +26,7 @@ COMMANDS = {
     "annotate": Command(
         "probing.annotate",
         "parse plain text into dependency trees (CoNLL-U) with stanza",
-        "annotate --input talks.en --out talks.conllu --lang en",
+        "annotate --text talks.en --lang en --out talks.conllu",
     ),
     "extract": Command(
         "probing.extract",
@@ -82,8 +83,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(name: str, words: Sequence[str]) -> None:
+    module, parser = load(name)
+    module.main(parser.parse_args(words))
+
+
+def load(name: str) -> tuple[ModuleType, argparse.ArgumentParser]:
+    """A command's module, only now imported as each has heavy packages of its own, and parser."""
     command = COMMANDS[name]
-    # each brings its own heavy packages
     module = importlib.import_module(command.module)
     parser = argparse.ArgumentParser(
         prog=f"{PROGRAM} {name}",
@@ -95,7 +101,7 @@ def _run(name: str, words: Sequence[str]) -> None:
         conflict_handler="resolve",
     )
     module.add_arguments(parser)
-    module.main(parser.parse_args(words))
+    return module, parser
 
 
 def _overview() -> argparse.ArgumentParser:

@@ -50,9 +50,9 @@ def add_training_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=default.lr,
         metavar="RATE",
-        help=f"Adam's learning rate, times {default.lr_factor:g} after every look at the "
-        "development set without improvement (default: %(default)s, which has learned nearly all "
-        "that it can after 2,000 steps)",
+        help=f"Adam's learning rate, times {default.lr_factor:g} after {default.lr_patience + 1} "
+        "looks in a row at the development set without improvement (default: %(default)s, chosen "
+        "to learn within 2,000 steps)",
     )
     add(
         "--weight-decay",

@@ -28,12 +28,13 @@ class Settings:
     rank: int = 64
     steps: int = 2000
     batch_size: int = 32
-    lr: float = 1e-3
+    lr: float = 2e-3
     weight_decay: float = 0.0
     evaluate_every: int = 100
     """Steps between looks at the development set."""
     lr_factor: float = 0.5
-    """Times the rate, after a look without improvement."""
+    """Times the rate, after more than ``lr_patience`` looks in a row without improvement."""
+    lr_patience: int = 1
     patience: int = 5
     """Looks in a row without improvement, after which a layer's training ends."""
     seed: int = 1
@@ -106,7 +107,7 @@ class _Task:
             Adam(p, lr=settings.lr, weight_decay=settings.weight_decay, fused=True) for p in own
         ]
         self.schedules = [
-            ReduceLROnPlateau(optimiser, factor=settings.lr_factor, patience=0)
+            ReduceLROnPlateau(optimiser, factor=settings.lr_factor, patience=settings.lr_patience)
             for optimiser in self.optimisers
         ]
         self.waited = [0 for _ in self.active]

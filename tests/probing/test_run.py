@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from probing.cli import COMMANDS, main
+from probing.cli import COMMANDS, load, main
 from probing.report.data import METRICS, ModelResult
 from probing.results import markdown, table
 from tests.probing.model_helpers import WORDS, make_checkpoint, prepared_folder
@@ -259,8 +259,12 @@ def test_probes_of_another_encoder_are_told(made, done, capsys):
     assert "was trained on states of another encoder" in error_of(capsys, words)
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "annotate"])
-def test_every_command_has_help_with_an_example(command, capsys):
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example_that_it_takes(command, capsys):
+    _, parser = load(command)
+    name, *words = COMMANDS[command].example.split()
+    assert name == command
+    parser.parse_args(words)
     with pytest.raises(SystemExit, match="0"):
         main([command, "--help"])
     text = capsys.readouterr().out
