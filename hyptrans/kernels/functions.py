@@ -80,7 +80,7 @@ class _Points(torch.autograd.Function):
         z, added, numbers, scale, factor = ctx.saved_tensors
         rows = z.view(-1, *z.shape[-3:])
         grad_z = torch.empty_like(z)
-        sums = launcher(ctx.backend).points_backward(
+        by_scale, by_factor = launcher(ctx.backend).points_backward(
             tuple(g.reshape(-1, *z.shape[-2:]) for g in grads),
             rows,
             added,
@@ -95,8 +95,8 @@ class _Points(torch.autograd.Function):
             if not ctx.residual_time:
                 grad_residual = grad_residual.clone()
                 grad_residual[..., 0] = 0
-        grad_factor = sums[-1] if factor.numel() else None
-        return None, grad_z, sums[:-1], grad_residual, grad_factor, None, None
+        grad_factor = by_factor if factor.numel() else None
+        return None, grad_z, by_scale, grad_residual, grad_factor, None, None
 
 
 class _Normalize(torch.autograd.Function):

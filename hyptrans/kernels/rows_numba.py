@@ -13,6 +13,9 @@ import numpy as np
 from numba import njit
 
 BLOCK = 256
+"""Rows that are one thread's, and that are summed up together."""
+TILE = 64
+"""Rows worked on at a time, a part of a block: few enough to stay in the cache."""
 
 Array = np.ndarray
 
@@ -37,98 +40,132 @@ def points_forward(
     residual: Array,
     numbers: Array,
     scale: Array,
+    heads: int,
     factor: Array,
     out: Array,
 ) -> None:
-    """``z`` ``[N, P, H, d]`` to points; ``residual`` ``[N, d]``, or ``[0, d]`` for none.
+    """``z`` ``[N P H, d]`` to points; ``residual`` ``[N, d]`` where P = H = 1, or ``[0, d]``.
 
     ``numbers``: least time, 1/c, epsilon, and how much of the residual's time counts (0 or 1);
     ``scale`` ``[P]``: exp of the log scales; ``factor`` ``[0 or 1]``: with it, the points of the
     first projection are written as ``factor (-t, s)``.
     """
-    least, inverse_c, epsilon, residual_time = numbers[0], numbers[1], numbers[2], numbers[3]
-    rows, projections, heads, d = z.shape
+    least, inverse_c, epsilon = numbers[0], numbers[1], numbers[2]
+    rows, d = z.shape
     zero, one = z.dtype.type(0), z.dtype.type(1)
-    for n in range(first * BLOCK, min(last * BLOCK, rows)):
-        for p in range(projections):
-            for h in range(heads):
-                row, target = z[n, p, h], out[n, p, h]
-                z_t = row[0]
-                if residual.shape[0]:
-                    z_t += residual_time * residual[n, 0]
-                    for j in range(1, d):
-                        target[j] = row[j] + residual[n, j]
-                    row = target
-                squared = zero
+    squares, times, space_scales = np.empty((3, TILE), z.dtype)
+    for start in range(first * BLOCK, min(last * BLOCK, rows), TILE):
+        tile = min(TILE, min(last * BLOCK, rows) - start)
+        for k in range(tile):
+            n = start + k
+            squared, time = zero, z[n, 0]
+            if residual.shape[0]:
+                time += numbers[3] * residual[n, 0]
                 for j in range(1, d):
-                    squared += row[j] * row[j]
-                time = scale[p] / (one + math.exp(-z_t)) + least
-                ratio = (time * time - inverse_c) / (squared + epsilon)
-                space_scale = math.sqrt(ratio)
-                time = math.sqrt(squared * ratio + inverse_c)
-                if p == 0 and factor.shape[0]:
-                    space_scale *= factor[0]
-                    time *= -factor[0]
+                    out[n, j] = z[n, j] + residual[n, j]
+                    squared += out[n, j] * out[n, j]
+            else:
                 for j in range(1, d):
-                    target[j] = row[j] * space_scale
-                target[0] = time
+                    squared += z[n, j] * z[n, j]
+            squares[k], times[k] = squared, time
+        # the roots and quotients of many rows overlap, those of one wait for each other
+        for k in range(tile):
+            p = (start + k) // heads % scale.shape[0]
+            time = scale[p] / (one + math.exp(-times[k])) + least
+            ratio = (time * time - inverse_c) / (squares[k] + epsilon)
+            sign, size = one, one
+            if p == 0 and factor.shape[0]:
+                sign, size = -factor[0], factor[0]
+            times[k] = sign * math.sqrt(squares[k] * ratio + inverse_c)
+            space_scales[k] = size * math.sqrt(ratio)
+        for k in range(tile):
+            n, space_scale = start + k, space_scales[k]
+            if residual.shape[0]:
+                for j in range(d):
+                    out[n, j] *= space_scale
+            else:
+                for j in range(d):
+                    out[n, j] = z[n, j] * space_scale
+            out[n, 0] = times[k]
 
 
 @_kernel
 def points_backward(
     first: int,
     last: int,
-    grads: tuple[Array, ...],
+    grad: Array,
     z: Array,
     residual: Array,
     numbers: Array,
     scale: Array,
+    projection: int,
+    heads: int,
     factor: Array,
     grad_z: Array,
     partial: Array,
 ) -> None:
-    """Gradient of :func:`points_forward`; ``grads``: one ``[N, H, d]`` per projection.
+    """Gradient of :func:`points_forward` through one projection; ``grad`` ``[N H, d]``.
 
-    ``partial`` ``[blocks, P + 1]``: gradients of the log scales and, last, of the factor.
+    ``partial`` ``[blocks, 2]``: gradients of the log scale and of the factor, which is for the
+    first projection.
     """
-    least, inverse_c, epsilon, residual_time = numbers[0], numbers[1], numbers[2], numbers[3]
-    rows, projections, heads, d = z.shape
+    least, inverse_c, epsilon = numbers[0], numbers[1], numbers[2]
+    rows, d = grad.shape
     zero, half, one = z.dtype.type(0), z.dtype.type(0.5), z.dtype.type(1)
-    for block in range(first, last):
-        for n in range(block * BLOCK, min((block + 1) * BLOCK, rows)):
-            for p in range(projections):
-                for h in range(heads):
-                    row, grad, target = z[n, p, h], grads[p][n, h], grad_z[n, p, h]
-                    z_t, grad_t = row[0], grad[0]
-                    if residual.shape[0]:
-                        z_t += residual_time * residual[n, 0]
-                        for j in range(1, d):
-                            target[j] = row[j] + residual[n, j]
-                        row = target
-                    squared, along = zero, zero
-                    for j in range(1, d):
-                        squared += row[j] * row[j]
-                        along += row[j] * grad[j]
-                    sigmoid = one / (one + math.exp(-z_t))
-                    time = scale[p] * sigmoid + least
-                    inverse = one / (squared + epsilon)
-                    ratio = (time * time - inverse_c) * inverse
-                    root = math.sqrt(ratio)
-                    out_t = math.sqrt(squared * ratio + inverse_c)
-                    space_scale = root
-                    if p == 0 and factor.shape[0]:
-                        partial[block, projections] += along * root - grad_t * out_t
-                        grad_t *= -factor[0]
-                        along *= factor[0]
-                        space_scale *= factor[0]
-                    by_ratio = half * (along / root + grad_t * squared / out_t)
-                    by_squared = half * grad_t * ratio / out_t - by_ratio * ratio * inverse
-                    by_time = (by_ratio + by_ratio) * time * inverse * scale[p] * sigmoid
-                    by_squared += by_squared
-                    for j in range(1, d):
-                        target[j] = grad[j] * space_scale + by_squared * row[j]
-                    target[0] = by_time * (one - sigmoid)
-                    partial[block, p] += by_time
+    # rows of z between those of this projection
+    others, before = (scale.shape[0] - 1) * heads, projection * heads
+    squares, alongs, times, space_scales, by_squares = np.empty((5, TILE), z.dtype)
+    for start in range(first * BLOCK, min(last * BLOCK, rows), TILE):
+        tile = min(TILE, min(last * BLOCK, rows) - start)
+        for k in range(tile):
+            g = start + k
+            n = g + g // heads * others + before
+            squared, along, time = zero, zero, z[n, 0]
+            if residual.shape[0]:
+                time += numbers[3] * residual[n, 0]
+                for j in range(1, d):
+                    value = z[n, j] + residual[n, j]
+                    squared += value * value
+                    along += value * grad[g, j]
+            else:
+                for j in range(1, d):
+                    squared += z[n, j] * z[n, j]
+                    along += z[n, j] * grad[g, j]
+            squares[k], alongs[k], times[k] = squared, along, time
+        by_scale, by_factor = zero, zero
+        for k in range(tile):
+            squared, along, grad_time = squares[k], alongs[k], grad[start + k, 0]
+            sigmoid = one / (one + math.exp(-times[k]))
+            time = scale[projection] * sigmoid + least
+            inverse = one / (squared + epsilon)
+            ratio = (time * time - inverse_c) * inverse
+            root = math.sqrt(ratio)
+            out_time = math.sqrt(squared * ratio + inverse_c)
+            space_scales[k] = root
+            if factor.shape[0]:
+                by_factor += along * root - grad_time * out_time
+                grad_time *= -factor[0]
+                along *= factor[0]
+                space_scales[k] *= factor[0]
+            by_ratio = half * (along / root + grad_time * squared / out_time)
+            by_squares[k] = grad_time * ratio / out_time - (by_ratio + by_ratio) * ratio * inverse
+            by_time = (by_ratio + by_ratio) * time * inverse * scale[projection] * sigmoid
+            times[k] = by_time * (one - sigmoid)
+            by_scale += by_time
+        partial[start // BLOCK, 0] += by_scale
+        partial[start // BLOCK, 1] += by_factor
+        for k in range(tile):
+            g = start + k
+            n = g + g // heads * others + before
+            space_scale, by_squared = space_scales[k], by_squares[k]
+            if residual.shape[0]:
+                for j in range(d):
+                    value = z[n, j] + residual[n, j]
+                    grad_z[n, j] = grad[g, j] * space_scale + by_squared * value
+            else:
+                for j in range(d):
+                    grad_z[n, j] = grad[g, j] * space_scale + by_squared * z[n, j]
+            grad_z[n, 0] = times[k]
 
 
 @_kernel

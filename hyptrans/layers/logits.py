@@ -2,7 +2,6 @@
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32, without_autocast
@@ -12,12 +11,17 @@ from hyptrans.layers.embedding import LorentzEmbedding
 def distance_logits(x: Tensor, points: Tensor, bias: Tensor, *, c: lorentz.Curvature) -> Tensor:
     """``-d2(x, e_v) + b_v``, as one matrix product: ``2/c + 2 <x, e_v> + b_v``.
 
+    The bias is one more coordinate of the points, which meets a one: added by itself it would cost
+    two more passes over the logits.
+
     Shapes: x ``[..., D]``, points ``[V, D]``, bias ``[V]`` -> ``[..., V]``.
     Source: HyboNet sec. 3.4.
     """
     with without_autocast(x):
-        x = 2 * lorentz.flip_time(at_least_float32(x))
-        return F.linear(x, points, at_least_float32(bias) + 2 / c)
+        x = at_least_float32(x)
+        signed = torch.cat([-2 * x[..., :1], 2 * x[..., 1:], torch.ones_like(x[..., :1])], dim=-1)
+        offset = (at_least_float32(bias) + 2 / c).unsqueeze(-1)
+        return signed @ torch.cat([points, offset], dim=-1).t()
 
 
 class LorentzLogits(nn.Module):

@@ -1,0 +1,240 @@
+"""The models that are timed against each other, and what they do in a step."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from fairseq import models, utils
+from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
+from fairseq.data import Dictionary
+from fairseq.modules import MultiheadAttention
+from fairseq.optim.adam import Adam
+from fairseq.sequence_generator import SequenceGenerator
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import hyptrans.models  # noqa: F401 - registers the architectures
+from hyptrans.layers.attention import Attention
+from hyptrans.models._skeleton import HypTransformer
+from hyptrans.models.han import HANConfig, HANParts
+
+VOCABULARY = 6000
+BEAM, SENTENCES = 5, 32
+TWIN, TWIN_SDPA, FLOOR = "euclidean", "euclidean, SDPA only", "floor"
+
+
+@dataclass(frozen=True)
+class Size:
+    """What all contenders of a comparison share; ``length`` in tokens of both sides."""
+
+    dim: int
+    length: int
+    layers: int = 6
+    dropout: float = 0.1
+    target_tokens: int = 4096
+
+    @property
+    def sentences(self) -> int:
+        return max(1, self.target_tokens // self.length)
+
+    def flags(self) -> dict[str, Any]:
+        """Configuration fields of a model of this size."""
+        flags: dict[str, Any] = {"dropout": self.dropout, "attention_dropout": 0.0}
+        for side in ("encoder", "decoder"):
+            flags[f"{side}_embed_dim"] = self.dim
+            flags[f"{side}_ffn_embed_dim"] = 4 * self.dim
+            flags[f"{side}_layers"] = self.layers
+            flags[f"{side}_attention_heads"] = 4 if self.dim == 64 else 8
+            flags[f"{side}_learned_pos"] = True
+        flags["max_source_positions"] = flags["max_target_positions"] = max(self.length + 2, 64)
+        return flags
+
+
+class SdpaMultiheadAttention(MultiheadAttention):
+    """fairseq's attention, but through torch's kernel wherever a whole sentence is at hand."""
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor | None,
+        value: Tensor | None,
+        incremental_state: Any = None,
+        attn_mask: Tensor | None = None,
+        **options: Any,
+    ) -> tuple[Tensor, Tensor | None]:
+        if incremental_state is not None:
+            options |= {"incremental_state": incremental_state, "attn_mask": attn_mask}
+            return super().forward(query, key, value, **options)
+        heads = [
+            linear(x).unflatten(-1, (self.num_heads, -1)).permute(1, 2, 0, 3)
+            for linear, x in ((self.q_proj, query), (self.k_proj, key), (self.v_proj, value))
+        ]
+        mixed = F.scaled_dot_product_attention(*heads, is_causal=attn_mask is not None)
+        return self.out_proj(mixed.permute(2, 0, 1, 3).flatten(2)), None
+
+
+class FloorAttention(Attention):
+    """Matrix products and the attention call alone."""
+
+    def __init__(self, width: int, heads: int, *, causal: bool) -> None:
+        super().__init__(causal=causal)
+        self.heads = heads
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.q, self.kv = nn.Linear(width, width), nn.Linear(width, 2 * width)
+
+    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        query, key, value = self._split(self.qkv(x), 3)
+        return query, key, value
+
+    def query(self, x: Tensor) -> Tensor:
+        return self._split(self.q(x), 1)[0]
+
+    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        key, value = self._split(self.kv(memory), 2)
+        return key, value
+
+    def _split(self, numbers: Tensor, maps: int) -> Tensor:
+        return numbers.unflatten(-1, (maps, self.heads, -1)).permute(2, 0, 3, 1, 4)
+
+    def mix(
+        self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
+    ) -> Tensor:
+        return F.scaled_dot_product_attention(
+            query, key, value, attn_mask=allowed, is_causal=is_causal
+        )
+
+    def merge(self, heads: Tensor, x: Tensor) -> Tensor:
+        out: Tensor = self.out(heads.transpose(1, 2).flatten(2))
+        return out
+
+
+class FloorParts(HANParts):
+    """A Transformer without anything between its matrix products."""
+
+    def positions(self) -> Any:
+        return _Unchanged()
+
+    def _attention(self, *, causal: bool = False, **_: Any) -> Any:
+        return FloorAttention(self.side.width, self.side.heads, causal=causal)
+
+    def feed_forward(self) -> Any:
+        width, inner = self.side.width, self.side.ffn_width
+        return nn.Sequential(nn.Linear(width, inner), nn.Linear(inner, width))
+
+
+class _Unchanged(nn.Module):
+    def forward(self, x: Tensor, positions: Tensor) -> Tensor:
+        return x
+
+
+class Floor(HypTransformer):
+    """The skeleton around :class:`FloorParts`."""
+
+    parts = FloorParts
+
+
+def dictionary() -> Dictionary:
+    """``VOCABULARY`` symbols."""
+    words = Dictionary()
+    for i in range(VOCABULARY - len(words)):
+        words.add_symbol(f"w{i}")
+    return words
+
+
+def build(name: str, size: Size, device: str, **options: Any) -> nn.Module:
+    """A fresh model; ``options``: further configuration fields."""
+    torch.manual_seed(1)
+    words = dictionary()
+    task = SimpleNamespace(source_dictionary=words, target_dictionary=words)
+    flags = {**size.flags(), **options}
+    if name in (TWIN, TWIN_SDPA):
+        cfg: Any = Namespace(arch="transformer", _name="transformer", **flags)
+        models.ARCH_CONFIG_REGISTRY["transformer"](cfg)
+        twin = models.ARCH_MODEL_REGISTRY["transformer"].build_model(cfg, task)
+        for module in twin.modules() if name == TWIN_SDPA else ():
+            if isinstance(module, MultiheadAttention):
+                module.__class__ = SdpaMultiheadAttention
+        return twin.to(device)
+    cfg = HANConfig() if name == FLOOR else models.MODEL_DATACLASS_REGISTRY[name]()
+    for field, value in flags.items():
+        setattr(cfg, field, value)
+    model = Floor if name == FLOOR else models.MODEL_REGISTRY[name]
+    return model.build_model(cfg, task).to(device)
+
+
+def training_step(
+    name: str, size: Size, device: str, autocast: torch.dtype | None = None, **options: Any
+) -> Callable[[], None]:
+    """A function that makes one whole update: forward, loss, backward, clipping, Adam.
+
+    That of the floor: forward and backward from a given gradient, no more.
+    """
+    model = build(name, size, device, **options).train()
+    shape = (size.sentences, size.length)
+    source, previous, target = (
+        torch.randint(4, VOCABULARY, shape, device=device) for _ in range(3)
+    )
+    lengths = torch.full((size.sentences,), size.length, device=device)
+    parameters = list(model.parameters())
+    optimiser = Adam(parameters, lr=1e-4, betas=(0.9, 0.98))
+    given = torch.randn(*shape, VOCABULARY, device=device) * 1e-6 if name == FLOOR else None
+
+    def step() -> None:
+        with torch.autocast(device, dtype=autocast, enabled=autocast is not None):
+            out = model(source, lengths, previous)
+            if given is None:
+                logits = model.get_normalized_probs(out, log_probs=True)
+                loss, _ = label_smoothed_nll_loss(
+                    logits.view(-1, VOCABULARY), target.view(-1, 1), 0.1, ignore_index=1
+                )
+        if given is not None:
+            torch.autograd.backward(out[0], given.to(out[0].dtype))
+            model.zero_grad()
+            return
+        (loss / target.numel()).backward()
+        utils.clip_grad_norm_(parameters, 0.5)
+        optimiser.step()
+        optimiser.zero_grad()
+
+    return step
+
+
+def decoding(
+    name: str, size: Size, device: str, autocast: torch.dtype | None = None, **options: Any
+) -> Callable[[], None]:
+    """A function that translates a batch by beam search, every hypothesis ``length`` tokens."""
+    model = build(name, size, device, **options).eval()
+    words = dictionary()
+    source = torch.randint(4, VOCABULARY, (SENTENCES, size.length), device=device)
+    source[:, -1] = words.eos()
+    generator = SequenceGenerator(
+        [model],
+        words,
+        beam_size=BEAM,
+        max_len_a=0,
+        max_len_b=size.length - 1,
+        min_len=size.length - 1,
+    ).to(device)
+    sample = {
+        "net_input": {
+            "src_tokens": source,
+            "src_lengths": torch.full((SENTENCES,), size.length, device=device),
+        }
+    }
+
+    def step() -> None:
+        with torch.no_grad(), torch.autocast(device, dtype=autocast, enabled=autocast is not None):
+            found = generator.generate([model], sample)
+        assert all(len(h[0]["tokens"]) == size.length for h in found)
+
+    return step
+
+
+def parameters_of(names: Iterable[str], size: Size) -> dict[str, int]:
+    """Numbers of parameters."""
+    return {n: sum(p.numel() for p in build(n, size, "cpu").parameters()) for n in names}
