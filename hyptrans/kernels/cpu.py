@@ -1,93 +1,142 @@
 """The kernels of :mod:`~hyptrans.kernels.rows_numba` on tensors, shared out among threads."""
 
+import functools
+
+import numpy as np
+import torch
 from torch import Tensor
 
+from hyptrans.geometry.lorentz import Curvature
 from hyptrans.kernels import rows_numba as rows
 from hyptrans.kernels.threads import share_out
 
+Numbers = tuple[float, ...]
+
 
 def points_forward(
-    z: Tensor, residual: Tensor, numbers: Tensor, scale: Tensor, factor: Tensor, out: Tensor
+    z: Tensor,
+    residual: Tensor | None,
+    log_scale: Tensor,
+    factor: Tensor | None,
+    numbers: Numbers,
+    out: Tensor,
 ) -> None:
     """Points into ``out``; ``z`` and ``out`` ``[N, P, H, d]``."""
-    before = [_rows(z), *(t.numpy() for t in (residual, numbers, scale))]
-    after = [factor.numpy(), _rows(out)]
-    blocks = rows.blocks(len(before[0]))
-    share_out(rows.points_forward, blocks, z.numel(), *before, z.size(2), *after)
+    given = _rows(z)
+    others = _point_arrays(z, residual, log_scale, numbers)
+    blocks = rows.blocks(len(given))
+    after = (z.size(-2), _one(factor, z.dtype), _rows(out))
+    share_out(rows.points_forward, blocks, given.size, given, *others, *after)
 
 
 def points_backward(
     grads: tuple[Tensor, ...],
     z: Tensor,
-    residual: Tensor,
-    numbers: Tensor,
-    scale: Tensor,
-    factor: Tensor,
+    residual: Tensor | None,
+    log_scale: Tensor,
+    factor: Tensor | None,
+    numbers: Numbers,
     grad_z: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """The gradient into ``grad_z``; those of the log scales ``[P]`` and of the factor ``[]``."""
-    before = [_rows(z), *(t.numpy() for t in (residual, numbers, scale))]
-    heads, blocks = z.size(2), rows.blocks(z.size(0) * z.size(2))
-    partial = z.new_zeros(z.size(1), blocks, 2)
+    made_from = (_rows(z), *_point_arrays(z, residual, log_scale, numbers))
+    heads, target = z.size(-2), _rows(grad_z)
+    blocks = rows.blocks(len(target) // len(grads))
+    partial = z.new_zeros(len(grads), blocks, 2)
     for p, grad in enumerate(grads):
-        after = [(factor if p == 0 else factor[:0]).numpy(), _rows(grad_z), partial[p].numpy()]
         given = _rows(grad.contiguous())
-        share_out(rows.points_backward, blocks, given.size, given, *before, p, heads, *after)
+        after = (p, heads, _one(factor if p == 0 else None, z.dtype), target, partial[p].numpy())
+        share_out(rows.points_backward, blocks, given.size, given, *made_from, *after)
     sums = partial.sum(1)
     return sums[:, 0], sums[0, 1]
 
 
-def normalize_forward(v: Tensor, numbers: Tensor, out: Tensor) -> None:
+def _point_arrays(
+    z: Tensor, residual: Tensor | None, log_scale: Tensor, numbers: Numbers
+) -> tuple[rows.Array, ...]:
+    added = _empty(z.dtype, z.size(-1)) if residual is None else _rows(residual.contiguous())
+    return added, _array(numbers, z.dtype), np.exp(log_scale.numpy())
+
+
+@functools.lru_cache(maxsize=1024)
+def _array(numbers: Numbers, dtype: torch.dtype) -> rows.Array:
+    return torch.tensor(numbers, dtype=dtype).numpy()
+
+
+@functools.cache
+def _empty(dtype: torch.dtype, *width: int) -> rows.Array:
+    return torch.empty(0, *width, dtype=dtype).numpy()
+
+
+def _one(number: Tensor | None, dtype: torch.dtype) -> rows.Array:
+    """An array of one number, or of none."""
+    return _empty(dtype) if number is None else number.view(1).numpy()
+
+
+def normalize_forward(v: Tensor, c: Curvature, out: Tensor) -> None:
     """Points into ``out``."""
-    arrays = [t.numpy() for t in (v, numbers, out)]
-    share_out(rows.normalize_forward, rows.blocks(v.size(0)), v.numel(), *arrays)
+    given = _rows(v)
+    share_out(
+        rows.normalize_forward, rows.blocks(len(given)), given.size, given, _by(c, v), _rows(out)
+    )
 
 
-def normalize_backward(grad: Tensor, v: Tensor, numbers: Tensor, grad_v: Tensor) -> Tensor:
+def normalize_backward(grad: Tensor, v: Tensor, c: Curvature, grad_v: Tensor) -> Tensor:
     """The gradient into ``grad_v``; that of 1/c."""
-    blocks = rows.blocks(v.size(0))
+    given = _rows(grad)
+    blocks = rows.blocks(len(given))
     partial = v.new_zeros(blocks, 1)
-    arrays = [t.numpy() for t in (grad, v, numbers, grad_v, partial)]
-    share_out(rows.normalize_backward, blocks, v.numel(), *arrays)
+    others = (_rows(v), _by(c, v), _rows(grad_v), partial.numpy())
+    share_out(rows.normalize_backward, blocks, given.size, given, *others)
     return partial.sum()
 
 
-def lift_forward(space: Tensor, inverse_c: Tensor, out: Tensor) -> None:
+def lift_forward(space: Tensor, c: Curvature, out: Tensor) -> None:
     """Points into ``out``."""
-    arrays = [t.numpy() for t in (space, inverse_c, out)]
-    share_out(rows.lift_forward, rows.blocks(out.size(0)), out.numel(), *arrays)
+    made = _rows(out)
+    given = (_rows(space), _by(c, space), made)
+    share_out(rows.lift_forward, rows.blocks(len(made)), made.size, *given)
 
 
 def lift_backward(grad: Tensor, out: Tensor, grad_space: Tensor) -> Tensor:
     """The gradient into ``grad_space``; that of 1/c."""
-    blocks = rows.blocks(out.size(0))
+    given = _rows(grad)
+    blocks = rows.blocks(len(given))
     partial = out.new_zeros(blocks, 1)
-    arrays = [t.numpy() for t in (grad, out, grad_space, partial)]
-    share_out(rows.lift_backward, blocks, out.numel(), *arrays)
+    others = (_rows(out), _rows(grad_space), partial.numpy())
+    share_out(rows.lift_backward, blocks, given.size, given, *others)
     return partial.sum()
 
 
 def dropout_forward(
-    x: Tensor, seed: int, threshold: int, scale: Tensor, relu: bool, out: Tensor
+    x: Tensor, seed: int, threshold: int, scale: float, relu: bool, out: Tensor
 ) -> None:
     """What is kept into ``out``."""
-    given = (x.numpy(), seed, threshold, scale.numpy(), relu, out.numpy())
-    share_out(rows.dropout_forward, rows.blocks(x.size(0)), x.numel(), *given)
+    given = _rows(x)
+    others = (seed, threshold, _array((scale,), x.dtype), relu, _rows(out))
+    share_out(rows.dropout_forward, rows.blocks(len(given)), given.size, given, *others)
 
 
-def dropout_backward(
-    grad: Tensor, seed: int, threshold: int, scale: Tensor, grad_x: Tensor
-) -> None:
+def dropout_backward(grad: Tensor, seed: int, threshold: int, scale: float, grad_x: Tensor) -> None:
     """The gradient into ``grad_x``."""
-    given = (grad.numpy(), seed, threshold, scale.numpy(), grad_x.numpy())
-    share_out(rows.dropout_backward, rows.blocks(grad.size(0)), grad.numel(), *given)
+    given = _rows(grad)
+    others = (seed, threshold, _array((scale,), grad.dtype), _rows(grad_x))
+    share_out(rows.dropout_backward, rows.blocks(len(given)), given.size, given, *others)
 
 
-def relu_dropout_backward(grad: Tensor, out: Tensor, scale: Tensor, grad_x: Tensor) -> None:
+def relu_dropout_backward(grad: Tensor, out: Tensor, scale: float, grad_x: Tensor) -> None:
     """The gradient into ``grad_x``."""
-    arrays = [t.numpy() for t in (grad, out, scale, grad_x)]
-    share_out(rows.relu_dropout_backward, rows.blocks(grad.size(0)), grad.numel(), *arrays)
+    given = _rows(grad)
+    others = (_rows(out), _array((scale,), grad.dtype), _rows(grad_x))
+    share_out(rows.relu_dropout_backward, rows.blocks(len(given)), given.size, given, *others)
 
 
 def _rows(x: Tensor) -> rows.Array:
     return x.view(-1, x.size(-1)).numpy()
+
+
+def _by(c: Curvature, like: Tensor) -> rows.Array:
+    """``1/c`` and the unit of rounding."""
+    if isinstance(c, Tensor):
+        c = float(c)
+    return _array((1 / c, torch.finfo(like.dtype).eps), like.dtype)

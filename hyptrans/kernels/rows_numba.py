@@ -174,15 +174,23 @@ def normalize_forward(first: int, last: int, v: Array, numbers: Array, out: Arra
     inverse_c, floor = numbers[0], numbers[1]
     rows, d = v.shape
     zero = v.dtype.type(0)
-    for n in range(first * BLOCK, min(last * BLOCK, rows)):
-        squared = zero
-        for j in range(1, d):
-            squared += v[n, j] * v[n, j]
-        v_t = v[n, 0] * v[n, 0]
-        scale = math.sqrt(inverse_c / max(v_t - squared, floor * v_t))
-        for j in range(1, d):
-            out[n, j] = v[n, j] * scale
-        out[n, 0] = math.sqrt(squared * scale * scale + inverse_c)
+    squares, scales = np.empty((2, TILE), v.dtype)
+    for start in range(first * BLOCK, min(last * BLOCK, rows), TILE):
+        tile = min(TILE, min(last * BLOCK, rows) - start)
+        for k in range(tile):
+            squared = zero
+            for j in range(1, d):
+                squared += v[start + k, j] * v[start + k, j]
+            squares[k] = squared
+        for k in range(tile):
+            squared = v[start + k, 0] * v[start + k, 0]
+            scales[k] = math.sqrt(inverse_c / max(squared - squares[k], floor * squared))
+            squares[k] = math.sqrt(squares[k] * scales[k] * scales[k] + inverse_c)
+        for k in range(tile):
+            scale = scales[k]
+            for j in range(d):
+                out[start + k, j] = v[start + k, j] * scale
+            out[start + k, 0] = squares[k]
 
 
 @_kernel
@@ -193,30 +201,37 @@ def normalize_backward(
     inverse_c, floor = numbers[0], numbers[1]
     rows, d = v.shape
     zero, half = v.dtype.type(0), v.dtype.type(0.5)
-    for block in range(first, last):
-        for n in range(block * BLOCK, min((block + 1) * BLOCK, rows)):
+    squares, alongs, scales, own = np.empty((4, TILE), v.dtype)
+    for start in range(first * BLOCK, min(last * BLOCK, rows), TILE):
+        tile = min(TILE, min(last * BLOCK, rows) - start)
+        for k in range(tile):
+            n = start + k
             squared, along = zero, zero
             for j in range(1, d):
                 squared += v[n, j] * v[n, j]
                 along += v[n, j] * grad[n, j]
-            v_t = v[n, 0] * v[n, 0]
-            length = max(v_t - squared, floor * v_t)
+            squares[k], alongs[k] = squared, along
+        by_inverse = zero
+        for k in range(tile):
+            n = start + k
+            squared = v[n, 0] * v[n, 0]
+            length = max(squared - squares[k], floor * squared)
             scale = math.sqrt(inverse_c / length)
-            time = math.sqrt(squared * scale * scale + inverse_c)
             # of the space part: its own gradient and that of the time, which follows from it
-            by_time = grad[n, 0] / time
-            along = along * scale + by_time * squared * scale * scale
-            partial[block, 0] += half * (along / inverse_c + by_time)
+            by_time = grad[n, 0] / math.sqrt(squares[k] * scale * scale + inverse_c)
+            along = alongs[k] * scale + by_time * squares[k] * scale * scale
+            by_inverse += half * (along / inverse_c + by_time)
             along /= length
-            own = by_time * scale * scale
-            if v_t - squared > floor * v_t:
-                own += along
-                time_share = along
-            else:
-                time_share = along * floor
-            for j in range(1, d):
-                grad_v[n, j] = scale * grad[n, j] + own * v[n, j]
-            grad_v[n, 0] = -time_share * v[n, 0]
+            scales[k], own[k], squares[k] = scale, by_time * scale * scale, along * floor
+            if length > floor * squared:
+                own[k] += along
+                squares[k] = along
+        partial[start // BLOCK, 0] += by_inverse
+        for k in range(tile):
+            n, scale, share = start + k, scales[k], own[k]
+            for j in range(d):
+                grad_v[n, j] = scale * grad[n, j] + share * v[n, j]
+            grad_v[n, 0] = -squares[k] * v[n, 0]
 
 
 @_kernel

@@ -23,7 +23,8 @@ class Attention(nn.Module, ABC):
     (:meth:`merge`). Without ``memory`` it attends to ``x`` itself.
 
     Shapes: x ``[B, T, D]``, memory ``[B, S, D']``, padding ``[B, S]`` (true at padding)
-    -> ``[B, T, D]``; queries, keys and values ``[B, H, T or S, D / H]``.
+    -> ``[B, T, D]``; queries, keys and values ``[B, H, T or S, D / H]``. Where every ``n`` rows of
+    ``x`` have the same memory, it may be given once for them, ``[B / n, S, D']``.
     """
 
     def __init__(self, *, causal: bool = False) -> None:
@@ -82,7 +83,9 @@ class Attention(nn.Module, ABC):
                 if state is not None:
                     state["key"], state["value"] = key, value
         allowed, is_causal = self._mask(query, key, padding)
-        return self.merge(self.mix(query, key, value, allowed=allowed, is_causal=is_causal), x)
+        query = fold_beams(query, len(key))
+        mixed = self.mix(query, key, value, allowed=allowed, is_causal=is_causal)
+        return self.merge(unfold_beams(mixed, len(x)), x)
 
     def _mask(
         self, query: Tensor, key: Tensor, padding: Tensor | None
@@ -109,6 +112,24 @@ def _append(state: State, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         value = torch.cat([state["value"], value], dim=2)
     state["key"], state["value"] = key, value
     return key, value
+
+
+def fold_beams(query: Tensor, sentences: int) -> Tensor:
+    """Queries of hypotheses with one memory, as so many more positions of a sentence.
+
+    Shapes: ``[B, H, T, d]`` -> ``[sentences, H, B / sentences * T, d]``.
+    """
+    if len(query) == sentences:
+        return query
+    return query.unflatten(0, (sentences, -1)).transpose(1, 2).flatten(2, 3)
+
+
+def unfold_beams(mixed: Tensor, hypotheses: int) -> Tensor:
+    """Inverse of :func:`fold_beams`: ``[B, H, n T, d]`` -> ``[hypotheses, H, T, d]``."""
+    if len(mixed) == hypotheses:
+        return mixed
+    beams = hypotheses // len(mixed)
+    return mixed.unflatten(2, (beams, -1)).transpose(1, 2).flatten(0, 1)
 
 
 def lorentz_mix(

@@ -5,6 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hyptrans.kernels.operators import relu_dropout
+from hyptrans.layers.attention import State
 from hyptrans.layers.positions import sinusoids
 from hyptrans.layers.residual import ResidualNorm
 
@@ -102,5 +103,6 @@ class DotProductLogits(nn.Module):
         else:
             self.weight = table.weight
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, state: State | None = None) -> Tensor:
+        """Logits; there is nothing to keep in a decoding ``state``."""
         return F.linear(x, self.weight)

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from hyptrans.geometry import poincare
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels.operators import relu_dropout
+from hyptrans.layers.attention import State
 from hyptrans.layers.embedding import LorentzEmbedding, Storage, position_vectors
 from hyptrans.layers.logits import LorentzLogits
 
@@ -201,5 +202,5 @@ class PoincareLogits(LorentzLogits):
     Shapes: ``[..., width]`` -> ``[..., num_embeddings]``.
     """
 
-    def forward(self, x: Tensor) -> Tensor:
-        return super().forward(poincare.to_lorentz(x, c=self.table.c))
+    def forward(self, x: Tensor, state: State | None = None) -> Tensor:
+        return super().forward(poincare.to_lorentz(x, c=self.table.c), state)

@@ -13,7 +13,7 @@ from hyptrans.geometry.precision import at_least_float32, without_autocast
 from hyptrans.kernels.operators import relu_dropout
 from hyptrans.layers.curvature import HTC, Curvature, InputCurvature, readjust, scale_between
 from hyptrans.layers.embedding import LorentzEmbedding, Storage, position_vectors
-from hyptrans.layers.logits import LorentzLogits, distance_logits
+from hyptrans.layers.logits import LorentzLogits
 
 NORM_EPSILON = 1e-5
 """Added to the variance in a layer norm, as fairseq's."""
@@ -65,9 +65,9 @@ class HypformerLogits(LorentzLogits):
         super().__init__(table)
         self.source = InputCurvature(source)
 
-    def forward(self, x: Tensor) -> Tensor:
-        c = self.source()
-        return distance_logits(x, self.table.points(c), self.bias, c=c)
+    @property
+    def curvature(self) -> lorentz.Curvature:
+        return self.source()
 
 
 class ResidualNorm(nn.Module):

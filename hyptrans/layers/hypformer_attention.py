@@ -10,7 +10,13 @@ from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32, without_autocast
 from hyptrans.kernels.operators import relu_dropout
 from hyptrans.layers import linear_attention
-from hyptrans.layers.attention import Attention, State, lorentz_mix
+from hyptrans.layers.attention import (
+    Attention,
+    State,
+    fold_beams,
+    lorentz_mix,
+    unfold_beams,
+)
 from hyptrans.layers.curvature import HTC, Curvature, InputCurvature, readjust
 from hyptrans.layers.hypformer import ResidualNorm
 from hyptrans.layers.linear_attention import Sums, focus
@@ -145,7 +151,8 @@ class LinearAttention(HypformerAttention):
             query = local = self.query(x)
             sums = self._sums_of(memory, allowed, state)
             with without_autocast(x):
-                mixed = linear_attention.read(self._features(query), sums)
+                features = fold_beams(self._features(query), len(sums.key))
+                mixed = unfold_beams(linear_attention.read(features, sums), len(x))
         with without_autocast(x):
             heads = mixed + local @ at_least_float32(self.psi)
         return self.merge(heads, x)

@@ -9,9 +9,15 @@ from torch import Tensor, nn
 
 from hyptrans.geometry.space import Space
 from hyptrans.layers.attention import Attention, State
+from hyptrans.models._beams import beams_of, sentence_rows
 from hyptrans.models._config import Side, add_switches, side_of
 
 IncrementalState = dict[str, State]
+"""States by name: each attention's, and the output layer's."""
+LOGITS = "logits"
+"""The output layer's state is the same for all hypotheses."""
+CROSS = "cross_attention"
+"""These attentions keep one row for all hypotheses of a sentence."""
 EncoderOut = dict[str, list[Any]]
 
 
@@ -61,7 +67,11 @@ class Parts(ABC):
 
     @abstractmethod
     def logits(self, num_embeddings: int, padding_idx: int, tied: Any) -> nn.Module:
-        """Points -> ``[B, T, num_embeddings]``; ``tied``: the input embedding to share or None."""
+        """Points -> ``[B, T, num_embeddings]``; ``tied``: the input embedding to share or None.
+
+        Called with a second argument, a state or None, in which it may keep what does not change
+        while a batch is decoded.
+        """
 
     @abstractmethod
     def space(self, part: Any) -> Space:
@@ -187,7 +197,9 @@ class Decoder(FairseqIncrementalDecoder):
     ) -> tuple[Tensor, dict[str, Any]]:
         x, states = self._points(prev_output_tokens, encoder_out or {}, incremental_state)
         extra = {"attn": [None], "inner_states": states if return_all_hiddens else None}
-        return (x if features_only else self.output_layer(x)), extra
+        if not features_only:
+            x = self.logits(x, _state(incremental_state, LOGITS))
+        return x, extra
 
     def _points(
         self,
@@ -205,13 +217,16 @@ class Decoder(FairseqIncrementalDecoder):
             mask = padding
         memory = encoder_out["encoder_out"][0].transpose(0, 1)
         memory_padding = encoder_out["encoder_padding_mask"][0]
+        if incremental_state is not None:
+            beams = _beams(memory, incremental_state.get(f"layers.0.{CROSS}"))
+            memory, memory_padding = memory[::beams], memory_padding[::beams]
         memory_mask = memory_padding if bool(memory_padding.any()) else None
 
         x = self.embed_positions(self.embed_tokens(tokens), positions)
         states = [x]
         for i, layer in enumerate(self.layers):
             own = _state(incremental_state, f"layers.{i}.attention")
-            cross = _state(incremental_state, f"layers.{i}.cross_attention")
+            cross = _state(incremental_state, f"layers.{i}.{CROSS}")
             x = layer(x, mask, memory, memory_mask, own, cross)
             states.append(x)
         return x, states
@@ -225,9 +240,19 @@ class Decoder(FairseqIncrementalDecoder):
     def reorder_incremental_state(
         self, incremental_state: IncrementalState, new_order: Tensor
     ) -> None:
-        for state in incremental_state.values():
+        if not incremental_state:
+            return
+        hypotheses, sentences = (
+            len(next(iter(incremental_state[f"layers.0.{name}"].values())))
+            for name in ("attention", CROSS)
+        )
+        rows = sentence_rows(new_order, hypotheses // sentences)
+        for key, state in incremental_state.items():
+            if key == LOGITS:
+                continue
+            order = rows if key.endswith(CROSS) else new_order
             for name, tensor in state.items():
-                state[name] = tensor.index_select(0, new_order)
+                state[name] = tensor.index_select(0, order)
 
     def max_positions(self) -> int:
         return self.max_target_positions
@@ -287,6 +312,13 @@ def token_positions(padding: Tensor, longest: int) -> Tensor:
             "raise --max-source-positions or --max-target-positions, or leave it out"
         )
     return (torch.cumsum(~padding, dim=1) - 1).clamp_min(0)
+
+
+def _beams(memory: Tensor, cross_state: State | None) -> int:
+    """Hypotheses to a row of the cross-attention's state, which the first step decides."""
+    if not cross_state:
+        return beams_of(memory)
+    return len(memory) // len(next(iter(cross_state.values())))
 
 
 def _state(incremental_state: IncrementalState | None, name: str) -> State | None:

@@ -57,6 +57,39 @@ def test_reordered_beams_go_on_as_their_own_prefix(arch, sentences, rng):
     torch.testing.assert_close(step[:, 0], whole[:, 4], **EXACT)
 
 
+@pytest.mark.parametrize(
+    "order",
+    [
+        [2, 0, 0, 5, 4, 3, 6, 7, 7, 11, 10, 9],  # within sentences
+        [2, 0, 0, 11, 10, 10],  # and without two of them
+        [0, 4, 8, 1, 5, 9],  # across sentences: no longer shared
+    ],
+    ids=["swapped", "shrunk", "mixed"],
+)
+def test_hypotheses_share_what_was_computed_of_their_sentence(arch, order, sentences):
+    model, beams = small(arch), 3
+    source, previous = batch(sentences[:4], SYMBOLS)
+    previous = previous.where(previous != SYMBOLS.pad(), 5)[:, :6]
+    repeated = torch.arange(4).repeat_interleave(beams)
+    rng = torch.Generator().manual_seed(3)
+    tokens = torch.randint(4, 20, (4 * beams, 6), generator=rng)
+    encoder_out = model.encoder.reorder_encoder_out(model.encoder(source), repeated)
+    state: dict = {}
+    for i in range(3):
+        model.decoder(tokens[:, : i + 1], encoder_out, state)
+    rows = {len(t) for name, s in state.items() if "cross" in name for t in s.values()}
+    assert rows == {4}
+    order = torch.tensor(order)
+    for _ in range(2):
+        model.decoder.reorder_incremental_state_scripting(state, order)
+        encoder_out = model.encoder.reorder_encoder_out(encoder_out, order)
+        tokens, repeated = tokens[order], repeated[order]
+        order = torch.arange(len(order)).flip(0)
+        step, _ = model.decoder(tokens[:, :4], encoder_out, copy.deepcopy(state))
+        whole = model(source[repeated], None, tokens[:, :4])[0]
+        torch.testing.assert_close(step[:, 0], whole[:, 3], **EXACT)
+
+
 def test_beam_search_with_and_without_a_state_finds_the_same_tokens(arch, sentences):
     model = small(arch)
     source, _ = batch(sentences, SYMBOLS)
