@@ -85,7 +85,7 @@ def test_hypotheses_share_what_was_computed_of_their_sentence(arch, order, sente
         encoder_out = model.encoder.reorder_encoder_out(encoder_out, order)
         tokens, repeated = tokens[order], repeated[order]
         order = torch.arange(len(order)).flip(0)
-        step, _ = model.decoder(tokens[:, :4], encoder_out, copy.deepcopy(state))
+        step, _ = model.decoder(tokens[:, :4], encoder_out, {k: dict(v) for k, v in state.items()})
         whole = model(source[repeated], None, tokens[:, :4])[0]
         torch.testing.assert_close(step[:, 0], whole[:, 3], **EXACT)
 
