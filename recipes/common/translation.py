@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,6 +112,22 @@ def generate(run: Run, name: str, after: Step, *, beam: int) -> Step:
     command += ["--results-path", str(folder)]
     command += ["--cpu"] if run.cpu else []
     return Step(f"translate_{name}_beam{beam}", command, [folder], [after], run.threads)
+
+
+def probe(
+    run: Run, models: Sequence[Model], trees: Mapping[str, Path], after: Sequence[Step], steps: int
+) -> Step:
+    """Probe the encoders of trainings; ``trees``: CoNLL-U of train, dev and test."""
+    folder = run.out / "probes"
+    command = ["python", "-m", "probing", "run"]
+    for model in models:
+        command += ["--checkpoint", str(run.checkpoint(model.arch))]
+    command += ["--data", str(run.data), "--names", *(model.arch for model in models)]
+    for split, path in trees.items():
+        command += [f"--{split}", str(path)]
+    command += ["--steps", str(steps), "--seed", str(run.seed), "--out", str(folder)]
+    outputs = [folder / "results.json", folder / "report.html"]
+    return Step("probe", command, outputs, after)
 
 
 def validate(run: Run, name: str, after: Step) -> Step:

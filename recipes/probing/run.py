@@ -69,7 +69,10 @@ def main() -> None:
     runner.run(prepared)
     chains = [_chain(run, model, prepared) for model in models]
     runner.chains(chains, jobs=args.jobs)
-    probed = _probe(run, models, trees, [chain[0] for chain in chains], args.steps)
+    trained = [chain[0] for chain in chains]
+    probed = translation.probe(
+        run, models, dict(zip(TREES, trees, strict=True)), trained, args.steps
+    )
     runner.run(probed)
     found = {
         "bleu": {
@@ -107,19 +110,6 @@ def _file(data: Path | None, name: str) -> Path:
 def _chain(run: Run, model: Model, prepared: Step) -> list[Step]:
     trained = translation.train(run, model, prepared)
     return [trained, translation.generate(run, model.arch, trained, beam=BEAM)]
-
-
-def _probe(
-    run: Run, models: list[Model], trees: list[Path], trained: list[Step], steps: int
-) -> Step:
-    command = ["python", "-m", "probing", "run"]
-    for model in models:
-        command += ["--checkpoint", str(run.checkpoint(model.arch))]
-    command += ["--data", str(run.data), "--names", *(model.arch for model in models)]
-    for split, path in zip(TREES, trees, strict=True):
-        command += [f"--{split}", str(path)]
-    command += ["--steps", str(steps), "--seed", str(run.seed), "--out", str(run.out / "probes")]
-    return Step("probe", command, [run.out / "probes" / "results.json"], trained)
 
 
 def table(found: Mapping[str, Any]) -> str:

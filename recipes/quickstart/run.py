@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +22,8 @@ HERE = Path(__file__).resolve().parent
 SOURCE, TARGET = "en", "qtv"
 VOCABULARY = 1500
 BEAM = 4
+TREES = {"train": 4000, "dev": 400, "test": 500}
+"""Sentences of the toy treebank's English side that probes see."""
 
 
 def _arguments() -> argparse.Namespace:
@@ -33,6 +37,7 @@ def _arguments() -> argparse.Namespace:
     add("--updates", type=int, default=700, metavar="N", help="optimiser steps of each training")
     add("--sentences", type=int, default=20000, metavar="N", help="sentence pairs to train on")
     add("--vocab-size", type=int, default=VOCABULARY, metavar="N", help="sentencepiece pieces")
+    add("--probe-steps", type=int, default=1000, metavar="N", help="steps of each probe, 0: none")
     add("--no-untrained", action="store_true", help="skip the row of the untrained first model")
     return parser.parse_args()
 
@@ -60,8 +65,12 @@ def main() -> None:
         chains[f"untrained {models[0].arch}"] = _chain(run, models[0], prepared, untrained=True)
     runner.chains(list(chains.values()), jobs=args.jobs)
     found = _results(runner, run, models, chains)
+    if args.probe_steps > 0:
+        found |= _probe(runner, run, models, chains, args.probe_steps)
     results.write_json(run.out / "results.json", found)
     print(f"\n{table(found)}\n")
+    if args.probe_steps > 0:
+        runner.say(f"pictures of the trees: {run.out / 'report.html'}")
     runner.say(f"results: {run.out / 'results.json'}")
     if args.write_readme:
         results.publish(HERE, found, table(found))
@@ -86,6 +95,38 @@ def _chain(run: Run, model: Model, prepared: Step, *, untrained: bool = False) -
     trained = translation.train(run, model, prepared, untrained=untrained)
     name = trained.name.removeprefix("train_")
     return [trained, translation.generate(run, name, trained, beam=BEAM)]
+
+
+def _probe(
+    runner: Runner,
+    run: Run,
+    models: list[Model],
+    chains: Mapping[str, list[Step]],
+    steps: int,
+) -> dict[str, Any]:
+    """Read the gold trees of the source side out of the trained encoders."""
+    trees = {}
+    for split, sentences in TREES.items():
+        name = "valid" if split == "dev" else split
+        trees[split] = run.out / f"{split}.conllu"
+        _first_trees(run.out / "toy" / f"{name}.{SOURCE}.conllu", sentences, trees[split])
+    trained = [chains[model.arch][0] for model in models]
+    step = translation.probe(run, models, trees, trained, steps)
+    runner.run(step)
+    shutil.copyfile(run.out / "probes" / "report.html", run.out / "report.html")
+    probed = json.loads((run.out / "probes" / "results.json").read_text(encoding="utf-8"))
+    return {
+        "probe": {model["name"]: model["test"] for model in probed["models"]},
+        "probe_signature": probed["signature"],
+        "probe_seconds": runner.seconds[step.name],
+        "commands": runner.commands,
+    }
+
+
+def _first_trees(path: Path, sentences: int, out: Path) -> None:
+    """Copy the first sentences of a CoNLL-U file, which end with an empty line each."""
+    trees = path.read_text(encoding="utf-8").split("\n\n")[:sentences]
+    out.write_text("\n\n".join(trees).rstrip("\n") + "\n\n", encoding="utf-8")
 
 
 def _results(

@@ -1,0 +1,276 @@
+"""Speed of every architecture against its Euclidean twin, in one process, in turn.
+
+A training step is forward, loss, backward, clipping and Adam on about 4,096 target tokens; decoding
+is a beam search (beam 5, 32 sentences, 32 tokens each). All contenders of a row take turns for
+several rounds; a ratio is the median over the rounds of the twin's time over the architecture's
+(above 1: faster than the twin). The twin is fairseq's transformer as a user runs it; a second
+column compares with a twin whose attention is torch's fused kernel everywhere. The floor is the
+matrix products and attention calls alone, of a Transformer of the same size, forward and backward.
+
+example: python recipes/benchmark/speed.py --rows hybonet --json speed.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+# a benchmark is run as a file, and the recipes are not installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import torch
+from tqdm import tqdm
+
+from recipes.benchmark import contenders
+from recipes.benchmark.contenders import FLOOR, TWIN, TWIN_SDPA, Size
+from recipes.common import options, results
+from recipes.common.commands import RecipeError
+
+SHORT, WIDE = Size(64, 32), Size(512, 32)
+LONG = {
+    length: Size(512, length, layers=1, dropout=0.0, target_tokens=length)
+    for length in (4096, 8192, 16384)
+}
+MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Architectures of one size; ``targets``: the ratio that each should reach."""
+
+    phase: str
+    size: Size
+    targets: dict[str, float | None]
+    rounds: int
+
+
+CPU = (
+    Comparison("train", SHORT, {"hybonet": 0.95, "han": None, "hypformer": None, "hvt": None}, 9),
+    Comparison("train", Size(64, 512), {"hybonet": 1.10}, 5),
+    Comparison("train", WIDE, {"hybonet": 1.00, "han": 0.85, "hypformer": None, "hvt": 0.50}, 2),
+    Comparison("train", LONG[4096], {"hypformer": 1.6}, 3),
+    Comparison("train", LONG[8192], {"hypformer": 2.5}, 1),
+    Comparison("decode", SHORT, {"hybonet": 0.95, "han": None, "hypformer": None, "hvt": None}, 7),
+    Comparison("decode", WIDE, {"hybonet": 0.95}, 3),
+)
+CUDA = (
+    Comparison("train", SHORT, {"hybonet": 0.95, "han": None, "hypformer": None, "hvt": None}, 20),
+    Comparison("train", Size(64, 512), {"hybonet": 1.20}, 20),
+    Comparison("train", WIDE, {"hybonet": 1.00, "han": 0.85, "hypformer": None, "hvt": 0.50}, 20),
+    Comparison("train", LONG[4096], {"hypformer": 1.6}, 10),
+    Comparison("train", LONG[16384], {"hypformer": 4.0}, 5),
+    Comparison("decode", SHORT, {"hybonet": 0.95, "han": None, "hypformer": None, "hvt": None}, 7),
+    Comparison("decode", WIDE, {"hybonet": 0.95}, 7),
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was measured of one architecture in one comparison; times in seconds."""
+
+    arch: str
+    phase: str
+    dim: int
+    length: int
+    layers: int
+    seconds: float
+    ratio: float
+    ratio_sdpa: float
+    over_floor: float | None
+    peak_mb: float
+    twin_peak_mb: float
+    target: float | None
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add(
+        "--rows",
+        default="",
+        metavar="TEXT",
+        help="only rows with this in their name, such as hybonet, decode or 'train d=512'",
+    )
+    add("--rounds", type=int, default=0, metavar="N", help="turns of each (default: by row)")
+    add("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="cpu or cuda")
+    add("--threads", type=int, default=0, metavar="N", help="CPU threads (default: torch's)")
+    add("--bf16", action="store_true", help="autocast to bfloat16, for twin and architecture")
+    add("--json", type=Path, metavar="FILE", help="write the rows there")
+    add("--profile", action="store_true", help="name the top operators of each architecture")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure the rows asked for and print the table."""
+    args = _arguments()
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    if args.device == "cuda" and not torch.cuda.is_available():
+        raise RecipeError("--device cuda: torch finds no CUDA device here")
+    chosen = list(_chosen(CUDA if args.device == "cuda" else CPU, args.rows))
+    if not chosen:
+        raise RecipeError(f"--rows {args.rows!r} is in the name of no row")
+    rows = []
+    for comparison in tqdm(chosen, unit="row", disable=None):
+        rows += measure(comparison, args.rounds or comparison.rounds, args.device, args.bf16)
+        if args.profile:
+            profile(comparison, args.device)
+    print(table(rows))
+    found = {"device": _device(args.device), "bf16": args.bf16, "rows": [asdict(r) for r in rows]}
+    if args.json:
+        results.write_json(args.json, {**found, **results.surroundings()})
+
+
+def _chosen(comparisons: Iterable[Comparison], text: str) -> Iterable[Comparison]:
+    """Comparisons with the architectures whose row's name holds the text."""
+    for comparison in comparisons:
+        size = comparison.size
+        kept = {
+            arch: target
+            for arch, target in comparison.targets.items()
+            if text in f"{arch} {comparison.phase} d={size.dim} N={size.length}"
+        }
+        if kept:
+            yield Comparison(comparison.phase, size, kept, comparison.rounds)
+
+
+def measure(comparison: Comparison, rounds: int, device: str, bf16: bool) -> list[Row]:
+    """Times of a comparison: every contender once to warm up, then in turn."""
+    size, training = comparison.size, comparison.phase == "train"
+    autocast = torch.bfloat16 if bf16 else None
+    names = [TWIN, TWIN_SDPA, *comparison.targets, *([FLOOR] if training else [])]
+    make = contenders.training_step if training else contenders.decoding
+    steps, peaks = {}, {}
+    for name in names:
+        steps[name] = make(name, size, device, autocast)
+        peaks[name] = peak_of(steps[name], device)
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    for _ in range(rounds):
+        for name, step in steps.items():
+            seconds[name].append(seconds_of(step, device))
+
+    def ratio(one: str, other: str) -> float:
+        pairs = zip(seconds[one], seconds[other], strict=True)
+        return statistics.median(a / b for a, b in pairs)
+
+    return [
+        Row(
+            arch=arch,
+            phase=comparison.phase,
+            dim=size.dim,
+            length=size.length,
+            layers=size.layers,
+            seconds=statistics.median(seconds[arch]),
+            ratio=ratio(TWIN, arch),
+            ratio_sdpa=ratio(TWIN_SDPA, arch),
+            over_floor=ratio(arch, FLOOR) if training and arch != "hypformer" else None,
+            peak_mb=peaks[arch],
+            twin_peak_mb=peaks[TWIN],
+            target=target,
+        )
+        for arch, target in comparison.targets.items()
+    ]
+
+
+def seconds_of(step: Callable[[], None], device: str) -> float:
+    """Time of a step, until the device is done."""
+    start = time.perf_counter()
+    step()
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def peak_of(step: Callable[[], None], device: str) -> float:
+    """Memory in MiB that a step needs on top of what is held before it.
+
+    On a GPU what torch allocated, on Linux the peak of the resident set, else NaN.
+    """
+    if device == "cuda":
+        torch.cuda.synchronize()
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        step()
+        torch.cuda.synchronize()
+        return (torch.cuda.max_memory_allocated() - before) / MIB
+    try:
+        # what malloc keeps for later would hide what the step takes
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
+        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
+    except OSError:
+        step()
+        return float("nan")
+    before = _status("VmRSS")
+    step()
+    return (_status("VmHWM") - before) / 1024
+
+
+def _status(name: str) -> int:
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name))
+
+
+def profile(comparison: Comparison, device: str, top: int = 12) -> None:
+    """Print the operators that take the most time of a step of each architecture."""
+    make = contenders.training_step if comparison.phase == "train" else contenders.decoding
+    for arch in comparison.targets:
+        step = make(arch, comparison.size, device)
+        step()
+        with torch.profiler.profile() as profiled:
+            step()
+        key = f"self_{'cuda' if device == 'cuda' else 'cpu'}_time_total"
+        print(f"\n{arch}, {comparison.phase}, d={comparison.size.dim}, N={comparison.size.length}")
+        print(profiled.key_averages().table(sort_by=key, row_limit=top, max_name_column_width=50))
+
+
+def _device(device: str) -> str:
+    if device == "cuda":
+        return torch.cuda.get_device_name()
+    return f"{platform.machine()} CPU, {torch.get_num_threads()} threads"
+
+
+def table(rows: Iterable[Row]) -> str:
+    """The rows as Markdown."""
+    header = [
+        "architecture",
+        "step",
+        "d",
+        "N",
+        "layers",
+        "ratio",
+        "to reach",
+        "ratio to SDPA twin",
+        "over floor",
+        "peak, MiB (twin)",
+    ]
+    cells = [
+        [
+            row.arch,
+            row.phase,
+            str(row.dim),
+            f"{row.length:,}",
+            f"{row.layers}+{row.layers}",
+            f"{row.ratio:.2f}",
+            None if row.target is None else f"{row.target:.2f}",
+            f"{row.ratio_sdpa:.2f}",
+            None if row.over_floor is None else f"{row.over_floor:.2f}",
+            f"{row.peak_mb:,.0f} ({row.twin_peak_mb:,.0f})",
+        ]
+        for row in rows
+    ]
+    return results.markdown(header, cells)
+
+
+if __name__ == "__main__":
+    sys.exit(options.run_recipe(main))
