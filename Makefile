@@ -7,6 +7,8 @@ PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python3
 endif
 TORCH ?= torch==2.13.0
 
+COMMA := ,
+SPACE := $(subst ,, )
 BIN := .venv/bin
 READY := .venv/.ready
 CODE := hyptrans hyptrans_startup $(wildcard probing)
@@ -45,11 +47,13 @@ help:  ## list the targets
 	@echo
 	@echo "Variables, as in make TORCH=./torch.whl test:"
 	@echo "  PYTHON  the interpreter that makes .venv, 3.10 to 3.13 (now $(PYTHON))"
+	@echo "  ARCHS   architectures of the quickstart (now hybonet_tiny euclidean_tiny);"
+	@echo "          also han_tiny hypformer_tiny hvt_tiny"
 	@echo "  TORCH   what pip installs as torch, before all else (now $(TORCH));"
 	@echo "          options may follow, for example an index with builds for the CPU only"
 
-quickstart: $(READY)  ## toy corpus: prepare, train HyboNet and its twin, translate, score
-	$(BIN)/python recipes/quickstart/run.py
+quickstart: $(READY)  ## toy corpus: prepare, train, translate, score, probe
+	$(BIN)/python recipes/quickstart/run.py $(if $(ARCHS),--archs $(subst $(SPACE),$(COMMA),$(strip $(ARCHS))))
 
 test: $(READY)  ## the fast tests, a process per core
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadscope

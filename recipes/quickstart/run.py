@@ -166,10 +166,31 @@ def table(found: Mapping[str, Any]) -> str:
     for name, bleu in found["bleu_untrained"].items():
         rows.append([f"{name}, untrained", f"{found['parameters'][name]:,}", f"{bleu:.1f}", None])
     lines = results.markdown(["model", "parameters", "BLEU", "training, s"], rows)
-    return (
+    bleu = (
         f"{lines}\n\nsacreBLEU `{found['signature']}` on the toy test set; "
         f"{found['updates']} updates; one run, seed {found['seed']}"
     )
+    return f"{bleu}\n\n{_probe_table(found)}" if "probe" in found else bleu
+
+
+def _probe_table(found: Mapping[str, Any]) -> str:
+    rows = [
+        [
+            name,
+            *(_figure(scores[key]) for key in ("uuas", "dspr")),
+            _figure(scores["root"], percent=True),
+            _figure(scores["nspr"]),
+        ]
+        for name, scores in found["probe"].items()
+    ]
+    lines = results.markdown(["encoder", "UUAS", "Dspr.", "Root%", "Nspr."], rows)
+    return f"{lines}\n\nTrees of the toy test set, `{found['probe_signature']}`"
+
+
+def _figure(value: float | None, *, percent: bool = False) -> str | None:
+    if value is None:
+        return None
+    return f"{100 * value:.1f}" if percent else f"{value:.3f}"
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "recipes" / "quickstart" / "run.py"
-SMALL = ("--updates", "30", "--sentences", "400", "--vocab-size", "350", "--no-untrained")
+SMALL = ("--updates", "30", "--sentences", "400", "--vocab-size", "350", "--probe-steps", "30")
+SMALL = (*SMALL, "--no-untrained")
 
 
 def quickstart(out, *options):
@@ -39,6 +40,19 @@ def test_it_ends_with_results_and_a_table_of_them(finished):
     assert found["updates"] == 30
 
 
+def test_it_ends_with_the_trees_in_the_encoders(finished):
+    out, shown = finished
+    found = json.loads((out / "results.json").read_text(encoding="utf-8"))
+    assert found["probe"].keys() >= {"linear chain", "euclidean_tiny", "euclidean_tiny, random"}
+    scores = found["probe"]["euclidean_tiny"]
+    assert scores.keys() == {"uuas", "dspr", "root", "nspr"}
+    assert 0 < scores["uuas"] < 1
+    assert f"| euclidean_tiny | {scores['uuas']:.3f} | {scores['dspr']:.3f} |" in shown
+    report = (out / "report.html").read_text(encoding="utf-8")
+    assert "<svg" in report
+    assert str(out / "report.html") in shown
+
+
 def test_score_is_the_one_that_fairseq_generate_prints(finished):
     out, _ = finished
     ours = json.loads((out / "results.json").read_text(encoding="utf-8"))["bleu"]["euclidean_tiny"]
@@ -54,7 +68,7 @@ def test_every_command_shown_is_one_a_user_can_type(finished):
     programs = [
         re.search(r"(\w[\w-]*(\.py)?) ", command.split("bin/")[1])[1] for command in commands
     ]
-    assert programs == ["python", "python", "fairseq-train", "fairseq-generate"]
+    assert programs == ["python", "python", "fairseq-train", "fairseq-generate", "python"]
     help_of_first = commands[0].split(" --out")[0] + " --help"
     run = subprocess.run(help_of_first, shell=True, cwd=ROOT, capture_output=True, check=False)
     assert run.returncode == 0
@@ -82,7 +96,7 @@ def test_a_second_run_reuses_every_step(finished):
     before = json.loads((out / "results.json").read_text(encoding="utf-8"))
     run = quickstart(out, "--archs", "euclidean_tiny", *SMALL)
     assert run.returncode == 0
-    assert run.stdout.count(": reused from an earlier run of") == 4
+    assert run.stdout.count(": reused from an earlier run of") == 5
     assert ": done in" not in run.stdout
     assert json.loads((out / "results.json").read_text(encoding="utf-8")) == before
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SCRIPT = Path(__file__).parents[2] / "recipes" / "benchmark" / "hypformer_scaling.py"
+SCRIPT = Path(__file__).parents[2] / "recipes" / "benchmark" / "scaling.py"
 
 
 def test_script_prints_a_row_for_every_length_and_position():
@@ -19,7 +19,7 @@ def test_script_prints_a_row_for_every_length_and_position():
     )
     assert done.returncode == 0, done.stderr[-2000:]
     rows = re.findall(r"^ +(\d+) +[\d.]+", done.stdout, flags=re.M)
-    assert rows == ["32", "5"]
+    assert rows == ["32", "5"] * 2  # linear and softmax
 
 
 def test_script_says_which_measurement_failed():

@@ -1,4 +1,4 @@
-"""Memory and time of Hypformer against the length: training steps, and decoding steps.
+"""Memory and time of Hypformer against the length, linear and softmax attention.
 
 Every row is a process of its own, so that its peak memory is its own. A training step is forward,
 backward and Adam on a pair of random sentences of the given length; a decoding step is one position
@@ -8,7 +8,7 @@ On a processor, times are CPU seconds of the one thread in use, so that other pr
 and memory is the peak of the resident set less what the process held before the first step. On a
 GPU they are seconds until the device is done and the peak of what torch allocated.
 
-example: python recipes/benchmark/hypformer_scaling.py --lengths 512 1024 2048 4096 8192
+example: python recipes/benchmark/scaling.py --attention linear --lengths 512 1024 2048 4096 8192
 """
 
 import argparse
@@ -23,7 +23,10 @@ from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
-LENGTHS = (512, 1024, 2048, 4096, 8192)
+LENGTHS = (512, 1024, 2048, 4096, 8192, 16384, 32768)
+ATTENTIONS = ("linear", "softmax")
+LONGEST_SOFTMAX = 8192
+"""Of the default lengths; beyond, a step on a processor takes minutes."""
 POSITIONS = (100, 4000)
 VOCABULARY = 1000
 STEPS = 3
@@ -127,27 +130,36 @@ def decoding(arch: str, position: int, attention: str, device: str) -> dict[str,
     return {"seconds": statistics.median(times)}
 
 
-def in_a_process(what: str, size: int, options: argparse.Namespace) -> dict[str, float]:
+def in_a_process(
+    what: str, size: int, attention: str, options: argparse.Namespace
+) -> dict[str, float]:
     """Measure in a fresh process.
 
     Raises:
         SystemExit: it failed, for example for lack of memory.
     """
     command = [sys.executable, __file__, "--measure", what, str(size), "--arch", options.arch]
-    command += ["--attention", options.attention, "--device", options.device]
+    command += ["--attention", attention, "--device", options.device]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode:
         raise SystemExit(f"measuring {what} at {size} failed with exit code {done.returncode}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def report(options: argparse.Namespace, write: Callable[[str], object]) -> None:
-    """Measure everything and write the tables, row by row."""
-    write(f"{options.arch}, --attention {options.attention}, batch of 1, {options.device}\n\n")
+def lengths_of(attention: str, options: argparse.Namespace) -> list[int]:
+    """The lengths asked for, or the default ones that the attention is fit for."""
+    if options.lengths is not None:
+        return list(options.lengths)
+    return [n for n in LENGTHS if attention == "linear" or n <= LONGEST_SOFTMAX]
+
+
+def report(attention: str, options: argparse.Namespace, write: Callable[[str], object]) -> None:
+    """Measure everything of an attention and write the tables, row by row."""
+    write(f"{options.arch}, --attention {attention}, batch of 1, {options.device}\n\n")
     write(f"{'length':>8}{'seconds':>11}{'growth':>8}{'peak MiB':>11}{'growth':>8}\n")
     last: dict[str, float] = {}
-    for length in options.lengths:
-        row = in_a_process("training", length, options)
+    for length in lengths_of(attention, options):
+        row = in_a_process("training", length, attention, options)
         growth = {name: f"{row[name] / last[name]:.2f}" if last else "" for name in row}
         write(
             f"{length:>8}{row['seconds']:>11.3f}{growth['seconds']:>8}"
@@ -157,7 +169,7 @@ def report(options: argparse.Namespace, write: Callable[[str], object]) -> None:
     write(f"\n{'position':>8}{'ms a step':>11}{'ratio':>8}\n")
     first = 0.0
     for position in options.positions:
-        milliseconds = in_a_process("decoding", position, options)["seconds"] * 1000
+        milliseconds = in_a_process("decoding", position, attention, options)["seconds"] * 1000
         first = first or milliseconds
         write(f"{position:>8}{milliseconds:>11.2f}{milliseconds / first:>8.2f}\n")
 
@@ -171,15 +183,15 @@ def main() -> None:
         "--arch", default="hypformer_tiny", help="named architecture (default: hypformer_tiny)"
     )
     parser.add_argument(
-        "--attention", choices=["linear", "softmax"], default="linear", help="(default: linear)"
+        "--attention", choices=ATTENTIONS, nargs="+", default=ATTENTIONS, help="(default: both)"
     )
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="(default: cpu)")
     parser.add_argument(
         "--lengths",
         type=int,
         nargs="*",
-        default=LENGTHS,
-        help=f"tokens of a sentence in training (default: {' '.join(map(str, LENGTHS))})",
+        help=f"tokens of a sentence in training (default: {' '.join(map(str, LENGTHS))}; softmax "
+        f"to {LONGEST_SOFTMAX})",
     )
     parser.add_argument(
         "--positions",
@@ -191,14 +203,16 @@ def main() -> None:
     parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if not options.measure:
-        report(options, lambda text: print(text, end="", flush=True))
+        for attention in options.attention:
+            report(attention, options, lambda text: print(text, end="", flush=True))
+            print()
         return
     import torch
 
     torch.set_num_threads(1)
     what, size = options.measure
     measure = {"training": training, "decoding": decoding}[what]
-    print(json.dumps(measure(options.arch, int(size), options.attention, options.device)))
+    print(json.dumps(measure(options.arch, int(size), options.attention[0], options.device)))
 
 
 if __name__ == "__main__":
