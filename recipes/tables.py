@@ -25,10 +25,13 @@ def block_for(folder: Path) -> str:
     if not recorded.exists():
         return results.NOT_MEASURED
     found: Mapping[str, Any] = json.loads(recorded.read_text(encoding="utf-8"))
-    spec = importlib.util.spec_from_file_location(f"{folder.name}_run", folder / "run.py")
+    script = folder / found.get("script", "run.py")
+    spec = importlib.util.spec_from_file_location(f"{folder.name}_{script.stem}", script)
     if spec is None or spec.loader is None:
-        raise RecipeError(f"{folder / 'run.py'} cannot be loaded; it makes the table")
+        raise RecipeError(f"{script} cannot be loaded; it makes the table")
     recipe = importlib.util.module_from_spec(spec)
+    # dataclasses look their module up
+    sys.modules[spec.name] = recipe
     spec.loader.exec_module(recipe)
     return str(recipe.table(found))
 

@@ -18,9 +18,10 @@ import platform
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 # a benchmark is run as a file, and the recipes are not installed
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -33,6 +34,7 @@ from recipes.benchmark.contenders import FLOOR, TWIN, TWIN_SDPA, Size
 from recipes.common import options, results
 from recipes.common.commands import RecipeError
 
+HERE = Path(__file__).resolve().parent
 SHORT, WIDE = Size(64, 32), Size(512, 32)
 LONG = {
     length: Size(512, length, layers=1, dropout=0.0, target_tokens=length)
@@ -107,6 +109,7 @@ def _arguments() -> argparse.Namespace:
     add("--threads", type=int, default=0, metavar="N", help="CPU threads (default: torch's)")
     add("--bf16", action="store_true", help="autocast to bfloat16, for twin and architecture")
     add("--json", type=Path, metavar="FILE", help="write the rows there")
+    add("--write-readme", action="store_true", help="put results and table beside this file")
     add("--profile", action="store_true", help="name the top operators of each architecture")
     return parser.parse_args()
 
@@ -126,10 +129,18 @@ def main() -> None:
         rows += measure(comparison, args.rounds or comparison.rounds, args.device, args.bf16)
         if args.profile:
             profile(comparison, args.device)
-    print(table(rows))
-    found = {"device": _device(args.device), "bf16": args.bf16, "rows": [asdict(r) for r in rows]}
+    found = {
+        "script": Path(__file__).name,
+        "device": _device(args.device),
+        "bf16": args.bf16,
+        "rows": [asdict(row) for row in rows],
+        **results.surroundings(),
+    }
+    print(table(found))
     if args.json:
-        results.write_json(args.json, {**found, **results.surroundings()})
+        results.write_json(args.json, found)
+    if args.write_readme:
+        results.publish(HERE, found, table(found))
 
 
 def _chosen(comparisons: Iterable[Comparison], text: str) -> Iterable[Comparison]:
@@ -240,7 +251,7 @@ def _device(device: str) -> str:
     return f"{platform.machine()} CPU, {torch.get_num_threads()} threads"
 
 
-def table(rows: Iterable[Row]) -> str:
+def table(found: Mapping[str, Any]) -> str:
     """The rows as Markdown."""
     header = [
         "architecture",
@@ -256,20 +267,24 @@ def table(rows: Iterable[Row]) -> str:
     ]
     cells = [
         [
-            row.arch,
-            row.phase,
-            str(row.dim),
-            f"{row.length:,}",
-            f"{row.layers}+{row.layers}",
-            f"{row.ratio:.2f}",
-            None if row.target is None else f"{row.target:.2f}",
-            f"{row.ratio_sdpa:.2f}",
-            None if row.over_floor is None else f"{row.over_floor:.2f}",
-            f"{row.peak_mb:,.0f} ({row.twin_peak_mb:,.0f})",
+            row["arch"],
+            row["phase"],
+            row["dim"],
+            f"{row['length']:,}",
+            f"{row['layers']}+{row['layers']}",
+            f"{row['ratio']:.2f}",
+            None if row["target"] is None else f"{row['target']:.2f}",
+            f"{row['ratio_sdpa']:.2f}",
+            None if row["over_floor"] is None else f"{row['over_floor']:.2f}",
+            f"{row['peak_mb']:,.0f} ({row['twin_peak_mb']:,.0f})",
         ]
-        for row in rows
+        for row in found["rows"]
     ]
-    return results.markdown(header, cells)
+    precision = ", autocast to bfloat16" if found["bf16"] else ""
+    return (
+        f"{results.markdown(header, cells)}\n\n{found['device']}{precision}; "
+        f"torch {found['versions']['torch']}, fairseq {found['versions']['fairseq']}"
+    )
 
 
 if __name__ == "__main__":
