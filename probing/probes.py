@@ -15,12 +15,11 @@ from torch import Tensor, nn
 
 from hyptrans.geometry import lorentz, poincare
 from hyptrans.geometry.space import Space, lorentz_points, map_layers, vectors
+from hyptrans.kernels import operators
 from probing.errors import ProbingError
 
 Kind = Literal["lorentz", "poincare", "euclidean"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-TIME_MARGIN = 0.1
-"""Of a Lorentz linear layer: times stay that much above the origin's."""
 INITIAL_LOG_SCALE = 0.5
 """Fresh points then have times of 1.1 to 2.7 and distances and depths as of small trees. A model's
 layers start at 2.3 and with weights of 0.02: depths are 10 for all words, and absolute errors let
@@ -267,15 +266,9 @@ def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def _lorentz_layer_point(z: Tensor, log_scale: Tensor) -> Tensor:
-    """What a Lorentz linear layer makes of its product, as ``hyptrans.layers.linear`` does.
-
-    The layers there have one matrix, here every layer of states has its own.
+    """What a Lorentz linear layer makes of its product; every layer of states has its own.
 
     Shapes: z ``[layers, words, R]``, log_scale ``[layers, 1, 1]`` -> ``[layers, words, R]``.
-    Source: HyboNet eq. 3.
     """
-    space = z[..., 1:]
-    time = z[..., :1].sigmoid() * log_scale.exp() + (1 + TIME_MARGIN)
-    squared = space.square().sum(-1, keepdim=True)
-    ratio = (time.square() - 1) / (squared + lorentz.SPACE_NORM_EPSILON)
-    return torch.cat([(squared * ratio + 1).sqrt(), space * ratio.sqrt()], dim=-1)
+    maps = operators.points(z.transpose(0, 1).unsqueeze(2), log_scale.flatten(), c=1.0)
+    return torch.stack([points.squeeze(1) for points in maps])
