@@ -73,6 +73,8 @@ setup(
             "ruff>=0.6",
             "mypy>=1.11",
             "types-tqdm",
+            # its interpreter runs the CUDA kernels in the tests; torch for CUDA brings its own
+            'triton>=3; platform_system == "Linux"',
             *DATA,
             *PROBING,
         ],

@@ -14,7 +14,11 @@ Backend = Literal["eager", "numba", "triton"]
 
 VARIABLE = "HYPTRANS_KERNELS"
 CHOICES = ("auto", "eager", "numba", "triton")
-KERNEL_DTYPES = (torch.float32, torch.float64)
+KERNEL_DTYPES: dict[Backend, tuple[torch.dtype, ...]] = {
+    "numba": (torch.float32, torch.float64),
+    # half precision reaches only dropout: the other operators make it float32 before they choose
+    "triton": (torch.float32, torch.float64, torch.float16, torch.bfloat16),
+}
 _MODULES = {"numba": "hyptrans.kernels.cpu", "triton": "hyptrans.kernels.cuda"}
 
 
@@ -30,14 +34,23 @@ def chosen(x: Tensor, *, c: float | Tensor = 1.0) -> Backend:
     wanted = os.environ.get(VARIABLE, "auto")
     if wanted not in CHOICES:
         raise ValueError(f"{VARIABLE} must be one of {', '.join(CHOICES)}, got {wanted!r}")
-    if wanted == "eager" or x.dtype not in KERNEL_DTYPES or not x.numel():
+    if wanted == "eager" or not x.numel():
         return "eager"
     if torch.compiler.is_compiling() or (isinstance(c, Tensor) and c.numel() != 1):
         return "eager"
-    if x.device.type == "cpu" and wanted in ("auto", "numba"):
-        return "numba" if _loaded("numba") else "eager"
-    if wanted in ("auto", "triton") and (x.is_cuda or _interpreted()):
-        return "triton" if _loaded("triton") else "eager"
+    backend = _for_device(x, wanted)
+    if backend == "eager" or x.dtype not in KERNEL_DTYPES[backend] or not _loaded(backend):
+        return "eager"
+    return backend
+
+
+def _for_device(x: Tensor, wanted: str) -> Backend:
+    """What runs where the tensor lies, if it is wanted or all are."""
+    on_cpu = x.device.type == "cpu"
+    if on_cpu and wanted in ("auto", "numba"):
+        return "numba"
+    if wanted in ("auto", "triton") and (x.is_cuda or (on_cpu and _interpreted())):
+        return "triton"
     return "eager"
 
 

@@ -62,17 +62,19 @@ OPERATORS = {
 
 def with_gradients(inputs, call, seed=1):
     outputs = call()
-    rng = torch.Generator().manual_seed(seed)
+    device = outputs[0].device
+    rng = torch.Generator(device).manual_seed(seed)
     weights = [
-        torch.randn(o.shape, generator=rng, dtype=torch.float64).to(o.dtype) for o in outputs
+        torch.randn(o.shape, generator=rng, dtype=torch.float64, device=device).to(o.dtype)
+        for o in outputs
     ]
     total = sum((o * w).sum() for o, w in zip(outputs, weights, strict=True))
     return [*outputs, *torch.autograd.grad(total, inputs)]
 
 
-def both(monkeypatch, inputs, call):
+def both(monkeypatch, inputs, call, kernels="numba"):
     """Outputs and gradients of the kernels, and of the eager operators."""
-    monkeypatch.setenv("HYPTRANS_KERNELS", "numba")
+    monkeypatch.setenv("HYPTRANS_KERNELS", kernels)
     kernel = with_gradients(inputs, call)
     monkeypatch.setenv("HYPTRANS_KERNELS", "eager")
     return kernel, with_gradients(inputs, call)

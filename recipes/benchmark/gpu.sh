@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# What needs a CUDA device, in one command: the Triton kernels' tests, the loss curves of half
+# precision against float32, and the speed of every architecture against its twin.
+#
+# example: recipes/benchmark/gpu.sh runs/gpu
+#
+# The kernels have so far been tested in Triton's interpreter and through its compiler only: they
+# have not run on a GPU, and no figure from one is recorded anywhere. What this prints is the first.
+set -euo pipefail
+
+usage() {
+    echo "usage: ${0##*/} [DIR] [-- OPTION...]"
+    echo "  DIR     where logs and speed.json go (default: runs/gpu)"
+    echo "  OPTION  further options of speed.py, such as --rows hybonet"
+    echo "PYTHON names the interpreter (default: that of .venv, which is built where it is missing)."
+}
+
+case "${1-}" in
+-h | --help)
+    usage
+    exit
+    ;;
+esac
+out=runs/gpu
+if [ $# -gt 0 ] && [ "$1" != -- ]; then
+    out=$1
+    shift
+fi
+if [ "${1-}" = -- ]; then
+    shift
+elif [ $# -gt 0 ]; then
+    usage >&2
+    exit 2
+fi
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+cd "$(dirname "$0")/../.."
+
+# the environment of the Makefile, whose torch for Linux is built for CUDA
+if [ -z "${PYTHON-}" ]; then
+    [ -e .venv/.ready ] || make .venv/.ready
+    PYTHON=.venv/bin/python
+fi
+if ! "$PYTHON" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then
+    echo "error: the torch of $PYTHON finds no CUDA device" >&2
+    exit 2
+fi
+if ! "$PYTHON" -c 'import hyptrans, pytest, triton'; then
+    echo "error: $PYTHON lacks what the tests need: pip install --editable '.[dev]'" >&2
+    exit 2
+fi
+
+# the kernels themselves, whatever the caller has been trying out
+unset TRITON_INTERPRET HYPTRANS_KERNELS
+failed=()
+
+step() {
+    local name=$1
+    shift
+    echo
+    echo "== $name: $*"
+    "$@" 2>&1 | tee "$out/$name.log" || failed+=("$name")
+}
+
+"$PYTHON" -c 'import torch, triton
+print(torch.cuda.get_device_name(), "torch", torch.__version__, "triton", triton.__version__)' |
+    tee "$out/device.log"
+# a test that is skipped must say so: -ra is pytest's default here
+step tests "$PYTHON" -m pytest -m gpu tests/kernels
+step half_precision "$PYTHON" recipes/benchmark/half_precision.py --device cuda
+step speed "$PYTHON" recipes/benchmark/speed.py --device cuda --bf16 --json "$out/speed.json" "$@"
+
+echo
+if [ ${#failed[@]} -gt 0 ]; then
+    echo "failed: ${failed[*]}; logs are in $out"
+    exit 1
+fi
+echo "all passed; logs and speed.json are in $out"

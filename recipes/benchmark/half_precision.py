@@ -1,0 +1,145 @@
+"""Loss curves of the same training in float32 and in half precision, side by side.
+
+Models of the size of ``*_tiny`` learn to copy or to reverse sentences, as the first token says,
+from the same start on the same batches: in float32, under autocast to bfloat16 and, on CUDA, under
+autocast to float16 with a gradient scaler. Printed are means of the loss per token, in nats, over
+every 20 updates, and the largest difference from those of float32.
+
+example: python recipes/benchmark/half_precision.py --device cpu --updates 60 --archs hybonet
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+# a benchmark is run as a file, and the recipes are not installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import torch
+from fairseq import utils
+from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
+from fairseq.optim.adam import Adam
+from torch import Tensor, nn
+from tqdm import tqdm
+
+from recipes.benchmark import contenders
+from recipes.benchmark.contenders import Size
+from recipes.common import options
+from recipes.common.commands import RecipeError
+
+LENGTH, SENTENCES = 12, 64
+TINY = Size(128, LENGTH + 2, layers=2, dropout=0.0)
+HEADS = {"encoder_attention_heads": 4, "decoder_attention_heads": 4}
+ARCHS = "hybonet,han,hypformer"
+PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
+PERIOD = 20
+RATE, WARM_UP = 2e-3, 40
+PAD, EOS, FIRST = 1, 2, 4
+COPY, REVERSE = FIRST, FIRST + 1
+WORDS = range(FIRST + 2, FIRST + 42)
+"""Few of the vocabulary, so that a short training learns them."""
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="cpu or cuda")
+    add("--updates", type=int, default=200, metavar="N", help="optimiser steps of each training")
+    add("--archs", default=ARCHS, metavar="A,B", help=f"architectures (default: {ARCHS})")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Train every architecture in every precision and print the curves."""
+    args = _arguments()
+    options.check_positive(args, "updates")
+    if args.device == "cuda" and not torch.cuda.is_available():
+        raise RecipeError("--device cuda: torch finds no CUDA device here")
+    names = [n for n in PRECISIONS if n != "float16" or args.device == "cuda"]
+    for arch in args.archs.split(","):
+        curves = {}
+        for name in tqdm(names, desc=arch, unit="training", disable=None):
+            curves[name] = means(train(arch, args.device, PRECISIONS[name], args.updates))
+        print(report(arch, curves, args.updates))
+        wrong = [n for n, curve in curves.items() if not all(map(math.isfinite, curve))]
+        if wrong:
+            raise RecipeError(f"{arch}: the loss in {', '.join(wrong)} is not finite")
+
+
+def batches(device: str) -> Iterator[tuple[Tensor, Tensor]]:
+    """Sources and targets ``[SENTENCES, LENGTH + 2]`` and ``[SENTENCES, LENGTH + 1]``, for ever."""
+    rng = torch.Generator().manual_seed(1)
+    end = torch.full((SENTENCES, 1), EOS)
+    while True:
+        words = torch.randint(WORDS[0], WORDS[-1] + 1, (SENTENCES, LENGTH), generator=rng)
+        task = torch.randint(COPY, REVERSE + 1, (SENTENCES, 1), generator=rng)
+        target = torch.where(task == COPY, words, words.flip(-1))
+        yield (
+            torch.cat([task, words, end], dim=-1).to(device),
+            torch.cat([target, end], dim=-1).to(device),
+        )
+
+
+def train(arch: str, device: str, precision: torch.dtype | None, updates: int) -> list[float]:
+    """Losses per token, in nats, of every update."""
+    model = contenders.build(arch, TINY, device, **HEADS).train()
+    parameters = list(model.parameters())
+    optimiser = Adam(parameters, lr=RATE, betas=(0.9, 0.98))
+    scaler = torch.amp.GradScaler(device, enabled=precision == torch.float16)
+    losses = []
+    for update, (source, target) in enumerate(itertools.islice(batches(device), updates)):
+        for group in optimiser.param_groups:
+            group["lr"] = RATE * min(1, (update + 1) / WARM_UP)
+        with torch.autocast(device, dtype=precision, enabled=precision is not None):
+            smoothed, plain = loss_of(model, source, target)
+        scaler.scale(smoothed).backward()
+        scaler.unscale_(optimiser)
+        utils.clip_grad_norm_(parameters, 0.5)
+        scaler.step(optimiser)
+        scaler.update()
+        optimiser.zero_grad()
+        losses.append(plain.detach())
+    return torch.stack(losses).tolist()
+
+
+def loss_of(model: nn.Module, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """The loss per token with label smoothing, which is trained on, and without."""
+    previous = target.roll(1, dims=-1)
+    lengths = torch.full((len(source),), source.size(1), device=source.device)
+    logits = model.get_normalized_probs(model(source, lengths, previous), log_probs=True)
+    smoothed, plain = label_smoothed_nll_loss(
+        logits.flatten(0, 1), target.view(-1, 1), 0.1, ignore_index=PAD
+    )
+    return smoothed / target.numel(), plain / target.numel()
+
+
+def means(losses: list[float]) -> list[float]:
+    """Means over every ``PERIOD`` updates; the last may be over fewer."""
+    parts = (losses[i : i + PERIOD] for i in range(0, len(losses), PERIOD))
+    return [sum(part) / len(part) for part in parts]
+
+
+def report(arch: str, curves: dict[str, list[float]], updates: int) -> str:
+    """The curves as columns, and how far they come apart."""
+    lines = [f"{arch}, loss per token", "updates  " + "  ".join(f"{n:>9}" for n in curves)]
+    for i, row in enumerate(zip(*curves.values(), strict=True)):
+        numbers = "  ".join(f"{loss:9.4f}" for loss in row)
+        lines.append(f"{min((i + 1) * PERIOD, updates):7}  {numbers}")
+    expected, *others = curves.items()
+    for name, curve in others:
+        apart = max(abs(a - b) for a, b in zip(curve, expected[1], strict=True))
+        lines.append(f"largest difference of {name} from {expected[0]}: {apart:.4f}")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(options.run_recipe(main))
