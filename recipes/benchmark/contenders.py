@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -22,10 +22,13 @@ import hyptrans.models  # noqa: F401 - registers the architectures
 from hyptrans.layers.attention import Attention
 from hyptrans.models._skeleton import HypTransformer
 from hyptrans.models.han import HANConfig, HANParts
+from hyptrans.optim.riemannian_adam import RiemannianAdam
 
 VOCABULARY = 6000
 BEAM, SENTENCES = 5, 32
 TWIN, TWIN_SDPA, FLOOR = "euclidean", "euclidean, SDPA only", "floor"
+MANIFOLD = "hybonet, manifold"
+"""HyboNet with embeddings that are points, and Riemannian Adam."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +155,8 @@ def build(name: str, size: Size, device: str, **options: Any) -> nn.Module:
     words = dictionary()
     task = SimpleNamespace(source_dictionary=words, target_dictionary=words)
     flags = {**size.flags(), **options}
+    if name == MANIFOLD:
+        name, flags["lorentz_embedding"] = "hybonet", "manifold"
     if name in (TWIN, TWIN_SDPA):
         cfg: Any = Namespace(arch="transformer", _name="transformer", **flags)
         models.ARCH_CONFIG_REGISTRY["transformer"](cfg)
@@ -181,7 +186,8 @@ def training_step(
     )
     lengths = torch.full((size.sentences,), size.length, device=device)
     parameters = list(model.parameters())
-    optimiser = Adam(parameters, lr=1e-4, betas=(0.9, 0.98))
+    adam = RiemannianAdam if name == MANIFOLD else Adam
+    optimiser = adam(parameters, lr=1e-4, betas=(0.9, 0.98))
     given = torch.randn(*shape, VOCABULARY, device=device) * 1e-6 if name == FLOOR else None
 
     def step() -> None:
@@ -233,8 +239,3 @@ def decoding(
         assert all(len(h[0]["tokens"]) == size.length for h in found)
 
     return step
-
-
-def parameters_of(names: Iterable[str], size: Size) -> dict[str, int]:
-    """Numbers of parameters."""
-    return {n: sum(p.numel() for p in build(n, size, "cpu").parameters()) for n in names}

@@ -30,7 +30,7 @@ import torch
 from tqdm import tqdm
 
 from recipes.benchmark import contenders
-from recipes.benchmark.contenders import FLOOR, TWIN, TWIN_SDPA, Size
+from recipes.benchmark.contenders import FLOOR, MANIFOLD, TWIN, TWIN_SDPA, Size
 from recipes.common import options, results
 from recipes.common.commands import RecipeError
 
@@ -53,8 +53,10 @@ class Comparison:
     rounds: int
 
 
+OTHERS: dict[str, float | None] = {MANIFOLD: None, "han": None, "hypformer": None, "hvt": None}
+
 CPU = (
-    Comparison("train", SHORT, {"hybonet": 0.95, "han": None, "hypformer": None, "hvt": None}, 9),
+    Comparison("train", SHORT, {"hybonet": 0.95, **OTHERS}, 9),
     Comparison("train", Size(64, 512), {"hybonet": 1.10}, 5),
     Comparison("train", WIDE, {"hybonet": 1.00, "han": 0.85, "hypformer": None, "hvt": 0.50}, 2),
     Comparison("train", LONG[4096], {"hypformer": 1.6}, 3),
@@ -63,7 +65,7 @@ CPU = (
     Comparison("decode", WIDE, {"hybonet": 0.95}, 3),
 )
 CUDA = (
-    Comparison("train", SHORT, {"hybonet": 0.95, "han": None, "hypformer": None, "hvt": None}, 20),
+    Comparison("train", SHORT, {"hybonet": 0.95, **OTHERS}, 20),
     Comparison("train", Size(64, 512), {"hybonet": 1.20}, 20),
     Comparison("train", WIDE, {"hybonet": 1.00, "han": 0.85, "hypformer": None, "hvt": 0.50}, 20),
     Comparison("train", LONG[4096], {"hypformer": 1.6}, 10),
