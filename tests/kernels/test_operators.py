@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from hyptrans.geometry import lorentz
-from hyptrans.kernels import backend, operators, rows_numba
+from hyptrans.kernels import backend, functions, operators, rows_numba
 from hyptrans.kernels.backend import chosen
 from tests.geometry.test_lorentz import CURVATURES
 
@@ -215,6 +215,15 @@ def test_dropout_follows_the_seed_of_torch():
     torch.manual_seed(3)
     assert torch.equal(operators.relu_dropout(x, 0.3), first)
     assert not torch.equal(other, first)
+
+
+def test_all_bits_of_a_seed_count():
+    x = torch.ones(64, 64)
+    masks = [
+        functions.relu_dropout("numba", x, 0.5, False, 1 + (1 << bit)) for bit in (0, 31, 32, 62)
+    ]
+    for i, mask in enumerate(masks):
+        assert not any(torch.equal(mask, other) for other in masks[:i])
 
 
 @pytest.mark.parametrize("name", ["auto", "eager"])
