@@ -12,6 +12,7 @@ import argparse
 import json
 import math
 import random
+import shutil
 import subprocess
 import sys
 import threading
@@ -245,6 +246,8 @@ def main() -> None:
         stream = sentences(lang, seed=1)
         for name, size in (("train", args.pairs), ("valid", 1000), ("test", 1000)):
             write_lines(islice(stream, size), args.out / f"{name}.{lang}")
+    # a step that an earlier run finished would not be measured
+    shutil.rmtree(args.out / "prepared", ignore_errors=True)
     whole = measure_steps(args.out, args.workers)
     parts = [measure_part(args.out, args.pairs // n) for n in (16, 8, 4)]
     extrapolate([*parts, whole])
