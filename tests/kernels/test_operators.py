@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from hyptrans.geometry import lorentz
-from hyptrans.kernels import backend, functions, operators, rows_numba
+from hyptrans.kernels import backend, functions, operators
+from hyptrans.kernels.threads import NUMBERS_PER_THREAD
 from hyptrans.kernels.backend import chosen
 from tests.geometry.test_lorentz import CURVATURES
 
@@ -264,8 +265,8 @@ def test_without_numba_the_eager_operators_run_with_one_warning(monkeypatch):
 
 
 def test_the_number_of_threads_does_not_change_a_bit(rng):
-    inputs, call = OPERATORS["points with queries"](rng, (9000,), torch.float32)
-    assert rows_numba.blocks(9000) > 3
+    inputs, call = OPERATORS["points with queries"](rng, (25000,), torch.float32)
+    assert inputs[0].numel() > 3 * NUMBERS_PER_THREAD
     before = torch.get_num_threads()
     results = []
     try:
@@ -281,7 +282,8 @@ def test_the_number_of_threads_does_not_change_a_bit(rng):
 
 
 def test_threads_at_the_same_time(rng):
-    inputs, call = OPERATORS["points"](rng, (20000,), torch.float32)
+    inputs, call = OPERATORS["points"](rng, (100_000,), torch.float32)
+    assert inputs[0].numel() > 2 * NUMBERS_PER_THREAD
     expected = with_gradients(inputs, call)
     wrong = []
 
@@ -304,7 +306,7 @@ FORK = """
 import os, torch
 from hyptrans.kernels import operators
 torch.set_num_threads(2)
-x = torch.randn(50000, 8, requires_grad=True)
+x = torch.randn(100_000, 8, requires_grad=True)
 def run():
     y = operators.lift(x)
     return torch.autograd.grad(y.square().sum(), x)[0].sum().item()

@@ -85,7 +85,7 @@ assert chosen(torch.ones(2)) == "numba"
 optimiser = torch.optim.Adam(layer.parameters(), lr=1e-2)
 torch.manual_seed(rank)
 for _ in range(3):
-    x = lorentz.lift(torch.randn(600, 15))
+    x = lorentz.lift(torch.randn(20_000, 15))
     layer(x).square().mean().backward()
     optimiser.step()
     optimiser.zero_grad()
@@ -116,10 +116,10 @@ class Lifted(Dataset):
     def __len__(self):
         return 6
     def __getitem__(self, i):
-        return operators.lift(torch.full((40000, 4), float(i)))
+        return operators.lift(torch.full((150_000, 4), float(i)))
 
 if __name__ == "__main__":
-    operators.lift(torch.ones(40000, 4))
+    operators.lift(torch.ones(150_000, 4))
     for context in ("fork", "spawn"):
         loaded = list(DataLoader(Lifted(), num_workers=2, multiprocessing_context=context))
         assert [batch[0, 0, 1].item() for batch in loaded] == [0, 1, 2, 3, 4, 5]
