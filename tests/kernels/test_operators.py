@@ -10,8 +10,8 @@ import torch
 
 from hyptrans.geometry import lorentz
 from hyptrans.kernels import backend, functions, operators
-from hyptrans.kernels.threads import NUMBERS_PER_THREAD
 from hyptrans.kernels.backend import chosen
+from hyptrans.kernels.threads import NUMBERS_PER_THREAD
 from tests.geometry.test_lorentz import CURVATURES
 
 SHAPES = [(1,), (3, 5), (2, 3, 0), (700,), (2, 130)]
