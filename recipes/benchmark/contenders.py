@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import hyptrans.models  # noqa: F401 - registers the architectures
-from hyptrans.layers.attention import Attention
+from hyptrans.layers.han import HyperbolicAttention
 from hyptrans.models._skeleton import HypTransformer
 from hyptrans.models.han import HANConfig, HANParts
 from hyptrans.optim.riemannian_adam import RiemannianAdam
@@ -81,28 +81,14 @@ class SdpaMultiheadAttention(MultiheadAttention):
         return self.out_proj(mixed.permute(2, 0, 1, 3).flatten(2)), None
 
 
-class FloorAttention(Attention):
-    """Matrix products and the attention call alone."""
+class FloorAttention(HyperbolicAttention):
+    """HAN's maps and the attention call, with nothing between them and no residual."""
 
-    def __init__(self, width: int, heads: int, *, causal: bool) -> None:
-        super().__init__(causal=causal)
-        self.heads = heads
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.q, self.kv = nn.Linear(width, width), nn.Linear(width, 2 * width)
+    def __init__(self, width: int, heads: int, **role: Any) -> None:
+        super().__init__(width, heads, coordinates="cartesian", **role)
 
-    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        query, key, value = self._split(self.qkv(x), 3)
-        return query, key, value
-
-    def query(self, x: Tensor) -> Tensor:
-        return self._split(self.q(x), 1)[0]
-
-    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        key, value = self._split(self.kv(memory), 2)
-        return key, value
-
-    def _split(self, numbers: Tensor, maps: int) -> Tensor:
-        return numbers.unflatten(-1, (maps, self.heads, -1)).permute(2, 0, 3, 1, 4)
+    def points(self, numbers: Tensor) -> Tensor:
+        return numbers
 
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
@@ -122,8 +108,8 @@ class FloorParts(HANParts):
     def positions(self) -> Any:
         return _Unchanged()
 
-    def _attention(self, *, causal: bool = False, **_: Any) -> Any:
-        return FloorAttention(self.side.width, self.side.heads, causal=causal)
+    def _attention(self, **role: Any) -> Any:
+        return FloorAttention(self.side.width, self.side.heads, **role)
 
     def feed_forward(self) -> Any:
         width, inner = self.side.width, self.side.ffn_width

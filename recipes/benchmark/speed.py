@@ -106,9 +106,9 @@ def _arguments() -> argparse.Namespace:
         metavar="TEXT",
         help="only rows with this in their name, such as hybonet, decode or 'train d=512'",
     )
-    add("--rounds", type=int, default=0, metavar="N", help="turns of each (default: by row)")
+    add("--rounds", type=int, metavar="N", help="turns of each (default: by row)")
     add("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="cpu or cuda")
-    add("--threads", type=int, default=0, metavar="N", help="CPU threads (default: torch's)")
+    add("--threads", type=int, metavar="N", help="CPU threads (default: torch's)")
     add("--bf16", action="store_true", help="autocast to bfloat16, for twin and architecture")
     add("--json", type=Path, metavar="FILE", help="write the rows there")
     add("--write-readme", action="store_true", help="put results and table beside this file")
@@ -119,6 +119,8 @@ def _arguments() -> argparse.Namespace:
 def main() -> None:
     """Measure the rows asked for and print the table."""
     args = _arguments()
+    given = [name for name in ("rounds", "threads") if getattr(args, name) is not None]
+    options.check_positive(args, *given)
     if args.threads:
         torch.set_num_threads(args.threads)
     if args.device == "cuda" and not torch.cuda.is_available():
