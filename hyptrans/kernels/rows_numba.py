@@ -1,30 +1,22 @@
 """One-pass kernels for the CPU, compiled by numba at their first call and kept in its cache.
 
-Every kernel takes the range of blocks that it computes, ``BLOCK`` rows each, and arrays; sums over
+Every kernel computes one block, ``BLOCK`` rows, of a job (:mod:`~hyptrans.kernels.jobs`); sums over
 rows go to one row of ``partial`` per block, so that no result depends on the number of threads.
 The formulas are those of the eager operators; gradients are written out by hand.
 """
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numba import njit
 
+from hyptrans.kernels.jobs import matrix, read
+
 BLOCK = 256
-"""Rows that are one thread's, and that are summed up together."""
+"""Rows that are one thread's at a time, and that are summed up together."""
 TILE = 64
 """Rows worked on at a time, a part of a block: few enough to stay in the cache."""
-
-Array = np.ndarray
-
-
-def _kernel(function: Callable[..., None]) -> Callable[..., Any]:
-    # "reassoc" and the like, but not "nnan" and "ninf": a NaN must stay one, to be seen
-    flags = {"reassoc", "nsz", "arcp", "contract", "afn"}
-    compiled: Callable[..., Any] = njit(nogil=True, cache=True, fastmath=flags)(function)
-    return compiled
 
 
 def blocks(rows: int) -> int:
@@ -32,35 +24,29 @@ def blocks(rows: int) -> int:
     return -(-rows // BLOCK)
 
 
-@_kernel
-def points_forward(
-    first: int,
-    last: int,
-    z: Array,
-    residual: Array,
-    numbers: Array,
-    scale: Array,
-    heads: int,
-    factor: Array,
-    out: Array,
-) -> None:
-    """``z`` ``[N P H, d]`` to points; ``residual`` ``[N, d]`` where P = H = 1, or ``[0, d]``.
+def points_forward(block: int, pointer: Any) -> None:
+    """Numbers to points; those of the first projection as ``factor (-t, s)`` if there is a factor.
 
-    ``numbers``: least time, 1/c, epsilon, and how much of the residual's time counts (0 or 1);
-    ``scale`` ``[P]``: exp of the log scales; ``factor`` ``[0 or 1]``: with it, the points of the
-    first projection are written as ``factor (-t, s)``.
+    Matrices: z ``[N P H, d]``, residual ``[N, d]`` (where P = H = 1) or none, log scales
+    ``[1, P]``, factor ``[1, 1]`` or none, points. Numbers: least time, 1/c, epsilon, and how much
+    of the residual's time counts (0 or 1). Integers: H.
     """
-    least, inverse_c, epsilon = numbers[0], numbers[1], numbers[2]
+    job = read(pointer)
+    z, residual, log_scale = matrix(job, 0), matrix(job, 1), matrix(job, 2)
+    factor, out = matrix(job, 3), matrix(job, 4)
+    least, inverse_c, epsilon, counts = _four(job.numbers)
+    heads, projections = job.integers[0], log_scale.shape[1]
     rows, d = z.shape
     zero, one = z.dtype.type(0), z.dtype.type(1)
+    scale = np.exp(log_scale[0])
     squares, times, space_scales = np.empty((3, TILE), z.dtype)
-    for start in range(first * BLOCK, min(last * BLOCK, rows), TILE):
-        tile = min(TILE, min(last * BLOCK, rows) - start)
+    for start in range(block * BLOCK, min((block + 1) * BLOCK, rows), TILE):
+        tile = min(TILE, min((block + 1) * BLOCK, rows) - start)
         for k in range(tile):
             n = start + k
             squared, time = zero, z[n, 0]
             if residual.shape[0]:
-                time += numbers[3] * residual[n, 0]
+                time += counts * residual[n, 0]
                 for j in range(1, d):
                     out[n, j] = z[n, j] + residual[n, j]
                     squared += out[n, j] * out[n, j]
@@ -70,12 +56,12 @@ def points_forward(
             squares[k], times[k] = squared, time
         # the roots and quotients of many rows overlap, those of one wait for each other
         for k in range(tile):
-            p = (start + k) // heads % scale.shape[0]
+            p = (start + k) // heads % projections
             time = scale[p] / (one + math.exp(-times[k])) + least
             ratio = (time * time - inverse_c) / (squares[k] + epsilon)
             sign, size = one, one
             if p == 0 and factor.shape[0]:
-                sign, size = -factor[0], factor[0]
+                sign, size = -factor[0, 0], factor[0, 0]
             times[k] = sign * math.sqrt(squares[k] * ratio + inverse_c)
             space_scales[k] = size * math.sqrt(ratio)
         for k in range(tile):
@@ -89,40 +75,37 @@ def points_forward(
             out[n, 0] = times[k]
 
 
-@_kernel
-def points_backward(
-    first: int,
-    last: int,
-    grad: Array,
-    z: Array,
-    residual: Array,
-    numbers: Array,
-    scale: Array,
-    projection: int,
-    heads: int,
-    factor: Array,
-    grad_z: Array,
-    partial: Array,
-) -> None:
-    """Gradient of :func:`points_forward` through one projection; ``grad`` ``[N H, d]``.
+def points_backward(block: int, pointer: Any) -> None:
+    """Gradient of :func:`points_forward`; a block has rows of one projection only.
 
-    ``partial`` ``[blocks, 2]``: gradients of the log scale and of the factor, which is for the
-    first projection.
+    Matrices: gradient of z, z, residual, log scales, factor, ``partial`` ``[blocks, 2]`` (gradients
+    of the log scale and of the factor), and for each projection the gradient of its points
+    ``[N H, d]``. Numbers and integers as there.
     """
-    least, inverse_c, epsilon = numbers[0], numbers[1], numbers[2]
+    job = read(pointer)
+    grad_z, z, residual = matrix(job, 0), matrix(job, 1), matrix(job, 2)
+    log_scale, factor, partial = matrix(job, 3), matrix(job, 4), matrix(job, 5)
+    least, inverse_c, epsilon, counts = _four(job.numbers)
+    heads, projections = job.integers[0], log_scale.shape[1]
+    blocks_each = partial.shape[0] // projections
+    projection, first = block // blocks_each, block % blocks_each * BLOCK
+    grad = matrix(job, 6 + projection)
     rows, d = grad.shape
     zero, half, one = z.dtype.type(0), z.dtype.type(0.5), z.dtype.type(1)
+    scale = math.exp(log_scale[0, projection])
+    queries = projection == 0 and factor.shape[0] > 0
     # rows of z between those of this projection
-    others, before = (scale.shape[0] - 1) * heads, projection * heads
+    others, before = (projections - 1) * heads, projection * heads
     squares, alongs, times, space_scales, by_squares = np.empty((5, TILE), z.dtype)
-    for start in range(first * BLOCK, min(last * BLOCK, rows), TILE):
-        tile = min(TILE, min(last * BLOCK, rows) - start)
+    sum_scale, sum_factor = zero, zero
+    for start in range(first, min(first + BLOCK, rows), TILE):
+        tile = min(TILE, min(first + BLOCK, rows) - start)
         for k in range(tile):
             g = start + k
             n = g + g // heads * others + before
             squared, along, time = zero, zero, z[n, 0]
             if residual.shape[0]:
-                time += numbers[3] * residual[n, 0]
+                time += counts * residual[n, 0]
                 for j in range(1, d):
                     value = z[n, j] + residual[n, j]
                     squared += value * value
@@ -136,24 +119,24 @@ def points_backward(
         for k in range(tile):
             squared, along, grad_time = squares[k], alongs[k], grad[start + k, 0]
             sigmoid = one / (one + math.exp(-times[k]))
-            time = scale[projection] * sigmoid + least
+            time = scale * sigmoid + least
             inverse = one / (squared + epsilon)
             ratio = (time * time - inverse_c) * inverse
             root = math.sqrt(ratio)
             out_time = math.sqrt(squared * ratio + inverse_c)
             space_scales[k] = root
-            if factor.shape[0]:
+            if queries:
                 by_factor += along * root - grad_time * out_time
-                grad_time *= -factor[0]
-                along *= factor[0]
-                space_scales[k] *= factor[0]
+                grad_time *= -factor[0, 0]
+                along *= factor[0, 0]
+                space_scales[k] *= factor[0, 0]
             by_ratio = half * (along / root + grad_time * squared / out_time)
             by_squares[k] = grad_time * ratio / out_time - (by_ratio + by_ratio) * ratio * inverse
-            by_time = (by_ratio + by_ratio) * time * inverse * scale[projection] * sigmoid
+            by_time = (by_ratio + by_ratio) * time * inverse * scale * sigmoid
             times[k] = by_time * (one - sigmoid)
             by_scale += by_time
-        partial[start // BLOCK, 0] += by_scale
-        partial[start // BLOCK, 1] += by_factor
+        sum_scale += by_scale
+        sum_factor += by_factor
         for k in range(tile):
             g = start + k
             n = g + g // heads * others + before
@@ -166,17 +149,22 @@ def points_backward(
                 for j in range(d):
                     grad_z[n, j] = grad[g, j] * space_scale + by_squared * z[n, j]
             grad_z[n, 0] = times[k]
+    partial[block, 0], partial[block, 1] = sum_scale, sum_factor
 
 
-@_kernel
-def normalize_forward(first: int, last: int, v: Array, numbers: Array, out: Array) -> None:
-    """Rows ``[N, d]`` onto the hyperboloid; ``numbers``: 1/c, relative floor of ``|v|_L^2``."""
-    inverse_c, floor = numbers[0], numbers[1]
+def normalize_forward(block: int, pointer: Any) -> None:
+    """Rows ``[N, d]`` onto the hyperboloid.
+
+    Matrices: vectors, points. Numbers: 1/c, relative floor of ``|v|_L^2``.
+    """
+    job = read(pointer)
+    v, out = matrix(job, 0), matrix(job, 1)
+    inverse_c, floor = job.numbers[0], job.numbers[1]
     rows, d = v.shape
     zero = v.dtype.type(0)
     squares, scales = np.empty((2, TILE), v.dtype)
-    for start in range(first * BLOCK, min(last * BLOCK, rows), TILE):
-        tile = min(TILE, min(last * BLOCK, rows) - start)
+    for start in range(block * BLOCK, min((block + 1) * BLOCK, rows), TILE):
+        tile = min(TILE, min((block + 1) * BLOCK, rows) - start)
         for k in range(tile):
             squared = zero
             for j in range(1, d):
@@ -193,17 +181,21 @@ def normalize_forward(first: int, last: int, v: Array, numbers: Array, out: Arra
             out[start + k, 0] = squares[k]
 
 
-@_kernel
-def normalize_backward(
-    first: int, last: int, grad: Array, v: Array, numbers: Array, grad_v: Array, partial: Array
-) -> None:
-    """Gradient of :func:`normalize_forward`; ``partial`` ``[blocks, 1]``: of 1/c."""
-    inverse_c, floor = numbers[0], numbers[1]
+def normalize_backward(block: int, pointer: Any) -> None:
+    """Gradient of :func:`normalize_forward`.
+
+    Matrices: gradient of the points, vectors, gradient of the vectors, ``partial`` ``[blocks, 1]``
+    (of 1/c). Numbers as there.
+    """
+    job = read(pointer)
+    grad, v, grad_v, partial = matrix(job, 0), matrix(job, 1), matrix(job, 2), matrix(job, 3)
+    inverse_c, floor = job.numbers[0], job.numbers[1]
     rows, d = v.shape
     zero, half = v.dtype.type(0), v.dtype.type(0.5)
     squares, alongs, scales, own = np.empty((4, TILE), v.dtype)
-    for start in range(first * BLOCK, min(last * BLOCK, rows), TILE):
-        tile = min(TILE, min(last * BLOCK, rows) - start)
+    sum_inverse = zero
+    for start in range(block * BLOCK, min((block + 1) * BLOCK, rows), TILE):
+        tile = min(TILE, min((block + 1) * BLOCK, rows) - start)
         for k in range(tile):
             n = start + k
             squared, along = zero, zero
@@ -226,82 +218,100 @@ def normalize_backward(
             if length > floor * squared:
                 own[k] += along
                 squares[k] = along
-        partial[start // BLOCK, 0] += by_inverse
+        sum_inverse += by_inverse
         for k in range(tile):
             n, scale, share = start + k, scales[k], own[k]
             for j in range(d):
                 grad_v[n, j] = scale * grad[n, j] + share * v[n, j]
             grad_v[n, 0] = -squares[k] * v[n, 0]
+    partial[block, 0] = sum_inverse
 
 
-@_kernel
-def lift_forward(first: int, last: int, space: Array, numbers: Array, out: Array) -> None:
-    """Rows ``[N, d - 1]`` to points; ``numbers``: 1/c."""
+def lift_forward(block: int, pointer: Any) -> None:
+    """Rows ``[N, d - 1]`` to points. Matrices: points, rows. Numbers: 1/c."""
+    job = read(pointer)
+    out, space = matrix(job, 0), matrix(job, 1)
     rows, d = out.shape
-    for n in range(first * BLOCK, min(last * BLOCK, rows)):
-        squared = numbers[0]
+    for n in range(block * BLOCK, min((block + 1) * BLOCK, rows)):
+        squared = job.numbers[0]
         for j in range(d - 1):
             squared += space[n, j] * space[n, j]
             out[n, j + 1] = space[n, j]
         out[n, 0] = math.sqrt(squared)
 
 
-@_kernel
-def lift_backward(
-    first: int, last: int, grad: Array, out: Array, grad_space: Array, partial: Array
-) -> None:
-    """Gradient of :func:`lift_forward`; ``partial`` ``[blocks, 1]``: of 1/c."""
+def lift_backward(block: int, pointer: Any) -> None:
+    """Gradient of :func:`lift_forward`.
+
+    Matrices: gradient of the points, points, gradient of the rows, ``partial`` ``[blocks, 1]`` (of
+    1/c).
+    """
+    job = read(pointer)
+    grad, out, grad_space, partial = matrix(job, 0), matrix(job, 1), matrix(job, 2), matrix(job, 3)
     rows, d = out.shape
-    half = out.dtype.type(0.5)
-    for block in range(first, last):
-        for n in range(block * BLOCK, min((block + 1) * BLOCK, rows)):
-            by_time = grad[n, 0] / out[n, 0]
-            for j in range(1, d):
-                grad_space[n, j - 1] = grad[n, j] + by_time * out[n, j]
-            partial[block, 0] += half * by_time
+    half, by_inverse = out.dtype.type(0.5), out.dtype.type(0)
+    for n in range(block * BLOCK, min((block + 1) * BLOCK, rows)):
+        by_time = grad[n, 0] / out[n, 0]
+        for j in range(1, d):
+            grad_space[n, j - 1] = grad[n, j] + by_time * out[n, j]
+        by_inverse += half * by_time
+    partial[block, 0] = by_inverse
 
 
-@_kernel
-def dropout_forward(
-    first: int, last: int, x: Array, seed: int, threshold: int, scale: Array, relu: bool, out: Array
-) -> None:
-    """Rows ``[N, d]``, a number kept where the hash of its place is at least ``threshold``."""
+def dropout_forward(block: int, pointer: Any) -> None:
+    """Keep a number of rows ``[N, d]`` where the hash of its place is at least the threshold.
+
+    Matrices: rows, what is kept. Numbers: scale. Integers: seed, threshold, whether ReLU is first.
+    """
+    job = read(pointer)
+    x, out = matrix(job, 0), matrix(job, 1)
+    seed, least, relu = job.integers[0], np.uint32(job.integers[1]), job.integers[2] != 0
     rows, d = x.shape
-    zero, least = x.dtype.type(0), np.uint32(threshold)
-    for n in range(first * BLOCK, min(last * BLOCK, rows)):
+    zero, scale = x.dtype.type(0), job.numbers[0]
+    for n in range(block * BLOCK, min((block + 1) * BLOCK, rows)):
         key = _key(seed, n)
         for j in range(d):
-            value = x[n, j] * scale[0]
+            value = x[n, j] * scale
             if relu:
                 value = max(value, zero) if value == value else value
             kept = _kept(key, j, least)
             out[n, j] = value if kept else zero
 
 
-@_kernel
-def dropout_backward(
-    first: int, last: int, grad: Array, seed: int, threshold: int, scale: Array, grad_x: Array
-) -> None:
-    """Gradient of :func:`dropout_forward` without ReLU: the same numbers kept."""
+def dropout_backward(block: int, pointer: Any) -> None:
+    """Gradient of :func:`dropout_forward` without ReLU: the same numbers kept.
+
+    Matrices: gradient, gradient of the rows. Numbers and integers as there.
+    """
+    job = read(pointer)
+    grad, grad_x = matrix(job, 0), matrix(job, 1)
+    seed, least = job.integers[0], np.uint32(job.integers[1])
     rows, d = grad.shape
-    zero, least = grad.dtype.type(0), np.uint32(threshold)
-    for n in range(first * BLOCK, min(last * BLOCK, rows)):
+    zero, scale = grad.dtype.type(0), job.numbers[0]
+    for n in range(block * BLOCK, min((block + 1) * BLOCK, rows)):
         key = _key(seed, n)
         for j in range(d):
             kept = _kept(key, j, least)
-            grad_x[n, j] = grad[n, j] * scale[0] if kept else zero
+            grad_x[n, j] = grad[n, j] * scale if kept else zero
 
 
-@_kernel
-def relu_dropout_backward(
-    first: int, last: int, grad: Array, out: Array, scale: Array, grad_x: Array
-) -> None:
-    """Gradient with ReLU: what came out positive was kept and was positive."""
+def relu_dropout_backward(block: int, pointer: Any) -> None:
+    """Gradient with ReLU: what came out positive was kept and was positive.
+
+    Matrices: gradient, what came out, gradient of the rows. Numbers: scale.
+    """
+    job = read(pointer)
+    grad, out, grad_x = matrix(job, 0), matrix(job, 1), matrix(job, 2)
     rows, d = grad.shape
-    zero = grad.dtype.type(0)
-    for n in range(first * BLOCK, min(last * BLOCK, rows)):
+    zero, scale = grad.dtype.type(0), job.numbers[0]
+    for n in range(block * BLOCK, min((block + 1) * BLOCK, rows)):
         for j in range(d):
-            grad_x[n, j] = grad[n, j] * scale[0] if out[n, j] > zero else zero
+            grad_x[n, j] = grad[n, j] * scale if out[n, j] > zero else zero
+
+
+@njit(inline="always")
+def _four(numbers: Any) -> Any:
+    return numbers[0], numbers[1], numbers[2], numbers[3]
 
 
 @njit(inline="always")

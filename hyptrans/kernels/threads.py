@@ -1,46 +1,80 @@
-"""Rows shared out among the threads that torch may use.
+"""A job shared out among the threads that torch may use.
 
-The kernels release the GIL, so plain threads will do. They may be called from any thread, also at
-the same time, and after a fork, which the thread pools of OpenMP do not survive.
+Where torch's threads are those of OpenMP, they do the work: they are awake between torch's own
+operators, and there is one team of them. Elsewhere, and after a fork, which a team of OpenMP does
+not survive, plain threads do.
 """
 
+import ctypes
+import functools
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import torch
 
+NUMBERS_PER_MEMBER = 1 << 13
+"""Fewer numbers are done by one before another thread of a team has begun."""
 NUMBERS_PER_THREAD = 1 << 18
-"""Fewer numbers (they take about 0.1 ms) are done before another thread has woken up, all the more
-as those of torch keep their cores busy for a while after each of its own operators."""
+"""The same for a plain thread, which must be woken up first."""
 
+_forked = False
 _pools: dict[int, ThreadPoolExecutor] = {}
 
 
-def share_out(kernel: Callable[..., None], blocks: int, numbers: int, *args: Any) -> None:
-    """Call ``kernel(first, last, *args)`` so that the ranges cover all blocks.
+def share(work_off: int, job: int, blocks: int, numbers: int) -> None:
+    """Let threads work off a job together; return when it is done.
 
     Args:
-        kernel: computes blocks ``first`` to ``last - 1``; those of others are not its business, so
-            the result is the same for any number of threads.
-        blocks: how many there are.
-        numbers: size of the work, which decides how many threads are worth waking.
-        args: passed on.
+        work_off: address of a C function of the job's address; threads may be in it at the same
+            time, and one that finds nothing left to do returns.
+        job: address of the job.
+        blocks: the parts it can be done in, which is all that more threads than that would need.
+        numbers: size of the work, which decides how many threads are worth while.
     """
-    threads = min(torch.get_num_threads(), blocks, max(1, numbers // NUMBERS_PER_THREAD))
-    if threads == 1:
-        kernel(0, blocks, *args)
-        return
-    pool = _pools.get(threads)
-    if pool is None:
-        pool = _pools.setdefault(threads, ThreadPoolExecutor(threads - 1, "hyptrans-kernels"))
-    ends = [blocks * i // threads for i in range(threads + 1)]
-    others = [pool.submit(kernel, ends[i], ends[i + 1], *args) for i in range(1, threads)]
-    kernel(0, ends[1], *args)
-    for other in others:
-        other.result()
+    team = None if _forked else _team()
+    least = NUMBERS_PER_THREAD if team is None else NUMBERS_PER_MEMBER
+    members = min(torch.get_num_threads(), blocks, max(1, numbers // least))
+    if members == 1:
+        _function(work_off)(job)
+    elif team is not None:
+        team(work_off, job, members, 0)
+    else:
+        pool = _pools.get(members)
+        if pool is None:
+            pool = _pools.setdefault(members, ThreadPoolExecutor(members - 1, "hyptrans-kernels"))
+        others = [pool.submit(_function(work_off), job) for _ in range(members - 1)]
+        _function(work_off)(job)
+        for other in others:
+            other.result()
 
 
-# threads do not live on in a forked process
-os.register_at_fork(after_in_child=_pools.clear)
+@functools.cache
+def _function(address: int) -> Callable[[int], None]:
+    """A C function, called without Python's lock."""
+    return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+
+
+@functools.cache
+def _team() -> Any:
+    """OpenMP's ``GOMP_parallel(function, its argument, threads, flags)``, of the runtime that torch
+    itself uses (a second one would bring threads of its own); None where there is none."""
+    try:
+        torch_itself = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
+        team = torch_itself.GOMP_parallel
+    except (OSError, AttributeError):
+        return None
+    team.restype = None
+    team.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
+    return team
+
+
+def _leave_team() -> None:
+    global _forked
+    _forked = True
+    _pools.clear()
+
+
+os.register_at_fork(after_in_child=_leave_team)
