@@ -70,6 +70,20 @@ def lift_backward(grad: Tensor, out: Tensor, grad_space: Tensor) -> Tensor:
     return partial.sum()
 
 
+def centroids(
+    query: Tensor, keys: Tensor, values: Tensor, places: Tensor, c: Curvature, out: Tensor
+) -> None:
+    """Points into ``out`` ``[B, T, H, d]``."""
+    query, keys, values = (
+        t if t.stride(-1) == 1 else t.contiguous() for t in (query, keys, values)
+    )
+    matrices = (query, keys, values, places.contiguous(), out)
+    strides = (*query.stride()[:3], *keys.stride()[:2], *values.stride()[:2])
+    sizes = (out.size(1), out.size(2))
+    work = places.numel() * out.size(1) * out.size(2) * (keys.size(-1) + values.size(-1))
+    run(rows.centroids, len(out), matrices, _by(c, query), (*sizes, *strides), work=work)
+
+
 def dropout_forward(
     x: Tensor, seed: int, threshold: int, scale: float, relu: bool, out: Tensor
 ) -> None:

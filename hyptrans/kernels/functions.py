@@ -51,7 +51,7 @@ def _run(function: type[torch.autograd.Function], *args: Any) -> Any:
     """Apply a function; without the bookkeeping of autograd where no gradient is wanted."""
     if torch.is_grad_enabled():
         return function.apply(*args)
-    return function.forward(None, *(a.detach() if isinstance(a, Tensor) else a for a in args))
+    return function.forward(None, *args)
 
 
 class _Points(torch.autograd.Function):

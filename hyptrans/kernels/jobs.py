@@ -13,20 +13,19 @@ from typing import Any
 import numpy as np
 import torch
 from llvmlite import ir
-from numba import carray, cfunc, from_dtype, njit, types
-from numba.extending import intrinsic
+from numba import carray, cfunc, extending, from_dtype, njit, types
 from torch import Tensor
 
 from hyptrans.kernels import threads
 
-MATRICES, INTEGERS, NUMBERS = 10, 4, 4
+intrinsic: Any = extending.intrinsic
+"""numba's type for it does not know that the compiler passes the first argument."""
+
+MATRICES, INTEGERS, NUMBERS = 10, 10, 4
 """How many of each a job has room for."""
 
 Kernel = Callable[[int, Any], None]
 """Computes one block of a job; what belongs to other blocks is not its business."""
-
-_FLOATS = {torch.float32: ("f", np.float32), torch.float64: ("d", np.float64)}
-_HEAD = f"3q {MATRICES}Q {MATRICES}q {MATRICES}q {INTEGERS}q"
 
 
 def _layout(number: type[np.floating]) -> np.dtype:
@@ -34,13 +33,23 @@ def _layout(number: type[np.floating]) -> np.dtype:
         ("kernel", np.int64),
         ("next", np.int64),
         ("blocks", np.int64),
-        ("address", np.uint64, MATRICES),
-        ("rows", np.int64, MATRICES),
-        ("columns", np.int64, MATRICES),
+        ("itemsize", np.int64),
+        ("matrices", np.int64, (MATRICES, 3)),  # address, rows, columns
         ("integers", np.int64, INTEGERS),
         ("numbers", number, NUMBERS),
     ]
     return np.dtype(fields, align=True)
+
+
+def _packer(code: str) -> struct.Struct:
+    """What writes the fields of :func:`_layout`."""
+    return struct.Struct(f"{4 + 3 * MATRICES + INTEGERS}q{NUMBERS}{code}")
+
+
+_FLOATS = {
+    torch.float32: (np.float32, _packer("f")),
+    torch.float64: (np.float64, _packer("d")),
+}
 
 
 def run(
@@ -49,42 +58,34 @@ def run(
     matrices: Sequence[Tensor | None],
     numbers: Sequence[float] = (),
     integers: Sequence[int] = (),
+    work: int | None = None,
 ) -> None:
-    """Let threads compute all blocks; the first matrix says how much work that is.
+    """Let threads compute all blocks.
 
     Args:
         kernel: compiled at its first call for a dtype, and kept in numba's cache.
         blocks: how many there are.
-        matrices: contiguous tensors of one dtype, each seen as rows of its last dimension.
+        matrices: tensors, each seen as rows of its last dimension; the dtype of the first is that
+            of the numbers.
         numbers: of the same dtype once the kernel reads them.
         integers: signed, of 64 bits.
+        work: numbers to go through, those of the first matrix by default.
     """
-    largest = matrices[0]
-    assert largest is not None, "a job has work"
-    code, number = _FLOATS[largest.dtype]
-    rows, columns = zip(*(_shape(matrix) for matrix in matrices), strict=True)
-    addresses = [0 if matrix is None else matrix.data_ptr() for matrix in matrices]
-    head = (
-        *(_compiled(kernel, number), 0, blocks),
-        *_filled(addresses, MATRICES),
-        *_filled(rows, MATRICES),
-        *_filled(columns, MATRICES),
-        *_filled(integers, INTEGERS),
-    )
-    packed = struct.pack(_HEAD + f"{NUMBERS}{code}", *head, *_filled(numbers, NUMBERS))
+    first = matrices[0]
+    assert first is not None, "a job has work"
+    number, packer = _FLOATS[first.dtype]
+    fields = [_compiled(kernel, number), 0, blocks, first.element_size()]
+    for matrix in matrices:
+        if matrix is None:
+            fields += (0, 0, 0)
+        else:
+            columns = matrix.size(-1) if matrix.dim() else 1
+            fields += (matrix.data_ptr(), matrix.numel() // columns, columns)
+    fields += [0] * (3 * (MATRICES - len(matrices)))
+    fields += [*integers, *[0] * (INTEGERS - len(integers))]
+    packed = packer.pack(*fields, *numbers, *[0] * (NUMBERS - len(numbers)))
     job = ctypes.create_string_buffer(packed, len(packed))
-    threads.share(_driver(), ctypes.addressof(job), blocks, largest.numel())
-
-
-def _shape(matrix: Tensor | None) -> tuple[int, int]:
-    if matrix is None:
-        return 0, 0
-    columns = matrix.size(-1) if matrix.dim() else 1
-    return matrix.numel() // columns, columns
-
-
-def _filled(values: Sequence[Any], length: int) -> tuple[Any, ...]:
-    return (*values, *(0,) * (length - len(values)))
+    threads.share(_driver(), ctypes.addressof(job), blocks, work or first.numel())
 
 
 @functools.cache
@@ -92,14 +93,15 @@ def _compiled(kernel: Kernel, number: type[np.floating]) -> int:
     # "reassoc" and the like, but not "nnan" and "ninf": a NaN must stay one, to be seen
     flags = {"reassoc", "nsz", "arcp", "contract", "afn"}
     signature = types.void(types.int64, types.CPointer(from_dtype(_layout(number))))
-    made = cfunc(signature, cache=True, fastmath=flags)(kernel)
+    # a division by zero gives infinity or NaN, as everywhere else
+    made: Any = cfunc(signature, cache=True, fastmath=flags, error_model="numpy")(kernel)
     _kept_alive.append(made)
     return int(made.address)
 
 
 @functools.cache
 def _driver() -> int:
-    made = cfunc(types.void(types.voidptr), cache=True)(work_off)
+    made: Any = cfunc(types.void(types.voidptr), cache=True)(work_off)
     _kept_alive.append(made)
     return int(made.address)
 
@@ -161,7 +163,27 @@ def read(pointer: Any) -> Any:
 @njit(inline="always")
 def matrix(job: Any, i: int) -> Any:
     """A job's matrix as an array ``[rows, columns]``, in a kernel."""
-    return carray(_pointer(job.address[i], job.numbers[0]), (job.rows[i], job.columns[i]))
+    address, rows, columns = _matrix(job, i)
+    return carray(_pointer(address, job.numbers[0]), (rows, columns))
+
+
+@njit(inline="always")
+def indices(job: Any, i: int) -> Any:
+    """A job's matrix of int64 as an array ``[rows, columns]``, in a kernel."""
+    address, rows, columns = _matrix(job, i)
+    return carray(_pointer(address, address), (rows, columns))
+
+
+@njit(inline="always")
+def vector(job: Any, i: int, start: int) -> Any:
+    """As many numbers as a row of a job's matrix has, from ``start`` on, in a kernel."""
+    address, _, columns = _matrix(job, i)
+    return carray(_pointer(address + start * job.itemsize, job.numbers[0]), (columns,))
+
+
+@njit(inline="always")
+def _matrix(job: Any, i: int) -> Any:
+    return job.matrices[i, 0], job.matrices[i, 1], job.matrices[i, 2]
 
 
 @intrinsic

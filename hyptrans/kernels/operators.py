@@ -7,7 +7,10 @@ from torch.nn import functional as F
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels import eager, functions
-from hyptrans.kernels.backend import chosen
+from hyptrans.kernels.backend import chosen, launcher
+
+FEW_QUERIES = 8
+"""More at a time make torch's fused attention the faster one."""
 
 
 def points(
@@ -85,6 +88,30 @@ def relu_dropout(x: Tensor, p: float, *, relu: bool = False, training: bool = Tr
     if backend == "eager" or p == 1:
         return eager.relu_dropout(x, p, relu=relu)
     return functions.relu_dropout(backend, x, p, relu, int(torch.randint(2**63 - 1, ())))
+
+
+def in_one_pass(query: Tensor) -> bool:
+    """Whether :func:`centroids` is there for queries ``[B, H, T, d]``, and the faster way.
+
+    It is on the CPU, for a few queries of each hypothesis, where no gradient is wanted.
+    """
+    few = query.size(2) <= FEW_QUERIES
+    return few and not torch.is_grad_enabled() and chosen(query) == "numba"
+
+
+def centroids(
+    query: Tensor, keys: Tensor, values: Tensor, places: Tensor, *, c: lorentz.Curvature
+) -> Tensor:
+    """:func:`hyptrans.layers.attention.lorentz_mix` of keys and values at places in a table.
+
+    Queries and table are read in one pass and where they lie, see :func:`in_one_pass`.
+
+    Shapes: query ``[B, H, T, d]``, keys and values ``[number of places, H, d]``, places ``[B, S]``
+    (-1 where nobody looks) -> ``[B, H, T, d]``.
+    """
+    out = query.new_empty(query.size(0), query.size(2), query.size(1), values.size(-1))
+    launcher("numba").centroids(query, keys, values, places, c, out)
+    return out.transpose(1, 2)
 
 
 def _scalar(c: lorentz.Curvature) -> lorentz.Curvature:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from hyptrans.kernels.jobs import matrix, read
+from hyptrans.kernels.exponential import exp
+from hyptrans.kernels.jobs import indices, matrix, read, vector
 
 BLOCK = 256
 """Rows that are one thread's at a time, and that are summed up together."""
@@ -39,12 +40,19 @@ def points_forward(block: int, pointer: Any) -> None:
     rows, d = z.shape
     zero, one = z.dtype.type(0), z.dtype.type(1)
     scale = np.exp(log_scale[0])
-    squares, times, space_scales = np.empty((3, TILE), z.dtype)
+    times, squares, scales, time_factors, space_factors = np.empty((5, TILE), z.dtype)
     for start in range(block * BLOCK, min((block + 1) * BLOCK, rows), TILE):
         tile = min(TILE, min((block + 1) * BLOCK, rows) - start)
+        head, p = start % heads, start // heads % projections
         for k in range(tile):
             n = start + k
             squared, time = zero, z[n, 0]
+            scales[k], time_factors[k], space_factors[k] = scale[p], one, one
+            if p == 0 and factor.shape[0]:
+                time_factors[k], space_factors[k] = -factor[0, 0], factor[0, 0]
+            head += 1
+            if head == heads:
+                head, p = 0, (p + 1 if p + 1 < projections else 0)
             if residual.shape[0]:
                 time += counts * residual[n, 0]
                 for j in range(1, d):
@@ -56,16 +64,12 @@ def points_forward(block: int, pointer: Any) -> None:
             squares[k], times[k] = squared, time
         # the roots and quotients of many rows overlap, those of one wait for each other
         for k in range(tile):
-            p = (start + k) // heads % projections
-            time = scale[p] / (one + math.exp(-times[k])) + least
+            time = scales[k] / (one + exp(-times[k])) + least
             ratio = (time * time - inverse_c) / (squares[k] + epsilon)
-            sign, size = one, one
-            if p == 0 and factor.shape[0]:
-                sign, size = -factor[0, 0], factor[0, 0]
-            times[k] = sign * math.sqrt(squares[k] * ratio + inverse_c)
-            space_scales[k] = size * math.sqrt(ratio)
+            times[k] = time_factors[k] * math.sqrt(squares[k] * ratio + inverse_c)
+            space_factors[k] *= math.sqrt(ratio)
         for k in range(tile):
-            n, space_scale = start + k, space_scales[k]
+            n, space_scale = start + k, space_factors[k]
             if residual.shape[0]:
                 for j in range(d):
                     out[n, j] *= space_scale
@@ -100,9 +104,9 @@ def points_backward(block: int, pointer: Any) -> None:
     sum_scale, sum_factor = zero, zero
     for start in range(first, min(first + BLOCK, rows), TILE):
         tile = min(TILE, min(first + BLOCK, rows) - start)
+        head, n = start % heads, start + start // heads * others + before
         for k in range(tile):
             g = start + k
-            n = g + g // heads * others + before
             squared, along, time = zero, zero, z[n, 0]
             if residual.shape[0]:
                 time += counts * residual[n, 0]
@@ -115,10 +119,11 @@ def points_backward(block: int, pointer: Any) -> None:
                     squared += z[n, j] * z[n, j]
                     along += z[n, j] * grad[g, j]
             squares[k], alongs[k], times[k] = squared, along, time
+            head, n = _next(head, n, heads, others)
         by_scale, by_factor = zero, zero
         for k in range(tile):
             squared, along, grad_time = squares[k], alongs[k], grad[start + k, 0]
-            sigmoid = one / (one + math.exp(-times[k]))
+            sigmoid = one / (one + exp(-times[k]))
             time = scale * sigmoid + least
             inverse = one / (squared + epsilon)
             ratio = (time * time - inverse_c) * inverse
@@ -137,9 +142,9 @@ def points_backward(block: int, pointer: Any) -> None:
             by_scale += by_time
         sum_scale += by_scale
         sum_factor += by_factor
+        head, n = start % heads, start + start // heads * others + before
         for k in range(tile):
             g = start + k
-            n = g + g // heads * others + before
             space_scale, by_squared = space_scales[k], by_squares[k]
             if residual.shape[0]:
                 for j in range(d):
@@ -149,6 +154,7 @@ def points_backward(block: int, pointer: Any) -> None:
                 for j in range(d):
                     grad_z[n, j] = grad[g, j] * space_scale + by_squared * z[n, j]
             grad_z[n, 0] = times[k]
+            head, n = _next(head, n, heads, others)
     partial[block, 0], partial[block, 1] = sum_scale, sum_factor
 
 
@@ -258,6 +264,51 @@ def lift_backward(block: int, pointer: Any) -> None:
     partial[block, 0] = by_inverse
 
 
+def centroids(block: int, pointer: Any) -> None:
+    """Lorentz attention of a few queries; a block is all those with the same places.
+
+    Matrices: query ``[B, H, T, d]``, keys and values ``[number of places, H, d]``, places
+    ``[B, S]`` (-1: not looked at), points ``[B, T, H, d]``. Numbers: 1/c, relative floor of
+    ``|v|_L^2``. Integers: T, H, and the strides of all but the last dimension of queries, keys and
+    values.
+    """
+    job = read(pointer)
+    places, out, integers = indices(job, 3), matrix(job, 4), job.integers
+    inverse_c, floor = job.numbers[0], job.numbers[1]
+    zero, none = out.dtype.type(0), out.dtype.type(-np.inf)
+    length = places.shape[1]
+    weights = np.empty(length, out.dtype)
+    for t, h in np.ndindex(integers[0], integers[1]):
+        query = vector(job, 0, block * integers[2] + h * integers[3] + t * integers[4])
+        largest = none
+        for s in range(length):
+            place, score = places[block, s], none
+            if place >= 0:
+                key, score = vector(job, 1, place * integers[5] + h * integers[6]), zero
+                for j in range(key.size):
+                    score += query[j] * key[j]
+            weights[s] = score
+            largest = max(largest, score)
+        for s in range(length):
+            weights[s] = exp(weights[s] - largest)
+        # the centroid does not depend on the scale of the weights
+        mixed = out[(block * integers[0] + t) * integers[1] + h]
+        mixed[:] = zero
+        for s in range(length):
+            place, weight = places[block, s], weights[s]
+            if place >= 0:
+                value = vector(job, 2, place * integers[7] + h * integers[8])
+                for j in range(value.size):
+                    mixed[j] += weight * value[j]
+        squared, time = zero, mixed[0] * mixed[0]
+        for j in range(1, mixed.size):
+            squared += mixed[j] * mixed[j]
+        scale = math.sqrt(inverse_c / max(time - squared, floor * time))
+        for j in range(1, mixed.size):
+            mixed[j] *= scale
+        mixed[0] = math.sqrt(squared * scale * scale + inverse_c)
+
+
 def dropout_forward(block: int, pointer: Any) -> None:
     """Keep a number of rows ``[N, d]`` where the hash of its place is at least the threshold.
 
@@ -307,6 +358,14 @@ def relu_dropout_backward(block: int, pointer: Any) -> None:
     for n in range(block * BLOCK, min((block + 1) * BLOCK, rows)):
         for j in range(d):
             grad_x[n, j] = grad[n, j] * scale if out[n, j] > zero else zero
+
+
+@njit(inline="always")
+def _next(head: int, row: int, heads: int, others: int) -> Any:
+    """The next head of a projection, and its row among those of all projections."""
+    if head + 1 < heads:
+        return head + 1, row + 1
+    return 0, row + 1 + others
 
 
 @njit(inline="always")

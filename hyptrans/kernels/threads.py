@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
-NUMBERS_PER_MEMBER = 1 << 13
-"""Fewer numbers are done by one before another thread of a team has begun."""
+NUMBERS_PER_MEMBER = 1 << 15
+"""Fewer numbers are left to one thread, as by torch (its ``GRAIN_SIZE``)."""
 NUMBERS_PER_THREAD = 1 << 18
 """The same for a plain thread, which must be woken up first."""
 
@@ -59,8 +59,10 @@ def _function(address: int) -> Callable[[int], None]:
 
 @functools.cache
 def _team() -> Any:
-    """OpenMP's ``GOMP_parallel(function, its argument, threads, flags)``, of the runtime that torch
-    itself uses (a second one would bring threads of its own); None where there is none."""
+    """OpenMP's ``GOMP_parallel(function, its argument, threads, flags)``, or None.
+
+    It is that of the runtime which torch itself uses: another would bring threads of its own.
+    """
     try:
         torch_itself = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
         team = torch_itself.GOMP_parallel

@@ -9,10 +9,8 @@ from torch.nn import functional as F
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32, without_autocast
 from hyptrans.kernels import operators
+from hyptrans.layers.decoding_state import Past, State, append
 from hyptrans.layers.linear import LorentzLinear, Residual
-
-State = dict[str, Tensor]
-"""What a layer keeps between decoding steps: tensors whose first dimension is the batch."""
 
 
 class Attention(nn.Module, ABC):
@@ -53,6 +51,11 @@ class Attention(nn.Module, ABC):
         every query may look at its own and all earlier positions; never both.
         """
 
+    def mix_past(self, query: Tensor, past: Past) -> Tensor:
+        """Mix the values of earlier positions for one query a hypothesis."""
+        key, value = past.gather()
+        return self.mix(query, key, value, allowed=None, is_causal=False)
+
     @abstractmethod
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         """Join the heads ``[B, H, T, D / H]`` and add the residual ``x``."""
@@ -73,19 +76,32 @@ class Attention(nn.Module, ABC):
         if memory is None:
             query, key, value = self.project(x)
             if state is not None:
-                key, value = _append(state, key, value)
+                length = query.size(2)
+                if state and length > 1:
+                    raise ValueError(
+                        "decoding with earlier positions takes one position at a time, "
+                        f"got {length}"
+                    )
+                past = append(state, key, value)
+                if length == 1:
+                    return self.merge(self.mix_past(query, past), x)
         else:
             query = self.query(x)
-            if state is not None and "key" in state:
-                key, value = state["key"], state["value"]
-            else:
-                key, value = self.keys_and_values(memory)
-                if state is not None:
-                    state["key"], state["value"] = key, value
+            key, value = self._of_memory(memory, state)
         allowed, is_causal = self._mask(query, key, padding)
         query = fold_beams(query, len(key))
         mixed = self.mix(query, key, value, allowed=allowed, is_causal=is_causal)
         return self.merge(unfold_beams(mixed, len(x)), x)
+
+    def _of_memory(self, memory: Tensor, state: State | None) -> tuple[Tensor, Tensor]:
+        """Keys and values of the memory, made once where there is a state."""
+        if state:
+            return state["key"].transpose(1, 2), state["value"].transpose(1, 2)
+        key, value = self.keys_and_values(memory)
+        if state is not None:
+            # positions first, as they were made
+            state["key"], state["value"] = key.transpose(1, 2), value.transpose(1, 2)
+        return key, value
 
     def _mask(
         self, query: Tensor, key: Tensor, padding: Tensor | None
@@ -94,24 +110,12 @@ class Attention(nn.Module, ABC):
         length = query.size(2)
         if not self.causal or length == 1:
             return allowed, False
-        if key.size(2) != length:
-            raise ValueError(
-                f"decoding with earlier positions takes one position at a time, got {length}"
-            )
         if allowed is None:
             return None, True
         past = torch.ones(length, length, dtype=torch.bool, device=query.device).tril()
         # a padding position that sees nothing would have no weights to normalise, hence NaN
         itself = torch.eye(length, dtype=torch.bool, device=query.device)
         return (allowed & past) | itself, False
-
-
-def _append(state: State, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-    if "key" in state:
-        key = torch.cat([state["key"], key], dim=2)
-        value = torch.cat([state["value"], value], dim=2)
-    state["key"], state["value"] = key, value
-    return key, value
 
 
 def fold_beams(query: Tensor, sentences: int) -> Tensor:
@@ -150,12 +154,30 @@ def lorentz_mix(
 
     Shapes: as :meth:`Attention.mix`. Source: HyboNet eq. 4 and 5.
     """
+    same_for_all = not is_causal and (allowed is None or allowed.size(2) == 1)
+    if same_for_all and operators.in_one_pass(query):
+        keys, values = (t.transpose(1, 2).flatten(0, 1) for t in (key, value))
+        return lorentz_mix_past(query, Past(keys, values, _places(key, allowed)), c=c)
     with without_autocast(query):
         mixed = F.scaled_dot_product_attention(
             query, key, value, attn_mask=allowed, is_causal=is_causal, scale=1.0
         )
         # fused attention writes [B, T, H, d]: normalised as it lies, heads are merged for free
         return operators.normalize(mixed.transpose(1, 2), c=c).transpose(1, 2)
+
+
+def lorentz_mix_past(query: Tensor, past: Past, *, c: lorentz.Curvature) -> Tensor:
+    """:func:`lorentz_mix` for one query a hypothesis."""
+    if operators.in_one_pass(query):
+        return operators.centroids(query, past.keys, past.values, past.places, c=c)
+    return lorentz_mix(query, *past.gather(), c=c, allowed=None, is_causal=False)
+
+
+def _places(key: Tensor, allowed: Tensor | None) -> Tensor:
+    """Where the positions of a row stand when rows follow each other; -1 where nobody may look."""
+    rows, length = key.size(0), key.size(2)
+    places = torch.arange(rows * length, device=key.device).view(rows, length)
+    return places if allowed is None else places.masked_fill(~allowed.view(rows, length), -1)
 
 
 class LorentzAttention(Attention):
@@ -238,6 +260,9 @@ class LorentzAttention(Attention):
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
     ) -> Tensor:
         return lorentz_mix(query, key, value, c=self.c, allowed=allowed, is_causal=is_causal)
+
+    def mix_past(self, query: Tensor, past: Past) -> Tensor:
+        return lorentz_mix_past(query, past, c=self.c)
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         return self.out(heads.transpose(1, 2).flatten(2), x)

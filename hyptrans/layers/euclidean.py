@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hyptrans.kernels.operators import relu_dropout
-from hyptrans.layers.attention import State
+from hyptrans.layers.decoding_state import State
 from hyptrans.layers.positions import sinusoids
 from hyptrans.layers.residual import ResidualNorm
 

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from hyptrans.geometry import poincare
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels.operators import relu_dropout
-from hyptrans.layers.attention import State
+from hyptrans.layers.decoding_state import State
 from hyptrans.layers.embedding import LorentzEmbedding, Storage, position_vectors
 from hyptrans.layers.logits import LorentzLogits
 

@@ -12,12 +12,13 @@ from hyptrans.kernels.operators import relu_dropout
 from hyptrans.layers import linear_attention
 from hyptrans.layers.attention import (
     Attention,
-    State,
     fold_beams,
     lorentz_mix,
+    lorentz_mix_past,
     unfold_beams,
 )
 from hyptrans.layers.curvature import HTC, Curvature, InputCurvature, readjust
+from hyptrans.layers.decoding_state import Past, State
 from hyptrans.layers.hypformer import ResidualNorm
 from hyptrans.layers.linear_attention import Sums, focus
 
@@ -238,6 +239,9 @@ class SoftmaxAttention(HypformerAttention):
     ) -> Tensor:
         c = self.curvature()
         return lorentz_mix(query, key, value, c=c, allowed=allowed, is_causal=is_causal)
+
+    def mix_past(self, query: Tensor, past: Past) -> Tensor:
+        return lorentz_mix_past(query, past, c=self.curvature())
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         return super().merge(heads[..., 1:], x)

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32, without_autocast
-from hyptrans.layers.attention import State
+from hyptrans.layers.decoding_state import State
 from hyptrans.layers.embedding import LorentzEmbedding
 
 

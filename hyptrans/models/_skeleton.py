@@ -8,7 +8,9 @@ from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIn
 from torch import Tensor, nn
 
 from hyptrans.geometry.space import Space
-from hyptrans.layers.attention import Attention, State
+from hyptrans.layers import decoding_state
+from hyptrans.layers.attention import Attention
+from hyptrans.layers.decoding_state import State
 from hyptrans.models._beams import beams_of, sentence_rows
 from hyptrans.models._config import Side, add_switches, side_of
 
@@ -243,16 +245,16 @@ class Decoder(FairseqIncrementalDecoder):
         if not incremental_state:
             return
         hypotheses, sentences = (
-            len(next(iter(incremental_state[f"layers.0.{name}"].values())))
+            decoding_state.hypotheses(incremental_state[f"layers.0.{name}"])
             for name in ("attention", CROSS)
         )
         rows = sentence_rows(new_order, hypotheses // sentences)
+        moved = not torch.equal(rows, torch.arange(sentences, device=rows.device))
         for key, state in incremental_state.items():
-            if key == LOGITS:
-                continue
-            order = rows if key.endswith(CROSS) else new_order
-            for name, tensor in state.items():
-                state[name] = tensor.index_select(0, order)
+            if not key.endswith((CROSS, LOGITS)):
+                decoding_state.reorder(state, new_order)
+            elif key.endswith(CROSS) and moved:
+                decoding_state.reorder(state, rows)
 
     def max_positions(self) -> int:
         return self.max_target_positions
@@ -318,7 +320,7 @@ def _beams(memory: Tensor, cross_state: State | None) -> int:
     """Hypotheses to a row of the cross-attention's state, which the first step decides."""
     if not cross_state:
         return beams_of(memory)
-    return len(memory) // len(next(iter(cross_state.values())))
+    return len(memory) // decoding_state.hypotheses(cross_state)
 
 
 def _state(incremental_state: IncrementalState | None, name: str) -> State | None:

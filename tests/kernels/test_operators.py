@@ -1,17 +1,20 @@
 """Every operator's kernels against its eager formula, in float64, float32 and at the edges."""
 
+import math
 import os
 import subprocess
 import sys
 import threading
 
+import numba
 import pytest
 import torch
 
 from hyptrans.geometry import lorentz
-from hyptrans.kernels import backend, functions, operators
+from hyptrans.kernels import backend, exponential, functions, operators, threads
 from hyptrans.kernels.backend import chosen
 from hyptrans.kernels.threads import NUMBERS_PER_THREAD
+from hyptrans.layers.attention import lorentz_mix
 from tests.geometry.test_lorentz import CURVATURES
 
 SHAPES = [(1,), (3, 5), (2, 3, 0), (700,), (2, 130)]
@@ -239,6 +242,108 @@ def test_dropout_of_none_and_of_all(name, monkeypatch):
         operators.relu_dropout(x, 1.5)
 
 
+# attention of a few queries
+
+
+def few_queries(rng, dtype, *, rows=7, length=9, queries=3, radius=2.0):
+    """Queries ``2 / tau (-t, s)``, and keys and values of every row, in memory positions first."""
+
+    def points(*shape):
+        space = numbers(rng, *shape, 5) * radius
+        return lorentz.lift(space, c=0.5).to(dtype).transpose(1, 2)
+
+    query = lorentz.flip_time(points(rows, queries, 2)) * 0.4
+    return query, points(rows, length, 2), points(rows, length, 2)
+
+
+def direct_centroids(query, key, value, seen, c):
+    """Weights and centroids as the paper writes them, in float64."""
+    query, key, value = query.double(), key.double(), value.double()
+    products = lorentz.inner(lorentz.flip_time(query)[..., None, :] / 0.4, key[..., None, :, :])
+    scores = (2 / c + 2 * products) * 0.2  # -d2 / tau with tau = 2 / 0.4
+    weights = scores.masked_fill(~seen, -torch.inf).softmax(-1)
+    return lorentz.normalize(weights @ value, c=c)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+@pytest.mark.parametrize("length", [1, 9, 70])
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_few_queries_get_the_centroids_of_the_paper(masked, length, dtype, rng):
+    query, key, value = few_queries(rng, dtype, length=length)
+    allowed = torch.rand(7, 1, 1, length, generator=rng) < 0.6
+    allowed[..., 0] = True
+    seen = allowed if masked else torch.ones_like(allowed)
+    with torch.no_grad():
+        assert operators.in_one_pass(query)
+        out = lorentz_mix(
+            query, key, value, c=0.5, allowed=allowed if masked else None, is_causal=False
+        )
+    assert out.dtype == dtype
+    expected = direct_centroids(query, key, value, seen, 0.5)
+    torch.testing.assert_close(out.double(), expected, rtol=0, atol=20 * TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+def test_keys_and_values_are_read_where_they_stand(dtype, rng):
+    query, key, value = few_queries(rng, dtype, queries=1)
+    places = torch.randint(63, (7, 12), generator=rng)
+    keys, values = (t.transpose(1, 2).flatten(0, 1) for t in (key, value))
+    wide = torch.full((63, 2, 12), torch.nan, dtype=dtype)
+    wide[..., 3:9] = keys
+    with torch.no_grad():
+        out = operators.centroids(query, wide[..., 3:9], values, places, c=torch.tensor(0.5))
+    taken = [t[places].transpose(1, 2) for t in (keys, values)]
+    expected = direct_centroids(query, *taken, torch.ones(7, 1, 1, 12, dtype=torch.bool), 0.5)
+    torch.testing.assert_close(out.double(), expected, rtol=0, atol=20 * TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("radius", [1e-4, 300.0])
+def test_a_few_queries_near_and_far_agree_with_fused_attention(radius, rng, monkeypatch):
+    query, key, value = few_queries(rng, torch.float32, radius=radius)
+    with torch.no_grad():
+        one_pass = lorentz_mix(query, key, value, c=0.5, allowed=None, is_causal=False)
+        monkeypatch.setenv("HYPTRANS_KERNELS", "eager")
+        fused = lorentz_mix(query, key, value, c=0.5, allowed=None, is_causal=False)
+    assert torch.isfinite(one_pass).all()
+    # scores reach 1e5, where float32 numbers are 0.01 apart
+    atol = 1e-5 if radius < 1 else 0.02 * fused.abs().max().item()
+    torch.testing.assert_close(one_pass, fused, rtol=0, atol=atol)
+
+
+def test_fused_attention_is_left_what_the_kernel_does_not_do(rng):
+    query, key, value = few_queries(rng, torch.float32)
+    assert not operators.in_one_pass(query)  # a gradient may be wanted
+    square = torch.ones(7, 1, 3, 9, dtype=torch.bool).tril()
+    with torch.no_grad():
+        assert not operators.in_one_pass(torch.ones(1, 1, operators.FEW_QUERIES + 1, 3))
+        out = lorentz_mix(query, key, value, c=0.5, allowed=square, is_causal=False)
+        causal = lorentz_mix(
+            query, key[:, :, :3], value[:, :, :3], c=0.5, allowed=None, is_causal=True
+        )
+    torch.testing.assert_close(out, causal)
+    expected = direct_centroids(query, key, value, square, 0.5)
+    torch.testing.assert_close(out.double(), expected, rtol=0, atol=4e-4)
+
+
+def test_the_exponential_function_of_kernels():
+    @numba.njit
+    def both(x, ours, expected):
+        for i in range(x.size):
+            ours[i] = exponential.exp(x[i])
+            expected[i] = math.exp(float(x[i]))
+
+    x = torch.cat([torch.linspace(-80, 80, 5001), torch.linspace(-1, 1, 5001)]).numpy()
+    ours, expected = x.copy(), x.astype("float64")
+    both(x, ours, expected)
+    assert (abs(ours / expected - 1) <= 1e-7 * (3 + abs(x))).all()
+    edges = torch.tensor([-torch.inf, -1e4, 1e4, torch.inf, torch.nan]).numpy()
+    ours, expected = edges.copy(), edges.astype("float64")
+    both(edges, ours, expected)
+    assert (ours[:2] < 1e-37).all()
+    assert (ours[2:4] > 1e38).all()
+    assert math.isnan(ours[4])
+
+
 # backends, threads and processes
 
 
@@ -264,14 +369,24 @@ def test_without_numba_the_eager_operators_run_with_one_warning(monkeypatch):
         backend._loaded.cache_clear()
 
 
+@pytest.fixture(params=["team", "pool"])
+def kind_of_threads(request, monkeypatch):
+    """Kernels on torch's own threads, and on those of systems where torch has none to share."""
+    if request.param == "pool":
+        monkeypatch.setattr(threads, "_team", lambda: None)
+    elif sys.platform == "linux":
+        assert threads._team() is not None
+
+
+@pytest.mark.usefixtures("kind_of_threads")
 def test_the_number_of_threads_does_not_change_a_bit(rng):
     inputs, call = OPERATORS["points with queries"](rng, (25000,), torch.float32)
     assert inputs[0].numel() > 3 * NUMBERS_PER_THREAD
     before = torch.get_num_threads()
     results = []
     try:
-        for threads in (1, 2, 3):
-            torch.set_num_threads(threads)
+        for number in (1, 2, 3):
+            torch.set_num_threads(number)
             torch.manual_seed(2)
             dropped = operators.relu_dropout(inputs[0].detach(), 0.2)
             results.append([*with_gradients(inputs, call), dropped])
@@ -281,6 +396,7 @@ def test_the_number_of_threads_does_not_change_a_bit(rng):
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
 
 
+@pytest.mark.usefixtures("kind_of_threads")
 def test_threads_at_the_same_time(rng):
     inputs, call = OPERATORS["points"](rng, (100_000,), torch.float32)
     assert inputs[0].numel() > 2 * NUMBERS_PER_THREAD
@@ -294,11 +410,11 @@ def test_threads_at_the_same_time(rng):
                 n for n, (a, b) in enumerate(zip(got, expected, strict=True)) if (a != b).any()
             )
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
     assert not wrong
 
 

@@ -1,0 +1,82 @@
+"""Earlier positions in tables: added to, reordered, grown and copied as lists would be."""
+
+import pytest
+import torch
+
+from hyptrans.layers import decoding_state
+from hyptrans.layers.decoding_state import FIRST_POSITIONS
+
+HEADS, KEY_WIDTH, VALUE_WIDTH = 2, 3, 4
+
+
+def position(rng, rows, length=1):
+    return (
+        torch.randn(rows, HEADS, length, KEY_WIDTH, generator=rng),
+        torch.randn(rows, HEADS, length, VALUE_WIDTH, generator=rng),
+    )
+
+
+class Plain:
+    """The same by concatenation and indexing."""
+
+    def __init__(self):
+        self.tensors = None
+
+    def append(self, *new):
+        old = self.tensors or [t[:, :, :0] for t in new]
+        self.tensors = [torch.cat(pair, dim=2) for pair in zip(old, new, strict=True)]
+
+    def reorder(self, order):
+        self.tensors = [t[order] for t in self.tensors]
+
+
+def check(past, plain):
+    for ours, expected in zip(past.gather(), plain.tensors, strict=True):
+        assert torch.equal(ours, expected)
+
+
+@pytest.mark.parametrize("first", [1, 5])
+def test_positions_come_back_as_by_concatenation(first, rng):
+    state, plain, rows = {}, Plain(), 4
+    tables = set()
+    for step in range(3 * FIRST_POSITIONS):
+        new = position(rng, rows, first if step == 0 else 1)
+        past = decoding_state.append(state, *new)
+        plain.append(*new)
+        check(past, plain)
+        tables.add(state["keys"].data_ptr())
+        # hypotheses are swapped, repeated, dropped and, at one time, added
+        rows = {10: 7, 30: 2}.get(step, rows)
+        order = torch.randint(len(plain.tensors[0]), (rows,), generator=rng)
+        decoding_state.reorder(state, order)
+        plain.reorder(order)
+        assert decoding_state.hypotheses(state) == rows
+    assert len(tables) <= 5  # and not one a step
+
+
+def test_a_copied_state_goes_on_by_itself(rng):
+    state, plain = {}, Plain()
+    for _ in range(3):
+        new = position(rng, 2)
+        decoding_state.append(state, *new)
+        plain.append(*new)
+    copy, plain_copy = dict(state), Plain()
+    plain_copy.tensors = list(plain.tensors)
+    for _ in range(3):
+        for one, other in ((state, plain), (copy, plain_copy)):
+            new = position(rng, 2)
+            past = decoding_state.append(one, *new)
+            other.append(*new)
+            check(past, other)
+    for one, other in ((state, plain), (copy, plain_copy)):
+        new = position(rng, 2)
+        past = decoding_state.append(one, *new)
+        other.append(*new)
+        check(past, other)
+
+
+def test_other_tensors_are_reordered_by_their_rows():
+    state = {"key": torch.arange(6.0).view(3, 2)}
+    decoding_state.reorder(state, torch.tensor([2, 0]))
+    assert state["key"].tolist() == [[4.0, 5.0], [0.0, 1.0]]
+    assert decoding_state.hypotheses(state) == 2
