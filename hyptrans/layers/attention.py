@@ -7,8 +7,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
-from hyptrans.geometry.precision import at_least_float32, without_autocast
+from hyptrans.geometry.precision import at_least_float32, half_in_force, without_autocast
 from hyptrans.kernels import operators
+from hyptrans.layers import half_attention
 from hyptrans.layers.linear import LorentzLinear, Residual
 
 State = dict[str, Tensor]
@@ -138,6 +139,7 @@ def lorentz_mix(
     value: Tensor,
     *,
     c: lorentz.Curvature,
+    half: torch.dtype | None,
     allowed: Tensor | None,
     is_causal: bool,
 ) -> Tensor:
@@ -146,14 +148,20 @@ def lorentz_mix(
     The query comes as ``(-q_t, q_s) 2 / tau``: as ``-d2 = 2/c + 2 <q, k>`` and softmax drops
     constants, the weights are those of ordinary attention between it and ``k``; and as the centroid
     does not depend on the scale of its weights, it is the ordinary output, normalised. So torch's
-    fused attention computes both exactly.
+    fused attention computes both exactly; in ``half`` precision, where that is given, as
+    :mod:`hyptrans.layers.half_attention` does.
 
     Shapes: as :meth:`Attention.mix`. Source: HyboNet eq. 4 and 5.
     """
     with without_autocast(query):
-        mixed = F.scaled_dot_product_attention(
-            query, key, value, attn_mask=allowed, is_causal=is_causal, scale=1.0
-        )
+        if half is None:
+            mixed = F.scaled_dot_product_attention(
+                query, key, value, attn_mask=allowed, is_causal=is_causal, scale=1.0
+            )
+        else:
+            mixed = half_attention.mix(
+                query, key, value, dtype=half, c=c, allowed=allowed, is_causal=is_causal
+            )
         # fused attention writes [B, T, H, d]: normalised as it lies, heads are merged for free
         return operators.normalize(mixed.transpose(1, 2), c=c).transpose(1, 2)
 
@@ -237,7 +245,10 @@ class LorentzAttention(Attention):
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
     ) -> Tensor:
-        return lorentz_mix(query, key, value, c=self.c, allowed=allowed, is_causal=is_causal)
+        half = half_in_force(query, self.tau)
+        return lorentz_mix(
+            query, key, value, c=self.c, half=half, allowed=allowed, is_causal=is_causal
+        )
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         return self.out(heads.transpose(1, 2).flatten(2), x)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from hyptrans.geometry import lorentz
-from hyptrans.geometry.precision import at_least_float32, without_autocast
+from hyptrans.geometry.precision import at_least_float32, half_in_force, without_autocast
 from hyptrans.kernels.operators import relu_dropout
 from hyptrans.layers import linear_attention
 from hyptrans.layers.attention import (
@@ -236,8 +236,8 @@ class SoftmaxAttention(HypformerAttention):
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
     ) -> Tensor:
-        c = self.curvature()
-        return lorentz_mix(query, key, value, c=c, allowed=allowed, is_causal=is_causal)
+        c, half = self.curvature(), half_in_force(query, self.tau)
+        return lorentz_mix(query, key, value, c=c, half=half, allowed=allowed, is_causal=is_causal)
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         return super().merge(heads[..., 1:], x)
