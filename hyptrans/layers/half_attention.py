@@ -116,28 +116,25 @@ class _Stored(torch.autograd.Function):
         width: int,
     ) -> Tensor:
         time, space = points[..., :1], points[..., 1:]
-        end = len(order) + space.size(-1)
-        stored = points.new_zeros(*points.shape[:-1], width, dtype=dtype)
-        rounded = stored[..., len(order) : end]
         if center is None:
-            rounded.copy_(space)
+            stored = rounded = space.to(dtype)
         else:
-            rounded = rounded.copy_(space - center[..., 1:]) + center[..., 1:]
+            stored = (space - center[..., 1:]).to(dtype)
+            rounded = stored + center[..., 1:]
         # t^2 grows by what |s|^2 does: so the scale of a query need not be known, nor c
         growth = ((rounded - space) * (rounded + space)).sum(-1, keepdim=True)
         time = (time.square() + growth).sqrt().copysign(time)
         parts = split_time(time if center is None else time - center[..., :1], dtype)
-        stored[..., : len(order)] = torch.cat([parts[i] for i in order], dim=-1)
-        ctx.order, ctx.end = order, end
-        return stored
+        ctx.order, ctx.end = order, len(order) + space.size(-1)
+        zeros = parts[0].new_zeros(()).expand(*points.shape[:-1], width - ctx.end)
+        return torch.cat([*(parts[i] for i in order), stored, zeros], dim=-1)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         # only the first part follows the time: the others are what its rounding has left
         firsts = [i for i, part in enumerate(ctx.order) if part == 0]
-        time = (
-            torch.cat([grad[..., i : i + 1] for i in firsts], dim=-1).float().sum(-1, keepdim=True)
-        )
-        space = grad[..., len(ctx.order) : ctx.end].float()
-        return torch.cat([time, space], dim=-1), None, None, None, None
+        time = torch.cat([grad[..., i : i + 1] for i in firsts], dim=-1).float()
+        by_point = grad[..., len(ctx.order) - 1 : ctx.end].float()
+        by_point[..., :1] = time.sum(-1, keepdim=True)
+        return by_point, None, None, None, None
