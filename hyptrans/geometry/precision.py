@@ -3,13 +3,26 @@
 import torch
 from torch import Tensor
 
+HALF = (torch.float16, torch.bfloat16)
+
 
 def at_least_float32(x: Tensor) -> Tensor:
     """Return ``x`` itself, or ``x`` in float32 where its dtype is shorter than that.
 
     At time 11 the constraint of the hyperboloid is off by 0.5 in bfloat16 and 0.06 in float16.
     """
-    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    return x.float() if x.dtype in HALF else x
+
+
+def half_in_force(x: Tensor, weight: Tensor) -> torch.dtype | None:
+    """The half precision in which a product of ``x`` and ``weight`` runs, if in any.
+
+    It is autocast's, which leaves float64 alone, or else that of the weight.
+    """
+    device = x.device.type
+    autocast = torch.is_autocast_enabled(device) and x.dtype != torch.float64
+    dtype = torch.get_autocast_dtype(device) if autocast else weight.dtype
+    return dtype if dtype in HALF else None
 
 
 def without_autocast(x: Tensor) -> torch.autocast:

@@ -7,8 +7,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
-from hyptrans.geometry.precision import at_least_float32, without_autocast
+from hyptrans.geometry.precision import at_least_float32, half_in_force, without_autocast
 from hyptrans.kernels import operators
+from hyptrans.layers import half_attention
 from hyptrans.layers.decoding_state import Past, State, append
 from hyptrans.layers.linear import LorentzLinear, Residual
 
@@ -144,13 +145,15 @@ def lorentz_mix(
     c: lorentz.Curvature,
     allowed: Tensor | None,
     is_causal: bool,
+    half: torch.dtype | None = None,
 ) -> Tensor:
     """Centroids of the values, weighted by ``softmax(-d2(q, key) / tau)``.
 
     The query comes as ``(-q_t, q_s) 2 / tau``: as ``-d2 = 2/c + 2 <q, k>`` and softmax drops
     constants, the weights are those of ordinary attention between it and ``k``; and as the centroid
     does not depend on the scale of its weights, it is the ordinary output, normalised. So torch's
-    fused attention computes both exactly.
+    fused attention computes both exactly; in ``half`` precision, where that is given, as
+    :mod:`hyptrans.layers.half_attention` does.
 
     Shapes: as :meth:`Attention.mix`. Source: HyboNet eq. 4 and 5.
     """
@@ -159,9 +162,14 @@ def lorentz_mix(
         keys, values = (t.transpose(1, 2).flatten(0, 1) for t in (key, value))
         return lorentz_mix_past(query, Past(keys, values, _places(key, allowed)), c=c)
     with without_autocast(query):
-        mixed = F.scaled_dot_product_attention(
-            query, key, value, attn_mask=allowed, is_causal=is_causal, scale=1.0
-        )
+        if half is None:
+            mixed = F.scaled_dot_product_attention(
+                query, key, value, attn_mask=allowed, is_causal=is_causal, scale=1.0
+            )
+        else:
+            mixed = half_attention.mix(
+                query, key, value, dtype=half, c=c, allowed=allowed, is_causal=is_causal
+            )
         # fused attention writes [B, T, H, d]: normalised as it lies, heads are merged for free
         return operators.normalize(mixed.transpose(1, 2), c=c).transpose(1, 2)
 
@@ -198,6 +206,8 @@ class LorentzAttention(Attention):
         dropout: probability on the input of the output layer.
         attention_dropout: probability on the inputs of the query, key and value maps.
         residual: see :class:`LorentzLinear`.
+        half_precision: attend in the half precision of autocast or of the weights, if any, and not
+            in float32; decoding steps stay in float32.
         causal: no position sees a later one.
 
     Raises:
@@ -214,10 +224,11 @@ class LorentzAttention(Attention):
         dropout: float = 0.0,
         attention_dropout: float = 0.0,
         residual: Residual = "full",
+        half_precision: bool = False,
         causal: bool = False,
     ) -> None:
         super().__init__(causal=causal)
-        self.c = c
+        self.c, self.half_precision = c, half_precision
 
         def projection(in_width: int, projections: int) -> LorentzLinear:
             return LorentzLinear(
@@ -259,7 +270,10 @@ class LorentzAttention(Attention):
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
     ) -> Tensor:
-        return lorentz_mix(query, key, value, c=self.c, allowed=allowed, is_causal=is_causal)
+        half = half_in_force(query, self.tau) if self.half_precision else None
+        return lorentz_mix(
+            query, key, value, c=self.c, half=half, allowed=allowed, is_causal=is_causal
+        )
 
     def mix_past(self, query: Tensor, past: Past) -> Tensor:
         return lorentz_mix_past(query, past, c=self.c)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from hyptrans.geometry import lorentz
-from hyptrans.geometry.precision import at_least_float32, without_autocast
+from hyptrans.geometry.precision import at_least_float32, half_in_force, without_autocast
 from hyptrans.kernels.operators import relu_dropout
 from hyptrans.layers import linear_attention
 from hyptrans.layers.attention import (
@@ -206,15 +206,19 @@ class SoftmaxAttention(HypformerAttention):
     Args:
         width: numbers of a point of the input and the output, time included.
         heads: number of heads; each has ``width / heads`` numbers, one of them its time.
+        half_precision: see :class:`hyptrans.layers.attention.LorentzAttention`.
         options: see :class:`HypformerAttention`.
 
     Raises:
         ValueError: ``width`` is not divisible by ``heads``, or a head has no space coordinate.
     """
 
-    def __init__(self, width: int, heads: int, **options: Any) -> None:
+    def __init__(
+        self, width: int, heads: int, *, half_precision: bool = False, **options: Any
+    ) -> None:
         _check_heads(width, heads)
         super().__init__(width, heads, width // heads - 1, **options)
+        self.half_precision = half_precision
         self.tau = nn.Parameter(torch.tensor(width**0.5))
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -237,8 +241,8 @@ class SoftmaxAttention(HypformerAttention):
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
     ) -> Tensor:
-        c = self.curvature()
-        return lorentz_mix(query, key, value, c=c, allowed=allowed, is_causal=is_causal)
+        c, half = self.curvature(), half_in_force(query, self.tau) if self.half_precision else None
+        return lorentz_mix(query, key, value, c=c, half=half, allowed=allowed, is_causal=is_causal)
 
     def mix_past(self, query: Tensor, past: Past) -> Tensor:
         return lorentz_mix_past(query, past, c=self.curvature())

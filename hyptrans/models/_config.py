@@ -129,6 +129,26 @@ class HyperbolicConfig(SkeletonConfig):
     )
 
 
+@dataclass
+class LorentzConfig(HyperbolicConfig):
+    """Options of the architectures whose attention is that of the Lorentz model."""
+
+    attention_dropout: float = field(
+        default=0.0,
+        metadata={
+            "help": "dropout probability on the inputs of the query, key and value maps "
+            "(unlike fairseq's: not on the weights)"
+        },
+    )
+    attention_precision: ChoiceEnum(["float32", "half"]) = field(  # type: ignore[valid-type]
+        default="float32",
+        metadata={
+            "help": "under --amp, --fp16 or --bf16. float32: attention in float32; half: in that "
+            "half precision too, meant for long sentences on a GPU"
+        },
+    )
+
+
 def side_of(cfg: Any, name: str) -> Side:
     """Sizes of one side of a configuration, with the decoder's defaults taken from the encoder."""
 

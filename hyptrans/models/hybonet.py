@@ -10,23 +10,16 @@ from hyptrans.layers.attention import LorentzAttention
 from hyptrans.layers.embedding import LorentzEmbedding, LorentzPositions
 from hyptrans.layers.feed_forward import LorentzFeedForward
 from hyptrans.layers.logits import LorentzLogits
-from hyptrans.models._config import HyperbolicConfig, register_sizes
+from hyptrans.models._config import LorentzConfig, register_sizes
 from hyptrans.models._skeleton import HypTransformer, Parts
 
 SIZES = ("tiny", "iwslt_d64", "wmt_d64", "wmt_d128", "wmt_d256", "base")
 
 
 @dataclass
-class HyboNetConfig(HyperbolicConfig):
+class HyboNetConfig(LorentzConfig):
     """Options of HyboNet."""
 
-    attention_dropout: float = field(
-        default=0.0,
-        metadata={
-            "help": "dropout probability on the inputs of the query, key and value maps "
-            "(unlike fairseq's: not on the weights)"
-        },
-    )
     residual: ChoiceEnum(["full", "space"]) = field(  # type: ignore[valid-type]
         default="full",
         metadata={
@@ -72,6 +65,7 @@ class HyboNetParts(Parts):
             dropout=self.cfg.dropout,
             attention_dropout=self.cfg.attention_dropout,
             residual=self.cfg.residual,
+            half_precision=self.cfg.attention_precision == "half",
             **role,
         )
 

@@ -21,7 +21,7 @@ from hyptrans.layers.hypformer_attention import (
     LinearAttention,
     SoftmaxAttention,
 )
-from hyptrans.models._config import HyperbolicConfig, Side, register_sizes
+from hyptrans.models._config import LorentzConfig, Side, register_sizes
 from hyptrans.models._skeleton import HypTransformer, Parts
 
 HTC_GAIN = 0.7
@@ -33,16 +33,9 @@ DEFAULT_FOCUS_POWER = 2.0
 
 
 @dataclass
-class HypformerConfig(HyperbolicConfig):
+class HypformerConfig(LorentzConfig):
     """Options of Hypformer."""
 
-    attention_dropout: float = field(
-        default=0.0,
-        metadata={
-            "help": "dropout probability on the inputs of the query, key and value maps "
-            "(unlike fairseq's: not on the weights)"
-        },
-    )
     learn_curvature: bool = field(
         default=True,
         metadata={"help": "every block learns a curvature, starting at --curvature"},
@@ -122,7 +115,10 @@ class HypformerParts(Parts):
             **role,
         }
         if self.cfg.attention == "softmax":
-            return SoftmaxAttention(self.side.width, self.side.heads, **options)
+            half = self.cfg.attention_precision == "half"
+            return SoftmaxAttention(
+                self.side.width, self.side.heads, half_precision=half, **options
+            )
         power = self.cfg.focus_power
         return LinearAttention(
             self.side.width,
@@ -169,6 +165,10 @@ def _check(cfg: Any, side: Side) -> None:
             raise ValueError("--focus-power acts in --attention linear only: leave one of them out")
         if not cfg.focus_power > 0:
             raise ValueError(f"--focus-power must be above 0, got {cfg.focus_power}")
+    if cfg.attention_precision == "half" and cfg.attention != "softmax":
+        raise ValueError(
+            "--attention-precision half acts in --attention softmax only: leave it out, or add that"
+        )
     if cfg.attention == "softmax" and side.width == side.heads:
         raise ValueError(
             f"--attention softmax needs at least two numbers a head (one is its time), got "

@@ -1,11 +1,12 @@
 """Loss curves of the same training in float32 and in half precision, side by side.
 
 Models of the size of ``*_tiny`` learn to copy or to reverse sentences, as the first token says,
-from the same start on the same batches: in float32, under autocast to bfloat16 and, on CUDA, under
-autocast to float16 with a gradient scaler. Printed are means of the loss per token, in nats, over
-every 20 updates, and the largest difference from those of float32.
+from the same start on the same batches: in float32, under autocast to bfloat16 and under autocast
+to float16 with a gradient scaler; where attention is that of the Lorentz model, also with
+``--attention-precision half``. Printed are means of the loss per token, in nats, over every 20
+updates, and the largest difference from those of float32.
 
-example: python recipes/benchmark/half_precision.py --device cpu --updates 60 --archs hybonet
+example: python recipes/benchmark/half_precision.py --device cpu --updates 60 --models hybonet
 """
 
 from __future__ import annotations
@@ -35,10 +36,18 @@ from recipes.common.commands import RecipeError
 LENGTH, SENTENCES = 12, 64
 TINY = Size(128, LENGTH + 2, layers=2, dropout=0.0)
 HEADS = {"encoder_attention_heads": 4, "decoder_attention_heads": 4}
-ARCHS = "hybonet,han,hypformer"
+MODELS: dict[str, tuple[str, dict[str, str]]] = {
+    "hybonet": ("hybonet", {}),
+    "han": ("han", {}),
+    "hypformer": ("hypformer", {}),
+    "hypformer_softmax": ("hypformer", {"attention": "softmax"}),
+}
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
+HALF_ATTENTION = ("hybonet", "hypformer_softmax")
 PERIOD = 20
 RATE, WARM_UP = 2e-3, 40
+INITIAL_SCALE = 2.0**7
+"""Of the loss in float16: fairseq's. With torch's, 2^16, the first updates are skipped."""
 PAD, EOS, FIRST = 1, 2, 4
 COPY, REVERSE = FIRST, FIRST + 1
 WORDS = range(FIRST + 2, FIRST + 42)
@@ -54,7 +63,8 @@ def _arguments() -> argparse.Namespace:
     add = parser.add_argument
     add("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="cpu or cuda")
     add("--updates", type=int, default=200, metavar="N", help="optimiser steps of each training")
-    add("--archs", default=ARCHS, metavar="A,B", help=f"architectures (default: {ARCHS})")
+    names = ",".join(MODELS)
+    add("--models", default=names, metavar="A,B", help=f"which to train (default: {names})")
     return parser.parse_args()
 
 
@@ -64,15 +74,27 @@ def main() -> None:
     options.check_positive(args, "updates")
     if args.device == "cuda" and not torch.cuda.is_available():
         raise RecipeError("--device cuda: torch finds no CUDA device here")
-    names = [n for n in PRECISIONS if n != "float16" or args.device == "cuda"]
-    for arch in args.archs.split(","):
+    chosen = args.models.split(",")
+    if unknown := [name for name in chosen if name not in MODELS]:
+        raise RecipeError(f"--models {','.join(unknown)}: there are {', '.join(MODELS)}")
+    for name in chosen:
         curves = {}
-        for name in tqdm(names, desc=arch, unit="training", disable=None):
-            curves[name] = means(train(arch, args.device, PRECISIONS[name], args.updates))
-        print(report(arch, curves, args.updates))
+        for title, training in tqdm(trainings(name), desc=name, unit="training", disable=None):
+            curves[title] = means(train(*training, args.device, args.updates))
+        print(report(name, curves, args.updates))
         wrong = [n for n, curve in curves.items() if not all(map(math.isfinite, curve))]
         if wrong:
-            raise RecipeError(f"{arch}: the loss in {', '.join(wrong)} is not finite")
+            raise RecipeError(f"{name}: the loss in {', '.join(wrong)} is not finite")
+
+
+def trainings(name: str) -> list[tuple[str, tuple[str, dict[str, str], torch.dtype | None]]]:
+    """Title, architecture, its options and precision of every training of a model."""
+    arch, given = MODELS[name]
+    found = [(title, (arch, given, dtype)) for title, dtype in PRECISIONS.items()]
+    if name in HALF_ATTENTION:
+        half = {**given, "attention_precision": "half"}
+        found += [(f"{t}, attention too", (arch, half, d)) for t, d in PRECISIONS.items() if d]
+    return found
 
 
 def batches(device: str) -> Iterator[tuple[Tensor, Tensor]]:
@@ -89,12 +111,19 @@ def batches(device: str) -> Iterator[tuple[Tensor, Tensor]]:
         )
 
 
-def train(arch: str, device: str, precision: torch.dtype | None, updates: int) -> list[float]:
+def train(
+    arch: str,
+    given: dict[str, str],
+    precision: torch.dtype | None,
+    device: str,
+    updates: int,
+) -> list[float]:
     """Losses per token, in nats, of every update."""
-    model = contenders.build(arch, TINY, device, **HEADS).train()
+    model = contenders.build(arch, TINY, device, **HEADS, **given).train()
     parameters = list(model.parameters())
     optimiser = Adam(parameters, lr=RATE, betas=(0.9, 0.98))
-    scaler = torch.amp.GradScaler(device, enabled=precision == torch.float16)
+    half = precision == torch.float16
+    scaler = torch.amp.GradScaler(device, init_scale=INITIAL_SCALE, enabled=half)
     losses = []
     for update, (source, target) in enumerate(itertools.islice(batches(device), updates)):
         for group in optimiser.param_groups:
@@ -128,16 +157,16 @@ def means(losses: list[float]) -> list[float]:
     return [sum(part) / len(part) for part in parts]
 
 
-def report(arch: str, curves: dict[str, list[float]], updates: int) -> str:
+def report(name: str, curves: dict[str, list[float]], updates: int) -> str:
     """The curves as columns, and how far they come apart."""
-    lines = [f"{arch}, loss per token", "updates  " + "  ".join(f"{n:>9}" for n in curves)]
+    lines = [f"{name}, loss per token", "updates  " + "  ".join(f"{n:>9}" for n in curves)]
     for i, row in enumerate(zip(*curves.values(), strict=True)):
-        numbers = "  ".join(f"{loss:9.4f}" for loss in row)
+        numbers = "  ".join(f"{x:{max(9, len(n))}.4f}" for n, x in zip(curves, row, strict=True))
         lines.append(f"{min((i + 1) * PERIOD, updates):7}  {numbers}")
     expected, *others = curves.items()
-    for name, curve in others:
+    for other, curve in others:
         apart = max(abs(a - b) for a, b in zip(curve, expected[1], strict=True))
-        lines.append(f"largest difference of {name} from {expected[0]}: {apart:.4f}")
+        lines.append(f"largest difference of {other} from {expected[0]}: {apart:.4f}")
     return "\n".join(lines) + "\n"
 
 

@@ -170,11 +170,14 @@ model:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("flag", ["--bf16", "--memory-efficient-bf16", "--store-ema"])
-def test_space_embeddings_train_under_any_flag_of_precision_or_averaging(data, tmp_path, flag):
+@pytest.mark.parametrize(
+    "added",
+    ["--bf16", "--bf16 --attention-precision half", "--memory-efficient-bf16", "--store-ema"],
+)
+def test_space_embeddings_train_under_any_flag_of_precision_or_averaging(data, tmp_path, added):
     plain, flagged = (
         losses(train(data, tmp_path / str(i), *OPTIMISER, *flags, updates=60))
-        for i, flags in enumerate([[], [flag]])
+        for i, flags in enumerate([[], added.split()])
     )
     assert flagged[60] < 0.7 * flagged[10]
     # the loss is falling fast here: rounding may be ahead of float32, but not behind

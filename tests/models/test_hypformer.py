@@ -145,7 +145,10 @@ def test_attention_and_focus_power_options_reach_every_layer():
 
     assert {(type(m), m.power) for m in kinds()} == {(LinearAttention, 2.0)}
     assert {m.power for m in kinds(focus_power=3.5)} == {3.5}
-    assert {type(m) for m in kinds(attention="softmax")} == {SoftmaxAttention}
+    softmax = kinds(attention="softmax")
+    assert {(type(m), m.half_precision) for m in softmax} == {(SoftmaxAttention, False)}
+    half = kinds(attention="softmax", attention_precision="half")
+    assert {m.half_precision for m in half} == {True}
 
 
 def test_dropout_options_reach_every_block():
@@ -165,6 +168,7 @@ def test_dropout_options_reach_every_block():
         ({"curvature": -1.0, "learn_curvature": False}, "--curvature must be above 0"),
         ({"focus_power": 0.0}, "--focus-power must be above 0, got 0"),
         ({"attention": "softmax", "focus_power": 2.0}, "--focus-power acts in --attention linear"),
+        ({"attention_precision": "half"}, "--attention-precision half acts in --attention softmax"),
         (
             {"attention": "softmax", "encoder_attention_heads": 16},
             "--attention softmax needs at least two numbers a head",
