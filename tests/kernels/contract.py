@@ -1,0 +1,230 @@
+"""What kernels of any backend must do, as tests; a backend's test class inherits them."""
+
+import pytest
+import torch
+
+from hyptrans.geometry import lorentz
+from hyptrans.kernels import operators
+from hyptrans.kernels.backend import chosen
+from tests.geometry.test_lorentz import CURVATURES
+
+SHAPES = [(1,), (3, 5), (2, 3, 0), (700,), (2, 130), (5000,)]
+# float32: what two orders of summation differ by in a sum close to light-like
+TOLERANCE = {torch.float64: 1e-12, torch.float32: 5e-5}
+
+
+def numbers(rng, *shape, dtype=torch.float64):
+    return torch.randn(shape, generator=rng, dtype=torch.float64).to(dtype)
+
+
+def points_of(rng, shape, dtype, *, heads=(1, 1), c=0.5, residual=None, query=False):
+    """Inputs of :func:`operators.points` and the call."""
+    z = numbers(rng, *shape, *heads, 6, dtype=dtype).requires_grad_()
+    inputs = [z, numbers(rng, heads[0], dtype=dtype).requires_grad_()]
+    options = {"c": c, "residual_time": residual != "space"}
+    if residual:
+        options["residual"] = numbers(rng, *shape, 6, dtype=dtype).requires_grad_()
+        inputs.append(options["residual"])
+    if query:
+        options["query_factor"] = torch.tensor(0.7, dtype=dtype, requires_grad=True)
+        inputs.append(options["query_factor"])
+    return inputs, lambda: operators.points(inputs[0], inputs[1], **options)
+
+
+def normalized_of(rng, shape, dtype, *, c=0.5):
+    space = numbers(rng, *shape, 5)
+    time = (space.square().sum(-1, keepdim=True) + numbers(rng, *shape, 1).square() + 0.1).sqrt()
+    v = torch.cat([time, space], dim=-1).to(dtype).requires_grad_()
+    c = torch.tensor(c, dtype=dtype, requires_grad=True)
+    return [v, c], lambda: (operators.normalize(v, c=c),)
+
+
+def lifted_of(rng, shape, dtype, *, c=0.5):
+    space = numbers(rng, *shape, 5, dtype=dtype).requires_grad_()
+    c = torch.tensor(c, dtype=dtype, requires_grad=True)
+    return [space, c], lambda: (operators.lift(space, c=c),)
+
+
+OPERATORS = {
+    "points": points_of,
+    "points of three maps": lambda *a, **k: points_of(*a, heads=(3, 2), **k),
+    "points with queries": lambda *a, **k: points_of(*a, heads=(3, 2), query=True, **k),
+    "points with residual": lambda *a, **k: points_of(*a, residual="full", **k),
+    "points with space residual": lambda *a, **k: points_of(*a, residual="space", **k),
+    "normalize": normalized_of,
+    "lift": lifted_of,
+}
+
+
+def with_gradients(inputs, call, seed=1):
+    outputs = call()
+    device = outputs[0].device
+    rng = torch.Generator(device).manual_seed(seed)
+    weights = [
+        torch.randn(o.shape, generator=rng, dtype=torch.float64, device=device).to(o.dtype)
+        for o in outputs
+    ]
+    total = sum((o * w).sum() for o, w in zip(outputs, weights, strict=True))
+    return [*outputs, *torch.autograd.grad(total, inputs)]
+
+
+def both(monkeypatch, inputs, call, kernels):
+    """Outputs and gradients of the kernels, and of the eager operators."""
+    monkeypatch.setenv("HYPTRANS_KERNELS", kernels)
+    kernel = with_gradients(inputs, call)
+    monkeypatch.setenv("HYPTRANS_KERNELS", "eager")
+    return kernel, with_gradients(inputs, call)
+
+
+def assert_agree(kernel, eager, tolerance):
+    for ours, expected in zip(kernel, eager, strict=True):
+        assert ours.shape == expected.shape
+        assert ours.dtype == expected.dtype
+        assert ours.device == expected.device
+        scale = expected.abs().max().clamp_min(1).item() if expected.numel() else 1
+        torch.testing.assert_close(ours, expected, rtol=0, atol=tolerance * scale)
+
+
+def calls_of(rng, rows, width, dtype):
+    """Every kind of call, on rows of any width, with curvatures that are plain numbers."""
+
+    def random(*shape):
+        return numbers(rng, *shape, dtype=dtype).requires_grad_()
+
+    z, log_scale, factor = random(rows, 3, 2, width), random(3), random()
+    one, one_scale, residual = random(rows, 1, 1, width), random(1), random(rows, width)
+    space = random(rows, width)
+    sums = numbers(rng, rows, width, dtype=dtype)
+    sums[:, 0] = 1.2 * sums[:, 1:].norm(dim=-1)
+    sums.requires_grad_()
+    return {
+        "queries": (
+            [z, log_scale, factor],
+            lambda: operators.points(z, log_scale, c=0.7, query_factor=factor),
+        ),
+        "residual": (
+            [one, one_scale, residual],
+            lambda: operators.points(one, one_scale, c=0.7, residual=residual),
+        ),
+        "normalize": ([sums], lambda: (operators.normalize(sums, c=0.7),)),
+        "lift": ([space], lambda: (operators.lift(space, c=0.7),)),
+    }
+
+
+class KernelContract:
+    """``kernels`` names the backend, ``fast_gradcheck`` says that it takes its time."""
+
+    kernels: str
+    fast_gradcheck = False
+
+    @pytest.fixture(autouse=True)
+    def _chosen(self, monkeypatch):
+        monkeypatch.setenv("HYPTRANS_KERNELS", self.kernels)
+        assert chosen(torch.ones(1)) == self.kernels
+
+    @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+    @pytest.mark.parametrize("shape", SHAPES, ids=str)
+    @pytest.mark.parametrize("name", OPERATORS)
+    def test_kernels_agree_with_the_eager_operator(self, name, shape, dtype, rng, monkeypatch):
+        kernel, eager = both(monkeypatch, *OPERATORS[name](rng, shape, dtype), self.kernels)
+        assert_agree(kernel, eager, TOLERANCE[dtype])
+
+    @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+    @pytest.mark.parametrize("width", [2, 16, 33, 500, 2500])
+    @pytest.mark.parametrize("name", ["queries", "residual", "normalize", "lift"])
+    def test_rows_of_any_width(self, name, width, dtype, rng, monkeypatch):
+        kernel, eager = both(monkeypatch, *calls_of(rng, 9, width, dtype)[name], self.kernels)
+        assert_agree(kernel, eager, TOLERANCE[dtype] * 3)
+
+    @pytest.mark.parametrize("c", CURVATURES)
+    @pytest.mark.parametrize("name", OPERATORS)
+    def test_gradients_agree_with_finite_differences(self, name, c, rng):
+        inputs, call = OPERATORS[name](rng, (2, 3), torch.float64, c=c)
+        assert torch.autograd.gradcheck(lambda *_: call(), inputs, fast_mode=self.fast_gradcheck)
+
+    @pytest.mark.parametrize("size", [1e-12, 1e-4, 1e2, 1e4])
+    @pytest.mark.parametrize("name", OPERATORS)
+    def test_extreme_sizes(self, name, size, rng, monkeypatch):
+        inputs, call = OPERATORS[name](rng, (40,), torch.float32)
+        with torch.no_grad():
+            inputs[0] *= size
+        kernel, eager = both(monkeypatch, inputs, call, self.kernels)
+        for ours, expected in zip(kernel, eager, strict=True):
+            assert torch.isfinite(ours).all()
+            scale = expected.abs().max().clamp_min(1e-30).item()
+            torch.testing.assert_close(ours, expected, rtol=0, atol=3e-4 * scale)
+
+    @pytest.mark.parametrize("radius", [1.0, 5.0, 9.9])
+    def test_results_lie_on_the_hyperboloid(self, radius, rng):
+        space = numbers(rng, 400, 15, dtype=torch.float32)
+        space *= torch.sinh(torch.tensor(radius)) / space.norm(dim=-1, keepdim=True)
+        lifted = operators.lift(space)
+        assert lorentz.violation(lifted).max() < 2e-6
+        assert lorentz.violation(operators.normalize(lifted * 3)).max() < 2e-6
+        z = torch.cat([numbers(rng, 400, 1, dtype=torch.float32), space], dim=-1)
+        (made,) = operators.points(z[:, None, None], torch.tensor([radius]), c=1.0)
+        assert lorentz.violation(made).max() < 2e-6
+
+    def test_a_space_like_sum_is_scaled_as_by_the_eager_operator(self, rng, monkeypatch):
+        v = numbers(rng, 50, 6, dtype=torch.float32)
+        v[:, 0] = v[:, 1:].norm(dim=-1) * 0.999
+        v.requires_grad_()
+        kernel, eager = both(monkeypatch, [v], lambda: (operators.normalize(v),), self.kernels)
+        assert torch.isfinite(kernel[0]).all()
+        for ours, expected in zip(kernel, eager, strict=True):
+            size = expected.abs().max().item()
+            torch.testing.assert_close(ours, expected, rtol=1e-4, atol=1e-4 * size)
+
+    @pytest.mark.parametrize("column", [0, 3])
+    @pytest.mark.parametrize("name", OPERATORS)
+    def test_nan_is_not_hidden(self, name, column, rng):
+        inputs, call = OPERATORS[name](rng, (4,), torch.float32)
+        with torch.no_grad():
+            inputs[0].view(4, -1)[2, column] = torch.nan
+        out = torch.cat([o.reshape(4, -1) for o in call()], dim=-1)
+        assert out[2].isnan().any()
+        assert torch.isfinite(out[[0, 1, 3]]).all()
+
+    @pytest.mark.parametrize("name", OPERATORS)
+    def test_inputs_and_gradients_may_lie_anyhow_in_memory(self, name, rng):
+        inputs, call = OPERATORS[name](rng, (6, 4), torch.float64)
+        straight = with_gradients(inputs, call)
+        wide = torch.zeros(*inputs[0].shape, 2, dtype=torch.float64)
+        wide[..., 1] = inputs[0].detach()
+        with torch.no_grad():
+            inputs[0].set_(wide[..., 1])
+        assert not inputs[0].is_contiguous()
+        for ours, expected in zip(with_gradients(inputs, call), straight, strict=True):
+            torch.testing.assert_close(ours, expected, rtol=0, atol=0)
+        for out in call():
+            grad = torch.zeros_like(out).transpose(0, 1).contiguous().transpose(0, 1)
+            torch.autograd.grad(out, inputs[0], grad + 1, retain_graph=True)
+
+    @pytest.mark.parametrize("name", OPERATORS)
+    def test_a_second_run_does_not_differ_in_a_bit(self, name, rng):
+        inputs, call = OPERATORS[name](rng, (3000,), torch.float32)
+        first, second = with_gradients(inputs, call), with_gradients(inputs, call)
+        assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+    @pytest.mark.parametrize("relu", [False, True])
+    @pytest.mark.parametrize("p", [0.1, 0.5, 0.97])
+    def test_dropout_keeps_the_right_share_and_scales_it(self, p, relu, rng):
+        x = numbers(rng, 300, 200).requires_grad_()
+        torch.manual_seed(5)
+        y = operators.relu_dropout(x, p, relu=relu)
+        (grad,) = torch.autograd.grad(y.sum(), x)
+        base = x.relu() if relu else x
+        kept = y != 0
+        share = kept.sum() / (base != 0).sum()
+        assert abs(share - (1 - p)) < 5 * (p * (1 - p) / (base != 0).sum()) ** 0.5
+        torch.testing.assert_close(y, torch.where(kept, base / (1 - p), 0))
+        torch.testing.assert_close(grad, kept / (1 - p), check_dtype=False)
+
+    def test_dropout_follows_the_seed_of_torch(self):
+        x = torch.ones(64, 64)
+        torch.manual_seed(3)
+        first = operators.relu_dropout(x, 0.3)
+        other = operators.relu_dropout(x, 0.3)
+        torch.manual_seed(3)
+        assert torch.equal(operators.relu_dropout(x, 0.3), first)
+        assert not torch.equal(other, first)

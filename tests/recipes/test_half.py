@@ -1,0 +1,60 @@
+"""What half precision costs: accuracy of attention, and loss curves."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "recipes" / "benchmark"
+
+
+def run(script, *options):
+    return subprocess.run(
+        [sys.executable, FOLDER / script, *options],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_accuracy_of_attention_is_printed_beside_that_of_casting():
+    done = run("half_attention.py", "--times", "3")
+    assert done.returncode == 0, done.stderr[-2000:]
+    rows = [line.split(" | ") for line in done.stdout.splitlines()[2:]]
+    assert [row[:3] for row in rows] == [
+        [f"| {values}", "3", precision]
+        for values in ("close", "groups", "spread")
+        for precision in ("bfloat16", "float16")
+    ]
+    for row in rows:
+        half, cast, in_float32 = (float(cell) for cell in row[3:6])
+        assert in_float32 < half < cast < 0.1
+
+
+def test_curves_start_at_the_same_loss_in_every_precision():
+    done = run("half_precision.py", "--updates", "2", "--models", "hybonet", "--device", "cpu")
+    assert done.returncode == 0, done.stderr[-2000:]
+    (line,) = re.findall(r"^ +2  (.*)$", done.stdout, re.MULTILINE)
+    losses = [float(number) for number in line.split()]
+    assert len(losses) == 5
+    assert losses == pytest.approx([losses[0]] * 5, abs=0.01)
+    assert done.stdout.count("largest difference") == 4
+
+
+@pytest.mark.parametrize(
+    ("script", "options", "message"),
+    [
+        ("half_attention.py", ["--width", "1"], "--width must be at least 2"),
+        ("half_attention.py", ["--times", "x"], "--times must be numbers"),
+        ("half_attention.py", ["--times", "0.5"], "--times must be at least 1"),
+        ("half_precision.py", ["--models", "bert"], "--models bert: there are hybonet, han"),
+    ],
+)
+def test_wrong_options_are_one_sentence(script, options, message):
+    done = run(script, *options)
+    assert done.returncode != 0
+    assert done.stderr.strip().splitlines()[-1].startswith(f"error: {message}")
+    assert "Traceback" not in done.stderr
