@@ -1,9 +1,11 @@
-"""Accuracy of ``--attention-precision half`` against the same attention in float64.
+"""Accuracy of ``--attention-precision half`` against the same attention in float64; its speed.
 
 Errors are relative: of the points that come out, their root mean square; of the gradient of the
 queries, of its length. Beside each stands what casting the coordinates of the points to half
 precision gives, and what float32 gives. Values are close together (about 0.3 apart), in two such
-groups far from each other, or spread out in all directions, all at one time.
+groups far from each other, or spread out in all directions, all at one time. ``--speed`` prints
+instead the time of the same attention in float32 over that in half precision, forward and
+backward: above 1 where half precision is faster.
 
 example: python recipes/benchmark/half_attention.py --width 64
 """
@@ -12,8 +14,10 @@ from __future__ import annotations
 
 import argparse
 import math
+import statistics
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 # a benchmark is run as a file, and the recipes are not installed
@@ -25,11 +29,13 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
 from hyptrans.layers.attention import lorentz_mix
+from recipes.benchmark.speed import seconds_of
 from recipes.common import options, results
 from recipes.common.commands import RecipeError
 
 TAU = 8.0
 SENTENCES, HEADS, LENGTH = 4, 4, 64
+LENGTHS, TOKENS, ROUNDS = (32, 512, 2048), 2048, 6
 NEAR = 0.2
 """Size of the noise that tells apart values close together."""
 PRECISIONS = {"bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -51,29 +57,64 @@ def _arguments() -> argparse.Namespace:
         help="times of the values, at least 1 (default: 1.5,3,6,11,50)",
     )
     add("--device", default="cpu", choices=("cpu", "cuda"), help="(default: cpu)")
+    add("--speed", action="store_true", help="time it instead")
     return parser.parse_args()
 
 
 def main() -> None:
-    """Measure all placements and print the table."""
+    """Print the table of errors, or of speeds."""
     args = _arguments()
     if args.width < 2:
         raise RecipeError(
             f"--width must be at least 2, a time and a space number, got {args.width}"
         )
     times = _times(args.times)
+    if args.device == "cuda" and not torch.cuda.is_available():
+        raise RecipeError("--device cuda: torch finds no CUDA device here")
+    print(
+        speeds(args.width, args.device) if args.speed else accuracy(args.width, times, args.device)
+    )
+
+
+def accuracy(width: int, times: list[float], device: str) -> str:
+    """Errors of all placements."""
     header = ["values", "time", "precision"]
     header += ["points", "points, cast", "points, float32"]
     header += ["gradient", "gradient, cast", "gradient, float32"]
     cells = []
     for place in (close, groups, spread):
         for time in times:
-            spaces = [x.to(args.device) for x in inputs(place, time, args.width)]
+            spaces = [x.to(device) for x in inputs(place, time, width)]
             for name, dtype in PRECISIONS.items():
                 points, gradients = zip(*errors(spaces, dtype), strict=True)
                 numbers = [f"{error:.1g}" for error in (*points, *gradients)]
                 cells.append([place.__name__, f"{time:g}", name, *numbers])
-    print(results.markdown(header, cells))
+    return results.markdown(header, cells)
+
+
+def speeds(width: int, device: str) -> str:
+    """Of batches of the same number of tokens, in turn; medians of the ratios."""
+    cells = []
+    for length in LENGTHS:
+        shape = max(1, TOKENS // length), HEADS, length, width
+        points = lorentz.lift(torch.randn(*shape[:-1], width - 1, device=device))
+        leaves = [(NEAR * points).requires_grad_() for _ in range(3)]
+
+        def step(half: torch.dtype | None, leaves: list[Tensor] = leaves) -> None:
+            out = lorentz_mix(*leaves, c=1.0, allowed=None, is_causal=False, half=half)
+            torch.autograd.grad(out.sum(), leaves)
+
+        seconds = {dtype: [] for dtype in (None, *PRECISIONS.values())}
+        for _ in range(ROUNDS):
+            for dtype, found in seconds.items():
+                found.append(seconds_of(partial(step, dtype), device))
+        # the first round warms up
+        ratios = [
+            statistics.median(a / b for a, b in zip(seconds[None][1:], seconds[d][1:], strict=True))
+            for d in PRECISIONS.values()
+        ]
+        cells.append([f"{length:,}", *(f"{ratio:.2f}" for ratio in ratios)])
+    return results.markdown(["length", *PRECISIONS], cells)
 
 
 def _times(text: str) -> list[float]:

@@ -34,6 +34,14 @@ def test_accuracy_of_attention_is_printed_beside_that_of_casting():
         assert in_float32 < half < cast < 0.1
 
 
+def test_speed_is_printed_by_length():
+    done = run("half_attention.py", "--speed")
+    assert done.returncode == 0, done.stderr[-2000:]
+    rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines()[2:]]
+    assert [row[0] for row in rows] == ["32", "512", "2,048"]
+    assert all(0.01 < float(cell) < 100 for row in rows for cell in row[1:])
+
+
 def test_curves_start_at_the_same_loss_in_every_precision():
     done = run("half_precision.py", "--updates", "2", "--models", "hybonet", "--device", "cpu")
     assert done.returncode == 0, done.stderr[-2000:]
