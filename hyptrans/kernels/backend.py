@@ -26,7 +26,7 @@ def chosen(x: Tensor, *, c: float | Tensor = 1.0) -> Backend:
     """The backend for a tensor: numba on the CPU, Triton on CUDA, else eager.
 
     ``HYPTRANS_KERNELS`` may ask for one of them; a kernel that does not run on the tensor's device
-    leaves it to eager, as do other dtypes, empty tensors and curvatures that differ by row.
+    leaves it to eager, as do other dtypes, tensors without rows and curvatures that differ by row.
 
     Raises:
         ValueError: ``HYPTRANS_KERNELS`` has another value than those of ``CHOICES``.
@@ -34,7 +34,7 @@ def chosen(x: Tensor, *, c: float | Tensor = 1.0) -> Backend:
     wanted = os.environ.get(VARIABLE, "auto")
     if wanted not in CHOICES:
         raise ValueError(f"{VARIABLE} must be one of {', '.join(CHOICES)}, got {wanted!r}")
-    if wanted == "eager" or not x.numel():
+    if wanted == "eager" or not x.numel() or not x.dim():
         return "eager"
     if torch.compiler.is_compiling() or (isinstance(c, Tensor) and c.numel() != 1):
         return "eager"

@@ -21,7 +21,7 @@ def points_forward(
     """Points into ``out``; ``z`` and ``out`` ``[N, P, H, d]``."""
     if residual is not None:
         residual = residual.contiguous()
-    matrices = (z, residual, log_scale, factor, out)
+    matrices = (z, residual, log_scale.contiguous(), factor, out)
     run(rows.points_forward, _blocks(z), matrices, numbers, (z.size(-2),))
 
 
@@ -39,7 +39,7 @@ def points_backward(
         residual = residual.contiguous()
     grads = tuple(grad.contiguous() for grad in grads)
     partial = z.new_empty(len(grads), _blocks(grads[0]), 2)
-    matrices = (grad_z, z, residual, log_scale, factor, partial, *grads)
+    matrices = (grad_z, z, residual, log_scale.contiguous(), factor, partial, *grads)
     blocks = partial.size(0) * partial.size(1)
     run(rows.points_backward, blocks, matrices, numbers, (z.size(-2),))
     sums = partial.sum(1)
@@ -81,7 +81,15 @@ def centroids(
     strides = (*query.stride()[:3], *keys.stride()[:2], *values.stride()[:2])
     sizes = (out.size(1), out.size(2))
     work = places.numel() * out.size(1) * out.size(2) * (keys.size(-1) + values.size(-1))
-    run(rows.centroids, len(out), matrices, _by(c, query), (*sizes, *strides), work=work)
+    run(
+        rows.centroids,
+        len(out),
+        matrices,
+        _by(c, query),
+        (*sizes, *strides),
+        strided=True,
+        work=work,
+    )
 
 
 def dropout_forward(

@@ -6,8 +6,10 @@ is left (:func:`work_off`); whoever comes late finds nothing to do.
 
 import ctypes
 import functools
+import hashlib
 import struct
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +32,7 @@ Kernel = Callable[[int, Any], None]
 
 def _layout(number: type[np.floating]) -> np.dtype:
     fields = [
-        ("kernel", np.int64),
+        (f"kernel_{_sources()}", np.int64),
         ("next", np.int64),
         ("blocks", np.int64),
         ("itemsize", np.int64),
@@ -39,6 +41,17 @@ def _layout(number: type[np.floating]) -> np.dtype:
         ("numbers", number, NUMBERS),
     ]
     return np.dtype(fields, align=True)
+
+
+@functools.cache
+def _sources() -> str:
+    """A digest of what kernels are compiled from besides their own file.
+
+    numba's cache looks at that file only; so this is part of their signature.
+    """
+    folder = Path(__file__).parent
+    files = [folder / "jobs.py", folder / "exponential.py"]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 
 def _packer(code: str) -> struct.Struct:
@@ -58,6 +71,8 @@ def run(
     matrices: Sequence[Tensor | None],
     numbers: Sequence[float] = (),
     integers: Sequence[int] = (),
+    *,
+    strided: bool = False,
     work: int | None = None,
 ) -> None:
     """Let threads compute all blocks.
@@ -65,11 +80,15 @@ def run(
     Args:
         kernel: compiled at its first call for a dtype, and kept in numba's cache.
         blocks: how many there are.
-        matrices: tensors, each seen as rows of its last dimension; the dtype of the first is that
-            of the numbers.
+        matrices: contiguous tensors, each seen as rows of its last dimension, of one dtype, but for
+            places, which are of int64.
         numbers: of the same dtype once the kernel reads them.
         integers: signed, of 64 bits.
+        strided: the matrices need not be contiguous, as the kernel is given their strides.
         work: numbers to go through, those of the first matrix by default.
+
+    Raises:
+        ValueError: matrices that the kernel would take for something else.
     """
     first = matrices[0]
     assert first is not None, "a job has work"
@@ -79,7 +98,11 @@ def run(
         if matrix is None:
             fields += (0, 0, 0)
         else:
-            columns = matrix.size(-1) if matrix.dim() else 1
+            if matrix.dtype not in (first.dtype, torch.int64):
+                raise ValueError(f"matrices of {first.dtype} and {matrix.dtype} in one job")
+            if not (strided or matrix.is_contiguous()):
+                raise ValueError("a matrix of a job is not contiguous")
+            columns = max(1, matrix.size(-1)) if matrix.dim() else 1
             fields += (matrix.data_ptr(), matrix.numel() // columns, columns)
     fields += [0] * (3 * (MATRICES - len(matrices)))
     fields += [*integers, *[0] * (INTEGERS - len(integers))]

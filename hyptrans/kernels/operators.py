@@ -1,5 +1,7 @@
 """The operators that layers are made of: a choice of backend, and nothing else."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -11,6 +13,8 @@ from hyptrans.kernels.backend import chosen, launcher
 
 FEW_QUERIES = 8
 """More at a time make torch's fused attention the faster one."""
+MOST_PROJECTIONS = 4
+"""More at a time are left to eager; a job's matrices are limited."""
 
 
 def points(
@@ -36,13 +40,20 @@ def points(
     Source: HyboNet eq. 3.
 
     ``residual_time``: whether the residual's time coordinate is added too.
+
+    Raises:
+        ValueError: log scales of another number than the projections'.
     """
-    z, log_scale = at_least_float32(z), at_least_float32(log_scale)
+    projections = z.size(-3)
+    if log_scale.shape != (projections,):
+        shape = tuple(log_scale.shape)
+        raise ValueError(f"{projections} projections need as many log scales, got {shape}")
+    z, log_scale, residual, query_factor = _of_one_dtype(z, log_scale, residual, query_factor)
     if residual is not None:
-        residual = at_least_float32(residual)
+        residual = residual.expand(*z.shape[:-3], z.size(-1))
     if query_factor is not None:
-        query_factor = at_least_float32(query_factor)
-    if (backend := chosen(z)) != "eager":
+        query_factor = query_factor.reshape(())
+    if projections <= MOST_PROJECTIONS and (backend := chosen(z)) != "eager":
         return functions.points(backend, z, log_scale, residual, query_factor, c, residual_time)
     made = eager.points(
         z,
@@ -108,10 +119,24 @@ def centroids(
 
     Shapes: query ``[B, H, T, d]``, keys and values ``[number of places, H, d]``, places ``[B, S]``
     (-1 where nobody looks) -> ``[B, H, T, d]``.
+
+    Raises:
+        ValueError: places of another number of rows than the queries'.
     """
+    if len(places) != len(query):
+        raise ValueError(f"{len(query)} rows of queries need as many of places, got {len(places)}")
     out = query.new_empty(query.size(0), query.size(2), query.size(1), values.size(-1))
     launcher("numba").centroids(query, keys, values, places, c, out)
     return out.transpose(1, 2)
+
+
+def _of_one_dtype(first: Tensor, *others: Tensor | None) -> tuple[Any, ...]:
+    """All in float32, or in float64 where one is."""
+    dtype = at_least_float32(first).dtype
+    for other in others:
+        if other is not None and other.dtype != dtype:
+            dtype = torch.promote_types(dtype, other.dtype)
+    return tuple(None if x is None else x.to(dtype) for x in (first, *others))
 
 
 def _scalar(c: lorentz.Curvature) -> lorentz.Curvature:

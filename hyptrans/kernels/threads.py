@@ -9,7 +9,7 @@ import ctypes
 import functools
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +46,11 @@ def share(work_off: int, job: int, blocks: int, numbers: int) -> None:
         if pool is None:
             pool = _pools.setdefault(members, ThreadPoolExecutor(members - 1, "hyptrans-kernels"))
         others = [pool.submit(_function(work_off), job) for _ in range(members - 1)]
-        _function(work_off)(job)
-        for other in others:
-            other.result()
+        try:
+            _function(work_off)(job)
+        finally:
+            # whatever happens here, the job's memory is theirs until they are done
+            wait(others)
 
 
 @functools.cache

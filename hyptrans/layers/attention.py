@@ -152,17 +152,19 @@ def lorentz_mix(
     The query comes as ``(-q_t, q_s) 2 / tau``: as ``-d2 = 2/c + 2 <q, k>`` and softmax drops
     constants, the weights are those of ordinary attention between it and ``k``; and as the centroid
     does not depend on the scale of its weights, it is the ordinary output, normalised. So torch's
-    fused attention computes both exactly; in ``half`` precision, where that is given, as
-    :mod:`hyptrans.layers.half_attention` does.
+    fused attention computes both exactly; in ``half`` precision, where that is given and queries
+    are more than a few, as :mod:`hyptrans.layers.half_attention` does.
 
     Shapes: as :meth:`Attention.mix`. Source: HyboNet eq. 4 and 5.
     """
-    same_for_all = not is_causal and (allowed is None or allowed.size(2) == 1)
-    if same_for_all and operators.in_one_pass(query):
+    rows, length = key.size(0), key.size(2)
+    # whether all queries of a row may look at the same positions of that row
+    same = len(query) == rows and (allowed is None or allowed.shape == (rows, 1, 1, length))
+    if same and not is_causal and operators.in_one_pass(query):
         keys, values = (t.transpose(1, 2).flatten(0, 1) for t in (key, value))
         return lorentz_mix_past(query, Past(keys, values, _places(key, allowed)), c=c)
     with without_autocast(query):
-        if half is None:
+        if half is None or query.size(2) <= operators.FEW_QUERIES:
             mixed = F.scaled_dot_product_attention(
                 query, key, value, attn_mask=allowed, is_causal=is_causal, scale=1.0
             )
@@ -207,7 +209,7 @@ class LorentzAttention(Attention):
         attention_dropout: probability on the inputs of the query, key and value maps.
         residual: see :class:`LorentzLinear`.
         half_precision: attend in the half precision of autocast or of the weights, if any, and not
-            in float32; decoding steps stay in float32.
+            in float32; a few queries at a time, as in decoding, do so in float32 all the same.
         causal: no position sees a later one.
 
     Raises:

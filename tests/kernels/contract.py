@@ -200,6 +200,58 @@ class KernelContract:
             grad = torch.zeros_like(out).transpose(0, 1).contiguous().transpose(0, 1)
             torch.autograd.grad(out, inputs[0], grad + 1, retain_graph=True)
 
+    @pytest.mark.parametrize("odd", ["z", "log_scale", "residual", "query_factor"])
+    def test_inputs_of_two_dtypes_meet_in_the_longer_one(self, odd, rng, monkeypatch):
+        given = {
+            "z": numbers(rng, 300, 1, 1, 8),
+            "log_scale": numbers(rng, 1),
+            "residual": numbers(rng, 300, 8),
+            "query_factor": torch.tensor(0.7, dtype=torch.float64),
+        }
+        expected = operators.points(**given, c=0.5)
+        given = {n: x if n == odd else x.float() for n, x in given.items()}
+        inputs = [x.requires_grad_() for x in given.values()]
+        kernel, eager = both(
+            monkeypatch, inputs, lambda: operators.points(**given, c=0.5), self.kernels
+        )
+        assert kernel[0].dtype == torch.float64
+        assert_agree(kernel, eager, 1e-6)
+        torch.testing.assert_close(kernel[0], expected[0], rtol=0, atol=1e-5)
+
+    def test_log_scales_may_be_expanded_or_apart(self, rng, monkeypatch):
+        z = numbers(rng, 300, 3, 4, 8).requires_grad_()
+        for scale in (numbers(rng, 1).expand(3), numbers(rng, 6)[::2]):
+            scale.requires_grad_()
+            results = both(
+                monkeypatch, [z, scale], lambda s=scale: operators.points(z, s, c=1.0), self.kernels
+            )
+            assert_agree(*results, 1e-12)
+
+    def test_a_log_scale_too_few_is_refused(self, rng):
+        with pytest.raises(ValueError, match=r"3 projections need as many log scales, got \(1,\)"):
+            operators.points(numbers(rng, 5, 3, 4, 8), numbers(rng, 1), c=1.0)
+
+    def test_one_residual_for_all_sentences(self, rng, monkeypatch):
+        z, scale = numbers(rng, 2, 300, 1, 1, 8).requires_grad_(), numbers(rng, 1).requires_grad_()
+        residual = numbers(rng, 1, 300, 8).requires_grad_()
+        results = both(
+            monkeypatch,
+            [z, scale, residual],
+            lambda: operators.points(z, scale, c=1.0, residual=residual),
+            self.kernels,
+        )
+        assert_agree(*results, 1e-12)
+
+    def test_many_projections(self, rng, monkeypatch):
+        z, scale = numbers(rng, 20, 7, 2, 8).requires_grad_(), numbers(rng, 7).requires_grad_()
+        results = both(
+            monkeypatch, [z, scale], lambda: operators.points(z, scale, c=1.0), self.kernels
+        )
+        assert_agree(*results, 1e-12)
+
+    def test_dropout_of_a_single_number(self):
+        assert operators.relu_dropout(torch.tensor(2.0), 0.5).item() in (0.0, 4.0)
+
     @pytest.mark.parametrize("name", OPERATORS)
     def test_a_second_run_does_not_differ_in_a_bit(self, name, rng):
         inputs, call = OPERATORS[name](rng, (3000,), torch.float32)

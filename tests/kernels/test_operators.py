@@ -11,7 +11,15 @@ import pytest
 import torch
 
 from hyptrans.geometry import lorentz
-from hyptrans.kernels import backend, exponential, functions, operators, threads
+from hyptrans.kernels import (
+    backend,
+    exponential,
+    functions,
+    jobs,
+    operators,
+    rows_numba,
+    threads,
+)
 from hyptrans.kernels.backend import chosen
 from hyptrans.kernels.threads import NUMBERS_PER_THREAD
 from hyptrans.layers.attention import lorentz_mix
@@ -159,6 +167,24 @@ def test_fused_attention_is_left_what_the_kernel_does_not_do(rng):
     torch.testing.assert_close(out, causal)
     expected = direct_centroids(query, key, value, square, 0.5)
     torch.testing.assert_close(out.double(), expected, rtol=0, atol=4e-4)
+
+
+def test_a_memory_for_all_rows_is_left_to_fused_attention(rng):
+    query, key, value = few_queries(rng, torch.float64)
+    with torch.no_grad():
+        out = lorentz_mix(query, key[:1], value[:1], c=0.5, allowed=None, is_causal=False)
+        with pytest.raises(ValueError, match="7 rows of queries need as many of places, got 1"):
+            operators.centroids(query, key[0], value[0], torch.zeros(1, 2).long(), c=0.5)
+    seen = torch.ones(1, 1, 1, 9, dtype=torch.bool)
+    expected = direct_centroids(query, key[:1], value[:1], seen, 0.5)
+    torch.testing.assert_close(out, expected, rtol=0, atol=1e-10)
+
+
+def test_matrices_that_a_kernel_would_misread_are_refused():
+    x = torch.ones(4, 3)
+    for other, message in ((x.double(), "of torch.float32 and torch.float64"), (x.t(), "contig")):
+        with pytest.raises(ValueError, match=message):
+            jobs.run(rows_numba.lift_forward, 1, (x, other))
 
 
 def test_the_exponential_function_of_kernels():

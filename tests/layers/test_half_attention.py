@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import half_in_force
+from hyptrans.kernels import operators
 from hyptrans.layers import half_attention
 from hyptrans.layers.attention import LorentzAttention, lorentz_mix
 from hyptrans.layers.curvature import Curvature
@@ -190,7 +191,7 @@ def test_far_points_give_finite_points_and_gradients(dtype, rng):
 
 
 def test_points_beyond_float16_are_not_passed_over(rng):
-    near, far = torch.ones(1, 1, 3, 7), 1e6 * torch.eye(3, 7).expand(1, 1, 3, 7)
+    near, far = torch.ones(1, 1, 14, 7), 1e6 * torch.eye(7).repeat(1, 1, 2, 1)
     for spaces in ((far, near, near), (near, far, near), (near, near, far)):
         assert torch.isfinite(mixed(spaces, torch.bfloat16)).all()
         assert mixed(spaces, torch.float16).isnan().all()
@@ -254,19 +255,25 @@ def test_half_in_force():
             assert half_in_force(x, weight) is None
 
 
+def test_a_few_queries_stay_in_float32(rng):
+    spaces = floats(heads(rng, close_together, time=3.0))
+    spaces[0] = spaces[0][:, :, : operators.FEW_QUERIES]
+    torch.testing.assert_close(mixed(spaces, torch.bfloat16), mixed(spaces, None), rtol=0, atol=0)
+
+
 @dtypes
 def test_a_whole_layer_with_padding_beams_and_state(dtype, rng):
     layer = LorentzAttention(64, 4, memory_width=64, half_precision=True)
     layer.tau.data.fill_(2.0)
-    x = lorentz.lift(torch.randn(6, 3, 63, generator=rng))
+    x = lorentz.lift(torch.randn(6, 9, 63, generator=rng))
     memory = lorentz.lift(torch.randn(2, 9, 63, generator=rng))
     padding = torch.zeros(2, 9, dtype=torch.bool)
     padding[1, 5:] = True
     expected = layer(x, memory, padding=padding)
-    assert expected.shape == (6, 3, 64)
+    assert expected.shape == (6, 9, 64)
     with torch.autocast("cpu", dtype=dtype):
         got = layer(x, memory, padding=padding)
         state: dict = {}
-        steps = [layer(x[:, i : i + 1], memory, padding=padding, state=state) for i in range(3)]
+        steps = [layer(x[:, i : i + 1], memory, padding=padding, state=state) for i in range(9)]
     assert error(got, expected) < 10 * DIGITS[dtype]
     assert error(torch.cat(steps, dim=1), expected) < 10 * DIGITS[dtype]
