@@ -45,12 +45,12 @@ def points(
         ValueError: log scales of another number than the projections'.
     """
     projections = z.size(-3)
-    if log_scale.shape != (projections,):
+    if log_scale.dim() != 1 or log_scale.size(0) != projections:
         shape = tuple(log_scale.shape)
         raise ValueError(f"{projections} projections need as many log scales, got {shape}")
     z, log_scale, residual, query_factor = _of_one_dtype(z, log_scale, residual, query_factor)
     if residual is not None:
-        residual = residual.expand(*z.shape[:-3], z.size(-1))
+        residual = residual.expand((*z.shape[:-3], z.size(-1)))
     if query_factor is not None:
         query_factor = query_factor.reshape(())
     if projections <= MOST_PROJECTIONS and (backend := chosen(z)) != "eager":
@@ -132,10 +132,10 @@ def centroids(
 
 def _of_one_dtype(first: Tensor, *others: Tensor | None) -> tuple[Any, ...]:
     """All in float32, or in float64 where one is."""
-    dtype = at_least_float32(first).dtype
-    for other in others:
-        if other is not None and other.dtype != dtype:
-            dtype = torch.promote_types(dtype, other.dtype)
+    given = {x.dtype for x in (first, *others) if x is not None}
+    if given == {torch.float32}:
+        return first, *others
+    dtype = torch.float64 if torch.float64 in given else torch.float32
     return tuple(None if x is None else x.to(dtype) for x in (first, *others))
 
 

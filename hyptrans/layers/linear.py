@@ -96,7 +96,8 @@ class LorentzLinear(nn.Module):
 
     def _points(self, x: Tensor, **options: Tensor | None) -> tuple[Tensor, ...]:
         x = operators.relu_dropout(x, self.dropout, relu=self.relu, training=self.training)
-        z = F.linear(x.to(self.weight.dtype), self.weight, self.bias)
+        weight = self.weight
+        z = F.linear(x.to(weight.dtype), weight, self.bias)
         return operators.points(
             z.unflatten(-1, (self.projections, self.split_heads or 1, -1)),
             self.log_scale,
