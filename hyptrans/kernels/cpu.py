@@ -1,11 +1,12 @@
-"""The kernels of :mod:`~hyptrans.kernels.rows_numba` on tensors."""
+"""The numba kernels on tensors."""
 
 import torch
 from torch import Tensor
 
 from hyptrans.geometry.lorentz import Curvature
+from hyptrans.kernels import dropout_numba as dropout
 from hyptrans.kernels import rows_numba as rows
-from hyptrans.kernels.jobs import run
+from hyptrans.kernels.jobs import blocks, run
 
 Numbers = tuple[float, ...]
 
@@ -40,8 +41,7 @@ def points_backward(
     grads = tuple(grad.contiguous() for grad in grads)
     partial = z.new_empty(len(grads), _blocks(grads[0]), 2)
     matrices = (grad_z, z, residual, log_scale.contiguous(), factor, partial, *grads)
-    blocks = partial.size(0) * partial.size(1)
-    run(rows.points_backward, blocks, matrices, numbers, (z.size(-2),))
+    run(rows.points_backward, partial[..., 0].numel(), matrices, numbers, (z.size(-2),))
     sums = partial.sum(1)
     return sums[:, 0], sums[0, 1]
 
@@ -96,21 +96,21 @@ def dropout_forward(
     x: Tensor, seed: int, threshold: int, scale: float, relu: bool, out: Tensor
 ) -> None:
     """What is kept into ``out``."""
-    run(rows.dropout_forward, _blocks(x), (x, out), (scale,), (seed, threshold, relu))
+    run(dropout.dropout_forward, _blocks(x), (x, out), (scale,), (seed, threshold, relu))
 
 
 def dropout_backward(grad: Tensor, seed: int, threshold: int, scale: float, grad_x: Tensor) -> None:
     """The gradient into ``grad_x``."""
-    run(rows.dropout_backward, _blocks(grad), (grad, grad_x), (scale,), (seed, threshold))
+    run(dropout.dropout_backward, _blocks(grad), (grad, grad_x), (scale,), (seed, threshold))
 
 
 def relu_dropout_backward(grad: Tensor, out: Tensor, scale: float, grad_x: Tensor) -> None:
     """The gradient into ``grad_x``."""
-    run(rows.relu_dropout_backward, _blocks(grad), (grad, out, grad_x), (scale,))
+    run(dropout.relu_dropout_backward, _blocks(grad), (grad, out, grad_x), (scale,))
 
 
 def _blocks(x: Tensor) -> int:
-    return rows.blocks(x.numel() // x.size(-1))
+    return blocks(x.numel() // x.size(-1))
 
 
 def _by(c: Curvature, like: Tensor) -> Numbers:

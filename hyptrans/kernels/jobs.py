@@ -26,6 +26,9 @@ intrinsic: Any = extending.intrinsic
 MATRICES, INTEGERS, NUMBERS = 10, 10, 4
 """How many of each a job has room for."""
 
+BLOCK = 256
+"""Rows that are one thread's at a time, and that are summed up together."""
+
 Kernel = Callable[[int, Any], None]
 """Computes one block of a job; what belongs to other blocks is not its business."""
 
@@ -41,6 +44,11 @@ def _layout(number: type[np.floating]) -> np.dtype:
         ("numbers", number, NUMBERS),
     ]
     return np.dtype(fields, align=True)
+
+
+def blocks(rows: int) -> int:
+    """How many blocks so many rows make."""
+    return -(-rows // BLOCK)
 
 
 @functools.cache

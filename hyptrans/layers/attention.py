@@ -72,19 +72,15 @@ class Attention(nn.Module, ABC):
         """Attend; with ``state``, to earlier positions too, which it then remembers.
 
         Raises:
-            ValueError: more than one position at a time with a ``state`` that holds earlier ones.
+            ValueError: more than one position at a time with a ``state`` that holds earlier ones,
+                or self-attention with both a ``state`` and ``padding``.
         """
         if memory is None:
             query, key, value = self.project(x)
             if state is not None:
-                length = query.size(2)
-                if state and length > 1:
-                    raise ValueError(
-                        "decoding with earlier positions takes one position at a time, "
-                        f"got {length}"
-                    )
+                _check_step(state, x.size(1), padding)
                 past = append(state, key, value)
-                if length == 1:
+                if x.size(1) == 1:
                     return self.merge(self.mix_past(query, past), x)
         else:
             query = self.query(x)
@@ -117,6 +113,15 @@ class Attention(nn.Module, ABC):
         # a padding position that sees nothing would have no weights to normalise, hence NaN
         itself = torch.eye(length, dtype=torch.bool, device=query.device)
         return (allowed & past) | itself, False
+
+
+def _check_step(state: State, length: int, padding: Tensor | None) -> None:
+    if state and length > 1:
+        raise ValueError(
+            f"decoding with earlier positions takes one position at a time, got {length}"
+        )
+    if padding is not None:
+        raise ValueError("decoding with a state takes no padding: every position counts")
 
 
 def fold_beams(query: Tensor, sentences: int) -> Tensor:

@@ -129,6 +129,13 @@ def test_several_positions_after_earlier_ones_are_refused(rng):
         layer(points(rng, 1, 2, 8), state=state)
 
 
+def test_padding_beside_a_state_is_refused(rng):
+    layer = LorentzAttention(8, 2, causal=True).double()
+    padding = torch.zeros(1, 1, dtype=torch.bool)
+    with pytest.raises(ValueError, match="takes no padding"):
+        layer(points(rng, 1, 1, 8), padding=padding, state={})
+
+
 def test_attention_dropout_acts_on_the_projections_inputs_not_on_the_output_layer(rng):
     layer = LorentzAttention(8, 2, dropout=0.25, attention_dropout=0.5)
     assert (layer.qkv.dropout, layer.out.dropout) == (0.5, 0.25)
