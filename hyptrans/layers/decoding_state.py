@@ -44,9 +44,7 @@ def append(state: State, key: Tensor, value: Tensor) -> Past:
     for table, new in zip(tables, (key, value), strict=True):
         table[earlier : earlier + length, : len(key)] = new.permute(2, 0, 1, 3)
     state["filled"].fill_(earlier + length)
-    rows = state["keys"].size(1)
-    steps = torch.arange(earlier, earlier + length, device=key.device) * rows
-    new_places = steps + torch.arange(len(key), device=key.device)[:, None]
+    new_places = _places(range(earlier, earlier + length), len(key), tables[0])
     state["places"] = torch.cat([state["places"], new_places], dim=1)
     return Past(tables[0].flatten(0, 1), tables[1].flatten(0, 1), state["places"])
 
@@ -77,16 +75,23 @@ def _make_room(state: State, key: Tensor, value: Tensor) -> None:
     rows, length = key.size(0), key.size(2)
     earlier = state["places"].size(1) if state else 0
     positions = max(FIRST_POSITIONS, 2 * (earlier + length))
-    places = torch.arange(earlier, device=key.device) * rows
-    places = places + torch.arange(rows, device=key.device)[:, None]
     for name, new in (("keys", key), ("values", value)):
         table = new.new_empty(positions, rows, new.size(1), new.size(3))
         if earlier:
             old = _gathered(state[name].flatten(0, 1), state["places"])
             table[:earlier] = old.permute(2, 0, 1, 3)
         state[name] = table
-    state["places"] = places
-    state["filled"] = torch.tensor(earlier)
+    state["places"] = _places(range(earlier), rows, state["keys"])
+    state["filled"] = torch.tensor(earlier, device="cpu")
+
+
+def _places(positions: range, rows: int, table: Tensor) -> Tensor:
+    """Where the first ``rows`` rows of a table ``[C, R, H, d]`` stand, ``[rows, positions]``."""
+    apart = table.size(1)
+    starts = torch.arange(
+        positions.start * apart, positions.stop * apart, apart, device=table.device
+    )
+    return starts + torch.arange(rows, device=table.device).unsqueeze(1)
 
 
 def _gathered(table: Tensor, places: Tensor) -> Tensor:
