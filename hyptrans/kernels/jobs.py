@@ -115,8 +115,13 @@ def run(
     fields += [0] * (3 * (MATRICES - len(matrices)))
     fields += [*integers, *[0] * (INTEGERS - len(integers))]
     packed = packer.pack(*fields, *numbers, *[0] * (NUMBERS - len(numbers)))
-    job = ctypes.create_string_buffer(packed, len(packed))
+    job = _memory(packer.size).from_buffer_copy(packed)
     threads.share(_driver(), ctypes.addressof(job), blocks, work or first.numel())
+
+
+@functools.cache
+def _memory(size: int) -> Any:
+    return ctypes.c_char * size
 
 
 @functools.cache

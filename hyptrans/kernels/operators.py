@@ -49,9 +49,9 @@ def points(
         shape = tuple(log_scale.shape)
         raise ValueError(f"{projections} projections need as many log scales, got {shape}")
     z, log_scale, residual, query_factor = _of_one_dtype(z, log_scale, residual, query_factor)
-    if residual is not None:
-        residual = residual.expand((*z.shape[:-3], z.size(-1)))
-    if query_factor is not None:
+    if residual is not None and residual.numel() != z.numel():
+        residual = residual.expand(*z.shape[:-3], z.size(-1))
+    if query_factor is not None and query_factor.dim():
         query_factor = query_factor.reshape(())
     if projections <= MOST_PROJECTIONS and (backend := chosen(z)) != "eager":
         return functions.points(backend, z, log_scale, residual, query_factor, c, residual_time)
@@ -132,11 +132,12 @@ def centroids(
 
 def _of_one_dtype(first: Tensor, *others: Tensor | None) -> tuple[Any, ...]:
     """All in float32, or in float64 where one is."""
-    given = {x.dtype for x in (first, *others) if x is not None}
-    if given == {torch.float32}:
-        return first, *others
+    tensors = (first, *others)
+    given = [x.dtype for x in tensors if x is not None]
+    if given.count(torch.float32) == len(given):
+        return tensors
     dtype = torch.float64 if torch.float64 in given else torch.float32
-    return tuple(None if x is None else x.to(dtype) for x in (first, *others))
+    return tuple(None if x is None else x.to(dtype) for x in tensors)
 
 
 def _scalar(c: lorentz.Curvature) -> lorentz.Curvature:

@@ -167,7 +167,7 @@ def lorentz_mix(
     same = len(query) == rows and (allowed is None or allowed.shape == (rows, 1, 1, length))
     if same and not is_causal and operators.in_one_pass(query):
         keys, values = (t.transpose(1, 2).flatten(0, 1) for t in (key, value))
-        return lorentz_mix_past(query, Past(keys, values, _places(key, allowed)), c=c)
+        return operators.centroids(query, keys, values, _places(key, allowed), c=c)
     with without_autocast(query):
         if half is None or query.size(2) <= operators.FEW_QUERIES:
             mixed = F.scaled_dot_product_attention(
@@ -184,7 +184,8 @@ def lorentz_mix(
 def lorentz_mix_past(query: Tensor, past: Past, *, c: lorentz.Curvature) -> Tensor:
     """:func:`lorentz_mix` for one query a hypothesis."""
     if operators.in_one_pass(query):
-        return operators.centroids(query, past.keys, past.values, past.places, c=c)
+        tables = past.tables
+        return operators.centroids(query, tables.keys, tables.values, past.places, c=c)
     return lorentz_mix(query, *past.gather(), c=c, allowed=None, is_causal=False)
 
 
@@ -272,7 +273,7 @@ class LorentzAttention(Attention):
         return _heads_first(key), _heads_first(value)
 
     def _query_factor(self) -> Tensor:
-        return 2 / at_least_float32(self.tau)
+        return 2 * at_least_float32(self.tau).reciprocal()
 
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool

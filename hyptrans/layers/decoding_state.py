@@ -4,32 +4,60 @@ Earlier positions stand in tables that are only ever added to; a hypothesis is a
 them. So reordering hypotheses moves the lists alone, and no step copies what came before.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
-State = dict[str, Tensor]
-"""What a layer keeps between decoding steps, made by its first one. The first dimension of the
-tensors is that of the hypotheses, but for the tables of :func:`append`."""
+State = dict[str, Any]
+"""What a layer keeps between decoding steps, made by its first one: a :class:`Past` as ``"past"``,
+or tensors whose first dimension is that of the hypotheses."""
 
 FIRST_POSITIONS = 16
 """Positions that fresh tables have room for; full ones are replaced by tables twice as large."""
 
 
-class Past(NamedTuple):
-    """Keys and values by place, and the places ``[B, S]`` of the positions of each hypothesis.
+class Tables:
+    """Keys and values of positions, every position a slab of ``rows`` places.
 
     Shapes: keys, values ``[number of places, H, d]``.
     """
 
-    keys: Tensor
-    values: Tensor
+    def __init__(self, positions: int, rows: int, key: Tensor, value: Tensor) -> None:
+        self.rows, self.positions = rows, positions
+        self.filled = 0
+        """Positions written so far, by whoever shares the tables."""
+        self.keys, self.values = (
+            t.new_empty(positions * rows, t.size(1), t.size(3)) for t in (key, value)
+        )
+
+    def write(self, key: Tensor, value: Tensor) -> Tensor:
+        """Add positions ``[B, H, T, d]``; return their places ``[B, T]``."""
+        count, length = key.size(0), key.size(2)
+        places = []
+        for t in range(length):
+            first = (self.filled + t) * self.rows
+            self.keys[first : first + count] = key[:, :, t]
+            self.values[first : first + count] = value[:, :, t]
+            places.append(torch.arange(first, first + count, device=key.device))
+        self.filled += length
+        return torch.stack(places, dim=1)
+
+
+@dataclass
+class Past:
+    """Tables, and the places ``[B, S]`` of the positions of each hypothesis."""
+
+    tables: Tables
     places: Tensor
 
     def gather(self) -> tuple[Tensor, Tensor]:
         """Keys and values of every hypothesis, ``[B, H, S, d]``."""
-        return _gathered(self.keys, self.places), _gathered(self.values, self.places)
+        keys, values = self.tables.keys, self.tables.values
+        return _gathered(keys, self.places), _gathered(values, self.places)
 
 
 def append(state: State, key: Tensor, value: Tensor) -> Past:
@@ -37,61 +65,45 @@ def append(state: State, key: Tensor, value: Tensor) -> Past:
 
     Shapes: key, value ``[B, H, T, d]``.
     """
-    earlier = state["places"].size(1) if state else 0
-    if not _has_room(state, *key.shape[::2]):
-        _make_room(state, key, value)
-    tables, length = (state["keys"], state["values"]), key.size(2)
-    for table, new in zip(tables, (key, value), strict=True):
-        table[earlier : earlier + length, : len(key)] = new.permute(2, 0, 1, 3)
-    state["filled"].fill_(earlier + length)
-    new_places = _places(range(earlier, earlier + length), len(key), tables[0])
-    state["places"] = torch.cat([state["places"], new_places], dim=1)
-    return Past(tables[0].flatten(0, 1), tables[1].flatten(0, 1), state["places"])
+    past: Past | None = state.get("past")
+    if past is None or not _has_room(past, key):
+        past = _with_room(past, key, value)
+    new_places = past.tables.write(key, value)
+    past = Past(past.tables, torch.cat([past.places, new_places], dim=1))
+    state["past"] = past
+    return past
 
 
 def reorder(state: State, order: Tensor) -> None:
     """Let hypothesis ``i`` be what ``order[i]`` was."""
-    for name in ["places"] if "places" in state else list(state):
-        state[name] = state[name].index_select(0, order)
+    for name, kept in state.items():
+        if isinstance(kept, Past):
+            state[name] = Past(kept.tables, kept.places.index_select(0, order))
+        else:
+            state[name] = kept.index_select(0, order)
 
 
 def hypotheses(state: State) -> int:
     """How many a state is of."""
-    return len(state["places"] if "places" in state else next(iter(state.values())))
+    kept = next(iter(state.values()))
+    return len(kept.places if isinstance(kept, Past) else kept)
 
 
-def _has_room(state: State, rows: int, length: int) -> bool:
-    if not state:
-        return False
-    positions, most_rows = state["keys"].shape[:2]
-    earlier = state["places"].size(1)
+def _has_room(past: Past, key: Tensor) -> bool:
+    tables, earlier = past.tables, past.places.size(1)
     # a copy of the state that went on by itself has written behind these positions
-    is_ours = int(state["filled"]) == earlier
-    return is_ours and earlier + length <= positions and rows <= most_rows
+    is_ours = tables.filled == earlier
+    return is_ours and earlier + key.size(2) <= tables.positions and key.size(0) <= tables.rows
 
 
-def _make_room(state: State, key: Tensor, value: Tensor) -> None:
-    """Fresh tables that hold the earlier positions, each hypothesis in a row of its own."""
-    rows, length = key.size(0), key.size(2)
-    earlier = state["places"].size(1) if state else 0
-    positions = max(FIRST_POSITIONS, 2 * (earlier + length))
-    for name, new in (("keys", key), ("values", value)):
-        table = new.new_empty(positions, rows, new.size(1), new.size(3))
-        if earlier:
-            old = _gathered(state[name].flatten(0, 1), state["places"])
-            table[:earlier] = old.permute(2, 0, 1, 3)
-        state[name] = table
-    state["places"] = _places(range(earlier), rows, state["keys"])
-    state["filled"] = torch.tensor(earlier, device="cpu")
-
-
-def _places(positions: range, rows: int, table: Tensor) -> Tensor:
-    """Where the first ``rows`` rows of a table ``[C, R, H, d]`` stand, ``[rows, positions]``."""
-    apart = table.size(1)
-    starts = torch.arange(
-        positions.start * apart, positions.stop * apart, apart, device=table.device
-    )
-    return starts + torch.arange(rows, device=table.device).unsqueeze(1)
+def _with_room(past: Past | None, key: Tensor, value: Tensor) -> Past:
+    """The earlier positions in fresh tables, each hypothesis in a row of its own."""
+    rows, earlier = key.size(0), 0 if past is None else past.places.size(1)
+    positions = max(FIRST_POSITIONS, 2 * (earlier + key.size(2)))
+    tables = Tables(positions, rows, key, value)
+    if past is None:
+        return Past(tables, torch.empty(rows, 0, dtype=torch.int64, device=key.device))
+    return Past(tables, tables.write(*past.gather()))
 
 
 def _gathered(table: Tensor, places: Tensor) -> Tensor:

@@ -99,7 +99,7 @@ class LorentzLinear(nn.Module):
         weight = self.weight
         z = F.linear(x.to(weight.dtype), weight, self.bias)
         return operators.points(
-            z.unflatten(-1, (self.projections, self.split_heads or 1, -1)),
+            z.view(*z.shape[:-1], self.projections, self.split_heads or 1, -1),
             self.log_scale,
             c=self.c,
             residual_time=self.residual == "full",

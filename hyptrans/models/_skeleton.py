@@ -256,6 +256,12 @@ class Decoder(FairseqIncrementalDecoder):
             elif key.endswith(CROSS) and moved:
                 decoding_state.reorder(state, rows)
 
+    def reorder_incremental_state_scripting(
+        self, incremental_state: IncrementalState, new_order: Tensor
+    ) -> None:
+        # fairseq's asks every module, one by one; here the decoder itself knows all states
+        self.reorder_incremental_state(incremental_state, new_order)
+
     def max_positions(self) -> int:
         return self.max_target_positions
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What needs a CUDA device, in one command: the Triton kernels' tests, the loss curves of half
-# precision against float32, and the speed of every architecture against its twin.
+# precision against float32, accuracy and speed of attention in half precision, and the speed of
+# every architecture against its twin.
 #
 # example: recipes/benchmark/gpu.sh runs/gpu
 #
@@ -68,6 +69,8 @@ print(torch.cuda.get_device_name(), "torch", torch.__version__, "triton", triton
 # a test that is skipped must say so: -ra is pytest's default here
 step tests "$PYTHON" -m pytest -m gpu tests/kernels
 step half_precision "$PYTHON" recipes/benchmark/half_precision.py --device cuda
+step half_attention "$PYTHON" recipes/benchmark/half_attention.py --device cuda
+step half_attention_speed "$PYTHON" recipes/benchmark/half_attention.py --device cuda --speed --width 64
 step speed "$PYTHON" recipes/benchmark/speed.py --device cuda --bf16 --json "$out/speed.json" "$@"
 
 echo

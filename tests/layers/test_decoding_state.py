@@ -44,7 +44,7 @@ def test_positions_come_back_as_by_concatenation(first, rng):
         past = decoding_state.append(state, *new)
         plain.append(*new)
         check(past, plain)
-        tables.add(state["keys"].data_ptr())
+        tables.add(past.tables.keys.data_ptr())
         # hypotheses are swapped, repeated, dropped and, at one time, added
         rows = {10: 7, 30: 2}.get(step, rows)
         order = torch.randint(len(plain.tensors[0]), (rows,), generator=rng)

@@ -321,7 +321,7 @@ def test_steps_with_a_state_equal_the_whole_sequence(coordinates, weights, rng):
     state: dict = {}
     steps = [layer(x[:, i : i + 1], state=state) for i in range(5)]
     torch.testing.assert_close(torch.cat(steps, dim=1), layer(x), **EXACT)
-    assert state["places"].shape == (3, 5)
+    assert state["past"].places.shape == (3, 5)
 
 
 def test_cross_attention_reads_the_memory_once(rng):
