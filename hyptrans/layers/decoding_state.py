@@ -29,7 +29,7 @@ class Tables:
     def __init__(self, positions: int, rows: int, key: Tensor, value: Tensor) -> None:
         self.rows, self.positions = rows, positions
         self.filled = 0
-        """Positions written so far, by whoever shares the tables."""
+        """Positions written so far, by all copies of a state, which share its tables."""
         self.keys, self.values = (
             t.new_empty(positions * rows, t.size(1), t.size(3)) for t in (key, value)
         )
@@ -90,10 +90,8 @@ def hypotheses(state: State) -> int:
 
 
 def _has_room(past: Past, key: Tensor) -> bool:
-    tables, earlier = past.tables, past.places.size(1)
-    # a copy of the state that went on by itself has written behind these positions
-    is_ours = tables.filled == earlier
-    return is_ours and earlier + key.size(2) <= tables.positions and key.size(0) <= tables.rows
+    tables = past.tables
+    return tables.filled + key.size(2) <= tables.positions and key.size(0) <= tables.rows
 
 
 def _with_room(past: Past | None, key: Tensor, value: Tensor) -> Past:

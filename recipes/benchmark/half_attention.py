@@ -43,11 +43,7 @@ Attention = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = options.script_parser(__doc__)
     add = parser.add_argument
     add("--width", type=int, default=16, help="numbers of a point of a head (default: 16)")
     add(

@@ -55,11 +55,7 @@ WORDS = range(FIRST + 2, FIRST + 42)
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = options.script_parser(__doc__)
     add = parser.add_argument
     add("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="cpu or cuda")
     add("--updates", type=int, default=200, metavar="N", help="optimiser steps of each training")

@@ -94,11 +94,7 @@ class Row:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = options.script_parser(__doc__)
     add = parser.add_argument
     add(
         "--rows",

@@ -31,6 +31,15 @@ def make_parser(description: str, example: str, *, out: str, archs: str) -> argp
     return parser
 
 
+def script_parser(description: str | None) -> argparse.ArgumentParser:
+    """A parser with no options yet, which shows a script's docstring as it is."""
+    return argparse.ArgumentParser(
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+
+
 def check_positive(args: argparse.Namespace, *names: str) -> None:
     """Raise one RecipeError that names every option below 1."""
     wrong = [f"--{name.replace('_', '-')} {getattr(args, name)}" for name in names]

@@ -9,8 +9,7 @@ from hyptrans.kernels.backend import chosen
 from tests.geometry.test_lorentz import CURVATURES
 
 SHAPES = [(1,), (3, 5), (2, 3, 0), (700,), (2, 130), (5000,)]
-# float32: what two orders of summation differ by in a sum close to light-like
-TOLERANCE = {torch.float64: 1e-12, torch.float32: 5e-5}
+TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-5}
 
 
 def numbers(rng, *shape, dtype=torch.float64):
@@ -116,6 +115,7 @@ class KernelContract:
 
     kernels: str
     fast_gradcheck = False
+    tolerance = TOLERANCE
 
     @pytest.fixture(autouse=True)
     def _chosen(self, monkeypatch):
@@ -127,14 +127,14 @@ class KernelContract:
     @pytest.mark.parametrize("name", OPERATORS)
     def test_kernels_agree_with_the_eager_operator(self, name, shape, dtype, rng, monkeypatch):
         kernel, eager = both(monkeypatch, *OPERATORS[name](rng, shape, dtype), self.kernels)
-        assert_agree(kernel, eager, TOLERANCE[dtype])
+        assert_agree(kernel, eager, self.tolerance[dtype])
 
     @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
     @pytest.mark.parametrize("width", [2, 16, 33, 500, 2500])
     @pytest.mark.parametrize("name", ["queries", "residual", "normalize", "lift"])
     def test_rows_of_any_width(self, name, width, dtype, rng, monkeypatch):
         kernel, eager = both(monkeypatch, *calls_of(rng, 9, width, dtype)[name], self.kernels)
-        assert_agree(kernel, eager, TOLERANCE[dtype] * 3)
+        assert_agree(kernel, eager, self.tolerance[dtype] * 3)
 
     @pytest.mark.parametrize("c", CURVATURES)
     @pytest.mark.parametrize("name", OPERATORS)

@@ -45,6 +45,8 @@ def rng():
 class TestTriton(KernelContract):
     kernels = "triton"
     fast_gradcheck = True
+    # float32: what two orders of summation differ by in a sum close to light-like
+    tolerance = TOLERANCE | {torch.float32: 5e-5}
 
 
 def test_triton_is_chosen():
@@ -128,4 +130,4 @@ def test_kernels_run_where_their_tensors_lie(name, monkeypatch):
     with torch.device("cuda:1"):
         inputs, call = OPERATORS[name](torch.Generator("cuda:1"), (5,), torch.float32)
         kernel, eager = both(monkeypatch, inputs, call, "triton")
-    assert_agree(kernel, eager, TOLERANCE[torch.float32])
+    assert_agree(kernel, eager, TestTriton.tolerance[torch.float32])

@@ -62,17 +62,12 @@ def test_a_copied_state_goes_on_by_itself(rng):
         plain.append(*new)
     copy, plain_copy = dict(state), Plain()
     plain_copy.tensors = list(plain.tensors)
-    for _ in range(3):
+    for _ in range(FIRST_POSITIONS):
         for one, other in ((state, plain), (copy, plain_copy)):
             new = position(rng, 2)
             past = decoding_state.append(one, *new)
             other.append(*new)
             check(past, other)
-    for one, other in ((state, plain), (copy, plain_copy)):
-        new = position(rng, 2)
-        past = decoding_state.append(one, *new)
-        other.append(*new)
-        check(past, other)
 
 
 def test_other_tensors_are_reordered_by_their_rows():
