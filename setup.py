@@ -52,7 +52,7 @@ setup(
     packages=find_packages(include=["hyptrans", "hyptrans.*", "hyptrans_startup", "probing*"]),
     package_data={
         "hyptrans": ["py.typed"],
-        "probing.report": ["page.html", "style.css", "script.js"],
+        "probing.report": ["assets/*"],
     },
     install_requires=[
         "torch>=2.6",

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from hyptrans.dataprep import toy
-from hyptrans.dataprep.errors import run_command
+from hyptrans.support.errors import run_command
+from hyptrans.toy import treebank as toy
 
 
 def _parser() -> argparse.ArgumentParser:

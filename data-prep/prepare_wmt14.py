@@ -2,8 +2,8 @@
 
 import sys
 
-from hyptrans.dataprep.errors import run_command
-from hyptrans.dataprep.wmt14 import main
+from hyptrans.dataprep.commands.wmt14 import main
+from hyptrans.support.errors import run_command
 
 if __name__ == "__main__":
     sys.exit(run_command(main))

@@ -14,7 +14,7 @@ from pickle import UnpicklingError
 from types import ModuleType
 from typing import Any
 
-from hyptrans_startup.messages import InputError
+from hyptrans_startup.errors import UserError
 
 AGAIN = "write the data folder again with fairseq-preprocess"
 
@@ -33,7 +33,7 @@ def misaligned_text(module: ModuleType) -> Iterator[None]:
         try:
             stock(args)
         except FileExistsError as error:
-            raise InputError(
+            raise UserError(
                 f"{error} is there already; give another --destdir, "
                 "or keep the dictionary with --srcdict and --tgtdict"
             ) from error
@@ -52,17 +52,17 @@ def check_text(prefix: str, args: Any) -> None:
             with open(path, encoding="utf-8") as text:
                 lines[path] = sum(1 for _ in text)
         except FileNotFoundError as error:
-            raise InputError(
+            raise UserError(
                 f"{path} does not exist; --source-lang and --target-lang are the "
                 "endings of the files"
             ) from error
         except UnicodeDecodeError as error:
-            raise InputError(f"{path} is not UTF-8 text ({error.reason}); convert it") from error
+            raise UserError(f"{path} is not UTF-8 text ({error.reason}); convert it") from error
         if lines[path] == 0:
-            raise InputError(f"{path} is empty; it must have one sentence a line")
+            raise UserError(f"{path} is empty; it must have one sentence a line")
     if len(set(lines.values())) > 1:
         counts = ", ".join(f"{path} has {count}" for path, count in lines.items())
-        raise InputError(
+        raise UserError(
             f"the sides differ in their number of lines: {counts}; line n of one must "
             "be the translation of line n of the other"
         )
@@ -76,10 +76,10 @@ def no_language_pair(module: ModuleType) -> Iterator[None]:
 
     def infer_language_pair(path: str) -> Any:
         if not Path(path).is_dir():
-            raise InputError(f"data folder {path} does not exist; fairseq-preprocess writes one")
+            raise UserError(f"data folder {path} does not exist; fairseq-preprocess writes one")
         pair = stock(path)
         if pair == (None, None):
-            raise InputError(f"data folder {path} holds no pair of languages; {AGAIN}")
+            raise UserError(f"data folder {path} holds no pair of languages; {AGAIN}")
         return pair
 
     vars(module)["infer_language_pair"] = infer_language_pair
@@ -95,14 +95,14 @@ def bad_dictionary(module: ModuleType) -> Iterator[None]:
         try:
             dictionary = stock(cls, f)
         except FileNotFoundError as error:
-            raise InputError(
+            raise UserError(
                 f"{f} does not exist; give the folder that fairseq-preprocess wrote "
                 "and its languages"
             ) from error
         except (ValueError, RuntimeError) as error:
-            raise InputError(f"{f} is no dictionary of fairseq ({error}); {AGAIN}") from error
+            raise UserError(f"{f} is no dictionary of fairseq ({error}); {AGAIN}") from error
         if len(dictionary) == dictionary.nspecial:
-            raise InputError(f"{f} has no words; {AGAIN}")
+            raise UserError(f"{f} has no words; {AGAIN}")
         return dictionary
 
     module.Dictionary.load = classmethod(load)
@@ -117,7 +117,7 @@ def half_written_data(module: ModuleType) -> Iterator[None]:
     def check(path: str) -> None:
         reason = damage(path, module)
         if reason is not None:
-            raise InputError(f"{path}.* is damaged or half written ({reason}); {AGAIN}")
+            raise UserError(f"{path}.* is damaged or half written ({reason}); {AGAIN}")
 
     def make_dataset(path: str, *args: Any, **kwargs: Any) -> Any:
         check(path)
@@ -131,7 +131,7 @@ def half_written_data(module: ModuleType) -> Iterator[None]:
 
 
 def damage(path: str, indexed_dataset: ModuleType) -> str | None:
-    """Return what is wrong with the two files of a binarised text, None where nothing is seen.
+    """Return what is wrong with the two files of a binarized text, None where nothing is seen.
 
     The index begins with a magic number, a version, the code of the type and the number of
     sentences; then come the sizes (int32) and the positions in the data file (int64).
@@ -180,12 +180,12 @@ def no_such_set(module: ModuleType) -> Iterator[None]:
         except FileNotFoundError as error:
             files = Path(data_path).glob(f"*.*-*.{src}.idx")
             sets = ", ".join(sorted(path.name.split(".")[0] for path in files)) or "none"
-            raise InputError(
+            raise UserError(
                 f"data folder {data_path} has no set '{split}' for {src}-{tgt} "
                 f"(found for {src}: {sets}); {AGAIN}"
             ) from error
         except AssertionError as error:
-            raise InputError(f"data folder {data_path}, set '{split}': {error}; {AGAIN}") from error
+            raise UserError(f"data folder {data_path}, set '{split}': {error}; {AGAIN}") from error
 
     vars(module)["load_langpair_dataset"] = load_langpair_dataset
 
@@ -204,7 +204,7 @@ def no_target_side(module: ModuleType) -> Iterator[None]:
         task = self.task
         for name, dataset in task.datasets.items():
             if getattr(dataset, "tgt", dataset) is None:
-                raise InputError(
+                raise UserError(
                     f"data folder {task.cfg.data} has no target side ({task.cfg.target_lang}) of "
                     f"the set '{name}'; {AGAIN}"
                 )
@@ -226,7 +226,7 @@ def bad_checkpoint(module: ModuleType) -> Iterator[None]:
             asked = re.search(r"GLOBAL (\S+)", str(error))
             if asked is None:
                 raise unreadable(path, "not a pickle that torch writes") from error
-            raise InputError(
+            raise UserError(
                 f"checkpoint {path} is refused: loading it would call {asked[1]}, and a checkpoint "
                 "of fairseq holds only tensors, numbers and options; use one you can trust"
             ) from error
@@ -265,19 +265,19 @@ def other_architecture(module: ModuleType) -> Iterator[None]:
     module.Trainer.load_checkpoint = load_checkpoint
 
 
-def unreadable(path: str, reason: str) -> InputError:
+def unreadable(path: str, reason: str) -> UserError:
     """Return the error for a file that is no checkpoint, or no longer one."""
-    return InputError(
+    return UserError(
         f"checkpoint {path} is cut short or was not written by fairseq "
         f"({textwrap.shorten(reason, 90)}); take another one or train again"
     )
 
 
-def misfit(path: str, error: BaseException) -> InputError:
+def misfit(path: str, error: BaseException) -> UserError:
     """Return the error for parameters that do not belong to the model, with the first of them."""
     lines = str(error).splitlines()
     reason = textwrap.shorten(lines[1] if len(lines) > 1 else f"no {error}", 240)
-    return InputError(
+    return UserError(
         f"checkpoint {path} does not fit the model ({reason}); "
         "use the --arch, the sizes and the dictionaries it was trained with"
     )

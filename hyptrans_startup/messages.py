@@ -14,9 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-
-class InputError(Exception):
-    """What the user gave cannot be used; the message says what, what was found, what to do."""
+from hyptrans_startup.errors import UserError
 
 
 @contextmanager
@@ -49,7 +47,7 @@ def without_traceback(run: Callable[..., Any]) -> Callable[..., Any]:
 def explain(error: Exception) -> str | None:
     """Return the sentence for an error that is the user's to mend, None for any other."""
     message = " ".join(str(error).split())
-    if isinstance(error, InputError):
+    if isinstance(error, UserError):
         return message
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
@@ -111,13 +109,13 @@ def unknown_arch_in_checkpoint(module: ModuleType) -> Iterator[None]:
     vars(module)["build_model"] = build_model
 
 
-def unknown_arch(name: str, known: dict[str, Any]) -> InputError:
+def unknown_arch(name: str, known: dict[str, Any]) -> UserError:
     """Return the error for an architecture that is not registered."""
     near = ", ".join(difflib.get_close_matches(name, known)) or "none"
     plugin = (
         "" if "hyptrans.models" in sys.modules else "; --user-dir hyptrans adds those of hyptrans"
     )
-    return InputError(
+    return UserError(
         f"--arch {name} is not one of the {len(known)} known architectures, "
         f"similar names: {near}{plugin}"
     )

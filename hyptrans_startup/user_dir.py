@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from hyptrans_startup.messages import InputError
+from hyptrans_startup.errors import UserError
 
 PACKAGE = "hyptrans"
 
@@ -37,7 +37,7 @@ def user_dir_by_name(module: ModuleType) -> Iterator[None]:
             stock(Namespace(user_dir=str(locate(user_dir))) if ours else args)
         except FileNotFoundError as error:
             if error.errno is None:  # fairseq's own, which holds the path only
-                raise InputError(f"--user-dir {user_dir} does not exist ({error})") from error
+                raise UserError(f"--user-dir {user_dir} does not exist ({error})") from error
             raise
         if not ours:
             return

@@ -2,7 +2,7 @@
 
 import sys
 
-from probing.cli import main
+from probing.commands.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -13,8 +13,8 @@ from typing import Any
 # a recipe is run as a file, and the recipes are not installed
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from hyptrans.support.errors import UserError
 from recipes.common import options, results
-from recipes.common.commands import RecipeError
 
 HERE = Path(__file__).resolve().parent
 
@@ -28,7 +28,7 @@ def block_for(folder: Path) -> str:
     script = folder / found.get("script", "run.py")
     spec = importlib.util.spec_from_file_location(f"{folder.name}_{script.stem}", script)
     if spec is None or spec.loader is None:
-        raise RecipeError(f"{script} cannot be loaded; it makes the table")
+        raise UserError(f"{script} cannot be loaded; it makes the table")
     recipe = importlib.util.module_from_spec(spec)
     # dataclasses look their module up
     sys.modules[spec.name] = recipe

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from pathlib import Path
 
-from .errors import DataPrepError
-from .files import open_maybe_gzip, whole_file
+from hyptrans.support.errors import UserError
+from hyptrans.support.files import open_maybe_gzip, whole_file
 
 _BOM = b"\xef\xbb\xbf"
 # Characters that str.splitlines, text-mode files or terminals take for the end of a line.
@@ -33,7 +33,7 @@ _RAW = re.compile(f"[{_BREAKS}{_CONTROLS}{_SPACES}{_META_SPACE}]")
 class Scrubber:
     """Replaces the characters that would break lines or tokens, and counts them.
 
-    ``raw_text`` also turns every Unicode space into a plain one, as no tokeniser does it later:
+    ``raw_text`` also turns every Unicode space into a plain one, as no tokenizer does it later:
     fairseq splits at all of them, so a subword could not hold one.
     """
 
@@ -56,7 +56,7 @@ def read_lines(path: Path) -> Iterator[str]:
     r"""Yield the lines of a UTF-8 file, plain or gzipped, without their end (``\n``, ``\r\n``).
 
     Raises:
-        DataPrepError: missing, empty or damaged file, or bytes that are not UTF-8 (says where).
+        UserError: missing, empty or damaged file, or bytes that are not UTF-8 (says where).
     """
     number = 0
     with open_maybe_gzip(path) as file:
@@ -65,7 +65,7 @@ def read_lines(path: Path) -> Iterator[str]:
                 line = line.removeprefix(_BOM)
             yield decode(line.removesuffix(b"\n").removesuffix(b"\r"), f"{path}, line {number}")
     if number == 0:
-        raise DataPrepError(f"{path} is empty")
+        raise UserError(f"{path} is empty")
 
 
 def decode(data: bytes, where: str) -> str:
@@ -73,7 +73,7 @@ def decode(data: bytes, where: str) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise DataPrepError(
+        raise UserError(
             f"{where}: byte 0x{data[error.start]:02x} at position {error.start + 1} is not UTF-8; "
             "convert the file to UTF-8"
         ) from error
@@ -85,7 +85,7 @@ def zip_sides(
     """Yield pairs; sides of different length are an error that names the first lonely line.
 
     Raises:
-        DataPrepError: one side ends before the other.
+        UserError: one side ends before the other.
     """
     pairs = zip_longest(source, target)
     for number, (one, other) in enumerate(pairs, start=1):
@@ -100,7 +100,7 @@ def zip_sides(
                 )
             )
             text = (one or other or "")[:60]
-            raise DataPrepError(
+            raise UserError(
                 f"the sides differ in length: {shorter} has {number - 1} lines and {longer} has "
                 f"{total}; the first line without a partner is {longer}, line {number}: {text!r}"
             )

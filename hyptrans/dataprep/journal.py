@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .errors import DataPrepError
-from .files import sha256, write_whole
-from .progress import Stopwatch
+from hyptrans.support.errors import UserError
+from hyptrans.support.files import sha256, write_whole
+from hyptrans.support.progress import Stopwatch
 
 _NAME = "journal.json"
 _LOCK = "lock"
@@ -71,7 +71,7 @@ class Journal:
         """Return the SHA-256 of a file or folder, computed once a run."""
         if path not in self._hashes:
             if not path.exists():
-                raise DataPrepError(f"{path} does not exist")
+                raise UserError(f"{path} does not exist")
             self._hashes[path] = sha256(path)
         return self._hashes[path]
 
@@ -100,7 +100,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise DataPrepError(
+        raise UserError(
             f"{path} is damaged ({error}); remove the folder {path.parent} and run again"
         ) from error
     return found
@@ -113,5 +113,5 @@ def _take_lock(path: Path, out: Path) -> int:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         os.close(descriptor)
-        raise DataPrepError(f"another run is at work in {out}; wait for it or stop it") from error
+        raise UserError(f"another run is at work in {out}; wait for it or stop it") from error
     return descriptor

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans import __version__
-
-from .errors import DataPrepError
-from .files import sha256, write_whole
+from hyptrans.support.errors import UserError
+from hyptrans.support.files import sha256, write_whole
 
 NAME = "manifest.json"
 _TOOLS = ("fairseq", "sacremoses", "subword-nmt", "sentencepiece", "datasets", "tqdm")
@@ -48,7 +47,7 @@ def load(out: Path) -> dict[str, Any] | None:
     """Return the manifest of a finished folder, None where there is none.
 
     Raises:
-        DataPrepError: the file is there but is not a manifest.
+        UserError: the file is there but is not a manifest.
     """
     path = out / NAME
     if not path.exists():
@@ -59,7 +58,7 @@ def load(out: Path) -> dict[str, Any] | None:
             return found
     except ValueError:
         pass
-    raise DataPrepError(f"{path} is not a manifest of these commands; choose another --out")
+    raise UserError(f"{path} is not a manifest of these commands; choose another --out")
 
 
 def write(out: Path, content: Mapping[str, Any]) -> None:

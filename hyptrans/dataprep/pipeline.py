@@ -1,16 +1,17 @@
-"""From pairs of lines to a binarised data set: the steps that every command shares."""
+"""From pairs of lines to a binarized data set: the steps that every command shares."""
 
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from . import manifest, subwords
-from .errors import DataPrepError
-from .files import remove
-from .journal import Journal
-from .plan import Job, Plan
-from .stages import Stages
+from hyptrans.dataprep import manifest
+from hyptrans.dataprep.journal import Journal
+from hyptrans.dataprep.plan import Job, Plan
+from hyptrans.dataprep.stages import Stages
+from hyptrans.dataprep.steps import subwords
+from hyptrans.support.errors import UserError
+from hyptrans.support.files import remove
 
 _WORK = "intermediate"
 _OUTPUTS = ("data-bin", "raw", *subwords.MODEL_NAMES.values())
@@ -28,7 +29,7 @@ def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[Journal], Pla
         make_plan: called when the folder is ours; may unpack or download in steps of its own.
 
     Raises:
-        DataPrepError: the input or the output folder cannot be used; one sentence says why.
+        UserError: the input or the output folder cannot be used; one sentence says why.
     """
     described = manifest.describe_files(dict.fromkeys(inputs))
     if _is_finished(job, described):
@@ -68,7 +69,7 @@ def _is_finished(job: Job, inputs: dict[str, Any]) -> bool:
     """Tell whether the folder holds just what is asked for; touches nothing.
 
     Raises:
-        DataPrepError: it holds something else, and --overwrite was not given.
+        UserError: it holds something else, and --overwrite was not given.
     """
     finished = manifest.load(job.out)
     if job.overwrite:
@@ -76,13 +77,13 @@ def _is_finished(job: Job, inputs: dict[str, Any]) -> bool:
     if finished:
         if finished["command"] == list(job.command) and finished["inputs"] == inputs:
             return True
-        raise DataPrepError(
+        raise UserError(
             f"{job.out} is finished, with other options or input; "
             "choose another --out, or --overwrite to replace it"
         )
     present = [name for name in _OUTPUTS if (job.out / name).exists()]
     if present and not (job.out / _WORK).is_dir():
-        raise DataPrepError(
+        raise UserError(
             f"{job.out / present[0]} was not made by this command; "
             "choose another --out, or --overwrite to replace it"
         )

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from .clean import CleanRule
-from .corpus import read_lines, zip_sides
+from hyptrans.dataprep.corpus import read_lines, zip_sides
+from hyptrans.dataprep.steps.clean import CleanRule
 
 
 @dataclass

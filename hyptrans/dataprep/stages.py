@@ -7,17 +7,24 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from . import manifest, subwords
-from .binarise import binarise
-from .clean import CleanRule
-from .corpus import Scrubber, read_lines, write_lines, write_pairs, zip_sides
-from .errors import DataPrepError
-from .journal import Journal
-from .parallel import LineFunctionFactory, map_lines, run_apart
-from .plan import Job, Plan, Tally
-from .progress import bar, by_name
-from .seen import compare, take_inventory
-from .tokenise import TextSteps, moses_rules
+from hyptrans.dataprep import manifest
+from hyptrans.dataprep.corpus import (
+    Scrubber,
+    read_lines,
+    write_lines,
+    write_pairs,
+    zip_sides,
+)
+from hyptrans.dataprep.journal import Journal
+from hyptrans.dataprep.plan import Job, Plan, Tally
+from hyptrans.dataprep.steps import subwords
+from hyptrans.dataprep.steps.binarize import binarize
+from hyptrans.dataprep.steps.clean import CleanRule
+from hyptrans.dataprep.steps.parallel import LineFunctionFactory, map_lines, run_apart
+from hyptrans.dataprep.steps.seen import compare, take_inventory
+from hyptrans.dataprep.steps.tokenize import TextSteps, moses_rules
+from hyptrans.support.errors import UserError
+from hyptrans.support.progress import bar, by_name
 
 # Learning on less text than this (bytes) takes less memory than a process is worth.
 _WORTH_PROCESS = 20_000_000
@@ -41,7 +48,7 @@ class Stages:
         """Run all steps in order."""
         for name in self.plan.sets:
             self._read(name)
-            self._tokenise(name)
+            self._tokenize(name)
         self._clean()
         self._learn()
         self._encode("train")
@@ -49,7 +56,7 @@ class Stages:
         for name in ("valid", *self.tests):
             self._encode(name)
         self._restore()
-        self._binarise()
+        self._binarize()
 
     def finished_files(self) -> list[Path]:
         """Return the files of the result."""
@@ -70,7 +77,7 @@ class Stages:
         return self._files("text" if self.plan.text.get(name) else "raw", name)
 
     def _encoded(self, name: str) -> tuple[Path, Path]:
-        """Return the files that fairseq binarises."""
+        """Return the files that fairseq binarizes."""
         cleaned = self.plan.clean_subwords and not name.startswith("test")
         return self._files("final" if cleaned else "encoded", name)
 
@@ -87,7 +94,7 @@ class Stages:
             pairs = ((scrub(one), scrub(other)) for one, other in source.read(tally))
             count = write_pairs(bar(pairs, f"read {name}"), *outputs)
             if not count:
-                raise DataPrepError(f"the {name} set has no pair in {source.inputs[0]}")
+                raise UserError(f"the {name} set has no pair in {source.inputs[0]}")
             return {
                 "pairs": count,
                 "from": dict(tally.parts),
@@ -104,7 +111,7 @@ class Stages:
         )
         self.sizes[name] = counts["pairs"]
 
-    def _tokenise(self, name: str) -> None:
+    def _tokenize(self, name: str) -> None:
         flags = self.plan.text.get(name)
         if not flags:
             return
@@ -113,7 +120,7 @@ class Stages:
         ):
             done = ", ".join(flag for flag, wanted in flags.items() if wanted)
             self._map(
-                f"tokenise {name}.{lang}",
+                f"tokenize {name}.{lang}",
                 TextSteps(lang, **flags),
                 before,
                 after,
@@ -181,7 +188,7 @@ class Stages:
         for name in names:
             self.sizes[name] = counts[name]
             if not counts[name]:
-                raise DataPrepError(
+                raise UserError(
                     f"no pair is left for {name} after cleaning (dropped: {counts['dropped']})"
                 )
 
@@ -281,7 +288,7 @@ class Stages:
                         "do not come back exactly from their subwords\n"
                     )
 
-    def _binarise(self) -> None:
+    def _binarize(self) -> None:
         prefixes = {
             name: self._encoded(name)[0].with_suffix("") for name in ("train", "valid", *self.tests)
         }
@@ -291,7 +298,7 @@ class Stages:
         folder = self.job.out / "data-bin"
 
         def work() -> dict[str, Any]:
-            counts = binarise(
+            counts = binarize(
                 prefixes=prefixes,
                 languages=self.job.languages,
                 folder=folder,
@@ -304,14 +311,14 @@ class Stages:
                 for lang in self.job.languages:
                     found = counts.get(f"{name}.{lang}", {}).get("lines")
                     if found != self.sizes[name]:
-                        raise DataPrepError(
+                        raise UserError(
                             f"fairseq-preprocess saw {found} lines in {name}.{lang}, "
                             f"there are {self.sizes[name]}"
                         )
             return counts
 
         self.journal.step(
-            "binarise",
+            "binarize",
             work,
             settings={"joined": self.job.joined_dictionary, "versions": self.versions},
             inputs=[*(p for name in prefixes for p in self._encoded(name)), *ready],

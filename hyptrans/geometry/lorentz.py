@@ -18,6 +18,9 @@ Curvature = float | Tensor
 SPACE_NORM_EPSILON = 1e-6
 """Added to a squared norm before dividing by it, so that the zero vector has a direction (none) and
 a finite gradient; 1e-6 of a squared norm near 1 is below what float32 training resolves."""
+TIME_MARGIN = 0.1
+"""Keeps the times that :func:`points` makes strictly above the origin's, so that the direction of
+the space part counts."""
 
 
 def inner(x: Tensor, y: Tensor) -> Tensor:
@@ -40,8 +43,16 @@ def lift(space: Tensor, *, c: Curvature = 1.0) -> Tensor:
     Shapes: ``[..., D - 1]`` -> ``[..., D]``.
     """
     space = at_least_float32(space)
-    time = (space.square().sum(-1, keepdim=True) + 1 / c).sqrt()
-    return torch.cat([time, space], dim=-1)
+    squared = space.square().sum(-1, keepdim=True)
+    return torch.cat([time_above(squared, c=c), space], dim=-1)
+
+
+def time_above(squared: Tensor, *, c: Curvature = 1.0) -> Tensor:
+    """Time ``sqrt(|x_s|^2 + 1/c)`` of the point above space coordinates of a squared length.
+
+    Shapes: any, elementwise.
+    """
+    return (squared + 1 / c).sqrt()
 
 
 def origin(
@@ -124,7 +135,7 @@ def normalize(v: Tensor, *, c: Curvature = 1.0) -> Tensor:
 
 
 def centroid(points: Tensor, weights: Tensor | None = None, *, c: Curvature = 1.0) -> Tensor:
-    """Weighted Lorentz centroid of points, the minimiser of the squared Lorentzian distances.
+    """Weighted Lorentz centroid of points, the minimizer of the squared Lorentzian distances.
 
     Shapes: points ``[..., N, D]``, weights ``[..., M, N]`` (positive; their scale is free)
     -> ``[..., M, D]``; without weights the plain centroid ``[..., D]``.
@@ -134,6 +145,25 @@ def centroid(points: Tensor, weights: Tensor | None = None, *, c: Curvature = 1.
     if weights is None:
         return normalize(points.mean(-2), c=c)
     return normalize(at_least_float32(weights) @ points, c=c)
+
+
+def points(z: Tensor, log_scale: Tensor, *, c: float = 1.0) -> Tensor:
+    """Make points from any numbers: all of HyboNet's linear layer that is not a matrix product.
+
+    The time is ``sigmoid(z_t) exp(log_scale) + 1/sqrt(c) + 0.1``, the space part ``z_s`` rescaled
+    to fit; zero ``z_s`` gives the origin. The time that comes out is that of the space part, and so
+    less where ``|z_s|^2`` is near its epsilon.
+
+    Shapes: z ``[..., d]``, log_scale broadcasts against ``[..., 1]`` -> ``[..., d]``.
+    Range: float32 or better, whatever the input.
+    Gradient: finite also at zero space coordinates (below about 1e4 times the time).
+    Source: HyboNet eq. 3, with the scale ``lambda`` as its logarithm, as in the paper's code.
+    """
+    space = z[..., 1:]
+    scale = at_least_float32(log_scale).exp()
+    time = z[..., :1].sigmoid() * scale + (c**-0.5 + TIME_MARGIN)
+    squared = space.square().sum(-1, keepdim=True)
+    return lift(space * ((time.square() - 1 / c) / (squared + SPACE_NORM_EPSILON)).sqrt(), c=c)
 
 
 def violation(x: Tensor, *, c: Curvature = 1.0) -> Tensor:

@@ -115,7 +115,8 @@ def lift_tangent(u: Tensor, *, c: float = 1.0) -> Tensor:
     squared = 4 * c * _square(u)
     length = _length(squared)
     ratio = torch.sinh(length) / length
-    return torch.cat([(1 + squared * ratio.square()).sqrt(), (2 * c**0.5 * ratio) * u], dim=-1)
+    time = lorentz.time_above(squared * ratio.square())
+    return torch.cat([time, (2 * c**0.5 * ratio) * u], dim=-1)
 
 
 def distance(x: Tensor, y: Tensor, *, c: float = 1.0) -> Tensor:

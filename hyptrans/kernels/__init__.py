@@ -1,7 +1,9 @@
 """The row-wise tails of the layers: everything between two matrix products, in one pass each.
 
-:mod:`~hyptrans.kernels.operators` is what layers call. Every operator has its formula in plain
-torch (``eager``, the reference and the fall-back) and kernels with an analytic gradient: numba for
-the CPU, Triton for CUDA. :mod:`~hyptrans.kernels.backend` chooses; ``HYPTRANS_KERNELS=eager`` turns
-the kernels off, for example after a change of a formula.
+:mod:`~hyptrans.kernels.operators` is what layers call, and :mod:`~hyptrans.kernels.backend` what
+chooses. Points, normalization, lift and dropout have their formula in plain torch (``eager``, from
+:mod:`hyptrans.geometry`: the reference and the fall-back) and kernels with an analytic gradient,
+numba for the CPU and Triton for CUDA; attention of a few queries in one pass has a numba kernel
+without a gradient. ``HYPTRANS_KERNELS=eager`` turns the kernels off, for example after a change of
+a formula.
 """

@@ -19,7 +19,7 @@ KERNEL_DTYPES: dict[Backend, tuple[torch.dtype, ...]] = {
     # half precision reaches only dropout: the other operators make it float32 before they choose
     "triton": (torch.float32, torch.float64, torch.float16, torch.bfloat16),
 }
-_MODULES = {"numba": "hyptrans.kernels.cpu", "triton": "hyptrans.kernels.cuda"}
+_MODULES = {"numba": "hyptrans.kernels.cpu.launch", "triton": "hyptrans.kernels.cuda.launch"}
 
 
 def chosen(x: Tensor, *, c: float | Tensor = 1.0) -> Backend:

@@ -8,7 +8,6 @@ from torch.autograd.function import once_differentiable
 
 from hyptrans.geometry import lorentz
 from hyptrans.kernels.backend import Backend, launcher
-from hyptrans.kernels.eager import TIME_MARGIN
 
 Grads = tuple[Tensor | None, ...]
 
@@ -67,7 +66,12 @@ class _Points(torch.autograd.Function):
         residual_time: bool,
     ) -> tuple[Tensor, ...]:
         z = z.contiguous()
-        numbers = (c**-0.5 + TIME_MARGIN, 1 / c, lorentz.SPACE_NORM_EPSILON, float(residual_time))
+        numbers = (
+            c**-0.5 + lorentz.TIME_MARGIN,
+            1 / c,
+            lorentz.SPACE_NORM_EPSILON,
+            float(residual_time),
+        )
         out = torch.empty_like(z)
         launcher(backend).points_forward(z, residual, log_scale, query_factor, numbers, out)
         if ctx is not None:

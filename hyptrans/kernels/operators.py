@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32
-from hyptrans.kernels import eager, functions
+from hyptrans.kernels import functions
 from hyptrans.kernels.backend import chosen, launcher
 
 FEW_QUERIES = 8
@@ -26,18 +26,13 @@ def points(
     residual_time: bool = True,
     query_factor: Tensor | None = None,
 ) -> tuple[Tensor, ...]:
-    """Make points of the hyperboloid from the numbers of a matrix product.
+    """:func:`hyptrans.geometry.lorentz.points` of several projections: HyboNet eq. 3.
 
-    The time of a point is ``sigmoid(z_t) exp(log_scale) + 1/sqrt(c) + 0.1``, its space part is
-    ``z_s`` rescaled to fit; zero ``z_s`` gives the origin. With ``query_factor`` ``f`` the points
-    of the first projection come as ``f (-t, s)``, whose dot products are ``f`` times the Lorentz
-    products.
+    With ``query_factor`` ``f`` the points of the first projection come as ``f (-t, s)``, whose dot
+    products are ``f`` times the Lorentz products.
 
     Shapes: z ``[..., P, H, d]``, log_scale ``[P]``, query_factor ``[]`` -> ``P`` tensors
     ``[..., H, d]``; residual ``[..., d]`` is added to ``z``, of one projection and one head.
-    Range: float32 or better, whatever the input.
-    Gradient: finite also at zero space coordinates (below about 1e4 times the time).
-    Source: HyboNet eq. 3.
 
     ``residual_time``: whether the residual's time coordinate is added too.
 
@@ -55,15 +50,26 @@ def points(
         query_factor = query_factor.reshape(())
     if projections <= MOST_PROJECTIONS and (backend := chosen(z)) != "eager":
         return functions.points(backend, z, log_scale, residual, query_factor, c, residual_time)
-    made = eager.points(
-        z,
-        log_scale,
-        c=c,
-        residual=residual,
-        residual_time=residual_time,
-        query_factor=query_factor,
-    )
-    return made.unbind(-3)
+    return _points(z, log_scale, c, residual, residual_time, query_factor).unbind(-3)
+
+
+def _points(
+    z: Tensor,
+    log_scale: Tensor,
+    c: float,
+    residual: Tensor | None,
+    residual_time: bool,
+    query_factor: Tensor | None,
+) -> Tensor:
+    """:func:`points` in plain torch."""
+    if residual is not None:
+        residual = residual if residual_time else F.pad(residual[..., 1:], (1, 0))
+        z = z + residual.unflatten(-1, z.shape[-3:])
+    made = lorentz.points(z, log_scale[:, None, None], c=c)
+    if query_factor is None:
+        return made
+    queries, others = made[..., :1, :, :], made[..., 1:, :, :]
+    return torch.cat([lorentz.flip_time(queries) * query_factor, others], dim=-3)
 
 
 def normalize(v: Tensor, *, c: lorentz.Curvature = 1.0) -> Tensor:
@@ -97,7 +103,7 @@ def relu_dropout(x: Tensor, p: float, *, relu: bool = False, training: bool = Tr
         return F.relu(x) if relu else x
     backend = chosen(x)
     if backend == "eager" or p == 1:
-        return eager.relu_dropout(x, p, relu=relu)
+        return F.dropout(F.relu(x) if relu else x, p)
     return functions.relu_dropout(backend, x, p, relu, int(torch.randint(2**63 - 1, ())))
 
 
@@ -113,7 +119,7 @@ def in_one_pass(query: Tensor) -> bool:
 def centroids(
     query: Tensor, keys: Tensor, values: Tensor, places: Tensor, *, c: lorentz.Curvature
 ) -> Tensor:
-    """:func:`hyptrans.layers.attention.lorentz_mix` of keys and values at places in a table.
+    """:func:`hyptrans.layers.lorentz.mix.lorentz_mix` of keys and values at places in a table.
 
     Queries and table are read in one pass and where they lie, see :func:`in_one_pass`.
 

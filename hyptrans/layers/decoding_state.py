@@ -1,4 +1,4 @@
-"""What attention keeps between decoding steps.
+"""What the parts of a decoder keep between decoding steps.
 
 Earlier positions stand in tables that are only ever added to; a hypothesis is a list of places in
 them. So reordering hypotheses moves the lists alone, and no step copies what came before.
@@ -7,17 +7,51 @@ them. So reordering hypotheses moves the lists alone, and no step copies what ca
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-State = dict[str, Any]
-"""What a layer keeps between decoding steps, made by its first one: a :class:`Past` as ``"past"``,
-or tensors whose first dimension is that of the hypotheses."""
-
 FIRST_POSITIONS = 16
 """Positions that fresh tables have room for; full ones are replaced by tables twice as large."""
+
+
+class Kept(Protocol):
+    """Something of every hypothesis (or sentence): a row each."""
+
+    @property
+    def rows(self) -> int:
+        """How many."""
+        ...
+
+    def reorder(self, order: Tensor) -> Kept:
+        """Row ``i`` of the result is row ``order[i]``."""
+        ...
+
+
+@dataclass
+class State:
+    """What one part keeps between decoding steps: nothing before its first."""
+
+    kept: Any = None
+    """:class:`Kept` by an attention; whatever it likes by a part that knows of no hypotheses."""
+
+
+@dataclass
+class Memory:
+    """Keys and values ``[B, H, S, d]`` of what cross-attention looks at."""
+
+    key: Tensor
+    value: Tensor
+
+    @property
+    def rows(self) -> int:
+        return len(self.key)
+
+    def reorder(self, order: Tensor) -> Memory:
+        # positions stay before heads in memory, as they were made
+        rows = (t.transpose(1, 2).index_select(0, order) for t in (self.key, self.value))
+        return Memory(*(t.transpose(1, 2) for t in rows))
 
 
 class Tables:
@@ -54,6 +88,13 @@ class Past:
     tables: Tables
     places: Tensor
 
+    @property
+    def rows(self) -> int:
+        return len(self.places)
+
+    def reorder(self, order: Tensor) -> Past:
+        return Past(self.tables, self.places.index_select(0, order))
+
     def gather(self) -> tuple[Tensor, Tensor]:
         """Keys and values of every hypothesis, ``[B, H, S, d]``."""
         keys, values = self.tables.keys, self.tables.values
@@ -65,28 +106,13 @@ def append(state: State, key: Tensor, value: Tensor) -> Past:
 
     Shapes: key, value ``[B, H, T, d]``.
     """
-    past: Past | None = state.get("past")
+    past: Past | None = state.kept
     if past is None or not _has_room(past, key):
         past = _with_room(past, key, value)
     new_places = past.tables.write(key, value)
     past = Past(past.tables, torch.cat([past.places, new_places], dim=1))
-    state["past"] = past
+    state.kept = past
     return past
-
-
-def reorder(state: State, order: Tensor) -> None:
-    """Let hypothesis ``i`` be what ``order[i]`` was."""
-    for name, kept in state.items():
-        if isinstance(kept, Past):
-            state[name] = Past(kept.tables, kept.places.index_select(0, order))
-        else:
-            state[name] = kept.index_select(0, order)
-
-
-def hypotheses(state: State) -> int:
-    """How many a state is of."""
-    kept = next(iter(state.values()))
-    return len(kept.places if isinstance(kept, Past) else kept)
 
 
 def _has_room(past: Past, key: Tensor) -> bool:

@@ -7,7 +7,25 @@ from torch.nn import functional as F
 from hyptrans.kernels.operators import relu_dropout
 from hyptrans.layers.decoding_state import State
 from hyptrans.layers.positions import sinusoids
-from hyptrans.layers.residual import ResidualNorm
+
+
+class ResidualNorm(nn.Module):
+    """End of a sublayer: ``LayerNorm(x + dropout(update))``, the norm after the sum.
+
+    Shapes: x, update ``[..., width]`` -> ``[..., width]``.
+
+    Args:
+        width: numbers of a state.
+        dropout: probability of zeroing a number of the update while training.
+    """
+
+    def __init__(self, width: int, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.norm = nn.LayerNorm(width)
+
+    def forward(self, x: Tensor, update: Tensor) -> Tensor:
+        return self.norm(x + relu_dropout(update, self.dropout, training=self.training))
 
 
 class ScaledEmbedding(nn.Module):

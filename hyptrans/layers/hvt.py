@@ -1,7 +1,7 @@
 """Layers of the HVT, a Transformer of the Poincare ball.
 
 Every layer takes and gives points of the ball; between the maps inside a layer the points are kept
-as their tangents at the origin, where ``exp_o`` and ``log_o`` of neighbouring formulas cancel.
+as their tangents at the origin, where ``exp_o`` and ``log_o`` of neighboring formulas cancel.
 """
 
 import torch
@@ -12,8 +12,9 @@ from hyptrans.geometry import poincare
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels.operators import relu_dropout
 from hyptrans.layers.decoding_state import State
-from hyptrans.layers.embedding import LorentzEmbedding, Storage, position_vectors
-from hyptrans.layers.logits import LorentzLogits
+from hyptrans.layers.lorentz.embedding import LorentzEmbedding, Storage
+from hyptrans.layers.lorentz.logits import LorentzLogits
+from hyptrans.layers.positions import position_vectors
 
 NORM_EPSILON = 1e-5
 """Of :class:`TangentNorm`: torch's own for a LayerNorm, of vectors in units of 1 / sqrt(width)."""
@@ -63,7 +64,7 @@ class TangentNorm(nn.Module):
     """LayerNorm of tangents, with a gain that starts at ``1 / sqrt(width)``.
 
     At gain 1 tangents have length ``sqrt(width)`` and all points would sit on the clamp. The
-    factor stays outside the parameters, so that a step of the optimiser changes gain and bias by
+    factor stays outside the parameters, so that a step of the optimizer changes gain and bias by
     the same share as in a Euclidean Transformer.
 
     Shapes: ``[..., width]`` -> ``[..., width]``. Source: HVT eq. 11, without its maps.

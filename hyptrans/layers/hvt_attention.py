@@ -9,8 +9,7 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import poincare
 from hyptrans.geometry.precision import at_least_float32, without_autocast
-from hyptrans.kernels.operators import relu_dropout
-from hyptrans.layers.attention import Attention
+from hyptrans.layers.attention import Attention, attention_weights
 from hyptrans.layers.hvt import MobiusLinear, ScaledResidual
 
 Aggregation = Literal["midpoint", "tangent"]
@@ -64,12 +63,10 @@ class PoincareAttention(Attention):
         aggregation: Aggregation = "midpoint",
         causal: bool = False,
     ) -> None:
-        super().__init__(causal=causal)
-        if width % heads:
-            raise ValueError(f"width={width} is not divisible by {heads} heads")
+        super().__init__(width, heads, causal=causal)
         if aggregation not in ("midpoint", "tangent"):
             raise ValueError(f"aggregation must be 'midpoint' or 'tangent', got {aggregation!r}")
-        self.heads, self.c = heads, c
+        self.c = c
         self.attention_dropout, self.aggregation = attention_dropout, aggregation
         if memory_width is None:
             self.qkv = MobiusLinear(width, width, c=c, projections=3)
@@ -80,7 +77,7 @@ class PoincareAttention(Attention):
             sharpened = self.kv.weight[:width]
             self.q.weight.data *= QUERY_KEY_GAIN
         sharpened.data *= QUERY_KEY_GAIN
-        self.log_alpha = nn.Parameter(torch.full((heads,), ONE_BEFORE_SOFTPLUS))
+        self.raw_alpha = nn.Parameter(torch.full((heads,), ONE_BEFORE_SOFTPLUS))
         self.out = MobiusLinear(width, width, c=c)
         self.residual = ScaledResidual(width, c=c, dropout=dropout)
 
@@ -100,17 +97,14 @@ class PoincareAttention(Attention):
     ) -> Tensor:
         """As the base class says; the heads of the result are tangents."""
         with without_autocast(query):
-            alpha = F.softplus(at_least_float32(self.log_alpha))
+            alpha = F.softplus(at_least_float32(self.raw_alpha))
             scale = -1 / (alpha * self.c * (query.size(-1) - 1) ** 0.5)
-            scores = poincare.pairwise_squared_distance(query, key) * scale[:, None, None]
-            if is_causal:
-                allowed = torch.ones(
-                    scores.shape[-2:], dtype=torch.bool, device=scores.device
-                ).tril()
-            if allowed is not None:
-                scores = scores.masked_fill(~allowed, -torch.inf)
-            weights = relu_dropout(
-                scores.softmax(-1), self.attention_dropout, training=self.training
+            weights = attention_weights(
+                poincare.pairwise_squared_distance(query, key) * scale[:, None, None],
+                allowed=allowed,
+                is_causal=is_causal,
+                dropout=self.attention_dropout,
+                training=self.training,
             )
             mixed = weights @ value
             if self.aggregation == "tangent":

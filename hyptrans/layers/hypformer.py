@@ -1,8 +1,11 @@
-"""Blocks of Hypformer: each moves points from its input's curvature to one of its own.
+"""Hypformer (Yang et al. 2024): learned curvatures, the maps between them, and the blocks.
 
-Inside a block only space coordinates are kept; the time, which follows from them, is computed where
-a linear map reads it and at the block's end. So widths inside a block count space coordinates.
+Each block moves points from its input's curvature to one of its own. Inside a block only space
+coordinates are kept; the time, which follows from them, is computed where a linear map reads it and
+at the block's end. So widths inside a block count space coordinates.
 """
+
+import math
 
 import torch
 from torch import Tensor, nn
@@ -10,13 +13,134 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32, without_autocast
-from hyptrans.kernels.operators import relu_dropout
-from hyptrans.layers.curvature import HTC, Curvature, InputCurvature, readjust, scale_between
-from hyptrans.layers.embedding import LorentzEmbedding, Storage, position_vectors
-from hyptrans.layers.logits import LorentzLogits
+from hyptrans.kernels.operators import lift, relu_dropout
+from hyptrans.layers.lorentz.embedding import LorentzEmbedding, Storage
+from hyptrans.layers.lorentz.logits import LorentzLogits
+from hyptrans.layers.positions import position_vectors
 
 NORM_EPSILON = 1e-5
 """Added to the variance in a layer norm, as fairseq's."""
+
+
+class Curvature(nn.Module):
+    """The ``c > 0`` of a space of curvature ``-c``, learned as ``softplus`` of a free number.
+
+    Calling it gives ``c``: a tensor without dimensions where it is learned, else a number.
+
+    Args:
+        c: the value, or where learning starts.
+        learned: whether it is a parameter.
+
+    Raises:
+        ValueError: ``c`` is not above 0.
+    """
+
+    def __init__(self, c: float = 1.0, *, learned: bool = True) -> None:
+        super().__init__()
+        if not c > 0:
+            raise ValueError(f"curvature c must be above 0 (the space has -c), got {c}")
+        self.start = c
+        # the inverse of softplus, in the form that keeps the digits of a small c
+        raw = torch.tensor(c + math.log(-math.expm1(-c)))
+        self.raw = nn.Parameter(raw) if learned else None
+
+    def forward(self) -> lorentz.Curvature:
+        return self.start if self.raw is None else F.softplus(at_least_float32(self.raw))
+
+    def extra_repr(self) -> str:
+        return f"c={self.start}, learned={self.raw is not None}"
+
+
+class InputCurvature:
+    """The curvature of a block's input: a parameter of the block before, used but not owned.
+
+    As a module of the block it would have several names in a checkpoint.
+    """
+
+    def __init__(self, curvature: Curvature) -> None:
+        self.curvature = curvature
+
+    def __call__(self) -> lorentz.Curvature:
+        return self.curvature()
+
+
+def scale_between(c_in: lorentz.Curvature, c_out: lorentz.Curvature) -> lorentz.Curvature:
+    """``sqrt(c_in / c_out)``: what a change of curvature multiplies space coordinates by.
+
+    It keeps distances in units of ``1/sqrt(c)``, hence their order. Source: Hypformer eq. 9.
+    """
+    return (c_in / c_out) ** 0.5
+
+
+def readjust(
+    numbers: Tensor, *, c_in: lorentz.Curvature, c_out: lorentz.Curvature | None = None
+) -> Tensor:
+    """HRC: the point whose space part is ``f(x_s)``, moved from ``-c_in`` to ``-c_out``.
+
+    The caller applies ``f`` (layer norm, activation, dropout, concatenation, or several of them)
+    to the space coordinates; the time follows. Without ``c_out`` the curvature stays.
+
+    Shapes: numbers ``[..., D - 1]`` -> ``[..., D]``. Source: Hypformer eq. 13.
+    """
+    if c_out is None:
+        return lift(numbers, c=c_in)
+    return lift(at_least_float32(numbers) * scale_between(c_in, c_out), c=c_out)
+
+
+class HTC(nn.Module):
+    """Hyperbolic transformation with curvatures: ``y_s = sqrt(c_in / c_out) (W x + b)``.
+
+    ``W`` reads the time coordinate too. The space part of the result is all that most users need,
+    as an activation, a norm or a sum of heads follows; ``readjust`` makes it a point.
+
+    Shapes: a point ``[..., in_space + 1]`` -> space coordinates ``[..., projections * out_space]``.
+    Source: Hypformer eq. 9.
+
+    Args:
+        in_space: space coordinates of the input.
+        out_space: space coordinates of the output of one map.
+        gain: the weights start at Xavier's uniform distribution times this, those that read the
+            time at 0.
+        projections: number of maps (queries, keys, values) in one product.
+    """
+
+    def __init__(self, in_space: int, out_space: int, *, gain: float, projections: int = 1) -> None:
+        super().__init__()
+        if min(in_space, out_space) < 1:
+            raise ValueError(
+                "a point needs at least one space coordinate, "
+                f"got in_space={in_space}, out_space={out_space}"
+            )
+        self.weight = nn.Parameter(torch.empty(projections * out_space, in_space + 1))
+        self.bias = nn.Parameter(torch.zeros(projections * out_space))
+        bound = gain * math.sqrt(6 / (in_space + out_space))
+        nn.init.uniform_(self.weight, -bound, bound)
+        with torch.no_grad():
+            # behind a layer norm every time is about sqrt(in_space): at random weights it would
+            # add one and the same large vector to all positions
+            self.weight[:, 0] = 0
+
+    def forward(
+        self, x: Tensor, *, c_in: lorentz.Curvature, c_out: lorentz.Curvature | None = None
+    ) -> Tensor:
+        """Map a point; without ``c_out`` the curvature stays."""
+        weight: Tensor = self.weight
+        bias: Tensor = self.bias
+        if c_out is not None:
+            # scaling the weights is cheaper than scaling what they give at every position
+            scale = scale_between(c_in, c_out)
+            weight, bias = weight * scale, bias * scale
+        return at_least_float32(F.linear(x.to(weight.dtype), weight, bias))
+
+    def from_space(self, space: Tensor, *, c_in: lorentz.Curvature) -> Tensor:
+        """Map the point above ``space``, without building it: the curvature stays.
+
+        Shapes: ``[..., in_space]`` -> ``[..., projections * out_space]``.
+        """
+        time = lorentz.time_above(space.square().sum(-1, keepdim=True), c=c_in)
+        weight = self.weight
+        mapped = F.linear(space.to(weight.dtype), weight[:, 1:], self.bias)
+        return at_least_float32(mapped) + time * at_least_float32(weight[:, 0])
 
 
 class HypformerEmbedding(LorentzEmbedding):
@@ -58,23 +182,23 @@ class HypformerLogits(LorentzLogits):
 
     Args:
         table: the points of the tokens, used at the input's curvature.
-        source: curvature of the input.
+        input_curvature: curvature of the input.
     """
 
-    def __init__(self, table: LorentzEmbedding, *, source: Curvature) -> None:
+    def __init__(self, table: LorentzEmbedding, *, input_curvature: Curvature) -> None:
         super().__init__(table)
-        self.source = InputCurvature(source)
+        self.input_curvature = InputCurvature(input_curvature)
 
     @property
     def curvature(self) -> lorentz.Curvature:
-        return self.source()
+        return self.input_curvature()
 
 
-class ResidualNorm(nn.Module):
+class CentroidNorm(nn.Module):
     """The end of a block: centroid of its input and output with equal weights, then layer norm.
 
     The input is first moved to the block's curvature. A layer norm does not see the scale of its
-    input, and a centroid is a scaled sum: so the centroid is not normalised, only summed.
+    input, and a centroid is a scaled sum: so the centroid is not normalized, only summed.
 
     Shapes: a point ``[..., width]`` and space coordinates ``[..., width - 1]`` -> ``[..., width]``.
     Source: Hypformer eq. 13 and 21; the centroid as in its code.
@@ -113,7 +237,7 @@ class HypformerPositions(nn.Module):
         width: numbers of a point, time included.
         max_positions: positions from 0 to one less than this can be encoded.
         curvature: of the result.
-        source: curvature of the input.
+        input_curvature: curvature of the input.
         gain: see :class:`HTC`.
         learned: vectors are learned, starting at N(0, 0.02^2); else sinusoidal.
         dropout: probability on the space coordinates of the result.
@@ -125,21 +249,22 @@ class HypformerPositions(nn.Module):
         max_positions: int,
         *,
         curvature: Curvature,
-        source: Curvature,
+        input_curvature: Curvature,
         gain: float,
         learned: bool = True,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.curvature, self.source, self.dropout = curvature, InputCurvature(source), dropout
+        self.curvature, self.input_curvature = curvature, InputCurvature(input_curvature)
+        self.dropout = dropout
         self.vectors = position_vectors(max_positions, width, learned=learned)
         self.htc = HTC(width - 1, width - 1, gain=gain)
-        self.norm = ResidualNorm(width)
+        self.norm = CentroidNorm(width)
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
         c = self.curvature()
         p = self.htc(self.vectors(positions), c_in=c)
-        x = self.norm(x, p, c_in=self.source(), c_out=c)
+        x = self.norm(x, p, c_in=self.input_curvature(), c_out=c)
         if not self.dropout or not self.training:
             return x
         return readjust(relu_dropout(x[..., 1:], self.dropout), c_in=c)
@@ -152,30 +277,30 @@ class HypformerFeedForward(nn.Module):
 
     Args:
         width: numbers of a point of the input and the output, time included.
-        inner_space: space coordinates between the two maps.
+        inner_width: space coordinates between the two maps.
         curvature: of the result.
-        source: curvature of the input.
+        input_curvature: curvature of the input.
         gain: see :class:`HTC`.
-        dropout: see :class:`ResidualNorm`.
+        dropout: see :class:`CentroidNorm`.
     """
 
     def __init__(
         self,
         width: int,
-        inner_space: int,
+        inner_width: int,
         *,
         curvature: Curvature,
-        source: Curvature,
+        input_curvature: Curvature,
         gain: float,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.curvature, self.source = curvature, InputCurvature(source)
-        self.expand = HTC(width - 1, inner_space, gain=gain)
-        self.contract = HTC(inner_space, width - 1, gain=gain)
-        self.norm = ResidualNorm(width, dropout=dropout)
+        self.curvature, self.input_curvature = curvature, InputCurvature(input_curvature)
+        self.expand = HTC(width - 1, inner_width, gain=gain)
+        self.contract = HTC(inner_width, width - 1, gain=gain)
+        self.norm = CentroidNorm(width, dropout=dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        c_in, c = self.source(), self.curvature()
+        c_in, c = self.input_curvature(), self.curvature()
         inner = F.relu(self.expand(x, c_in=c_in, c_out=c))
         return self.norm(x, self.contract.from_space(inner, c_in=c), c_in=c_in, c_out=c)

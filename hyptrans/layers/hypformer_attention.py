@@ -9,18 +9,12 @@ from torch import Tensor, nn
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32, half_in_force, without_autocast
 from hyptrans.kernels.operators import relu_dropout
-from hyptrans.layers import linear_attention
-from hyptrans.layers.attention import (
-    Attention,
-    fold_beams,
-    lorentz_mix,
-    lorentz_mix_past,
-    unfold_beams,
-)
-from hyptrans.layers.curvature import HTC, Curvature, InputCurvature, readjust
+from hyptrans.layers import hypformer_linear_attention as linear_attention
+from hyptrans.layers.attention import Attention
 from hyptrans.layers.decoding_state import Past, State
-from hyptrans.layers.hypformer import ResidualNorm
-from hyptrans.layers.linear_attention import Sums, focus
+from hyptrans.layers.hypformer import HTC, CentroidNorm, Curvature, InputCurvature, readjust
+from hyptrans.layers.hypformer_linear_attention import Sums, focus
+from hyptrans.layers.lorentz.mix import lorentz_mix, lorentz_mix_past
 
 
 class HypformerAttention(Attention):
@@ -36,11 +30,11 @@ class HypformerAttention(Attention):
         heads: number of heads.
         head_space: space coordinates of a head.
         curvature: of the result, and inside the block.
-        source: curvature of the input.
+        input_curvature: curvature of the input.
         memory_width: numbers of a point of the memory; given for cross-attention only.
-        memory_source: curvature of the memory.
+        memory_curvature: curvature of the memory.
         gain: see :class:`HTC`.
-        dropout: see :class:`ResidualNorm`.
+        dropout: see :class:`CentroidNorm`.
         attention_dropout: probability on the space coordinates of the input of the query, key and
             value maps (one mask for the maps of one input), not on the weights.
         causal: no position sees a later one.
@@ -53,47 +47,47 @@ class HypformerAttention(Attention):
         head_space: int,
         *,
         curvature: Curvature,
-        source: Curvature,
+        input_curvature: Curvature,
         memory_width: int | None = None,
-        memory_source: Curvature | None = None,
+        memory_curvature: Curvature | None = None,
         gain: float,
         dropout: float = 0.0,
         attention_dropout: float = 0.0,
         causal: bool = False,
     ) -> None:
-        super().__init__(causal=causal)
-        self.heads, self.attention_dropout = heads, attention_dropout
-        self.curvature, self.source = curvature, InputCurvature(source)
+        super().__init__(width, heads, causal=causal)
+        self.attention_dropout = attention_dropout
+        self.curvature, self.input_curvature = curvature, InputCurvature(input_curvature)
         joined = heads * head_space
-        if memory_width is None or memory_source is None:
-            self.qkv = HTC(width - 1, joined, gain=gain, maps=3)
+        if memory_width is None or memory_curvature is None:
+            self.qkv = HTC(width - 1, joined, gain=gain, projections=3)
         else:
-            self.memory_source = InputCurvature(memory_source)
+            self.memory_curvature = InputCurvature(memory_curvature)
             self.q = HTC(width - 1, joined, gain=gain)
-            self.kv = HTC(memory_width - 1, joined, gain=gain, maps=2)
+            self.kv = HTC(memory_width - 1, joined, gain=gain, projections=2)
         self.out = HTC(joined, width - 1, gain=gain)
-        self.norm = ResidualNorm(width, dropout=dropout)
+        self.norm = CentroidNorm(width, dropout=dropout)
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        query, key, value = self._map(self.qkv, x, self.source(), 3)
+        query, key, value = self._map(self.qkv, x, self.input_curvature(), 3)
         return query, key, value
 
     def query(self, x: Tensor) -> Tensor:
-        return self._map(self.q, x, self.source(), 1)[0]
+        return self._map(self.q, x, self.input_curvature(), 1)[0]
 
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        key, value = self._map(self.kv, memory, self.memory_source(), 2)
+        key, value = self._map(self.kv, memory, self.memory_curvature(), 2)
         return key, value
 
-    def _map(self, htc: HTC, x: Tensor, c_in: lorentz.Curvature, maps: int) -> Tensor:
-        """``[B, T, width]`` -> ``[maps, B, H, T, head_space]``."""
+    def _map(self, htc: HTC, x: Tensor, c_in: lorentz.Curvature, projections: int) -> Tensor:
+        """``[B, T, width]`` -> ``[projections, B, H, T, head_space]``."""
         if self.attention_dropout and self.training:
             x = readjust(relu_dropout(x[..., 1:], self.attention_dropout), c_in=c_in)
         mapped = htc(x, c_in=c_in, c_out=self.curvature())
-        return mapped.unflatten(-1, (maps, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        return mapped.unflatten(-1, (projections, self.heads, -1)).permute(2, 0, 3, 1, 4)
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
-        c_in, c = self.source(), self.curvature()
+        c_in, c = self.input_curvature(), self.curvature()
         joined = heads.transpose(1, 2).flatten(2)  # [B, T, H * head_space]
         return self.norm(x, self.out.from_space(joined, c_in=c), c_in=c_in, c_out=c)
 
@@ -101,8 +95,8 @@ class HypformerAttention(Attention):
 class LinearAttention(HypformerAttention):
     """Linear attention on space coordinates, in O(T) and with a decoding state of constant size.
 
-    ``Z + psi(V)`` with ``Z`` of :mod:`hyptrans.layers.linear_attention` and ``psi`` a matrix a
-    head; in cross-attention ``psi`` reads the queries, as the values are of the source.
+    ``Z + psi(V)`` with ``Z`` of :mod:`hyptrans.layers.hypformer_linear_attention` and ``psi`` a
+    matrix a head; in cross-attention ``psi`` reads the queries, as the values are of the source.
 
     Source: Hypformer eq. 15-19.
 
@@ -120,7 +114,6 @@ class LinearAttention(HypformerAttention):
     def __init__(
         self, width: int, heads: int, *, power: float = 2.0, gain: float, **options: Any
     ) -> None:
-        _check_heads(width, heads)
         if not power > 0:
             raise ValueError(f"power must be above 0, got {power}")
         size = width // heads
@@ -131,67 +124,39 @@ class LinearAttention(HypformerAttention):
         bound = gain * math.sqrt(3 / size)  # Xavier's for a square matrix
         nn.init.uniform_(self.psi, -bound, bound)
 
-    def forward(
-        self,
-        x: Tensor,
-        memory: Tensor | None = None,
-        *,
-        padding: Tensor | None = None,
-        state: State | None = None,
-    ) -> Tensor:
-        """Attend; with ``state``, to earlier positions too, whose sums it then remembers."""
-        allowed = None if padding is None else ~padding[:, None, None, :]
-        if memory is None:
-            query, key, value = self.project(x)
-            local = value
-            if state is None:
-                mixed = self.mix(query, key, value, allowed=allowed, is_causal=self.causal)
-            else:
-                mixed = self._continue(query, key, value, allowed, state)
-        else:
-            query = local = self.query(x)
-            sums = self._sums_of(memory, allowed, state)
-            with without_autocast(x):
-                features = fold_beams(self._features(query), len(sums.key))
-                mixed = unfold_beams(linear_attention.read(features, sums), len(x))
-        with without_autocast(x):
-            heads = mixed + local @ at_least_float32(self.psi)
-        return self.merge(heads, x)
-
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
     ) -> Tensor:
-        """Mix the values; ``allowed`` is ``[B, 1, 1, S]``, with ``is_causal`` too."""
         with without_autocast(query):
             query, key = self._features(query), self._features(key, allowed)
             if is_causal:
-                return linear_attention.causal(query, key, value)[0]
-            return linear_attention.read(query, linear_attention.summarize(key, value))
-
-    def _continue(
-        self, query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None, state: State
-    ) -> Tensor:
-        """Attend to earlier positions, whose sums ``state`` holds, and to these; add their sums."""
-        sums = Sums(state["key_value"], state["key"]) if state else None
-        with without_autocast(query):
-            query, key = self._features(query), self._features(key, allowed)
-            if sums is not None and query.size(2) == 1:
-                mixed, sums = linear_attention.step(query, key, value, sums)
+                mixed, _ = linear_attention.causal(query, key, value)
             else:
-                mixed, sums = linear_attention.causal(query, key, value, sums=sums)
-        state.update(sums._asdict())
-        return mixed
+                mixed = linear_attention.read(query, linear_attention.summarize(key, value))
+            return self._with_own(mixed, value)
 
-    def _sums_of(self, memory: Tensor, allowed: Tensor | None, state: State | None) -> Sums:
-        """Sums over the source, computed once where there is a state."""
-        if state:
-            return Sums(state["key_value"], state["key"])
+    def mix_next(self, query: Tensor, key: Tensor, value: Tensor, state: State) -> Tensor:
+        """Mix the values of these positions and of those whose sums ``state`` has; add theirs."""
+        with without_autocast(query):
+            query, key = self._features(query), self._features(key)
+            if state.kept is None:
+                mixed, state.kept = linear_attention.causal(query, key, value)
+            else:
+                mixed, state.kept = linear_attention.step(query, key, value, state.kept)
+            return self._with_own(mixed, value)
+
+    def remember(self, memory: Tensor, allowed: Tensor | None) -> Sums:
         key, value = self.keys_and_values(memory)
         with without_autocast(key):
-            sums = linear_attention.summarize(self._features(key, allowed), value)
-        if state is not None:
-            state.update(sums._asdict())
-        return sums
+            return linear_attention.summarize(self._features(key, allowed), value)
+
+    def recall(self, query: Tensor, kept: Sums, allowed: Tensor | None) -> Tensor:
+        with without_autocast(query):
+            return self._with_own(linear_attention.read(self._features(query), kept), query)
+
+    def _with_own(self, mixed: Tensor, own: Tensor) -> Tensor:
+        """Add what a position has of its own, ``psi(own)``."""
+        return mixed + own @ at_least_float32(self.psi)
 
     def _features(self, numbers: Tensor, allowed: Tensor | None = None) -> Tensor:
         features = focus(numbers, self.scale, self.power)
@@ -206,7 +171,7 @@ class SoftmaxAttention(HypformerAttention):
     Args:
         width: numbers of a point of the input and the output, time included.
         heads: number of heads; each has ``width / heads`` numbers, one of them its time.
-        half_precision: see :class:`hyptrans.layers.attention.LorentzAttention`.
+        half_precision: see :class:`hyptrans.layers.hybonet.LorentzAttention`.
         options: see :class:`HypformerAttention`.
 
     Raises:
@@ -216,7 +181,6 @@ class SoftmaxAttention(HypformerAttention):
     def __init__(
         self, width: int, heads: int, *, half_precision: bool = False, **options: Any
     ) -> None:
-        _check_heads(width, heads)
         super().__init__(width, heads, width // heads - 1, **options)
         self.half_precision = half_precision
         self.tau = nn.Parameter(torch.tensor(width**0.5))
@@ -249,8 +213,3 @@ class SoftmaxAttention(HypformerAttention):
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         return super().merge(heads[..., 1:], x)
-
-
-def _check_heads(width: int, heads: int) -> None:
-    if width % heads:
-        raise ValueError(f"width={width} is not divisible by {heads} heads")

@@ -1,13 +1,15 @@
-"""Fixed position vectors, the same for every geometry."""
+"""Position vectors, the same for every geometry."""
 
 import math
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 FIRST_POSITION = 2
 """Sinusoids count from here, as fairseq's do: from one after the index of its padding symbol."""
+POSITION_STD = 0.02
+"""Of learned vectors, at the start."""
 
 
 def sinusoids(max_positions: int, width: int) -> Tensor:
@@ -21,3 +23,15 @@ def sinusoids(max_positions: int, width: int) -> Tensor:
     rates = torch.exp(torch.arange(half) * (-math.log(10_000.0) / (half - 1)))
     angles = torch.arange(FIRST_POSITION, FIRST_POSITION + max_positions)[:, None] * rates
     return F.pad(torch.cat([angles.sin(), angles.cos()], dim=1), (0, width % 2))
+
+
+def position_vectors(max_positions: int, width: int, *, learned: bool) -> nn.Embedding:
+    """A table of position vectors ``[max_positions, width]``, learned or fixed sinusoids."""
+    table = nn.Embedding(max_positions, width)
+    if learned:
+        nn.init.normal_(table.weight, std=POSITION_STD)
+        return table
+    with torch.no_grad():
+        table.weight.copy_(sinusoids(max_positions, width))
+    table.weight.requires_grad_(False)
+    return table

@@ -1,4 +1,4 @@
-"""fairseq models; importing this package registers every architecture, optimiser and scheduler.
+"""fairseq models; importing this package registers every architecture, optimizer and scheduler.
 
 fairseq imports the files of a user directory's ``models`` only if the package was not imported
 before, and never its ``optim`` or ``criterions``: hence the imports here.

@@ -119,10 +119,10 @@ class HyperbolicConfig(SkeletonConfig):
     curvature: float = field(
         default=1.0, metadata={"help": "c > 0: the space has curvature -c (unit: 1 / length^2)"}
     )
-    lorentz_embedding: ChoiceEnum(["space", "manifold"]) = field(  # type: ignore[valid-type]
+    embedding_storage: ChoiceEnum(["space", "manifold"]) = field(  # type: ignore[valid-type]
         default="space",
         metadata={
-            "help": "space: space coordinates are ordinary parameters, for any optimiser; "
+            "help": "space: space coordinates are ordinary parameters, for any optimizer; "
             "manifold: points are manifold parameters, as in the paper, for --optimizer "
             "riemannian_adam"
         },

@@ -1,6 +1,6 @@
 """The one encoder-decoder: tokens, padding, layers, decoding state; parts make an architecture."""
 
-from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -8,98 +8,73 @@ from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIn
 from torch import Tensor, nn
 
 from hyptrans.geometry.space import Space
-from hyptrans.layers import decoding_state
-from hyptrans.layers.attention import Attention
 from hyptrans.layers.decoding_state import State
 from hyptrans.models._beams import beams_of, sentence_rows
 from hyptrans.models._config import Side, add_switches, side_of
+from hyptrans.models._parts import Parts, Role
 
-IncrementalState = dict[str, State]
-"""States by name: each attention's, and the output layer's."""
-LOGITS = "logits"
-"""The output layer's state is the same for all hypotheses."""
-CROSS = "cross_attention"
-"""These attentions keep one row for all hypotheses of a sentence."""
 EncoderOut = dict[str, list[Any]]
-
-
-class Parts(ABC):
-    """What an architecture puts into one side, encoder or decoder, of the skeleton.
-
-    All states between the parts are ``[B, T, side.width]``, points of the architecture's space. A
-    sublayer owns its residual, as some architectures add it inside their last linear map. The
-    skeleton asks for the parts in the order in which the data meets them.
-
-    Args:
-        cfg: the architecture's configuration.
-        side: sizes of the encoder or of the decoder.
-        source: the encoder's parts, for the decoder; they have been asked for already.
-
-    Raises:
-        ValueError: the width is not divisible by the number of heads.
-    """
-
-    def __init__(self, cfg: Any, side: Side, source: Any = None) -> None:
-        if side.width % side.heads:
-            raise ValueError(
-                f"--{side.name}-embed-dim {side.width} is not divisible by "
-                f"--{side.name}-attention-heads {side.heads}"
-            )
-        self.cfg, self.side, self.source = cfg, side, source
-
-    @abstractmethod
-    def embedding(self, num_embeddings: int, padding_idx: int) -> nn.Module:
-        """Tokens ``[B, T]`` -> points."""
-
-    @abstractmethod
-    def positions(self) -> nn.Module:
-        """Points and positions ``[B, T]`` (from 0) -> points."""
-
-    @abstractmethod
-    def self_attention(self, *, causal: bool) -> Attention:
-        """Points -> points; ``causal`` in the decoder."""
-
-    @abstractmethod
-    def cross_attention(self) -> Attention:
-        """Points and the output of ``source`` -> points."""
-
-    @abstractmethod
-    def feed_forward(self) -> nn.Module:
-        """Points -> points."""
-
-    @abstractmethod
-    def logits(self, num_embeddings: int, padding_idx: int, tied: Any) -> nn.Module:
-        """Points -> ``[B, T, num_embeddings]``; ``tied``: the input embedding to share or None.
-
-        Called with a second argument, a state or None, in which it may keep what does not change
-        while a batch is decoded.
-        """
-
-    @abstractmethod
-    def space(self, part: Any) -> Space:
-        """The space of what comes out of a part: of the positions or of a feed-forward."""
 
 
 class EncoderLayer(nn.Module):
     """Self-attention and feed-forward."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, before: nn.Module) -> None:
         super().__init__()
-        self.attention = parts.self_attention(causal=False)
-        self.feed_forward = parts.feed_forward()
+        self.attention = parts.attention(Role(), before=before)
+        self.feed_forward = parts.feed_forward(before=self.attention)
 
     def forward(self, x: Tensor, padding: Tensor | None) -> Tensor:
         return self.feed_forward(self.attention(x, padding=padding))
 
 
+@dataclass
+class LayerState:
+    """What a decoder layer keeps; the cross-attention one row for all hypotheses of a sentence."""
+
+    attention: State = field(default_factory=State)
+    cross_attention: State = field(default_factory=State)
+
+
+@dataclass
+class DecoderState:
+    """What a decoder keeps between steps; that of the logits is the same for all hypotheses."""
+
+    layers: list[LayerState]
+    logits: State = field(default_factory=State)
+
+    def beams(self, memory: Tensor) -> int:
+        """Hypotheses to a row of the cross-attention's state, which the first step decides."""
+        kept = self.layers[0].cross_attention.kept
+        return beams_of(memory) if kept is None else len(memory) // kept.rows
+
+    def reorder(self, new_order: Tensor) -> None:
+        """Let hypothesis ``i`` be what ``new_order[i]`` was."""
+        first = self.layers[0]
+        if first.attention.kept is None:
+            return
+        sentences = first.cross_attention.kept.rows
+        rows = sentence_rows(new_order, first.attention.kept.rows // sentences)
+        moved = not torch.equal(rows, torch.arange(sentences, device=rows.device))
+        for layer in self.layers:
+            layer.attention.kept = layer.attention.kept.reorder(new_order)
+            if moved:
+                layer.cross_attention.kept = layer.cross_attention.kept.reorder(rows)
+
+
+IncrementalState = dict[str, DecoderState]
+STATE = "decoder"
+"""Where fairseq's dictionary of states has the decoder's."""
+
+
 class DecoderLayer(nn.Module):
     """Causal self-attention, attention to the source, feed-forward."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, before: nn.Module, cross: Role) -> None:
         super().__init__()
-        self.attention = parts.self_attention(causal=True)
-        self.cross_attention = parts.cross_attention()
-        self.feed_forward = parts.feed_forward()
+        self.attention = parts.attention(Role(causal=True), before=before)
+        self.cross_attention = parts.attention(cross, before=self.attention)
+        self.feed_forward = parts.feed_forward(before=self.cross_attention)
 
     def forward(
         self,
@@ -107,11 +82,11 @@ class DecoderLayer(nn.Module):
         padding: Tensor | None,
         memory: Tensor,
         memory_padding: Tensor | None,
-        state: State | None,
-        cross_state: State | None,
+        state: LayerState | None,
     ) -> Tensor:
-        x = self.attention(x, padding=padding, state=state)
-        x = self.cross_attention(x, memory, padding=memory_padding, state=cross_state)
+        own, cross = (None, None) if state is None else (state.attention, state.cross_attention)
+        x = self.attention(x, padding=padding, state=own)
+        x = self.cross_attention(x, memory, padding=memory_padding, state=cross)
         return self.feed_forward(x)
 
 
@@ -128,14 +103,20 @@ class Encoder(FairseqEncoder):
         self.padding_idx = dictionary.pad()
         self.max_source_positions = parts.side.max_positions
         self.embed_tokens = embedding
-        self.embed_positions = parts.positions()
-        self.layers = nn.ModuleList(EncoderLayer(parts) for _ in range(parts.side.layers))
+        self.embed_positions = parts.positions(before=embedding)
+        self.layers = nn.ModuleList()
+        for _ in range(parts.side.layers):
+            self.layers.append(EncoderLayer(parts, before=self.last_parts()[-1]))
         self.space_of = parts.space
+
+    def last_parts(self) -> list[nn.Module]:
+        """The part that each of ``encoder_states`` comes out of."""
+        layers: Any = self.layers
+        return [self.embed_positions, *(layer.feed_forward for layer in layers)]
 
     def state_spaces(self) -> list[Space]:
         """The space of each of ``encoder_states``, as learned so far."""
-        last_parts = [self.embed_positions, *(layer.feed_forward for layer in self.layers)]
-        return [self.space_of(part) for part in last_parts]
+        return [self.space_of(part) for part in self.last_parts()]
 
     def forward(
         self,
@@ -175,18 +156,26 @@ class Encoder(FairseqEncoder):
 class Decoder(FairseqIncrementalDecoder):
     """Target tokens and the encoder's output to logits ``[B, T, V]``, or to points.
 
-    With an ``incremental_state`` only the last token is new; each attention keeps its state there,
-    under a key of its own, batch first.
+    With an ``incremental_state`` only the last token is new; the rest is in its
+    :class:`DecoderState`.
     """
 
-    def __init__(self, parts: Parts, dictionary: Any, embedding: nn.Module, *, tied: bool) -> None:
+    def __init__(
+        self, parts: Parts, dictionary: Any, embedding: nn.Module, *, cross: Role, tied: bool
+    ) -> None:
         super().__init__(dictionary)
         self.padding_idx = dictionary.pad()
         self.max_target_positions = parts.side.max_positions
         self.embed_tokens = embedding
-        self.embed_positions = parts.positions()
-        self.layers = nn.ModuleList(DecoderLayer(parts) for _ in range(parts.side.layers))
-        self.logits = parts.logits(len(dictionary), self.padding_idx, embedding if tied else None)
+        self.embed_positions = parts.positions(before=embedding)
+        self.layers = nn.ModuleList()
+        before: Any = self.embed_positions
+        for _ in range(parts.side.layers):
+            self.layers.append(DecoderLayer(parts, before, cross))
+            before = self.layers[-1].feed_forward
+        self.logits = parts.logits(
+            len(dictionary), self.padding_idx, tied=embedding if tied else None, before=before
+        )
 
     def forward(
         self,
@@ -197,39 +186,43 @@ class Decoder(FairseqIncrementalDecoder):
         return_all_hiddens: bool = False,
         **_: Any,
     ) -> tuple[Tensor, dict[str, Any]]:
-        x, states = self._points(prev_output_tokens, encoder_out or {}, incremental_state)
+        state = None if incremental_state is None else self._state(incremental_state)
+        x, states = self._points(prev_output_tokens, encoder_out or {}, state)
         extra = {"attn": [None], "inner_states": states if return_all_hiddens else None}
         if not features_only:
-            x = self.logits(x, _state(incremental_state, LOGITS))
+            x = self.logits(x, None if state is None else state.logits)
         return x, extra
+
+    def _state(self, incremental_state: IncrementalState) -> DecoderState:
+        if STATE not in incremental_state:
+            incremental_state[STATE] = DecoderState([LayerState() for _ in self.layers])
+        return incremental_state[STATE]
 
     def _points(
         self,
         tokens: Tensor,
         encoder_out: EncoderOut,
-        incremental_state: IncrementalState | None,
+        state: DecoderState | None,
     ) -> tuple[Tensor, list[Tensor]]:
         padding = tokens.eq(self.padding_idx)
         positions = token_positions(padding, self.max_target_positions)
         mask = None
-        if incremental_state is not None:
+        if state is not None:
             tokens, positions = tokens[:, -1:], positions[:, -1:]
         elif bool(padding[:, 0].any()):
             # padding on the right needs no mask: nothing real looks that far ahead
             mask = padding
         memory = encoder_out["encoder_out"][0].transpose(0, 1)
         memory_padding = encoder_out["encoder_padding_mask"][0]
-        if incremental_state is not None:
-            beams = _beams(memory, incremental_state.get(f"layers.0.{CROSS}"))
+        if state is not None:
+            beams = state.beams(memory)
             memory, memory_padding = memory[::beams], memory_padding[::beams]
         memory_mask = memory_padding if bool(memory_padding.any()) else None
 
         x = self.embed_positions(self.embed_tokens(tokens), positions)
         states = [x]
         for i, layer in enumerate(self.layers):
-            own = _state(incremental_state, f"layers.{i}.attention")
-            cross = _state(incremental_state, f"layers.{i}.{CROSS}")
-            x = layer(x, mask, memory, memory_mask, own, cross)
+            x = layer(x, mask, memory, memory_mask, None if state is None else state.layers[i])
             states.append(x)
         return x, states
 
@@ -242,19 +235,8 @@ class Decoder(FairseqIncrementalDecoder):
     def reorder_incremental_state(
         self, incremental_state: IncrementalState, new_order: Tensor
     ) -> None:
-        if not incremental_state:
-            return
-        hypotheses, sentences = (
-            decoding_state.hypotheses(incremental_state[f"layers.0.{name}"])
-            for name in ("attention", CROSS)
-        )
-        rows = sentence_rows(new_order, hypotheses // sentences)
-        moved = not torch.equal(rows, torch.arange(sentences, device=rows.device))
-        for key, state in incremental_state.items():
-            if not key.endswith((CROSS, LOGITS)):
-                decoding_state.reorder(state, new_order)
-            elif key.endswith(CROSS) and moved:
-                decoding_state.reorder(state, rows)
+        if incremental_state:
+            self._state(incremental_state).reorder(new_order)
 
     def reorder_incremental_state_scripting(
         self, incremental_state: IncrementalState, new_order: Tensor
@@ -291,7 +273,7 @@ class HypTransformer(FairseqEncoderDecoderModel):
         encoder_parts = cls.parts(cfg, side_of(cfg, "encoder"))
         embedding = encoder_parts.embedding(len(source), source.pad())
         encoder = Encoder(encoder_parts, source, embedding)
-        decoder_parts = cls.parts(cfg, side_of(cfg, "decoder"), encoder_parts)
+        decoder_parts = cls.parts(cfg, side_of(cfg, "decoder"))
         if cfg.share_all_embeddings:
             _check_shareable(source, target, encoder_parts.side, decoder_parts.side)
         else:
@@ -300,6 +282,7 @@ class HypTransformer(FairseqEncoderDecoderModel):
             decoder_parts,
             target,
             embedding,
+            cross=Role(memory=encoder.last_parts()[-1], memory_width=encoder_parts.side.width),
             tied=cfg.share_all_embeddings or cfg.share_decoder_input_output_embed,
         )
         return cls(encoder, decoder)
@@ -320,17 +303,6 @@ def token_positions(padding: Tensor, longest: int) -> Tensor:
             "raise --max-source-positions or --max-target-positions, or leave it out"
         )
     return (torch.cumsum(~padding, dim=1) - 1).clamp_min(0)
-
-
-def _beams(memory: Tensor, cross_state: State | None) -> int:
-    """Hypotheses to a row of the cross-attention's state, which the first step decides."""
-    if not cross_state:
-        return beams_of(memory)
-    return len(memory) // decoding_state.hypotheses(cross_state)
-
-
-def _state(incremental_state: IncrementalState | None, name: str) -> State | None:
-    return None if incremental_state is None else incremental_state.setdefault(name, {})
 
 
 def _check_shareable(source: Any, target: Any, encoder: Side, decoder: Side) -> None:

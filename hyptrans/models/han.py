@@ -9,6 +9,7 @@ from typing import Any
 
 from fairseq.dataclass import ChoiceEnum
 
+from hyptrans.geometry.precision import DEFAULT_MAX_RADIUS
 from hyptrans.geometry.space import Space
 from hyptrans.layers.euclidean import (
     AddedPositions,
@@ -16,9 +17,10 @@ from hyptrans.layers.euclidean import (
     FeedForward,
     ScaledEmbedding,
 )
-from hyptrans.layers.han import DEFAULT_MAX_RADIUS, HyperbolicAttention
+from hyptrans.layers.han import HyperbolicAttention
 from hyptrans.models._config import SkeletonConfig, register_sizes
-from hyptrans.models._skeleton import HypTransformer, Parts
+from hyptrans.models._parts import Parts, Role
+from hyptrans.models._skeleton import HypTransformer
 
 SIZES = ("tiny", "iwslt_d64", "wmt_d64", "wmt_d128", "wmt_d256", "base", "big")
 
@@ -53,7 +55,7 @@ class HANParts(Parts):
     def embedding(self, num_embeddings: int, padding_idx: int) -> ScaledEmbedding:
         return ScaledEmbedding(num_embeddings, self.side.width, padding_idx=padding_idx)
 
-    def positions(self) -> AddedPositions:
+    def positions(self, *, before: Any) -> AddedPositions:
         return AddedPositions(
             self.side.width,
             self.side.max_positions,
@@ -61,13 +63,7 @@ class HANParts(Parts):
             dropout=self.cfg.dropout,
         )
 
-    def self_attention(self, *, causal: bool) -> HyperbolicAttention:
-        return self._attention(causal=causal)
-
-    def cross_attention(self) -> HyperbolicAttention:
-        return self._attention(memory_width=self.source.side.width)
-
-    def _attention(self, **role: Any) -> HyperbolicAttention:
+    def attention(self, role: Role, *, before: Any) -> HyperbolicAttention:
         return HyperbolicAttention(
             self.side.width,
             self.side.heads,
@@ -76,13 +72,16 @@ class HANParts(Parts):
             max_radius=self.cfg.han_max_radius,
             dropout=self.cfg.dropout,
             attention_dropout=self.cfg.attention_dropout,
-            **role,
+            memory_width=role.memory_width,
+            causal=role.causal,
         )
 
-    def feed_forward(self) -> FeedForward:
+    def feed_forward(self, *, before: Any) -> FeedForward:
         return FeedForward(self.side.width, self.side.ffn_width, dropout=self.cfg.dropout)
 
-    def logits(self, num_embeddings: int, padding_idx: int, tied: Any) -> DotProductLogits:
+    def logits(
+        self, num_embeddings: int, padding_idx: int, *, tied: Any, before: Any
+    ) -> DotProductLogits:
         return DotProductLogits(num_embeddings, self.side.width, table=tied)
 
     def space(self, part: Any) -> Space:

@@ -14,7 +14,8 @@ from hyptrans.layers.hvt import (
 )
 from hyptrans.layers.hvt_attention import PoincareAttention
 from hyptrans.models._config import HyperbolicConfig, register_sizes
-from hyptrans.models._skeleton import HypTransformer, Parts
+from hyptrans.models._parts import Parts, Role
+from hyptrans.models._skeleton import HypTransformer
 
 
 @dataclass
@@ -48,10 +49,10 @@ class HVTParts(Parts):
             self.side.width,
             padding_idx=padding_idx,
             c=self.cfg.curvature,
-            storage=self.cfg.lorentz_embedding,
+            storage=self.cfg.embedding_storage,
         )
 
-    def positions(self) -> PoincarePositions:
+    def positions(self, *, before: Any) -> PoincarePositions:
         return PoincarePositions(
             self.side.width,
             self.side.max_positions,
@@ -60,13 +61,7 @@ class HVTParts(Parts):
             dropout=self.cfg.dropout,
         )
 
-    def self_attention(self, *, causal: bool) -> PoincareAttention:
-        return self._attention(causal=causal)
-
-    def cross_attention(self) -> PoincareAttention:
-        return self._attention(memory_width=self.source.side.width)
-
-    def _attention(self, **role: Any) -> PoincareAttention:
+    def attention(self, role: Role, *, before: Any) -> PoincareAttention:
         return PoincareAttention(
             self.side.width,
             self.side.heads,
@@ -74,10 +69,11 @@ class HVTParts(Parts):
             dropout=self.cfg.dropout,
             attention_dropout=self.cfg.attention_dropout,
             aggregation=self.cfg.hvt_aggregation,
-            **role,
+            memory_width=role.memory_width,
+            causal=role.causal,
         )
 
-    def feed_forward(self) -> PoincareFeedForward:
+    def feed_forward(self, *, before: Any) -> PoincareFeedForward:
         return PoincareFeedForward(
             self.side.width,
             self.side.ffn_width,
@@ -85,7 +81,9 @@ class HVTParts(Parts):
             dropout=self.cfg.dropout,
         )
 
-    def logits(self, num_embeddings: int, padding_idx: int, tied: Any) -> PoincareLogits:
+    def logits(
+        self, num_embeddings: int, padding_idx: int, *, tied: Any, before: Any
+    ) -> PoincareLogits:
         return PoincareLogits(tied or self.embedding(num_embeddings, padding_idx))
 
     def space(self, part: Any) -> Space:

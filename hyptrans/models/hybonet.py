@@ -6,12 +6,12 @@ from typing import Any
 from fairseq.dataclass import ChoiceEnum
 
 from hyptrans.geometry.space import Space
-from hyptrans.layers.attention import LorentzAttention
-from hyptrans.layers.embedding import LorentzEmbedding, LorentzPositions
-from hyptrans.layers.feed_forward import LorentzFeedForward
-from hyptrans.layers.logits import LorentzLogits
+from hyptrans.layers.hybonet import LorentzAttention, LorentzFeedForward, LorentzPositions
+from hyptrans.layers.lorentz.embedding import LorentzEmbedding
+from hyptrans.layers.lorentz.logits import LorentzLogits
 from hyptrans.models._config import LorentzConfig, register_sizes
-from hyptrans.models._skeleton import HypTransformer, Parts
+from hyptrans.models._parts import Parts, Role
+from hyptrans.models._skeleton import HypTransformer
 
 SIZES = ("tiny", "iwslt_d64", "wmt_d64", "wmt_d128", "wmt_d256", "base")
 
@@ -20,7 +20,7 @@ SIZES = ("tiny", "iwslt_d64", "wmt_d64", "wmt_d128", "wmt_d256", "base")
 class HyboNetConfig(LorentzConfig):
     """Options of HyboNet."""
 
-    residual: ChoiceEnum(["full", "space"]) = field(  # type: ignore[valid-type]
+    hybonet_residual: ChoiceEnum(["full", "space"]) = field(  # type: ignore[valid-type]
         default="full",
         metadata={
             "help": "what a residual is added to: full, all of the linear layer's output, as the "
@@ -38,47 +38,44 @@ class HyboNetParts(Parts):
             self.side.width,
             padding_idx=padding_idx,
             c=self.cfg.curvature,
-            storage=self.cfg.lorentz_embedding,
+            storage=self.cfg.embedding_storage,
         )
 
-    def positions(self) -> LorentzPositions:
+    def positions(self, *, before: Any) -> LorentzPositions:
         return LorentzPositions(
             self.side.width,
             self.side.max_positions,
             learned=self.side.learned_positions,
             c=self.cfg.curvature,
             dropout=self.cfg.dropout,
-            residual=self.cfg.residual,
+            residual=self.cfg.hybonet_residual,
         )
 
-    def self_attention(self, *, causal: bool) -> LorentzAttention:
-        return self._attention(causal=causal)
-
-    def cross_attention(self) -> LorentzAttention:
-        return self._attention(memory_width=self.source.side.width)
-
-    def _attention(self, **role: Any) -> LorentzAttention:
+    def attention(self, role: Role, *, before: Any) -> LorentzAttention:
         return LorentzAttention(
             self.side.width,
             self.side.heads,
             c=self.cfg.curvature,
             dropout=self.cfg.dropout,
             attention_dropout=self.cfg.attention_dropout,
-            residual=self.cfg.residual,
+            residual=self.cfg.hybonet_residual,
             half_precision=self.cfg.attention_precision == "half",
-            **role,
+            memory_width=role.memory_width,
+            causal=role.causal,
         )
 
-    def feed_forward(self) -> LorentzFeedForward:
+    def feed_forward(self, *, before: Any) -> LorentzFeedForward:
         return LorentzFeedForward(
             self.side.width,
             self.side.ffn_width,
             c=self.cfg.curvature,
             dropout=self.cfg.dropout,
-            residual=self.cfg.residual,
+            residual=self.cfg.hybonet_residual,
         )
 
-    def logits(self, num_embeddings: int, padding_idx: int, tied: Any) -> LorentzLogits:
+    def logits(
+        self, num_embeddings: int, padding_idx: int, *, tied: Any, before: Any
+    ) -> LorentzLogits:
         return LorentzLogits(tied or self.embedding(num_embeddings, padding_idx))
 
     def space(self, part: Any) -> Space:

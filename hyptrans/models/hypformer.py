@@ -8,9 +8,8 @@ import torch
 from fairseq.dataclass import ChoiceEnum
 
 from hyptrans.geometry.space import Space
-from hyptrans.layers.curvature import Curvature
-from hyptrans.layers.embedding import LorentzEmbedding
 from hyptrans.layers.hypformer import (
+    Curvature,
     HypformerEmbedding,
     HypformerFeedForward,
     HypformerLogits,
@@ -21,8 +20,10 @@ from hyptrans.layers.hypformer_attention import (
     LinearAttention,
     SoftmaxAttention,
 )
+from hyptrans.layers.lorentz.embedding import LorentzEmbedding
 from hyptrans.models._config import LorentzConfig, Side, register_sizes
-from hyptrans.models._skeleton import HypTransformer, Parts
+from hyptrans.models._parts import Parts, Role
+from hyptrans.models._skeleton import HypTransformer
 
 HTC_GAIN = 0.7
 """Times Xavier's uniform distribution; a fresh 6+6 model then tells words and positions apart as
@@ -36,18 +37,18 @@ DEFAULT_FOCUS_POWER = 2.0
 class HypformerConfig(LorentzConfig):
     """Options of Hypformer."""
 
-    learn_curvature: bool = field(
+    hypformer_learn_curvature: bool = field(
         default=True,
         metadata={"help": "every block learns a curvature, starting at --curvature"},
     )
-    attention: ChoiceEnum(["linear", "softmax"]) = field(  # type: ignore[valid-type]
+    hypformer_attention: ChoiceEnum(["linear", "softmax"]) = field(  # type: ignore[valid-type]
         default="linear",
         metadata={
             "help": "linear: focused linear attention, time and memory grow as the length; "
             "softmax: Lorentz attention, as their square"
         },
     )
-    focus_power: Optional[float] = field(
+    hypformer_focus_power: Optional[float] = field(
         default=None,
         metadata={
             "help": "linear attention's features are raised to this power; above 1 sharpens "
@@ -59,67 +60,51 @@ class HypformerConfig(LorentzConfig):
 class HypformerParts(Parts):
     """A chain of blocks: each takes the curvature of the one before and creates its own."""
 
-    source: Optional["HypformerParts"]
-    last: Curvature
-    """Of the block asked for last."""
-
-    def __init__(self, cfg: Any, side: Side, source: Any = None) -> None:
-        super().__init__(cfg, side, source)
+    def __init__(self, cfg: Any, side: Side) -> None:
+        super().__init__(cfg, side)
         _check(cfg, side)
-        # with one embedding for both sides the decoder's positions follow the encoder's embedding
-        self.embedded: Optional[Curvature] = source and source.embedded
-
-    def _next(self) -> dict[str, Curvature]:
-        """Curvatures of the next block."""
-        source, self.last = self.last, self._curvature()
-        return {"source": source, "curvature": self.last}
 
     def _curvature(self) -> Curvature:
-        return Curvature(self.cfg.curvature, learned=self.cfg.learn_curvature)
+        return Curvature(self.cfg.curvature, learned=self.cfg.hypformer_learn_curvature)
 
     def embedding(self, num_embeddings: int, padding_idx: int) -> HypformerEmbedding:
-        self.embedded = self._curvature()
         return HypformerEmbedding(
             num_embeddings,
             self.side.width,
             padding_idx=padding_idx,
-            curvature=self.embedded,
-            storage=self.cfg.lorentz_embedding,
+            curvature=self._curvature(),
+            storage=self.cfg.embedding_storage,
         )
 
-    def positions(self) -> HypformerPositions:
-        assert self.embedded is not None, "an embedding comes before the positions"
-        self.last = self.embedded
+    def positions(self, *, before: Any) -> HypformerPositions:
         return HypformerPositions(
             self.side.width,
             self.side.max_positions,
+            input_curvature=before.curvature,
+            curvature=self._curvature(),
             learned=self.side.learned_positions,
             gain=HTC_GAIN,
             dropout=self.cfg.dropout,
-            **self._next(),
         )
 
-    def self_attention(self, *, causal: bool) -> HypformerAttention:
-        return self._attention(causal=causal)
-
-    def cross_attention(self) -> HypformerAttention:
-        assert self.source is not None, "cross-attention is the decoder's"
-        return self._attention(memory_width=self.source.side.width, memory_source=self.source.last)
-
-    def _attention(self, **role: Any) -> HypformerAttention:
+    def attention(self, role: Role, *, before: Any) -> HypformerAttention:
+        memory: Any = role.memory
         options = {
+            "input_curvature": before.curvature,
+            "curvature": self._curvature(),
+            "memory_width": role.memory_width,
+            "memory_curvature": memory and memory.curvature,
             "gain": HTC_GAIN,
             "dropout": self.cfg.dropout,
             "attention_dropout": self.cfg.attention_dropout,
-            **self._next(),
-            **role,
+            "causal": role.causal,
         }
-        if self.cfg.attention == "softmax":
+        if self.cfg.hypformer_attention == "softmax":
             half = self.cfg.attention_precision == "half"
             return SoftmaxAttention(
                 self.side.width, self.side.heads, half_precision=half, **options
             )
-        power = self.cfg.focus_power
+        power = self.cfg.hypformer_focus_power
         return LinearAttention(
             self.side.width,
             self.side.heads,
@@ -127,24 +112,27 @@ class HypformerParts(Parts):
             **options,
         )
 
-    def feed_forward(self) -> HypformerFeedForward:
+    def feed_forward(self, *, before: Any) -> HypformerFeedForward:
         return HypformerFeedForward(
             self.side.width,
             self.side.ffn_width,
+            input_curvature=before.curvature,
+            curvature=self._curvature(),
             gain=HTC_GAIN,
             dropout=self.cfg.dropout,
-            **self._next(),
         )
 
-    def logits(self, num_embeddings: int, padding_idx: int, tied: Any) -> HypformerLogits:
+    def logits(
+        self, num_embeddings: int, padding_idx: int, *, tied: Any, before: Any
+    ) -> HypformerLogits:
         table = tied or LorentzEmbedding(
             num_embeddings,
             self.side.width,
             padding_idx=padding_idx,
             c=self.cfg.curvature,
-            storage=self.cfg.lorentz_embedding,
+            storage=self.cfg.embedding_storage,
         )
-        return HypformerLogits(table, source=self.last)
+        return HypformerLogits(table, input_curvature=before.curvature)
 
     def space(self, part: Any) -> Space:
         return Space("lorentz", torch.as_tensor(part.curvature()).item())
@@ -160,19 +148,25 @@ def _check(cfg: Any, side: Side) -> None:
         raise ValueError(
             f"--curvature must be above 0 (the space has minus that curvature), got {cfg.curvature}"
         )
-    if cfg.focus_power is not None:
-        if cfg.attention != "linear":
-            raise ValueError("--focus-power acts in --attention linear only: leave one of them out")
-        if not cfg.focus_power > 0:
-            raise ValueError(f"--focus-power must be above 0, got {cfg.focus_power}")
-    if cfg.attention_precision == "half" and cfg.attention != "softmax":
+    power, softmax = cfg.hypformer_focus_power, cfg.hypformer_attention == "softmax"
+    if power is not None:
+        if softmax:
+            raise ValueError(
+                "--hypformer-focus-power acts in --hypformer-attention linear only: "
+                "leave one of them out"
+            )
+        if not power > 0:
+            raise ValueError(f"--hypformer-focus-power must be above 0, got {power}")
+    if cfg.attention_precision == "half" and not softmax:
         raise ValueError(
-            "--attention-precision half acts in --attention softmax only: leave it out, or add that"
+            "--attention-precision half acts in --hypformer-attention softmax only: "
+            "leave it out, or add that"
         )
-    if cfg.attention == "softmax" and side.width == side.heads:
+    if softmax and side.width == side.heads:
         raise ValueError(
-            f"--attention softmax needs at least two numbers a head (one is its time), got "
-            f"--{side.name}-attention-heads {side.heads} for --{side.name}-embed-dim {side.width}"
+            "--hypformer-attention softmax needs at least two numbers a head (one is its time), "
+            f"got --{side.name}-attention-heads {side.heads} for --{side.name}-embed-dim "
+            f"{side.width}"
         )
 
 
@@ -186,7 +180,7 @@ class Hypformer(HypTransformer):
     def add_args(cls, parser: Any) -> None:
         # fairseq would make a field that is true by default into a flag that turns it off
         parser.add_argument(
-            "--learn-curvature",
+            "--hypformer-learn-curvature",
             action=argparse.BooleanOptionalAction,
             default=argparse.SUPPRESS,
             help="every block learns a curvature, starting at --curvature (default); else fixed",

@@ -1,4 +1,4 @@
-"""Optimisers and schedules for fairseq; importing this package registers them."""
+"""Optimizers and schedules for fairseq; importing this package registers them."""
 
 from hyptrans.optim import noam, riemannian_adam
 from hyptrans.optim.guard import install

@@ -6,7 +6,7 @@ from typing import Any
 from fairseq.trainer import Trainer
 from torch import nn
 
-from hyptrans.layers.manifold import manifold_parameters
+from hyptrans.layers.lorentz.manifold import manifold_parameters
 
 AVERAGING_BACKENDS = ("slowmo", "slow_mo", "localsgd")
 
@@ -43,7 +43,7 @@ def check_manifold_flags(cfg: Any, model: nn.Module) -> None:
         ),
         "--zero-sharding": (
             distributed.zero_sharding != "none",
-            "rebuilds the optimiser without the manifold: leave it out",
+            "rebuilds the optimizer without the manifold: leave it out",
         ),
     }
     problems = [f"{flag} {why}" for flag, (given, why) in refused.items() if given]
@@ -51,12 +51,12 @@ def check_manifold_flags(cfg: Any, model: nn.Module) -> None:
         raise ValueError(
             f"with {len(names)} manifold parameters ({names[0]}, …): "
             + "; ".join(problems)
-            + " (or train with --lorentz-embedding space)"
+            + " (or train with --embedding-storage space)"
         )
 
 
 def install() -> None:
-    """Run the check when a trainer builds its optimiser: fairseq has no hook there for plug-ins."""
+    """Run the check when a trainer builds its optimizer: fairseq has no hook there for plug-ins."""
     build = Trainer._build_optimizer
     if hasattr(build, "__wrapped__"):
         return

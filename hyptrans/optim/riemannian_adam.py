@@ -1,4 +1,4 @@
-"""geoopt's Riemannian Adam as a fairseq optimiser."""
+"""geoopt's Riemannian Adam as a fairseq optimizer."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -11,11 +11,11 @@ from fairseq.optim import FairseqOptimizer, register_optimizer
 from omegaconf import II
 from torch import nn
 
-from hyptrans.layers.manifold import DEFAULT_MAX_RADIUS
+from hyptrans.geometry.precision import DEFAULT_MAX_RADIUS
 
 
 class RiemannianAdam(geoopt.optim.RiemannianAdam):
-    """geoopt's optimiser with decoupled weight decay, as fairseq's Adam has it.
+    """geoopt's optimizer with decoupled weight decay, as fairseq's Adam has it.
 
     A parameter group may have ``decoupled_weight_decay``, the share of a plain parameter that is
     taken off per unit of learning rate; points have no zero to decay to.
@@ -33,7 +33,7 @@ class RiemannianAdam(geoopt.optim.RiemannianAdam):
 
 @dataclass
 class RiemannianAdamConfig(FairseqDataclass):
-    """Options of the optimiser; the first three are those of fairseq's Adam."""
+    """Options of the optimizer; the first three are those of fairseq's Adam."""
 
     adam_betas: Any = field(default=(0.9, 0.999), metadata={"help": "betas for Adam optimizer"})
     adam_eps: float = field(default=1e-8, metadata={"help": "epsilon for Adam optimizer"})

@@ -64,7 +64,7 @@ def levels(edges: set[Edge]) -> dict[Edge, int]:
 def draw(example: Example, prediction: Prediction, model: str) -> svg.Element:
     """The picture of one sentence and one model."""
     gold, predicted = undirected(example.gold_edges), undirected(prediction.edges)
-    centres, width = _spaced(example.words, gold, predicted)
+    centers, width = _spaced(example.words, gold, predicted)
     heights = levels(gold), levels(predicted)
     rise, fall = (ROOT_HEIGHT + STEP * max(h.values(), default=1) + 8 for h in heights)
     under = rise + SIZE + 14  # where the predicted arcs start
@@ -74,15 +74,15 @@ def draw(example: Example, prediction: Prediction, model: str) -> svg.Element:
     picture = svg.figure(width, under + fall, label, kind)
     svg.add(picture, "text", "side", "gold", x=0, y=rise - 12)
     svg.add(picture, "text", "side", "predicted", x=0, y=under + 21)
-    for word, x, grey in zip(example.words, centres, example.punctuation, strict=True):
-        kind = "word skip" if grey else "word"
+    for word, x, gray in zip(example.words, centers, example.punctuation, strict=True):
+        kind = "word skip" if gray else "word"
         svg.add(picture, "text", kind, word, x=x, y=rise + SIZE + 1)
     agreeing = gold & predicted
     for height, root, base, way in (
         (heights[0], example.gold_root, rise, -1),
         (heights[1], prediction.root, under, 1),
     ):
-        ends, mark = _slots(set(height), centres, root)
+        ends, mark = _slots(set(height), centers, root)
         # high arcs first, so that short ones lie on top of them
         for edge in sorted(height, key=lambda edge: (-height[edge], edge)):
             kind = "good" if edge in agreeing else "bad"
@@ -90,25 +90,25 @@ def draw(example: Example, prediction: Prediction, model: str) -> svg.Element:
                 kind = "skip"
             path = _arc(*ends[edge], base, way * height[edge] * STEP)
             svg.add(picture, "path", f"edge {kind}", d=path)
-        if 0 <= root < len(centres):
+        if 0 <= root < len(centers):
             kind = "good" if prediction.root == example.gold_root else "bad"
             _mark_root(picture, mark, base, way, max(height.values(), default=1), kind)
     return picture
 
 
 def _spaced(words: list[str], gold: set[Edge], predicted: set[Edge]) -> tuple[list[float], float]:
-    """Centres of the words on their line, and its length; busy words get the room they need."""
-    centres, x = [], SIDE
+    """Centers of the words on their line, and its length; busy words get the room they need."""
+    centers, x = [], SIDE
     for i, word in enumerate(words):
         busy = max(sum(i in edge for edge in edges) for edges in (gold, predicted))
         width = max(svg.text_width(word, SIZE), SLOT * (busy + 1), 10)
-        centres.append(x + width / 2)
+        centers.append(x + width / 2)
         x += width + GAP
-    return centres, x
+    return centers, x
 
 
 def _slots(
-    edges: set[Edge], centres: list[float], root: int
+    edges: set[Edge], centers: list[float], root: int
 ) -> tuple[dict[Edge, tuple[float, float]], float]:
     """Where the two ends of each arc stand, and the mark of the root: side by side.
 
@@ -117,11 +117,11 @@ def _slots(
     """
     places: dict[tuple[Edge, int], float] = {}
     mark = 0.0
-    for word, centre in enumerate(centres):
+    for word, center in enumerate(centers):
         left = sorted((edge for edge in edges if edge[1] == word), reverse=True)
         right = sorted((edge for edge in edges if edge[0] == word), reverse=True)
         count = len(left) + len(right) + (word == root)
-        slots = [centre + SLOT * (place - (count - 1) / 2) for place in range(count)]
+        slots = [center + SLOT * (place - (count - 1) / 2) for place in range(count)]
         if word == root:
             mark = slots.pop(len(left))
         ends = [(edge, 1) for edge in left] + [(edge, 0) for edge in right]

@@ -1,4 +1,4 @@
-"""Axes of the charts, and the colours and marks that tell models apart."""
+"""Axes of the charts, and the colors and marks that tell models apart."""
 
 import math
 from collections.abc import Sequence
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from probing.report import svg
 
-COLOURS = 6
-"""Colours in the style sheet; more models repeat them with other marks."""
+COLORS = 6
+"""Colors in the style sheet; more models repeat them with other marks."""
 
 # paths around the origin, about 9 pixels wide
 _MARKS = (
@@ -21,13 +21,13 @@ _MARKS = (
 )
 
 
-def colour(index: int) -> str:
-    """Class that gives a model its colour."""
-    return f"m{index % COLOURS}"
+def color(index: int) -> str:
+    """Class that gives a model its color."""
+    return f"m{index % COLORS}"
 
 
 def mark(index: int) -> str:
-    """Path of a model's mark, so that colour is not all that tells it apart."""
+    """Path of a model's mark, so that color is not all that tells it apart."""
     return _MARKS[index % len(_MARKS)]
 
 

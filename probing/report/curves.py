@@ -17,7 +17,7 @@ class Line:
 
     name: str
     kind: str
-    """Class of its colour; ``base`` for a baseline."""
+    """Class of its color; ``base`` for a baseline."""
     mark: int | None
     values: list[float]
     """One per layer, or the one value of a baseline without layers."""
@@ -37,7 +37,7 @@ def lines(models: list[ModelResult], metric: str) -> list[Line]:
     """The lines of one chart: of all that has a number."""
     made, number = [], 0
     for model in models:
-        kind, mark = ("base", None) if model.baseline else (axes.colour(number), number)
+        kind, mark = ("base", None) if model.baseline else (axes.color(number), number)
         number += not model.baseline
         chosen = model.distance_layer if metric in OF_DISTANCE else model.depth_layer
         found = [one.get(metric, math.nan) for one in model.layers]

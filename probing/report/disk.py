@@ -26,8 +26,8 @@ def lay_out(example: Example, prediction: Prediction) -> layout.Disk | None:
 def draw(example: Example, prediction: Prediction, model: str, disk: layout.Disk) -> svg.Element:
     """The picture of one sentence and one model."""
     words, root = example.words, prediction.root
-    centre = words[root] if 0 <= root < len(words) else "the origin"
-    label = f"Words in the Poincare disk ({model}), {centre} at the centre: {' '.join(words)}"
+    center = words[root] if 0 <= root < len(words) else "the origin"
+    label = f"Words in the Poincare disk ({model}), {center} at the center: {' '.join(words)}"
     picture = svg.figure(WIDTH, HEIGHT, label, "disk")
     _rings(picture, disk.scale)
     places = [_pixel(float(x), float(y)) for x, y in disk.points.tolist()]
@@ -41,7 +41,7 @@ def draw(example: Example, prediction: Prediction, model: str, disk: layout.Disk
         drawn += [_pixel(*point) for point in layout.along(arc, 12)]
     names = _name(words, places, drawn, SIZE)
     for i, word in enumerate(words):
-        kind = "centre" if i == root else "skip" if example.punctuation[i] else ""
+        kind = "center" if i == root else "skip" if example.punctuation[i] else ""
         x, y = places[i]
         left, top, right, bottom = names[i]
         _leader(picture, (x, y), names[i])
@@ -60,7 +60,7 @@ def _pixel(x: float, y: float) -> tuple[float, float]:
 def _path(arc: layout.Arc) -> str:
     """An SVG path that is the geodesic itself: a circular arc or a line."""
     start, end = svg.points(*_pixel(*arc.start)), svg.points(*_pixel(*arc.end))
-    if arc.centre is None or arc.radius > 200:
+    if arc.center is None or arc.radius > 200:
         return f"M{start}L{end}"
     # the second axis is flipped, and with it the direction of turning
     sweep = 0 if layout.turns_left(arc) else 1

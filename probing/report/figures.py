@@ -147,10 +147,10 @@ def _word_table(
 def _disk_note(example: Example, prediction: Prediction, laid: layout.Disk) -> str:
     """What the picture of the disk does to the probe's points."""
     at_root = 0 <= prediction.root < len(example.words)
-    centre = (
+    center = (
         f"“{example.words[prediction.root]}”" if at_root else "the origin, as no root is predicted"
     )
-    note = f"Centre: {centre}."
+    note = f"Center: {center}."
     if math.isfinite(laid.agreement):
         note += f" Distances against the probe's: Spearman {laid.agreement:.2f}."
     if abs(laid.scale - 1) > 1e-9:

@@ -15,7 +15,7 @@ READABLE = (0.8, 4.0)
 
 @dataclass(frozen=True)
 class Disk:
-    """Words in the unit disk, the root at its centre."""
+    """Words in the unit disk, the root at its center."""
 
     points: Tensor
     """``[n, 2]``, float64, inside the unit circle."""
@@ -34,8 +34,8 @@ class Arc:
 
     start: tuple[float, float]
     end: tuple[float, float]
-    centre: tuple[float, float] | None
-    """None for a straight line, which passes through the centre of the disk."""
+    center: tuple[float, float] | None
+    """None for a straight line, which passes through the center of the disk."""
     radius: float
 
 
@@ -87,7 +87,7 @@ def place(points: Tensor | None, root: int, fitted: list[bool]) -> Disk | None:
 
     Args:
         points: ``[n, D]`` of the Lorentz model of curvature -1, or None for a Euclidean probe.
-        root: index of the word at the centre; outside ``0 ... n - 1``, the origin stays there.
+        root: index of the word at the center; outside ``0 ... n - 1``, the origin stays there.
         fitted: words that choose the plane and the scale, ``[n]``.
     """
     if points is None or not len(points) or not bool(torch.isfinite(points).all()):
@@ -120,19 +120,19 @@ def _agreement(drawn: Tensor, true: Tensor) -> float:
 
 
 def to_disk(radius: float) -> float:
-    """Euclidean distance from the centre of the disk at a geodesic radius."""
+    """Euclidean distance from the center of the disk at a geodesic radius."""
     return math.tanh(radius / 2)
 
 
 def geodesic(p: tuple[float, float], q: tuple[float, float]) -> Arc:
     """The geodesic between two points inside the unit disk.
 
-    Its circle is orthogonal to the unit circle, ``|m|^2 = r^2 + 1``, so its centre ``m`` solves
+    Its circle is orthogonal to the unit circle, ``|m|^2 = r^2 + 1``, so its center ``m`` solves
     ``2 m . x = |x|^2 + 1`` for both points.
     """
     determinant = 2 * (p[0] * q[1] - p[1] * q[0])
     a, b = p[0] ** 2 + p[1] ** 2 + 1, q[0] ** 2 + q[1] ** 2 + 1
-    # points on one line through the centre, or so near to it that the arc's sagitta is invisible
+    # points on one line through the center, or so near to it that the arc's sagitta is invisible
     if abs(determinant) < 1e-9:
         return Arc(p, q, None, math.inf)
     x = (a * q[1] - b * p[1]) / determinant
@@ -144,9 +144,9 @@ def along(arc: Arc, count: int) -> list[tuple[float, float]]:
     """``count`` points of a geodesic from its start to its end, both included."""
     steps = [i / (count - 1) for i in range(count)]
     (x0, y0), (x1, y1) = arc.start, arc.end
-    if arc.centre is None:
+    if arc.center is None:
         return [(x0 + t * (x1 - x0), y0 + t * (y1 - y0)) for t in steps]
-    cx, cy = arc.centre
+    cx, cy = arc.center
     first = math.atan2(y0 - cy, x0 - cx)
     # the part inside the disk is always the shorter one
     turn = math.remainder(math.atan2(y1 - cy, x1 - cx) - first, math.tau)
@@ -155,8 +155,8 @@ def along(arc: Arc, count: int) -> list[tuple[float, float]]:
 
 
 def turns_left(arc: Arc) -> bool:
-    """Whether the way from start to end runs counterclockwise around the arc's centre."""
-    if arc.centre is None:
+    """Whether the way from start to end runs counterclockwise around the arc's center."""
+    if arc.center is None:
         return False
-    (x0, y0), (x1, y1), (cx, cy) = arc.start, arc.end, arc.centre
+    (x0, y0), (x1, y1), (cx, cy) = arc.start, arc.end, arc.center
     return (x0 - cx) * (y1 - cy) - (y0 - cy) * (x1 - cx) > 0

@@ -9,12 +9,12 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from hyptrans.dataprep.files import write_whole
+from hyptrans.support.files import write_whole
 from probing.report import curves, figures, radii, svg
 from probing.report.data import METRICS, ModelResult, Report
 from probing.report.figures import figure_number
 
-FOLDER = resources.files(__package__ or "probing.report")
+FOLDER = resources.files("probing.report") / "assets"
 
 
 def write_report(path: Path, report: Report) -> None:

@@ -20,6 +20,7 @@ from torch.nn import functional as F
 
 import hyptrans.models  # noqa: F401 - registers the architectures
 from hyptrans.layers.han import HyperbolicAttention
+from hyptrans.models._parts import Role
 from hyptrans.models._skeleton import HypTransformer
 from hyptrans.models.han import HANConfig, HANParts
 from hyptrans.optim.riemannian_adam import RiemannianAdam
@@ -105,13 +106,15 @@ class FloorAttention(HyperbolicAttention):
 class FloorParts(HANParts):
     """A Transformer without anything between its matrix products."""
 
-    def positions(self) -> Any:
+    def positions(self, *, before: Any) -> Any:
         return _Unchanged()
 
-    def _attention(self, **role: Any) -> Any:
-        return FloorAttention(self.side.width, self.side.heads, **role)
+    def attention(self, role: Role, *, before: Any) -> Any:
+        return FloorAttention(
+            self.side.width, self.side.heads, memory_width=role.memory_width, causal=role.causal
+        )
 
-    def feed_forward(self) -> Any:
+    def feed_forward(self, *, before: Any) -> Any:
         width, inner = self.side.width, self.side.ffn_width
         return nn.Sequential(nn.Linear(width, inner), nn.Linear(inner, width))
 
@@ -142,7 +145,7 @@ def build(name: str, size: Size, device: str, **options: Any) -> nn.Module:
     task = SimpleNamespace(source_dictionary=words, target_dictionary=words)
     flags = {**size.flags(), **options}
     if name == MANIFOLD:
-        name, flags["lorentz_embedding"] = "hybonet", "manifold"
+        name, flags["embedding_storage"] = "hybonet", "manifold"
     if name in (TWIN, TWIN_SDPA):
         cfg: Any = Namespace(arch="transformer", _name="transformer", **flags)
         models.ARCH_CONFIG_REGISTRY["transformer"](cfg)
@@ -173,7 +176,7 @@ def training_step(
     lengths = torch.full((size.sentences,), size.length, device=device)
     parameters = list(model.parameters())
     adam = RiemannianAdam if name == MANIFOLD else Adam
-    optimiser = adam(parameters, lr=1e-4, betas=(0.9, 0.98))
+    optimizer = adam(parameters, lr=1e-4, betas=(0.9, 0.98))
     given = torch.randn(*shape, VOCABULARY, device=device) * 1e-6 if name == FLOOR else None
 
     def step() -> None:
@@ -190,8 +193,8 @@ def training_step(
             return
         (loss / target.numel()).backward()
         utils.clip_grad_norm_(parameters, 0.5)
-        optimiser.step()
-        optimiser.zero_grad()
+        optimizer.step()
+        optimizer.zero_grad()
 
     return step
 

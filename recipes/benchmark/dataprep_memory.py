@@ -1,6 +1,6 @@
 """Memory and time of the data preparation on text whose vocabulary grows as real text's does.
 
-Generates pairs of distinct lines, prepares them with ``prepare_text`` (Moses tokenisation, joint
+Generates pairs of distinct lines, prepares them with ``prepare_text`` (Moses tokenization, joint
 BPE), and prints the peak memory and the time of every step. Then learns BPE on parts of the text,
 fits the peak against the number of word types, and says what 4.5 million pairs would take.
 
@@ -23,11 +23,13 @@ from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
-from hyptrans.dataprep import journal, subwords, text
+from hyptrans.dataprep import journal
+from hyptrans.dataprep.commands import text
 from hyptrans.dataprep.corpus import read_lines, write_lines
+from hyptrans.dataprep.steps import subwords
 
 # Running words and distinct words in the first 375, 750, 1,500 and 3,003 lines of newstest2014,
-# tokenised: what the generated text is fitted to.
+# tokenized: what the generated text is fitted to.
 GROWTH = {
     "en": ((8925, 2400), (17650, 4084), (34485, 6520), (68932, 10230)),
     "de": ((7781, 2657), (15489, 4737), (31129, 8104), (64496, 13813)),

@@ -28,10 +28,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
-from hyptrans.layers.attention import lorentz_mix
+from hyptrans.layers.lorentz.mix import lorentz_mix
+from hyptrans.support.errors import UserError
 from recipes.benchmark.speed import seconds_of
 from recipes.common import options, results
-from recipes.common.commands import RecipeError
 
 TAU = 8.0
 SENTENCES, HEADS, LENGTH = 4, 4, 64
@@ -61,12 +61,10 @@ def main() -> None:
     """Print the table of errors, or of speeds."""
     args = _arguments()
     if args.width < 2:
-        raise RecipeError(
-            f"--width must be at least 2, a time and a space number, got {args.width}"
-        )
+        raise UserError(f"--width must be at least 2, a time and a space number, got {args.width}")
     times = _times(args.times)
     if args.device == "cuda" and not torch.cuda.is_available():
-        raise RecipeError("--device cuda: torch finds no CUDA device here")
+        raise UserError("--device cuda: torch finds no CUDA device here")
     print(
         speeds(args.width, args.device) if args.speed else accuracy(args.width, times, args.device)
     )
@@ -117,11 +115,9 @@ def _times(text: str) -> list[float]:
     try:
         times = [float(part) for part in text.split(",")]
     except ValueError:
-        raise RecipeError(
-            f"--times must be numbers with commas between them, got {text!r}"
-        ) from None
+        raise UserError(f"--times must be numbers with commas between them, got {text!r}") from None
     if not all(1 <= time < math.inf for time in times):
-        raise RecipeError(f"--times must be at least 1, that of the origin, got {text!r}")
+        raise UserError(f"--times must be at least 1, that of the origin, got {text!r}")
     return times
 
 

@@ -28,10 +28,10 @@ from fairseq.optim.adam import Adam
 from torch import Tensor, nn
 from tqdm import tqdm
 
+from hyptrans.support.errors import UserError
 from recipes.benchmark import contenders
 from recipes.benchmark.contenders import Size
 from recipes.common import options
-from recipes.common.commands import RecipeError
 
 LENGTH, SENTENCES = 12, 64
 TINY = Size(128, LENGTH + 2, layers=2, dropout=0.0)
@@ -58,7 +58,7 @@ def _arguments() -> argparse.Namespace:
     parser = options.script_parser(__doc__)
     add = parser.add_argument
     add("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="cpu or cuda")
-    add("--updates", type=int, default=200, metavar="N", help="optimiser steps of each training")
+    add("--updates", type=int, default=200, metavar="N", help="optimizer steps of each training")
     names = ",".join(MODELS)
     add("--models", default=names, metavar="A,B", help=f"which to train (default: {names})")
     return parser.parse_args()
@@ -69,10 +69,10 @@ def main() -> None:
     args = _arguments()
     options.check_positive(args, "updates")
     if args.device == "cuda" and not torch.cuda.is_available():
-        raise RecipeError("--device cuda: torch finds no CUDA device here")
+        raise UserError("--device cuda: torch finds no CUDA device here")
     chosen = args.models.split(",")
     if unknown := [name for name in chosen if name not in MODELS]:
-        raise RecipeError(f"--models {','.join(unknown)}: there are {', '.join(MODELS)}")
+        raise UserError(f"--models {','.join(unknown)}: there are {', '.join(MODELS)}")
     for name in chosen:
         curves = {}
         for title, training in tqdm(trainings(name), desc=name, unit="training", disable=None):
@@ -80,7 +80,7 @@ def main() -> None:
         print(report(name, curves, args.updates))
         wrong = [n for n, curve in curves.items() if not all(map(math.isfinite, curve))]
         if wrong:
-            raise RecipeError(f"{name}: the loss in {', '.join(wrong)} is not finite")
+            raise UserError(f"{name}: the loss in {', '.join(wrong)} is not finite")
 
 
 def trainings(name: str) -> list[tuple[str, tuple[str, dict[str, str], torch.dtype | None]]]:
@@ -117,21 +117,21 @@ def train(
     """Losses per token, in nats, of every update."""
     model = contenders.build(arch, TINY, device, **HEADS, **given).train()
     parameters = list(model.parameters())
-    optimiser = Adam(parameters, lr=RATE, betas=(0.9, 0.98))
+    optimizer = Adam(parameters, lr=RATE, betas=(0.9, 0.98))
     half = precision == torch.float16
     scaler = torch.amp.GradScaler(device, init_scale=INITIAL_SCALE, enabled=half)
     losses = []
     for update, (source, target) in enumerate(itertools.islice(batches(device), updates)):
-        for group in optimiser.param_groups:
+        for group in optimizer.param_groups:
             group["lr"] = RATE * min(1, (update + 1) / WARM_UP)
         with torch.autocast(device, dtype=precision, enabled=precision is not None):
             smoothed, plain = loss_of(model, source, target)
         scaler.scale(smoothed).backward()
-        scaler.unscale_(optimiser)
+        scaler.unscale_(optimizer)
         utils.clip_grad_norm_(parameters, 0.5)
-        scaler.step(optimiser)
+        scaler.step(optimizer)
         scaler.update()
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         losses.append(plain.detach())
     return torch.stack(losses).tolist()
 

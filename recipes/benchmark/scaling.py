@@ -91,15 +91,15 @@ def training(arch: str, length: int, attention: str, device: str) -> dict[str, f
 
     torch.manual_seed(1)
     model = build(arch, length, attention, device).train()
-    optimiser = torch.optim.Adam(model.parameters())
+    optimizer = torch.optim.Adam(model.parameters())
     source, previous, target = (tokens(length, device) for _ in range(3))
 
     def steps() -> Iterator[None]:
         for _ in range(1 + STEPS):
             logits, _ = model(source, None, previous)
             torch.nn.functional.cross_entropy(logits[0], target[0]).backward()
-            optimiser.step()
-            optimiser.zero_grad()
+            optimizer.step()
+            optimizer.zero_grad()
             yield
 
     before = resident_peak() if device == "cpu" else torch.cuda.memory_allocated()

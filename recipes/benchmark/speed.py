@@ -29,10 +29,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import torch
 from tqdm import tqdm
 
+from hyptrans.support.errors import UserError
 from recipes.benchmark import contenders
 from recipes.benchmark.contenders import FLOOR, MANIFOLD, TWIN, TWIN_SDPA, Size
 from recipes.common import options, results
-from recipes.common.commands import RecipeError
 
 HERE = Path(__file__).resolve().parent
 SHORT, WIDE = Size(64, 32), Size(512, 32)
@@ -120,10 +120,10 @@ def main() -> None:
     if args.threads:
         torch.set_num_threads(args.threads)
     if args.device == "cuda" and not torch.cuda.is_available():
-        raise RecipeError("--device cuda: torch finds no CUDA device here")
+        raise UserError("--device cuda: torch finds no CUDA device here")
     chosen = list(_chosen(CUDA if args.device == "cuda" else CPU, args.rows))
     if not chosen:
-        raise RecipeError(f"--rows {args.rows!r} is in the name of no row")
+        raise UserError(f"--rows {args.rows!r} is in the name of no row")
     rows = []
     for comparison in tqdm(chosen, unit="row", disable=None):
         rows += measure(comparison, args.rounds or comparison.rounds, args.device, args.bf16)

@@ -19,11 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hyptrans.support.errors import UserError
+
 _DATA_VARIABLE = "HYPTRANS_DATA"
-
-
-class RecipeError(Exception):
-    """Something the user can mend, or a command that failed; one sentence."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +76,7 @@ class Runner:
         """Run a step unless it is finished.
 
         Raises:
-            RecipeError: the command failed; the message names its log.
+            UserError: the command failed; the message names its log.
         """
         shown = shown_command(step)
         with self._lock:
@@ -105,7 +103,7 @@ class Runner:
         """Run chains of steps, ``jobs`` of them at a time.
 
         Raises:
-            RecipeError: a command failed; the others are stopped.
+            UserError: a command failed; the others are stopped.
         """
         pool = ThreadPoolExecutor(jobs)
         futures = [pool.submit(self._chain, chain) for chain in chains]
@@ -146,10 +144,10 @@ class Runner:
                     self.say(f"{step.name}: {shown}")
         if process.returncode:
             last = _last_line(log)
-            raise RecipeError(f"{step.name} failed: {last} (all of its output: {log})")
+            raise UserError(f"{step.name} failed: {last} (all of its output: {log})")
         missing = [str(path) for path in step.outputs if not path.exists()]
         if missing:
-            raise RecipeError(f"{step.name} ended without writing {missing[0]}; see {log}")
+            raise UserError(f"{step.name} ended without writing {missing[0]}; see {log}")
         return round(time.monotonic() - start, 1)
 
     @contextmanager
@@ -182,7 +180,7 @@ def executed_command(step: Step) -> list[str]:
     """The step's command with its program from the environment of this interpreter.
 
     Raises:
-        RecipeError: the program is not installed there.
+        UserError: the program is not installed there.
     """
     name, *arguments = step.command
     if name == "python":
@@ -190,7 +188,7 @@ def executed_command(step: Step) -> list[str]:
     # not resolved: the interpreter of a virtual environment is a link
     program = Path(sys.executable).parent / name
     if not program.exists():
-        raise RecipeError(f"{program} is missing; install the package: pip install -e .")
+        raise UserError(f"{program} is missing; install the package: pip install -e .")
     return [str(program), *arguments]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from recipes.common.commands import RecipeError
+from hyptrans.support.errors import UserError
 
 ENDING = ".args"
 
@@ -33,14 +33,14 @@ def read_models(recipe: Path, names: Iterable[str]) -> list[Model]:
     """Read configurations; ``#`` starts a comment in them.
 
     Raises:
-        RecipeError: there is none for a name, or no name.
+        UserError: there is none for a name, or no name.
     """
     names = [name for name in names if name]
     known = available(recipe)
     wrong = [name for name in names if name not in known]
     if wrong or not names:
         what = f"no configuration for {', '.join(wrong)}" if wrong else "no architecture was named"
-        raise RecipeError(f"--archs: {what}; this recipe has {', '.join(known)}")
+        raise UserError(f"--archs: {what}; this recipe has {', '.join(known)}")
     return [_read(recipe / f"{name}{ENDING}") for name in dict.fromkeys(names)]
 
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from recipes.common.commands import RecipeError
+from hyptrans.support.errors import UserError
 
 
 def make_parser(description: str, example: str, *, out: str, archs: str) -> argparse.ArgumentParser:
@@ -41,11 +41,11 @@ def script_parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def check_positive(args: argparse.Namespace, *names: str) -> None:
-    """Raise one RecipeError that names every option below 1."""
+    """Raise one UserError that names every option below 1."""
     wrong = [f"--{name.replace('_', '-')} {getattr(args, name)}" for name in names]
     wrong = [text for text, name in zip(wrong, names, strict=True) if getattr(args, name) < 1]
     if wrong:
-        raise RecipeError(f"at least 1 is needed: {', '.join(wrong)}")
+        raise UserError(f"at least 1 is needed: {', '.join(wrong)}")
 
 
 def threads_of(jobs: int, models: int) -> int:
@@ -59,7 +59,7 @@ def run_recipe(main: Callable[[], None]) -> int:
     """Run a recipe and return its exit status: 0, 2 after an error, 130 after Ctrl-C."""
     try:
         main()
-    except (RecipeError, OSError) as error:
+    except (UserError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

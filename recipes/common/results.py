@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from recipes.common.commands import RecipeError
+from hyptrans.support.errors import UserError
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 NOT_MEASURED = "Not measured yet."
@@ -79,13 +79,13 @@ def put_into(readme: Path, block: str) -> bool:
     """Replace what is between the markers of a README; False if it was the same.
 
     Raises:
-        RecipeError: the markers are missing.
+        UserError: the markers are missing.
     """
     text = readme.read_text(encoding="utf-8")
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
-        raise RecipeError(f"{readme} lacks the lines {BEGIN} and {END}")
+        raise UserError(f"{readme} lacks the lines {BEGIN} and {END}")
     changed = f"{before}{BEGIN}\n{block}\n{END}{after}"
     if changed == text:
         return False

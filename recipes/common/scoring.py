@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sacrebleu.metrics import BLEU
 
-from recipes.common.commands import RecipeError
+from hyptrans.support.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -18,23 +18,23 @@ class Score:
     signature: str
 
 
-def detokenised(output: Path) -> list[str]:
+def detokenized(output: Path) -> list[str]:
     """The translations of a file that ``fairseq-generate`` wrote: its ``D-`` lines, by number.
 
     Raises:
-        RecipeError: there is none, or one is missing or there twice.
+        UserError: there is none, or one is missing or there twice.
     """
     found: dict[int, str] = {}
     for line in output.read_text(encoding="utf-8").split("\n"):
         if line.startswith("D-"):
             number, _, text = line[2:].split("\t", 2)
             if int(number) in found:
-                raise RecipeError(f"{output} has two translations of sentence {number}")
+                raise UserError(f"{output} has two translations of sentence {number}")
             found[int(number)] = text
     missing = set(range(len(found))) - found.keys()
     if missing or not found:
         first = min(missing, default=0)
-        raise RecipeError(f"{output} has no translation (D- line) of sentence {first}")
+        raise UserError(f"{output} has no translation (D- line) of sentence {first}")
     return [found[number] for number in range(len(found))]
 
 
@@ -42,12 +42,12 @@ def score(output: Path, references: Path) -> Score:
     """BLEU of a file that ``fairseq-generate`` wrote against raw references, one a line.
 
     Raises:
-        RecipeError: their numbers of sentences differ.
+        UserError: their numbers of sentences differ.
     """
-    translations = detokenised(output)
+    translations = detokenized(output)
     lines = references.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     if len(lines) != len(translations):
-        raise RecipeError(
+        raise UserError(
             f"{output} has {len(translations)} translations for {len(lines)} lines of {references}"
         )
     metric = BLEU()

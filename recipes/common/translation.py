@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from recipes.common.commands import RecipeError, Runner, Step
+from hyptrans.support.errors import UserError
+from recipes.common.commands import Runner, Step
 from recipes.common.models import Model
 from recipes.common.scoring import Score, score
 
@@ -25,7 +26,7 @@ class Run:
 
     Attributes:
         data: folder that ``data-prep/prepare_text.py`` wrote, with ``data-bin`` and ``raw``.
-        updates: optimiser steps of a training.
+        updates: optimizer steps of a training.
         threads: CPU threads of each command that computes.
         cpu: keep off the GPU.
     """
@@ -42,7 +43,7 @@ class Run:
 
     @property
     def binary(self) -> str:
-        """The binarised data."""
+        """The binarized data."""
         return str(self.data / "data-bin")
 
     @property
@@ -63,7 +64,7 @@ def script(name: str) -> str:
 def prepare(
     run: Run, files: dict[str, tuple[Path, Path]], vocab: int, after: Sequence[Step]
 ) -> Step:
-    """Learn subwords and binarise; ``files``: source and target of train, valid and test."""
+    """Learn subwords and binarize; ``files``: source and target of train, valid and test."""
     command = ["python", script("prepare_text.py")]
     for name, pair in files.items():
         command += [f"--{name}", *map(str, pair)]
@@ -143,11 +144,11 @@ def perplexity(runner: Runner, step: Step) -> float:
     """What a validation step printed.
 
     Raises:
-        RecipeError: its log has no perplexity.
+        UserError: its log has no perplexity.
     """
     found = _PERPLEXITY.findall(runner.log(step).read_text(encoding="utf-8"))
     if not found:
-        raise RecipeError(f"{runner.log(step)} names no perplexity")
+        raise UserError(f"{runner.log(step)} names no perplexity")
     return float(found[-1])
 
 

@@ -12,8 +12,9 @@ from typing import Any
 # a recipe is run as a file, and the recipes are not installed
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from hyptrans.support.errors import UserError
 from recipes.common import options, results, translation
-from recipes.common.commands import RecipeError, Runner, Step
+from recipes.common.commands import Runner, Step
 from recipes.common.models import Model, read_models
 from recipes.common.translation import Run
 
@@ -41,7 +42,7 @@ def _arguments() -> argparse.Namespace:
         help="folder with train, val and test_2016_flickr as .en and .de, plain or .gz "
         "(HYPTRANS_DATA/multi30k_en_de if that variable is set)",
     )
-    add("--updates", type=int, default=1500, metavar="N", help="optimiser steps of each training")
+    add("--updates", type=int, default=1500, metavar="N", help="optimizer steps of each training")
     add("--vocab-size", type=int, default=VOCABULARY, metavar="N", help="sentencepiece pieces")
     return parser.parse_args()
 
@@ -81,10 +82,10 @@ def _pair(data: Path | None, name: str) -> tuple[Path, Path]:
     """The files of one set.
 
     Raises:
-        RecipeError: a file is missing, or no folder is named.
+        UserError: a file is missing, or no folder is named.
     """
     if data is None:
-        raise RecipeError(
+        raise UserError(
             "--data is needed: a folder with Multi30k task 1 as raw text, "
             "from https://github.com/multi30k/dataset"
         )
@@ -93,7 +94,7 @@ def _pair(data: Path | None, name: str) -> tuple[Path, Path]:
         plain = data / f"{name}.{language}"
         found = [path for path in (plain, plain.with_name(f"{plain.name}.gz")) if path.is_file()]
         if not found:
-            raise RecipeError(f"--data: {plain} and {plain.name}.gz are both missing")
+            raise UserError(f"--data: {plain} and {plain.name}.gz are both missing")
         pair.append(found[0])
     return pair[0], pair[1]
 

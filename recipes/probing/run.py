@@ -13,8 +13,9 @@ from typing import Any
 # a recipe is run as a file, and the recipes are not installed
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from hyptrans.support.errors import UserError
 from recipes.common import options, results, translation
-from recipes.common.commands import RecipeError, Runner, Step
+from recipes.common.commands import Runner, Step
 from recipes.common.models import Model, read_models
 from recipes.common.translation import ROOT, Run
 
@@ -40,7 +41,7 @@ def _arguments() -> argparse.Namespace:
         metavar="DIR",
         help=f"folder with {TABLE} and {TREES['train']}, … (HYPTRANS_DATA if that is set)",
     )
-    add("--updates", type=int, default=2000, metavar="N", help="optimiser steps of each encoder")
+    add("--updates", type=int, default=2000, metavar="N", help="optimizer steps of each encoder")
     add("--steps", type=int, default=2000, metavar="N", help="steps of each probe")
     return parser.parse_args()
 
@@ -98,12 +99,12 @@ def _file(data: Path | None, name: str) -> Path:
     """A file of the data folder.
 
     Raises:
-        RecipeError: it is missing, or no folder is named.
+        UserError: it is missing, or no folder is named.
     """
     if data is None:
-        raise RecipeError(f"--data is needed: a folder with {TABLE} and {TREES['train']}")
+        raise UserError(f"--data is needed: a folder with {TABLE} and {TREES['train']}")
     if not (data / name).is_file():
-        raise RecipeError(f"--data: {data / name} is missing")
+        raise UserError(f"--data: {data / name} is missing")
     return data / name
 
 

@@ -34,7 +34,7 @@ def _arguments() -> argparse.Namespace:
         archs="hybonet_tiny,euclidean_tiny",
     )
     add = parser.add_argument
-    add("--updates", type=int, default=700, metavar="N", help="optimiser steps of each training")
+    add("--updates", type=int, default=700, metavar="N", help="optimizer steps of each training")
     add("--sentences", type=int, default=20000, metavar="N", help="sentence pairs to train on")
     add("--vocab-size", type=int, default=VOCABULARY, metavar="N", help="sentencepiece pieces")
     add("--probe-steps", type=int, default=1000, metavar="N", help="steps of each probe, 0: none")

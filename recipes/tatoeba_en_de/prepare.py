@@ -13,8 +13,8 @@ from pathlib import Path
 # a recipe is run as a file, and the recipes are not installed
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from hyptrans.dataprep import tatoeba
-from hyptrans.dataprep.errors import DataPrepError, run_command
+from hyptrans.dataprep.sources import tatoeba
+from hyptrans.support.errors import UserError, run_command
 from recipes.common.preparation import prepare, show_next
 
 
@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Split, prepare and print.
 
     Raises:
-        DataPrepError: the table cannot be used.
+        UserError: the table cannot be used.
     """
     parser = argparse.ArgumentParser(
         description=__doc__,
@@ -40,9 +40,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     args, others = parser.parse_known_args(argv)
     table = args.table or (Path(data) / "tatoeba_en_de/deu-eng.zip" if data else None)
     if table is None:
-        raise DataPrepError("--table is needed: deu-eng.zip from https://www.manythings.org/anki")
+        raise UserError("--table is needed: deu-eng.zip from https://www.manythings.org/anki")
     if args.held_out < 1:
-        raise DataPrepError(f"--held-out must be above 0, not {args.held_out}")
+        raise UserError(f"--held-out must be above 0, not {args.held_out}")
     sets, left_out = tatoeba.split(
         tatoeba.read_table(table), held_out=args.held_out, seed=args.seed
     )

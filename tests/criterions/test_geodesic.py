@@ -1,4 +1,4 @@
-"""The criterion with geodesic regularisation against fairseq's own and its formula."""
+"""The criterion with geodesic regularization against fairseq's own and its formula."""
 
 from types import SimpleNamespace
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hyptrans.dataprep import stages
-from hyptrans.dataprep.errors import run_command
+from hyptrans.support.errors import run_command
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -44,8 +44,8 @@ def error_of(result):
     return lines[0]
 
 
-def fake_binarise(*, prefixes, languages, folder, scratch, joined, dictionaries, workers):
-    """Stands in for the slow fairseq-preprocess: the subwords as they would be binarised."""
+def fake_binarize(*, prefixes, languages, folder, scratch, joined, dictionaries, workers):
+    """Stands in for the slow fairseq-preprocess: the subwords as they would be binarized."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     counts = {}
@@ -61,7 +61,7 @@ def fake_binarise(*, prefixes, languages, folder, scratch, joined, dictionaries,
 
 @pytest.fixture
 def no_fairseq(monkeypatch):
-    monkeypatch.setattr(stages, "binarise", fake_binarise)
+    monkeypatch.setattr(stages, "binarize", fake_binarize)
 
 
 def make_sentences(count, lang, seed=0):

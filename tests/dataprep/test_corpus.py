@@ -3,7 +3,7 @@ import gzip
 import pytest
 
 from hyptrans.dataprep.corpus import Scrubber, read_lines, write_pairs, zip_sides
-from hyptrans.dataprep.errors import DataPrepError
+from hyptrans.support.errors import UserError
 
 
 def lines_of(tmp_path, content):
@@ -51,7 +51,7 @@ def test_replaced_characters_are_counted_by_code_point():
 
 
 def test_moses_steps_get_their_no_break_spaces():
-    # the punctuation normaliser has rules for them
+    # the punctuation normalizer has rules for them
     assert Scrubber(raw_text=False)("5\u00a0%") == "5\u00a0%"
 
 
@@ -65,14 +65,14 @@ def test_raw_text_leaves_no_space_at_which_fairseq_would_split():
 def test_undecodable_bytes_are_located(tmp_path):
     path = tmp_path / "bad.de"
     path.write_bytes(b"fine\nGr\xfc\xdfe\n")
-    with pytest.raises(DataPrepError, match=r"bad\.de, line 2: byte 0xfc at position 3"):
+    with pytest.raises(UserError, match=r"bad\.de, line 2: byte 0xfc at position 3"):
         list(read_lines(path))
 
 
 def test_empty_file_is_refused(tmp_path):
     path = tmp_path / "empty.de"
     path.touch()
-    with pytest.raises(DataPrepError, match=r"empty\.de is empty"):
+    with pytest.raises(UserError, match=r"empty\.de is empty"):
         list(read_lines(path))
 
 
@@ -84,7 +84,7 @@ def test_gzipped_file_reads_like_a_plain_one_whatever_its_name(tmp_path):
 def test_truncated_gzip_is_refused(tmp_path, cut):
     path = tmp_path / "cut.gz"
     path.write_bytes(gzip.compress(bytes(range(256)) * 40)[:cut])
-    with pytest.raises(DataPrepError, match="truncated or damaged gzip"):
+    with pytest.raises(UserError, match="truncated or damaged gzip"):
         list(read_lines(path))
 
 
@@ -96,7 +96,7 @@ def test_sides_of_different_length_name_the_first_lonely_line(longer):
         sides.reverse()
         names.reverse()
     with pytest.raises(
-        DataPrepError, match=r"short has 2 lines and long has 4; .* is long, line 3: 'z'"
+        UserError, match=r"short has 2 lines and long has 4; .* is long, line 3: 'z'"
     ):
         list(zip_sides(*sides, *names))
 
@@ -104,8 +104,8 @@ def test_sides_of_different_length_name_the_first_lonely_line(longer):
 def test_failed_write_leaves_no_file(tmp_path):
     def broken():
         yield "a", "b"
-        raise DataPrepError("stop")
+        raise UserError("stop")
 
-    with pytest.raises(DataPrepError, match="stop"):
+    with pytest.raises(UserError, match="stop"):
         write_pairs(broken(), tmp_path / "x", tmp_path / "y")
     assert list(tmp_path.iterdir()) == []

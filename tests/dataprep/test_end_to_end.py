@@ -10,20 +10,19 @@ import pytest
 from fairseq.data import Dictionary, data_utils
 from subword_nmt.learn_bpe import learn_bpe
 
-from hyptrans.dataprep import subwords
-from hyptrans.dataprep.binarise import binarise, find_command
-from hyptrans.dataprep.errors import DataPrepError
-
-from .conftest import REPOSITORY, make_sentences, script, tree, write
-from .test_iwslt14 import original as iwslt_tree  # noqa: F401 - a fixture
-from .test_wmt14 import original as wmt_tree  # noqa: F401 - a fixture
+from hyptrans.dataprep.steps import subwords
+from hyptrans.dataprep.steps.binarize import binarize, find_command
+from hyptrans.support.errors import UserError
+from tests.dataprep.commands.test_iwslt14 import original as iwslt_tree  # noqa: F401 - a fixture
+from tests.dataprep.commands.test_wmt14 import original as wmt_tree  # noqa: F401 - a fixture
+from tests.dataprep.conftest import REPOSITORY, make_sentences, script, tree, write
 
 TINY = "--encoder-embed-dim 8 --decoder-embed-dim 8 --encoder-ffn-embed-dim 8 "
 TINY += "--decoder-ffn-embed-dim 8 --encoder-layers 1 --decoder-layers 1 "
 TINY += "--encoder-attention-heads 1 --decoder-attention-heads 1"
 
 
-def binarised_text(out, pair, name, lang, kind):
+def binarized_text(out, pair, name, lang, kind):
     """The text of a set as the binary files and the dictionary give it back."""
     dictionary = Dictionary.load(str(out / f"data-bin/dict.{lang}.txt"))
     prefix = out / f"data-bin/{name}.{pair}.{lang}"
@@ -59,12 +58,12 @@ def test_raw_text_comes_back_from_the_binary_files(tmp_path, corpus):
     words = [*corpus(), "--train", *odd, "--test", *odd, "--raw-text", "--vocab-size", 200]
     done = prepare("prepare_text", *words, "--out", out)
     assert "read train" in done.stderr
-    assert "binarise" in done.stdout
+    assert "binarize" in done.stdout
     for lang in ("en", "de"):
         for number, name in enumerate(("test", "test1")):
             expected = (out / f"raw/{name}.{lang}").read_text().split("\n")[:-1]
             assert len(expected) == (20, 2)[number]
-            assert binarised_text(out, "en-de", name, lang, "sentencepiece") == expected
+            assert binarized_text(out, "en-de", name, lang, "sentencepiece") == expected
     assert not list(out.rglob("preprocess.log"))
     assert {path.name for path in out.iterdir()} == {
         "data-bin",
@@ -94,8 +93,8 @@ def test_rarest_words_are_left_out_of_learning_above_the_limit(tmp_path, monkeyp
 
 def test_failing_fairseq_preprocess_is_one_sentence(tmp_path):
     write(tmp_path / "train.en", ["a"])
-    with pytest.raises(DataPrepError, match=r"fairseq-preprocess ended with status 1: .*train\.de"):
-        binarise(
+    with pytest.raises(UserError, match=r"fairseq-preprocess ended with status 1: .*train\.de"):
+        binarize(
             prefixes={"train": tmp_path / "train", "valid": tmp_path / "train"},
             languages=("en", "de"),
             folder=tmp_path / "out",
@@ -108,7 +107,7 @@ def test_failing_fairseq_preprocess_is_one_sentence(tmp_path):
 
 
 def test_missing_command_is_one_sentence():
-    with pytest.raises(DataPrepError, match="the command fairseq-nonsense is not there"):
+    with pytest.raises(UserError, match="the command fairseq-nonsense is not there"):
         find_command("fairseq-nonsense")
 
 
@@ -138,7 +137,7 @@ def test_fairseq_trains_on_iwslt14(tmp_path, iwslt_tree):  # noqa: F811
     train(out)
     for lang in ("de", "en"):
         tokens = (out / f"intermediate/text/test.{lang}").read_text().split("\n")[:-1]
-        found = binarised_text(out, "de-en", "test", lang, "subword-nmt")
+        found = binarized_text(out, "de-en", "test", lang, "subword-nmt")
         assert len(found) == len(tokens)
         # the generated test set has characters that its training text lacks
         same = sum(one == other for one, other in zip(found, tokens, strict=True))
@@ -165,7 +164,7 @@ def test_real_multi30k_comes_back_exactly(tmp_path, data):
         lines = gzip.decompress((folder / f"test_2016_flickr.{lang}.gz").read_bytes()).decode()
         expected = lines.split("\n")[:-1]
         assert len(expected) == 1000
-        assert binarised_text(out, "en-de", "test", lang, "sentencepiece") == expected
+        assert binarized_text(out, "en-de", "test", lang, "sentencepiece") == expected
     train(out)
 
 
@@ -214,5 +213,5 @@ def test_real_tatoeba_is_prepared_by_its_recipe(tmp_path, data):
     for lang in ("en", "de"):
         expected = (tmp_path / f"out/raw/test.{lang}").read_text().split("\n")[:-1]
         assert len(expected) == 2000
-        assert binarised_text(tmp_path / "out", "en-de", "test", lang, "sentencepiece") == expected
+        assert binarized_text(tmp_path / "out", "en-de", "test", lang, "sentencepiece") == expected
     start(command, tmp_path)

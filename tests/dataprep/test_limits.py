@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from hyptrans.dataprep import parallel, stages, text
-from hyptrans.dataprep.errors import DataPrepError
-
-from .conftest import REPOSITORY, fake_binarise, script, tree
+from hyptrans.dataprep import stages
+from hyptrans.dataprep.commands import text
+from hyptrans.dataprep.steps import parallel
+from hyptrans.support.errors import UserError
+from tests.dataprep.conftest import REPOSITORY, fake_binarize, script, tree
 
 
 def test_full_disk_is_one_sentence_and_leaves_no_half_file(tmp_path, corpus):
@@ -93,7 +94,7 @@ def test_input_is_not_read_ahead_without_bound():
 
 def test_worker_that_dies_is_one_sentence():
     lines = ["line"] * 6000 + ["now"] + ["line"] * 6000
-    with pytest.raises(DataPrepError, match="a worker process was killed"):
+    with pytest.raises(UserError, match="a worker process was killed"):
         list(parallel.map_lines(Suicide(os.getpid()), lines, workers=2))
 
 
@@ -102,14 +103,14 @@ def die(_):
 
 
 def refuse(text):
-    raise DataPrepError(text)
+    raise UserError(text)
 
 
 def test_function_apart_gives_its_result_or_its_error():
     assert parallel.run_apart(divmod, 17, 5) == (3, 2)
-    with pytest.raises(DataPrepError, match="the very words"):
+    with pytest.raises(UserError, match="the very words"):
         parallel.run_apart(refuse, "the very words")
-    with pytest.raises(DataPrepError, match="a process was killed"):
+    with pytest.raises(UserError, match="a process was killed"):
         parallel.run_apart(die, 0)
 
 
@@ -121,7 +122,7 @@ def test_large_text_is_learned_in_a_process_of_its_own(tmp_path, run, corpus, mo
         return function(*arguments)
 
     monkeypatch.setattr(stages, "run_apart", apart)
-    monkeypatch.setattr(stages, "binarise", fake_binarise)
+    monkeypatch.setattr(stages, "binarize", fake_binarize)
     words = [*corpus(), "--raw-text", "--vocab-size", "200", "--out"]
     assert run(text.main, *words, tmp_path / "small")[0] == 0
     assert calls == []
@@ -136,7 +137,7 @@ def test_memory_of_the_text_steps_does_not_grow_with_the_text(tmp_path):
     code = textwrap.dedent(
         """
         import resource, sys
-        from hyptrans.dataprep.clean import CleanRule
+        from hyptrans.dataprep.steps.clean import CleanRule
         from hyptrans.dataprep.corpus import Scrubber, write_pairs
         from collections import Counter
         from pathlib import Path

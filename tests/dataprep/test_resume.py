@@ -9,20 +9,21 @@ import time
 
 import pytest
 
-from hyptrans.dataprep import stages, text
-
-from .conftest import REPOSITORY, error_of, script, tree
+from hyptrans.dataprep import stages
+from hyptrans.dataprep.commands import text
+from tests.dataprep.conftest import REPOSITORY, error_of, script, tree
 
 OPTIONS = ["--raw-text", "--vocab-size", "150", "--workers", "1"]
 # Runs the command over and over: the k-th time, the process kills itself at the k-th rename.
 DRIVER = textwrap.dedent(
     """
     import os, signal, sys
-    from tests.dataprep.conftest import fake_binarise
-    from hyptrans.dataprep import stages, text
-    from hyptrans.dataprep.errors import run_command
+    from tests.dataprep.conftest import fake_binarize
+    from hyptrans.dataprep import stages
+    from hyptrans.dataprep.commands import text
+    from hyptrans.support.errors import run_command
 
-    stages.binarise = fake_binarise
+    stages.binarize = fake_binarize
     step, when, words = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
     replace = os.replace
     calls = 0
@@ -67,9 +68,9 @@ def run_killed(step, when, words):
 
 @pytest.fixture
 def reference(tmp_path, run, corpus, monkeypatch):
-    from .conftest import fake_binarise
+    from tests.dataprep.conftest import fake_binarize
 
-    monkeypatch.setattr(stages, "binarise", fake_binarise)
+    monkeypatch.setattr(stages, "binarize", fake_binarize)
     words = [*corpus(train=60, valid=5, test=5), *OPTIONS]
     assert run(text.main, *words, "--out", tmp_path / "reference")[0] == 0
     return words, tree(tmp_path / "reference")
@@ -118,12 +119,12 @@ def test_whole_command_killed_by_the_clock_ends_with_the_same_bytes(tmp_path, co
 def test_finished_steps_are_not_run_again(tmp_path, run, reference, monkeypatch):
     words, expected = reference
     out = tmp_path / "out"
-    working = stages.binarise
+    working = stages.binarize
 
     def broken(**_):
         raise OSError(28, "No space left on device", "somewhere")
 
-    monkeypatch.setattr(stages, "binarise", broken)
+    monkeypatch.setattr(stages, "binarize", broken)
     message = error_of(run(text.main, *words, "--out", out))
     assert "disk is full" in message
     assert not (out / "manifest.json").exists()
@@ -132,8 +133,8 @@ def test_finished_steps_are_not_run_again(tmp_path, run, reference, monkeypatch)
     def not_again(*_):
         raise AssertionError("learned twice")
 
-    monkeypatch.setattr(stages, "binarise", working)
-    monkeypatch.setattr("hyptrans.dataprep.subwords.learn", not_again)
+    monkeypatch.setattr(stages, "binarize", working)
+    monkeypatch.setattr("hyptrans.dataprep.steps.subwords.learn", not_again)
     assert run(text.main, *words, "--out", out)[0] == 0
     assert tree(out) == expected
 
@@ -166,7 +167,7 @@ def test_left_overs_of_other_options_are_removed(tmp_path, run, reference):
 def test_second_run_in_the_same_folder_is_refused(tmp_path, run, reference, monkeypatch):
     words, _ = reference
     out = tmp_path / "out"
-    working = stages.binarise
+    working = stages.binarize
     messages = []
 
     def meanwhile(**named):
@@ -174,7 +175,7 @@ def test_second_run_in_the_same_folder_is_refused(tmp_path, run, reference, monk
         messages.append(error_of(run(text.main, *words, "--out", out, "--overwrite")))
         return working(**named)
 
-    monkeypatch.setattr(stages, "binarise", meanwhile)
+    monkeypatch.setattr(stages, "binarize", meanwhile)
     assert run(text.main, *words, "--out", out)[0] == 0
     assert ["another run is at work" in message for message in messages] == [True, True]
 

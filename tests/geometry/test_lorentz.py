@@ -111,7 +111,7 @@ def test_centroid_matches_direct_sum_and_ignores_the_scale_of_weights(c, rng):
     )
 
 
-def test_centroid_minimises_the_weighted_squared_distance(rng):
+def test_centroid_minimizes_the_weighted_squared_distance(rng):
     x = points(rng, 5, 4)
     w = torch.rand(1, 5, generator=rng, dtype=torch.float64)
     best = lorentz.centroid(x, w)[0]

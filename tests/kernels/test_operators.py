@@ -11,18 +11,12 @@ import pytest
 import torch
 
 from hyptrans.geometry import lorentz
-from hyptrans.kernels import (
-    backend,
-    exponential,
-    functions,
-    jobs,
-    operators,
-    rows_numba,
-    threads,
-)
+from hyptrans.kernels import backend, functions, operators
 from hyptrans.kernels.backend import chosen
-from hyptrans.kernels.threads import NUMBERS_PER_THREAD
-from hyptrans.layers.attention import lorentz_mix
+from hyptrans.kernels.cpu import exponential, jobs, threads
+from hyptrans.kernels.cpu import rows as rows_numba
+from hyptrans.kernels.cpu.threads import NUMBERS_PER_THREAD
+from hyptrans.layers.lorentz.mix import lorentz_mix
 from tests.kernels.contract import (
     OPERATORS,
     TOLERANCE,

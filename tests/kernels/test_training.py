@@ -27,7 +27,7 @@ def losses_of(arch, dropout):
     """Losses of a small model that learns to copy sentences of 20 words."""
     torch.manual_seed(1)
     model = build(arch, task_of(dictionary(20)), dropout=dropout, **SMALL).train()
-    optimiser = torch.optim.Adam(model.parameters(), lr=3e-3, betas=(0.9, 0.98))
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3, betas=(0.9, 0.98))
     rng = torch.Generator().manual_seed(2)
     losses = []
     for _ in range(UPDATES):
@@ -37,8 +37,8 @@ def losses_of(arch, dropout):
         loss = F.cross_entropy(logits.flatten(0, 1), sentences.flatten())
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
-        optimiser.step()
-        optimiser.zero_grad()
+        optimizer.step()
+        optimizer.zero_grad()
         losses.append(loss.item())
     return torch.tensor(losses)
 
@@ -77,18 +77,18 @@ sys.path.insert(0, sys.argv[1])
 rank = int(sys.argv[2])
 dist.init_process_group("gloo", init_method=f"file://{sys.argv[3]}", rank=rank, world_size=2)
 from hyptrans.kernels.backend import chosen
-from hyptrans.layers.feed_forward import LorentzFeedForward
+from hyptrans.layers.hybonet import LorentzFeedForward
 from hyptrans.geometry import lorentz
 torch.manual_seed(0)
 layer = DistributedDataParallel(LorentzFeedForward(16, 32, dropout=0.1))
 assert chosen(torch.ones(2)) == "numba"
-optimiser = torch.optim.Adam(layer.parameters(), lr=1e-2)
+optimizer = torch.optim.Adam(layer.parameters(), lr=1e-2)
 torch.manual_seed(rank)
 for _ in range(3):
     x = lorentz.lift(torch.randn(20_000, 15))
     layer(x).square().mean().backward()
-    optimiser.step()
-    optimiser.zero_grad()
+    optimizer.step()
+    optimizer.zero_grad()
 mine = torch.cat([p.detach().flatten() for p in layer.parameters()])
 both = [torch.empty_like(mine) for _ in range(2)]
 dist.all_gather(both, mine)

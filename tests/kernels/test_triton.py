@@ -76,7 +76,7 @@ def compiler(request, monkeypatch, tmp_path):
         pytest.skip("what is interpreted is not compiled")
     # older ones compile from another description
     pytest.importorskip("triton", minversion="3.3")
-    rows = importlib.import_module("hyptrans.kernels.rows_triton")
+    rows = importlib.import_module("hyptrans.kernels.cuda.rows")
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     for name in ("points", "normalize", "lift"):
         for kernel in (f"{name}_forward", f"{name}_backward"):

@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from hyptrans.layers import decoding_state
-from hyptrans.layers.decoding_state import FIRST_POSITIONS
+from hyptrans.layers.decoding_state import FIRST_POSITIONS, Memory, State, append
 
 HEADS, KEY_WIDTH, VALUE_WIDTH = 2, 3, 4
 
@@ -37,41 +36,42 @@ def check(past, plain):
 
 @pytest.mark.parametrize("first", [1, 5])
 def test_positions_come_back_as_by_concatenation(first, rng):
-    state, plain, rows = {}, Plain(), 4
+    state, plain, rows = State(), Plain(), 4
     tables = set()
     for step in range(3 * FIRST_POSITIONS):
         new = position(rng, rows, first if step == 0 else 1)
-        past = decoding_state.append(state, *new)
+        past = append(state, *new)
         plain.append(*new)
         check(past, plain)
         tables.add(past.tables.keys.data_ptr())
         # hypotheses are swapped, repeated, dropped and, at one time, added
         rows = {10: 7, 30: 2}.get(step, rows)
         order = torch.randint(len(plain.tensors[0]), (rows,), generator=rng)
-        decoding_state.reorder(state, order)
+        state.kept = state.kept.reorder(order)
         plain.reorder(order)
-        assert decoding_state.hypotheses(state) == rows
+        assert state.kept.rows == rows
     assert len(tables) <= 5  # and not one a step
 
 
 def test_a_copied_state_goes_on_by_itself(rng):
-    state, plain = {}, Plain()
+    state, plain = State(), Plain()
     for _ in range(3):
         new = position(rng, 2)
-        decoding_state.append(state, *new)
+        append(state, *new)
         plain.append(*new)
-    copy, plain_copy = dict(state), Plain()
+    copy, plain_copy = State(state.kept), Plain()
     plain_copy.tensors = list(plain.tensors)
     for _ in range(FIRST_POSITIONS):
         for one, other in ((state, plain), (copy, plain_copy)):
             new = position(rng, 2)
-            past = decoding_state.append(one, *new)
+            past = append(one, *new)
             other.append(*new)
             check(past, other)
 
 
-def test_other_tensors_are_reordered_by_their_rows():
-    state = {"key": torch.arange(6.0).view(3, 2)}
-    decoding_state.reorder(state, torch.tensor([2, 0]))
-    assert state["key"].tolist() == [[4.0, 5.0], [0.0, 1.0]]
-    assert decoding_state.hypotheses(state) == 2
+def test_a_memory_is_reordered_by_its_rows(rng):
+    memory = Memory(*(torch.randn(3, HEADS, 4, 2, generator=rng) for _ in range(2)))
+    moved = memory.reorder(torch.tensor([2, 0]))
+    assert moved.rows == 2
+    assert torch.equal(moved.key, memory.key[[2, 0]])
+    assert torch.equal(moved.value, memory.value[[2, 0]])

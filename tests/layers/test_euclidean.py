@@ -10,10 +10,10 @@ from hyptrans.layers.euclidean import (
     AddedPositions,
     DotProductLogits,
     FeedForward,
+    ResidualNorm,
     ScaledEmbedding,
 )
 from hyptrans.layers.positions import sinusoids
-from hyptrans.layers.residual import ResidualNorm
 
 
 def test_embedding_is_scaled_to_unit_size_and_starts_with_a_zero_row_for_padding():
@@ -67,12 +67,12 @@ def test_sinusoids_need_two_rates():
         sinusoids(5, 2)
 
 
-def test_residual_norm_normalises_the_sum(rng):
+def test_residual_norm_normalizes_the_sum(rng):
     layer = ResidualNorm(16)
     x, update = torch.randn(2, 3, 16, generator=rng), torch.randn(2, 3, 16, generator=rng)
     total = x + update
-    centred = total - total.mean(-1, keepdim=True)
-    expected = centred / (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt()
+    centered = total - total.mean(-1, keepdim=True)
+    expected = centered / (centered.square().mean(-1, keepdim=True) + 1e-5).sqrt()
     torch.testing.assert_close(layer(x, update), expected)
 
 

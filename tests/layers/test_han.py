@@ -8,16 +8,17 @@ import torch
 from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
-from hyptrans.layers import han
-from hyptrans.layers.han import (
+from hyptrans.geometry.klein import (
     Arcosh,
-    HyperbolicAttention,
     cartesian_points,
     distances,
     midpoint,
     polar_points,
 )
-from tests.layers.test_linear import randomized
+from hyptrans.layers import attention
+from hyptrans.layers.decoding_state import State
+from hyptrans.layers.han import HyperbolicAttention
+from tests.layers.test_hybonet_linear import randomized
 from tests.oracles import han as oracle
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
@@ -50,7 +51,7 @@ def layer_of(rng, width=8, heads=2, **options):
     """A float64 layer in evaluation whose parameters have all moved, also beta and c."""
     layer = randomized(HyperbolicAttention(width, heads, **options).double().eval(), rng)
     with torch.no_grad():
-        layer.beta_logit.copy_(torch.tensor([0.3, 1.4])[:heads])
+        layer.raw_beta.copy_(torch.tensor([0.3, 1.4])[:heads])
         if layer.c is not None:
             layer.c.copy_(torch.tensor([-0.7, 0.5])[:heads])
     return layer
@@ -179,7 +180,7 @@ def test_mix_matches_the_klein_coordinate_formula(coordinates, weights, radius, 
     for b in range(2):
         for h in range(2):
             klein = [(p[b, h, :, 1:] / p[b, h, :, :1]).numpy() for p in (q, k, v)]
-            beta = F.softplus(layer.beta_logit[h]).item()
+            beta = F.softplus(layer.raw_beta[h]).item()
             expected = oracle.attention(*klein, beta, c[h], weights, allowed[b, 0].numpy())
             np.testing.assert_allclose(got[b, h], expected, **EXACT)
 
@@ -198,7 +199,7 @@ def test_attention_matches_the_formulas_from_input_to_output(coordinates, weight
 
     q, kv = project(layer.q, x, 1), project(layer.kv, memory, 2)
     c = [0.0, 0.0] if layer.c is None else layer.c.tolist()
-    beta = F.softplus(layer.beta_logit).tolist()
+    beta = F.softplus(layer.raw_beta).tolist()
     heads = [
         oracle.attention(q[:, 0, h], kv[:, 0, h], kv[:, 1, h], beta[h], c[h], weights)
         for h in range(2)
@@ -221,7 +222,7 @@ def test_sigmoid_weights_as_softmax_of_their_logarithms_give_the_same_midpoint(r
 
 def test_sigmoid_weights_do_not_underflow(rng):
     layer = layer_of(rng, weights="sigmoid").float()
-    torch.nn.init.constant_(layer.beta_logit, 60.0)
+    torch.nn.init.constant_(layer.raw_beta, 60.0)
     q, k, v = (points(rng, 1, 2, 7, 4, radius=5.0).float() for _ in range(3))
     score = -(layer.beta * distances(q, k) + layer.c[:, None, None])
     assert score.sigmoid().amax(-1).min() == 0
@@ -237,7 +238,7 @@ def test_only_sigmoid_has_an_offset_which_softmax_would_drop():
 def test_beta_starts_at_one_and_stays_positive():
     layer = HyperbolicAttention(8, 2)
     torch.testing.assert_close(layer.beta.flatten(), torch.ones(2))
-    torch.nn.init.constant_(layer.beta_logit, -50.0)
+    torch.nn.init.constant_(layer.raw_beta, -50.0)
     assert layer.beta.min() > 0
 
 
@@ -264,7 +265,7 @@ def test_equal_points_give_finite_values_and_gradients(weights, radius, rng):
     expected = (same[..., 1:] / same[..., :1]).detach()
     torch.testing.assert_close(out, expected, rtol=1e-4, atol=1e-6)
     assert torch.isfinite(x.grad).all()
-    assert all(torch.isfinite(p.grad).all() for p in (layer.beta_logit, layer.c) if p is not None)
+    assert all(torch.isfinite(p.grad).all() for p in (layer.raw_beta, layer.c) if p is not None)
 
 
 @both_weights
@@ -318,16 +319,16 @@ def test_padding_changes_no_real_position_and_gives_finite_gradients(weights, ca
 def test_steps_with_a_state_equal_the_whole_sequence(coordinates, weights, rng):
     layer = layer_of(rng, causal=True, coordinates=coordinates, weights=weights)
     x = states(rng, 3, 5, 8)
-    state: dict = {}
+    state = State()
     steps = [layer(x[:, i : i + 1], state=state) for i in range(5)]
     torch.testing.assert_close(torch.cat(steps, dim=1), layer(x), **EXACT)
-    assert state["past"].places.shape == (3, 5)
+    assert state.kept.places.shape == (3, 5)
 
 
 def test_cross_attention_reads_the_memory_once(rng):
     layer = layer_of(rng, memory_width=8)
     x, memory = states(rng, 2, 1, 8), states(rng, 2, 5, 8)
-    state: dict = {}
+    state = State()
     first = layer(x, memory, state=state)
     assert torch.equal(layer(x, torch.full_like(memory, torch.nan), state=state), first)
 
@@ -344,7 +345,7 @@ def test_attention_dropout_takes_weights_away_while_training(rng, monkeypatch):
         assert p == 0.25
         return x * kept if training else x
 
-    monkeypatch.setattr(han, "relu_dropout", dropout)
+    monkeypatch.setattr(attention, "relu_dropout", dropout)
     whole = layer.mix(q, k, v, allowed=None, is_causal=False)
     without = layer.mix(q, k, v, allowed=kept, is_causal=False)
     torch.testing.assert_close(layer.train().mix(q, k, v, allowed=None, is_causal=False), without)
@@ -361,7 +362,7 @@ def test_a_query_whose_weights_are_all_dropped_gives_zero_and_finite_gradients(r
     assert 0.7 < dropped[..., 0].float().mean() < 1
     out.sum().backward()
     assert torch.isfinite(x.grad).all()
-    assert torch.isfinite(layer.beta_logit.grad).all()
+    assert torch.isfinite(layer.raw_beta.grad).all()
 
 
 def test_autocast_keeps_points_scores_and_midpoints_in_float32(rng):

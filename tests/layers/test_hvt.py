@@ -6,7 +6,6 @@ import torch
 from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz, poincare
-from hyptrans.layers.embedding import LorentzEmbedding
 from hyptrans.layers.hvt import (
     NORM_EPSILON,
     MobiusLinear,
@@ -17,10 +16,11 @@ from hyptrans.layers.hvt import (
     ScaledResidual,
     TangentNorm,
 )
-from hyptrans.layers.logits import LorentzLogits
+from hyptrans.layers.lorentz.embedding import LorentzEmbedding
+from hyptrans.layers.lorentz.logits import LorentzLogits
 from tests.geometry.test_lorentz import CURVATURES
 from tests.geometry.test_poincare import EXACT, ball, geoopt_ball
-from tests.layers.test_linear import randomized
+from tests.layers.test_hybonet_linear import randomized
 from tests.oracles import poincare as oracle
 
 

@@ -6,10 +6,11 @@ import torch
 from torch.nn import functional as F
 
 from hyptrans.geometry import poincare
+from hyptrans.layers.decoding_state import State
 from hyptrans.layers.hvt_attention import PoincareAttention
 from tests.geometry.test_lorentz import CURVATURES
 from tests.geometry.test_poincare import EXACT, ball
-from tests.layers.test_linear import randomized
+from tests.layers.test_hybonet_linear import randomized
 from tests.oracles import poincare as oracle
 
 AGGREGATIONS = ["midpoint", "tangent"]
@@ -40,7 +41,7 @@ def value_of(layer, points):
 @pytest.mark.parametrize("aggregation", AGGREGATIONS)
 def test_mix_matches_the_loop_over_queries(aggregation, c, rng):
     layer = attention(15, 3, c=c, aggregation=aggregation)
-    torch.nn.init.uniform_(layer.log_alpha)
+    torch.nn.init.uniform_(layer.raw_alpha)
     q, k, v = (ball(rng, 2, 3, n, 5, c=c) for n in (4, 6, 6))
     allowed = torch.rand(2, 1, 4, 6, generator=rng) < 0.7
     allowed[..., 0] = True
@@ -48,7 +49,7 @@ def test_mix_matches_the_loop_over_queries(aggregation, c, rng):
         lifted(layer, q), lifted(layer, k), value_of(layer, v), allowed=allowed, is_causal=False
     )
     got = poincare.exp_origin(mixed, c=c).detach().numpy()
-    alpha = F.softplus(layer.log_alpha).tolist()
+    alpha = F.softplus(layer.raw_alpha).tolist()
     aggregate = {"midpoint": oracle.midpoint, "tangent": oracle.tangent_mean}[aggregation]
     for b in range(2):
         for h in range(3):
@@ -70,7 +71,7 @@ def test_attention_matches_the_formulas_from_input_to_output(rng):
         return [[oracle.exp_origin(t[h], 1.0) for t in tangents] for h in range(2)]
 
     q, k, v = heads(layer.q, x[0], 0), heads(layer.kv, memory[0], 0), heads(layer.kv, memory[0], 1)
-    alpha = F.softplus(layer.log_alpha).tolist()
+    alpha = F.softplus(layer.raw_alpha).tolist()
     mixed = [oracle.attention(q[h], k[h], v[h], alpha[h], 1.0, oracle.midpoint) for h in range(2)]
     weight, bias = (p.detach().numpy() for p in layer.out.parameters())
     for i in range(3):
@@ -103,7 +104,7 @@ def test_no_head_is_farther_out_than_its_point(rng):
 
 def test_alpha_starts_at_one_a_head():
     layer = PoincareAttention(8, 2)
-    torch.testing.assert_close(F.softplus(layer.log_alpha), torch.ones(2))
+    torch.testing.assert_close(F.softplus(layer.raw_alpha), torch.ones(2))
 
 
 def test_fresh_attention_tells_keys_apart(rng):
@@ -143,7 +144,7 @@ def test_padding_changes_no_real_position_and_gives_finite_gradients(causal, sid
 def test_steps_with_a_state_equal_the_whole_sequence(aggregation, rng):
     layer = attention(8, 2, causal=True, aggregation=aggregation, rng=rng)
     x = ball(rng, 3, 5, 8)
-    state: dict = {}
+    state = State()
     steps = [layer(x[:, i : i + 1], state=state) for i in range(5)]
     torch.testing.assert_close(torch.cat(steps, dim=1), layer(x), **EXACT)
 
@@ -151,7 +152,7 @@ def test_steps_with_a_state_equal_the_whole_sequence(aggregation, rng):
 def test_cross_attention_projects_the_memory_once(rng):
     layer = attention(8, 2, memory_width=8)
     x, memory = ball(rng, 2, 1, 8), ball(rng, 2, 5, 8)
-    state: dict = {}
+    state = State()
     first = layer(x, memory, state=state)
     assert torch.equal(layer(x, torch.full_like(memory, torch.nan), state=state), first)
 

@@ -8,17 +8,19 @@ import torch
 
 from hyptrans.geometry import lorentz
 from hyptrans.layers import hypformer
-from hyptrans.layers.curvature import HTC, Curvature, readjust
-from hyptrans.layers.embedding import LorentzEmbedding
 from hyptrans.layers.hypformer import (
+    HTC,
+    CentroidNorm,
+    Curvature,
     HypformerEmbedding,
     HypformerFeedForward,
     HypformerLogits,
     HypformerPositions,
-    ResidualNorm,
+    readjust,
 )
+from hyptrans.layers.lorentz.embedding import LorentzEmbedding
 from tests.geometry.test_lorentz import CURVATURES, EXACT, points
-from tests.layers.test_linear import randomized
+from tests.layers.test_hybonet_linear import randomized
 from tests.oracles import hypformer as oracle
 from tests.oracles.lorentz import centroid, lift
 
@@ -76,7 +78,7 @@ def test_change_of_curvature_scales_every_distance_by_one_factor(c_in, c_out, rn
 
 @pytest.mark.parametrize(("c_in", "c_out"), CHANGES)
 def test_htc_matches_the_formula(c_in, c_out, rng):
-    layer = randomized(HTC(5, 4, gain=1.0, maps=2).double(), rng)
+    layer = randomized(HTC(5, 4, gain=1.0, projections=2).double(), rng)
     x = points(rng, 6, 6, c=c_in)
     got = layer(x, c_in=c_in, c_out=c_out).detach().numpy()
     weight, bias = numbers(layer).values()
@@ -93,7 +95,7 @@ def test_htc_from_space_coordinates_is_htc_of_the_point_above_them(c, rng):
 
 
 def test_fresh_htc_is_xavier_of_one_map_and_ignores_the_time():
-    layer = HTC(64, 32, gain=0.5, maps=3)
+    layer = HTC(64, 32, gain=0.5, projections=3)
     bound = 0.5 * math.sqrt(6 / (64 + 32))
     assert layer.weight[:, 0].abs().max() == 0
     assert 0.99 * bound < layer.weight.abs().max() <= bound
@@ -107,7 +109,7 @@ def test_htc_without_a_space_coordinate_is_refused():
 
 @pytest.mark.parametrize(("c_in", "c_out"), CHANGES)
 def test_residual_norm_is_the_layer_norm_of_the_centroid(c_in, c_out, exact_norm, rng):
-    layer = randomized(ResidualNorm(6).double(), rng)
+    layer = randomized(CentroidNorm(6).double(), rng)
     x = points(rng, 5, 6, c=c_in)
     out = torch.randn(5, 5, generator=rng, dtype=torch.float64)
     got = layer(x, out, c_in=c_in, c_out=c_out).detach().numpy()
@@ -119,7 +121,9 @@ def test_residual_norm_is_the_layer_norm_of_the_centroid(c_in, c_out, exact_norm
 
 @pytest.mark.parametrize(("c_in", "c_out"), CHANGES)
 def test_feed_forward_matches_the_formulas(c_in, c_out, exact_norm, rng):
-    layer = HypformerFeedForward(6, 10, curvature=fixed(c_out), source=fixed(c_in), gain=1.0)
+    layer = HypformerFeedForward(
+        6, 10, curvature=fixed(c_out), input_curvature=fixed(c_in), gain=1.0
+    )
     layer = randomized(layer.double(), rng)
     x = points(rng, 4, 6, c=c_in)
     got = layer(x).detach().numpy()
@@ -135,7 +139,7 @@ def test_feed_forward_matches_the_formulas(c_in, c_out, exact_norm, rng):
 
 @pytest.mark.parametrize(("c_in", "c_out"), CHANGES)
 def test_position_enters_by_the_centroid_with_its_own_point(c_in, c_out, exact_norm, rng):
-    layer = HypformerPositions(6, 20, curvature=fixed(c_out), source=fixed(c_in), gain=1.0)
+    layer = HypformerPositions(6, 20, curvature=fixed(c_out), input_curvature=fixed(c_in), gain=1.0)
     layer = randomized(layer.double(), rng)
     x = points(rng, 2, 3, 6, c=c_in)
     positions = torch.tensor([[0, 1, 2], [0, 0, 7]])
@@ -176,7 +180,7 @@ def test_manifold_points_stay_at_their_curvature_and_are_moved_to_the_learned_on
 @pytest.mark.parametrize("c", CURVATURES)
 def test_logits_are_distances_to_the_tied_table_at_the_curvature_of_the_input(c, rng):
     table = HypformerEmbedding(9, 6, curvature=Curvature(1.0))
-    layer = randomized(HypformerLogits(table, source=fixed(c)).double(), rng)
+    layer = randomized(HypformerLogits(table, input_curvature=fixed(c)).double(), rng)
     x = points(rng, 2, 3, 6, c=c)
     at_c = lorentz.lift(table.weight, c=c)
     expected = -lorentz.squared_distance(x[..., None, :], at_c, c=c) + layer.bias
@@ -185,16 +189,16 @@ def test_logits_are_distances_to_the_tied_table_at_the_curvature_of_the_input(c,
 
 def test_a_curvature_is_a_parameter_of_one_block_alone():
     first, second = Curvature(1.0), Curvature(1.0)
-    block = HypformerFeedForward(8, 16, curvature=second, source=first, gain=1.0)
+    block = HypformerFeedForward(8, 16, curvature=second, input_curvature=first, gain=1.0)
     assert [n for n in block.state_dict() if n.endswith("raw")] == ["curvature.raw"]
-    logits = HypformerLogits(LorentzEmbedding(9, 8), source=second)
+    logits = HypformerLogits(LorentzEmbedding(9, 8), input_curvature=second)
     assert [n for n in logits.state_dict() if n.endswith("raw")] == []
     block(lorentz.lift(torch.ones(1, 7))).square().sum().backward()
     assert first.raw.grad is not None
 
 
 def blocks(c_in, c_out, **options):
-    chain = {"curvature": fixed(c_out), "source": fixed(c_in), "gain": 1.0, **options}
+    chain = {"curvature": fixed(c_out), "input_curvature": fixed(c_in), "gain": 1.0, **options}
     return HypformerFeedForward(16, 32, **chain), HypformerPositions(16, 40, **chain)
 
 
@@ -223,17 +227,21 @@ def test_dropout_acts_in_training_on_the_output_of_a_block_alone(rng):
 
 
 def test_gradients_agree_with_finite_differences(rng):
-    chain = {"curvature": Curvature(0.7), "source": Curvature(2.0), "gain": 1.0}
+    chain = {"curvature": Curvature(0.7), "input_curvature": Curvature(2.0), "gain": 1.0}
     x = points(rng, 2, 3, 5)
     positions = torch.tensor([[0, 1, 2], [0, 0, 1]])
     for block, arguments in (
         (HypformerFeedForward(5, 6, **chain), (x,)),
         (HypformerPositions(5, 3, **chain), (x, positions)),
-        (HypformerLogits(LorentzEmbedding(4, 5), source=chain["source"]), (x,)),
+        (HypformerLogits(LorentzEmbedding(4, 5), input_curvature=chain["input_curvature"]), (x,)),
     ):
         block = randomized(block.double(), rng)
-        chain["source"].double()
-        inputs = (arguments[0].clone().requires_grad_(), chain["source"].raw, *block.parameters())
+        chain["input_curvature"].double()
+        inputs = (
+            arguments[0].clone().requires_grad_(),
+            chain["input_curvature"].raw,
+            *block.parameters(),
+        )
         assert torch.autograd.gradcheck(
             lambda x, *_, block=block, rest=arguments[1:]: block(x, *rest), inputs
         )

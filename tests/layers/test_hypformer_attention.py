@@ -8,11 +8,12 @@ import torch
 
 from hyptrans.geometry import lorentz
 from hyptrans.layers import hypformer
-from hyptrans.layers.curvature import Curvature
+from hyptrans.layers.decoding_state import State
+from hyptrans.layers.hypformer import Curvature
 from hyptrans.layers.hypformer_attention import LinearAttention, SoftmaxAttention
 from tests.geometry.test_lorentz import EXACT, points
+from tests.layers.test_hybonet_linear import randomized
 from tests.layers.test_hypformer import CHANGES, NORMED, fixed, numbers
-from tests.layers.test_linear import randomized
 from tests.oracles import hypformer as oracle
 from tests.oracles import lorentz as lorentz_oracle
 
@@ -30,9 +31,9 @@ every_kind = pytest.mark.parametrize("kind", KINDS, ids=["linear", "softmax"])
 
 def attention(kind, rng, *, width=8, c_in=1.0, c_out=1.0, c_memory=None, **options):
     """A randomised float64 layer with two heads and fixed curvatures."""
-    chain = {"curvature": fixed(c_out), "source": fixed(c_in), "gain": 1.0}
+    chain = {"curvature": fixed(c_out), "input_curvature": fixed(c_in), "gain": 1.0}
     if c_memory is not None:
-        chain |= {"memory_source": fixed(c_memory), "memory_width": 6}
+        chain |= {"memory_curvature": fixed(c_memory), "memory_width": 6}
     return randomized(kind(width, 2, **chain, **options).double(), rng)
 
 
@@ -150,7 +151,7 @@ def test_padding_of_the_memory_changes_nothing(stateful, kind, rng):
     layer = attention(kind, rng, c_memory=1.0)
     x, memory, noise = points(rng, 1, 4, 8), points(rng, 1, 5, 6), points(rng, 1, 2, 6)
     padding = torch.tensor([[True, True, False, False, False, False, False]])
-    state = {} if stateful else None
+    state = State() if stateful else None
     out = layer(x, torch.cat([noise, memory], dim=1), padding=padding, state=state)
     torch.testing.assert_close(out, layer(x, memory), **EXACT)
 
@@ -159,35 +160,36 @@ def test_padding_of_the_memory_changes_nothing(stateful, kind, rng):
 def test_steps_with_a_state_equal_the_whole_sequence(kind, rng):
     layer = attention(kind, rng, causal=True)
     x = points(rng, 3, 80, 8)
-    state: dict = {}
+    state = State()
     steps = [layer(x[:, i : i + 1], state=state) for i in range(80)]
     torch.testing.assert_close(torch.cat(steps, dim=1), layer(x), **EXACT)
 
 
-def test_a_linear_state_has_one_size_and_takes_several_positions(rng):
+def test_a_linear_state_has_one_size_after_a_prefix_and_steps(rng):
     layer = attention(LinearAttention, rng, causal=True)
-    x = points(rng, 3, 90, 8)
-    state: dict = {}
-    parts = [layer(part, state=state) for part in x.split([70, 1, 19], dim=1)]
+    x = points(rng, 3, 72, 8)
+    state = State()
+    parts = [layer(part, state=state) for part in x.split([70, 1, 1], dim=1)]
     torch.testing.assert_close(torch.cat(parts, dim=1), layer(x), **EXACT)
-    shapes = {name: tuple(t.shape) for name, t in state.items()}
-    assert shapes == {"key_value": (3, 2, 4, 4), "key": (3, 2, 4)}
+    assert [tuple(t.shape) for t in state.kept] == [(3, 2, 4, 4), (3, 2, 4)]
 
 
-def test_padding_before_a_prefix_is_no_part_of_the_state(rng):
-    layer = attention(LinearAttention, rng, causal=True)
-    x, noise = points(rng, 1, 6, 8), points(rng, 1, 2, 8)
-    state: dict = {}
-    padding = torch.tensor([[True, True] + [False] * 5])
-    layer(torch.cat([noise, x[:, :5]], dim=1), padding=padding, state=state)
-    torch.testing.assert_close(layer(x[:, 5:], state=state), layer(x)[:, 5:], **EXACT)
+@every_kind
+def test_several_positions_after_earlier_ones_and_padding_beside_a_state_are_refused(kind, rng):
+    layer = attention(kind, rng, causal=True)
+    state = State()
+    with pytest.raises(ValueError, match="takes no padding"):
+        layer(points(rng, 1, 2, 8), padding=torch.zeros(1, 2, dtype=torch.bool), state=state)
+    layer(points(rng, 1, 2, 8), state=state)
+    with pytest.raises(ValueError, match="takes one position at a time, got 2"):
+        layer(points(rng, 1, 2, 8), state=state)
 
 
 @every_kind
 def test_cross_attention_reads_the_memory_once(kind, rng):
     layer = attention(kind, rng, c_memory=1.0)
     x, memory = points(rng, 2, 1, 8), points(rng, 2, 5, 6)
-    state: dict = {}
+    state = State()
     first = layer(x, memory, state=state)
     assert torch.equal(layer(x, torch.full_like(memory, torch.nan), state=state), first)
 
@@ -195,9 +197,9 @@ def test_cross_attention_reads_the_memory_once(kind, rng):
 @every_kind
 @pytest.mark.parametrize("cross", [False, True])
 def test_gradients_agree_with_finite_differences_and_reach_every_curvature(cross, kind, rng):
-    curvatures = {"curvature": Curvature(0.7), "source": Curvature(2.0)}
+    curvatures = {"curvature": Curvature(0.7), "input_curvature": Curvature(2.0)}
     if cross:
-        curvatures["memory_source"] = Curvature(1.5)
+        curvatures["memory_curvature"] = Curvature(1.5)
     options = {"memory_width": 4} if cross else {"causal": True}
     layer = kind(6, 2, **curvatures, gain=1.0, **options).double()
     layer = randomized(layer, rng)
@@ -248,25 +250,25 @@ def test_attention_dropout_acts_on_the_inputs_of_the_maps_and_keeps_points(rng):
 
 
 def test_fresh_psi_is_xavier_and_scale_is_one_number_a_channel():
-    layer = LinearAttention(64, 2, curvature=fixed(1.0), source=fixed(1.0), gain=0.5)
+    layer = LinearAttention(64, 2, curvature=fixed(1.0), input_curvature=fixed(1.0), gain=0.5)
     assert layer.psi.shape == (2, 32, 32)
     assert 0.97 < layer.psi.abs().max() / (0.5 * math.sqrt(3 / 32)) <= 1
     assert layer.scale.shape == (2, 1, 32)
-    softmax = SoftmaxAttention(64, 2, curvature=fixed(1.0), source=fixed(1.0), gain=0.5)
+    softmax = SoftmaxAttention(64, 2, curvature=fixed(1.0), input_curvature=fixed(1.0), gain=0.5)
     assert softmax.tau.item() == pytest.approx(8.0)
 
 
 @every_kind
 def test_heads_that_do_not_divide_the_width_are_refused(kind):
     with pytest.raises(ValueError, match="width=10 is not divisible by 4 heads"):
-        kind(10, 4, curvature=fixed(1.0), source=fixed(1.0), gain=1.0)
+        kind(10, 4, curvature=fixed(1.0), input_curvature=fixed(1.0), gain=1.0)
 
 
 def test_softmax_heads_of_a_time_alone_are_refused():
     with pytest.raises(ValueError, match="at least one space coordinate, got in_space=7, out_spac"):
-        SoftmaxAttention(8, 8, curvature=fixed(1.0), source=fixed(1.0), gain=1.0)
+        SoftmaxAttention(8, 8, curvature=fixed(1.0), input_curvature=fixed(1.0), gain=1.0)
 
 
 def test_power_that_is_not_positive_is_refused():
     with pytest.raises(ValueError, match="power must be above 0, got 0"):
-        LinearAttention(8, 2, curvature=fixed(1.0), source=fixed(1.0), gain=1.0, power=0)
+        LinearAttention(8, 2, curvature=fixed(1.0), input_curvature=fixed(1.0), gain=1.0, power=0)

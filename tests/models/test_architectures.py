@@ -8,7 +8,9 @@ import torch
 from fairseq import models
 from fairseq.sequence_generator import SequenceGenerator
 
+from hyptrans.layers.decoding_state import State
 from hyptrans.models._config import SIZES
+from hyptrans.models._skeleton import STATE, DecoderState, LayerState
 from tests.models.conftest import (
     ARCHITECTURES,
     SMALL,
@@ -57,6 +59,16 @@ def test_reordered_beams_go_on_as_their_own_prefix(arch, sentences, rng):
     torch.testing.assert_close(step[:, 0], whole[:, 4], **EXACT)
 
 
+def copy_of(state):
+    """A copy that goes its own way; what is kept is shared."""
+    kept = state[STATE]
+    layers = [
+        LayerState(State(layer.attention.kept), State(layer.cross_attention.kept))
+        for layer in kept.layers
+    ]
+    return {STATE: DecoderState(layers, State(kept.logits.kept))}
+
+
 @pytest.mark.parametrize(
     "order",
     [
@@ -77,15 +89,14 @@ def test_hypotheses_share_what_was_computed_of_their_sentence(arch, order, sente
     state: dict = {}
     for i in range(3):
         model.decoder(tokens[:, : i + 1], encoder_out, state)
-    rows = {len(t) for name, s in state.items() if "cross" in name for t in s.values()}
-    assert rows == {4}
+    assert {layer.cross_attention.kept.rows for layer in state[STATE].layers} == {4}
     order = torch.tensor(order)
     for _ in range(2):
         model.decoder.reorder_incremental_state_scripting(state, order)
         encoder_out = model.encoder.reorder_encoder_out(encoder_out, order)
         tokens, repeated = tokens[order], repeated[order]
         order = torch.arange(len(order)).flip(0)
-        step, _ = model.decoder(tokens[:, :4], encoder_out, {k: dict(v) for k, v in state.items()})
+        step, _ = model.decoder(tokens[:, :4], encoder_out, copy_of(state))
         whole = model(source[repeated], None, tokens[:, :4])[0]
         torch.testing.assert_close(step[:, 0], whole[:, 3], **EXACT)
 

@@ -12,7 +12,7 @@ from hyptrans.models._beams import beams_of, sentence_rows
         ([0, 0, 1], 1),
         ([7], 1),
         ([7, 7, 7, 7], 4),
-        # two neighbours that happen to be the same sentence
+        # two neighbors that happen to be the same sentence
         ([0, 0, 1, 1, 1, 1, 2, 2], 2),
         ([0, 0, 0, 1, 1], 1),
     ],

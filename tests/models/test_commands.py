@@ -20,12 +20,12 @@ SIZES = shlex.split(
     "--encoder-attention-heads 2 --decoder-embed-dim 32 --decoder-ffn-embed-dim 64 "
     "--decoder-layers 1 --decoder-attention-heads 2 --dropout 0 --attention-dropout 0"
 )
-OPTIMISER = shlex.split(
+OPTIMIZER = shlex.split(
     "--optimizer adam --adam-betas '(0.9, 0.98)' --lr 0.01 --lr-scheduler inverse_sqrt "
     "--warmup-updates 60 --clip-norm 0.5"
 )
 RIEMANNIAN = shlex.split(
-    "--lorentz-embedding manifold --optimizer riemannian_adam "
+    "--embedding-storage manifold --optimizer riemannian_adam "
     "--adam-betas '(0.9, 0.98)' --lr 1.0 "
     "--lr-scheduler noam --warmup-updates 60 --clip-norm 0.5"
 )
@@ -91,7 +91,7 @@ def data(tmp_path_factory):
 def trained(data, tmp_path_factory):
     """A model that has learned the task, its folder, and what training printed."""
     folder = tmp_path_factory.mktemp("trained")
-    return folder, train(data, folder, *OPTIMISER, updates=400)
+    return folder, train(data, folder, *OPTIMIZER, updates=400)
 
 
 def generate(data, folder, *options):
@@ -121,9 +121,9 @@ def test_batches_of_1_and_64_and_whole_decoding_give_the_same_tokens(data, train
 
 
 def test_resumed_training_goes_on_where_it_stopped(data, tmp_path):
-    whole = train(data, tmp_path / "whole", *OPTIMISER, updates=60)
-    train(data, tmp_path / "half", *OPTIMISER, updates=30)
-    resumed = train(data, tmp_path / "half", *OPTIMISER, updates=60)
+    whole = train(data, tmp_path / "whole", *OPTIMIZER, updates=60)
+    train(data, tmp_path / "half", *OPTIMIZER, updates=30)
+    resumed = train(data, tmp_path / "half", *OPTIMIZER, updates=60)
     assert "loaded checkpoint" in (resumed.stdout + resumed.stderr).lower()
     assert min(losses(resumed)) > 30
     assert losses(resumed)[60] == pytest.approx(losses(whole)[60], abs=0.02)
@@ -144,7 +144,7 @@ def test_manifold_embeddings_train_and_stay_points_through_a_checkpoint(data, tm
 
 
 def test_hydra_configuration_trains_the_same_model_as_flags(data, tmp_path):
-    flags = losses(train(data, tmp_path / "flags", *OPTIMISER, updates=20))
+    flags = losses(train(data, tmp_path / "flags", *OPTIMIZER, updates=20))
     names = [flag.removeprefix("--").replace("-", "_") for flag in SIZES[::2]]
     model = "\n".join(f"  {n}: {v}" for n, v in zip(names, SIZES[1::2], strict=True))
     (tmp_path / "copy.yaml").write_text(f"""\
@@ -176,7 +176,7 @@ model:
 )
 def test_space_embeddings_train_under_any_flag_of_precision_or_averaging(data, tmp_path, added):
     plain, flagged = (
-        losses(train(data, tmp_path / str(i), *OPTIMISER, *flags, updates=60))
+        losses(train(data, tmp_path / str(i), *OPTIMIZER, *flags, updates=60))
         for i, flags in enumerate([[], added.split()])
     )
     assert flagged[60] < 0.7 * flagged[10]
@@ -186,13 +186,13 @@ def test_space_embeddings_train_under_any_flag_of_precision_or_averaging(data, t
 
 REFUSED = [
     (["--encoder-attention-heads", "3"], "--encoder-embed-dim 32 is not divisible by"),
-    (["--lorentz-embedding", "manifold"], "--optimizer adam moves points off the manifold"),
+    (["--embedding-storage", "manifold"], "--optimizer adam moves points off the manifold"),
 ]
 
 
 @pytest.mark.parametrize(("options", "message"), REFUSED)
 def test_wrong_combination_is_refused_in_one_sentence(data, tmp_path, options, message):
-    process = train(data, tmp_path, *OPTIMISER, *options, check=False)
+    process = train(data, tmp_path, *OPTIMIZER, *options, check=False)
     assert process.returncode != 0
     error = process.stderr.strip().splitlines()[-1]
     assert error.startswith("fairseq-train: error:")

@@ -7,8 +7,8 @@ import torch
 from fairseq.modules import MultiheadAttention
 from torch.nn import functional as F
 
+from hyptrans.layers.attention import causal_mask
 from hyptrans.layers.han import HyperbolicAttention
-from hyptrans.models import _skeleton
 from hyptrans.models.han import HAN, SIZES, HANConfig, HANParts
 from tests.models.conftest import SMALL, batch, build, dictionary, small, task_of
 from tests.models.test_architectures import parameters_of_the_twin, trained
@@ -26,6 +26,8 @@ class DotProductAttention(HyperbolicAttention):
         return numbers
 
     def mix(self, query, key, value, *, allowed, is_causal):
+        if is_causal and allowed is not None:
+            allowed, is_causal = causal_mask(query.size(2), allowed, query.device), False
         p = self.attention_dropout if self.training else 0.0
         return F.scaled_dot_product_attention(
             query, key, value, attn_mask=allowed, is_causal=is_causal, dropout_p=p
@@ -35,14 +37,15 @@ class DotProductAttention(HyperbolicAttention):
 class EuclideanParts(HANParts):
     """HAN's parts with ordinary attention: the Transformer."""
 
-    def _attention(self, **role):
+    def attention(self, role, *, before):
         return DotProductAttention(
             self.side.width,
             self.side.heads,
             coordinates="cartesian",
             dropout=self.cfg.dropout,
             attention_dropout=self.cfg.attention_dropout,
-            **role,
+            memory_width=role.memory_width,
+            causal=role.causal,
         )
 
 
@@ -190,7 +193,7 @@ def test_big_is_the_big_transformer():
 def test_options_reach_every_attention(sentences):
     options = {"han_coordinates": "cartesian", "han_weights": "sigmoid", "han_max_radius": 4.0}
     model = build("han_tiny", **SMALL, **options, dropout=0.3, attention_dropout=0.2)
-    attentions = [m for m in model.modules() if isinstance(m, _skeleton.Attention)]
+    attentions = [m for m in model.modules() if isinstance(m, HyperbolicAttention)]
     assert len(attentions) == 6
     for attention in attentions:
         assert attention.coordinates == "cartesian"

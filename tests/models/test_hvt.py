@@ -5,7 +5,7 @@ import torch
 
 from hyptrans.geometry import lorentz, poincare
 from hyptrans.layers.hvt_attention import PoincareAttention
-from hyptrans.layers.manifold import manifold_parameters
+from hyptrans.layers.lorentz.manifold import manifold_parameters
 from tests.models.conftest import SMALL, build, dictionary, small, task_of
 
 
@@ -65,7 +65,7 @@ def test_aggregation_is_chosen_by_its_flag():
 
 def test_parameters_are_plain_unless_the_embedding_is_on_the_manifold():
     assert manifold_parameters(build("hvt_tiny", **SMALL)) == []
-    names = manifold_parameters(build("hvt_tiny", **SMALL, lorentz_embedding="manifold"))
+    names = manifold_parameters(build("hvt_tiny", **SMALL, embedding_storage="manifold"))
     assert names == [
         "encoder.embed_tokens.weight",
         "decoder.embed_tokens.weight",

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from hyptrans.geometry import lorentz
-from hyptrans.layers.curvature import Curvature
 from hyptrans.layers.hypformer import (
+    Curvature,
     HypformerEmbedding,
     HypformerFeedForward,
     HypformerLogits,
@@ -41,7 +41,7 @@ def logits(model, sentences):
 
 @pytest.mark.parametrize("attention", ["linear", "softmax"])
 def test_every_block_has_a_curvature_and_its_output_lies_there(attention, sentences, rng):
-    model = with_own_curvatures(small("hypformer_tiny", attention=attention).float(), rng)
+    model = with_own_curvatures(small("hypformer_tiny", hypformer_attention=attention).float(), rng)
     outputs = []
     for module in model.modules():
         if isinstance(module, BLOCKS):
@@ -60,12 +60,12 @@ def test_each_block_takes_the_curvature_of_the_one_before():
     for side in (model.encoder, model.decoder):
         before = side.embed_tokens.curvature
         for block in _chain(side):
-            assert block.source.curvature is before
-            if hasattr(block, "memory_source"):
+            assert block.input_curvature.curvature is before
+            if hasattr(block, "memory_curvature"):
                 last = model.encoder.layers[-1].feed_forward.curvature
-                assert block.memory_source.curvature is last
+                assert block.memory_curvature.curvature is last
             before = block.curvature
-    assert model.decoder.logits.source.curvature is before
+    assert model.decoder.logits.input_curvature.curvature is before
 
 
 def _chain(side):
@@ -77,14 +77,14 @@ def _chain(side):
 def test_with_one_embedding_the_decoder_starts_from_the_encoders_curvature():
     model = build("hypformer_tiny", share_all_embeddings=True, **SMALL)
     shared = model.encoder.embed_tokens.curvature
-    assert model.decoder.embed_positions.source.curvature is shared
+    assert model.decoder.embed_positions.input_curvature.curvature is shared
     assert model.decoder.logits.table is model.encoder.embed_tokens
 
 
 @pytest.mark.parametrize("attention", ["linear", "softmax"])
 @pytest.mark.parametrize("share", [False, True])
 def test_gradients_reach_every_curvature(share, attention, sentences):
-    model = small("hypformer_tiny", share_all_embeddings=share, attention=attention)
+    model = small("hypformer_tiny", share_all_embeddings=share, hypformer_attention=attention)
     logits(model, sentences).log_softmax(-1)[..., 4].sum().backward()
     raws = {n: p.grad for n, p in model.named_parameters() if n.endswith("curvature.raw")}
     assert len(raws) == 13 if share else 14
@@ -100,13 +100,13 @@ def test_a_copy_has_curvatures_of_its_own():
     model = build("hypformer_tiny", **SMALL)
     other = copy.deepcopy(model)
     block = other.decoder.layers[0].cross_attention
-    assert block.source.curvature is other.decoder.layers[0].attention.curvature
-    assert block.source.curvature is not model.decoder.layers[0].attention.curvature
-    assert block.memory_source.curvature is other.encoder.layers[-1].feed_forward.curvature
+    assert block.input_curvature.curvature is other.decoder.layers[0].attention.curvature
+    assert block.input_curvature.curvature is not model.decoder.layers[0].attention.curvature
+    assert block.memory_curvature.curvature is other.encoder.layers[-1].feed_forward.curvature
 
 
 def test_fixed_curvature_has_no_parameters_and_is_that_of_every_state(sentences):
-    model = small("hypformer_tiny", learn_curvature=False, curvature=0.3)
+    model = small("hypformer_tiny", hypformer_learn_curvature=False, curvature=0.3)
     assert not [n for n, _ in model.named_parameters() if "curvature" in n]
     out = model.encoder(batch(sentences, SYMBOLS)[0], return_all_hiddens=True)
     for state in out["encoder_states"]:
@@ -116,9 +116,9 @@ def test_fixed_curvature_has_no_parameters_and_is_that_of_every_state(sentences)
 def test_curvature_is_learned_unless_a_flag_says_no():
     parser = argparse.ArgumentParser(argument_default=argparse.SUPPRESS)
     Hypformer.add_args(parser)
-    assert not hasattr(parser.parse_args([]), "learn_curvature")
-    assert parser.parse_args(["--no-learn-curvature"]).learn_curvature is False
-    assert parser.parse_args(["--learn-curvature"]).learn_curvature is True
+    assert not hasattr(parser.parse_args([]), "hypformer_learn_curvature")
+    assert parser.parse_args(["--no-hypformer-learn-curvature"]).hypformer_learn_curvature is False
+    assert parser.parse_args(["--hypformer-learn-curvature"]).hypformer_learn_curvature is True
     assert isinstance(
         build("hypformer_tiny", **SMALL).encoder.embed_tokens.curvature(), torch.Tensor
     )
@@ -127,7 +127,10 @@ def test_curvature_is_learned_unless_a_flag_says_no():
 @pytest.mark.parametrize("learn", [False, True])
 def test_manifold_embeddings_stay_at_the_given_curvature(learn, sentences, rng):
     model = small(
-        "hypformer_tiny", lorentz_embedding="manifold", curvature=2.0, learn_curvature=learn
+        "hypformer_tiny",
+        embedding_storage="manifold",
+        curvature=2.0,
+        hypformer_learn_curvature=learn,
     )
     if learn:
         with_own_curvatures(model, rng)
@@ -138,16 +141,16 @@ def test_manifold_embeddings_stay_at_the_given_curvature(learn, sentences, rng):
     assert torch.isfinite(logits(model, sentences)).all()
 
 
-def test_attention_and_focus_power_options_reach_every_layer():
+def test_attention_and_hypformer_focus_power_options_reach_every_layer():
     def kinds(**options):
         model = build("hypformer_tiny", **SMALL, **options)
         return [m for m in model.modules() if isinstance(m, HypformerAttention)]
 
     assert {(type(m), m.power) for m in kinds()} == {(LinearAttention, 2.0)}
-    assert {m.power for m in kinds(focus_power=3.5)} == {3.5}
-    softmax = kinds(attention="softmax")
+    assert {m.power for m in kinds(hypformer_focus_power=3.5)} == {3.5}
+    softmax = kinds(hypformer_attention="softmax")
     assert {(type(m), m.half_precision) for m in softmax} == {(SoftmaxAttention, False)}
-    half = kinds(attention="softmax", attention_precision="half")
+    half = kinds(hypformer_attention="softmax", attention_precision="half")
     assert {m.half_precision for m in half} == {True}
 
 
@@ -165,13 +168,19 @@ def test_dropout_options_reach_every_block():
     ("options", "message"),
     [
         ({"curvature": 0.0}, "--curvature must be above 0"),
-        ({"curvature": -1.0, "learn_curvature": False}, "--curvature must be above 0"),
-        ({"focus_power": 0.0}, "--focus-power must be above 0, got 0"),
-        ({"attention": "softmax", "focus_power": 2.0}, "--focus-power acts in --attention linear"),
-        ({"attention_precision": "half"}, "--attention-precision half acts in --attention softmax"),
+        ({"curvature": -1.0, "hypformer_learn_curvature": False}, "--curvature must be above 0"),
+        ({"hypformer_focus_power": 0.0}, "--hypformer-focus-power must be above 0, got 0"),
         (
-            {"attention": "softmax", "encoder_attention_heads": 16},
-            "--attention softmax needs at least two numbers a head",
+            {"hypformer_attention": "softmax", "hypformer_focus_power": 2.0},
+            "--hypformer-focus-power acts in --hypformer-attention linear",
+        ),
+        (
+            {"attention_precision": "half"},
+            "--attention-precision half acts in --hypformer-attention softmax",
+        ),
+        (
+            {"hypformer_attention": "softmax", "encoder_attention_heads": 16},
+            "--hypformer-attention softmax needs at least two numbers a head",
         ),
     ],
 )

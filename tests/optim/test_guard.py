@@ -4,7 +4,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-from hyptrans.layers.embedding import LorentzEmbedding
+from hyptrans.layers.lorentz.embedding import LorentzEmbedding
 from hyptrans.optim.guard import check_manifold_flags
 
 

@@ -10,13 +10,13 @@ from fairseq.optim import build_optimizer
 from fairseq.optim.adam import Adam
 from omegaconf import OmegaConf
 
-import hyptrans.models  # noqa: F401 - registers the optimiser
+import hyptrans.models  # noqa: F401 - registers the optimizer
 from hyptrans.geometry import lorentz
-from hyptrans.layers.manifold import StableLorentz
+from hyptrans.layers.lorentz.manifold import StableLorentz
 from hyptrans.optim.riemannian_adam import RiemannianAdam
 
 
-def optimiser(parameters, **options):
+def optimizer(parameters, **options):
     cfg = OmegaConf.create(
         {"_name": "riemannian_adam", "lr": [0.1], "adam_betas": "(0.9, 0.98)", **options}
     )
@@ -88,7 +88,7 @@ def test_minimum_on_the_manifold_is_found(rng):
 def test_plain_parameters_move_as_under_fairseqs_adam(weight_decay, rng):
     start = torch.randn(7, 3, generator=rng)
     ours, theirs = torch.nn.Parameter(start.clone()), torch.nn.Parameter(start.clone())
-    mine = optimiser([ours], weight_decay=weight_decay)
+    mine = optimizer([ours], weight_decay=weight_decay)
     adam = Adam([theirs], lr=0.1, betas=(0.9, 0.98), weight_decay=weight_decay)
     for _ in range(10):
         gradient = torch.randn(7, 3, generator=rng)
@@ -111,7 +111,7 @@ def plain_and_points(rng):
 
 def test_scale_of_manifold_rates_survives_the_schedule_and_a_checkpoint(rng):
     parameters = plain_and_points(rng)
-    adam = optimiser(parameters, embedding_lr_scale=8.0)
+    adam = optimizer(parameters, embedding_lr_scale=8.0)
     adam.set_lr(0.01)
     adam.step()
 
@@ -120,7 +120,7 @@ def test_scale_of_manifold_rates_survives_the_schedule_and_a_checkpoint(rng):
 
     assert rates(adam) == pytest.approx([0.01, 0.08])
     assert adam.get_lr() == pytest.approx(0.01)
-    resumed = optimiser(plain_and_points(rng), embedding_lr_scale=4.0)
+    resumed = optimizer(plain_and_points(rng), embedding_lr_scale=4.0)
     resumed.load_state_dict(copy.deepcopy(adam.state_dict()), resumed.optimizer_config)
     resumed.set_lr(0.01)
     assert rates(resumed) == pytest.approx([0.01, 0.04])
@@ -134,14 +134,14 @@ def test_scale_moves_points_further(rng):
         generator = torch.Generator().manual_seed(1)
         plain, points = plain_and_points(generator)
         before = points.data.clone()
-        optimiser([plain, points], embedding_lr_scale=scale, lr=[0.001]).step()
+        optimizer([plain, points], embedding_lr_scale=scale, lr=[0.001]).step()
         moved.append(lorentz.distance(before, points.data))
     torch.testing.assert_close(moved[1], 8 * moved[0], rtol=1e-3, atol=1e-6)
 
 
 def test_radius_is_bounded_by_the_option(rng):
     points = far_points(StableLorentz(), rng)
-    adam = optimiser([points], max_radius=2.0)
+    adam = optimizer([points], max_radius=2.0)
     points.grad = torch.zeros_like(points)
     adam.step()
     radius = lorentz.distance(points.data, lorentz.origin(64))
@@ -152,4 +152,4 @@ def test_radius_is_bounded_by_the_option(rng):
 def test_options_out_of_range_are_refused(name, rng):
     flag = "--" + name.replace("_", "-")
     with pytest.raises(ValueError, match=f"{flag} must be above 0, got -1.0"):
-        optimiser(plain_and_points(rng), **{name: -1.0})
+        optimizer(plain_and_points(rng), **{name: -1.0})

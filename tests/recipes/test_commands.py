@@ -3,7 +3,8 @@ import time
 
 import pytest
 
-from recipes.common.commands import RecipeError, Runner, Step, shown_command
+from hyptrans.support.errors import UserError
+from recipes.common.commands import Runner, Step, shown_command
 
 
 def writes(name, path, content="x", **more):
@@ -54,18 +55,18 @@ def test_a_step_runs_anew_when_the_one_before_it_did(tmp_path):
 
 def test_a_failing_command_names_its_last_line_and_log(tmp_path):
     step = Step("bad", ["python", "-c", "print('a'); raise SystemExit('no such thing')"], [])
-    with pytest.raises(RecipeError, match=r"bad failed: no such thing \(.*logs/bad\.log\)"):
+    with pytest.raises(UserError, match=r"bad failed: no such thing \(.*logs/bad\.log\)"):
         Runner(tmp_path).run(step)
     assert not (tmp_path / "logs" / "bad.done").exists()
 
 
 def test_a_command_that_leaves_nothing_is_an_error(tmp_path):
-    with pytest.raises(RecipeError, match=r"idle ended without writing .*never"):
+    with pytest.raises(UserError, match=r"idle ended without writing .*never"):
         Runner(tmp_path).run(Step("idle", ["python", "-c", ""], [tmp_path / "never"]))
 
 
 def test_a_program_that_is_not_installed_is_named(tmp_path):
-    with pytest.raises(RecipeError, match=r"fairseq-nothing is missing; install the package"):
+    with pytest.raises(UserError, match=r"fairseq-nothing is missing; install the package"):
         Runner(tmp_path).run(Step("odd", ["fairseq-nothing"], []))
 
 
@@ -88,7 +89,7 @@ def test_one_failing_chain_stops_the_others(tmp_path):
     slow = Step("slow", ["python", "-c", "import time; time.sleep(60)"], [])
     bad = Step("bad", ["python", "-c", "raise SystemExit('broken')"], [])
     start = time.monotonic()
-    with pytest.raises(RecipeError, match="broken"):
+    with pytest.raises(UserError, match="broken"):
         Runner(tmp_path).chains([[slow], [bad]], jobs=2)
     assert time.monotonic() - start < 30
 

@@ -4,7 +4,7 @@ import pytest
 from fairseq import options
 from fairseq.models import ARCH_MODEL_REGISTRY
 
-from recipes.common.commands import RecipeError
+from hyptrans.support.errors import UserError
 from recipes.common.models import available, read_models
 
 RECIPES = Path(__file__).parents[2] / "recipes"
@@ -69,5 +69,5 @@ def test_number_of_updates_is_filled_in(tmp_path):
 )
 def test_an_architecture_without_configuration_is_an_error(tmp_path, names, message):
     (tmp_path / "a.args").write_text("--lr 1", encoding="utf-8")
-    with pytest.raises(RecipeError, match=message):
+    with pytest.raises(UserError, match=message):
         read_models(tmp_path, names)

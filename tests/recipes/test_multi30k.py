@@ -29,5 +29,5 @@ def test_a_missing_file_is_named_under_both_endings(tmp_path):
 def test_help_names_units_defaults_and_an_example():
     run = run_recipe("--help")
     assert run.returncode == 0
-    assert "optimiser steps of each training (default: 1500)" in " ".join(run.stdout.split())
+    assert "optimizer steps of each training (default: 1500)" in " ".join(run.stdout.split())
     assert "example: python recipes/multi30k_en_de/run.py" in run.stdout

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from hyptrans.support.errors import UserError
 from recipes import tables
 from recipes.common import results
-from recipes.common.commands import RecipeError
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 READMES = tables.with_tables()
@@ -59,7 +59,7 @@ def test_table_goes_between_the_markers_and_nowhere_else(tmp_path):
 def test_a_readme_without_markers_is_an_error(tmp_path):
     readme = tmp_path / "README.md"
     readme.write_text("# T\n", encoding="utf-8")
-    with pytest.raises(RecipeError, match=r"README\.md lacks the lines"):
+    with pytest.raises(UserError, match=r"README\.md lacks the lines"):
         results.put_into(readme, "| new |")
     assert readme.read_text(encoding="utf-8") == "# T\n"
 

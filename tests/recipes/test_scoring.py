@@ -1,7 +1,7 @@
 import pytest
 
-from recipes.common.commands import RecipeError
-from recipes.common.scoring import detokenised, score
+from hyptrans.support.errors import UserError
+from recipes.common.scoring import detokenized, score
 
 OUTPUT = """\
 S-1\tb a
@@ -33,7 +33,7 @@ def write_references(tmp_path, *lines):
 
 
 def test_translations_come_by_number_an_empty_one_too(output):
-    assert detokenised(output) == ["a dog, a bird and a fox.", "the cat sat up.", ""]
+    assert detokenized(output) == ["a dog, a bird and a fox.", "the cat sat up.", ""]
 
 
 def test_score_is_that_of_a_hand_count_and_has_a_signature(output, tmp_path):
@@ -48,16 +48,16 @@ def test_score_is_that_of_a_hand_count_and_has_a_signature(output, tmp_path):
 
 def test_a_missing_or_doubled_translation_is_an_error(output):
     output.write_text(OUTPUT.replace("D-1", "X-1"), encoding="utf-8")
-    with pytest.raises(RecipeError, match=r"no translation \(D- line\) of sentence 1"):
-        detokenised(output)
+    with pytest.raises(UserError, match=r"no translation \(D- line\) of sentence 1"):
+        detokenized(output)
     output.write_text(OUTPUT.replace("D-1", "D-0"), encoding="utf-8")
-    with pytest.raises(RecipeError, match="two translations of sentence 0"):
-        detokenised(output)
+    with pytest.raises(UserError, match="two translations of sentence 0"):
+        detokenized(output)
     output.write_text("", encoding="utf-8")
-    with pytest.raises(RecipeError, match=r"no translation \(D- line\) of sentence 0"):
-        detokenised(output)
+    with pytest.raises(UserError, match=r"no translation \(D- line\) of sentence 0"):
+        detokenized(output)
 
 
 def test_another_number_of_references_is_an_error(output, tmp_path):
-    with pytest.raises(RecipeError, match="3 translations for 2 lines"):
+    with pytest.raises(UserError, match="3 translations for 2 lines"):
         score(output, write_references(tmp_path, "a", "b"))

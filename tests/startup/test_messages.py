@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from hyptrans_startup import inputs, messages
-from hyptrans_startup.messages import InputError
+from hyptrans_startup.errors import UserError
 from tests.startup import commands
 from tests.startup.conftest import TINY
 
@@ -166,14 +166,14 @@ def raised(module, error):
     ("module", "error", "told"),
     [
         ("hyptrans.models.hybonet", ValueError("--dropout is 2"), True),
-        ("hyptrans.extras", ModuleNotFoundError("needs conllu"), True),
+        ("hyptrans.support.extras", ModuleNotFoundError("needs conllu"), True),
         ("hyptrans.models.hybonet", KeyError("width"), False),
         ("fairseq.trainer", Exception("words for the user"), True),
         ("fairseq.trainer", AssertionError(), False),
         ("fairseq.trainer", RuntimeError("mat1 and mat2"), False),
         ("torch.nn", ValueError("a bug"), False),
         ("torch.nn", FileNotFoundError(2, "No such file", "x"), True),
-        ("torch.nn", InputError("the words"), True),
+        ("torch.nn", UserError("the words"), True),
     ],
 )
 def test_only_errors_of_the_user_lose_their_traceback(module, error, told):
@@ -202,7 +202,7 @@ def test_text_is_counted_as_fairseq_reads_it(texts, error, tmp_path):
     if error is None:
         inputs.check_text(str(tmp_path / "t"), args)
     else:
-        with pytest.raises(InputError, match=error):
+        with pytest.raises(UserError, match=error):
             inputs.check_text(str(tmp_path / "t"), args)
 
 
@@ -246,9 +246,9 @@ def test_damage_of_a_data_folder_is_seen(harm, reason, data, tmp_path):
     path = str(folder / "train.en-de.en")
     assert inputs.damage(path, indexed_dataset) is None
     harm(folder / "train.en-de.en.idx", folder / "train.en-de.en.bin")
-    with pytest.raises(InputError, match=reason):
+    with pytest.raises(UserError, match=reason):
         indexed_dataset.dataset_exists(path, "mmap")
-    with pytest.raises(InputError, match=reason):
+    with pytest.raises(UserError, match=reason):
         indexed_dataset.make_dataset(path, "mmap")
 
 
@@ -274,7 +274,7 @@ def test_damaged_dictionary_is_named(text, error, tmp_path):
 
     path = tmp_path / "dict.en.txt"
     path.write_text(text)
-    with pytest.raises(InputError, match=f"dict.en.txt {error}"):
+    with pytest.raises(UserError, match=f"dict.en.txt {error}"):
         Dictionary.load(str(path))
 
 
@@ -286,7 +286,7 @@ def load_set(folder, name):
 
 
 def test_missing_set_is_named(data):
-    with pytest.raises(InputError, match=r"no set 'test7' for en-de .*: test, train, valid"):
+    with pytest.raises(UserError, match=r"no set 'test7' for en-de .*: test, train, valid"):
         load_set(data, "test7")
 
 
@@ -295,7 +295,7 @@ def test_sets_of_different_length_are_named(data, tmp_path):
     for ending in ("bin", "idx"):
         shutil.copy(data / f"test.en-de.de.{ending}", folder / f"valid.en-de.de.{ending}")
     with pytest.raises(
-        InputError, match=r"set 'valid': .* must contain the same number of examples"
+        UserError, match=r"set 'valid': .* must contain the same number of examples"
     ):
         load_set(folder, "valid")
 
@@ -304,21 +304,21 @@ def test_sets_of_different_length_are_named(data, tmp_path):
 def test_checkpoint_of_an_architecture_that_is_not_imported_is_named(cfg):
     from fairseq import models
 
-    with pytest.raises(InputError, match="--arch hybonet_nosuch is not one of the"):
+    with pytest.raises(UserError, match="--arch hybonet_nosuch is not one of the"):
         models.build_model(argparse.Namespace(**cfg), task=None)
 
 
 def test_missing_dictionary_is_named(tmp_path):
     from fairseq.data import Dictionary
 
-    with pytest.raises(InputError, match=r"nosuch\.txt does not exist"):
+    with pytest.raises(UserError, match=r"nosuch\.txt does not exist"):
         Dictionary.load(str(tmp_path / "nosuch.txt"))
 
 
 def test_folder_without_languages_is_named(tmp_path):
     from fairseq.data import data_utils
 
-    with pytest.raises(InputError, match="holds no pair of languages"):
+    with pytest.raises(UserError, match="holds no pair of languages"):
         data_utils.infer_language_pair(str(tmp_path))
 
 
@@ -340,5 +340,5 @@ def test_file_that_is_no_checkpoint_is_named(content, reason, tmp_path):
         path.write_bytes(content)
     else:
         torch.save(content, path)
-    with pytest.raises(InputError, match=f"x.pt is cut short or was not written .*{reason}"):
+    with pytest.raises(UserError, match=f"x.pt is cut short or was not written .*{reason}"):
         checkpoint_utils.load_checkpoint_to_cpu(str(path))

@@ -9,7 +9,7 @@ import pytest
 from fairseq import utils
 
 from hyptrans_startup import user_dir
-from hyptrans_startup.messages import InputError
+from hyptrans_startup.errors import UserError
 
 NAME = "plugin_of_the_test"
 
@@ -100,7 +100,7 @@ def test_folder_that_is_no_package_is_passed_over(place, monkeypatch, tmp_path, 
 @pytest.mark.parametrize("argument", [NAME, "no/such/folder"])
 def test_missing_folder_is_named(argument, place, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match=f"--user-dir {argument} does not exist"):
+    with pytest.raises(UserError, match=f"--user-dir {argument} does not exist"):
         utils.import_user_module(Namespace(user_dir=argument))
 
 

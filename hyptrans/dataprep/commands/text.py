@@ -1,0 +1,108 @@
+"""``prepare_text.py``: any parallel text."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from hyptrans.dataprep.commands.options import make_job, make_parser, positive_integer
+from hyptrans.dataprep.pipeline import prepare
+from hyptrans.dataprep.plan import PairSource, PlainFiles, Plan
+from hyptrans.dataprep.steps.clean import CleanRule
+
+_SIZES = {"subword-nmt": 10000, "sentencepiece": 8000}
+_SETS = ("train", "valid", "test")
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Prepare a data set from plain parallel files."""
+    args = _parser().parse_args(argv)
+    problems = [f"--{name} is required" for name in _SETS[:2] if not getattr(args, name)]
+    _languages(args, problems)
+    maximum = positive_integer(args.max_length, "--max-length", 250, problems)
+    ratio = _ratio(args.max_ratio, problems)
+    if args.lowercase and args.raw_text:
+        problems.append("--lowercase and --raw-text exclude each other")
+    for name in _SETS:
+        for path in (path for pair in getattr(args, name) or [] for path in pair):
+            if not Path(path).is_file():
+                problems.append(f"--{name}: {path} is not a file")
+    job = make_job(args, "data-prep/prepare_text.py", _SIZES, problems)
+    sets: dict[str, PairSource] = {
+        "train": PlainFiles(tuple(map(_pair, args.train))),
+        "valid": PlainFiles(tuple(map(_pair, args.valid))),
+    }
+    for number, pair in enumerate(args.test or []):
+        sets[f"test{number or ''}"] = PlainFiles((_pair(pair),))
+    flags = {} if job.raw_text else {"tokenize": True, "lowercase": args.lowercase}
+    plan = Plan(
+        sets=sets,
+        text=dict.fromkeys(sets, flags),
+        clean_text=CleanRule(maximum=maximum, ratio=ratio),
+    )
+    inputs = [path for source in sets.values() for path in source.inputs]
+    prepare(job, inputs, lambda journal: plan)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = make_parser(
+        "Prepare any parallel text: plain or gzipped UTF-8 files with one sentence a line.",
+        "python data-prep/prepare_text.py --train train.en train.de --valid val.en val.de "
+        "--test test.en test.de --raw-text --vocab-size 6000 --out data/mine",
+        _SIZES,
+    )
+    for name in _SETS:
+        more = "several times: test, test1 ..." if name == "test" else "several times: joined"
+        need = "optional" if name == "test" else "required"
+        parser.add_argument(
+            f"--{name}",
+            nargs=2,
+            action="append",
+            metavar=("SOURCE", "TARGET"),
+            help=f"files of the {name} set ({need}; {more})",
+        )
+    parser.add_argument(
+        "--lowercase", action="store_true", help="lower-case the text after tokenizing"
+    )
+    parser.add_argument(
+        "--max-length",
+        metavar="N",
+        help="drop training pairs with more tokens on a side (default: 250)",
+    )
+    parser.add_argument(
+        "--max-ratio",
+        metavar="R",
+        help="drop training pairs whose numbers of tokens differ by more than this factor "
+        "(default: no limit)",
+    )
+    return parser
+
+
+def _pair(names: Sequence[str]) -> tuple[Path, Path]:
+    return Path(names[0]), Path(names[1])
+
+
+def _languages(args: argparse.Namespace, problems: list[str]) -> None:
+    """Take the languages that were not given from the names of the training files."""
+    if not args.train:
+        return
+    found = [Path(name.removesuffix(".gz")).suffix[1:] for name in args.train[0]]
+    if args.source_lang and args.target_lang:
+        if found == [args.target_lang, args.source_lang]:
+            problems.append(
+                f"--train: {args.train[0][0]} comes first but ends in the target language"
+            )
+        return
+    args.source_lang = args.source_lang or found[0]
+    args.target_lang = args.target_lang or found[1]
+    if not (args.source_lang and args.target_lang):
+        problems.append("--source-lang and --target-lang are required, as the file names have none")
+
+
+def _ratio(text: str | None, problems: list[str]) -> float:
+    try:
+        ratio = float(text) if text is not None else 0.0
+    except ValueError:
+        ratio = 0.5
+    if ratio and not 1 <= ratio < float("inf"):
+        problems.append(f"--max-ratio must be a number of at least 1, not {text!r}")
+    return ratio

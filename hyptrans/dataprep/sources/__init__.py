@@ -1,0 +1,1 @@
+"""Where pairs of sentences come from: archives, markup, the hub, downloads, tables."""

@@ -1,0 +1,100 @@
+"""Downloads whose SHA-256 is noted the first time and checked ever after."""
+
+import http.client
+import json
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tqdm import tqdm
+
+from hyptrans.support.errors import UserError
+from hyptrans.support.files import sha256, whole_file, write_whole
+
+_PINS = "sha256.json"
+_BLOCK = 1 << 18
+_TIMEOUT = 60.0
+
+
+def fetch(url: str, folder: Path, pinned: str | None = None) -> Path:
+    """Return the file behind ``url``, downloaded into ``folder`` unless it is there already.
+
+    The hash of the first download is kept in ``folder/sha256.json``; any later copy must have it.
+
+    Args:
+        url: where the file is.
+        folder: where it goes.
+        pinned: the SHA-256 it must have, if the user knows it.
+
+    Raises:
+        UserError: no connection, an incomplete file, or another SHA-256.
+    """
+    path = folder / Path(urlsplit(url).path).name
+    folder.mkdir(parents=True, exist_ok=True)
+    pins = read_pins(folder)
+    if not path.exists():
+        _download(url, path)
+    found = sha256(path)
+    for expected, whose in ((pinned, "--sha256"), (pins.get(url), "its first download")):
+        if expected and expected != found:
+            raise UserError(
+                f"{path} has SHA-256 {found}, but {whose} says {expected}; "
+                "remove the file to download it again"
+            )
+    if pins.get(url) != found:
+        write_whole(folder / _PINS, json.dumps({**pins, url: found}, indent=1, sort_keys=True))
+    return path
+
+
+def read_pins(folder: Path) -> dict[str, str]:
+    """Return SHA-256 by URL of all that was downloaded into ``folder``.
+
+    Raises:
+        UserError: the list is damaged.
+    """
+    path = folder / _PINS
+    if not path.exists():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UserError(f"{path} is damaged ({error}); remove it and the files") from error
+    return dict(found)
+
+
+def check_pin(path: Path, pins: Mapping[str, str]) -> None:
+    """Compare a file of the user with the SHA-256 given for its name, if there is one.
+
+    Raises:
+        UserError: they differ.
+    """
+    expected = pins.get(path.name) or pins.get("")
+    if expected and (found := sha256(path)) != expected:
+        raise UserError(f"{path} has SHA-256 {found}, but --sha256 says {expected}")
+
+
+def _download(url: str, path: Path) -> None:
+    sys.stderr.write(f"downloading {url}\n")
+    try:
+        with urllib.request.urlopen(url, timeout=_TIMEOUT) as reply, whole_file(path) as file:
+            length = int(reply.headers.get("Content-Length") or -1)
+            done = 0
+            with tqdm(total=max(length, 0) or None, unit="B", unit_scale=True) as bar:
+                while block := reply.read(_BLOCK):
+                    file.write(block)
+                    bar.update(len(block))
+                    done += len(block)
+            if 0 <= length != done:
+                raise UserError(f"{url}: {done} of {length} bytes came; run again")
+    except urllib.error.HTTPError as error:
+        raise UserError(f"{url}: the server answers {error.code} {error.reason}") from error
+    except urllib.error.URLError as error:
+        raise UserError(
+            f"{url} cannot be reached ({error.reason}); without a network use local files "
+            "(--archive or --raw)"
+        ) from error
+    except (http.client.HTTPException, TimeoutError, ConnectionError) as error:
+        raise UserError(f"{url}: the download broke off ({error}); run again") from error

@@ -1,0 +1,94 @@
+"""Pairs from a data set that the ``datasets`` library can load, by hub name or local path."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hyptrans.dataprep.plan import Tally
+from hyptrans.support.errors import UserError
+from hyptrans.support.extras import require
+
+_COLUMN = "translation"
+
+
+def load(name: str, config: str | None, revision: str | None) -> Any:
+    """Return the ``DatasetDict`` of a hub name, of a folder of data files, or one saved to disk.
+
+    Raises:
+        UserError: it cannot be loaded; says why in the words of ``datasets``.
+    """
+    datasets = require("datasets", "data")
+    try:
+        if (Path(name) / "dataset_dict.json").is_file():
+            return datasets.load_from_disk(name)
+        return datasets.load_dataset(name, config, revision=revision)
+    # the library raises anything from FileNotFoundError to pyarrow's own errors
+    except Exception as error:
+        reason = " ".join(str(error).split())[:300]
+        hint = "" if Path(name).exists() else "; without a network give the path of a local copy"
+        raise UserError(f"--hub {name} cannot be loaded: {reason}{hint}") from error
+
+
+@dataclass(frozen=True)
+class HubSplit:
+    """One split, with a column ``translation`` that holds a text per language.
+
+    Attributes:
+        rows: the split.
+        name: as given by the user, for messages.
+        split: its name.
+        languages: source and target.
+        settings: what identifies the data beside a local path.
+    """
+
+    rows: Any
+    name: str
+    split: str
+    languages: tuple[str, str]
+    settings: dict[str, Any]
+
+    @property
+    def inputs(self) -> list[Path]:
+        """The local path, if it is one."""
+        return local_inputs(self.name)
+
+    def read(self, tally: Tally) -> Iterator[tuple[str, str]]:
+        """Yield the pairs of the split."""
+        where = f"--hub {self.name}, split {self.split}"
+        if _COLUMN not in self.rows.column_names:
+            raise UserError(
+                f"{where} has no column {_COLUMN!r}, only {', '.join(self.rows.column_names)}"
+            )
+        for number, row in enumerate(self.rows, start=1):
+            source, target = ((row[_COLUMN] or {}).get(language) for language in self.languages)
+            if not isinstance(source, str) or not isinstance(target, str):
+                raise UserError(
+                    f"{where}, row {number} has no text for {' and '.join(self.languages)}"
+                )
+            tally.parts[self.split] += 1
+            yield source, target
+
+
+def local_inputs(name: str) -> list[Path]:
+    """Return the path behind a name if it is local."""
+    return [Path(name)] if Path(name).exists() else []
+
+
+def splits(
+    name: str, config: str | None, revision: str | None, languages: tuple[str, str]
+) -> dict[str, HubSplit]:
+    """Return the splits of a data set by name, ``train`` and ``test`` among them.
+
+    Raises:
+        UserError: it cannot be loaded, or has no training or test split.
+    """
+    loaded = load(name, config, revision)
+    for needed in ("train", "test"):
+        if needed not in loaded:
+            raise UserError(f"--hub {name} has no split {needed!r}, only {', '.join(loaded)}")
+    settings = {"hub": name, "config": config, "revision": revision}
+    return {
+        split: HubSplit(loaded[split], name, split, languages, {**settings, "split": split})
+        for split in loaded
+    }

@@ -1,0 +1,99 @@
+"""Splits a file of sentence pairs so that no source sentence is in two sets.
+
+Made for the Tatoeba pairs that manythings.org hands out (``deu.txt``: English, tab, German, and in
+newer files a tab and the authors), where one English sentence has many translations.
+"""
+
+import io
+import random
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from hyptrans.dataprep.corpus import decode, write_lines
+from hyptrans.support.errors import UserError
+
+SETS = ("train", "valid", "test")
+
+
+def read_table(path: Path, member: str = "deu.txt") -> Iterator[tuple[str, str]]:
+    """Yield the first two columns of a table, plain or inside a zip archive.
+
+    Raises:
+        UserError: the archive is damaged or lacks ``member``, or a line has no two columns.
+    """
+    if not path.is_file():
+        raise UserError(f"{path} is not a file")
+    if not zipfile.is_zipfile(path):
+        yield from _rows(path.read_bytes(), path.name)
+        return
+    try:
+        with zipfile.ZipFile(path) as archive:
+            # read into memory: nothing is unpacked, whatever the members are called
+            content = archive.read(member)
+    except (zipfile.BadZipFile, KeyError, EOFError) as error:
+        raise UserError(f"{path} is damaged or has no {member} ({error})") from error
+    yield from _rows(content, f"{path.name}, {member}")
+
+
+def _rows(content: bytes, name: str) -> Iterator[tuple[str, str]]:
+    if not content:
+        raise UserError(f"{name} is empty")
+    for number, line in enumerate(io.BytesIO(content.removeprefix(b"\xef\xbb\xbf")), start=1):
+        where = f"{name}, line {number}"
+        columns = decode(line.rstrip(b"\r\n"), where).split("\t")
+        if len(columns) < 2:
+            raise UserError(f"{where} has no tab between two sentences")
+        yield columns[0], columns[1]
+
+
+def split(
+    rows: Iterator[tuple[str, str]], *, held_out: int, seed: int
+) -> tuple[dict[str, list[tuple[str, str]]], int]:
+    """Deal the pairs out by distinct source sentence.
+
+    The sentences are shuffled; ``held_out`` of them go to the test set, as many to the validation
+    set. There, the first translation is kept, as a sentence counts once in a score.
+
+    Args:
+        rows: source and target sentences.
+        held_out: number of sentences of each small set, at least 1.
+        seed: of the shuffle.
+
+    Returns:
+        The pairs of each set, and how many further translations were left out.
+
+    Raises:
+        UserError: there are too few distinct sentences.
+    """
+    translations: dict[str, list[str]] = {}
+    for source, target in rows:
+        translations.setdefault(source, []).append(target)
+    if len(translations) <= 2 * held_out:
+        raise UserError(
+            f"{len(translations)} distinct source sentences are too few for two sets of {held_out}"
+        )
+    order = list(translations)
+    random.Random(seed).shuffle(order)
+    parts = {
+        "test": order[:held_out],
+        "valid": order[held_out : 2 * held_out],
+        "train": order[2 * held_out :],
+    }
+    sets: dict[str, list[tuple[str, str]]] = {}
+    left_out = 0
+    for name in SETS:
+        several = name == "train"
+        sets[name] = []
+        for source in parts[name]:
+            targets = translations[source] if several else translations[source][:1]
+            left_out += len(translations[source]) - len(targets)
+            sets[name] += [(source, target) for target in targets]
+    return sets, left_out
+
+
+def write(sets: dict[str, list[tuple[str, str]]], folder: Path) -> None:
+    """Write ``train.en``, ``train.de`` and so on."""
+    for name, pairs in sets.items():
+        write_lines((source for source, _ in pairs), folder / f"{name}.en")
+        write_lines((target for _, target in pairs), folder / f"{name}.de")

@@ -1,0 +1,229 @@
+"""Subword models: learn one jointly on both sides of the training text, then encode with it.
+
+Two kinds with one shape: byte-pair encoding by ``subword-nmt`` on tokenized text (``@@`` marks an
+unfinished word), and a ``sentencepiece`` unigram model whose pieces give back the raw text exactly.
+"""
+
+import gc
+import io
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+import sentencepiece
+
+from hyptrans.dataprep.corpus import read_lines, write_lines
+from hyptrans.dataprep.steps.parallel import LineFunction
+from hyptrans.support.errors import UserError
+from hyptrans.support.extras import require
+from hyptrans.support.files import whole_file, write_whole
+from hyptrans.support.progress import bar
+
+KINDS = ("subword-nmt", "sentencepiece")
+MODEL_NAMES = {"subword-nmt": "bpe.codes", "sentencepiece": "sentencepiece.model"}
+# fairseq's own symbols; as a subword in the text they would become padding or an end of sentence
+_RESERVED = frozenset({"<s>", "<pad>", "</s>", "<unk>"})
+# subword-nmt needs about 1.5 kB for a word type (see recipes/wmt14_en_de), so this many stay below
+# 4 GiB.
+MOST_WORD_TYPES = 2_000_000
+# The unigram model is learned from at most this many lines, evenly spread over the text.
+_SENTENCEPIECE_LINES = 4_000_000
+# fairseq rounds the size of a dictionary up to a multiple of this.
+_DICTIONARY_MULTIPLE = 8
+_SPECIAL_SYMBOLS = 4
+
+
+def learn(kind: str, texts: list[Path], size: int, model: Path) -> dict[str, Any]:
+    """Learn a model of one kind from the lines of ``texts`` and write it to ``model``.
+
+    ``size`` is the number of merges for subword-nmt, the number of pieces for sentencepiece.
+
+    Raises:
+        UserError: the text does not support a model of that size.
+    """
+    learner = _learn_bpe if kind == "subword-nmt" else _learn_sentencepiece
+    return learner(texts, size, model)
+
+
+def _learn_bpe(texts: list[Path], size: int, model: Path) -> dict[str, Any]:
+    module = require("subword_nmt.learn_bpe", "data")
+    counts: Counter[str] = Counter()
+    for path in texts:
+        for line in read_lines(path):
+            counts.update(line.split())
+    types = len(counts)
+    # a stable sort: words of equal count stay in order of appearance, which decides ties
+    kept = sorted(counts.items(), key=lambda item: -item[1])[:MOST_WORD_TYPES]
+    counts.clear()
+    codes = io.StringIO()
+    sys.stderr.write(f"learning {size} merges from {len(kept)} distinct words, on one core\n")
+    with TemporaryFile("w+", encoding="utf-8", newline="\n") as table:
+        # a file, as the words need not be in memory twice
+        table.writelines(f"{word} {count}\n" for word, count in kept)
+        del kept
+        table.seek(0)
+        with _learning(module):
+            module.learn_bpe(table, codes, size, is_dict=True)
+    write_whole(model, codes.getvalue())
+    return {
+        "word types": types,
+        "rarest word types not used": max(0, types - MOST_WORD_TYPES),
+        "merges": codes.getvalue().count("\n") - 1,
+    }
+
+
+@contextmanager
+def _learning(module: Any) -> Iterator[None]:
+    # its own bar draws ten times a second, also into log files
+    original = module.tqdm
+    module.tqdm = lambda items: bar(items, "learn subwords", len(items), unit=" merges")
+    # millions of tuples and no cycles: looking for garbage takes a third of the time
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        module.tqdm = original
+        if collecting:
+            gc.enable()
+
+
+def _learn_sentencepiece(texts: list[Path], size: int, model: Path) -> dict[str, Any]:
+    characters: set[str] = set()
+    lines = 0
+    for path in texts:
+        for line in read_lines(path):
+            characters.update(line)
+            lines += 1
+    stride = -(-lines // _SENTENCEPIECE_LINES)
+    every = (line for path in texts for line in read_lines(path))
+    chosen = (line for number, line in enumerate(every) if number % stride == 0)
+    sys.stderr.write(f"learning {size} pieces from {-(-lines // stride)} lines\n")
+    result = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=chosen,
+            model_writer=result,
+            model_type="unigram",
+            vocab_size=size,
+            normalization_rule_name="identity",
+            character_coverage=1.0,
+            remove_extra_whitespaces=False,
+            # characters of lines left out by the stride
+            required_chars="".join(sorted(characters - {" "})),
+            # longer lines would be skipped without a word
+            max_sentence_length=1 << 30,
+            # results depend on the number of threads, so it does not follow --workers
+            num_threads=4,
+            minloglevel=1,
+        )
+    except (RuntimeError, OSError) as error:
+        raise UserError(_sentencepiece_problem(str(error), size, len(characters))) from error
+    with whole_file(model) as file:
+        file.write(result.getvalue())
+    return {"pieces": size, "characters": len(characters)}
+
+
+def _sentencepiece_problem(message: str, size: int, characters: int) -> str:
+    if found := re.search(r"value <= (\d+)", message):
+        return (
+            f"--vocab-size {size} is more than this text supports, "
+            f"sentencepiece allows at most {found[1]}"
+        )
+    if "required_chars" in message or "smaller" in message:
+        return (
+            f"--vocab-size {size} is too small for the {characters} distinct characters "
+            f"of the text; use at least {characters + 4}"
+        )
+    return f"sentencepiece could not learn a model: {message.splitlines()[-1]}"
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Encodes lines with a learned model.
+
+    Attributes:
+        kind: one of ``KINDS``.
+        model: file of the model.
+        pieces: for sentencepiece, a file of the pieces that training has; others are spelled out.
+    """
+
+    kind: str
+    model: Path
+    pieces: Path | None = None
+
+    def build(self) -> LineFunction:
+        """Load the model and return the function from text to space-separated subwords."""
+        return self._bpe() if self.kind == "subword-nmt" else self._sentencepiece()
+
+    def _bpe(self) -> LineFunction:
+        module = require("subword_nmt.apply_bpe", "data")
+        with open(self.model, encoding="utf-8", newline="\n") as codes:
+            bpe = module.BPE(codes)
+
+        def encode(line: str) -> str:
+            # the cache holds every word ever seen: hundreds of megabytes on large corpora
+            if len(bpe.cache) > 200_000:
+                bpe.cache.clear()
+            subwords = bpe.segment_tokens(line.split())
+            return " ".join(_harmless(subwords, joiner="@@ "))
+
+        return encode
+
+    def _sentencepiece(self) -> LineFunction:
+        processor = sentencepiece.SentencePieceProcessor(model_file=str(self.model))
+        known = None if self.pieces is None else frozenset(read_lines(self.pieces))
+
+        def encode(line: str) -> str:
+            subwords = processor.encode(line, out_type=str)
+            return " ".join(_harmless(subwords, joiner=" ", known=known))
+
+        return encode
+
+
+def _harmless(
+    subwords: list[str], joiner: str, known: frozenset[str] | None = None
+) -> Iterator[str]:
+    """Spell out the subwords that the dictionary lacks or that mean something else to fairseq."""
+    for subword in subwords:
+        if subword in _RESERVED or (known is not None and subword not in known):
+            yield joiner.join(subword)
+        else:
+            yield subword
+
+
+def decode(kind: str, line: str) -> str:
+    """Give back the text of encoded subwords, as ``fairseq-generate --remove-bpe`` does."""
+    if kind == "subword-nmt":
+        return (line + " ").replace("@@ ", "").removesuffix(" ")
+    # the first piece starts with a space that was not in the text
+    return line.replace(" ", "").replace("\u2581", " ").removeprefix(" ")
+
+
+def used_pieces(encoded: Iterable[Path]) -> Counter[str]:
+    """Count the subwords of encoded files."""
+    counts: Counter[str] = Counter()
+    for path in encoded:
+        for line in read_lines(path):
+            counts.update(line.split())
+    return counts
+
+
+def write_dictionary(counts: Counter[str], characters: set[str], path: Path) -> int:
+    """Write a fairseq dictionary: the subwords seen, then the characters never seen alone.
+
+    With every character of the training text as a symbol of its own, only characters that the
+    training text does not have can become ``<unk>``.
+    """
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    alone = sorted(characters - counts.keys())
+    rows = [f"{piece} {count}" for piece, count in ordered] + [f"{piece} 0" for piece in alone]
+    fillers = -(len(rows) + _SPECIAL_SYMBOLS) % _DICTIONARY_MULTIPLE
+    rows += [f"madeupword{number:04d} 0" for number in range(fillers)]
+    return write_lines(rows, path)

@@ -1,0 +1,105 @@
+"""Points read from plain numbers, their distances, and their midpoints in Klein coordinates.
+
+The Klein model is the ball of the vectors ``x_s / x_t``: its geodesics are straight, and the
+Einstein midpoint is a weighted mean there. Points are those of the hyperboloid of curvature -1,
+time first; only midpoints are Klein coordinates. Inputs in half precision give float32 results.
+
+Source: the formulas of HAN (Gulcehre et al. 2018).
+"""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from hyptrans.geometry import lorentz
+from hyptrans.geometry.precision import at_least_float32
+
+LARGEST_MAX_RADIUS = 20.0
+"""The square of the product of two times at this radius, 1e34, is still a float32 number."""
+DIRECTION_EPSILON = 1e-6
+"""Added to the length that a direction is divided by, so that the zero vector has none."""
+LEAST_TIME = 1e-20
+"""A weighted sum of points with a smaller time has no weights left: dropout took all that counted.
+Points have times of at least 1, and 1e-20 leaves room for gradients and for a loss scale."""
+
+
+def polar_points(numbers: Tensor, max_radius: float) -> Tensor:
+    """Read a direction and, as the last number, a radius as a point.
+
+    ``(cosh r, sinh r v / |v|)`` with ``r`` bounded smoothly, ``R tanh(r / R)``; a negative radius
+    goes the opposite way. A zero vector gives the origin.
+
+    Shapes: ``[..., n + 1]`` -> ``[..., n + 1]``. Source: HAN sec. 4.1, pseudo-polar coordinates.
+    """
+    numbers = at_least_float32(numbers)
+    vector, radius = numbers[..., :-1], numbers[..., -1:]
+    length = vector.norm(dim=-1, keepdim=True)
+    reach = torch.sinh(max_radius * torch.tanh(radius / max_radius))
+    return _scaled_point(vector, length, reach / (length + DIRECTION_EPSILON))
+
+
+def cartesian_points(numbers: Tensor, max_radius: float) -> Tensor:
+    """Read numbers as the space part of a point; those beyond the radius move back on their ray.
+
+    Shapes: ``[..., n]`` -> ``[..., n + 1]``. Source: HAN sec. 5.5, without
+    pseudo-polar coordinates.
+    """
+    vector = at_least_float32(numbers)
+    length = vector.norm(dim=-1, keepdim=True)
+    bound = math.sinh(max_radius)
+    return _scaled_point(vector, length, bound / length.clamp_min(bound))
+
+
+def _scaled_point(vector: Tensor, length: Tensor, scale: Tensor) -> Tensor:
+    """The point above ``scale vector``, ``length`` being the length of ``vector``."""
+    return torch.cat([lorentz.time_above((length * scale).square()), vector * scale], dim=-1)
+
+
+class Arcosh(torch.autograd.Function):
+    """``arcosh(x)``, 0 where rounding took ``x`` below 1; the gradient there is zero.
+
+    Only the result ``d`` is kept for the gradient, ``1 / sinh(d)``. It is bounded, as a float
+    above 1 is so by one unit of rounding at least: at most 2,048 in float32.
+
+    Source: ``arcosh(1 + u) = log1p(u + sqrt(u (u + 2)))``.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        u = (x - 1).clamp_(min=0)
+        d = (u + 2).mul_(u).sqrt_().add_(u).log1p_()
+        ctx.save_for_backward(d)
+        return d
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        (d,) = ctx.saved_tensors
+        return (grad / d.sinh()).masked_fill_(d == 0, 0)
+
+
+def distances(query: Tensor, key: Tensor) -> Tensor:
+    """Distances between all queries and all keys, by one batched matrix product.
+
+    Shapes: query ``[..., T, D]``, key ``[..., S, D]`` -> ``[..., T, S]``.
+    """
+    return Arcosh.apply(lorentz.flip_time(-query) @ key.transpose(-1, -2))
+
+
+def midpoint(weights: Tensor, value: Tensor) -> Tensor:
+    """Einstein midpoint of points, in Klein coordinates.
+
+    With ``v = x_s / x_t`` the Lorentz factor ``1 / sqrt(1 - |v|^2)`` is ``x_t``, so the midpoint
+    ``sum a_j x_jt v_j / sum a_j x_jt`` is the space part over the time of one weighted sum of
+    points. The scale of a query's weights is free; without any weight it is the origin.
+
+    Shapes: weights ``[..., T, S]``, value ``[..., S, D]`` -> ``[..., T, D - 1]``.
+    Source: HAN eq. 3.
+    """
+    total = weights @ value
+    time = total[..., :1]
+    # one, and not the smallest time, in its place: its inverse would blow up the gradient
+    return total[..., 1:] / time.masked_fill(time < LEAST_TIME, 1.0)

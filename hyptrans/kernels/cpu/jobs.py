@@ -1,0 +1,233 @@
+"""A kernel's call as one piece of memory, so that any thread can work off blocks of it.
+
+A job names a kernel, its matrices and its numbers. Threads claim its blocks one by one until none
+is left (:func:`work_off`); whoever comes late finds nothing to do.
+"""
+
+import ctypes
+import functools
+import hashlib
+import struct
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from llvmlite import ir
+from numba import carray, cfunc, extending, from_dtype, njit, types
+from torch import Tensor
+
+from hyptrans.kernels.cpu import threads
+
+intrinsic: Any = extending.intrinsic
+"""numba's type for it does not know that the compiler passes the first argument."""
+
+MATRICES, INTEGERS, NUMBERS = 10, 10, 4
+"""How many of each a job has room for."""
+
+BLOCK = 256
+"""Rows that are one thread's at a time, and that are summed up together."""
+
+Kernel = Callable[[int, Any], None]
+"""Computes one block of a job; what belongs to other blocks is not its business."""
+
+
+def _layout(number: type[np.floating]) -> np.dtype:
+    fields = [
+        (f"kernel_{_sources()}", np.int64),
+        ("next", np.int64),
+        ("blocks", np.int64),
+        ("itemsize", np.int64),
+        ("matrices", np.int64, (MATRICES, 3)),  # address, rows, columns
+        ("integers", np.int64, INTEGERS),
+        ("numbers", number, NUMBERS),
+    ]
+    return np.dtype(fields, align=True)
+
+
+def blocks(rows: int) -> int:
+    """How many blocks so many rows make."""
+    return -(-rows // BLOCK)
+
+
+@functools.cache
+def _sources() -> str:
+    """A digest of what kernels are compiled from besides their own file.
+
+    numba's cache looks at that file only; so this is part of their signature.
+    """
+    folder = Path(__file__).parent
+    files = [folder / "jobs.py", folder / "exponential.py"]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
+
+
+def _packer(code: str) -> struct.Struct:
+    """What writes the fields of :func:`_layout`."""
+    return struct.Struct(f"{4 + 3 * MATRICES + INTEGERS}q{NUMBERS}{code}")
+
+
+_FLOATS = {
+    torch.float32: (np.float32, _packer("f")),
+    torch.float64: (np.float64, _packer("d")),
+}
+
+
+def run(
+    kernel: Kernel,
+    blocks: int,
+    matrices: Sequence[Tensor | None],
+    numbers: Sequence[float] = (),
+    integers: Sequence[int] = (),
+    *,
+    strided: bool = False,
+    work: int | None = None,
+) -> None:
+    """Let threads compute all blocks.
+
+    Args:
+        kernel: compiled at its first call for a dtype, and kept in numba's cache.
+        blocks: how many there are.
+        matrices: contiguous tensors, each seen as rows of its last dimension, of one dtype, but for
+            places, which are of int64.
+        numbers: of the same dtype once the kernel reads them.
+        integers: signed, of 64 bits.
+        strided: the matrices need not be contiguous, as the kernel is given their strides.
+        work: numbers to go through, those of the first matrix by default.
+
+    Raises:
+        ValueError: matrices that the kernel would take for something else.
+    """
+    first = matrices[0]
+    assert first is not None, "a job has work"
+    number, packer = _FLOATS[first.dtype]
+    fields = [_compiled(kernel, number), 0, blocks, first.element_size()]
+    for matrix in matrices:
+        if matrix is None:
+            fields += (0, 0, 0)
+        else:
+            if matrix.dtype not in (first.dtype, torch.int64):
+                raise ValueError(f"matrices of {first.dtype} and {matrix.dtype} in one job")
+            if not (strided or matrix.is_contiguous()):
+                raise ValueError("a matrix of a job is not contiguous")
+            columns = max(1, matrix.size(-1)) if matrix.dim() else 1
+            fields += (matrix.data_ptr(), matrix.numel() // columns, columns)
+    fields += [0] * (3 * (MATRICES - len(matrices)))
+    fields += [*integers, *[0] * (INTEGERS - len(integers))]
+    packed = packer.pack(*fields, *numbers, *[0] * (NUMBERS - len(numbers)))
+    job = _memory(packer.size).from_buffer_copy(packed)
+    threads.share(_driver(), ctypes.addressof(job), blocks, work or first.numel())
+
+
+@functools.cache
+def _memory(size: int) -> Any:
+    return ctypes.c_char * size
+
+
+@functools.cache
+def _compiled(kernel: Kernel, number: type[np.floating]) -> int:
+    # "reassoc" and the like, but not "nnan" and "ninf": a NaN must stay one, to be seen
+    flags = {"reassoc", "nsz", "arcp", "contract", "afn"}
+    signature = types.void(types.int64, types.CPointer(from_dtype(_layout(number))))
+    # a division by zero gives infinity or NaN, as everywhere else
+    made: Any = cfunc(signature, cache=True, fastmath=flags, error_model="numpy")(kernel)
+    _kept_alive.append(made)
+    return int(made.address)
+
+
+@functools.cache
+def _driver() -> int:
+    made: Any = cfunc(types.void(types.voidptr), cache=True)(work_off)
+    _kept_alive.append(made)
+    return int(made.address)
+
+
+_kept_alive: list[Any] = []
+
+
+def work_off(job: Any) -> None:
+    """Compute blocks of a job until all are claimed."""
+    block = _claim(job)
+    while block < _blocks(job):
+        _compute(job, block)
+        block = _claim(job)
+
+
+@intrinsic
+def _claim(_context: Any, job: Any) -> Any:
+    """The next block, which from now on is nobody else's."""
+
+    def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
+        place = builder.gep(_integers(builder, args[0]), [ir.Constant(ir.IntType(32), 1)])
+        return builder.atomic_rmw("add", place, ir.Constant(ir.IntType(64), 1), "monotonic")
+
+    return types.int64(types.voidptr), generate
+
+
+@intrinsic
+def _blocks(_context: Any, job: Any) -> Any:
+    def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
+        integers = _integers(builder, args[0])
+        return builder.load(builder.gep(integers, [ir.Constant(ir.IntType(32), 2)]))
+
+    return types.int64(types.voidptr), generate
+
+
+@intrinsic
+def _compute(_context: Any, job: Any, block: Any) -> Any:
+    """Call the job's kernel."""
+
+    def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
+        job, block = args
+        signature = ir.FunctionType(ir.VoidType(), [ir.IntType(64), job.type])
+        address = builder.load(_integers(builder, job))
+        builder.call(builder.inttoptr(address, signature.as_pointer()), [block, job])
+
+    return types.void(types.voidptr, types.int64), generate
+
+
+def _integers(builder: Any, job: Any) -> Any:
+    return builder.bitcast(job, ir.IntType(64).as_pointer())
+
+
+@njit(inline="always")
+def read(pointer: Any) -> Any:
+    """The job at an address, in a kernel."""
+    return carray(pointer, 1)[0]
+
+
+@njit(inline="always")
+def matrix(job: Any, i: int) -> Any:
+    """A job's matrix as an array ``[rows, columns]``, in a kernel."""
+    address, rows, columns = _matrix(job, i)
+    return carray(_pointer(address, job.numbers[0]), (rows, columns))
+
+
+@njit(inline="always")
+def indices(job: Any, i: int) -> Any:
+    """A job's matrix of int64 as an array ``[rows, columns]``, in a kernel."""
+    address, rows, columns = _matrix(job, i)
+    return carray(_pointer(address, address), (rows, columns))
+
+
+@njit(inline="always")
+def vector(job: Any, i: int, start: int) -> Any:
+    """As many numbers as a row of a job's matrix has, from ``start`` on, in a kernel."""
+    address, _, columns = _matrix(job, i)
+    return carray(_pointer(address + start * job.itemsize, job.numbers[0]), (columns,))
+
+
+@njit(inline="always")
+def _matrix(job: Any, i: int) -> Any:
+    return job.matrices[i, 0], job.matrices[i, 1], job.matrices[i, 2]
+
+
+@intrinsic
+def _pointer(_context: Any, address: Any, number: Any) -> Any:
+    """An address as that of numbers of the type of ``number``."""
+    pointer = types.CPointer(number)
+
+    def generate(context: Any, builder: Any, _: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], context.get_value_type(pointer))
+
+    return pointer(address, number), generate

@@ -1,0 +1,1 @@
+"""The operators on CUDA: Triton kernels."""

@@ -1,0 +1,131 @@
+"""Linear attention with focused features: one formula in three forms.
+
+    Z_i = phi(q_i) (sum_j phi(k_j)^T v_j) / (phi(q_i) . sum_j phi(k_j))
+
+``j`` runs over all positions, or over those up to ``i`` (causal). The functions take features
+``phi(.)``, all positive; a key whose features are zero takes no part, which is how padding is left
+out. Shapes: query and key ``[B, H, T, d]``, value ``[B, H, T, e]`` -> ``[B, H, T, e]``.
+
+:func:`quadratic` is the formula as it stands, in O(T^2); :func:`summarize` with :func:`read`, and
+:func:`causal` for training, take O(T) time and memory; :func:`step` decodes one position from sums
+of a constant size.
+
+Source: Hypformer eq. 16 and 19 (space coordinates only; the values stay raw, as in its code).
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from hyptrans.geometry.precision import at_least_float32
+
+FEATURE_EPSILON = 1e-6
+"""Added after ReLU and to the scale, so that a row without a positive number has features."""
+DENOMINATOR_FLOOR = 1e-30
+"""Below every sum of products of features at powers up to 4; reached only where no key is seen, or
+where high powers underflow. Then the result is zero instead of 0/0."""
+CHUNK = 64
+"""Positions whose mutual weights are computed at once: as many as a head has coordinates, about, so
+that weights ``[T, CHUNK]`` and sums ``[T / CHUNK, d, e]`` take no more room than the queries."""
+
+
+class Sums(NamedTuple):
+    """What linear attention remembers of the keys and values it has seen."""
+
+    key_value: Tensor
+    """``[B, H, d, e]``: sum of ``phi(k_j)^T v_j``."""
+    key: Tensor
+    """``[B, H, d]``: sum of ``phi(k_j)``."""
+
+    @property
+    def rows(self) -> int:
+        """How many hypotheses or sentences."""
+        return len(self.key)
+
+    def reorder(self, order: Tensor) -> "Sums":
+        """Row ``i`` of the result is row ``order[i]``."""
+        return Sums(*(t.index_select(0, order) for t in self))
+
+
+def focus(numbers: Tensor, scale: Tensor, power: float) -> Tensor:
+    """Features ``phi``: a power that sharpens the direction of a vector and keeps its length.
+
+    ``phi = |u| / |u^p| u^p`` with ``u = (ReLU(numbers) + eps) / (softplus(scale) + eps)``.
+
+    Shapes: numbers ``[..., d]``, scale broadcasts against it -> ``[..., d]``.
+    Range: all positive; finite for any finite input, also in half precision (float32 inside).
+    Source: Hypformer eq. 19; ``scale`` has a number per channel, as a single one would cancel.
+    """
+    numbers, scale = at_least_float32(numbers), at_least_float32(scale)
+    u = (F.relu(numbers) + FEATURE_EPSILON) / (F.softplus(scale) + FEATURE_EPSILON)
+    # the largest number of a row cancels; dividing by it first keeps the power from overflowing
+    # and its length from underflowing
+    sharp = (u / u.detach().amax(-1, keepdim=True)).pow(power)
+    return sharp * (u.norm(dim=-1, keepdim=True) / sharp.norm(dim=-1, keepdim=True))
+
+
+def quadratic(query: Tensor, key: Tensor, value: Tensor, *, causal: bool = False) -> Tensor:
+    """The formula with all weights written out, ``[T, T]``: the reference of the other forms."""
+    weights = query @ key.transpose(-1, -2)
+    if causal:
+        weights = weights.tril()
+    return _ratio(weights @ value, weights.sum(-1, keepdim=True))
+
+
+def summarize(key: Tensor, value: Tensor) -> Sums:
+    """Sums over all positions."""
+    return Sums(key.transpose(-1, -2) @ value, key.sum(-2))
+
+
+def read(query: Tensor, sums: Sums) -> Tensor:
+    """What queries get from sums."""
+    return _ratio(query @ sums.key_value, query @ sums.key.unsqueeze(-1))
+
+
+def step(query: Tensor, key: Tensor, value: Tensor, sums: Sums) -> tuple[Tensor, Sums]:
+    """One position ``[B, H, 1, .]`` after those in ``sums``: its output, and the new sums."""
+    sums = Sums(sums.key_value + key.transpose(-1, -2) * value, sums.key + key.squeeze(-2))
+    return read(query, sums), sums
+
+
+def causal(
+    query: Tensor, key: Tensor, value: Tensor, *, sums: Sums | None = None, chunk: int = CHUNK
+) -> tuple[Tensor, Sums]:
+    """All positions at once, after those in ``sums``: their outputs, and the new sums.
+
+    Within a chunk by weights, between chunks by running sums.
+    """
+    length = query.size(-2)
+    chunk = min(chunk, length)
+    query, key, value = (_chunks(t, chunk) for t in (query, key, value))  # [B, H, N, C, .]
+    own = summarize(key, value)  # [B, H, N, d, e] and [B, H, N, d]
+    if sums is None:
+        sums = Sums(*(torch.zeros_like(t[:, :, 0]) for t in own))
+    # what each chunk finds; subtracting from inclusive sums would cancel digits
+    before = Sums(
+        *(
+            torch.cat([first.unsqueeze(2), t[:, :, :-1]], dim=2).cumsum(2)
+            for first, t in zip(sums, own, strict=True)
+        )
+    )
+    weights = (query @ key.transpose(-1, -2)).tril()
+    numerator = weights @ value + query @ before.key_value
+    denominator = weights.sum(-1, keepdim=True) + query @ before.key.unsqueeze(-1)
+    out = _ratio(numerator, denominator).flatten(2, 3)[:, :, :length]
+    after = Sums(*(b[:, :, -1] + t[:, :, -1] for b, t in zip(before, own, strict=True)))
+    return out, after
+
+
+def _chunks(x: Tensor, chunk: int) -> Tensor:
+    """``[B, H, T, d]`` -> ``[B, H, N, chunk, d]``, with zeros after the end."""
+    missing = -x.size(2) % chunk
+    if missing:
+        x = F.pad(x, (0, 0, 0, missing))
+    return x.unflatten(2, (-1, chunk))
+
+
+def _ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
+    # one, and not the floor, in its place: a division by the floor would blow up the gradient
+    return numerator / denominator.masked_fill(denominator < DENOMINATOR_FLOOR, 1.0)

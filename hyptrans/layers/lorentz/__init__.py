@@ -1,0 +1,1 @@
+"""What the Lorentz architectures share: embedding, logits, attention's mix, manifold."""

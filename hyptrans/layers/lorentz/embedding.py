@@ -1,0 +1,80 @@
+"""Token embeddings on the hyperboloid."""
+
+from typing import Literal
+
+import geoopt
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from hyptrans.geometry import lorentz
+from hyptrans.geometry.precision import at_least_float32
+from hyptrans.kernels.operators import lift
+from hyptrans.layers.lorentz.manifold import StableLorentz
+
+Storage = Literal["space", "manifold"]
+
+
+class LorentzEmbedding(nn.Module):
+    """A table of points, one per token.
+
+    ``storage="space"`` keeps the space coordinates as an ordinary parameter, N(0, 1 / width), and
+    computes the time on use: any optimizer, precision or averaging applies. ``"manifold"`` keeps
+    whole points as a geoopt manifold parameter, as in the HyboNet paper; it needs Riemannian Adam.
+
+    Shapes: tokens ``[...]`` -> ``[..., width]``.
+
+    Args:
+        num_embeddings: size of the vocabulary.
+        width: numbers of a point, time included.
+        padding_idx: this row is the origin and is not trained.
+        c: the hyperboloid has curvature ``-c``.
+        storage: how the points are kept.
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        width: int,
+        *,
+        padding_idx: int | None = None,
+        c: float = 1.0,
+        storage: Storage = "space",
+    ) -> None:
+        super().__init__()
+        if not c > 0:
+            raise ValueError(f"curvature c must be above 0 (the space has -c), got {c}")
+        if storage not in ("space", "manifold"):
+            raise ValueError(f"storage must be 'space' or 'manifold', got {storage!r}")
+        self.width, self.padding_idx, self.c, self.storage = width, padding_idx, c, storage
+        if storage == "space":
+            points = torch.randn(num_embeddings, width - 1) * width**-0.5
+            self.weight = nn.Parameter(points)
+            padding = torch.zeros(width - 1)
+        else:
+            manifold = StableLorentz(1 / c)
+            points = manifold.random_normal(num_embeddings, width)
+            self.weight = geoopt.ManifoldParameter(points, manifold=manifold)
+            padding = lorentz.origin(width, c=c)
+        if padding_idx is not None:
+            with torch.no_grad():
+                self.weight[padding_idx] = padding
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self._points(F.embedding(tokens, self.weight, self.padding_idx))
+
+    def points(self, c: lorentz.Curvature | None = None) -> Tensor:
+        """All points of the table, ``[num_embeddings, width]``.
+
+        With ``c``, for use at curvature ``-c``: space coordinates are lifted there; points of a
+        manifold, which stay at their curvature, are moved there, with the order of distances kept.
+        """
+        return self._points(self.weight, c)
+
+    def _points(self, rows: Tensor, c: lorentz.Curvature | None = None) -> Tensor:
+        # recomputing the time keeps a point stored in half precision on the hyperboloid
+        if self.storage == "space":
+            return lift(rows, c=self.c if c is None else c)
+        if c is None:
+            return lift(rows[..., 1:], c=self.c)
+        return lift(at_least_float32(rows[..., 1:]) * (self.c / c) ** 0.5, c=c)

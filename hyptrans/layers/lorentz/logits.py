@@ -1,0 +1,64 @@
+"""Output layer: logits from distances to a point per token."""
+
+import torch
+from torch import Tensor, nn
+
+from hyptrans.geometry import lorentz
+from hyptrans.geometry.precision import at_least_float32, without_autocast
+from hyptrans.layers.decoding_state import State
+from hyptrans.layers.lorentz.embedding import LorentzEmbedding
+
+
+def distance_table(points: Tensor, bias: Tensor, *, c: lorentz.Curvature) -> Tensor:
+    """What :func:`distance_logits` reads of the tokens: their points, and ``b_v + 2/c``.
+
+    Shapes: points ``[V, D]``, bias ``[V]`` -> ``[V, D + 1]``.
+    """
+    return torch.cat([points, (at_least_float32(bias) + 2 / c).unsqueeze(-1)], dim=-1)
+
+
+def distance_logits(x: Tensor, table: Tensor) -> Tensor:
+    """``-d2(x, e_v) + b_v``, as one matrix product: ``2/c + 2 <x, e_v> + b_v``.
+
+    The bias is one more coordinate, which meets a one: added by itself it would cost two more
+    passes over the logits.
+
+    Shapes: x ``[..., D]``, table ``[V, D + 1]`` of :func:`distance_table` -> ``[..., V]``.
+    Source: HyboNet sec. 3.4.
+    """
+    with without_autocast(x):
+        x = at_least_float32(x)
+        time, space = x[..., :1], x[..., 1:]
+        return torch.cat([-2 * time, 2 * space, torch.ones_like(time)], dim=-1) @ table.t()
+
+
+class LorentzLogits(nn.Module):
+    """Negative squared Lorentzian distances to the points of a table, plus a bias a token.
+
+    Shapes: ``[..., width]`` -> ``[..., num_embeddings]``. Source: HyboNet sec. 3.4.
+
+    Args:
+        table: the points ``e_v``; share the embedding of the input here to tie them.
+    """
+
+    def __init__(self, table: LorentzEmbedding) -> None:
+        super().__init__()
+        self.table = table
+        self.bias = nn.Parameter(torch.zeros(table.weight.size(0)))
+
+    @property
+    def curvature(self) -> lorentz.Curvature:
+        """Where points and tokens are compared."""
+        return self.table.c
+
+    def forward(self, x: Tensor, state: State | None = None) -> Tensor:
+        """Logits; a ``state`` keeps the tokens' points from one decoding step to the next."""
+        if state is None:
+            return distance_logits(x, self._table())
+        if state.kept is None:
+            state.kept = self._table()
+        return distance_logits(x, state.kept)
+
+    def _table(self) -> Tensor:
+        c = self.curvature
+        return distance_table(self.table.points(c), self.bias, c=c)

@@ -1,0 +1,68 @@
+"""Attention between points of the hyperboloid: what mixes the values, whatever made the points."""
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from hyptrans.geometry import lorentz
+from hyptrans.geometry.precision import without_autocast
+from hyptrans.kernels import operators
+from hyptrans.layers.attention import causal_mask
+from hyptrans.layers.decoding_state import Past
+from hyptrans.layers.lorentz import half_attention
+
+
+def lorentz_mix(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    c: lorentz.Curvature,
+    allowed: Tensor | None,
+    is_causal: bool,
+    half: torch.dtype | None = None,
+) -> Tensor:
+    """Centroids of the values, weighted by ``softmax(-d2(q, key) / tau)``.
+
+    The query comes as ``(-q_t, q_s) 2 / tau``: as ``-d2 = 2/c + 2 <q, k>`` and softmax drops
+    constants, the weights are those of ordinary attention between it and ``k``; and as the centroid
+    does not depend on the scale of its weights, it is the ordinary output, normalized. So torch's
+    fused attention computes both exactly; in ``half`` precision, where that is given and queries
+    are more than a few, as :mod:`hyptrans.layers.lorentz.half_attention` does.
+
+    Shapes: as :meth:`hyptrans.layers.attention.Attention.mix`. Source: HyboNet eq. 4 and 5.
+    """
+    rows, length = key.size(0), key.size(2)
+    if is_causal and allowed is not None:
+        allowed, is_causal = causal_mask(length, allowed, key.device), False
+    # whether all queries of a row may look at the same positions of that row
+    same = len(query) == rows and (allowed is None or allowed.shape == (rows, 1, 1, length))
+    if same and not is_causal and operators.in_one_pass(query):
+        keys, values = (t.transpose(1, 2).flatten(0, 1) for t in (key, value))
+        return operators.centroids(query, keys, values, _places(key, allowed), c=c)
+    with without_autocast(query):
+        if half is None or query.size(2) <= operators.FEW_QUERIES:
+            mixed = F.scaled_dot_product_attention(
+                query, key, value, attn_mask=allowed, is_causal=is_causal, scale=1.0
+            )
+        else:
+            mixed = half_attention.mix(
+                query, key, value, dtype=half, c=c, allowed=allowed, is_causal=is_causal
+            )
+        # fused attention writes [B, T, H, d]: normalized as it lies, heads are merged for free
+        return operators.normalize(mixed.transpose(1, 2), c=c).transpose(1, 2)
+
+
+def lorentz_mix_past(query: Tensor, past: Past, *, c: lorentz.Curvature) -> Tensor:
+    """:func:`lorentz_mix` for one query a hypothesis."""
+    if operators.in_one_pass(query):
+        tables = past.tables
+        return operators.centroids(query, tables.keys, tables.values, past.places, c=c)
+    return lorentz_mix(query, *past.gather(), c=c, allowed=None, is_causal=False)
+
+
+def _places(key: Tensor, allowed: Tensor | None) -> Tensor:
+    """Where the positions of a row stand when rows follow each other; -1 where nobody may look."""
+    rows, length = key.size(0), key.size(2)
+    places = torch.arange(rows * length, device=key.device).view(rows, length)
+    return places if allowed is None else places.masked_fill(~allowed.view(rows, length), -1)

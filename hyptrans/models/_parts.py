@@ -1,0 +1,78 @@
+"""What makes an architecture of the one encoder-decoder: its parts."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from hyptrans.geometry.space import Space
+from hyptrans.layers.attention import Attention
+from hyptrans.models._config import Side
+
+
+@dataclass(frozen=True)
+class Role:
+    """What an attention attends to: its own side, or a memory.
+
+    Attributes:
+        causal: no position sees a later one.
+        memory: the part that the memory comes out of, in cross-attention.
+        memory_width: numbers of a point of the memory.
+    """
+
+    causal: bool = False
+    memory: nn.Module | None = None
+    memory_width: int | None = None
+
+
+class Parts(ABC):
+    """What an architecture puts into one side, encoder or decoder, of the skeleton.
+
+    All states between the parts are ``[B, T, side.width]``, points of the architecture's space. A
+    sublayer owns its residual, as some architectures add it inside their last linear map.
+    ``before`` is the part whose points a part is given, for architectures in which it must know.
+
+    Args:
+        cfg: the architecture's configuration.
+        side: sizes of the encoder or of the decoder.
+
+    Raises:
+        ValueError: the width is not divisible by the number of heads.
+    """
+
+    def __init__(self, cfg: Any, side: Side) -> None:
+        if side.width % side.heads:
+            raise ValueError(
+                f"--{side.name}-embed-dim {side.width} is not divisible by "
+                f"--{side.name}-attention-heads {side.heads}"
+            )
+        self.cfg, self.side = cfg, side
+
+    @abstractmethod
+    def embedding(self, num_embeddings: int, padding_idx: int) -> nn.Module:
+        """Tokens ``[B, T]`` -> points."""
+
+    @abstractmethod
+    def positions(self, *, before: Any) -> nn.Module:
+        """Points and positions ``[B, T]`` (from 0) -> points."""
+
+    @abstractmethod
+    def attention(self, role: Role, *, before: Any) -> Attention:
+        """Points, and in cross-attention those of a memory -> points."""
+
+    @abstractmethod
+    def feed_forward(self, *, before: Any) -> nn.Module:
+        """Points -> points."""
+
+    @abstractmethod
+    def logits(self, num_embeddings: int, padding_idx: int, *, tied: Any, before: Any) -> nn.Module:
+        """Points -> ``[B, T, num_embeddings]``; ``tied``: the input embedding to share or None.
+
+        Called with a second argument, a state or None, in which it may keep what does not change
+        while a batch is decoded.
+        """
+
+    @abstractmethod
+    def space(self, part: Any) -> Space:
+        """The space of what comes out of a part: of the positions or of a feed-forward."""

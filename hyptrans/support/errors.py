@@ -1,0 +1,50 @@
+"""Errors a user can act on, and the one place where they become an exit status."""
+
+import errno
+import sys
+from collections.abc import Callable, Sequence
+
+from hyptrans_startup.errors import UserError
+
+# What a full disk looks like: no space, quota reached, file size limit reached.
+_DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+def describe_os_error(error: OSError) -> str:
+    """Return one sentence for an error of the operating system."""
+    where = f"{error.filename}: " if error.filename else ""
+    if error.errno in _DISK_FULL:
+        return (
+            f"{where}the disk is full or a size limit is reached ({error.strerror}); "
+            "free some space and run the same command again, it continues where it stopped"
+        )
+    return f"{where}{error.strerror or error}"
+
+
+def run_command(
+    main: Callable[[Sequence[str] | None], None], argv: Sequence[str] | None = None
+) -> int:
+    """Run a command and return its exit status: 0, 2 after an error, 130 after Ctrl-C.
+
+    Only errors a user can mend are turned into a sentence; a bug keeps its traceback.
+    """
+    try:
+        main(argv)
+    except UserError as error:
+        message = str(error)
+    except OSError as error:
+        message = describe_os_error(error)
+    except ImportError as error:
+        # hyptrans.support.extras names the extra to install
+        if "hyptrans[" not in str(error):
+            raise
+        message = str(error)
+    except MemoryError:
+        message = "not enough memory; close other programs or use a smaller training set"
+    except KeyboardInterrupt:
+        sys.stderr.write("\nstopped; the same command continues where it stopped\n")
+        return 130
+    else:
+        return 0
+    sys.stderr.write(f"error: {message}\n")
+    return 2

@@ -1,0 +1,95 @@
+"""Files that appear whole or not at all, their hashes, and transparent gzip."""
+
+import gzip
+import hashlib
+import os
+import shutil
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from hyptrans.support.errors import UserError
+
+_PARTIAL = ".partial"
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames inside ``folder`` survive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """Write ``path`` under another name and rename it only when every byte is on disk."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + _PARTIAL)
+    try:
+        with open(partial, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write ``text`` as UTF-8 to ``path``, whole or not at all."""
+    with whole_file(path) as file:
+        file.write(text.encode())
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder that may not be there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file; of a folder, that of its sorted file names and their hashes."""
+    if path.is_dir():
+        digest = hashlib.sha256()
+        for entry in sorted(entry for entry in path.rglob("*") if entry.is_file()):
+            digest.update(f"{entry.relative_to(path).as_posix()}\0{sha256(entry)}\n".encode())
+        return digest.hexdigest()
+    # hashlib.file_digest is not in Python 3.10
+    digest = hashlib.sha256()
+    with open(path, "rb") as opened:
+        while block := opened.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+@contextmanager
+def open_maybe_gzip(path: Path) -> Iterator[BinaryIO]:
+    """Open a plain or gzipped file for reading bytes, told apart by the first two bytes.
+
+    Raises:
+        UserError: the file is missing, a folder, or a damaged gzip file.
+    """
+    if not path.exists():
+        raise UserError(f"{path} does not exist")
+    if path.is_dir():
+        raise UserError(f"{path} is a folder, a file is needed")
+    with open(path, "rb") as plain:
+        zipped = plain.read(2) == _GZIP_MAGIC
+        plain.seek(0)
+        if not zipped:
+            yield plain
+            return
+        try:
+            with gzip.open(plain, "rb") as unzipped:
+                yield unzipped  # type: ignore[misc]  # GzipFile reads like any binary file
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise UserError(f"{path} is a truncated or damaged gzip file ({error})") from error

@@ -1,0 +1,118 @@
+"""Score probes: choose layers on the development set and report them on the test set."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from probing.commands.options import add_punct_argument, add_set_arguments, open_corpus
+from probing.probes import baselines
+from probing.probes.corpus import Corpus
+from probing.probes.evaluation import best_layer, evaluate, of_layers
+from probing.probes.file import check_fits, load_probes
+from probing.probes.metrics import Punctuation
+from probing.probes.training import Trained
+from probing.report.data import ModelResult
+from probing.report.results import describe, markdown, signature, versions, write_json
+from probing.text.trees import Sentence, read_conllu
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``python -m probing evaluate``."""
+    parser.add_argument(
+        "--probes", type=Path, required=True, metavar="FILE", help="probes, as train writes them"
+    )
+    add_set_arguments(parser, "dev", "test")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="figures to write, JSON")
+    parser.add_argument(
+        "--name", default="encoder", help="label of the encoder (default: %(default)s)"
+    )
+    add_punct_argument(parser)
+
+
+def main(args: argparse.Namespace) -> None:
+    """Run ``python -m probing evaluate``."""
+    trained = load_probes(args.probes)
+    sets = []
+    for states, trees in ((args.dev_states, args.dev), (args.test_states, args.test)):
+        corpus = open_corpus(states, trees, read_conllu(trees))
+        check_fits(trained, corpus.states, args.probes, str(states))
+        sets.append(corpus)
+    architecture = getattr(sets[1].states, "architecture", "")
+    result = score(trained, *sets, name=args.name, architecture=architecture, punct=args.punct)
+    models = [*of_baselines(sets[1].sentences, args.punct), result]
+    line = signature(trained.settings, args.punct)
+    if args.out is not None:
+        write_json(args.out, as_json(models, line))
+    print(markdown(models, line))
+
+
+def score(
+    trained: Trained,
+    dev_set: Corpus,
+    test_set: Corpus,
+    *,
+    name: str,
+    architecture: str,
+    punct: Punctuation,
+    baseline: bool = False,
+) -> ModelResult:
+    """All layers on the development set, those chosen there on the test set."""
+    probes = trained.distance, trained.depth
+    layers = evaluate(dev_set, *probes, punct=punct, name=f"{name}, dev")
+    chosen = best_layer(layers, "distance"), best_layer(layers, "depth")
+    needed = sorted(set(chosen))
+    test = evaluate(test_set, *probes, punct=punct, layers=needed, name=f"{name}, test")
+    return ModelResult(
+        name=name,
+        architecture=architecture,
+        space=describe(trained.distance.spaces),
+        probe=trained.settings.probe,
+        layers=layers,
+        distance_layer=chosen[0],
+        depth_layer=chosen[1],
+        test=of_layers(test, needed.index(chosen[0]), needed.index(chosen[1])),
+        baseline=baseline,
+    )
+
+
+def of_baselines(sentences: Sequence[Sentence], punct: Punctuation) -> list[ModelResult]:
+    """The trees that need no states."""
+    return [
+        ModelResult(
+            name=name,
+            architecture="",
+            space="",
+            probe="",
+            layers=[],
+            distance_layer=0,
+            depth_layer=0,
+            test=baselines.score(name, sentences, punct),
+            baseline=True,
+        )
+        for name in baselines.BASELINES
+    ]
+
+
+def as_json(models: Sequence[ModelResult], line: str) -> dict[str, Any]:
+    """What ``results.json`` says of models; ``probe`` has the figures of the table."""
+    return {
+        "signature": line,
+        "probe": {model.name: model.test for model in models},
+        "models": [asdict(model) for model in models],
+        "versions": versions(),
+    }
+
+
+def result_of(path: Path) -> ModelResult:
+    """Read one model's figures back from a file of :func:`as_json`; null is NaN."""
+    (found,) = json.loads(path.read_text(encoding="utf-8"))["models"]
+    nan = float("nan")
+
+    def numbers(metrics: dict[str, float | None]) -> dict[str, float]:
+        return {name: nan if value is None else value for name, value in metrics.items()}
+
+    found["layers"] = [numbers(layer) for layer in found["layers"]]
+    return ModelResult(**found | {"test": numbers(found["test"])})

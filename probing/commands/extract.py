@@ -1,0 +1,129 @@
+"""Write the states of an encoder for the words of a tree file."""
+
+import argparse
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from probing.states.extract import BATCH_TOKENS, extract_file
+from probing.states.file import States
+from probing.text import segment
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``python -m probing extract``."""
+    add = parser.add_argument
+    add("--checkpoint", type=Path, required=True, metavar="FILE", help="checkpoint of fairseq")
+    add(
+        "--trees",
+        type=Path,
+        required=True,
+        metavar="CONLLU",
+        help="sentences, in CoNLL-U, plain or gzipped",
+    )
+    add("--out", type=Path, required=True, metavar="FILE", help="states to write, safetensors")
+    add(
+        "--random",
+        action="store_true",
+        help="the same architecture with fresh parameters, a baseline",
+    )
+    add(
+        "--seed",
+        type=int,
+        default=1,
+        metavar="N",
+        help="of the fresh parameters (default: %(default)s)",
+    )
+    add_model_arguments(parser)
+
+
+def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how a checkpoint reads text."""
+    add = parser.add_argument
+    add("--data", type=Path, metavar="DIR", help="folder that data-prep/ wrote for the checkpoint")
+    add(
+        "--data-bin",
+        type=Path,
+        metavar="DIR",
+        help="folder of the dictionaries, where it is not DIR/data-bin of --data",
+    )
+    add(
+        "--sentencepiece-model",
+        type=Path,
+        metavar="FILE",
+        help="sentencepiece model, where --data does not say how text becomes pieces",
+    )
+    add("--bpe-codes", type=Path, metavar="FILE", help="subword-nmt codes, likewise")
+    add("--moses", action="store_true", help="tokenize and escape as Moses before, likewise")
+    add("--lowercase", action="store_true", help="lower-case before, likewise")
+    add(
+        "--language",
+        default="en",
+        metavar="LANG",
+        help="language of the Moses rules (default: %(default)s)",
+    )
+    add(
+        "--user-dir",
+        metavar="DIR",
+        help="fairseq plug-in with the checkpoint's architecture, if it is not hyptrans",
+    )
+    add(
+        "--batch-tokens",
+        type=int,
+        default=BATCH_TOKENS,
+        metavar="N",
+        help="most tokens that the encoder takes at once (default: %(default)s)",
+    )
+    add(
+        "--device",
+        default="cpu",
+        metavar="NAME",
+        help="where the encoder runs, as torch names it (default: %(default)s)",
+    )
+
+
+def model_options(args: argparse.Namespace) -> dict[str, Any]:
+    """What the options of :func:`add_model_arguments` mean to :func:`extract_file`."""
+    pieces = segment.Options(
+        data_bin=args.data_bin,
+        sentencepiece_model=args.sentencepiece_model,
+        bpe_codes=args.bpe_codes,
+        moses=args.moses,
+        lowercase=args.lowercase,
+        language=args.language,
+    )
+    return {
+        "data": args.data,
+        "pieces": pieces,
+        "user_dir": args.user_dir,
+        "batch_tokens": args.batch_tokens,
+        "device": args.device,
+    }
+
+
+def main(args: argparse.Namespace) -> None:
+    """Run ``python -m probing extract``."""
+    states = extract_file(
+        args.checkpoint,
+        args.trees,
+        args.out,
+        random=args.random,
+        seed=args.seed,
+        **model_options(args),
+    )
+    print(summary(states))
+
+
+def summary(states: States) -> str:
+    """What a file of states holds, in lines for the terminal; sentences left out are listed."""
+    words, layers = sum(states.lengths), states.layers
+    total = len(states.kept) + len(states.left_out)
+    lines = [
+        f"{states.path}: {words} words of {len(states.kept)} of {total} sentences, {layers} layers "
+        f"of {states.architecture}, width {states.width}"
+    ]
+    if states.left_out:
+        reasons = Counter(left.reason for left in states.left_out)
+        lines.append(f"left out: {', '.join(f'{count} ({why})' for why, count in reasons.items())}")
+        lines += [f"  {left.id} (sentence {left.index + 1})" for left in states.left_out]
+    return "\n".join(lines)

@@ -1,0 +1,53 @@
+"""Train probes on files of states."""
+
+import argparse
+from pathlib import Path
+
+from probing.commands.options import (
+    add_set_arguments,
+    add_training_arguments,
+    open_corpus,
+    settings_of,
+)
+from probing.probes.corpus import Corpus
+from probing.probes.file import save_probes
+from probing.probes.training import TASKS, Settings, Trained, train
+from probing.text.trees import read_conllu
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``python -m probing train``."""
+    add_set_arguments(parser, "train", "dev")
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="FILE", help="probes to write, safetensors"
+    )
+    add_training_arguments(parser)
+
+
+def main(args: argparse.Namespace) -> None:
+    """Run ``python -m probing train``."""
+    settings = settings_of(args)
+    train_set, dev_set = (
+        open_corpus(states, trees, read_conllu(trees))
+        for states, trees in ((args.train_states, args.train), (args.dev_states, args.dev))
+    )
+    print(summary(fit(train_set, dev_set, settings, args.out)))
+
+
+def fit(
+    train_set: Corpus, dev_set: Corpus, settings: Settings, out: Path, *, name: str = ""
+) -> Trained:
+    """Train and write the probes."""
+    trained = train(train_set, dev_set, settings, name=name)
+    save_probes(out, trained)
+    return trained
+
+
+def summary(trained: Trained) -> str:
+    """Losses on the development set, in lines for the terminal."""
+    lines = ["best loss on the development set, and its step:"]
+    for task in TASKS:
+        courses = enumerate(trained.courses[task])
+        found = ", ".join(f"{i}: {c.best_loss:.3f} ({c.best_step})" for i, c in courses)
+        lines.append(f"{task:<8} of layer {found}")
+    return "\n".join(lines)

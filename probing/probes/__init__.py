@@ -1,0 +1,1 @@
+"""Probes: maps of states to points, their training, metrics and baselines."""

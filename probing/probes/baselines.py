@@ -1,0 +1,47 @@
+"""What trees score that are drawn without looking at the words."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from probing.probes.metrics import Punctuation, Tally
+from probing.text.trees import Sentence, distance_matrix
+
+CHAIN, RIGHT_BRANCHING = "linear chain", "right-branching"
+
+
+def chain(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Every word next to the one before; a chain has no root, so all depths are the same.
+
+    Shapes: -> ``[n, n]``, ``[n]``.
+    """
+    positions = np.arange(n)
+    return np.abs(positions[:, None] - positions), np.zeros(n)
+
+
+def right_branching(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """The chain as a tree: every word depends on the one before, the first is the root.
+
+    Shapes: -> ``[n, n]``, ``[n]``.
+    """
+    distances = distance_matrix(tuple(range(-1, n - 1)))
+    return distances, distances[0]
+
+
+BASELINES: dict[str, Callable[[int], tuple[np.ndarray, np.ndarray]]] = {
+    CHAIN: chain,
+    RIGHT_BRANCHING: right_branching,
+}
+
+
+def score(
+    name: str, sentences: Sequence[Sentence], punct: Punctuation = "upos"
+) -> dict[str, float]:
+    """The metrics of a baseline; Root and Nspr of the chain are NaN."""
+    tally = Tally(1, punct)
+    for sentence in sentences:
+        distances, depths = BASELINES[name](len(sentence))
+        tally.add(sentence, distances[None], depths[None])
+    (metrics,) = tally.metrics()
+    # which of equal depths comes first says nothing of a root
+    return metrics | {"root": float("nan")} if name == CHAIN else metrics

@@ -1,0 +1,131 @@
+"""States of words beside the trees of their sentences, in batches."""
+
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from hyptrans.geometry.space import Space
+from hyptrans.support.errors import UserError
+from probing.text.trees import Sentence, distance_matrix
+
+LARGEST_PAIRS = 1 << 20
+"""Pairs of words in a batch; fewer sentences than asked for are taken where they are long (32 of
+more than 180 words), which bounds memory: 4 MiB for every layer and tensor of distances."""
+POOL = 50
+"""Batches that are cut at a time out of shuffled sentences, sorted by length."""
+
+
+class WordStates(Protocol):
+    """What is asked of a file of states; see ``probing.states``."""
+
+    @property
+    def layers(self) -> int: ...
+    @property
+    def width(self) -> int: ...
+    @property
+    def spaces(self) -> list[Space]: ...
+    @property
+    def kept(self) -> list[int]: ...
+    @property
+    def lengths(self) -> list[int]: ...
+    def batch(self, indices: Sequence[int]) -> tuple[Tensor, Tensor]: ...
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sentences padded to the longest."""
+
+    sentences: list[Sentence]
+    states: Tensor
+    """``[layers, B, N, width]``, zero at padding."""
+    lengths: Tensor
+    """``[B]``."""
+    distances: Tensor
+    """``[B, N, N]``, float32, zero at padding."""
+    depths: Tensor
+    """``[B, N]``, the same."""
+
+    @property
+    def words(self) -> Tensor:
+        """``[B, N]``, false at padding."""
+        return torch.arange(self.depths.size(1)) < self.lengths.unsqueeze(1)
+
+
+class Corpus:
+    """States of some sentences and their trees; ``rows`` and ``places`` number both.
+
+    Args:
+        states: of some or all of the sentences.
+        sentences: all sentences of the trees.
+        name: names the states in errors.
+        only: places in the trees of the sentences to use; None: all that have states.
+
+    Raises:
+        UserError: the states are of other sentences, or there are none.
+    """
+
+    def __init__(
+        self,
+        states: WordStates,
+        sentences: Sequence[Sentence],
+        name: str = "the states",
+        only: Container[int] | None = None,
+    ) -> None:
+        of_others = f"{name} is of other trees; extract the states again from these"
+        if states.kept and max(states.kept) >= len(sentences):
+            raise UserError(of_others)
+        if [len(sentences[i]) for i in states.kept] != list(states.lengths):
+            raise UserError(of_others)
+        self.states, self.name = states, name
+        self.rows = [row for row, i in enumerate(states.kept) if only is None or i in only]
+        if not self.rows:
+            raise UserError(f"{name} holds no sentence; extract it from other text")
+        self.places = [states.kept[row] for row in self.rows]
+        self.sentences = [sentences[i] for i in self.places]
+        self.lengths = [len(sentence) for sentence in self.sentences]
+
+    def __len__(self) -> int:
+        return len(self.sentences)
+
+    def batch(self, indices: Sequence[int]) -> Batch:
+        """The sentences of given indices."""
+        states, lengths = self.states.batch([self.rows[i] for i in indices])
+        sentences = [self.sentences[i] for i in indices]
+        longest = states.size(2)
+        distances = np.zeros((len(indices), longest, longest), dtype=np.float32)
+        depths = np.zeros((len(indices), longest), dtype=np.float32)
+        for row, sentence in enumerate(sentences):
+            gold = distance_matrix(sentence.heads)
+            distances[row, : len(gold), : len(gold)] = gold
+            depths[row, : len(gold)] = gold[sentence.root]
+        return Batch(
+            sentences, states, lengths, torch.from_numpy(distances), torch.from_numpy(depths)
+        )
+
+    def in_order(self, size: int) -> Iterator[list[int]]:
+        """All sentences once, in batches of indices from the shortest to the longest."""
+        order = sorted(range(len(self)), key=self.lengths.__getitem__)
+        yield from self._cut(order, size)
+
+    def shuffled(self, size: int, rng: torch.Generator) -> Iterator[list[int]]:
+        """Batches without an end: epochs of shuffled sentences, those of a batch equally long."""
+        while True:
+            order = torch.randperm(len(self), generator=rng).tolist()
+            for start in range(0, len(order), size * POOL):
+                pool = sorted(order[start : start + size * POOL], key=self.lengths.__getitem__)
+                batches = list(self._cut(pool, size))
+                for i in torch.randperm(len(batches), generator=rng).tolist():
+                    yield batches[i]
+
+    def _cut(self, order: list[int], size: int) -> Iterator[list[int]]:
+        """Batches of at most ``size`` of sentences sorted by length."""
+        remaining = iter(order)
+        while batch := list(islice(remaining, size)):
+            fitting = max(1, LARGEST_PAIRS // self.lengths[batch[-1]] ** 2)
+            for start in range(0, len(batch), fitting):
+                yield batch[start : start + fitting]

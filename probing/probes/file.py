@@ -1,0 +1,99 @@
+"""Probes in a file: parameters in safetensors, all else as JSON in its metadata."""
+
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from hyptrans.geometry.space import Space
+from hyptrans.support.errors import UserError
+from hyptrans.support.extras import require
+from probing.probes.corpus import WordStates
+from probing.probes.probe import Probe, make_probe
+from probing.probes.training import TASKS, Course, Settings, Trained
+
+FORMAT = "hyptrans probes 1"
+
+
+def save_probes(path: Path, trained: Trained) -> None:
+    """Write both probes, whole or not at all."""
+    safetensors = require("safetensors.torch", "probing")
+    probes = {"distance": trained.distance, "depth": trained.depth}
+    parameters = {
+        f"{task}.{name}": tensor.contiguous()
+        for task, probe in probes.items()
+        for name, tensor in probe.state_dict().items()
+    }
+    about = {
+        "settings": asdict(trained.settings),
+        "width": trained.distance.width,
+        "spaces": [asdict(space) for space in trained.distance.spaces],
+        "courses": {task: [asdict(c) for c in trained.courses[task]] for task in TASKS},
+    }
+    metadata = {"format": FORMAT, "about": json.dumps(about)}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.partial")
+    safetensors.save_file(parameters, partial, metadata)
+    os.replace(partial, path)
+
+
+def load_probes(path: Path) -> Trained:
+    """Read what :func:`save_probes` wrote.
+
+    Raises:
+        UserError: the file is missing, damaged or something else.
+    """
+    safetensors = require("safetensors", "probing")
+    if not path.is_file():
+        raise UserError(f"{path} is not a file: python -m probing train writes one")
+    try:
+        with safetensors.safe_open(path, "pt") as file:
+            metadata = file.metadata() or {}
+            if metadata.get("format") != FORMAT:
+                raise ValueError(f"its format is {metadata.get('format')}, not {FORMAT}")
+            about = json.loads(metadata["about"])
+            parameters = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        return _trained(about, parameters)
+    except (safetensors.SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise UserError(
+            f"{path} is damaged or no file of probes ({reason}): write it again with python -m "
+            "probing train"
+        ) from error
+
+
+def _trained(about: dict[str, Any], parameters: dict[str, torch.Tensor]) -> Trained:
+    settings = Settings(**about["settings"])
+    spaces = [Space(**space) for space in about["spaces"]]
+    probes = {}
+    for task in TASKS:
+        probe = make_probe(settings.probe, about["width"], settings.rank, spaces)
+        prefix = f"{task}."
+        own = {k.removeprefix(prefix): v for k, v in parameters.items() if k.startswith(prefix)}
+        probe.load_state_dict(own)
+        probes[task] = probe
+    courses = {task: [Course(**c) for c in about["courses"][task]] for task in TASKS}
+    return Trained(settings, probes["distance"], probes["depth"], courses)
+
+
+def check_fits(trained: Trained, states: WordStates, probes: Path, name: str) -> None:
+    """Refuse states of another encoder than the probes were trained for.
+
+    Raises:
+        UserError: names both files.
+    """
+    probe: Probe = trained.distance
+    if (probe.width, probe.spaces) != (states.width, list(states.spaces)):
+        raise UserError(
+            f"{probes} was trained on states of another encoder than {name}: "
+            f"{len(probe.spaces)} layers of {probe.width} numbers in {_space(probe.spaces)}, here "
+            f"{states.layers} of {states.width} in {_space(states.spaces)}"
+        )
+
+
+def _space(spaces: list[Space]) -> str:
+    kinds = {f"{space.kind} space of c = {space.c:g}" for space in spaces}
+    return next(iter(kinds)) if len(kinds) == 1 else f"{spaces[0].kind} spaces"

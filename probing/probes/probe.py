@@ -1,0 +1,274 @@
+"""Structural probes: maps of states to points whose distances and depths are those of a tree.
+
+A probe holds one map for each of several layers, which work on all layers in one product; layers
+do not share parameters. Its points are read in two ways, each by a probe of its own: squared
+distances between words, and squared distances from the origin.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Literal, cast, get_args
+
+import torch
+from torch import Tensor, nn
+
+from hyptrans.geometry import lorentz, poincare
+from hyptrans.geometry.space import Space, lorentz_points, map_layers, vectors
+from hyptrans.kernels import operators
+from hyptrans.support.errors import UserError
+
+Kind = Literal["lorentz", "poincare", "euclidean"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+INITIAL_LOG_SCALE = 0.5
+"""Fresh points then have times of 1.1 to 2.7 and distances and depths as of small trees. A model's
+layers start at 2.3 and with weights of 0.02: depths are 10 for all words, and absolute errors let
+some layers stay at one depth for all."""
+LONGEST_TANGENT = 12.0
+"""Tangents that the Lorentz probe makes of vectors are no longer: ``exp_o`` overflows in float32 at
+44, and at 12 two points a step apart are still two."""
+LARGEST_RADIUS = 2 * math.atanh(1 - poincare.MARGINS[torch.float32])
+"""Of the Poincare probe's points: geoopt's bound of the ball in float32, 6.2 from the origin."""
+
+
+class Stack(nn.Module):
+    """One parameter for every layer, so that each may learn at its own pace; used as one tensor.
+
+    Args:
+        initial: ``[layers, ...]``.
+    """
+
+    def __init__(self, initial: Tensor) -> None:
+        super().__init__()
+        self.values = nn.ParameterList([nn.Parameter(part.clone()) for part in initial])
+
+    def forward(self, layers: Sequence[int]) -> Tensor:
+        return torch.stack([self.values[layer] for layer in layers])
+
+
+class Probe(nn.Module, ABC):
+    """One probe for each of several layers of states.
+
+    Shapes: ``layers`` names those that ``states`` ``[len(layers), B, N, width]`` are of; it may be
+    left out where they are all.
+
+    Args:
+        width: coordinates of a state, time included.
+        rank: coordinates of a point, time included.
+        spaces: of the states, one for each layer.
+        rng: of the initial weights.
+
+    Raises:
+        UserError: a rank below 2.
+    """
+
+    kind: Kind
+
+    def __init__(
+        self, width: int, rank: int, spaces: Sequence[Space], rng: torch.Generator | None = None
+    ) -> None:
+        super().__init__()
+        if rank < 2:
+            raise UserError(f"--rank {rank} is too small: a point needs at least 2 coordinates")
+        self.width, self.rank, self.spaces, self.rng = width, rank, list(spaces), rng
+
+    def parameters_of(self, layer: int) -> list[nn.Parameter]:
+        """What one layer learns."""
+        stacks = [module for module in self.children() if isinstance(module, Stack)]
+        return [cast(nn.Parameter, stack.values[layer]) for stack in stacks]
+
+    @abstractmethod
+    def points(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
+        """States -> the probe's own form of its points, ``[..., N, rank]`` or a number less."""
+
+    @abstractmethod
+    def distances(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
+        """Predicted tree distances ``[..., N, N]``, by one product."""
+
+    @abstractmethod
+    def depths(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
+        """Predicted depths ``[..., N]``."""
+
+    def lorentz_points(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor | None:
+        """The points on the hyperboloid of curvature -1 ``[..., N, rank]``; None of flat ones."""
+        return None
+
+    def _chosen(self, layers: Sequence[int] | None) -> list[int]:
+        return list(range(len(self.spaces)) if layers is None else layers)
+
+    def _vectors(self, states: Tensor, layers: Sequence[int]) -> Tensor:
+        return map_layers(vectors, states, [self.spaces[layer] for layer in layers])
+
+    def _uniform(self, rows: int, columns: int, bound: float) -> Stack:
+        weights = torch.rand(len(self.spaces), rows, columns, generator=self.rng)
+        return Stack((2 * weights - 1) * bound)
+
+    @property
+    def _vector_width(self) -> int:
+        return self.spaces[0].vector_width(self.width)
+
+
+class LorentzProbe(Probe):
+    """``p = LorentzLinear(Q(h))``, distances ``d2_L(p_i, p_j)`` and ``d2_L(p_i, o)``.
+
+    Q is another Lorentz linear layer for hyperbolic states and ``exp_o(P h)`` for Euclidean ones.
+    Source: HyboNet, appendix C.4.
+    """
+
+    kind = "lorentz"
+
+    def __init__(
+        self, width: int, rank: int, spaces: Sequence[Space], rng: torch.Generator | None = None
+    ) -> None:
+        super().__init__(width, rank, spaces, rng)
+        self.flat = spaces[0].kind == "euclidean"
+        if self.flat:
+            # tangents of states with coordinates of about 1 then start at about length 1
+            self.inner_weight = self._uniform(rank - 1, width, (3 / width / rank) ** 0.5)
+        else:
+            points = width + (spaces[0].kind == "poincare")
+            self.inner_weight, self.inner_bias, self.inner_scale = self._linear(points, rank)
+        self.weight, self.bias, self.scale = self._linear(rank, rank)
+
+    def _linear(self, in_width: int, out_width: int) -> tuple[Stack, Stack, Stack]:
+        """Parameters of Lorentz linear layers."""
+        weight = self._uniform(out_width, in_width, in_width**-0.5)
+        layers = len(self.spaces)
+        scale = Stack(torch.full((layers, 1, 1), INITIAL_LOG_SCALE))
+        return weight, Stack(torch.zeros(layers, out_width)), scale
+
+    def points(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
+        layers = self._chosen(layers)
+        shape = states.shape[:-1]
+        if self.flat:
+            tangents = _product(states, self.inner_weight(layers))
+            lengths = tangents.norm(dim=-1, keepdim=True).clamp_min(LONGEST_TANGENT)
+            x = lorentz.exp_origin(tangents * (LONGEST_TANGENT / lengths))
+        else:
+            x = map_layers(lorentz_points, states, [self.spaces[layer] for layer in layers])
+            z = _product(x, self.inner_weight(layers), self.inner_bias(layers))
+            x = _lorentz_layer_point(z, self.inner_scale(layers))
+        z = _product(x, self.weight(layers), self.bias(layers))
+        return _lorentz_layer_point(z, self.scale(layers)).view(*shape, self.rank)
+
+    def distances(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
+        points = self.points(states, layers)
+        # rounding takes equal points below 0
+        products = lorentz.flip_time(points) @ points.transpose(-2, -1)
+        return (-2 - 2 * products).clamp_min(0)
+
+    def depths(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
+        return 2 * self.points(states, layers)[..., 0] - 2
+
+    def lorentz_points(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
+        return self.points(states, layers)
+
+
+class PoincareProbe(Probe):
+    """``p = Q (x)_M exp_o(P h)``, distances ``d(p_i, p_j)^2`` and ``d(p_i, o)^2``.
+
+    As ``Q (x)_M exp_o(u) = exp_o(Q u)``, a point is kept as that tangent, and distances are taken
+    in the Lorentz model. Hyperbolic states first become vectors, so that P is ``P (x)_M h`` of
+    points of the ball. Source: Chen et al. 2021.
+    """
+
+    kind = "poincare"
+
+    def __init__(
+        self, width: int, rank: int, spaces: Sequence[Space], rng: torch.Generator | None = None
+    ) -> None:
+        super().__init__(width, rank, spaces, rng)
+        # the time is no coordinate of the ball, but of the rank
+        inner = (3 / self._vector_width / rank) ** 0.5
+        self.inner_weight = self._uniform(rank - 1, self._vector_width, inner)
+        self.weight = self._uniform(rank - 1, rank - 1, (3 / rank) ** 0.5)
+
+    def points(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
+        """Tangents at the origin whose lengths are distances from there."""
+        layers = self._chosen(layers)
+        shape = states.shape[:-1]
+        flat = self._vectors(states, layers)
+        tangents = _product(_product(flat, self.inner_weight(layers)), self.weight(layers))
+        lengths = tangents.norm(dim=-1, keepdim=True).clamp_min(LARGEST_RADIUS)
+        return (tangents * (LARGEST_RADIUS / lengths)).view(*shape, self.rank - 1)
+
+    def distances(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
+        points = self.lorentz_points(states, layers)
+        return poincare.pairwise_squared_distance(points, points)
+
+    def depths(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
+        return self.points(states, layers).square().sum(-1)
+
+    def lorentz_points(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
+        return lorentz.exp_origin(self.points(states, layers))
+
+
+class EuclideanProbe(Probe):
+    """``|B (h_i - h_j)|^2`` and ``|B h_i|^2``. Source: Hewitt and Manning 2019."""
+
+    kind = "euclidean"
+
+    def __init__(
+        self, width: int, rank: int, spaces: Sequence[Space], rng: torch.Generator | None = None
+    ) -> None:
+        super().__init__(width, rank, spaces, rng)
+        self.weight = self._uniform(
+            rank, self._vector_width, (3 / self._vector_width / rank) ** 0.5
+        )
+
+    def points(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
+        layers = self._chosen(layers)
+        flat = _product(self._vectors(states, layers), self.weight(layers))
+        return flat.view(*states.shape[:-1], self.rank)
+
+    def distances(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
+        points = self.points(states, layers)
+        # what all words share adds no distance, only rounding
+        points = points - points.mean(-2, keepdim=True)
+        squares = points.square().sum(-1)
+        products = points @ points.transpose(-2, -1)
+        return (squares.unsqueeze(-1) + squares.unsqueeze(-2) - 2 * products).clamp_min(0)
+
+    def depths(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
+        return self.points(states, layers).square().sum(-1)
+
+
+PROBES: dict[str, type[Probe]] = {
+    probe.kind: probe for probe in (LorentzProbe, PoincareProbe, EuclideanProbe)
+}
+
+
+def make_probe(
+    kind: str,
+    width: int,
+    rank: int,
+    spaces: Sequence[Space],
+    rng: torch.Generator | None = None,
+) -> Probe:
+    """A fresh probe of a kind.
+
+    Raises:
+        UserError: no such kind, or a rank below 2.
+    """
+    if kind not in PROBES:
+        raise UserError(f"--probe {kind} is not known; there are {', '.join(PROBES)}")
+    return PROBES[kind](width, rank, spaces, rng)
+
+
+def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Each layer's matrix on all its words.
+
+    Shapes: x ``[layers, ..., D]``, weight ``[layers, R, D]``, bias ``[layers, R]``
+    -> ``[layers, words, R]``.
+    """
+    rows, matrices = x.flatten(1, -2), weight.transpose(1, 2)
+    return rows @ matrices if bias is None else torch.baddbmm(bias.unsqueeze(1), rows, matrices)
+
+
+def _lorentz_layer_point(z: Tensor, log_scale: Tensor) -> Tensor:
+    """What a Lorentz linear layer makes of its product; every layer of states has its own.
+
+    Shapes: z ``[layers, words, R]``, log_scale ``[layers, 1, 1]`` -> ``[layers, words, R]``.
+    """
+    maps = operators.points(z.transpose(0, 1).unsqueeze(2), log_scale.flatten(), c=1.0)
+    return torch.stack([points.squeeze(1) for points in maps])

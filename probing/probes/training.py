@@ -1,0 +1,205 @@
+"""Training of probes: all layers and both tasks in one pass over the data.
+
+Layers share the batches and the matrix products, nothing else: each has its own parameters, rate,
+best weights and end, as if it were trained alone.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch.optim import Adam
+from torch.optim.lr_scheduler import ReduceLROnPlateau
+
+from hyptrans.support.errors import UserError
+from hyptrans.support.progress import bar
+from probing.probes.corpus import Batch, Corpus
+from probing.probes.probe import Probe, make_probe
+
+TASKS = ("distance", "depth")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a training depends on besides its data."""
+
+    probe: str = "lorentz"
+    rank: int = 64
+    steps: int = 2000
+    batch_size: int = 32
+    lr: float = 2e-3
+    weight_decay: float = 0.0
+    evaluate_every: int = 100
+    """Steps between looks at the development set."""
+    lr_factor: float = 0.5
+    """Times the rate, after more than ``lr_patience`` looks in a row without improvement."""
+    lr_patience: int = 1
+    patience: int = 5
+    """Looks in a row without improvement, after which a layer's training ends."""
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        positive = ("steps", "batch_size", "lr", "evaluate_every", "patience")
+        wrong = [name for name in positive if not getattr(self, name) > 0]
+        wrong += ["weight_decay"] if self.weight_decay < 0 else []
+        if wrong:
+            found = ", ".join(f"--{n.replace('_', '-')} {getattr(self, n):g}" for n in wrong)
+            raise UserError(f"these must be above 0 (--weight-decay at least 0): {found}")
+
+
+@dataclass
+class Course:
+    """How one layer of one task went."""
+
+    losses: list[float] = field(default_factory=list)
+    """On the development set, at every look."""
+    best_step: int = 0
+    best_loss: float = float("inf")
+    steps: int = 0
+
+
+@dataclass
+class Trained:
+    """Probes with the weights that were best on the development set."""
+
+    settings: Settings
+    distance: Probe
+    depth: Probe
+    courses: dict[str, list[Course]]
+    """By task, one per layer."""
+
+
+def distance_losses(predicted: Tensor, batch: Batch) -> Tensor:
+    """Mean over sentences of the absolute errors of all pairs over the squared length.
+
+    Shapes: predicted ``[layers, B, N, N]`` -> ``[layers]``. Source: Hewitt and Manning 2019.
+    """
+    words = batch.words.to(predicted.dtype)
+    # a pair with padding weighs 0
+    weights = words / batch.lengths.unsqueeze(1)
+    errors = (predicted - batch.distances).abs()
+    per_word = torch.matmul(errors, weights.unsqueeze(-1)).squeeze(-1)
+    return (per_word * weights).sum(-1).mean(-1)
+
+
+def depth_losses(predicted: Tensor, batch: Batch) -> Tensor:
+    """Mean over sentences of the absolute errors of all words over the length.
+
+    Shapes: predicted ``[layers, B, N]`` -> ``[layers]``. Source: Hewitt and Manning 2019.
+    """
+    weights = batch.words.to(predicted.dtype) / batch.lengths.unsqueeze(1)
+    return ((predicted - batch.depths).abs() * weights).sum(-1).mean(-1)
+
+
+class _Task:
+    """One probe of all layers, with an optimizer for each."""
+
+    def __init__(self, name: str, settings: Settings, corpus: Corpus, rng: torch.Generator) -> None:
+        states = corpus.states
+        self.name, self.settings = name, settings
+        self.probe = make_probe(settings.probe, states.width, settings.rank, states.spaces, rng)
+        self.active = list(range(states.layers))
+        self.courses = [Course() for _ in self.active]
+        own = [self.probe.parameters_of(layer) for layer in self.active]
+        # one fused step for a layer's few small tensors
+        self.optimizers = [
+            Adam(p, lr=settings.lr, weight_decay=settings.weight_decay, fused=True) for p in own
+        ]
+        self.schedules = [
+            ReduceLROnPlateau(optimizer, factor=settings.lr_factor, patience=settings.lr_patience)
+            for optimizer in self.optimizers
+        ]
+        self.waited = [0 for _ in self.active]
+        self.best = [[p.detach().clone() for p in parameters] for parameters in own]
+
+    def losses(self, batch: Batch) -> Tensor:
+        """Of the layers that still learn."""
+        all_active = len(self.active) == len(self.courses)
+        states = batch.states if all_active else batch.states[self.active]
+        if self.name == "distance":
+            return distance_losses(self.probe.distances(states, self.active), batch)
+        return depth_losses(self.probe.depths(states, self.active), batch)
+
+    def learn(self, batch: Batch) -> None:
+        """One step of every layer that still learns."""
+        if not self.active:
+            return
+        # a sum, of which each layer's parameters see their own part
+        self.losses(batch).sum().backward()
+        for layer in self.active:
+            self.optimizers[layer].step()
+            self.optimizers[layer].zero_grad()
+
+    def look(self, losses: Sequence[float], step: int) -> None:
+        """Take note of the losses of the active layers on the development set."""
+        still = []
+        for layer, loss in zip(self.active, losses, strict=True):
+            course = self.courses[layer]
+            course.losses.append(loss)
+            course.steps = step
+            if loss < course.best_loss:
+                course.best_loss, course.best_step, self.waited[layer] = loss, step, 0
+                own = self.probe.parameters_of(layer)
+                self.best[layer] = [p.detach().clone() for p in own]
+            else:
+                self.waited[layer] += 1
+            self.schedules[layer].step(loss)
+            if self.waited[layer] < self.settings.patience:
+                still.append(layer)
+        self.active = still
+
+    def finish(self) -> Probe:
+        """The probe with its best weights.
+
+        Raises:
+            UserError: no look gave a finite loss.
+        """
+        with torch.no_grad():
+            for layer, course in enumerate(self.courses):
+                if course.best_step == 0:
+                    raise UserError(
+                        f"the {self.name} probe of layer {layer} never had a finite loss; "
+                        "train it with a lower --lr"
+                    )
+                own = self.probe.parameters_of(layer)
+                for parameter, best in zip(own, self.best[layer], strict=True):
+                    parameter.copy_(best)
+        return self.probe
+
+
+def train(train_set: Corpus, dev_set: Corpus, settings: Settings, *, name: str = "") -> Trained:
+    """Train a distance and a depth probe of every layer.
+
+    Raises:
+        UserError: the two sets are states of different encoders, or the loss is not finite.
+    """
+    one, other = train_set.states, dev_set.states
+    if (one.layers, one.width, one.spaces) != (other.layers, other.width, other.spaces):
+        raise UserError(f"{train_set.name} and {dev_set.name} come from different encoders")
+    rng = torch.Generator().manual_seed(settings.seed)
+    tasks = [_Task(task, settings, train_set, rng) for task in TASKS]
+    batches = train_set.shuffled(settings.batch_size, rng)
+    every = settings.evaluate_every
+    for step in bar(range(1, settings.steps + 1), f"probes {name}".strip(), unit=" steps"):
+        batch = train_set.batch(next(batches))
+        for task in tasks:
+            task.learn(batch)
+        if step % every == 0 or step == settings.steps:
+            _look(tasks, dev_set, settings.batch_size, step)
+        if not any(task.active for task in tasks):
+            break
+    distance, depth = (task.finish() for task in tasks)
+    return Trained(settings, distance, depth, {task.name: task.courses for task in tasks})
+
+
+@torch.no_grad()
+def _look(tasks: Sequence[_Task], dev_set: Corpus, batch_size: int, step: int) -> None:
+    sums = [torch.zeros(len(task.active), dtype=torch.float64) for task in tasks]
+    for indices in dev_set.in_order(batch_size):
+        batch = dev_set.batch(indices)
+        for task, total in zip(tasks, sums, strict=True):
+            if task.active:
+                total += task.losses(batch).double() * len(indices)
+    for task, total in zip(tasks, sums, strict=True):
+        task.look((total / len(dev_set)).tolist(), step)

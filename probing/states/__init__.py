@@ -1,0 +1,1 @@
+"""States of words: out of an encoder, pooled over subwords, in a file."""

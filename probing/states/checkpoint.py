@@ -1,0 +1,253 @@
+"""The encoder of a fairseq checkpoint, loaded without running code that the file brings."""
+
+import contextlib
+import inspect
+import io
+import sys
+from argparse import Namespace
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+import hyptrans.models  # noqa: F401 - registers the architectures
+from hyptrans.geometry.space import Space
+from hyptrans.support.errors import UserError
+
+_EMBEDDING = "encoder.embed_tokens.weight"
+
+
+@dataclass(frozen=True)
+class LoadedEncoder:
+    """An encoder in evaluation mode and what it takes.
+
+    Attributes:
+        path: the checkpoint.
+        encoder: fairseq's module; :func:`all_states` runs it.
+        dictionary: fairseq's dictionary of the source language.
+        architecture: name, as of ``--arch``.
+        spaces: of each state, the embeddings first.
+        max_positions: most tokens of a sentence, its end included.
+        width: numbers per state.
+        random: parameters are fresh ones, drawn with ``seed``.
+        seed: of the fresh parameters.
+    """
+
+    path: Path
+    encoder: Any
+    dictionary: Any
+    architecture: str
+    spaces: list[Space]
+    max_positions: int
+    width: int
+    random: bool
+    seed: int
+
+
+def load_encoder(
+    path: Path,
+    data: Path,
+    *,
+    random: bool = False,
+    seed: int = 1,
+    user_dir: str | None = None,
+) -> LoadedEncoder:
+    """Load the encoder of a checkpoint.
+
+    torch's safe loader reads the file: tensors, numbers and options, nothing that is called.
+
+    Args:
+        path: file that ``fairseq-train`` wrote.
+        data: folder of the dictionaries, ``data-bin`` or one that holds it.
+        random: keep the architecture and its options, and draw the parameters anew.
+        seed: of those.
+        user_dir: plug-in of fairseq that has the architecture, where it is not one of ours.
+
+    Raises:
+        UserError: not a checkpoint, an unknown architecture, or dictionaries of other data.
+    """
+    state = _read(path)
+    cfg, parameters = state["cfg"], state["model"]
+    if user_dir is not None:
+        _import_user_dir(user_dir)
+    architecture = _architecture(path, cfg)
+    source, target = _dictionaries(cfg, data)
+    model = _build(path, cfg, architecture, source, target, seed)
+    model.upgrade_state_dict(parameters)
+    encoder: Any = getattr(model, "encoder", None)
+    if not _shows_states(encoder):
+        raise UserError(
+            f"checkpoint {path}: the encoder of {architecture} does not hand out its layers' "
+            "states; take a Transformer of fairseq or of hyptrans"
+        )
+    _check_dictionary(path, parameters, source, _dictionary_file(cfg, data, 0))
+    if not random:
+        _fill(path, encoder, parameters)
+    return _finish(path, encoder, source, architecture, random=random, seed=seed)
+
+
+def all_states(encoder: Any, tokens: Tensor) -> Tensor:
+    """States of every layer, 0 the embeddings with positions and the last the encoder's output.
+
+    Shapes: tokens ``[B, T]``, padded, with the end of sentence -> ``[layers + 1, B, T, D]``.
+    """
+    lengths = tokens.ne(encoder.dictionary.pad()).sum(1)
+    with torch.inference_mode():
+        out = encoder(tokens, src_lengths=lengths, return_all_hiddens=True)
+    # with --encoder-normalize-before the output has one more norm than the last layer's state
+    states = [*out["encoder_states"][:-1], out["encoder_out"][0]]
+    return torch.stack(states).transpose(1, 2)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+
+    if not path.is_file():
+        raise UserError(f"checkpoint {path} is not a file: name one that fairseq-train wrote")
+    try:
+        state = load_checkpoint_to_cpu(str(path))
+    except UserError as error:
+        raise UserError(str(error)) from error
+    except (OSError, AttributeError) as error:
+        raise UserError(f"checkpoint {path} was not written by fairseq ({error})") from error
+    missing = [key for key in ("cfg", "model") if not state.get(key)]
+    if missing:
+        raise UserError(f"checkpoint {path} was not written by fairseq: no {missing[0]} in it")
+    return state
+
+
+def _import_user_dir(user_dir: str) -> None:
+    from fairseq.utils import import_user_module
+
+    try:
+        import_user_module(Namespace(user_dir=user_dir))
+    except (UserError, OSError, ImportError) as error:
+        raise UserError(f"--user-dir {user_dir} cannot be imported ({error})") from error
+
+
+def _architecture(path: Path, cfg: Any) -> str:
+    """Name of the architecture, which must be registered."""
+    from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
+
+    options = cfg.model
+    # a configuration of flags says both, and --arch is the more precise one
+    name = getattr(options, "arch", None) or getattr(options, "_name", None)
+    if name not in ARCH_MODEL_REGISTRY and name not in MODEL_DATACLASS_REGISTRY:
+        trained = getattr(cfg.common, "user_dir", None)
+        where = f"with --user-dir {trained}" if trained else "without --user-dir"
+        raise UserError(
+            f"checkpoint {path}: its architecture {name} is neither fairseq's nor hyptrans'; it "
+            f"was trained {where}: name the folder that registers it with --user-dir"
+        )
+    return str(name)
+
+
+def _data_bin(data: Path) -> Path:
+    folder = data / "data-bin"
+    return folder if folder.is_dir() else data
+
+
+def _dictionary_file(cfg: Any, data: Path, side: int) -> Path:
+    """File of the dictionary of the source (0) or target (1) side.
+
+    Raises:
+        UserError: the folder does not tell the languages.
+    """
+    from fairseq.data.data_utils import infer_language_pair
+
+    folder = _data_bin(data)
+    task = cfg.task
+    pair = (getattr(task, "source_lang", None), getattr(task, "target_lang", None))
+    if None in pair:
+        try:
+            pair = infer_language_pair(str(folder))
+        except UserError as error:
+            raise UserError(f"--data: {error}") from error
+    return folder / f"dict.{pair[side]}.txt"
+
+
+def _dictionaries(cfg: Any, data: Path) -> tuple[Any, Any]:
+    from fairseq.data import Dictionary
+
+    loaded = []
+    for side in (0, 1):
+        file = _dictionary_file(cfg, data, side)
+        if not file.is_file():
+            raise UserError(
+                f"{file} is not there: name the data folder of the checkpoint with --data"
+            )
+        try:
+            loaded.append(Dictionary.load(str(file)))
+        except UserError as error:
+            raise UserError(str(error)) from error
+    return loaded[0], loaded[1]
+
+
+def _build(path: Path, cfg: Any, architecture: str, source: Any, target: Any, seed: int) -> Any:
+    """The model with fresh parameters; torch's own generator stays as it was."""
+    from fairseq.models import build_model
+
+    task = SimpleNamespace(source_dictionary=source, target_dictionary=target)
+    # old configurations make fairseq print what it fills in
+    with torch.random.fork_rng(devices=[]), contextlib.redirect_stdout(io.StringIO()):
+        torch.manual_seed(seed)
+        try:
+            model = build_model(cfg.model, task, from_checkpoint=True)
+        except (UserError, ValueError, OSError) as error:
+            reason = " ".join(str(error).split())
+            raise UserError(
+                f"checkpoint {path}: {architecture} cannot be built for this --data ({reason})"
+            ) from error
+    return model
+
+
+def _shows_states(encoder: Any) -> bool:
+    if not isinstance(encoder, nn.Module) or not hasattr(encoder, "layers"):
+        return False
+    return "return_all_hiddens" in inspect.signature(encoder.forward).parameters
+
+
+def _check_dictionary(path: Path, parameters: Any, source: Any, file: Path) -> None:
+    table = parameters.get(_EMBEDDING)
+    if table is not None and len(table) != len(source):
+        raise UserError(
+            f"{file} has {len(source)} symbols and the embedding of checkpoint {path} has "
+            f"{len(table)}: name the data folder that it was trained on with --data"
+        )
+
+
+def _fill(path: Path, encoder: nn.Module, parameters: Any) -> None:
+    prefix = "encoder."
+    own = {k.removeprefix(prefix): v for k, v in parameters.items() if k.startswith(prefix)}
+    try:
+        encoder.load_state_dict(own)
+    except (RuntimeError, KeyError) as error:
+        lines = str(error).splitlines()
+        reason = " ".join((lines[1] if len(lines) > 1 else lines[0]).split())
+        raise UserError(f"checkpoint {path} does not fit its architecture ({reason})") from error
+
+
+def _finish(
+    path: Path, encoder: Any, dictionary: Any, architecture: str, *, random: bool, seed: int
+) -> LoadedEncoder:
+    encoder.float().eval().requires_grad_(False)
+    for layer in encoder.layers:
+        # torch's fused layer, which fairseq takes in evaluation, leaves nested or transposed
+        # tensors among the states
+        layer.can_use_fastpath = False
+    states = all_states(encoder, torch.tensor([[dictionary.eos()]]))
+    spaces = getattr(encoder, "state_spaces", lambda: [Space("euclidean")] * len(states))()
+    return LoadedEncoder(
+        path=path,
+        encoder=encoder,
+        dictionary=dictionary,
+        architecture=architecture,
+        spaces=spaces,
+        max_positions=int(encoder.max_positions() or sys.maxsize),
+        width=states.size(-1),
+        random=random,
+        seed=seed,
+    )

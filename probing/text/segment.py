@@ -1,0 +1,264 @@
+"""From the text of a sentence to the subwords that a checkpoint's encoder was trained on.
+
+The same code as in ``data-prep/`` does the work; here every character is followed on its way.
+"""
+
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unicodedata import normalize
+
+import sentencepiece
+
+from hyptrans.dataprep import manifest
+from hyptrans.dataprep.corpus import Scrubber
+from hyptrans.dataprep.steps import subwords
+from hyptrans.dataprep.steps.tokenize import TextSteps
+from hyptrans.support.errors import UserError
+from probing.text.align import Piece, Traced, compare, map_characters
+
+Offsets = list[tuple[str, int, int]]
+
+# how sentencepiece writes a space
+_SPACE = "\u2581"
+_WORD = re.compile(r"\S+")
+# in the order in which the data preparation takes them; it also escapes what stands in XML files,
+# which plain text does not
+_FLAGS = ("straight_apostrophe", "normalize", "tokenize", "lowercase")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How text becomes pieces, where no prepared folder says so.
+
+    Attributes:
+        data_bin: folder of the dictionaries, for a checkpoint whose data lies elsewhere.
+        sentencepiece_model: file of a sentencepiece model.
+        bpe_codes: file of subword-nmt codes.
+        moses: tokenize and escape as Moses does.
+        lowercase: lower-case the text.
+        language: of the Moses rules.
+    """
+
+    data_bin: Path | None = None
+    sentencepiece_model: Path | None = None
+    bpe_codes: Path | None = None
+    moses: bool = False
+    lowercase: bool = False
+    language: str = "en"
+
+
+class Segmenter:
+    """Text to pieces; each piece knows its characters of the text.
+
+    Args:
+        steps: what happens to the text before subwords.
+        raw_text: every Unicode space becomes a plain one, as ``--raw-text`` of the data preparation
+            does.
+        kind: ``sentencepiece`` or ``subword-nmt``.
+        model: file of the subword model.
+        spell_out: which sentencepiece pieces are spelled out, character by character.
+
+    Raises:
+        UserError: the model cannot be read.
+    """
+
+    def __init__(
+        self,
+        steps: TextSteps,
+        *,
+        raw_text: bool,
+        kind: str,
+        model: Path,
+        spell_out: Callable[[str], bool],
+    ) -> None:
+        self._scrub = Scrubber(raw_text=raw_text)
+        self._steps = [
+            (flag, _step(steps, flag)) for flag in _FLAGS if getattr(steps, flag) is True
+        ]
+        self._split: Callable[[str], Offsets]
+        if not model.is_file():
+            raise UserError(f"{model} is not a file: name the subword model with --data")
+        try:
+            if kind == "sentencepiece":
+                self._split = _sentencepiece_splitter(model, spell_out)
+            else:
+                self._split = _bpe_splitter(model)
+        except ImportError:
+            raise
+        except Exception as error:
+            reason = " ".join(str(error).split())
+            raise UserError(f"{model} is not a {kind} model ({reason})") from error
+
+    def __call__(self, text: str) -> list[Piece]:
+        """Pieces of a text, in its order."""
+        traced = self.prepare(text)
+        return [
+            Piece(piece, *traced.hull(start, end)) for piece, start, end in self._split(traced.text)
+        ]
+
+    def prepare(self, text: str) -> Traced:
+        """The text as the subword model gets it."""
+        traced = map_characters(Traced.of(text), self._scrub)
+        for flag, step in self._steps:
+            if flag == "tokenize":
+                traced = compare(traced, step(traced.text), _as_it_is, escaped=True)
+            elif flag == "normalize":
+                traced = compare(traced, step(traced.text), step)
+            else:
+                traced = map_characters(traced, step)
+        return traced
+
+
+def from_prepared(folder: Path, dictionary: Any) -> Segmenter:
+    """As the source side of the test set was made in a folder that ``data-prep/`` wrote.
+
+    Args:
+        folder: with ``manifest.json``, the subword model and ``data-bin``.
+        dictionary: fairseq's, of the source language.
+
+    Raises:
+        UserError: the folder is none of those.
+    """
+    try:
+        found = manifest.load(folder)
+    except UserError as error:
+        raise UserError(f"{error} as --data") from error
+    if found is None:
+        raise UserError(
+            f"{folder} has no {manifest.NAME}: name the folder that data-prep/ wrote with --data, "
+            "or the pieces with --data-bin and --sentencepiece-model or --bpe-codes"
+        )
+    kinds = [kind for kind, name in subwords.MODEL_NAMES.items() if name in found["outputs"]]
+    if len(kinds) != 1 or not found.get("languages"):
+        raise UserError(f"{folder / manifest.NAME} names no subword model or no languages")
+    known = frozenset(dictionary.symbols[dictionary.nspecial :])
+    return Segmenter(
+        _recorded_steps(found),
+        raw_text="--raw-text" in found["command"],
+        kind=kinds[0],
+        model=folder / subwords.MODEL_NAMES[kinds[0]],
+        # as in the sets that were encoded with the pieces of the training text
+        spell_out=lambda piece: piece not in known,
+    )
+
+
+def from_options(options: Options, dictionary: Any) -> Segmenter:
+    """As flags say.
+
+    Raises:
+        UserError: they name no subword model, or two.
+    """
+    models: dict[str, Path | None] = {
+        "sentencepiece": options.sentencepiece_model,
+        "subword-nmt": options.bpe_codes,
+    }
+    named = [(kind, model) for kind, model in models.items() if model is not None]
+    if len(named) != 1:
+        raise UserError(
+            "the pieces need one of --sentencepiece-model and --bpe-codes, or --data with the "
+            f"folder that data-prep/ wrote; {len(named)} of the two were given"
+        )
+    reserved: Collection[str] = frozenset(dictionary.symbols[: dictionary.nspecial])
+    return Segmenter(
+        TextSteps(options.language, tokenize=options.moses, lowercase=options.lowercase),
+        raw_text=not options.moses,
+        kind=named[0][0],
+        model=named[0][1],
+        spell_out=lambda piece: piece in reserved,
+    )
+
+
+def _recorded_steps(found: dict[str, Any]) -> TextSteps:
+    """The text steps of the test set's source side, or of the next best set's."""
+    language = found["languages"][0]
+    steps = {step["name"]: step for step in found["steps"]}
+    if not any(name.startswith("tokenize ") for name in steps):
+        return TextSteps(language)
+    # sets that stand without steps of their own are not in the list
+    names = (f"tokenize {name}.{language}" for name in ("test", "valid", "train"))
+    flags = next((steps[name]["steps"] for name in names if name in steps), "").split(", ")
+    wanted = {flag: True for flag in (*_FLAGS, "aggressive") if flag in flags}
+    return TextSteps(language, **wanted)
+
+
+def _step(steps: TextSteps, flag: str) -> Callable[[str], str]:
+    """One of the steps alone."""
+    aggressive = {"aggressive": steps.aggressive} if flag == "tokenize" else {}
+    return TextSteps(steps.language, **{flag: True}, **aggressive).build()
+
+
+def _as_it_is(character: str) -> str:
+    return character
+
+
+def _bpe_splitter(model: Path) -> Callable[[str], Offsets]:
+    encode = subwords.Encoder("subword-nmt", model).build()
+
+    def split(text: str) -> Offsets:
+        found: Offsets = []
+        for word in _WORD.finditer(text):
+            *unfinished, last = encode(word.group()).split(" ")
+            start = word.start()
+            for piece, length in [(p, len(p) - len("@@")) for p in unfinished] + [
+                (last, len(last))
+            ]:
+                found.append((piece, start, start + length))
+                start += length
+        return found
+
+    return split
+
+
+def _sentencepiece_splitter(
+    model: Path, spell_out: Callable[[str], bool]
+) -> Callable[[str], Offsets]:
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
+
+    def split(text: str) -> Offsets:
+        found: Offsets = []
+        for piece, start, end in _offsets(processor, text):
+            if spell_out(piece):
+                found += _spelled(piece, start, end)
+            else:
+                found.append((piece, start, end))
+        return found
+
+    return split
+
+
+def _offsets(processor: Any, text: str) -> Offsets:
+    """Pieces with the characters of the text that each was made from, as the model counts them.
+
+    A character that normalization makes into several counts there for the piece with the last one
+    only; here for all of them.
+    """
+    try:
+        found = processor.encode(text, return_type="offset_mapping")
+        pieces = [(p, *span) for p, span in zip(found["pieces"], found["offsets"], strict=True)]
+    except TypeError:
+        # before 0.2.2
+        encoded = processor.encode(text, out_type="immutable_proto")
+        pieces = [(piece.piece, piece.begin, piece.end) for piece in encoded.pieces]
+    return [
+        (piece, start, end + (len(piece.replace(_SPACE, "")) > _most_made_of(text[start:end])))
+        for piece, start, end in pieces
+    ]
+
+
+def _most_made_of(part: str) -> int:
+    """How many characters, spaces aside, sentencepiece's normalizations make at most."""
+    return max(len("".join(form.split())) for form in (part, normalize("NFKC", part)))
+
+
+def _spelled(piece: str, start: int, end: int) -> Offsets:
+    """The characters of a piece, each with its own of the text where they are as many."""
+    # the space mark before the first word stands for no character
+    offset = len(piece) - (end - start)
+    if offset == 0 or (offset == 1 and piece.startswith(_SPACE)):
+        places = [max(start, start + i - offset) for i in range(len(piece))]
+        ends = [start + i - offset + 1 for i in range(len(piece))]
+        return list(zip(piece, places, ends, strict=True))
+    return [(character, start, end) for character in piece]

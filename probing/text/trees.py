@@ -1,0 +1,225 @@
+"""Dependency trees of CoNLL-U, checked, and distances in them."""
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import conllu
+import numpy as np
+import torch
+from conllu.exceptions import ParseException
+from scipy.sparse.csgraph import minimum_spanning_tree  # type: ignore[import-untyped]
+from torch import Tensor
+
+from hyptrans.support.errors import UserError
+
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class Token:
+    """A token as written, of one word or more (``1-2`` of CoNLL-U: *don't* is *do* and *n't*)."""
+
+    form: str
+    first: int
+    """Index of its first word, from 0."""
+    last: int
+    """Index of its last word."""
+    space_after: bool
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence and its tree; empty nodes (``1.1``) are left out."""
+
+    id: str
+    text: str
+    words: tuple[str, ...]
+    heads: tuple[int, ...]
+    """Index of the head of every word, from 0; -1 for the root."""
+    upos: tuple[str, ...]
+    xpos: tuple[str, ...]
+    """``_`` where the file has none."""
+    tokens: tuple[Token, ...]
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @property
+    def root(self) -> int:
+        """Index of the word without a head."""
+        return self.heads.index(-1)
+
+    @property
+    def edges(self) -> list[tuple[int, int]]:
+        """The undirected edges ``(i, j)``, ``i < j``."""
+        return [(min(i, h), max(i, h)) for i, h in enumerate(self.heads) if h >= 0]
+
+
+def read_conllu(path: Path) -> list[Sentence]:
+    """Read a file in CoNLL-U, plain or gzipped.
+
+    Raises:
+        UserError: the file or one of its trees cannot be used; names the sentence and its line.
+    """
+    sentences = [_sentence(block, f"{path}, line {line}") for line, block in _blocks(path)]
+    if not sentences:
+        raise UserError(f"{path} has no sentences, a file in CoNLL-U is needed")
+    return sentences
+
+
+def _blocks(path: Path) -> Iterator[tuple[int, str]]:
+    """Sentences as text, with the number of their first line."""
+    start, lines = 1, list[str]()
+    # only a line feed ends a line: words may hold other separators that Unicode knows
+    for number, line in enumerate([*_decoded(path).replace("\r\n", "\n").split("\n"), ""], 1):
+        if line.strip():
+            lines.append(line)
+            continue
+        if any(not line.startswith("#") for line in lines):
+            yield start, "\n".join(lines) + "\n"
+        start, lines = number + 1, []
+
+
+def _decoded(path: Path) -> str:
+    try:
+        content = path.read_bytes()
+        if content.startswith(_GZIP_MAGIC):
+            content = gzip.decompress(content)
+        return content.decode("utf-8-sig")
+    except OSError as error:
+        reason = error.strerror or str(error)
+    except (EOFError, zlib.error) as error:
+        reason = f"damaged gzip file ({error})"
+    except UnicodeDecodeError as error:
+        reason = f"byte {error.start} is not UTF-8, a file in CoNLL-U is needed"
+    raise UserError(f"{path}: {reason}")
+
+
+def _sentence(block: str, where: str) -> Sentence:
+    try:
+        (rows,) = conllu.parse(block)
+    except (ParseException, ValueError) as error:
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise UserError(f"{where}: not CoNLL-U ({reason})") from error
+    name = rows.metadata.get("sent_id") or where
+    where = f"{where} (sentence {name})" if name != where else where
+    if not all(row.keys() >= {"id", "form", "upos", "xpos", "head", "misc"} for row in rows):
+        raise UserError(f"{where}: a line has fewer than the ten columns of CoNLL-U")
+    words = [row for row in rows if isinstance(row["id"], int)]
+    if not words or [row["id"] for row in words] != list(range(1, len(words) + 1)):
+        raise UserError(f"{where}: words must be numbered 1, 2, 3 and so on")
+    tokens = tuple(_tokens(rows, len(words), where))
+    written = "".join(token.form + " " * token.space_after for token in tokens).strip()
+    return Sentence(
+        id=name,
+        text=rows.metadata.get("text") or written,
+        words=tuple(row["form"] for row in words),
+        heads=_heads([row["head"] for row in words], where),
+        upos=tuple(row["upos"] or "_" for row in words),
+        xpos=tuple(row["xpos"] or "_" for row in words),
+        tokens=tokens,
+    )
+
+
+def _tokens(rows: Any, words: int, where: str) -> Iterator[Token]:
+    covered = 0
+    for row in rows:
+        number = row["id"]
+        if isinstance(number, int):
+            first = last = number
+        elif number[1] == "-":
+            first, last = number[0], number[2]
+            if not covered < first <= last <= words:
+                raise UserError(f"{where}: the multiword token {first}-{last} has no such words")
+        else:
+            continue
+        if last > covered:
+            space_after = (row["misc"] or {}).get("SpaceAfter") != "No"
+            yield Token(row["form"], first - 1, last - 1, space_after)
+            covered = last
+
+
+def _heads(numbers: list[int | None], where: str) -> tuple[int, ...]:
+    """Check that the heads, from 1, are a tree, and number them from 0."""
+    for i, head in enumerate(numbers, 1):
+        if head is None:
+            raise UserError(f"{where}: word {i} has no head; gold or parsed trees are needed")
+        if not 0 <= head <= len(numbers):
+            raise UserError(f"{where}: word {i} has head {head} in {len(numbers)} words")
+    heads = tuple(head - 1 for head in numbers if head is not None)
+    roots = [i for i, head in enumerate(heads, 1) if head < 0]
+    if len(roots) != 1:
+        found = f"{len(roots)} roots (words {', '.join(map(str, roots))})" if roots else "no root"
+        raise UserError(f"{where}: the tree has {found}, one is needed")
+    reached = set[int]()
+    for i in range(len(heads)):
+        path = list[int]()
+        while i >= 0 and i not in reached and i not in path:
+            path.append(i)
+            i = heads[i]
+        if i in path:
+            cycle = " -> ".join(str(j + 1) for j in [*path[path.index(i) :], i])
+            raise UserError(f"{where}: the heads go round in a cycle ({cycle})")
+        reached.update(path)
+    return heads
+
+
+def distances(sentence: Sentence) -> Tensor:
+    """Edges between every two words.
+
+    Shapes: -> ``[n, n]``, int64.
+    """
+    return torch.from_numpy(distance_matrix(sentence.heads))
+
+
+def depths(sentence: Sentence) -> Tensor:
+    """Edges between every word and the root.
+
+    Shapes: -> ``[n]``, int64.
+    """
+    return distances(sentence)[sentence.root]
+
+
+def distance_matrix(heads: tuple[int, ...]) -> np.ndarray:
+    """As :func:`distances`, of heads."""
+    n = len(heads)
+    found = np.zeros((n, n), dtype=np.int64)
+    children: list[list[int]] = [[] for _ in range(n)]
+    for word, head in enumerate(heads):
+        if head >= 0:
+            children[head].append(word)
+    # a word is one edge farther than its head from every word placed before it
+    placed = [heads.index(-1)]
+    for head in placed:
+        for word in children[head]:
+            row = found[head, placed] + 1
+            found[word, placed] = row
+            found[placed, word] = row
+            placed.append(word)
+    return found
+
+
+def minimum_spanning_edges(distances: np.ndarray, keep: np.ndarray) -> set[tuple[int, int]]:
+    """The minimum spanning tree over the words to keep; of ties, the pair that comes first wins.
+
+    Only the order of the distances matters, so they are replaced by their ranks: no zero distance
+    is taken for a missing edge, and no two edges tie. Hewitt and Manning's code breaks ties alike.
+
+    Shapes: distances ``[n, n]``, of which the upper triangle is read; keep ``[n]``, bool
+    -> pairs ``(i, j)``, ``i < j``.
+    """
+    kept = np.flatnonzero(keep)
+    i, j = np.triu_indices(len(kept), k=1)
+    if not len(i):
+        return set()
+    ranks = np.empty(len(i))
+    ranks[np.argsort(distances[kept[i], kept[j]], kind="stable")] = np.arange(1, len(i) + 1)
+    graph = np.zeros((len(kept), len(kept)))
+    graph[i, j] = ranks
+    tree = minimum_spanning_tree(graph, overwrite=True).tocoo()
+    pairs = np.sort(kept[np.stack([tree.row, tree.col], axis=1)], axis=1)
+    return {(int(a), int(b)) for a, b in pairs}

@@ -1,0 +1,238 @@
+import gzip
+import json
+import subprocess
+
+import pytest
+import sentencepiece
+
+from hyptrans.dataprep.commands import text
+from hyptrans.dataprep.steps import subwords
+from tests.dataprep.conftest import error_of, make_sentences, script, tree, write
+
+pytestmark = pytest.mark.usefixtures("no_fairseq")
+RAW = ["--raw-text", "--vocab-size", 200]
+
+
+def test_raw_text_comes_back_from_sentencepiece_exactly(tmp_path, run):
+    tricky = [
+        "  two  spaces, and one at the end ",
+        "zero\u200bwidth, soft\u00adhyphen, caf\u0065\u0301, \U0001f600 @@ &amp; <b>",
+        "<s> <pad> </s> <unk> <unk",
+    ]
+    train = make_sentences(300, "en") + tricky * 3
+    files = {}
+    for name, lines in (("train", train), ("valid", train[:9]), ("test", [*tricky, *train[:9]])):
+        files[name] = [write(tmp_path / f"{name}.{lang}", lines) for lang in ("en", "de")]
+    words = [word for name, pair in files.items() for word in (f"--{name}", *pair)]
+    out = tmp_path / "out"
+    status, _, err = run(text.main, *words, *RAW, "--out", out, "--keep-intermediate")
+    assert status == 0, err
+    model = sentencepiece.SentencePieceProcessor(model_file=str(out / "sentencepiece.model"))
+    vocabulary = {line.split(" ")[0] for line in (out / "data-bin/dict.en").read_text().split("\n")}
+    encoded = (out / "data-bin/test.en").read_text().split("\n")
+    for line, pieces in zip([*tricky, *train[:9]], encoded, strict=False):
+        assert model.decode(pieces.split()) == line
+        assert subwords.decode("sentencepiece", pieces) == line
+        # nothing that fairseq would read as padding, as an end, or as unknown
+        assert set(pieces.split()) <= vocabulary - {"<s>", "<pad>", "</s>", "<unk>"}
+    counts = {
+        step["name"]: step for step in json.loads((out / "manifest.json").read_text())["steps"]
+    }
+    restored = counts["restore test"]["en"]
+    assert restored == {"lines": 12, "restored": 12, "characters never seen in training": {}}
+
+
+def test_characters_that_training_lacks_are_counted(tmp_path, run, corpus):
+    words = corpus()
+    test = [write(tmp_path / f"odd.{lang}", ["b\u00e4d ö ö ö"]) for lang in ("en", "de")]
+    out = tmp_path / "out"
+    assert run(text.main, *words, "--test", *test, *RAW, "--out", out)[0] == 0
+    steps = json.loads((out / "manifest.json").read_text())["steps"]
+    found = next(step for step in steps if step["name"] == "restore test1")["en"]
+    assert found["characters never seen in training"] == {"U+00E4": 1, "U+00F6": 3}
+    assert found["restored"] == 1
+
+
+def test_pieces_that_one_side_never_had_are_spelled_out_in_its_test_set(tmp_path, run):
+    # a word of the German training text in the English test set
+    english = make_sentences(300, "en")
+    german = [f"{line} dagebliebens" for line in make_sentences(300, "de")]
+    sides = {"en": english, "de": german}
+    train = [write(tmp_path / f"train.{lang}", lines) for lang, lines in sides.items()]
+    words = ["dagebliebens"] * 2
+    test = [write(tmp_path / f"test.{lang}", words) for lang in sides]
+    out = tmp_path / "out"
+    sets = ["--train", *train, "--valid", *test, "--test", *test]
+    status, _, err = run(text.main, *sets, "--raw-text", "--vocab-size", 400, "--out", out)
+    assert status == 0, err
+    pieces = {lang: (out / f"data-bin/test.{lang}").read_text().split("\n")[0] for lang in sides}
+    assert "\u2581dagebliebens" in pieces["de"].split()
+    assert "\u2581dagebliebens" not in pieces["en"].split()
+    known = {line.split(" ")[0] for line in (out / "data-bin/dict.en").read_text().split("\n")}
+    assert set(pieces["en"].split()) <= known
+
+
+def test_tokenized_text_comes_back_from_bpe(tmp_path, run, corpus):
+    out = tmp_path / "out"
+    words = [*corpus(), "--vocab-size", 100, "--lowercase", "--keep-intermediate"]
+    assert run(text.main, *words, "--out", out)[0] == 0
+    for lang in ("en", "de"):
+        tokens = (out / f"intermediate/text/test.{lang}").read_text()
+        encoded = (out / f"data-bin/test.{lang}").read_text()
+        assert "@@ " in encoded
+        assert encoded.replace("@@ ", "") == tokens == tokens.lower()
+        assert (out / f"raw/test.{lang}").read_text() != tokens
+
+
+def test_dictionaries_have_every_character_and_a_round_size(tmp_path, run, corpus):
+    for number, options in enumerate(([], ["--joined-dictionary"])):
+        out = tmp_path / str(number)
+        assert run(text.main, *corpus(), *RAW, *options, "--out", out)[0] == 0
+    single, joined = tmp_path / "0/data-bin", tmp_path / "1/data-bin"
+    rows = [line.split(" ") for line in (single / "dict.en").read_text().splitlines()]
+    counts = [int(count) for _, count in rows]
+    assert counts == sorted(counts, reverse=True)
+    assert (len(rows) + 4) % 8 == 0
+    characters = set("".join(make_sentences(200, "en"))) - {" "}
+    assert characters <= {piece for piece, _ in rows}
+    assert not (joined / "dict.de").exists()
+    assert (joined / "dict.en").read_bytes() != (single / "dict.en").read_bytes()
+
+
+def test_several_test_sets_and_gzipped_input(tmp_path, run, corpus):
+    words = corpus()
+    more = [
+        write(tmp_path / f"more.{lang}.gz", make_sentences(5, lang, 9)) for lang in ("en", "de")
+    ]
+    out = tmp_path / "out"
+    assert run(text.main, *words, "--test", *more, *RAW, "--out", out)[0] == 0
+    for lang in ("en", "de"):
+        raw = (out / f"raw/test1.{lang}").read_text()
+        assert raw == gzip.decompress((tmp_path / f"more.{lang}.gz").read_bytes()).decode()
+        assert (out / f"data-bin/test1.{lang}").read_text().count("\n") == 5
+
+
+@pytest.mark.parametrize(
+    "options", [["--vocab-size", 150], pytest.param(RAW, marks=pytest.mark.slow)]
+)
+def test_output_does_not_depend_on_the_workers(tmp_path, run, corpus, options):
+    words = [*corpus(train=4100), *options]
+    for workers in (1, 2):
+        where = ["--workers", workers, "--out", tmp_path / f"out{workers}"]
+        assert run(text.main, *words, *where)[0] == 0
+    assert tree(tmp_path / "out1") == tree(tmp_path / "out2")
+
+
+def test_manifest_and_summary_say_what_was_dropped(tmp_path, run, corpus):
+    words = corpus()
+    for lang, line in (("en", "one"), ("de", "")):
+        path = tmp_path / f"input/train.{lang}"
+        path.write_text(path.read_text() + line + "\n")
+    out = tmp_path / "out"
+    status, shown, _ = run(text.main, *words, *RAW, "--out", out)
+    assert status == 0
+    manifest = json.loads((out / "manifest.json").read_text())
+    steps = {step["name"]: step for step in manifest["steps"]}
+    assert steps["read train"]["pairs"] == 201
+    assert steps["clean train"] == {
+        "name": "clean train",
+        "train": 200,
+        "dropped": {"empty side": 1},
+    }
+    assert "dropped: empty side 1" in shown
+    assert "time by step:" in shown
+    assert set(manifest["outputs"]) == set(tree(out)) - {"manifest.json"}
+    assert {"fairseq", "sentencepiece", "sacremoses", "python"} <= set(manifest["versions"])
+    assert all(len(entry["sha256"]) == 64 for entry in manifest["inputs"].values())
+    assert len(manifest["inputs"]) == 6
+
+
+def test_finished_folder_is_not_touched(tmp_path, run, corpus):
+    words = [*corpus(), *RAW]
+    out = tmp_path / "out"
+    assert run(text.main, *words, "--out", out)[0] == 0
+    before = tree(out)
+    times = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
+    status, shown, _ = run(text.main, *words, "--out", out)
+    assert (status, "nothing to do" in shown) == (0, True)
+    message = error_of(run(text.main, *words, "--joined-dictionary", "--out", out))
+    assert "is finished, with other options or input" in message
+    assert tree(out) == before
+    assert {path: path.stat().st_mtime_ns for path in out.rglob("*")} == times
+    status, *_ = run(text.main, *words, "--joined-dictionary", "--out", out, "--overwrite")
+    assert status == 0
+    assert tree(out) != before
+
+
+def test_changed_input_is_noticed_in_a_finished_folder(tmp_path, run, corpus):
+    words = [*corpus(), *RAW]
+    out = tmp_path / "out"
+    assert run(text.main, *words, "--out", out)[0] == 0
+    path = tmp_path / "input/test.de"
+    path.write_text(path.read_text().replace("0", "1"))
+    assert "--overwrite" in error_of(run(text.main, *words, "--out", out))
+
+
+def test_folder_of_somebody_else_is_not_touched(tmp_path, run, corpus):
+    out = tmp_path / "out"
+    (out / "data-bin").mkdir(parents=True)
+    (out / "data-bin/precious").write_text("mine")
+    message = error_of(run(text.main, *corpus(), *RAW, "--out", out))
+    assert "was not made by this command" in message
+    assert tree(out) == {"data-bin/precious": b"mine"}
+
+
+def test_all_bad_options_are_reported_at_once(tmp_path, run):
+    message = error_of(
+        run(
+            text.main, "--train", "nowhere.en", "nowhere.de", "--bpe", "wordpiece",
+            "--vocab-size", "many", "--workers", "0", "--max-ratio", "0.3", "--raw-text",
+            "--lowercase", "--max-length", "-1", "--source-lang", "de", "--target-lang", "de",
+        )
+    )  # fmt: skip
+    for part in (
+        "--valid is required",
+        "nowhere.en is not a file",
+        "--bpe must be subword-nmt or sentencepiece, not 'wordpiece'",
+        "--vocab-size must be a whole number above 0, not 'many'",
+        "--workers must be a whole number above 0, not '0'",
+        "--max-length must be",
+        "--max-ratio must be a number of at least 1, not '0.3'",
+        "--out is required",
+        "--lowercase and --raw-text exclude each other",
+        "--source-lang and --target-lang are both de",
+    ):
+        assert part in message
+
+
+def test_swapped_files_are_noticed(tmp_path, run, corpus):
+    words = corpus()
+    languages = ["--source-lang", "de", "--target-lang", "en"]
+    message = error_of(run(text.main, *words, *languages, *RAW, "--out", tmp_path / "out"))
+    assert "comes first but ends in the target language" in message
+
+
+def test_languages_must_be_known(tmp_path, run):
+    files = [write(tmp_path / name, ["a"]) for name in ("source", "target")]
+    words = ["--train", *files, "--valid", *files, "--out", tmp_path / "out"]
+    assert "--source-lang and --target-lang are required" in error_of(run(text.main, *words))
+
+
+@pytest.mark.parametrize(("size", "problem"), [(10, "too small for"), (9000, "at most")])
+def test_impossible_vocabulary_size_says_which_is_possible(tmp_path, run, corpus, size, problem):
+    words = [*corpus(), "--raw-text", "--vocab-size", size, "--out", tmp_path / "out"]
+    assert problem in error_of(run(text.main, *words))
+
+
+def test_training_text_that_is_all_dropped_is_an_error(tmp_path, run, corpus):
+    words = [*corpus(), *RAW, "--max-length", 1, "--out", tmp_path / "out"]
+    assert "no pair is left for train" in error_of(run(text.main, *words))
+
+
+@pytest.mark.parametrize("name", ["prepare_text", "prepare_iwslt14", "prepare_wmt14"])
+def test_help_is_complete(name):
+    done = subprocess.run([*script(name), "--help"], capture_output=True, text=True, check=True)
+    for option in ("--out", "--bpe", "--vocab-size", "--raw-text", "--joined-dictionary"):
+        assert option in done.stdout
+    assert "example:" in done.stdout
+    assert "(default:" in done.stdout

@@ -1,0 +1,103 @@
+"""The hub path, for real through ``datasets``, on local data sets of the hub's schema."""
+
+import json
+
+import datasets
+import pytest
+
+from hyptrans.dataprep.commands import iwslt14, wmt14
+from tests.dataprep.conftest import error_of, make_sentences, tree
+
+SMALL = ["--vocab-size", 60, "--workers", 1]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+
+
+def rows(count, seed):
+    pairs = zip(make_sentences(count, "de", seed), make_sentences(count, "en", seed), strict=True)
+    # a line separator inside a text must not become a line
+    return [{"translation": {"de": f"{de}\n!", "en": f"{en}\u2028\r\n!"}} for de, en in pairs]
+
+
+def make(folder, kind, names=("train", "validation", "test")):
+    sets = datasets.DatasetDict(
+        {
+            name: datasets.Dataset.from_list(rows({"train": 230}.get(name, 20), seed))
+            for seed, name in enumerate(names)
+        }
+    )
+    folder.mkdir()
+    if kind == "disk":
+        sets.save_to_disk(folder)
+    for name, split in sets.items():
+        if kind == "json":
+            split.to_json(folder / f"{name}.json")
+        if kind == "parquet":
+            split.to_parquet(folder / f"{name}.parquet")
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["disk", "json", "parquet"])
+def test_local_data_set_is_prepared_like_files(tmp_path, run, no_fairseq, kind):
+    hub = make(tmp_path / "hub", kind)
+    out = tmp_path / "out"
+    status, _, err = run(iwslt14.main, "--hub", hub, "--out", out, *SMALL)
+    assert status == 0, err
+    manifest = json.loads((out / "manifest.json").read_text())
+    steps = {step["name"]: step for step in manifest["steps"]}
+    assert [steps[f"read {name}"]["pairs"] for name in ("train", "valid", "test")] == [230, 20, 20]
+    assert list(manifest["inputs"]) == [str(hub)]
+    assert (out / "data-bin/test.de").read_text().count("\n") == 20
+    assert (out / "raw/test.en").read_text().split("\n")[0].endswith("en's.   !")
+
+
+def test_second_run_finds_the_folder_finished(tmp_path, run, no_fairseq):
+    words = ["--hub", make(tmp_path / "hub", "json"), "--out", tmp_path / "out", *SMALL]
+    assert run(iwslt14.main, *words)[0] == 0
+    before = tree(tmp_path / "out")
+    assert "nothing to do" in run(iwslt14.main, *words)[1]
+    assert tree(tmp_path / "out") == before
+
+
+def test_without_a_validation_split_every_23rd_pair_is_valid(tmp_path, run, no_fairseq):
+    hub = make(tmp_path / "hub", "json", names=("train", "test"))
+    out = tmp_path / "out"
+    assert run(iwslt14.main, "--hub", hub, "--out", out, *SMALL)[0] == 0
+    assert (out / "data-bin/valid.de").read_text().count("\n") == 10
+
+
+def test_wmt14_takes_its_sets_from_the_splits(tmp_path, run, no_fairseq):
+    hub = make(tmp_path / "hub", "json")
+    out = tmp_path / "out"
+    words = ["--hub", hub, "--out", out, *SMALL, "--source-lang", "en"]
+    assert run(wmt14.main, *words)[0] == 0
+    raw = {name for name in tree(out) if name.startswith("raw/")}
+    assert raw == {"raw/test.en", "raw/test.de", "raw/test1.en", "raw/test1.de"}
+
+
+def test_missing_split_column_or_language_is_a_sentence(tmp_path, run):
+    hub = make(tmp_path / "hub", "json", names=("train", "validation"))
+    words = ["--out", tmp_path / "out", *SMALL]
+    assert "has no split 'test', only" in error_of(run(iwslt14.main, "--hub", hub, *words))
+    for number, (row, problem) in enumerate(
+        (
+            ({"text": "a"}, "has no column 'translation', only text"),
+            ({"translation": {"de": "a", "fr": "b"}}, "row 1 has no text for de and en"),
+        )
+    ):
+        folder = tmp_path / str(number)
+        sets = {name: datasets.Dataset.from_list([row]) for name in ("train", "test")}
+        datasets.DatasetDict(sets).save_to_disk(folder)
+        assert problem in error_of(run(iwslt14.main, "--hub", folder, *words))
+
+
+@pytest.mark.parametrize("name", ["nobody/no-such-set", "empty"])
+def test_data_set_that_cannot_be_loaded_is_a_sentence(tmp_path, run, monkeypatch, name):
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path)
+    message = error_of(run(iwslt14.main, "--hub", name, "--out", tmp_path / "out"))
+    assert f"--hub {name} cannot be loaded" in message

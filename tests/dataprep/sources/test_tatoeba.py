@@ -1,0 +1,124 @@
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+from hyptrans.dataprep.sources.tatoeba import read_table, split
+from hyptrans.support.errors import UserError
+from tests.dataprep.conftest import REPOSITORY, write
+
+ROWS = [(f"sentence {number // 3}", f"Satz {number}") for number in range(300)]
+
+
+def test_no_english_sentence_is_in_two_sets():
+    sets, left_out = split(iter(ROWS), held_out=10, seed=1)
+    sources = {name: {source for source, _ in pairs} for name, pairs in sets.items()}
+    assert [len(sources[name]) for name in ("train", "valid", "test")] == [80, 10, 10]
+    assert len(set.union(*sources.values())) == 100
+    # a sentence of the small sets counts once, the training set keeps all translations
+    assert [len(sets[name]) for name in ("train", "valid", "test")] == [240, 10, 10]
+    assert left_out == 40
+    assert all(pair in ROWS for pairs in sets.values() for pair in pairs)
+
+
+def test_split_depends_on_the_seed_alone():
+    one, two, other = (split(iter(ROWS), held_out=10, seed=seed)[0] for seed in (1, 1, 2))
+    assert one == two
+    assert one["test"] != other["test"]
+    # shuffled: not the first or last sentences of a file sorted by length
+    assert one["test"] != ROWS[:30:3]
+
+
+def test_too_few_sentences_are_refused():
+    with pytest.raises(UserError, match="100 distinct source sentences are too few"):
+        split(iter(ROWS), held_out=50, seed=1)
+
+
+def test_table_is_read_plain_or_zipped_with_or_without_authors(tmp_path):
+    content = "\ufeffHi.\tHallo!\r\nGo\u2028on.\tWeiter.\tCC-BY somebody\n".encode()
+    plain = tmp_path / "deu.txt"
+    plain.write_bytes(content)
+    with zipfile.ZipFile(tmp_path / "deu.zip", "w") as archive:
+        archive.writestr("deu.txt", content)
+    expected = [("Hi.", "Hallo!"), ("Go\u2028on.", "Weiter.")]
+    assert list(read_table(plain)) == expected
+    assert list(read_table(tmp_path / "deu.zip")) == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "is empty"),
+        (b"Hi.\tHallo!\nno tab\n", "line 2 has no tab"),
+        (b"Hi.\tGr\xfc\xdfe\n", "line 1: byte 0xfc"),
+    ],
+)
+def test_bad_table_is_a_sentence(tmp_path, content, problem):
+    path = tmp_path / "deu.txt"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=problem):
+        list(read_table(path))
+
+
+def test_bad_zip_is_a_sentence(tmp_path):
+    path = tmp_path / "deu.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("fra.txt", "a\tb\n")
+    with pytest.raises(UserError, match=r"has no deu\.txt"):
+        list(read_table(path))
+    with pytest.raises(UserError, match="is not a file"):
+        list(read_table(tmp_path / "nothing.zip"))
+
+
+def test_real_table_has_the_known_numbers(data):
+    rows = list(read_table(data / "tatoeba_en_de/deu-eng.zip"))
+    assert len(rows) == 169_197
+    sets, left_out = split(iter(rows), held_out=2000, seed=1)
+    assert sum(map(len, sets.values())) + left_out == 169_197
+
+
+@pytest.mark.parametrize(
+    ("recipe", "words", "problem"),
+    [
+        ("tatoeba_en_de", ["--table", "nowhere.zip"], "nowhere.zip is not a file"),
+        ("tatoeba_en_de", ["--held-out", "0", "--table", "x"], "--held-out must be above 0"),
+        ("iwslt14_en_de", ["--raw", "nowhere"], "--raw nowhere is not a folder"),
+        ("wmt14_en_de", ["--raw", "nowhere"], "--raw nowhere is not a folder"),
+    ],
+)
+def test_recipe_ends_with_the_sentence_and_status_of_the_command(tmp_path, recipe, words, problem):
+    command = [sys.executable, str(REPOSITORY / f"recipes/{recipe}/prepare.py"), *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 2
+    assert problem in done.stderr
+    assert "fairseq-train" not in done.stdout
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("recipe", ["tatoeba_en_de", "iwslt14_en_de", "wmt14_en_de"])
+def test_recipe_knows_the_training_command_of_each_configuration(tmp_path, recipe):
+    code = (
+        "from pathlib import Path; from recipes.common.preparation import training_commands; "
+        f"print(*training_commands(Path('recipes/{recipe}'), Path('data')), sep='\\n')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=REPOSITORY
+    )
+    lines = done.stdout.strip().split("\n")
+    assert [line.split("--arch ")[1].split("_")[0] for line in lines] == ["euclidean", "hybonet"]
+    assert all(line.startswith("fairseq-train data/data-bin --user-dir hyptrans") for line in lines)
+
+
+def test_short_corpus_is_refused_before_anything_is_written(tmp_path):
+    table = write(tmp_path / "in/deu.txt", ["Hi.\tHallo!"])
+    command = [sys.executable, str(REPOSITORY / "recipes/tatoeba_en_de/prepare.py")]
+    done = subprocess.run(
+        [*command, "--table", str(table), "--out", str(tmp_path / "out")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "1 distinct source sentences are too few" in done.stderr
+    assert not (tmp_path / "out").exists()

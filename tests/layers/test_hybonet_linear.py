@@ -1,0 +1,127 @@
+"""LorentzLinear against the formula written out in NumPy."""
+
+import numpy as np
+import pytest
+import torch
+
+from hyptrans.geometry import lorentz
+from hyptrans.layers.hybonet import LorentzLinear
+from tests.geometry.test_lorentz import CURVATURES, EXACT, points
+from tests.oracles import lorentz as oracle
+
+
+def randomized(layer, rng, scale=0.3):
+    """Give every parameter a random value, as after some training."""
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            noise = torch.randn(parameter.shape, generator=rng, dtype=torch.float64)
+            parameter.copy_(parameter + scale * noise)
+    return layer
+
+
+@pytest.mark.parametrize("c", CURVATURES)
+@pytest.mark.parametrize("mode", ["full", "space"])
+@pytest.mark.parametrize("relu", [False, True], ids=["identity", "relu"])
+def test_linear_matches_the_formula(relu, mode, c, rng):
+    layer = randomized(LorentzLinear(6, 8, c=c, relu=relu, residual=mode).double(), rng)
+    x, residual = points(rng, 5, 6, c=c), points(rng, 5, 8, c=c)
+    got = layer(x, residual).detach().numpy()
+    weight, bias, scale = (p.detach().numpy() for p in layer.parameters())
+    for i in range(5):
+        h = np.maximum(x[i].numpy(), 0) if relu else x[i].numpy()
+        expected = oracle.linear(h, weight, bias, scale[0], c, residual[i].numpy(), mode)
+        np.testing.assert_allclose(got[i], expected, **EXACT)
+
+
+def test_split_heads_are_linear_maps_side_by_side_with_one_scale_a_projection(rng):
+    layer = randomized(LorentzLinear(6, 12, split_heads=3, projections=2).double(), rng)
+    x = points(rng, 2, 5, 6)
+    got = torch.stack(layer.heads(x), dim=2)
+    assert got.shape == (2, 5, 2, 3, 4)
+    weight, bias, scale = (p.detach().numpy() for p in layer.parameters())
+    weight, bias = weight.reshape(2, 3, 4, 6), bias.reshape(2, 3, 4)
+    for p in range(2):
+        for h in range(3):
+            expected = oracle.linear(x[1, 4].numpy(), weight[p, h], bias[p, h], scale[p], 1.0)
+            np.testing.assert_allclose(got[1, 4, p, h].detach(), expected, **EXACT)
+
+
+def test_fresh_layer_ignores_every_time_coordinate_of_its_input(rng):
+    layer = LorentzLinear(12, 6, merged_heads=3)
+    x = torch.randn(4, 12, generator=rng)
+    changed = x.clone()
+    changed[:, [0, 4, 8]] += 5
+    assert torch.equal(layer(x), layer(changed))
+    assert layer.weight[:, [1, 5, 9]].abs().min() > 0
+    assert layer.weight.abs().max() <= 0.02
+
+
+@pytest.mark.parametrize("c", CURVATURES)
+def test_output_lies_on_the_hyperboloid_and_fresh_times_are_bounded(c, rng):
+    layer = LorentzLinear(16, 16, c=c)
+    y = layer(points(rng, 512, 16, c=c, dtype=torch.float32))
+    assert lorentz.violation(y, c=c).max() < 2e-6
+    assert y[:, 0].max() <= np.exp(2.3) + c**-0.5 + 0.1
+
+
+def test_zero_space_gives_the_origin_with_a_finite_gradient():
+    layer = LorentzLinear(4, 6, c=4.0)
+    torch.nn.init.zeros_(layer.weight)
+    x = torch.ones(3, 4, requires_grad=True)
+    y = layer(x)
+    y.square().sum().backward()
+    torch.testing.assert_close(y, lorentz.origin(6, c=4.0).expand(3, 6))
+    assert all(torch.isfinite(p.grad).all() for p in (x, *layer.parameters()))
+
+
+@pytest.mark.parametrize(("scale", "tolerance"), [(0.5, 1e-5), (2.3, 1e-4)])
+def test_float32_stays_near_float64(scale, tolerance, rng):
+    layer = LorentzLinear(64, 64).double()
+    torch.nn.init.constant_(layer.log_scale, scale)
+    x = points(rng, 256, 64, radius=3.0)
+    expected = layer(x, x)
+    error = (layer.float()(x.float(), x.float()) - expected).abs().max()
+    assert error < tolerance * expected.abs().max()
+
+
+def test_gradients_agree_with_finite_differences(rng):
+    layer = randomized(LorentzLinear(5, 6, relu=True, split_heads=2).double(), rng)
+    x = torch.randn(3, 5, generator=rng, dtype=torch.float64, requires_grad=True)
+    parameters = tuple(layer.parameters())
+
+    def run(x, *_):
+        return layer.heads(x)
+
+    assert torch.autograd.gradcheck(run, (x, *parameters))
+
+
+def test_autocast_keeps_the_point_on_the_hyperboloid(rng):
+    layer = LorentzLinear(64, 64)
+    x = points(rng, 64, 64, radius=3.0, dtype=torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = layer(x, x)
+    assert y.dtype == torch.float32
+    assert lorentz.violation(y).max() < 2e-6
+
+
+def test_dropout_acts_on_the_input_while_training_only(rng):
+    layer = LorentzLinear(32, 8, dropout=0.5)
+    x = torch.randn(1, 32, generator=rng).expand(64, 32)
+    assert layer(x).std(dim=0).max() > 0.01
+    layer.eval()
+    assert layer(x).std(dim=0).max() < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"in_width": 10, "out_width": 8, "merged_heads": 3}, "in_width=10 is not divisible by 3"),
+        ({"in_width": 8, "out_width": 10, "split_heads": 3}, "out_width=10 is not divisible by 3"),
+        ({"in_width": 8, "out_width": 4, "split_heads": 4}, "points of 1 coordinates in 4 head"),
+        ({"in_width": 8, "out_width": 8, "projections": 2}, "projections=2 needs split_heads"),
+        ({"in_width": 8, "out_width": 8, "residual": "none"}, "residual must be 'full' or 'space'"),
+    ],
+)
+def test_impossible_arguments_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        LorentzLinear(**arguments)

@@ -1,0 +1,216 @@
+"""Linear attention: one formula in several forms, against a loop in NumPy."""
+
+import numpy as np
+import pytest
+import torch
+
+from hyptrans.layers import hypformer_linear_attention as linear_attention
+from hyptrans.layers.hypformer_linear_attention import (
+    Sums,
+    causal,
+    focus,
+    quadratic,
+    read,
+    step,
+    summarize,
+)
+from tests.geometry.test_lorentz import EXACT
+from tests.oracles import hypformer as oracle
+
+# sums of a thousand terms in different orders
+SUMMED = {"rtol": 1e-10, "atol": 1e-10}
+
+
+def inputs(rng, length, *, batch=2, heads=3, d=4, e=5, dtype=torch.float64):
+    """Features of queries and keys, and values; no row of features is near zero."""
+    numbers = torch.randn(2, batch, heads, length, d, generator=rng, dtype=torch.float64)
+    numbers[..., 0] = numbers[..., 0].abs() + 0.5
+    value = torch.randn(batch, heads, length, e, generator=rng, dtype=torch.float64)
+    scale = torch.randn(heads, 1, d, generator=rng, dtype=torch.float64)
+    query, key = focus(numbers, scale, 2.0)
+    return tuple(t.to(dtype).requires_grad_() for t in (query.clone(), key.clone(), value))
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 2.0, 4.0])
+def test_features_match_the_printed_formula(power, rng):
+    numbers = torch.randn(3, 50, 8, generator=rng, dtype=torch.float64)
+    scale = torch.randn(3, 1, 8, generator=rng, dtype=torch.float64)
+    got = focus(numbers, scale, power).numpy()
+    for h in range(3):
+        for i in range(50):
+            expected = oracle.focus(numbers[h, i].numpy(), scale[h, 0].numpy(), power)
+            np.testing.assert_allclose(got[h, i], expected, **EXACT)
+
+
+def test_features_keep_the_length_and_do_not_feel_one_scale_for_all_channels(rng):
+    numbers = torch.rand(20, 8, generator=rng, dtype=torch.float64) + 0.1
+    u = numbers / torch.nn.functional.softplus(torch.tensor(0.3, dtype=torch.float64))
+    features = focus(numbers, torch.tensor(0.3, dtype=torch.float64), 3.0)
+    torch.testing.assert_close(features.norm(dim=-1), u.norm(dim=-1), rtol=1e-4, atol=0)
+    torch.testing.assert_close(
+        features / features.norm(dim=-1, keepdim=True),
+        torch.nn.functional.normalize(numbers**3, dim=-1),
+        rtol=1e-4,
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize("power", [2.0, 4.0, 8.0])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
+@pytest.mark.parametrize("size", [0.0, 1e-4, 1.0, 1e3])
+def test_features_of_any_row_are_finite_and_not_zero(size, dtype, power, rng):
+    numbers = (torch.randn(64, 16, generator=rng) * size).to(dtype)
+    numbers[0] = -numbers[0].abs() - 1  # no positive number
+    numbers[1, 1:] = -1  # a single one
+    numbers.requires_grad_()
+    scale = torch.zeros(16, dtype=dtype, requires_grad=True)
+    features = focus(numbers, scale, power)
+    features.sum().backward()
+    assert features.dtype == torch.float32
+    assert torch.isfinite(features).all()
+    assert features.norm(dim=-1).min() > 0
+    assert torch.isfinite(numbers.grad).all()
+    assert torch.isfinite(scale.grad).all()
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_quadratic_form_matches_the_loop(is_causal, rng):
+    query, key, value = inputs(rng, 7)
+    got = quadratic(query, key, value, causal=is_causal).detach().numpy()
+    query, key, value = (t.detach().numpy() for t in (query, key, value))
+    for b in range(2):
+        for h in range(3):
+            expected = oracle.linear_attention(
+                query[b, h], key[b, h], value[b, h], lambda i, j: j <= i or not is_causal
+            )
+            np.testing.assert_allclose(got[b, h], expected, **EXACT)
+
+
+def outputs_and_gradients(function, tensors, rng):
+    out = function(*tensors)
+    weights = torch.randn(out.shape, generator=rng.manual_seed(3), dtype=out.dtype)
+    return [out, *torch.autograd.grad((out * weights).sum(), tensors)]
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 16, 64, 1000])
+@pytest.mark.parametrize("length", [1, 2, 63, 64, 65, 200])
+def test_chunks_of_any_size_give_the_quadratic_form_and_its_gradients(length, chunk, rng):
+    tensors = inputs(rng, length)
+    expected = outputs_and_gradients(lambda *t: quadratic(*t, causal=True), tensors, rng)
+    got = outputs_and_gradients(lambda *t: causal(*t, chunk=chunk)[0], tensors, rng)
+    for one, other in zip(got, expected, strict=True):
+        torch.testing.assert_close(one, other, **SUMMED)
+
+
+def test_sums_give_the_quadratic_form_without_order_and_its_gradients(rng):
+    tensors = inputs(rng, 90)
+    expected = outputs_and_gradients(quadratic, tensors, rng)
+    got = outputs_and_gradients(lambda q, k, v: read(q, summarize(k, v)), tensors, rng)
+    for one, other in zip(got, expected, strict=True):
+        torch.testing.assert_close(one, other, **SUMMED)
+
+
+def test_a_thousand_steps_equal_the_parallel_form(rng):
+    query, key, value = (t.detach() for t in inputs(rng, 1000))
+    expected, after = causal(query, key, value)
+    sums = Sums(*(torch.zeros_like(t) for t in after))
+    outputs = []
+    for i in range(1000):
+        now = slice(i, i + 1)
+        out, sums = step(query[:, :, now], key[:, :, now], value[:, :, now], sums)
+        outputs.append(out)
+    torch.testing.assert_close(torch.cat(outputs, dim=2), expected, **SUMMED)
+    for got, other in zip(sums, after, strict=True):
+        torch.testing.assert_close(got, other, **SUMMED)
+
+
+@pytest.mark.parametrize("cut", [1, 50, 64, 129])
+def test_a_sequence_in_two_parts_equals_the_whole(cut, rng):
+    tensors = [t.detach() for t in inputs(rng, 130)]
+    expected, _ = causal(*tensors)
+    first, sums = causal(*(t[:, :, :cut] for t in tensors))
+    second, _ = causal(*(t[:, :, cut:] for t in tensors), sums=sums)
+    torch.testing.assert_close(torch.cat([first, second], dim=2), expected, **SUMMED)
+
+
+def test_float32_stays_near_float64_over_a_thousand_positions(rng):
+    tensors = [t.detach() for t in inputs(rng, 1000)]
+    expected, _ = causal(*tensors)
+    got, _ = causal(*(t.float() for t in tensors))
+    assert (got - expected).abs().max() < 1e-5 * expected.abs().max()
+
+
+def test_no_gradient_comes_from_a_later_chunk_or_position(rng):
+    tensors = inputs(rng, 200)
+    out, _ = causal(*tensors, chunk=16)
+    out[:, :, 70].sum().backward()
+    for tensor in tensors:
+        assert tensor.grad[:, :, 71:].abs().max() == 0
+    assert tensors[1].grad[:, :, :71].abs().amax((0, 1, 3)).min() > 0
+
+
+def test_keys_without_features_take_no_part_and_alone_give_zero_with_finite_gradients(rng):
+    query, key, value = (t.detach() for t in inputs(rng, 9, dtype=torch.float32))
+    key[:, :, :4] = 0
+    for tensor in (query, key, value):
+        tensor.requires_grad_()
+    out, _ = causal(query, key, value, chunk=2)
+    assert out[:, :, :4].abs().max() == 0
+    torch.testing.assert_close(
+        out[:, :, 4:], causal(query[:, :, 4:], key[:, :, 4:], value[:, :, 4:])[0]
+    )
+    out.sum().backward()
+    for tensor in (query, key, value):
+        assert torch.isfinite(tensor.grad).all()
+        assert tensor.grad.abs().max() < 1e3
+
+
+@pytest.mark.parametrize("power", [2.0, 4.0])
+def test_rows_that_share_no_channel_still_give_a_mean_of_values(power):
+    numbers = torch.full((2, 1, 1, 1, 8), -1.0)
+    numbers[0, ..., 0], numbers[1, ..., 7] = 50.0, 50.0
+    query, key = focus(numbers, torch.zeros(8), power)
+    value = torch.arange(3.0).view(1, 1, 1, 3)
+    torch.testing.assert_close(quadratic(query, key, value), value)
+
+
+@pytest.mark.parametrize("form", ["chunked", "sums", "step"])
+def test_gradients_agree_with_finite_differences(form, rng):
+    query, key, value = inputs(rng, 5, batch=1, heads=1, d=3, e=2)
+    sums = Sums(torch.rand(1, 1, 3, 2).double(), torch.rand(1, 1, 3).double())
+    functions = {
+        "chunked": lambda q, k, v: causal(q, k, v, chunk=2)[0],
+        "sums": lambda q, k, v: read(q, summarize(k, v)),
+        "step": lambda q, k, v: step(q[:, :, :1], k[:, :, :1], v[:, :, :1], sums)[0],
+    }
+    assert torch.autograd.gradcheck(functions[form], (query, key, value))
+
+
+def test_gradients_of_the_features_agree_with_finite_differences(rng):
+    numbers = torch.randn(3, 5, generator=rng, dtype=torch.float64)
+    # away from the kink of ReLU, and no row without a positive number: there epsilon is all
+    numbers = torch.where(numbers.abs() < 0.1, 1.0, numbers)
+    numbers[:, 0] = 1.0
+    scale = torch.randn(5, generator=rng, dtype=torch.float64)
+    inputs = (numbers.requires_grad_(), scale.requires_grad_())
+    for power in (1.0, 2.0, 3.5):
+        assert torch.autograd.gradcheck(lambda n, s, p=power: focus(n, s, p), inputs)
+
+
+def test_training_keeps_no_matrix_a_position(rng):
+    """What the backward pass keeps grows as the length, and not as the length times d squared."""
+    kept = {}
+    for length in (256, 1024):
+        tensors = inputs(rng, length, batch=1, heads=1, d=32, e=32, dtype=torch.float32)
+        sizes = {}
+
+        def pack(t, sizes=sizes):
+            sizes[t.data_ptr()] = t.numel()
+            return t
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+            causal(*tensors)
+        kept[length] = sum(sizes.values())
+    assert kept[1024] <= 4.1 * kept[256]
+    assert kept[1024] < 1024 * 32 * 12
+    assert linear_attention.CHUNK <= 128

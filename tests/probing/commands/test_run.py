@@ -1,0 +1,296 @@
+"""``python -m probing``: stages one by one, all of them in one, and what goes wrong."""
+
+import json
+import random
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from probing.commands.cli import COMMANDS, load, main
+from probing.report.data import METRICS, ModelResult
+from probing.report.results import markdown, table
+from tests.probing.helpers.model import WORDS, make_checkpoint, prepared_folder
+from tests.probing.helpers.trees import random_heads
+
+FAST = ["--steps", "6", "--evaluate-every", "3", "--rank", "8", "--batch-size", "8"]
+MODELS = {"hybonet": "hybonet_tiny", "twin": "euclidean_tiny"}
+
+
+def write_trees(path, count, seed, extra=""):
+    """Sentences of the words that the models know, with random trees."""
+    rng, blocks = random.Random(seed), []
+    for i in range(count):
+        words = [*rng.choices(WORDS, k=rng.randint(4, 9)), "."]
+        heads = random_heads(len(words), seed=seed * 1000 + i)
+        lines = [
+            f"{j}\t{word}\t_\t{'PUNCT' if word == '.' else 'NOUN'}\t_\t_\t{head + 1}\t_\t_\t_"
+            for j, (word, head) in enumerate(zip(words, heads, strict=True), 1)
+        ]
+        blocks.append("\n".join([f"# sent_id = s{seed}-{i}", *lines]) + "\n\n")
+    path.write_text("".join(blocks) + extra, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Two checkpoints, their data folder and three sets of trees."""
+    folder = tmp_path_factory.mktemp("run")
+    data = prepared_folder(folder / "data")
+    for name, arch in MODELS.items():
+        (folder / name).mkdir()
+        make_checkpoint(folder / name / "checkpoint_best.pt", data, arch)
+    for i, (part, count) in enumerate({"train": 30, "dev": 12, "test": 15}.items()):
+        write_trees(folder / f"{part}.conllu", count, seed=i)
+    return folder
+
+
+def run_words(made, out, *extra, models=MODELS):
+    words = ["run", "--data", str(made / "data"), "--out", str(out)]
+    for name in models:
+        words += ["--checkpoint", str(made / name / "checkpoint_best.pt")]
+    for part in ("train", "dev", "test"):
+        words += [f"--{part}", str(made / f"{part}.conllu")]
+    return [*words, *FAST, *extra]
+
+
+@pytest.fixture(scope="module")
+def done(made, tmp_path_factory):
+    """A finished run."""
+    out = tmp_path_factory.mktemp("out")
+    assert main(run_words(made, out)) == 0
+    return out
+
+
+def error_of(capsys, words):
+    """The one sentence that a command fails with."""
+    capsys.readouterr()
+    assert main([str(word) for word in words]) == 2
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1
+    return lines[0]
+
+
+def test_a_run_writes_figures_table_and_report(done):
+    results = json.loads((done / "results.json").read_text())
+    names = ["linear chain", "right-branching", "hybonet", "hybonet, random", "twin"]
+    names.append("twin, random")
+    assert list(results["probe"]) == names
+    assert [model["name"] for model in results["models"]] == names
+    assert all(set(figures) == set(METRICS) for figures in results["probe"].values())
+    assert results["probe"]["linear chain"]["root"] is None
+    hybonet = results["models"][2]
+    assert hybonet["architecture"] == "hybonet_tiny"
+    assert hybonet["space"] == "lorentz, c = 1"
+    assert len(hybonet["layers"]) == 3
+    assert [m["baseline"] for m in results["models"]] == [True, True, False, True, False, True]
+    best = max(hybonet["layers"], key=lambda layer: layer["uuas"])
+    assert hybonet["layers"][hybonet["distance_layer"]] == best
+    text = (done / "results.md").read_text()
+    assert f"Signature: `{results['signature']}`" in text
+    assert "|steps:6|" in results["signature"]
+    assert "|punct:upos|" in results["signature"]
+    assert f"| hybonet | {hybonet['test']['uuas']:.3f} |" in text
+    assert "Scored on 15 of 15 sentences" in text
+    assert set(results["training"]["twin"]) == {"distance", "depth"}
+    page = (done / "report.html").read_text()
+    assert "hybonet, random" in page
+
+
+def test_a_second_run_repeats_nothing_and_says_the_same(made, done, capsys):
+    figures = (done / "results.md").read_text()
+    files = {p: p.stat().st_mtime_ns for p in done.rglob("*") if p.parent != done}
+    capsys.readouterr()
+    assert main(run_words(made, done)) == 0
+    captured = capsys.readouterr()
+    assert captured.err.count("from an earlier run") == 4 * 5
+    assert {p: p.stat().st_mtime_ns for p in done.rglob("*") if p.parent != done} == files
+    assert (done / "results.md").read_text() == figures
+    assert figures.splitlines()[0] in captured.out
+
+
+def test_other_settings_train_again_on_the_same_states(made, done, tmp_path, capsys):
+    shutil.copytree(done, tmp_path / "out")
+    capsys.readouterr()
+    words = run_words(made, tmp_path / "out", "--seed", "1", "--lr", "0.01")
+    assert main(words) == 0
+    assert capsys.readouterr().err.count("from an earlier run") == 4 * 3
+
+
+def test_a_changed_checkpoint_is_extracted_again(made, done, tmp_path, capsys):
+    shutil.copytree(done, tmp_path / "out")
+    shutil.copytree(made / "hybonet", tmp_path / "hybonet")
+    make_checkpoint(
+        tmp_path / "hybonet" / "checkpoint_best.pt", made / "data", "hybonet_tiny", seed=8
+    )
+    words = run_words(made, tmp_path / "out", models=["twin"])
+    words += ["--checkpoint", str(tmp_path / "hybonet" / "checkpoint_best.pt")]
+    capsys.readouterr()
+    assert main(words) == 0
+    # what the twin has, and nothing of the other
+    assert capsys.readouterr().err.count("from an earlier run") == 2 * 5
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    before = json.loads((done / "results.json").read_text())
+    assert results["probe"]["twin"] == before["probe"]["twin"]
+    assert results["probe"]["hybonet"] != before["probe"]["hybonet"]
+
+
+def test_stages_one_by_one_give_what_a_run_gives(made, done, tmp_path, capsys):
+    for part in ("train", "dev", "test"):
+        words = ["extract", "--checkpoint", made / "hybonet" / "checkpoint_best.pt"]
+        words += ["--data", made / "data", "--trees", made / f"{part}.conllu"]
+        assert main([str(w) for w in [*words, "--out", tmp_path / part]]) == 0
+    sets = {
+        part: [f"--{part}-states", tmp_path / part, f"--{part}", made / f"{part}.conllu"]
+        for part in ("train", "dev", "test")
+    }
+    probes = tmp_path / "probes"
+    words = ["train", *sets["train"], *sets["dev"], "--out", probes, *FAST]
+    assert main([str(word) for word in words]) == 0
+    assert "of layer 0: " in capsys.readouterr().out
+    words = ["evaluate", "--probes", probes, *sets["dev"], *sets["test"], "--name", "hybonet"]
+    assert main([str(word) for word in [*words, "--out", tmp_path / "figures.json"]]) == 0
+    found = json.loads((tmp_path / "figures.json").read_text())
+    results = json.loads((done / "results.json").read_text())
+    assert found["probe"] == {name: results["probe"][name] for name in found["probe"]}
+    assert list(found["probe"]) == ["linear chain", "right-branching", "hybonet"]
+    assert found["signature"] == results["signature"]
+    assert found["models"][-1]["layers"] == results["models"][2]["layers"]
+
+
+@pytest.mark.parametrize("probe", ["poincare", "euclidean"])
+def test_other_probes_and_names_and_no_random(made, tmp_path, probe):
+    words = ["--probe", probe, "--names", "Hybo Net", "--no-random", "--examples", "1"]
+    assert main(run_words(made, tmp_path, *words, models=["hybonet"])) == 0
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert list(results["probe"]) == ["linear chain", "right-branching", "Hybo Net"]
+    assert results["models"][-1]["probe"] == probe
+    assert (tmp_path / "Hybo-Net").is_dir()
+
+
+def test_sentences_that_the_model_cannot_take_are_counted_and_left_out_of_all(
+    made, tmp_path, capsys
+):
+    long = "\n".join(f"{i}\tdog\t_\tNOUN\t_\t_\t{i - 1}\t_\t_\t_" for i in range(1, 1101)) + "\n\n"
+    folder = tmp_path / "made"
+    shutil.copytree(made, folder)
+    write_trees(folder / "test.conllu", 6, seed=2, extra="# sent_id = endless\n" + long)
+    words = run_words(folder, tmp_path / "out", "--no-random", models=["hybonet"])
+    assert main(words) == 0
+    captured = capsys.readouterr()
+    assert "Scored on 6 of 7 sentences" in captured.out
+    assert "endless" in captured.err
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert results["left_out"]["hybonet"]["test"][0]["id"] == "endless"
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        ("1\ta\t_\tX\t_\t_\t0\t_\t_\t_\n2\tb\t_\tX\t_\t_\t0\t_\t_\t_\n\n", "2 roots"),
+        ("1\ta\t_\tX\t_\t_\t2\t_\t_\t_\n2\tb\t_\tX\t_\t_\t1\t_\t_\t_\n\n", "no root"),
+        (
+            "1\ta\t_\tX\t_\t_\t0\t_\t_\t_\n2\tb\t_\tX\t_\t_\t3\t_\t_\t_\n"
+            "3\tc\t_\tX\t_\t_\t2\t_\t_\t_\n\n",
+            "cycle",
+        ),
+        ("1\ta\t_\tX\t_\t_\t_\t_\t_\t_\n\n", "no head"),
+        ("", "has no sentences"),
+    ],
+)
+def test_broken_trees_end_in_one_sentence_before_any_work(made, tmp_path, capsys, block, message):
+    broken = tmp_path / "broken.conllu"
+    broken.write_text(block)
+    words = run_words(made, tmp_path / "out")
+    words[words.index("--test") + 1] = str(broken)
+    error = error_of(capsys, words)
+    assert message in error
+    assert str(broken) in error
+    assert not (tmp_path / "out").exists()
+
+
+def test_wrong_options_are_told_in_one_sentence(made, tmp_path, capsys):
+    def error(*extra):
+        return error_of(capsys, run_words(made, tmp_path / "out", *extra))
+
+    assert "--names has 1 values for 2 of --checkpoint" in error("--names", "one")
+    assert "--names must be letters" in error("--names", "a", "A")
+    assert "--names must be letters" in error("--names", "linear chain", "b")
+    assert "--names must be letters" in error("--names", "..", "b")
+    data = [word for i in range(2) for word in ("--data", str(made / "data"))]
+    assert "--data has 3 values for 2" in error(*data)
+    assert "--steps 0, --lr -1" in error("--steps", "0", "--lr", "-1")
+    assert "--punct ptb needs tags" in error("--punct", "ptb")
+    assert "missing.pt is not a file" in error("--checkpoint", str(tmp_path / "missing.pt"))
+    assert "--rank 1" in error("--rank", "1")
+
+
+def test_a_checkpoint_that_is_none_is_told(made, tmp_path, capsys):
+    torch.save({"weights": torch.zeros(2)}, tmp_path / "other.pt")
+    words = run_words(made, tmp_path / "out", models=[])
+    error = error_of(capsys, [*words, "--checkpoint", tmp_path / "other.pt"])
+    assert "other.pt" in error
+    assert "was not written by fairseq" in error
+
+
+def test_states_of_other_trees_and_encoders_are_told(made, done, tmp_path, capsys):
+    train = ["--train-states", done / "hybonet" / "train.states.safetensors"]
+    dev = ["--dev-states", done / "hybonet" / "dev.states.safetensors"]
+    words = ["train", *train, "--train", made / "train.conllu", *dev]
+    end = ["--out", tmp_path / "probes"]
+    error = error_of(capsys, [*words, "--dev", made / "test.conllu", *end])
+    assert "dev.states.safetensors is of other trees" in error
+    twin = ["--dev-states", done / "twin" / "dev.states.safetensors"]
+    error = error_of(capsys, [*words[:-2], *twin, "--dev", made / "dev.conllu", *end])
+    assert "come from different encoders" in error
+    save_file({"states": torch.zeros(1)}, tmp_path / "foreign")
+    words = [*words[:-1], tmp_path / "foreign", "--dev", made / "dev.conllu", *end]
+    assert "no file of states" in error_of(capsys, words)
+    words[words.index(tmp_path / "foreign")] = tmp_path / "none"
+    assert "none is not a file" in error_of(capsys, words)
+
+
+def test_probes_of_another_encoder_are_told(made, done, capsys):
+    words = ["evaluate", "--probes", done / "hybonet" / "lorentz.probes.safetensors"]
+    for part in ("dev", "test"):
+        words += [f"--{part}-states", done / "twin" / f"{part}.states.safetensors"]
+        words += [f"--{part}", made / f"{part}.conllu"]
+    assert "was trained on states of another encoder" in error_of(capsys, words)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example_that_it_takes(command, capsys):
+    _, parser = load(command)
+    name, *words = COMMANDS[command].example.split()
+    assert name == command
+    parser.parse_args(words)
+    with pytest.raises(SystemExit, match="0"):
+        main([command, "--help"])
+    text = capsys.readouterr().out
+    assert f"python -m probing {COMMANDS[command].example}" in text
+
+
+@pytest.mark.parametrize("words", [[], ["--help"]])
+def test_help_lists_the_commands(words, capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(words)
+    text = capsys.readouterr().out
+    assert all(command.about in text for command in COMMANDS.values())
+
+
+def test_an_unknown_command_is_refused(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["probe"])
+    assert "invalid choice: 'probe'" in capsys.readouterr().err
+
+
+def test_a_table_shows_what_is_undefined_and_percents():
+    nan = float("nan")
+    one = ModelResult("a", "", "", "", [], 0, 0, {"uuas": 0.5, "dspr": nan, "root": 0.125}, True)
+    other = ModelResult("b", "x", "", "", [{}], 0, 3, dict.fromkeys(METRICS, 0.98765))
+    lines = table([one, other]).splitlines()
+    assert lines[0] == "| model | UUAS | Dspr. | Root% | Nspr. | layers |"
+    assert lines[2] == "| a | 0.500 | - | 12.5 | - |  |"
+    assert lines[3] == "| b | 0.988 | 0.988 | 98.8 | 0.988 | 0 / 3 |"
+    assert "Signature: `line`" in markdown([one], "line", ["A note."])

@@ -1,0 +1,29 @@
+"""Trees for the tests, without a file."""
+
+import random
+
+from probing.text.trees import Sentence, Token
+
+
+def sentence_of(heads, upos=None, xpos=None, name="s"):
+    """A sentence of words without meaning."""
+    words = tuple(f"w{i}" for i in range(len(heads)))
+    return Sentence(
+        id=name,
+        text=" ".join(words),
+        words=words,
+        heads=tuple(heads),
+        upos=tuple(upos or ["NOUN"] * len(heads)),
+        xpos=tuple(xpos or ["NN"] * len(heads)),
+        tokens=tuple(Token(word, i, i, True) for i, word in enumerate(words)),
+    )
+
+
+def random_heads(n, seed):
+    """Heads of a random tree, not projective in general."""
+    rng = random.Random(seed)
+    order = rng.sample(range(n), n)
+    heads = [-1] * n
+    for i in range(1, n):
+        heads[order[i]] = order[rng.randrange(i)]
+    return tuple(heads)

@@ -1,0 +1,236 @@
+"""Metrics against trees worked by hand, networkx and scipy's Spearman correlation."""
+
+import math
+import warnings
+from statistics import fmean
+
+import networkx as nx
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from hyptrans.support.errors import UserError
+from probing.probes.metrics import PTB_TAGS, Tally, kept_words, predicted_root, spearman
+from probing.text.trees import distance_matrix
+from tests.probing.helpers.trees import random_heads, sentence_of
+
+FIVE = sentence_of((1, -1, 1, 2, 1), upos=["NOUN", "VERB", "NOUN", "ADJ", "PUNCT"])
+"""w0 <- w1 -> w2 -> w3, w1 -> w4 (a full stop)."""
+
+
+def chain(n):
+    return np.abs(np.subtract.outer(np.arange(n), np.arange(n))).astype(float)
+
+
+def score(sentence, distances, depths, punct="upos"):
+    tally = Tally(1, punct)
+    tally.add(sentence, np.asarray(distances, float)[None], np.asarray(depths, float)[None])
+    return tally.metrics()[0]
+
+
+def gold_of(sentence):
+    distances = distance_matrix(sentence.heads)
+    return distances, distances[sentence.root]
+
+
+def corpus(seed, sizes=range(1, 60, 3), punctuated=0.2):
+    """Random trees whose punctuation is leaves, random predictions with ties."""
+    rng = np.random.default_rng(seed)
+    for k, n in enumerate(sizes):
+        heads = random_heads(n, seed=1000 * seed + k)
+        upos = [
+            "PUNCT" if i not in heads and heads[i] >= 0 and rng.random() < punctuated else "NOUN"
+            for i in range(n)
+        ]
+        distances = rng.integers(0, 6, (2, n, n)).astype(float)
+        distances = distances + distances.transpose(0, 2, 1)
+        for layer in distances:
+            np.fill_diagonal(layer, 0)
+        yield sentence_of(heads, upos), distances, rng.integers(0, 5, (2, n)).astype(float)
+
+
+def test_a_chain_scores_what_it_scores_by_hand():
+    # kept edges: 01, 12, 23; the chain over the kept words 0 to 3 has them all
+    metrics = score(FIVE, chain(5), np.arange(5))
+    assert metrics["uuas"] == 1.0
+    assert metrics["root"] == 0.0
+    # ranks of the gold depths (1, 0, 1, 2, 1) are 3, 1, 3, 5, 3: covariance 4, variances 8 and 10
+    assert metrics["nspr"] == pytest.approx(4 / math.sqrt(8 * 10))
+    gold = distance_matrix(FIVE.heads)
+    rows = [spearmanr(chain(5)[i], gold[i]).statistic for i in range(5)]
+    assert metrics["dspr"] == pytest.approx(fmean(rows))
+
+
+def test_punctuation_counts_in_correlations_and_in_nothing_else():
+    distances, depths = gold_of(FIVE)
+    distances, depths = distances.astype(float), depths.astype(float)
+    # the full stop next to everything, and shallowest
+    distances[4, :] = distances[:, 4] = -1
+    depths[4] = -1
+    metrics = score(FIVE, distances, depths)
+    assert metrics["uuas"] == metrics["root"] == 1.0
+    assert metrics["dspr"] < 1
+    assert metrics["nspr"] < 1
+
+
+def test_one_wrong_edge_costs_its_share():
+    distances, depths = gold_of(FIVE)
+    distances = distances.astype(float)
+    distances[2, 3] = distances[3, 2] = 9  # 3 now hangs on its next nearest word, 1
+    assert score(FIVE, distances, depths)["uuas"] == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_gold_predictions_are_perfect(seed):
+    tally = Tally(1)
+    for sentence, _, _ in corpus(seed):
+        distances, depths = gold_of(sentence)
+        tally.add(sentence, distances[None], depths[None])
+    assert tally.metrics() == [pytest.approx(dict.fromkeys(("uuas", "dspr", "root", "nspr"), 1.0))]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_corpus_scores_as_by_loops_over_networkx_and_scipy(seed):
+    tally, layers = Tally(2), [Reference(), Reference()]
+    for sentence, distances, depths in corpus(seed):
+        tally.add(sentence, distances, depths)
+        for layer, reference in enumerate(layers):
+            reference.add(sentence, distances[layer], depths[layer])
+    for found, reference in zip(tally.metrics(), layers, strict=True):
+        assert found == pytest.approx(reference.metrics())
+
+
+class Reference:
+    """The metrics by their definitions, word by word."""
+
+    def __init__(self):
+        self.edges, self.correct, self.roots, self.sentences = 0, 0, 0, 0
+        self.dspr, self.nspr = {}, {}
+
+    def add(self, sentence, distances, depths):
+        n = len(sentence.words)
+        keep = [i for i in range(n) if sentence.upos[i] != "PUNCT"]
+        tree = nx.Graph([(i, h) for i, h in enumerate(sentence.heads) if h >= 0])
+        tree.add_nodes_from(range(n))
+        complete = nx.Graph()
+        complete.add_weighted_edges_from(
+            (i, j, distances[i, j]) for i in keep for j in keep if i < j
+        )
+        found = {frozenset(e) for e in nx.minimum_spanning_edges(complete, "kruskal", data=False)}
+        gold = {frozenset(edge) for edge in tree.edges if set(edge) <= set(keep)}
+        self.edges, self.correct = self.edges + len(gold), self.correct + len(gold & found)
+        self.sentences += 1
+        self.roots += min(keep or range(n), key=lambda i: depths[i]) == sentence.root
+        if 5 <= n <= 50:
+            lengths = dict(nx.all_pairs_shortest_path_length(tree))
+            true = [[lengths[i][j] for j in range(n)] for i in range(n)]
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                rows = [spearmanr(distances[i], true[i]).statistic for i in range(n)]
+                depth = spearmanr(depths, true[sentence.root]).statistic
+            rows = [row for row in rows if not math.isnan(row)]
+            self.dspr.setdefault(n, []).append(fmean(rows))
+            self.nspr.setdefault(n, []).append(depth)
+
+    def metrics(self):
+        return {
+            "uuas": self.correct / self.edges,
+            "dspr": fmean(fmean(values) for values in self.dspr.values()),
+            "root": self.roots / self.sentences,
+            "nspr": fmean(fmean(values) for values in self.nspr.values()),
+        }
+
+
+def test_lengths_weigh_the_same_however_many_sentences_they_have():
+    five, six = sentence_of((-1, 0, 1, 2, 3)), sentence_of((-1, 0, 1, 2, 3, 4))
+    tally = Tally(1)
+    for _ in range(9):
+        tally.add(five, chain(5)[None], np.arange(5.0)[None])
+    tally.add(six, chain(6)[None], -np.arange(6.0)[None])
+    assert tally.metrics()[0]["nspr"] == pytest.approx(0.0)
+    assert tally.metrics()[0]["root"] == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize(("n", "counts"), [(4, False), (5, True), (50, True), (51, False)])
+def test_correlations_are_of_5_to_50_words_and_the_rest_of_all(n, counts):
+    sentence = sentence_of(random_heads(n, seed=n))
+    metrics = score(sentence, *gold_of(sentence))
+    assert metrics["uuas"] == metrics["root"] == 1.0
+    assert math.isnan(metrics["dspr"]) is not counts
+    assert math.isnan(metrics["nspr"]) is not counts
+
+
+def test_constant_predictions_have_no_correlation_and_leave_it_to_the_others():
+    tally = Tally(1)
+    tally.add(FIVE, np.zeros((1, 5, 5)), np.zeros((1, 5)))
+    metrics = tally.metrics()[0]
+    assert math.isnan(metrics["dspr"])
+    assert math.isnan(metrics["nspr"])
+    # every pair ties, so the first word is next to all others; and it is the shallowest
+    assert metrics["uuas"] == pytest.approx(1 / 3)
+    assert metrics["root"] == 0.0
+    distances, depths = gold_of(FIVE)
+    tally.add(FIVE, distances[None], depths[None])
+    assert tally.metrics()[0]["dspr"] == pytest.approx(1.0)
+    assert tally.metrics()[0]["nspr"] == pytest.approx(1.0)
+
+
+def test_one_constant_row_is_skipped():
+    distances, depths = gold_of(FIVE)
+    distances = distances.astype(float)
+    distances[3] = 2.0
+    assert score(FIVE, distances, depths)["dspr"] == pytest.approx(1.0)
+
+
+def test_one_word_has_no_edges_and_is_its_root():
+    metrics = score(sentence_of((-1,)), [[0.0]], [3.0])
+    assert math.isnan(metrics["uuas"])
+    assert metrics["root"] == 1.0
+
+
+def test_a_sentence_of_punctuation_has_no_edges_and_the_shallowest_of_all_is_its_root():
+    sentence = sentence_of((1, -1, 1), upos=["PUNCT"] * 3)
+    metrics = score(sentence, chain(3), [2.0, 0.0, 1.0])
+    assert math.isnan(metrics["uuas"])
+    assert metrics["root"] == 1.0
+    assert predicted_root(np.array([2.0, 0.0, 1.0]), np.zeros(3, bool)) == 1
+
+
+def test_the_first_of_words_equally_shallow_is_the_root():
+    assert predicted_root(np.array([0.0, 1, 1, 2]), np.array([False, True, True, True])) == 1
+
+
+def test_nothing_at_all_is_undefined():
+    assert all(math.isnan(value) for value in Tally(1).metrics()[0].values())
+
+
+def test_punctuation_by_penn_treebank_tags_differs():
+    sentence = sentence_of(
+        (1, -1, 1, 1), upos=["PUNCT", "VERB", "PUNCT", "SYM"], xpos=["HYPH", "VB", ".", ":"]
+    )
+    assert kept_words(sentence).tolist() == [False, True, False, True]
+    assert kept_words(sentence, "ptb").tolist() == [True, True, False, False]
+    assert len(PTB_TAGS) == 7
+
+
+def test_penn_treebank_tags_must_be_there():
+    sentence = sentence_of((-1, 0), xpos=["_", "_"], name="s7")
+    with pytest.raises(UserError, match=r"--punct ptb needs .* sentence s7 .* --punct upos"):
+        kept_words(sentence, "ptb")
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_predictions_that_are_no_numbers_are_refused(value):
+    with pytest.raises(UserError, match=r"no finite numbers .* lower --lr"):
+        score(FIVE, np.full((5, 5), value), np.zeros(5))
+
+
+def test_spearman_equals_scipy_with_ties_and_constants():
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 4, (50, 6)), rng.integers(0, 4, (50, 6))
+    x[3] = 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = [spearmanr(a, b).statistic for a, b in zip(x, y, strict=True)]
+    np.testing.assert_allclose(spearman(x, y), expected, atol=1e-12)
+    assert math.isnan(expected[3])

@@ -1,0 +1,268 @@
+"""Training of probes: the losses of the spec, planted trees found again, layers on their own."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from hyptrans.geometry import lorentz
+from hyptrans.support.errors import UserError
+from probing.probes import baselines
+from probing.probes.corpus import LARGEST_PAIRS, Corpus
+from probing.probes.evaluation import best_layer, evaluate, of_layers
+from probing.probes.file import check_fits, load_probes, save_probes
+from probing.probes.probe import EuclideanProbe
+from probing.probes.training import Settings, depth_losses, distance_losses, train
+from tests.probing.helpers.planted import planted
+from tests.probing.helpers.states import MemoryStates
+from tests.probing.helpers.trees import random_heads, sentence_of
+
+QUICK = Settings(steps=20, evaluate_every=10, rank=8)
+
+
+def noise(count, layers=2, width=6, seed=0, sizes=(3, 9)):
+    """A corpus of random trees and states that say nothing of them."""
+    rng = torch.Generator().manual_seed(seed)
+    lengths = torch.randint(*sizes, (count,), generator=rng).tolist()
+    states = [torch.randn(layers, n, width, generator=rng) for n in lengths]
+    sentences = [sentence_of(random_heads(n, seed=i)) for i, n in enumerate(lengths)]
+    return Corpus(MemoryStates(states), sentences)
+
+
+def parameters(probe):
+    return torch.cat([p.detach().flatten() for p in probe.parameters()])
+
+
+@pytest.mark.parametrize("kind", ["lorentz", "poincare", "euclidean"])
+def test_planted_trees_are_found_and_those_of_shuffled_words_are_not(kind):
+    sets = [planted(count, kind, seed=seed) for seed, count in enumerate((1200, 100, 200), 1)]
+    settings = Settings(probe=kind, steps=500, evaluate_every=100, lr=1e-2, rank=16)
+    trained = train(*sets[:2], settings)
+    real, shuffled = evaluate(sets[2], trained.distance, trained.depth)
+    chain = baselines.score(baselines.CHAIN, sets[2].sentences)
+    assert real["uuas"] > 0.95
+    assert real["root"] > 0.95
+    assert real["dspr"] > 0.9
+    assert shuffled["uuas"] < chain["uuas"] + 0.05
+    assert shuffled["root"] < 0.3
+
+
+def test_what_is_planted_is_isometric():
+    corpus = planted(5, "lorentz", seed=1)
+    batch = corpus.batch([3])
+    points = batch.states[0, 0]
+    between = lorentz.squared_distance(points[:, None], points[None])
+    torch.testing.assert_close(between, batch.distances[0], atol=1e-4, rtol=0)
+    torch.testing.assert_close(2 * points[:, 0] - 2, batch.depths[0], atol=1e-4, rtol=0)
+
+
+def test_losses_are_the_means_of_the_spec():
+    corpus = noise(4, layers=3)
+    batch = corpus.batch([0, 1, 2, 3])
+    n = batch.depths.size(1)
+    rng = torch.Generator().manual_seed(5)
+    distances = torch.rand(3, 4, n, n, generator=rng)
+    depths = torch.rand(3, 4, n, generator=rng)
+    for layer in range(3):
+        of_distances, of_depths = [], []
+        for row, m in enumerate(batch.lengths.tolist()):
+            wrong = (distances[layer, row, :m, :m] - batch.distances[row, :m, :m]).abs()
+            of_distances.append(wrong.sum() / m**2)
+            of_depths.append((depths[layer, row, :m] - batch.depths[row, :m]).abs().sum() / m)
+        expected = torch.stack(of_distances).mean()
+        torch.testing.assert_close(distance_losses(distances, batch)[layer], expected)
+        expected = torch.stack(of_depths).mean()
+        torch.testing.assert_close(depth_losses(depths, batch)[layer], expected)
+
+
+def test_what_a_layer_learns_does_not_depend_on_the_other_layers():
+    first, second = noise(60, seed=1), noise(60, seed=1)
+    for states in second.states.states:
+        states[1] = 3 * states[1].flip(0)
+    settings = dataclasses.replace(QUICK, lr=1e-2)
+    one, other = train(first, first, settings), train(second, second, settings)
+    for task in ("distance", "depth"):
+        assert one.courses[task][0].losses == pytest.approx(other.courses[task][0].losses)
+        assert one.courses[task][1].losses != pytest.approx(other.courses[task][1].losses)
+        for course in one.courses[task]:
+            assert course.losses[-1] < course.losses[0]
+
+
+def test_the_same_seed_gives_the_same_probes_and_another_does_not():
+    corpus = noise(40)
+    first, again = train(corpus, corpus, QUICK), train(corpus, corpus, QUICK)
+    other = train(corpus, corpus, dataclasses.replace(QUICK, seed=2))
+    assert bool((parameters(first.distance) == parameters(again.distance)).all())
+    assert bool((parameters(first.depth) == parameters(again.depth)).all())
+    assert bool((parameters(first.distance) != parameters(other.distance)).any())
+
+
+def test_the_best_weights_on_the_development_set_are_kept():
+    train_set, dev_set = noise(40, seed=1), noise(40, seed=2)
+    # at this rate the loss jumps up and down
+    wild = dataclasses.replace(QUICK, steps=60, evaluate_every=2, lr=0.5, patience=100)
+    trained = train(train_set, dev_set, wild)
+    assert any(c.best_step < c.steps for c in trained.courses["distance"])
+    batch = dev_set.batch(range(40))
+    with torch.no_grad():
+        found = {
+            "distance": distance_losses(trained.distance.distances(batch.states), batch),
+            "depth": depth_losses(trained.depth.depths(batch.states), batch),
+        }
+    for task, losses in found.items():
+        expected = [course.best_loss for course in trained.courses[task]]
+        assert losses.tolist() == pytest.approx(expected, rel=1e-4)
+        assert expected == [min(course.losses) for course in trained.courses[task]]
+
+
+def test_training_ends_early_layer_by_layer_without_improvement():
+    corpus = noise(40)
+    impatient = dataclasses.replace(QUICK, steps=4000, evaluate_every=2, lr=1.0, patience=2)
+    trained = train(corpus, corpus, impatient)
+    ends = {course.steps for courses in trained.courses.values() for course in courses}
+    assert max(ends) < 4000
+    assert len(ends) > 1
+
+
+def test_states_of_two_encoders_are_not_mixed():
+    with pytest.raises(UserError, match="come from different encoders"):
+        train(noise(5), noise(5, layers=3), QUICK)
+
+
+def test_losses_that_are_never_finite_end_in_one_sentence():
+    corpus = noise(5)
+    for states in corpus.states.states:
+        states[1] = float("nan")
+    with pytest.raises(UserError, match=r"probe of layer 1 never .* lower --lr"):
+        train(corpus, corpus, QUICK)
+
+
+def test_settings_out_of_range_are_named_together():
+    with pytest.raises(UserError, match=r"--steps 0, --lr -1, --weight-decay -2"):
+        Settings(steps=0, lr=-1.0, weight_decay=-2.0)
+
+
+def test_probes_come_back_from_their_file(tmp_path):
+    corpus, path = noise(20), tmp_path / "new" / "probes.safetensors"
+    trained = train(corpus, corpus, QUICK)
+    save_probes(path, trained)
+    loaded = load_probes(path)
+    assert loaded.settings == trained.settings
+    assert loaded.courses == trained.courses
+    found = evaluate(corpus, loaded.distance, loaded.depth)
+    assert found == evaluate(corpus, trained.distance, trained.depth)
+    assert [p.name for p in path.parent.iterdir()] == ["probes.safetensors"]
+    check_fits(loaded, corpus.states, path, "states")
+    with pytest.raises(UserError, match=r"another encoder than other: 2 layers of 6 .* 7 in"):
+        check_fits(loaded, noise(3, width=7).states, path, "other")
+
+
+@pytest.mark.parametrize("content", [None, b"", b"something else", "other"])
+def test_a_file_that_holds_no_probes_is_refused(tmp_path, content):
+    path = tmp_path / "probes.safetensors"
+    if content == "other":
+        from safetensors.torch import save_file
+
+        save_file({"x": torch.zeros(1)}, path)
+    elif content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UserError, match=r"python -m probing train"):
+        load_probes(path)
+
+
+def test_batches_hold_every_sentence_once_an_epoch_and_lengths_alike():
+    corpus = noise(500, sizes=(1, 30))
+    batches = corpus.shuffled(16, torch.Generator().manual_seed(0))
+    seen, spread = [], []
+    while len(seen) < 500:
+        batch = next(batches)
+        assert len(batch) <= 16
+        seen += batch
+        lengths = [corpus.lengths[i] for i in batch]
+        spread.append(max(lengths) - min(lengths))
+    assert sorted(seen) == list(range(500))
+    assert sum(spread) / len(spread) < 3
+    assert sorted(i for batch in corpus.in_order(7) for i in batch) == list(range(500))
+
+
+def test_long_sentences_come_in_small_batches():
+    n = 600
+    states = [torch.zeros(1, n, 1)] * 5
+    corpus = Corpus(MemoryStates(states), [sentence_of(range(-1, n - 1))] * 5)
+    assert [len(batch) for batch in corpus.in_order(32)] == [LARGEST_PAIRS // n**2] * 2 + [1]
+
+
+def test_padding_is_told_from_words():
+    corpus = noise(6)
+    batch = corpus.batch([0, 1, 2])
+    assert batch.words.sum(1).tolist() == batch.lengths.tolist() == corpus.lengths[:3]
+    for row, sentence in enumerate(batch.sentences):
+        assert not bool(batch.distances[row, len(sentence) :].any())
+
+
+def test_states_of_other_trees_are_refused():
+    corpus = noise(6)
+    with pytest.raises(UserError, match="S is of other trees"):
+        Corpus(corpus.states, corpus.sentences[:-1], "S")
+    with pytest.raises(UserError, match="S is of other trees"):
+        Corpus(corpus.states, [*corpus.sentences[:-1], sentence_of(random_heads(30, 1))], "S")
+    with pytest.raises(UserError, match="S holds no sentence"):
+        Corpus(corpus.states, corpus.sentences, "S", only=set())
+
+
+def test_states_may_be_of_some_sentences_only():
+    whole = noise(6)
+    states = MemoryStates(whole.states.states[::2], kept=[0, 2, 4])
+    some = Corpus(states, whole.sentences, only={2, 3, 4})
+    assert some.places == [2, 4]
+    batch = some.batch([1])
+    torch.testing.assert_close(batch.states[:, 0], whole.states.states[4])
+    assert batch.sentences == [whole.sentences[4]]
+
+
+def test_some_layers_alone_score_as_among_all():
+    corpus = noise(40, layers=3, sizes=(4, 9))
+    trained = train(corpus, corpus, QUICK)
+    layers = evaluate(corpus, trained.distance, trained.depth)
+    assert evaluate(corpus, trained.distance, trained.depth, layers=[2, 0]) == [
+        pytest.approx(layers[2]),
+        pytest.approx(layers[0]),
+    ]
+
+
+def test_the_best_layer_is_the_first_of_the_highest_and_never_nan():
+    nan = float("nan")
+    layers = [
+        {"uuas": nan, "dspr": 0.1, "root": 0.9, "nspr": -0.5},
+        {"uuas": 0.4, "dspr": 0.2, "root": 0.1, "nspr": nan},
+        {"uuas": 0.4, "dspr": 0.9, "root": 0.2, "nspr": -0.6},
+    ]
+    assert best_layer(layers, "distance") == 1
+    assert best_layer(layers, "depth") == 0
+    assert of_layers(layers, 1, 0) == {"uuas": 0.4, "dspr": 0.2, "root": 0.9, "nspr": -0.5}
+    assert best_layer([dict.fromkeys(layers[0], nan)], "depth") == 0
+
+
+def test_the_chain_baseline_is_what_a_chain_as_prediction_scores():
+    sentences = planted(50, "euclidean", seed=4).sentences
+    # words on a line: their squared distances order pairs as a chain does
+    states = [torch.arange(float(len(s))).view(1, -1, 1).expand(1, -1, 2) for s in sentences]
+    corpus = Corpus(MemoryStates(states), sentences)
+    probe = EuclideanProbe(2, 2, corpus.states.spaces)
+    (found,) = evaluate(corpus, probe, probe)
+    right = baselines.score(baselines.RIGHT_BRANCHING, sentences)
+    assert (found["uuas"], found["root"]) == (right["uuas"], right["root"])
+    # rounding parts the words that are equally far
+    assert found["dspr"] == pytest.approx(right["dspr"], abs=0.02)
+    assert found["nspr"] == pytest.approx(right["nspr"])
+    chain = baselines.score(baselines.CHAIN, sentences)
+    assert {k: chain[k] for k in ("uuas", "dspr")} == {k: right[k] for k in ("uuas", "dspr")}
+    assert chain["root"] != chain["root"]
+    assert chain["nspr"] != chain["nspr"]
+
+
+def test_right_branching_trees_score_perfectly_as_right_branching():
+    sentences = [sentence_of(range(-1, n - 1)) for n in range(5, 12)]
+    assert baselines.score(baselines.RIGHT_BRANCHING, sentences) == pytest.approx(
+        {"uuas": 1.0, "dspr": 1.0, "root": 1.0, "nspr": 1.0}
+    )

@@ -1,0 +1,200 @@
+"""The geometry of the pictures, against the hyperboloid's own distances."""
+
+import itertools
+import math
+
+import networkx as nx
+import pytest
+import torch
+
+from hyptrans.geometry import lorentz, poincare
+from probing.report import arcs, axes, disk, layout, svg
+from probing.report.data import Example, Prediction
+
+
+def some_points(count, width, radius, rng):
+    space = torch.randn(count, width - 1, generator=rng, dtype=torch.float64)
+    return lorentz.exp_origin(space / space.norm(dim=1, keepdim=True) * radius)
+
+
+def all_distances(points):
+    return lorentz.distance(points[:, None], points[None])
+
+
+@pytest.mark.parametrize("radius", [0.1, 2.0, 6.0])
+def test_boost_moves_the_root_to_the_origin_and_keeps_all_distances(radius, rng):
+    points = some_points(20, 8, radius, rng)
+    moved = layout.boost(points, points[3])
+    assert lorentz.violation(moved).max() < 1e-12
+    torch.testing.assert_close(moved[3], lorentz.origin(8, dtype=torch.float64), atol=1e-8, rtol=0)
+    torch.testing.assert_close(all_distances(moved), all_distances(points), atol=1e-6, rtol=1e-6)
+
+
+def test_boost_at_the_origin_moves_nothing(rng):
+    points = some_points(5, 4, 1.5, rng)
+    torch.testing.assert_close(layout.boost(points, lorentz.origin(4)), points)
+
+
+@pytest.mark.parametrize("width", [2, 3, 64])
+def test_disk_keeps_the_distances_from_the_root(width, rng):
+    points = some_points(12, width, 1.0, rng)
+    laid = layout.place(points, 4, [True] * 12)
+    shown = poincare.distance(laid.points, torch.zeros(2, dtype=torch.float64))
+    torch.testing.assert_close(shown / laid.scale, lorentz.distance(points, points[4]))
+    assert laid.points[4].tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_up_to_three_words_in_three_dimensions_keep_all_their_distances(count, rng):
+    points = some_points(count, 64, 0.8, rng)
+    laid = layout.place(points, 0, [True] * count)
+    radii = laid.points.norm(dim=1, keepdim=True)
+    tangents = 2 * torch.atanh(radii) / laid.scale * laid.points / radii.clamp_min(1e-300)
+    unscaled = lorentz.exp_origin(tangents)
+    # two tangent vectors always lie in one plane, so here the picture is exact
+    torch.testing.assert_close(all_distances(unscaled), all_distances(points), atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("radius", "scaled"), [(1e-3, True), (1.0, False), (9.0, True)])
+def test_radii_are_scaled_only_where_they_would_not_be_seen(radius, scaled, rng):
+    points = some_points(6, 5, radius, rng)
+    points[0] = lorentz.origin(5)
+    laid = layout.place(points, 0, [True] * 6)
+    farthest = 2 * math.atanh(float(laid.points.norm(dim=1).max()))
+    assert (laid.scale != 1.0) == scaled
+    assert layout.READABLE[0] - 1e-6 <= farthest <= layout.READABLE[1] + 1e-6
+    torch.testing.assert_close(laid.radii, lorentz.distance(points, points[0]))
+
+
+def test_coinciding_words_stay_at_the_center():
+    laid = layout.place(lorentz.origin(6).expand(4, 6), 2, [True] * 4)
+    assert laid.points.abs().max() == 0
+    assert math.isnan(laid.agreement)
+
+
+@pytest.mark.parametrize("points", [None, torch.full((3, 4), math.nan), torch.zeros(0, 4)])
+def test_no_disk_without_points(points):
+    assert layout.place(points, 0, [True] * 3) is None
+
+
+def test_no_root_leaves_the_origin_at_the_center(rng):
+    points = some_points(4, 5, 2.0, rng)
+    laid = layout.place(points, -1, [False] * 4)
+    torch.testing.assert_close(laid.radii, torch.full((4,), 2.0, dtype=torch.float64))
+
+
+def test_geodesics_are_orthogonal_to_the_unit_circle_and_pass_through_both_ends(rng):
+    for p, q in torch.rand(200, 2, 2, generator=rng, dtype=torch.float64).sub(0.5).tolist():
+        arc = layout.geodesic(p, q)
+        assert arc.center is not None
+        # radii to a point of intersection are orthogonal: |m|^2 = 1 + r^2
+        assert math.hypot(*arc.center) ** 2 == pytest.approx(1 + arc.radius**2, rel=1e-9)
+        for end in (p, q):
+            assert math.dist(end, arc.center) == pytest.approx(arc.radius, rel=1e-9)
+
+
+def test_points_along_a_geodesic_add_up_to_its_distance(rng):
+    for p, q in torch.rand(50, 2, 2, generator=rng, dtype=torch.float64).sub(0.5).tolist():
+        way = torch.tensor(layout.along(layout.geodesic(p, q), 9), dtype=torch.float64)
+        torch.testing.assert_close(way[[0, -1]], torch.tensor([p, q], dtype=torch.float64))
+        steps = poincare.distance(way[1:], way[:-1]).sum()
+        torch.testing.assert_close(steps, poincare.distance(way[0], way[-1]), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("q", [(-0.3, -0.6), (0.2, 0.4), (0.0, 0.0)])
+def test_geodesics_through_the_center_are_straight(q):
+    arc = layout.geodesic((0.1, 0.2), q)
+    assert arc.center is None
+    assert layout.along(arc, 3)[1] == pytest.approx(((0.1 + q[0]) / 2, (0.2 + q[1]) / 2))
+
+
+def test_svg_arc_bends_as_the_geodesic_does(rng):
+    """The sweep flag, by the formula of the SVG standard for the center of an arc."""
+    for p, q in torch.rand(50, 2, 2, generator=rng, dtype=torch.float64).sub(0.5).tolist():
+        arc = layout.geodesic(p, q)
+        if arc.radius > 5:
+            continue
+        path = disk._path(arc)
+        start, rest = path[1:].split("A")
+        radius, _, _, large, sweep, x1, y1 = map(float, rest.split())
+        (x0, y0), wanted = map(float, start.split()), disk._pixel(*arc.center)
+        half = (x0 - x1) / 2, (y0 - y1) / 2
+        root = math.sqrt(max(radius**2 / (half[0] ** 2 + half[1] ** 2) - 1, 0))
+        sign = 1 if large != sweep else -1
+        center = (
+            (x0 + x1) / 2 + sign * root * half[1],
+            (y0 + y1) / 2 - sign * root * half[0],
+        )
+        # paths have one decimal, which moves the center of a flat arc by some pixels
+        assert math.dist(center, wanted) < 0.1 * radius
+
+
+def test_no_arc_crosses_another_of_a_projective_tree():
+    edges = {(0, 1), (1, 9), (3, 5), (4, 5), (1, 5), (5, 7), (6, 7), (8, 9), (9, 12), (10, 12)}
+    heights = arcs.levels(edges)
+    for i, j in edges:
+        for a, b in edges - {(i, j)}:
+            if i <= a and b <= j:
+                assert heights[a, b] < heights[i, j]
+    ends, _ = arcs._slots(edges, [100.0 * i for i in range(13)], 9)
+    places = sorted(x for pair in ends.values() for x in pair)
+    assert min(b - a for a, b in itertools.pairwise(places)) >= arcs.SLOT - 1e-9
+    for i, j in edges:
+        for a, b in edges:
+            (left, right), (first, second) = ends[i, j], ends[a, b]
+            assert not left < first < right < second
+
+
+def test_arcs_that_cross_have_different_heights(rng):
+    ends = torch.randint(20, (40, 2), generator=rng).tolist()
+    heights = arcs.levels({(min(pair), max(pair)) for pair in ends if pair[0] != pair[1]})
+    for (i, j), height in heights.items():
+        for (a, b), other in heights.items():
+            assert not (i < a < j < b and height == other)
+
+
+def test_score_counts_as_the_definition_does(rng):
+    for _ in range(30):
+        seed = int(torch.randint(1000, (1,), generator=rng))
+        gold, guess = (nx.random_labeled_tree(9, seed=seed + k) for k in (0, 1))
+        marks = (torch.rand(9, generator=rng) < 0.3).tolist()
+        example = Example(["w"] * 9, list(gold.edges), 2, [0] * 9, marks, {})
+        found = arcs.score(example, Prediction(list(guess.edges), [0.0] * 9, 2, None, None))
+        keep = [frozenset(e) for e in gold.edges if not any(marks[i] for i in e)]
+        assert found.total == len(keep)
+        assert found.right == len(set(keep) & {frozenset(e) for e in guess.edges})
+        assert found.root_right
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.31, 0.68), (0.0, 1.0), (5.0, 71.4), (0.5, 0.5), (-0.1, 0.93), (0.0, 1e-6)]
+)
+def test_ticks_cover_the_range_with_few_round_numbers(low, high):
+    found = axes.ticks(low, high)
+    assert found[0] <= low + 1e-12
+    assert found[-1] >= high - 1e-12
+    assert 2 <= len(found) <= 8
+    steps = [b - a for a, b in itertools.pairwise(found)]
+    assert max(steps) == pytest.approx(min(steps))
+
+
+def test_spread_keeps_the_order_and_the_gap():
+    wanted = [50.0, 10.0, 52.0, 51.0, 98.0]
+    found = svg.spread(wanted, 10, 0, 100)
+    order = sorted(range(5), key=lambda i: wanted[i])
+    placed = [found[i] for i in order]
+    assert all(b - a >= 10 - 1e-9 for a, b in itertools.pairwise(placed))
+    assert min(placed) >= 0
+    assert max(placed) <= 100
+    crowded = sorted(svg.spread([5.0] * 30, 10, 0, 100))
+    assert crowded[0] >= -1e-9
+    assert crowded[-1] <= 100 + 1e-9
+
+
+def test_names_in_the_disk_hardly_overlap(rng):
+    words = [f"word{i}" for i in range(25)]
+    places = (torch.rand(25, 2, generator=rng) * 260 + 100).tolist()
+    boxes = disk._name(words, [tuple(place) for place in places], [], disk.SIZE)
+    covered = sum(float(disk._overlap(boxes[i : i + 1], boxes[i + 1 :])[0]) for i in range(24))
+    assert covered == 0
+    assert disk._outside(boxes).sum() == 0

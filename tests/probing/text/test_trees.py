@@ -1,0 +1,174 @@
+"""Reading of CoNLL-U and distances in trees, against networkx and trees worked by hand."""
+
+import gzip
+import os
+import re
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from hyptrans.support.errors import UserError
+from probing.text.trees import (
+    Token,
+    depths,
+    distance_matrix,
+    distances,
+    minimum_spanning_edges,
+    read_conllu,
+)
+from tests.probing.helpers.trees import random_heads, sentence_of
+
+CANNOT = """\
+# sent_id = s1
+# text = I can't go.
+1\tI\tI\tPRON\tPRP\t_\t4\tnsubj\t_\t_
+2-3\tcan't\t_\t_\t_\t_\t_\t_\t_\t_
+2\tca\tcan\tAUX\tMD\t_\t4\taux\t_\t_
+3\tn't\tnot\tPART\tRB\t_\t4\tadvmod\t_\t_
+3.1\tghost\tghost\tVERB\tVB\t_\t_\t_\t0:root\t_
+4\tgo\tgo\tVERB\tVB\t_\t0\troot\t_\tSpaceAfter=No
+5\t.\t.\tPUNCT\t.\t_\t4\tpunct\t_\t_
+
+"""
+
+
+def rows(*heads):
+    """A sentence in CoNLL-U with given entries in the column of heads."""
+    lines = [f"{i}\tw{i}\t_\tNOUN\t_\t_\t{h}\tdep\t_\t_" for i, h in enumerate(heads, 1)]
+    return "\n".join(lines) + "\n\n"
+
+
+def write(folder, text, name="trees.conllu"):
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_words_are_neither_multiword_tokens_nor_empty_nodes(tmp_path):
+    (sentence,) = read_conllu(write(tmp_path, CANNOT))
+    assert sentence.id == "s1"
+    assert sentence.text == "I can't go."
+    assert sentence.words == ("I", "ca", "n't", "go", ".")
+    assert sentence.heads == (3, 3, 3, -1, 3)
+    assert sentence.upos == ("PRON", "AUX", "PART", "VERB", "PUNCT")
+    assert sentence.xpos == ("PRP", "MD", "RB", "VB", ".")
+    assert sentence.tokens == (
+        Token("I", 0, 0, True),
+        Token("can't", 1, 2, True),
+        Token("go", 3, 3, False),
+        Token(".", 4, 4, True),
+    )
+
+
+def test_text_is_put_together_where_the_file_has_none(tmp_path):
+    text = CANNOT.replace("# text = I can't go.\n", "").replace("# sent_id = s1\n", "")
+    (sentence,) = read_conllu(write(tmp_path, text))
+    assert sentence.text == "I can't go."
+
+
+def test_gzip_and_windows_line_ends_and_no_final_line_give_the_same(tmp_path):
+    plain = read_conllu(write(tmp_path, CANNOT + CANNOT))
+    zipped = read_conllu(write(tmp_path, gzip.compress((CANNOT * 2).encode()), "trees.conllu.gz"))
+    windows = read_conllu(write(tmp_path, (CANNOT * 2).replace("\n", "\r\n"), "windows"))
+    ended = read_conllu(write(tmp_path, (CANNOT * 2).rstrip("\n"), "ended"))
+    assert plain == zipped == windows == ended
+    assert len(plain) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "has no sentences"),
+        ("# newdoc\n\n\n", "has no sentences"),
+        (b"\xff\xfe1\t", "not UTF-8"),
+        (b"\x1f\x8b\x08\x00broken", r"damaged gzip|Not a gzipped"),
+        (rows(0) + rows(0, 0, 2), "line 3: the tree has 2 roots .words 1, 2."),
+        (rows(2, 1), "the tree has no root"),
+        (rows(0, 3, 4, 2), "cycle .2 -> 3 -> 4 -> 2."),
+        (rows(0, 2), "cycle .2 -> 2."),
+        (rows(0, "_"), "word 2 has no head"),
+        (rows(0, 9), "word 2 has head 9 in 2 words"),
+        (rows(0, "x"), "not CoNLL-U"),
+        (rows(0).replace("1\t", "2\t", 1), "numbered 1, 2, 3"),
+        ("just some words\n", "not CoNLL-U|ten columns|numbered"),
+        ("1\tw\t_\tNOUN\n", "ten columns"),
+        (CANNOT.replace("2-3", "2-9"), "line 1 .sentence s1.: the multiword token 2-9"),
+    ],
+)
+def test_what_is_no_tree_is_refused_in_one_sentence_with_its_place(tmp_path, text, message):
+    path = write(tmp_path, text)
+    with pytest.raises(UserError, match=message) as caught:
+        read_conllu(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_missing_file_is_named(tmp_path):
+    with pytest.raises(UserError, match=re.escape(str(tmp_path / "none"))):
+        read_conllu(tmp_path / "none")
+
+
+def test_distances_of_a_tree_worked_by_hand(tmp_path):
+    (sentence,) = read_conllu(write(tmp_path, rows(2, 0, 2, 3)))
+    expected = [[0, 1, 2, 3], [1, 0, 1, 2], [2, 1, 0, 1], [3, 2, 1, 0]]
+    assert distances(sentence).tolist() == expected
+    assert depths(sentence).tolist() == [1, 0, 1, 2]
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 40])
+def test_distances_equal_shortest_paths(n):
+    heads = random_heads(n, seed=n)
+    graph = nx.Graph()
+    graph.add_nodes_from(range(n))
+    graph.add_edges_from(sentence_of(heads).edges)
+    lengths = dict(nx.all_pairs_shortest_path_length(graph))
+    expected = [[lengths[i][j] for j in range(n)] for i in range(n)]
+    assert distance_matrix(heads).tolist() == expected
+    assert depths(sentence_of(heads)).tolist() == expected[heads.index(-1)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_minimum_spanning_tree_equals_that_of_networkx(seed):
+    rng = np.random.default_rng(seed)
+    matrix = rng.random((15, 15))
+    matrix = matrix + matrix.T
+    matrix[2, 7] = matrix[7, 2] = 0.0
+    keep = rng.random(15) < 0.7
+    keep[[2, 7]] = True
+    graph = nx.Graph()
+    for i in np.flatnonzero(keep):
+        for j in np.flatnonzero(keep):
+            if i < j:
+                graph.add_edge(int(i), int(j), weight=matrix[i, j])
+    found = minimum_spanning_edges(matrix, keep)
+    assert found == {(min(e), max(e)) for e in nx.minimum_spanning_edges(graph, data=False)}
+    assert (2, 7) in found
+
+
+def test_ties_go_to_the_pair_that_comes_first():
+    assert minimum_spanning_edges(np.zeros((4, 4)), np.ones(4, bool)) == {(0, 1), (0, 2), (0, 3)}
+
+
+def test_zero_and_negative_distances_are_edges():
+    matrix = np.array([[0, 0, 5.0], [0, 0, -1], [5, -1, 0]])
+    assert minimum_spanning_edges(matrix, np.ones(3, bool)) == {(0, 1), (1, 2)}
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_less_than_two_words_have_no_edges(kept):
+    keep = np.arange(3) < kept
+    assert minimum_spanning_edges(np.ones((3, 3)), keep) == set()
+
+
+@pytest.mark.skipif("HYPTRANS_DATA" not in os.environ, reason="HYPTRANS_DATA has the real data")
+def test_a_real_treebank_is_read_whole():
+    folder = Path(os.environ["HYPTRANS_DATA"]) / "ud_english_ewt"
+    sentences = read_conllu(folder / "en_ewt-ud-test.conllu.gz")
+    assert len(sentences) == 2077
+    assert sum(map(len, sentences)) == 25094
+    for sentence in sentences:
+        # every character of the text but spaces is in one token
+        written = "".join(token.form for token in sentence.tokens)
+        assert "".join(written.split()) == "".join(sentence.text.split())
