@@ -1,3 +1,3 @@
 """Hyperbolic Transformers for fairseq: ``--user-dir hyptrans --arch hybonet_base``."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

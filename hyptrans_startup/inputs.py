@@ -236,6 +236,8 @@ def bad_checkpoint(module: ModuleType) -> Iterator[None]:
     def load_model_ensemble_and_task(filenames: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             return stock_ensemble(filenames, *args, **kwargs)
+        except UserError as error:
+            raise misfit(", ".join(filenames), error) from error
         except RuntimeError as error:
             if not str(error).startswith("Error(s) in loading state_dict"):
                 raise
@@ -275,6 +277,8 @@ def unreadable(path: str, reason: str) -> UserError:
 
 def misfit(path: str, error: BaseException) -> UserError:
     """Return the error for parameters that do not belong to the model, with the first of them."""
+    if isinstance(error, UserError):
+        return UserError(f"checkpoint {path} cannot be used: {error}")
     lines = str(error).splitlines()
     reason = textwrap.shorten(lines[1] if len(lines) > 1 else f"no {error}", 240)
     return UserError(

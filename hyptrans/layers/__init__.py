@@ -1,1 +1,69 @@
-"""Hyperbolic layers as ``torch.nn`` modules; usable without fairseq."""
+"""Hyperbolic layers as ``torch.nn`` modules; usable without fairseq.
+
+What a model is built with is exported here; a paper's formulas are in :mod:`hyptrans.geometry`.
+"""
+
+from hyptrans.layers.attention import Attention
+from hyptrans.layers.euclidean import (
+    AddedPositions,
+    DotProductLogits,
+    FeedForward,
+    ResidualNorm,
+    ScaledEmbedding,
+)
+from hyptrans.layers.han import HyperbolicAttention
+from hyptrans.layers.hvt import (
+    MobiusLinear,
+    PoincareEmbedding,
+    PoincareFeedForward,
+    PoincareLogits,
+    PoincarePositions,
+)
+from hyptrans.layers.hvt_attention import PoincareAttention
+from hyptrans.layers.hybonet import (
+    LorentzAttention,
+    LorentzFeedForward,
+    LorentzLinear,
+    LorentzPositions,
+)
+from hyptrans.layers.hypformer import (
+    HTC,
+    Curvature,
+    HypformerEmbedding,
+    HypformerFeedForward,
+    HypformerLogits,
+    HypformerPositions,
+)
+from hyptrans.layers.hypformer_attention import LinearAttention, SoftmaxAttention
+from hyptrans.layers.lorentz.embedding import LorentzEmbedding
+from hyptrans.layers.lorentz.logits import LorentzLogits
+
+__all__ = [
+    "HTC",
+    "AddedPositions",
+    "Attention",
+    "Curvature",
+    "DotProductLogits",
+    "FeedForward",
+    "HyperbolicAttention",
+    "HypformerEmbedding",
+    "HypformerFeedForward",
+    "HypformerLogits",
+    "HypformerPositions",
+    "LinearAttention",
+    "LorentzAttention",
+    "LorentzEmbedding",
+    "LorentzFeedForward",
+    "LorentzLinear",
+    "LorentzLogits",
+    "LorentzPositions",
+    "MobiusLinear",
+    "PoincareAttention",
+    "PoincareEmbedding",
+    "PoincareFeedForward",
+    "PoincareLogits",
+    "PoincarePositions",
+    "ResidualNorm",
+    "ScaledEmbedding",
+    "SoftmaxAttention",
+]

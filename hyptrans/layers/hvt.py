@@ -1,7 +1,13 @@
-"""Layers of the HVT, a Transformer of the Poincare ball.
+"""HVT: the Poincare-ball layers of Fein-Ashley et al. (2024).
 
 Every layer takes and gives points of the ball; between the maps inside a layer the points are kept
 as their tangents at the origin, where ``exp_o`` and ``log_o`` of neighboring formulas cancel.
+
+The equations are the paper's. The authors' code computes something else: its attention scores are
+dot products of tangents and its values are averaged there, its activation is a PReLU whose slope
+starts at 1 (the identity), its residuals are scaled without Mobius operations, its weight matrices
+are themselves kept in the ball, its logits are confined to the unit ball, and its loss adds a
+margin. Nothing here follows that.
 """
 
 import torch

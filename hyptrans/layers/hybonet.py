@@ -2,6 +2,19 @@
 
 Every layer takes and gives points of the hyperboloid; the formulas are in
 :mod:`hyptrans.geometry.lorentz`, where an equation is changed first.
+
+With the same weights every layer gives what the authors' code gives. What differs from that code is
+ours, for these reasons:
+
+* One dropout mask for queries, keys and values, where the code draws three: the three maps are one
+  matrix product.
+* Fresh query, key and value maps are zero in the column that reads the time. The code zeroes one
+  column for each head, but their input is a single point, whose other columns are space.
+* The attention's output layer has a bias, as all layers have; the code leaves it out.
+* Dropout on the input of the position layer is ``--dropout``; the code fixes it at 0.1.
+* Output points start at random; the code starts them as a copy of the target embedding, which
+  ``--share-decoder-input-output-embed`` keeps for good.
+* A zero space part gives the origin, where the code divides by zero.
 """
 
 from typing import Literal
@@ -36,7 +49,7 @@ class LorentzLinear(nn.Module):
     has a scale ``s`` of its own, shared by its heads. Such layers are called by :meth:`heads`.
 
     Shapes: ``[..., in_width]`` -> ``[..., out_width]``, time included in both.
-    Source: HyboNet eq. 3 and 9, in the form of its reference code, which adds the residual to all
+    Source: HyboNet eq. 3 and 9, in the form of the authors' code, which adds the residual to all
     of ``z`` (``residual="full"``) where the paper adds it to the space part alone (``"space"``).
 
     Args:
@@ -84,7 +97,7 @@ class LorentzLinear(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """U(-0.02, 0.02) but zero in the columns that read a time, as in the reference code."""
+        """U(-0.02, 0.02), but zero in the columns that read a time."""
         nn.init.uniform_(self.weight, -INITIAL_WEIGHT_BOUND, INITIAL_WEIGHT_BOUND)
         with torch.no_grad():
             self.weight[:, :: self.in_width // self.merged_heads] = 0
@@ -168,8 +181,7 @@ class LorentzAttention(Attention):
     ``sqrt(width)``; :func:`lorentz_mix` computes them.
 
     Source: HyboNet eq. 4 and 5; residual eq. 7. ``attention_dropout`` acts on the inputs of the
-    query, key and value maps (one mask for the three), as in the reference code, and not on the
-    weights.
+    query, key and value maps, as in the authors' code, and not on the weights.
 
     Args:
         width: numbers of a point of the input and the output, time included.

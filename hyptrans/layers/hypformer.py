@@ -3,6 +3,14 @@
 Each block moves points from its input's curvature to one of its own. Inside a block only space
 coordinates are kept; the time, which follows from them, is computed where a linear map reads it and
 at the block's end. So widths inside a block count space coordinates.
+
+The authors' code classifies single inputs; what differs from it, beside the decoder, is ours:
+
+* It follows the embedding, and the last linear map, by ReLU and dropout; here neither is.
+* Its softmax attention scores ``<q, k> / k`` with a learned ``k``; here ``-d^2 / tau``, which
+  orders keys as their distances do.
+* Its curvatures are fixed and never change within the network; here they are as in the paper.
+* Its maps start at Xavier's distribution times sqrt(2); the model's ``HTC_GAIN`` says why not here.
 """
 
 import math
@@ -197,8 +205,9 @@ class HypformerLogits(LorentzLogits):
 class CentroidNorm(nn.Module):
     """The end of a block: centroid of its input and output with equal weights, then layer norm.
 
-    The input is first moved to the block's curvature. A layer norm does not see the scale of its
-    input, and a centroid is a scaled sum: so the centroid is not normalized, only summed.
+    The input is first moved to the block's curvature. A centroid is a scaled sum, and a layer norm
+    does not see the scale of its input but for its epsilon: so the centroid is not normalized, only
+    summed, which changes the result by up to 9e-4 where variances are small.
 
     Shapes: a point ``[..., width]`` and space coordinates ``[..., width - 1]`` -> ``[..., width]``.
     Source: Hypformer eq. 13 and 21; the centroid as in its code.

@@ -67,7 +67,10 @@ def focus(numbers: Tensor, scale: Tensor, power: float) -> Tensor:
 
 
 def quadratic(query: Tensor, key: Tensor, value: Tensor, *, causal: bool = False) -> Tensor:
-    """The formula with all weights written out, ``[T, T]``: the reference of the other forms."""
+    """The formula with all weights written out, ``[T, T]``: the reference of the other forms.
+
+    Source: Hypformer eq. 16.
+    """
     weights = query @ key.transpose(-1, -2)
     if causal:
         weights = weights.tril()

@@ -12,6 +12,7 @@ from hyptrans.layers.decoding_state import State
 from hyptrans.models._beams import beams_of, sentence_rows
 from hyptrans.models._config import Side, add_switches, side_of
 from hyptrans.models._parts import Parts, Role
+from hyptrans.models._version import KEY, check_version, this_version
 
 EncoderOut = dict[str, list[Any]]
 
@@ -256,6 +257,22 @@ class HypTransformer(FairseqEncoderDecoderModel):
     """
 
     parts: type[Parts]
+    version: Tensor
+
+    def __init__(self, encoder: Encoder, decoder: Decoder) -> None:
+        super().__init__(encoder, decoder)
+        self.register_buffer(KEY, this_version())
+
+    def load_state_dict(self, state_dict: Any, *args: Any, **options: Any) -> Any:
+        """Load the parameters of a checkpoint.
+
+        Raises:
+            UserError: another version of this package wrote it.
+        """
+        check_version(state_dict)
+        loaded = super().load_state_dict(state_dict, *args, **options)
+        self.version.copy_(this_version())
+        return loaded
 
     @classmethod
     def add_args(cls, parser: Any) -> None:

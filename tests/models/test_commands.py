@@ -94,10 +94,11 @@ def trained(data, tmp_path_factory):
     return folder, train(data, folder, *OPTIMIZER, updates=400)
 
 
-def generate(data, folder, *options):
+def generate(data, folder, *options, check=True):
     return run(
         "fairseq-generate",
         *(data, *PAIRS, "--path", folder / "checkpoint_last.pt", "--beam", 5, "--cpu", *options),
+        check=check,
     )
 
 
@@ -188,6 +189,39 @@ REFUSED = [
     (["--encoder-attention-heads", "3"], "--encoder-embed-dim 32 is not divisible by"),
     (["--embedding-storage", "manifold"], "--optimizer adam moves points off the manifold"),
 ]
+
+
+@pytest.mark.parametrize("command", ["fairseq-generate", "fairseq-train"])
+def test_a_checkpoint_of_an_earlier_version_is_refused_in_one_sentence(
+    data, trained, tmp_path, command
+):
+    checkpoint = torch.load(trained[0] / "checkpoint_last.pt", weights_only=False)
+    del checkpoint["model"]["version"]
+    torch.save(checkpoint, tmp_path / "checkpoint_last.pt")
+    if command == "fairseq-train":
+        process = train(data, tmp_path, *OPTIMIZER, updates=500, check=False)
+    else:
+        process = generate(data, tmp_path, check=False)
+    assert process.returncode != 0
+    error = process.stderr.strip().splitlines()[-1]
+    assert error.startswith(f"{command}: error: checkpoint {tmp_path / 'checkpoint_last.pt'} ")
+    assert "written by hyptrans 0.1.0" in error
+    assert "Traceback" not in process.stderr
+
+
+def test_one_more_architecture_is_one_file(data, tmp_path):
+    source = Path(__file__).with_name("fifth.py").read_text()
+    assert len(source.splitlines()) <= 60
+    plugin = tmp_path / "plugin"
+    plugin.mkdir()
+    (plugin / "__init__.py").write_text("import hyptrans.models\nfrom plugin import fifth\n")
+    (plugin / "fifth.py").write_text(source)
+    options = ["--user-dir", plugin]
+    process = train(data, tmp_path, *OPTIMIZER, *options, arch="fifth_tiny", updates=200)
+    assert losses(process)[200] < 0.7 * losses(process)[10]
+    found = hypotheses(generate(data, tmp_path, *options))
+    assert len(found) == 80
+    assert len(set(found.values())) > 20
 
 
 @pytest.mark.parametrize(("options", "message"), REFUSED)

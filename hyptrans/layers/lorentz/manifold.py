@@ -15,6 +15,9 @@ class StableLorentz(geoopt.Lorentz):
     for small steps, and takes norms from products that float32 makes negative: with Riemannian Adam
     at times near 11 parameters turn NaN within a few hundred steps.
 
+    Raises:
+        ValueError: ``dim`` of an operation is not the last, where points have their coordinates.
+
     Args:
         k: the curvature is ``-1 / k`` (geoopt's convention).
         max_radius: steps end at most this far from the origin, in units of ``sqrt(k)``.
@@ -28,12 +31,15 @@ class StableLorentz(geoopt.Lorentz):
         self.max_radius = max_radius
 
     def egrad2rgrad(self, x: Tensor, u: Tensor, *, dim: int = -1) -> Tensor:
+        _check_last(dim)
         return lorentz.project_tangent(x, lorentz.flip_time(u), c=self.c)
 
     def proju(self, x: Tensor, v: Tensor, *, dim: int = -1) -> Tensor:
+        _check_last(dim)
         return lorentz.project_tangent(x, v, c=self.c)
 
     def projx(self, x: Tensor, *, dim: int = -1) -> Tensor:
+        _check_last(dim)
         return self._bounded(lorentz.lift(x[..., 1:], c=self.c))
 
     def component_inner(self, x: Tensor, u: Tensor, v: Tensor | None = None) -> Tensor:
@@ -45,6 +51,7 @@ class StableLorentz(geoopt.Lorentz):
     def expmap(
         self, x: Tensor, u: Tensor, *, norm_tan: bool = True, project: bool = True, dim: int = -1
     ) -> Tensor:
+        _check_last(dim)
         if norm_tan:
             u = self.proju(x, u)
         y = lorentz.exp(x, u, c=self.c)
@@ -53,6 +60,7 @@ class StableLorentz(geoopt.Lorentz):
     retr = expmap
 
     def transp(self, x: Tensor, y: Tensor, v: Tensor, *, dim: int = -1) -> Tensor:
+        _check_last(dim)
         return lorentz.transport(x, y, v, c=self.c)
 
     def retr_transp(
@@ -63,6 +71,11 @@ class StableLorentz(geoopt.Lorentz):
 
     def _bounded(self, x: Tensor) -> Tensor:
         return lorentz.clamp_radius(x, self.max_radius * self.c**-0.5, c=self.c)
+
+
+def _check_last(dim: int) -> None:
+    if dim != -1:
+        raise ValueError(f"points have their coordinates in the last dimension, got dim={dim}")
 
 
 def manifold_parameters(module: torch.nn.Module) -> list[str]:

@@ -1,0 +1,41 @@
+"""Which version wrote a checkpoint, and whether this one reads it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hyptrans import __version__
+from hyptrans.support.errors import UserError
+
+KEY = "version"
+"""Name of a model's buffer; fairseq leaves buffers of that name out of its moving averages."""
+BEFORE = "0.1.0"
+"""Wrote no version."""
+
+
+def this_version() -> Tensor:
+    """Major, minor and patch as three integers ``[3]``."""
+    return torch.tensor([int(number) for number in __version__.split(".")[:3]])
+
+
+def check_version(parameters: Mapping[str, Any]) -> None:
+    """Refuse a checkpoint of a version whose parameters or options mean something else.
+
+    Versions that differ in the last number alone read each other's checkpoints.
+
+    Args:
+        parameters: the model's part of a checkpoint.
+
+    Raises:
+        UserError: names the version that wrote it.
+    """
+    found = parameters.get(KEY)
+    known = isinstance(found, Tensor) and found.shape == (3,)
+    written = ".".join(map(str, found.tolist())) if known else BEFORE  # type: ignore[union-attr]
+    if written.split(".")[:2] != __version__.split(".")[:2]:
+        raise UserError(
+            f"it was written by hyptrans {written}, whose parameters and options differ from those "
+            f"of {__version__}: train the model again, or install {written} to use it"
+        )

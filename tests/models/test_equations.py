@@ -1,0 +1,48 @@
+"""The table of equations leads to functions whose docstrings name them."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "hyptrans"
+ROW = re.compile(r"\| (\w+) eq\. (\d+) \| [^|]+ \| \[([\w/.]+):(\w+)\]\(\.\./([\w/.]+)\) \|")
+ROWS = ROW.findall((PACKAGE / "models" / "README.md").read_text(encoding="utf-8"))
+LIST = re.compile(r"eq\. (\d+(?:(?:, | and |-|\s+to\s+)\d+)*)")
+
+
+def numbers(text):
+    """Numbers of all equations that a docstring names: one, several, or from one to another."""
+    found = set()
+    for words in LIST.findall(" ".join(text.split())):
+        for part in re.split(r", | and ", words):
+            first, *last = re.split(r"-| to ", part)
+            found |= set(range(int(first), int((last or [first])[0]) + 1))
+    return found
+
+
+def test_numbers_are_read_from_lists_and_ranges():
+    assert numbers("Source: HVT eq. 12, 26 and 30; eq. 15-17 and eq. 27 to\n 29") == {
+        *(12, 26, 30, 15, 16, 17, 27, 28, 29)
+    }
+
+
+def test_the_table_has_rows_of_all_papers():
+    assert {row[0] for row in ROWS} == {"HyboNet", "HAN", "Hypformer", "HVT"}
+    table = (PACKAGE / "models" / "README.md").read_text(encoding="utf-8")
+    assert len(ROWS) == table.count("\n| ") - 2  # all but the header are read
+
+
+@pytest.mark.parametrize(("paper", "number", "path", "name", "link"), ROWS)
+def test_a_row_leads_to_a_function_that_names_the_equation(paper, number, path, name, link):
+    assert path == link
+    module = ast.parse((PACKAGE / path).read_text(encoding="utf-8"))
+    (found,) = (
+        node
+        for node in ast.walk(module)
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == name
+    )
+    docstring = ast.get_docstring(found) or ""
+    assert paper in docstring
+    assert int(number) in numbers(docstring)

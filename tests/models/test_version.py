@@ -1,0 +1,36 @@
+"""Checkpoints say which version wrote them, and are refused by one that would misread them."""
+
+import pytest
+import torch
+
+from hyptrans.models import _version
+from hyptrans.support.errors import UserError
+from tests.models.conftest import SMALL, build
+
+
+def written_by(version):
+    parameters = build("hybonet_tiny", **SMALL).state_dict()
+    if version is None:
+        del parameters["version"]
+    else:
+        parameters["version"] = torch.tensor(version)
+    return parameters
+
+
+def test_a_checkpoint_of_another_patch_level_loads_and_is_then_this_versions():
+    major, minor, patch = _version.this_version().tolist()
+    model = build("hybonet_tiny", **SMALL)
+    model.load_state_dict(written_by((major, minor, patch + 7)))
+    assert torch.equal(model.version, _version.this_version())
+
+
+@pytest.mark.parametrize(
+    ("version", "named"), [(None, "0.1.0"), ((0, 1, 3), "0.1.3"), ((9, 2, 0), "9.2.0")]
+)
+def test_a_checkpoint_of_another_version_is_refused_by_name(version, named):
+    with pytest.raises(UserError, match=f"was written by hyptrans {named}"):
+        build("hybonet_tiny", **SMALL).load_state_dict(written_by(version))
+
+
+def test_half_precision_keeps_the_version_whole():
+    assert build("hybonet_tiny", **SMALL).half().version.dtype == torch.int64
