@@ -11,7 +11,7 @@ COMMA := ,
 SPACE := $(subst ,, )
 BIN := .venv/bin
 READY := .venv/.ready
-CODE := hyptrans hyptrans_startup $(wildcard probing)
+CODE := hyptrans hyptrans_startup probing recipes data-prep
 
 # asked before anything is installed: what is missing would otherwise be a page of compiler output
 define PREFLIGHT

@@ -9,15 +9,15 @@ from setuptools.command.build_py import build_py
 ROOT = Path(__file__).parent
 HOOK = "hyptrans.pth"
 
-DATA = ["sacremoses>=0.1", "subword-nmt>=0.3.8", "datasets>=2.14"]
+DATA = ["sacremoses>=0.1", "subword-nmt>=0.3.8", "datasets>=2.14", "regex"]
 PROBING = [
     "stanza>=1.6",
     "conllu>=4.5",
     "scipy>=1.10",
-    "networkx>=3.0",
-    "matplotlib>=3.7",
-    "safetensors>=0.4",
+    # older versions copy a tensor to write it, which states of words may be too large for
+    "safetensors>=0.8",
     "jinja2>=3",
+    "markupsafe>=2",
 ]
 
 
@@ -70,6 +70,10 @@ setup(
         "dev": [
             "pytest>=8",
             "pytest-xdist>=3.5",
+            "packaging>=22",
+            "networkx>=3.0",
+            # drives the Chromium that is installed; brings none
+            "playwright>=1.49",
             "ruff>=0.6",
             "mypy>=1.11",
             "types-tqdm",

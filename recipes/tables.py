@@ -1,4 +1,4 @@
-"""Write the table of each recipe's README from its results.json; no score is typed by hand."""
+"""Write the table of each recipe's README from its recorded results; no score is typed by hand."""
 
 from __future__ import annotations
 
@@ -6,26 +6,30 @@ import argparse
 import importlib.util
 import json
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 # a recipe is run as a file, and the recipes are not installed
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from hyptrans.support.errors import UserError
-from recipes.common import options, results
+from hyptrans.support.errors import UserError, run_command
+from recipes.common import results
 
 HERE = Path(__file__).resolve().parent
 
 
 def block_for(folder: Path) -> str:
     """What belongs between the markers of a recipe's README."""
-    recorded = folder / "results.json"
-    if not recorded.exists():
+    recorded, lines = folder / "results.json", folder / "results.jsonl"
+    found: Any
+    script = folder / "run.py"
+    if lines.exists():
+        found = [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()]
+    elif recorded.exists():
+        found = json.loads(recorded.read_text(encoding="utf-8"))
+        script = folder / found.get("script", "run.py")
+    else:
         return results.NOT_MEASURED
-    found: Mapping[str, Any] = json.loads(recorded.read_text(encoding="utf-8"))
-    script = folder / found.get("script", "run.py")
     spec = importlib.util.spec_from_file_location(f"{folder.name}_{script.stem}", script)
     if spec is None or spec.loader is None:
         raise UserError(f"{script} cannot be loaded; it makes the table")
@@ -53,4 +57,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(options.run_recipe(main))
+    sys.exit(run_command(main, stopped=""))

@@ -13,6 +13,18 @@ ROOT = Path(__file__).parents[1]
 LAYERS = ["geometry", "kernels", "layers", "models"]
 
 
+def loaded(names, unwanted):
+    """What of the unwanted a fresh interpreter has loaded after importing some modules."""
+    code = (
+        f"import importlib, sys; [importlib.import_module(name) for name in {names}]; "
+        f"print(*[name for name in {unwanted} if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return done.stdout.split()
+
+
 @pytest.mark.parametrize(
     ("part", "unwanted"),
     [
@@ -31,14 +43,7 @@ def test_part_is_imported_without_what_lies_above(part, unwanted):
     if importlib.util.find_spec("triton") is None:  # comes with torch's CUDA builds
         files = [path for path in files if path.parent.name != "cuda"]
     names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files]
-    code = (
-        f"import importlib, sys; [importlib.import_module(name) for name in {names}]; "
-        f"print(*[name for name in {unwanted} if name in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == []
+    assert loaded(names, unwanted) == []
 
 
 def imports(path):
@@ -77,14 +82,7 @@ def test_part_imports_nothing_from_above(layer):
     ],
 )
 def test_part_of_probing_is_imported_without_what_it_does_not_need(files, unwanted):
-    code = (
-        f"import importlib, sys; [importlib.import_module('probing.' + name) for name in {files}]; "
-        f"print(*[name for name in {unwanted} if name in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == []
+    assert loaded([f"probing.{file}" for file in files], unwanted) == []
 
 
 def test_start_up_hook_imports_nothing_of_the_package():

@@ -1,5 +1,5 @@
 """Criterions for fairseq; importing this package registers them."""
 
-from hyptrans.criterions import geodesic
+from hyptrans.criterions import geodesic, tiled
 
-__all__ = ["geodesic"]
+__all__ = ["geodesic", "tiled"]

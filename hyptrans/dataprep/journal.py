@@ -1,18 +1,17 @@
-"""Steps that are done once: what each read, wrote and counted, kept so that a run can go on."""
+"""The steps of one output folder, each done once, so that a run can go on where one stopped."""
 
 import fcntl
-import hashlib
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import sha256, write_whole
+from hyptrans.support.files import sha256
 from hyptrans.support.progress import Stopwatch
+from hyptrans.support.steps import Record
 
-_NAME = "journal.json"
+_RECORDS = "steps"
 _LOCK = "lock"
 
 
@@ -32,7 +31,6 @@ class Journal:
         self._hashes: dict[Path, str] = {}
         work.mkdir(parents=True, exist_ok=True)
         self._lock = _take_lock(work / _LOCK, out)
-        self._earlier: dict[str, Any] = _read(work / _NAME)
 
     def step(
         self,
@@ -45,27 +43,24 @@ class Journal:
     ) -> dict[str, Any]:
         """Run a step, or find that it was done before; return what it counted."""
         outputs = list(outputs)
+
+        def fresh() -> Mapping[str, Any]:
+            counts = run()
+            for path in outputs:
+                self._hashes.pop(path, None)
+            return counts
+
         with self.stopwatch.measure(name):
-            asked = {
-                "settings": dict(settings),
-                "inputs": {self._label(path): self.hash(path) for path in inputs},
-            }
-            key = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
-            entry = self._earlier.get(name)
-            if entry is None or entry["key"] != key or not self._still_there(entry, outputs):
-                counts = dict(run())
-                for path in outputs:
-                    self._hashes.pop(path, None)
-                entry = {
-                    "key": key,
-                    "counts": counts,
-                    "outputs": {self._label(path): self.hash(path) for path in outputs},
-                }
-                self._earlier[name] = entry
-                write_whole(self.work / _NAME, json.dumps(self._earlier, indent=1))
-        self.steps.append({"name": name, **entry["counts"]})
-        counted: dict[str, Any] = entry["counts"]
-        return counted
+            hashes = {self._label(path): self.hash(path) for path in inputs}
+            record = Record(
+                self.work / _RECORDS / f"{name}.json",
+                {"settings": settings, "inputs": hashes},
+                outputs,
+                mark=lambda path: path.exists() and self.hash(path),
+            )
+            done = record.earlier() or record.make(fresh)
+        self.steps.append({"name": name, **done.notes})
+        return done.notes
 
     def hash(self, path: Path) -> str:
         """Return the SHA-256 of a file or folder, computed once a run."""
@@ -86,24 +81,6 @@ class Journal:
     def _label(self, path: Path) -> str:
         # the output folder may be called anything, its files have the same names
         return path.relative_to(self.out).as_posix() if path.is_relative_to(self.out) else str(path)
-
-    def _still_there(self, entry: dict[str, Any], outputs: list[Path]) -> bool:
-        return all(
-            path.exists() and entry["outputs"].get(self._label(path)) == self.hash(path)
-            for path in outputs
-        )
-
-
-def _read(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        return {}
-    try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise UserError(
-            f"{path} is damaged ({error}); remove the folder {path.parent} and run again"
-        ) from error
-    return found
 
 
 def _take_lock(path: Path, out: Path) -> int:

@@ -1,29 +1,14 @@
 """``manifest.json``: what went in, what each step counted, what came out; and its summary."""
 
 import json
-import platform
 from collections.abc import Iterable, Mapping
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from hyptrans import __version__
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import sha256, write_whole
+from hyptrans.support.files import sha256, write_json
 
 NAME = "manifest.json"
-_TOOLS = ("fairseq", "sacremoses", "subword-nmt", "sentencepiece", "datasets", "tqdm")
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of Python and of the tools that shape the output."""
-    found = {"python": platform.python_version(), "hyptrans": __version__}
-    for tool in _TOOLS:
-        try:
-            found[tool] = metadata.version(tool)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
 
 
 def describe_files(paths: Iterable[Path], base: Path | None = None) -> dict[str, dict[str, Any]]:
@@ -63,7 +48,7 @@ def load(out: Path) -> dict[str, Any] | None:
 
 def write(out: Path, content: Mapping[str, Any]) -> None:
     """Write the manifest; its presence says that the folder is finished."""
-    write_whole(out / NAME, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    write_json(out / NAME, content)
 
 
 def summary(content: Mapping[str, Any]) -> str:

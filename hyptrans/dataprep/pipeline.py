@@ -49,7 +49,7 @@ def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[Journal], Pla
         _remove_others(job.out, set(stages.finished_files()))
         content = {
             "command": list(job.command),
-            "versions": manifest.versions(),
+            "versions": stages.versions,
             "languages": list(job.languages),
             "inputs": described,
             "downloads": journal.downloads,

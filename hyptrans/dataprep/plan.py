@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from hyptrans.dataprep.corpus import read_lines, zip_sides
 from hyptrans.dataprep.steps.clean import CleanRule
 
 
@@ -39,30 +38,6 @@ class PairSource(Protocol):
     def read(self, tally: Tally) -> Iterator[tuple[str, str]]:
         """Yield (source, target) lines and count in ``tally`` where they came from."""
         ...
-
-
-@dataclass(frozen=True)
-class PlainFiles:
-    """Parallel text files, one or several pairs read one after the other."""
-
-    pairs: tuple[tuple[Path, Path], ...]
-
-    @property
-    def inputs(self) -> list[Path]:
-        """The files of both sides."""
-        return [path for pair in self.pairs for path in pair]
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The files say it all."""
-        return {}
-
-    def read(self, tally: Tally) -> Iterator[tuple[str, str]]:
-        """Yield the pairs; nothing is left out."""
-        for source, target in self.pairs:
-            for pair in zip_sides(read_lines(source), read_lines(target), source, target):
-                tally.parts[source.name] += 1
-                yield pair
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from hyptrans.dataprep import manifest
 from hyptrans.dataprep.corpus import (
     Scrubber,
     read_lines,
@@ -25,7 +24,10 @@ from hyptrans.dataprep.steps.seen import compare, take_inventory
 from hyptrans.dataprep.steps.tokenize import TextSteps, moses_rules
 from hyptrans.support.errors import UserError
 from hyptrans.support.progress import bar, by_name
+from hyptrans.support.provenance import versions
 
+# The packages that shape the output.
+_TOOLS = ("fairseq", "sacremoses", "subword-nmt", "sentencepiece", "datasets", "tqdm")
 # Learning on less text than this (bytes) takes less memory than a process is worth.
 _WORTH_PROCESS = 20_000_000
 
@@ -40,7 +42,7 @@ class Stages:
         self.model = job.out / subwords.MODEL_NAMES[job.bpe]
         self.tests = [name for name in plan.sets if name.startswith("test")]
         self.sizes: dict[str, int] = {}
-        self.versions = manifest.versions()
+        self.versions = versions(*_TOOLS)
         # joined: what was seen on either side counts for both
         self.groups = [job.languages] if job.joined_dictionary else [(s,) for s in job.languages]
 

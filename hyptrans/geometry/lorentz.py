@@ -16,8 +16,7 @@ from hyptrans.geometry.precision import at_least_float32
 Curvature = float | Tensor
 
 SPACE_NORM_EPSILON = 1e-6
-"""Added to a squared norm before dividing by it, so that the zero vector has a direction (none) and
-a finite gradient; 1e-6 of a squared norm near 1 is below what float32 training resolves."""
+"""Of float32; see :func:`space_norm_epsilon`."""
 TIME_MARGIN = 0.1
 """Keeps the times that :func:`points` makes strictly above the origin's, so that the direction of
 the space part counts."""
@@ -156,14 +155,25 @@ def points(z: Tensor, log_scale: Tensor, *, c: float = 1.0) -> Tensor:
 
     Shapes: z ``[..., d]``, log_scale broadcasts against ``[..., 1]`` -> ``[..., d]``.
     Range: float32 or better, whatever the input.
-    Gradient: finite also at zero space coordinates (below about 1e4 times the time).
+    Gradient: finite also at zero space coordinates (in float32 below about 1e4 times the time).
     Source: HyboNet eq. 3, with the scale ``lambda`` as its logarithm, as in the paper's code.
     """
+    z = at_least_float32(z)
     space = z[..., 1:]
     scale = at_least_float32(log_scale).exp()
     time = z[..., :1].sigmoid() * scale + (c**-0.5 + TIME_MARGIN)
     squared = space.square().sum(-1, keepdim=True)
-    return lift(space * ((time.square() - 1 / c) / (squared + SPACE_NORM_EPSILON)).sqrt(), c=c)
+    squared = squared + space_norm_epsilon(squared.dtype)
+    return lift(space * ((time.square() - 1 / c) / squared).sqrt(), c=c)
+
+
+def space_norm_epsilon(dtype: torch.dtype) -> float:
+    """Added to a squared norm before dividing by it: the zero vector then has no direction.
+
+    About eight units of rounding, 1e-6 in float32 and 2e-15 in float64: below what training at that
+    precision resolves of a squared norm near 1, and enough for a finite gradient at zero.
+    """
+    return SPACE_NORM_EPSILON * torch.finfo(dtype).eps / torch.finfo(torch.float32).eps
 
 
 def violation(x: Tensor, *, c: Curvature = 1.0) -> Tensor:

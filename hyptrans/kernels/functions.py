@@ -8,6 +8,7 @@ from torch.autograd.function import once_differentiable
 
 from hyptrans.geometry import lorentz
 from hyptrans.kernels.backend import Backend, launcher
+from hyptrans.kernels.operands import Numbers, PointOperands
 
 Grads = tuple[Tensor | None, ...]
 
@@ -22,21 +23,21 @@ def points(
     residual_time: bool,
 ) -> tuple[Tensor, ...]:
     """See :func:`hyptrans.kernels.operators.points`."""
-    out: tuple[Tensor, ...] = _run(
-        _Points, backend, z, log_scale, residual, query_factor, c, residual_time
-    )
+    epsilon = lorentz.space_norm_epsilon(z.dtype)
+    numbers = (c**-0.5 + lorentz.TIME_MARGIN, 1 / c, epsilon, float(residual_time))
+    out: tuple[Tensor, ...] = _run(_Points, backend, z, residual, log_scale, query_factor, numbers)
     return out
 
 
 def normalize(backend: Backend, v: Tensor, c: lorentz.Curvature) -> Tensor:
     """See :func:`hyptrans.geometry.lorentz.normalize`."""
-    out: Tensor = _run(_Normalize, backend, v, c)
+    out: Tensor = _run(_FromRows, backend, False, v, c)
     return out
 
 
 def lift(backend: Backend, space: Tensor, c: lorentz.Curvature) -> Tensor:
     """See :func:`hyptrans.geometry.lorentz.lift`."""
-    out: Tensor = _run(_Lift, backend, space, c)
+    out: Tensor = _run(_FromRows, backend, True, space, c)
     return out
 
 
@@ -55,85 +56,73 @@ def _run(function: type[torch.autograd.Function], *args: Any) -> Any:
 
 class _Points(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any,
-        backend: Backend,
-        z: Tensor,
-        log_scale: Tensor,
-        residual: Tensor | None,
-        query_factor: Tensor | None,
-        c: float,
-        residual_time: bool,
-    ) -> tuple[Tensor, ...]:
-        z = z.contiguous()
-        numbers = (
-            c**-0.5 + lorentz.TIME_MARGIN,
-            1 / c,
-            lorentz.SPACE_NORM_EPSILON,
-            float(residual_time),
-        )
-        out = torch.empty_like(z)
-        launcher(backend).points_forward(z, residual, log_scale, query_factor, numbers, out)
+    def forward(ctx: Any, backend: Backend, *given: Any) -> tuple[Tensor, ...]:
+        operands = _contiguous(*given)
+        out = torch.empty_like(operands.z)
+        launcher(backend).points_forward(operands, out)
         if ctx is not None:
-            ctx.backend, ctx.numbers, ctx.residual_time = backend, numbers, residual_time
-            ctx.save_for_backward(z, residual, log_scale, query_factor)
+            _, *others, ctx.numbers = given
+            ctx.backend = backend
+            ctx.save_for_backward(operands.z, *others)
         return out.unbind(-3)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> Grads:
         z, residual, log_scale, factor = ctx.saved_tensors
+        operands = _contiguous(z, residual, log_scale, factor, ctx.numbers)
         grad_z = torch.empty_like(z)
-        by_scale, by_factor = launcher(ctx.backend).points_backward(
-            grads, z, residual, log_scale, factor, ctx.numbers, grad_z
-        )
+        by_scale, by_factor = launcher(ctx.backend).points_backward(grads, operands, grad_z)
         grad_residual = None
         if residual is not None:
             grad_residual = grad_z.view(residual.shape)
-            if not ctx.residual_time:
+            if not operands.residual_time:
                 grad_residual = grad_residual.clone()
                 grad_residual[..., 0] = 0
         grad_factor = None if factor is None else by_factor
-        return None, grad_z, by_scale, grad_residual, grad_factor, None, None
+        return None, grad_z, grad_residual, by_scale, grad_factor, None
 
 
-class _Normalize(torch.autograd.Function):
+def _contiguous(
+    z: Tensor, residual: Tensor | None, log_scale: Tensor, factor: Tensor | None, numbers: Numbers
+) -> PointOperands:
+    if residual is not None:
+        residual = residual.contiguous()
+    return PointOperands(z.contiguous(), residual, log_scale.contiguous(), factor, numbers)
+
+
+class _FromRows(torch.autograd.Function):
+    """:func:`lift` or :func:`normalize`: points from rows, at a curvature that may be learned."""
+
     @staticmethod
-    def forward(ctx: Any, backend: Backend, v: Tensor, c: lorentz.Curvature) -> Tensor:
-        v = v.contiguous()
-        out = torch.empty_like(v)
-        launcher(backend).normalize_forward(v, c, out)
+    def forward(
+        ctx: Any, backend: Backend, lifts: bool, rows: Tensor, c: lorentz.Curvature
+    ) -> Tensor:
+        kernels, rows = launcher(backend), rows.contiguous()
+        if lifts:
+            out = rows.new_empty(*rows.shape[:-1], rows.size(-1) + 1)
+            kernels.lift_forward(rows, c, out)
+        else:
+            out = torch.empty_like(rows)
+            kernels.normalize_forward(rows, c, out)
         if ctx is not None:
-            ctx.backend = backend
-            _save(ctx, v, c)
+            learned = isinstance(c, Tensor)
+            ctx.backend, ctx.lifts, ctx.c = backend, lifts, None if learned else c
+            ctx.save_for_backward(out if lifts else rows, *([c] if learned else []))
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Grads:
-        v, c = _saved(ctx)
-        grad_v = torch.empty_like(v)
-        by_inverse = launcher(ctx.backend).normalize_backward(grad.contiguous(), v, c, grad_v)
-        return None, grad_v, _by_curvature(by_inverse, c)
-
-
-class _Lift(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, backend: Backend, space: Tensor, c: lorentz.Curvature) -> Tensor:
-        out = space.new_empty(*space.shape[:-1], space.size(-1) + 1)
-        launcher(backend).lift_forward(space.contiguous(), c, out)
-        if ctx is not None:
-            ctx.backend = backend
-            _save(ctx, out, c)
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> Grads:
-        out, c = _saved(ctx)
-        grad_space = out.new_empty(*out.shape[:-1], out.size(-1) - 1)
-        by_inverse = launcher(ctx.backend).lift_backward(grad.contiguous(), out, grad_space)
-        return None, grad_space, _by_curvature(by_inverse, c)
+        kept, *learned = ctx.saved_tensors
+        kernels, grad, c = launcher(ctx.backend), grad.contiguous(), (*learned, ctx.c)[0]
+        if ctx.lifts:
+            grad_rows = kept.new_empty(*kept.shape[:-1], kept.size(-1) - 1)
+            by_inverse = kernels.lift_backward(grad, kept, grad_rows)
+        else:
+            grad_rows = torch.empty_like(kept)
+            by_inverse = kernels.normalize_backward(grad, kept, c, grad_rows)
+        return None, None, grad_rows, -by_inverse / c.square() if learned else None
 
 
 class _ReluDropout(torch.autograd.Function):
@@ -161,19 +150,3 @@ class _ReluDropout(torch.autograd.Function):
         else:
             kernels.dropout_backward(grad, seed, threshold, scale, grad_x)
         return None, grad_x, None, None, None
-
-
-def _save(ctx: Any, points: Tensor, c: lorentz.Curvature) -> None:
-    """Save points and a curvature, which is a tensor only where it may be learned."""
-    ctx.c = None if isinstance(c, Tensor) else c
-    ctx.save_for_backward(points, *([c] if isinstance(c, Tensor) else []))
-
-
-def _saved(ctx: Any) -> tuple[Tensor, lorentz.Curvature]:
-    points, *curvature = ctx.saved_tensors
-    return points, curvature[0] if curvature else ctx.c
-
-
-def _by_curvature(by_inverse: Tensor, c: lorentz.Curvature) -> Tensor | None:
-    """Gradient of a learned ``c`` from that of ``1/c``."""
-    return -by_inverse / c.square() if isinstance(c, Tensor) else None

@@ -124,3 +124,7 @@ class DotProductLogits(nn.Module):
     def forward(self, x: Tensor, state: State | None = None) -> Tensor:
         """Logits; there is nothing to keep in a decoding ``state``."""
         return F.linear(x, self.weight)
+
+    def factors(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """``[..., width]`` and ``[num_embeddings, width]``, whose product the logits are."""
+        return x, self.weight

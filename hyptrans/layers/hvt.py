@@ -10,6 +10,8 @@ are themselves kept in the ball, its logits are confined to the unit ball, and i
 margin. Nothing here follows that.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -18,7 +20,7 @@ from hyptrans.geometry import poincare
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels.operators import relu_dropout
 from hyptrans.layers.decoding_state import State
-from hyptrans.layers.lorentz.embedding import LorentzEmbedding, Storage
+from hyptrans.layers.lorentz.embedding import LorentzEmbedding
 from hyptrans.layers.lorentz.logits import LorentzLogits
 from hyptrans.layers.positions import position_vectors
 
@@ -147,16 +149,8 @@ class PoincareEmbedding(LorentzEmbedding):
     Shapes: tokens ``[...]`` -> ``[..., width]``; :meth:`points` are lifts.
     """
 
-    def __init__(
-        self,
-        num_embeddings: int,
-        width: int,
-        *,
-        padding_idx: int | None = None,
-        c: float = 1.0,
-        storage: Storage = "space",
-    ) -> None:
-        super().__init__(num_embeddings, width + 1, padding_idx=padding_idx, c=c, storage=storage)
+    def __init__(self, num_embeddings: int, width: int, **options: Any) -> None:
+        super().__init__(num_embeddings, width + 1, **options)
 
     def forward(self, tokens: Tensor) -> Tensor:
         return poincare.from_lorentz(super().forward(tokens), c=self.c)
@@ -209,5 +203,5 @@ class PoincareLogits(LorentzLogits):
     Shapes: ``[..., width]`` -> ``[..., num_embeddings]``.
     """
 
-    def forward(self, x: Tensor, state: State | None = None) -> Tensor:
-        return super().forward(poincare.to_lorentz(x, c=self.table.c), state)
+    def factors(self, x: Tensor, state: State | None = None) -> tuple[Tensor, Tensor]:
+        return super().factors(poincare.to_lorentz(x, c=self.table.c), state)

@@ -70,7 +70,8 @@ class Parts(ABC):
         """Points -> ``[B, T, num_embeddings]``; ``tied``: the input embedding to share or None.
 
         Called with a second argument, a state or None, in which it may keep what does not change
-        while a batch is decoded.
+        while a batch is decoded. Where the logits are a product, its ``factors`` are features
+        ``[B, T, K]`` and a table ``[num_embeddings, K]``.
         """
 
     @abstractmethod

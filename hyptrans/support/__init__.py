@@ -1,4 +1,4 @@
-"""What any part may use: errors for users, whole-or-nothing files, progress, provenance, extras.
+"""What any part may use: user errors, whole files, steps done once, progress, provenance, extras.
 
 Imports neither torch nor fairseq.
 """

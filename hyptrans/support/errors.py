@@ -2,8 +2,9 @@
 
 import errno
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
+from hyptrans.support.extras import how_to_install
 from hyptrans_startup.errors import UserError
 
 # What a full disk looks like: no space, quota reached, file size limit reached.
@@ -22,27 +23,35 @@ def describe_os_error(error: OSError) -> str:
 
 
 def run_command(
-    main: Callable[[Sequence[str] | None], None], argv: Sequence[str] | None = None
+    main: Callable[[], object],
+    *,
+    stopped: str = "the same command continues where it stopped",
+    memory: str = "close other programs or use a smaller training set",
 ) -> int:
     """Run a command and return its exit status: 0, 2 after an error, 130 after Ctrl-C.
 
     Only errors a user can mend are turned into a sentence; a bug keeps its traceback.
+
+    Args:
+        main: the command; what it returns is not looked at.
+        stopped: what Ctrl-C means for the next run, may be empty.
+        memory: what to do where memory does not suffice.
     """
     try:
-        main(argv)
+        main()
     except UserError as error:
         message = str(error)
     except OSError as error:
         message = describe_os_error(error)
-    except ImportError as error:
-        # hyptrans.support.extras names the extra to install
-        if "hyptrans[" not in str(error):
+    except ModuleNotFoundError as error:
+        hint = how_to_install(error.name)
+        if hint is None:
             raise
-        message = str(error)
+        message = f"{error.name} is missing: {hint}"
     except MemoryError:
-        message = "not enough memory; close other programs or use a smaller training set"
+        message = f"not enough memory; {memory}"
     except KeyboardInterrupt:
-        sys.stderr.write("\nstopped; the same command continues where it stopped\n")
+        sys.stderr.write(f"\nstopped; {stopped}\n" if stopped else "\nstopped\n")
         return 130
     else:
         return 0

@@ -2,7 +2,17 @@
 
 import importlib
 import inspect
+import re
+from importlib import metadata
 from types import ModuleType
+
+from hyptrans_startup.errors import UserError
+
+_OF_EXTRA = re.compile(r"([\w.-]+).*\bextra == ['\"]([\w.-]+)['\"]")
+
+
+class MissingExtra(UserError, ModuleNotFoundError):
+    """A module of an extra is not installed; the message has the command that installs it."""
 
 
 def require(module: str, extra: str) -> ModuleType:
@@ -13,8 +23,8 @@ def require(module: str, extra: str) -> ModuleType:
         extra: the extra of this package that installs it.
 
     Raises:
-        ModuleNotFoundError: it is not installed; the message is the command that installs it. A
-            module that is there but misses one of its own is an error of its own.
+        MissingExtra: it is not installed. A module that is there but misses one of its own is an
+            error of its own.
     """
     package = module.partition(".")[0]
     try:
@@ -23,5 +33,24 @@ def require(module: str, extra: str) -> ModuleType:
         if error.name != package:
             raise
         caller = inspect.stack()[1].frame.f_globals.get("__name__", "this command")
-        message = f"{caller} needs {package}: pip install 'hyptrans[{extra}]'"
-        raise ModuleNotFoundError(message, name=package) from None
+        message = f"{caller} needs {package}: {_install(extra)}"
+        raise MissingExtra(message, name=package) from None
+
+
+def how_to_install(module: str | None) -> str | None:
+    """Return the command that installs a missing module, None if no extra of ours brings it."""
+    try:
+        requirements = metadata.requires("hyptrans") or []
+    except metadata.PackageNotFoundError:
+        # a checkout that was not installed
+        return None
+    wanted = (module or "").partition(".")[0]
+    for found in filter(None, map(_OF_EXTRA.match, requirements)):
+        # no command needs a tool of those who work on this package
+        if found[1].lower().replace("-", "_") == wanted and found[2] != "dev":
+            return _install(found[2])
+    return None
+
+
+def _install(extra: str) -> str:
+    return f"pip install 'hyptrans[{extra}]'"

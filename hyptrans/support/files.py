@@ -2,13 +2,15 @@
 
 import gzip
 import hashlib
+import json
+import math
 import os
 import shutil
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from hyptrans.support.errors import UserError
 
@@ -46,6 +48,19 @@ def write_whole(path: Path, text: str) -> None:
     """Write ``text`` as UTF-8 to ``path``, whole or not at all."""
     with whole_file(path) as file:
         file.write(text.encode())
+
+
+def write_json(path: Path, values: Mapping[str, Any]) -> None:
+    """Write JSON, whole or not at all; what JSON has no word for, NaN or infinite, is null."""
+    write_whole(path, json.dumps(_finite(values), indent=2, ensure_ascii=False) + "\n")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def remove(path: Path) -> None:

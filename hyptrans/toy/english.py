@@ -4,31 +4,17 @@ from __future__ import annotations
 
 from hyptrans.toy.grammar import Clause, NounPhrase, PrepositionalPhrase
 from hyptrans.toy.lexicon import BE
-from hyptrans.toy.trees import Word, comma, full_stop, number
+from hyptrans.toy.sentence import Words, adverb, coordinate, sentence
+from hyptrans.toy.trees import Word, number
 
 QUANTIFIER_TAGS = {"many": ("ADJ", "amod"), "few": ("ADJ", "amod")}
 
 
 def english(meaning: Clause) -> Word:
     """The English sentence of a meaning."""
-    root = _clause(meaning, "root")
-    if meaning.time:
-        root.before.insert(0, _adverb(meaning, "time", meaning.time[0]))
-    if meaning.second:
-        second = _clause(meaning.second, "conj", shared=meaning.subject)
-        second.before.insert(0, Word("and", "and", "CCONJ", "cc", (id(meaning), "and")))
-        root.after.append(second)
-    if meaning.subordinate:
-        clause = _clause(meaning.subordinate, "advcl")
-        form = meaning.subordinator
-        clause.before.insert(0, Word(form, form, "SCONJ", "mark", (id(meaning), "mark")))
-        comma(clause)
-        root.before.insert(0, clause)
-    return full_stop(root)
-
-
-def _adverb(clause: Clause, role: str, form: str) -> Word:
-    return Word(form, form, "ADV", "advmod", (id(clause), role))
+    time = meaning.time[0] if meaning.time else ""
+    words = Words(time, "and", meaning.subordinator)
+    return sentence(meaning, _clause, words, subordinator_first=True)
 
 
 def _clause(
@@ -85,7 +71,7 @@ def _verb(clause: Clause, agreeing: NounPhrase | None) -> tuple[list[Word], Word
     if clause.negative:
         helpers.append(Word("not", "not", "PART", "advmod", (id(clause), "not")))
     if clause.manner:
-        helpers.append(_adverb(clause, "manner", clause.manner[0]))
+        helpers.append(adverb(clause, "manner", clause.manner[0]))
     return helpers, head
 
 
@@ -120,8 +106,7 @@ def _noun(phrase: NounPhrase, deprel: str) -> Word:
         head.after.append(_relative(phrase))
     if phrase.second:
         second = _noun(phrase.second, "conj")
-        second.before.insert(0, Word("and", "and", "CCONJ", "cc", (id(phrase), "and")))
-        head.after.append(second)
+        coordinate(phrase, head, "and", second)
     return head
 
 

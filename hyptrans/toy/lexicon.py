@@ -132,7 +132,10 @@ class Verb:
 
 @dataclass(frozen=True)
 class Adjective:
-    """An adjective with its Tovari stem beside animate nouns and beside others."""
+    """An adjective in English, and its stems in Tovari.
+
+    ``animate_stem`` stands beside people and animals, ``other_stem`` beside all else.
+    """
 
     form: str
     animate_stem: str

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from hyptrans.toy.grammar import Clause, NounPhrase, PrepositionalPhrase
 from hyptrans.toy.lexicon import BE, DETERMINERS, QUANTIFIERS, SUBORDINATORS
-from hyptrans.toy.trees import Word, comma, full_stop, number
+from hyptrans.toy.sentence import Words, adverb, coordinate, sentence
+from hyptrans.toy.trees import Word, number
 
 CASES = {
     "nom": ("", "Nom"),
@@ -37,30 +38,15 @@ PERSON_ENDINGS = {("1", False): "n", ("1", True): "mme", ("2", True): "tte", ("3
 
 def tovari(meaning: Clause) -> Word:
     """The Tovari sentence of a meaning."""
-    root = _clause(meaning, "root")
-    if meaning.time:
-        root.before.insert(0, _adverb(meaning, "time", meaning.time[1]))
-    if meaning.second:
-        second = _clause(meaning.second, "conj", shared=meaning.subject)
-        second.before.insert(0, Word("jo", "jo", "CCONJ", "cc", (id(meaning), "and")))
-        root.after.append(second)
-    if meaning.subordinate:
-        clause = _clause(meaning.subordinate, "advcl")
-        form = SUBORDINATORS[meaning.subordinator]
-        clause.after.append(Word(form, form, "SCONJ", "mark", (id(meaning), "mark")))
-        comma(clause)
-        root.before.insert(0, clause)
-    return full_stop(root)
+    time = meaning.time[1] if meaning.time else ""
+    words = Words(time, "jo", SUBORDINATORS.get(meaning.subordinator, ""))
+    return sentence(meaning, _clause, words, subordinator_first=False)
 
 
 def ending(stem: str, *endings: str) -> str:
     """The stem with endings, whose ``A`` is ``a`` after a back stem and ``e`` after a front one."""
     vowel = "a" if set("aou") & set(stem) else "e"
     return stem + "".join(endings).replace("A", vowel)
-
-
-def _adverb(clause: Clause, role: str, form: str) -> Word:
-    return Word(form, form, "ADV", "advmod", (id(clause), role))
 
 
 def _clause(clause: Clause, deprel: str, *, shared: NounPhrase | None = None) -> Word:
@@ -79,7 +65,7 @@ def _clause(clause: Clause, deprel: str, *, shared: NounPhrase | None = None) ->
     if clause.wanted:
         head.before.append(_clause(clause.wanted, "xcomp"))
     if clause.manner:
-        head.before.append(_adverb(clause, "manner", clause.manner[1]))
+        head.before.append(adverb(clause, "manner", clause.manner[1]))
     return head
 
 
@@ -131,8 +117,7 @@ def _noun(phrase: NounPhrase, deprel: str, case: str, *, attributive: bool = Fal
     if phrase.second:
         second_case = "nom" if case == "acc" and not phrase.second.noun.animate else case
         second = _noun(phrase.second, "conj", second_case)
-        second.before.insert(0, Word("jo", "jo", "CCONJ", "cc", (id(phrase), "and")))
-        head.after.append(second)
+        coordinate(phrase, head, "jo", second)
     return head
 
 

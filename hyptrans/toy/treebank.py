@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import sha256, write_whole
+from hyptrans.support.files import sha256, write_json, write_whole
 from hyptrans.toy.english import english
 from hyptrans.toy.grammar import Sampler
 from hyptrans.toy.tovari import tovari
@@ -100,7 +100,7 @@ def write(out: Path, settings: Settings, *, overwrite: bool = False) -> bool:
     for split, sentences in built.items():
         _write_split(out, split, sentences)
     manifest = _manifest(out, settings, built)
-    write_whole(out / MANIFEST, json.dumps(manifest, indent=2) + "\n")
+    write_json(out / MANIFEST, manifest)
     return True
 
 

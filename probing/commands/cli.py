@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
 
-from hyptrans.support.errors import UserError, describe_os_error
+from hyptrans.support.errors import run_command
 
 PROGRAM = "python -m probing"
 
@@ -60,25 +60,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or words[0] not in COMMANDS:
         _overview().parse_args(words or ["--help"])
-    try:
-        _run(words[0], words[1:])
-    except UserError as error:
-        message = str(error)
-    except OSError as error:
-        message = describe_os_error(error)
-    except ModuleNotFoundError as error:
-        if not _is_extra(error.name):
-            raise
-        message = f"{error.name} is missing: pip install 'hyptrans[probing]'"
-    except MemoryError:
-        message = "not enough memory; lower --batch-size or --batch-tokens"
-    except KeyboardInterrupt:
-        sys.stderr.write("\nstopped\n")
-        return 130
-    else:
-        return 0
-    sys.stderr.write(f"error: {message}\n")
-    return 2
+    return run_command(
+        lambda: _run(words[0], words[1:]),
+        stopped="",
+        memory="lower --batch-size or --batch-tokens",
+    )
 
 
 def _run(name: str, words: Sequence[str]) -> None:
@@ -114,8 +100,3 @@ def _overview() -> argparse.ArgumentParser:
     )
     parser.add_argument("command", choices=list(COMMANDS), help="see COMMAND --help")
     return parser
-
-
-def _is_extra(module: str | None) -> bool:
-    extras = ("conllu", "scipy", "safetensors", "stanza", "networkx", "matplotlib")
-    return module is not None and module.partition(".")[0] in extras

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from hyptrans.support.files import write_json
 from probing.commands.options import add_punct_argument, add_set_arguments, open_corpus
 from probing.probes import baselines
 from probing.probes.corpus import Corpus
@@ -15,7 +16,7 @@ from probing.probes.file import check_fits, load_probes
 from probing.probes.metrics import Punctuation
 from probing.probes.training import Trained
 from probing.report.data import ModelResult
-from probing.report.results import describe, markdown, signature, versions, write_json
+from probing.report.results import describe, markdown, signature, versions
 from probing.text.trees import Sentence, read_conllu
 
 

@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from probing.commands.options import filled
 from probing.states.extract import BATCH_TOKENS, extract_file
 from probing.states.file import States
 from probing.text import segment
@@ -84,17 +85,9 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
 
 def model_options(args: argparse.Namespace) -> dict[str, Any]:
     """What the options of :func:`add_model_arguments` mean to :func:`extract_file`."""
-    pieces = segment.Options(
-        data_bin=args.data_bin,
-        sentencepiece_model=args.sentencepiece_model,
-        bpe_codes=args.bpe_codes,
-        moses=args.moses,
-        lowercase=args.lowercase,
-        language=args.language,
-    )
     return {
         "data": args.data,
-        "pieces": pieces,
+        "pieces": filled(segment.Options, args),
         "user_dir": args.user_dir,
         "batch_tokens": args.batch_tokens,
         "device": args.device,

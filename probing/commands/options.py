@@ -1,7 +1,9 @@
 """Options that several commands share."""
 
 import argparse
+from dataclasses import fields
 from pathlib import Path
+from typing import TypeVar
 
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256
@@ -10,79 +12,46 @@ from probing.probes.metrics import PUNCTUATIONS
 from probing.probes.probe import KINDS
 from probing.probes.training import Settings
 from probing.states.file import States
+from probing.text.segment import Options as Pieces
 from probing.text.trees import Sentence
+
+Options = TypeVar("Options", Settings, Pieces)
 
 
 def add_training_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what a training of probes depends on; :func:`settings_of` reads it."""
-    add, default = parser.add_argument, Settings()
-    add(
+    default = Settings()
+
+    def number(flag: str, about: str, metavar: str = "N", why: str = "") -> None:
+        value = getattr(default, flag.removeprefix("--").replace("-", "_"))
+        about += f" (default: %(default)s{why})"
+        parser.add_argument(flag, type=type(value), default=value, metavar=metavar, help=about)
+
+    parser.add_argument(
         "--probe",
         choices=KINDS,
         default=default.probe,
         help="lorentz, as the HyboNet paper's; poincare, as Chen et al.'s; euclidean, as Hewitt "
         "and Manning's (default: %(default)s)",
     )
-    add(
-        "--rank",
-        type=int,
-        default=default.rank,
-        metavar="N",
-        help="coordinates of a probe's points, time included (default: %(default)s)",
-    )
-    add(
+    number("--rank", "coordinates of a probe's points, time included")
+    number(
         "--steps",
-        type=int,
-        default=default.steps,
-        metavar="N",
-        help="most batches that every layer of every task is trained on (default: %(default)s; the "
-        "HyboNet paper: --steps 20000 --lr 5e-5)",
+        "most batches that every layer of every task is trained on",
+        why="; the HyboNet paper: --steps 20000 --lr 5e-5",
     )
-    add(
-        "--batch-size",
-        type=int,
-        default=default.batch_size,
-        metavar="N",
-        help="sentences in a batch (default: %(default)s)",
-    )
-    add(
+    number("--batch-size", "sentences in a batch")
+    number(
         "--lr",
-        type=float,
-        default=default.lr,
+        f"Adam's learning rate, times {default.lr_factor:g} after {default.lr_patience + 1} looks "
+        "in a row at the development set without improvement",
         metavar="RATE",
-        help=f"Adam's learning rate, times {default.lr_factor:g} after {default.lr_patience + 1} "
-        "looks in a row at the development set without improvement (default: %(default)s, chosen "
-        "to learn within 2,000 steps)",
+        why=", chosen to learn within 2,000 steps",
     )
-    add(
-        "--weight-decay",
-        type=float,
-        default=default.weight_decay,
-        metavar="X",
-        help="Adam's L2 penalty (default: %(default)s)",
-    )
-    add(
-        "--evaluate-every",
-        type=int,
-        default=default.evaluate_every,
-        metavar="N",
-        help="steps between looks at the development set (default: %(default)s)",
-    )
-    add(
-        "--patience",
-        type=int,
-        default=default.patience,
-        metavar="N",
-        help="looks in a row without improvement that end a layer's training "
-        "(default: %(default)s)",
-    )
-    add(
-        "--seed",
-        type=int,
-        default=default.seed,
-        metavar="N",
-        help="of initial weights and order of sentences (default: %(default)s)",
-    )
+    number("--weight-decay", "Adam's L2 penalty", metavar="X")
+    number("--evaluate-every", "steps between looks at the development set")
+    number("--patience", "looks in a row without improvement that end a layer's training")
+    number("--seed", "of initial weights and order of sentences")
 
 
 def settings_of(args: argparse.Namespace) -> Settings:
@@ -91,17 +60,14 @@ def settings_of(args: argparse.Namespace) -> Settings:
     Raises:
         UserError: values out of range.
     """
-    return Settings(
-        probe=args.probe,
-        rank=args.rank,
-        steps=args.steps,
-        batch_size=args.batch_size,
-        lr=args.lr,
-        weight_decay=args.weight_decay,
-        evaluate_every=args.evaluate_every,
-        patience=args.patience,
-        seed=args.seed,
-    )
+    return filled(Settings, args)
+
+
+def filled(kind: type[Options], args: argparse.Namespace) -> Options:
+    """A dataclass with the values of the flags that are named as its fields."""
+    given = vars(args)
+    names = [field.name for field in fields(kind) if field.name in given]
+    return kind(**{name: given[name] for name in names})
 
 
 def add_punct_argument(parser: argparse.ArgumentParser) -> None:
@@ -118,20 +84,15 @@ def add_punct_argument(parser: argparse.ArgumentParser) -> None:
 def add_set_arguments(parser: argparse.ArgumentParser, *names: str) -> None:
     """Add a file of states and one of trees for each data set."""
     for name in names:
-        parser.add_argument(
-            f"--{name}-states",
-            type=Path,
-            required=True,
-            metavar="FILE",
-            help=f"states of the {name} set, as extract writes them",
-        )
-        parser.add_argument(
-            f"--{name}",
-            type=Path,
-            required=True,
-            metavar="CONLLU",
-            help=f"trees of the {name} set, those that the states were extracted for",
-        )
+        for flag, metavar, about in (
+            (f"--{name}-states", "FILE", f"states of the {name} set, as extract writes them"),
+            (
+                f"--{name}",
+                "CONLLU",
+                f"trees of the {name} set, those that the states were extracted for",
+            ),
+        ):
+            parser.add_argument(flag, type=Path, required=True, metavar=metavar, help=about)
 
 
 def open_corpus(states_file: Path, trees: Path, sentences: list[Sentence]) -> Corpus:

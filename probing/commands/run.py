@@ -4,14 +4,15 @@ import argparse
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from hyptrans import __version__
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import sha256
+from hyptrans.support.files import sha256, write_json, write_whole
+from hyptrans.support.steps import digest
 from probing.commands import extract
 from probing.commands.evaluate import as_json, of_baselines, result_of, score
 from probing.commands.options import (
@@ -19,7 +20,7 @@ from probing.commands.options import (
     add_training_arguments,
     settings_of,
 )
-from probing.commands.stages import digest, finished, of_data
+from probing.commands.stages import finished, of_data
 from probing.commands.subjects import Subject, subjects_of
 from probing.commands.train import fit
 from probing.probes.corpus import Corpus
@@ -28,7 +29,7 @@ from probing.probes.metrics import Punctuation, kept_words
 from probing.probes.training import Settings
 from probing.report import ModelResult, Report, write_report
 from probing.report.pictures import choose, example, predict, radii
-from probing.report.results import markdown, signature, table, write_json, write_text
+from probing.report.results import markdown, signature, table
 from probing.states.extract import extract_file
 from probing.states.file import States
 from probing.text.trees import Sentence, read_conllu
@@ -125,7 +126,7 @@ def main(args: argparse.Namespace) -> None:
         "seconds": run.seconds,
     }
     write_json(args.out / "results.json", as_json(models, line) | about | _training(run))
-    write_text(args.out / "results.md", text)
+    write_whole(args.out / "results.md", text)
     write_report(args.out / "report.html", _report(run, models, line))
     print(f"{text}\n{args.out / 'results.json'}, results.md and report.html are written")
 
@@ -153,7 +154,7 @@ def _extract(run: Run, subject: Subject) -> dict[str, str]:
     """Make the three files of states; returns what each was made from."""
     keys = {}
     inputs = {
-        "version": metadata.version("hyptrans"),
+        "version": __version__,
         "checkpoint": sha256(subject.checkpoint),
         "data": of_data(subject.data) if subject.data else {},
         "random": subject.random,
@@ -215,7 +216,12 @@ def _figures(
 
 
 def _timed(
-    run: Run, subject: Subject, stage: str, path: Path, inputs: dict[str, Any], make: Any
+    run: Run,
+    subject: Subject,
+    stage: str,
+    path: Path,
+    inputs: dict[str, Any],
+    make: Callable[[], None],
 ) -> None:
     start = time.perf_counter()
     finished(path, inputs, make)

@@ -1,38 +1,26 @@
 """Stages of a run that need not be repeated: what they were made from stands beside their file."""
 
-import hashlib
-import json
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from hyptrans.support.files import sha256
-from probing.report.results import write_text
+from hyptrans.support.steps import Record
 
 _SUFFIX = ".inputs.json"
 _PREPARED = ("data-bin/dict.*.txt", "dict.*.txt", "*.model", "bpe.codes", "manifest.json")
 """The files of a prepared data folder that decide how text becomes numbers."""
 
 
-def finished(path: Path, inputs: Mapping[str, Any], make: Callable[[], object]) -> Path:
+def finished(path: Path, inputs: Mapping[str, Any], make: Callable[[], None]) -> Path:
     """Make a file unless an earlier run made it from the same inputs."""
-    beside = path.with_name(path.name + _SUFFIX)
-    wanted = json.dumps(inputs, indent=1, sort_keys=True, default=str) + "\n"
-    if path.is_file() and beside.is_file() and beside.read_text(encoding="utf-8") == wanted:
+    record = Record(path.with_name(path.name + _SUFFIX), inputs, [path])
+    if record.earlier():
         print(f"{path}: from an earlier run", file=sys.stderr)
-        return path
-    # whatever stops this run, the next one must not take an old file for a new one
-    beside.unlink(missing_ok=True)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    make()
-    write_text(beside, wanted)
+    else:
+        record.make(make)
     return path
-
-
-def digest(inputs: Mapping[str, Any]) -> str:
-    """A short name for inputs, to be an input of a later stage."""
-    return hashlib.sha256(json.dumps(inputs, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def of_data(folder: Path) -> dict[str, str]:

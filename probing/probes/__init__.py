@@ -1,1 +1,1 @@
-"""Probes: maps of states to points, their training, metrics and baselines."""
+"""Probes: maps of states to points, their training and file, metrics and baselines."""

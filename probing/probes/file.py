@@ -1,7 +1,6 @@
 """Probes in a file: parameters in safetensors, all else as JSON in its metadata."""
 
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import torch
 from hyptrans.geometry.space import Space
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
+from hyptrans.support.files import whole_file
 from probing.probes.corpus import WordStates
 from probing.probes.probe import Probe, make_probe
 from probing.probes.training import TASKS, Course, Settings, Trained
@@ -34,10 +34,8 @@ def save_probes(path: Path, trained: Trained) -> None:
         "courses": {task: [asdict(c) for c in trained.courses[task]] for task in TASKS},
     }
     metadata = {"format": FORMAT, "about": json.dumps(about)}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.partial")
-    safetensors.save_file(parameters, partial, metadata)
-    os.replace(partial, path)
+    with whole_file(path) as file:
+        file.write(safetensors.save(parameters, metadata))
 
 
 def load_probes(path: Path) -> Trained:

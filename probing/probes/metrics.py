@@ -1,10 +1,19 @@
-"""UUAS, Dspr, Root and Nspr of predicted distances and depths, as Hewitt and Manning count them.
+"""UUAS, Dspr, Root and Nspr of predicted distances and depths.
 
 UUAS: share of gold edges in the minimum spanning tree of the predicted distances, without
 punctuation, over all edges of the corpus. Dspr: Spearman correlation of predicted and true
 distances of a word to all words, averaged over the words of a sentence, the sentences of a length,
 and the lengths from 5 to 50. Root: share of sentences whose shallowest word that is no punctuation
 is the root. Nspr: Spearman correlation of depths, averaged as Dspr.
+
+Hewitt and Manning's code counts alike but for three things. What has one of seven Penn Treebank
+tags is punctuation there (``ptb`` here), and what has the tag PUNCT in UPOS here unless asked
+otherwise: on the test set of UD English EWT this moves UUAS of a chain from 0.4299 to 0.4305, and
+Root of right-branching trees from 28.0 to 29.3 %. Gold edges are there the minimum spanning tree of
+the gold distances over the words kept, and here the tree's own edges with both ends kept. The two
+differ where words hang on punctuation: in no sentence of EWT with ``upos``, and in one of its test
+set with ``ptb`` (20,087 edges there, 20,086 here). An undefined correlation makes their average
+undefined, and is left out of ours.
 """
 
 import math

@@ -1,21 +1,16 @@
-"""Figures of models as a table, a line of conventions and JSON; no figure is typed by hand."""
+"""Figures of models as a table and a line of conventions; no figure is typed by hand."""
 
-import json
 import math
-import os
-import platform
-from collections.abc import Mapping, Sequence
-from importlib import metadata
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
+from hyptrans import __version__
 from hyptrans.geometry.space import Space
+from hyptrans.support import provenance
 from probing.probes.evaluation import SELECTED_BY
 from probing.probes.metrics import LONGEST, SHORTEST, Punctuation
 from probing.probes.training import Settings
 from probing.report.data import METRICS, ModelResult
 
-_PACKAGES = ("hyptrans", "torch", "fairseq", "numpy", "scipy")
 _HEADER = ("model", "UUAS", "Dspr.", "Root%", "Nspr.", "layers")
 
 
@@ -33,7 +28,7 @@ def signature(settings: Settings, punct: Punctuation) -> str:
         "uuas": "micro",
         "spearman": f"word-sentence-length{SHORTEST}to{LONGEST}",
         "layer": f"dev-{SELECTED_BY['distance']}-{SELECTED_BY['depth']}",
-        "version": metadata.version("hyptrans"),
+        "version": __version__,
     }
     return "|".join(f"{name}:{value}" for name, value in parts.items())
 
@@ -81,25 +76,4 @@ def markdown(models: Sequence[ModelResult], line: str, notes: Sequence[str] = ()
 
 def versions() -> dict[str, str]:
     """Of the packages that figures depend on."""
-    return {"python": platform.python_version()} | {p: metadata.version(p) for p in _PACKAGES}
-
-
-def write_json(path: Path, values: Mapping[str, Any]) -> None:
-    """Write JSON, whole or not at all; NaN becomes null."""
-    write_text(path, json.dumps(_without_nan(values), indent=2, ensure_ascii=False) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)
-
-
-def _without_nan(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _without_nan(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_without_nan(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return provenance.versions("torch", "fairseq", "numpy", "scipy")

@@ -1,1 +1,1 @@
-"""States of words: out of an encoder, pooled over subwords, in a file."""
+"""States of words: out of a checkpoint's encoder, pooled over subwords, in a file."""

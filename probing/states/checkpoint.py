@@ -109,8 +109,6 @@ def _read(path: Path) -> dict[str, Any]:
         raise UserError(f"checkpoint {path} is not a file: name one that fairseq-train wrote")
     try:
         state = load_checkpoint_to_cpu(str(path))
-    except UserError as error:
-        raise UserError(str(error)) from error
     except (OSError, AttributeError) as error:
         raise UserError(f"checkpoint {path} was not written by fairseq ({error})") from error
     missing = [key for key in ("cfg", "model") if not state.get(key)]
@@ -179,10 +177,7 @@ def _dictionaries(cfg: Any, data: Path) -> tuple[Any, Any]:
             raise UserError(
                 f"{file} is not there: name the data folder of the checkpoint with --data"
             )
-        try:
-            loaded.append(Dictionary.load(str(file)))
-        except UserError as error:
-            raise UserError(str(error)) from error
+        loaded.append(Dictionary.load(str(file)))
     return loaded[0], loaded[1]
 
 

@@ -2,15 +2,18 @@
 
 The file holds one tensor, ``states`` ``[words, layers, width]`` in float32: the words of all kept
 sentences one after the other, so that a sentence with all its layers is one stretch of the file.
-What else is known of them is JSON in the file's metadata.
+What else is known of them is JSON in the file's metadata. Neither side holds more than a batch of
+them in memory; while they are written, they take their space on disk twice.
 """
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import accumulate
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -75,7 +78,6 @@ class Writer:
         self._lengths = contents.lengths
         self._shape = (len(contents.spaces), width)
         self._starts = _starts(contents.lengths)
-        self._head = file.write(_header(contents, (self._starts[-1], *self._shape)))
         self._missing = set(range(len(contents.lengths)))
 
     def write(self, i: int, states: Tensor) -> None:
@@ -87,43 +89,48 @@ class Writer:
         if states.shape != (self._lengths[i], *self._shape):
             raise ValueError(f"states of sentence {i} have shape {tuple(states.shape)}")
         row = self._shape[0] * self._shape[1] * _TYPE.itemsize
-        self._file.seek(self._head + self._starts[i] * row)
+        self._file.seek(self._starts[i] * row)
         self._file.write(states.contiguous().numpy().astype(_TYPE, copy=False).tobytes())
         self._missing.discard(i)
 
-    def finish(self) -> None:
-        """Check that nothing is missing.
+    def finish(self) -> np.ndarray:
+        """All states, memory-mapped.
 
         Raises:
             ValueError: a sentence was not written.
         """
         if self._missing:
             raise ValueError(f"{len(self._missing)} of {len(self._lengths)} sentences are missing")
+        self._file.flush()
+        return np.memmap(self._file, _TYPE, "r", shape=(self._starts[-1], *self._shape))
 
 
 @contextmanager
 def writing(path: Path, contents: Contents, width: int) -> Iterator[Writer]:
     """Write a file of states, which appears when it is whole.
 
+    Sentences come in any order and safetensors writes a tensor in one go, so they are gathered in a
+    file without a name, which safetensors then reads as a memory-mapped tensor.
+
     Args:
         path: the file.
         contents: goes into its metadata.
         width: numbers per state.
     """
-    with whole_file(path) as file:
-        writer = Writer(file, contents, width)
+    with whole_file(path) as file, TemporaryFile(dir=path.parent) as gathered:
+        writer = Writer(gathered, contents, width)
         yield writer
-        writer.finish()
+        _save(writer.finish(), contents, file)
 
 
 class States:
-    """A file of states, memory-mapped: only what is asked for is read.
+    """A file of states: only what is asked for is read.
 
     ``sentence`` and ``batch`` count kept sentences: the tree of number ``i`` is number ``kept[i]``
     of the tree file.
     """
 
-    def __init__(self, path: Path, contents: Contents, values: np.ndarray) -> None:
+    def __init__(self, path: Path, contents: Contents, values: Any) -> None:
         self.path = path
         self.contents = contents
         self.architecture = contents.architecture
@@ -137,7 +144,7 @@ class States:
         self.kept = contents.kept
         self.lengths = contents.lengths
         self.left_out = contents.left_out
-        self.layers, self.width = values.shape[1:]
+        self.layers, self.width = values.get_shape()[1:]
         self._values = values
         self._starts = _starts(contents.lengths)
 
@@ -153,17 +160,14 @@ class States:
             raise UserError(f"{path} is not a file: python -m probing extract writes one")
         try:
             with safetensors.safe_open(path, "np") as file:
-                metadata = file.metadata() or {}
-                shape = file.get_slice(_NAME).get_shape()
-            contents = _from_metadata(metadata)
+                contents = _from_metadata(file.metadata() or {})
+                values = file.get_slice(_NAME)
+            _check(values, contents)
         except (safetensors.SafetensorError, KeyError, TypeError, ValueError) as error:
             raise UserError(
                 f"{path} is damaged or no file of states ({error}): write it again with python -m "
                 "probing extract"
             ) from error
-        with open(path, "rb") as file:
-            start = 8 + int.from_bytes(file.read(8), "little")
-        values = np.memmap(path, _TYPE, "r", start, tuple(shape))
         return cls(path, contents, values)
 
     def __len__(self) -> int:
@@ -171,9 +175,7 @@ class States:
 
     def sentence(self, i: int) -> Tensor:
         """States of kept sentence ``i``: ``[layers, words, width]``."""
-        rows = self._values[self._starts[i] : self._starts[i + 1]]
-        # a copy in any case, as the file is not to be written to
-        return torch.from_numpy(np.array(rows.transpose(1, 0, 2), np.float32, order="C"))
+        return torch.from_numpy(self._rows(i).transpose(1, 0, 2)).contiguous()
 
     def batch(self, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
         """States of several kept sentences.
@@ -185,9 +187,13 @@ class States:
         shape = (self.layers, len(lengths), max(lengths, default=0), self.width)
         values = np.zeros(shape, np.float32)
         for row, (i, length) in enumerate(zip(indices, lengths, strict=True)):
-            rows = self._values[self._starts[i] : self._starts[i + 1]]
-            values[:, row, :length] = rows.transpose(1, 0, 2)
+            values[:, row, :length] = self._rows(i).transpose(1, 0, 2)
         return torch.from_numpy(values), torch.tensor(lengths, dtype=torch.int64)
+
+    def _rows(self, i: int) -> np.ndarray:
+        """A copy of the states of kept sentence ``i``: ``[words, layers, width]``."""
+        rows: np.ndarray = self._values[self._starts[i] : self._starts[i + 1]]
+        return rows
 
 
 def _starts(lengths: Sequence[int]) -> list[int]:
@@ -195,16 +201,30 @@ def _starts(lengths: Sequence[int]) -> list[int]:
     return [0, *accumulate(lengths)]
 
 
-def _header(contents: Contents, shape: tuple[int, int, int]) -> bytes:
-    """What stands before the numbers: the length of the JSON, and the JSON itself."""
-    size = shape[0] * shape[1] * shape[2] * _TYPE.itemsize
-    head = {
-        "__metadata__": {"format": FORMAT, "contents": json.dumps(asdict(contents))},
-        _NAME: {"dtype": "F32", "shape": shape, "data_offsets": [0, size]},
-    }
-    text = json.dumps(head).encode()
-    text += b" " * (-len(text) % 8)
-    return len(text).to_bytes(8, "little") + text
+def _save(values: np.ndarray, contents: Contents, file: BinaryIO) -> None:
+    """Let safetensors write under the name of an open, empty file."""
+    numpy_files = require("safetensors.numpy", "probing")
+    metadata = {"format": FORMAT, "contents": json.dumps(asdict(contents))}
+    try:
+        numpy_files.save_file({_NAME: values}, file.name, metadata)
+    except require("safetensors", "probing").SafetensorError as error:
+        raise OSError(f"{file.name} cannot be written ({error})") from error
+    # it puts a file of its own there, which nobody else may read and which may not be on disk yet
+    with open(file.name, "rb") as written:
+        os.fchmod(written.fileno(), os.fstat(file.fileno()).st_mode)
+        os.fsync(written.fileno())
+
+
+def _check(values: Any, contents: Contents) -> None:
+    """Compare the tensor with what the metadata says of it.
+
+    Raises:
+        ValueError: it has another type or shape.
+    """
+    found = [values.get_dtype(), *values.get_shape()[:2]]
+    wanted = ["F32", sum(contents.lengths), len(contents.spaces)]
+    if found != wanted:
+        raise ValueError(f"its tensor is {found}, not {wanted}")
 
 
 def _from_metadata(metadata: dict[str, str]) -> Contents:

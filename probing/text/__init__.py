@@ -1,1 +1,1 @@
-"""Dependency trees of text, and the way from words to an encoder's subwords."""
+"""Text and its dependency trees: parsed, read, and aligned with an encoder's subwords."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +12,7 @@ import torch
 from fairseq import models, utils
 from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
 from fairseq.data import Dictionary
+from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.modules import MultiheadAttention
 from fairseq.optim.adam import Adam
 from fairseq.sequence_generator import SequenceGenerator
@@ -20,6 +21,7 @@ from torch.nn import functional as F
 
 import hyptrans.models  # noqa: F401 - registers the architectures
 from hyptrans.layers.han import HyperbolicAttention
+from hyptrans.models._config import SIZES, flags_of
 from hyptrans.models._parts import Role
 from hyptrans.models._skeleton import HypTransformer
 from hyptrans.models.han import HANConfig, HANParts
@@ -34,29 +36,43 @@ MANIFOLD = "hybonet, manifold"
 
 @dataclass(frozen=True)
 class Size:
-    """What all contenders of a comparison share; ``length`` in tokens of both sides."""
+    """What all contenders of a comparison share.
 
-    dim: int
+    Attributes:
+        name: of a named size, such as ``wmt_d64``, whose widths and heads these are.
+        length: tokens of a sentence, on both sides.
+        layers: of each side.
+    """
+
+    name: str
     length: int
     layers: int = 6
     dropout: float = 0.1
     target_tokens: int = 4096
 
     @property
+    def dim(self) -> int:
+        return int(SIZES[self.name]["width"])
+
+    @property
     def sentences(self) -> int:
         return max(1, self.target_tokens // self.length)
 
-    def flags(self) -> dict[str, Any]:
+    def fields(self) -> dict[str, Any]:
         """Configuration fields of a model of this size."""
-        flags: dict[str, Any] = {"dropout": self.dropout, "attention_dropout": 0.0}
-        for side in ("encoder", "decoder"):
-            flags[f"{side}_embed_dim"] = self.dim
-            flags[f"{side}_ffn_embed_dim"] = 4 * self.dim
-            flags[f"{side}_layers"] = self.layers
-            flags[f"{side}_attention_heads"] = 4 if self.dim == 64 else 8
-            flags[f"{side}_learned_pos"] = True
-        flags["max_source_positions"] = flags["max_target_positions"] = max(self.length + 2, 64)
-        return flags
+        return {
+            **flags_of(self.name),
+            "encoder_layers": self.layers,
+            "decoder_layers": self.layers,
+            "dropout": self.dropout,
+            "attention_dropout": 0.0,
+            **positions(max(self.length + 2, 64)),
+        }
+
+
+def positions(longest: int) -> dict[str, int]:
+    """Configuration fields of a model that takes sentences up to this many tokens."""
+    return {"max_source_positions": longest, "max_target_positions": longest}
 
 
 class SdpaMultiheadAttention(MultiheadAttention):
@@ -74,11 +90,12 @@ class SdpaMultiheadAttention(MultiheadAttention):
         if incremental_state is not None:
             options |= {"incremental_state": incremental_state, "attn_mask": attn_mask}
             return super().forward(query, key, value, **options)
-        heads = [
+        queries, keys, values = (
             linear(x).unflatten(-1, (self.num_heads, -1)).permute(1, 2, 0, 3)
             for linear, x in ((self.q_proj, query), (self.k_proj, key), (self.v_proj, value))
-        ]
-        mixed = F.scaled_dot_product_attention(*heads, is_causal=attn_mask is not None)
+        )
+        causal = attn_mask is not None
+        mixed = F.scaled_dot_product_attention(queries, keys, values, is_causal=causal)
         return self.out_proj(mixed.permute(2, 0, 1, 3).flatten(2)), None
 
 
@@ -130,45 +147,62 @@ class Floor(HypTransformer):
     parts = FloorParts
 
 
-def dictionary() -> Dictionary:
-    """``VOCABULARY`` symbols."""
+def dictionary(symbols: int = VOCABULARY) -> Dictionary:
+    """Random words, as many symbols in all."""
     words = Dictionary()
-    for i in range(VOCABULARY - len(words)):
+    for i in range(symbols - len(words)):
         words.add_symbol(f"w{i}")
     return words
 
 
-def build(name: str, size: Size, device: str, **options: Any) -> nn.Module:
-    """A fresh model; ``options``: further configuration fields."""
+def build(
+    name: str, device: str, fields: Mapping[str, Any], *, vocabulary: int = VOCABULARY
+) -> FairseqEncoderDecoderModel:
+    """A fresh model, the same one each time.
+
+    Args:
+        name: a contender, or an architecture of this package, named sizes included.
+        device: where to put it.
+        fields: of the configuration, where they differ from the defaults.
+        vocabulary: symbols of source and target.
+
+    Raises:
+        ValueError: the configuration lacks a field.
+    """
     torch.manual_seed(1)
-    words = dictionary()
+    words = dictionary(vocabulary)
     task = SimpleNamespace(source_dictionary=words, target_dictionary=words)
-    flags = {**size.flags(), **options}
-    if name == MANIFOLD:
-        name, flags["embedding_storage"] = "hybonet", "manifold"
     if name in (TWIN, TWIN_SDPA):
-        cfg: Any = Namespace(arch="transformer", _name="transformer", **flags)
-        models.ARCH_CONFIG_REGISTRY["transformer"](cfg)
-        twin = models.ARCH_MODEL_REGISTRY["transformer"].build_model(cfg, task)
-        for module in twin.modules() if name == TWIN_SDPA else ():
-            if isinstance(module, MultiheadAttention):
-                module.__class__ = SdpaMultiheadAttention
-        return twin.to(device)
+        return _twin(task, fields, fused=name == TWIN_SDPA).to(device)
+    if name == MANIFOLD:
+        name, fields = "hybonet", {**fields, "embedding_storage": "manifold"}
     cfg = HANConfig() if name == FLOOR else models.MODEL_DATACLASS_REGISTRY[name]()
-    for field, value in flags.items():
+    for field, value in fields.items():
+        if not hasattr(cfg, field):
+            raise ValueError(f"{type(cfg).__name__} has no field {field}")
         setattr(cfg, field, value)
     model = Floor if name == FLOOR else models.MODEL_REGISTRY[name]
     return model.build_model(cfg, task).to(device)
 
 
+def _twin(task: Any, fields: Mapping[str, Any], *, fused: bool) -> FairseqEncoderDecoderModel:
+    cfg = Namespace(arch="transformer", _name="transformer", **fields)
+    models.ARCH_CONFIG_REGISTRY["transformer"](cfg)
+    twin = models.ARCH_MODEL_REGISTRY["transformer"].build_model(cfg, task)
+    for module in twin.modules() if fused else ():
+        if isinstance(module, MultiheadAttention):
+            module.__class__ = SdpaMultiheadAttention
+    return twin
+
+
 def training_step(
-    name: str, size: Size, device: str, autocast: torch.dtype | None = None, **options: Any
+    name: str, size: Size, device: str, autocast: torch.dtype | None = None
 ) -> Callable[[], None]:
     """A function that makes one whole update: forward, loss, backward, clipping, Adam.
 
     That of the floor: forward and backward from a given gradient, no more.
     """
-    model = build(name, size, device, **options).train()
+    model = build(name, device, size.fields()).train()
     shape = (size.sentences, size.length)
     source, previous, target = (
         torch.randint(4, VOCABULARY, shape, device=device) for _ in range(3)
@@ -200,10 +234,10 @@ def training_step(
 
 
 def decoding(
-    name: str, size: Size, device: str, autocast: torch.dtype | None = None, **options: Any
+    name: str, size: Size, device: str, autocast: torch.dtype | None = None
 ) -> Callable[[], None]:
     """A function that translates a batch by beam search, every hypothesis ``length`` tokens."""
-    model = build(name, size, device, **options).eval()
+    model = build(name, device, size.fields()).eval()
     words = dictionary()
     source = torch.randint(4, VOCABULARY, (SENTENCES, size.length), device=device)
     source[:, -1] = words.eos()

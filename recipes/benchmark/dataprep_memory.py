@@ -22,11 +22,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
+from unittest import mock
+
+# a benchmark is run as a file, and the recipes are not installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from hyptrans.dataprep import journal
 from hyptrans.dataprep.commands import text
 from hyptrans.dataprep.corpus import read_lines, write_lines
 from hyptrans.dataprep.steps import subwords
+from hyptrans.support.errors import run_command
+from recipes.common import options
 
 # Running words and distinct words in the first 375, 750, 1,500 and 3,003 lines of newstest2014,
 # tokenized: what the generated text is fitted to.
@@ -155,12 +161,12 @@ def measure_steps(folder: Path, workers: int) -> tuple[int, float]:
         finally:
             seconds[name] = time.perf_counter() - start
 
-    journal.Journal.step = step  # type: ignore[method-assign]
     names = [f"--{name}" for name in ("train", "valid", "test")]
     sets = [word for name in names for word in (name, *_files(folder, name[2:]))]
-    options = ["--out", str(folder / "prepared"), "--vocab-size", str(MERGES)]
-    options += ["--workers", str(workers), "--keep-intermediate", "--joined-dictionary"]
-    text.main([*sets, *options])
+    words = ["--out", str(folder / "prepared"), "--vocab-size", str(MERGES)]
+    words += ["--workers", str(workers), "--keep-intermediate", "--joined-dictionary"]
+    with mock.patch.object(journal.Journal, "step", step):
+        text.main([*sets, *words])
     peaks = meter.stop()
     sys.stdout.write(f"{'step':<24}{'peak MiB':>10}{'seconds':>10}\n")
     for name, passed in seconds.items():
@@ -229,18 +235,19 @@ def extrapolate(rows: Sequence[tuple[int, float]]) -> None:
     )
 
 
+def _arguments() -> argparse.Namespace:
+    parser = options.script_parser(__doc__)
+    add = parser.add_argument
+    add("--out", type=Path, required=True, help="folder for text and results")
+    add("--pairs", type=int, default=500_000, help="pairs to generate (default: 500000)")
+    add("--workers", type=int, default=2, help="processes (default: 2)")
+    add("--learn-part", type=int, help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
 def main() -> None:
     """Generate, prepare and print."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--out", type=Path, required=True, help="folder for text and results")
-    parser.add_argument(
-        "--pairs", type=int, default=500_000, help="pairs to generate (default: 500000)"
-    )
-    parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
-    parser.add_argument("--learn-part", type=int, help=argparse.SUPPRESS)
-    args = parser.parse_args()
+    args = _arguments()
     if args.learn_part:
         learn_part(args.out, args.learn_part)
         return
@@ -256,4 +263,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(run_command(main, stopped=""))

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import statistics
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -29,8 +28,8 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
 from hyptrans.layers.lorentz.mix import lorentz_mix
-from hyptrans.support.errors import UserError
-from recipes.benchmark.speed import seconds_of
+from hyptrans.support.errors import UserError, run_command
+from recipes.benchmark import timing
 from recipes.common import options, results
 
 TAU = 8.0
@@ -52,7 +51,7 @@ def _arguments() -> argparse.Namespace:
         metavar="T,T",
         help="times of the values, at least 1 (default: 1.5,3,6,11,50)",
     )
-    add("--device", default="cpu", choices=("cpu", "cuda"), help="(default: cpu)")
+    timing.add_device(parser)
     add("--speed", action="store_true", help="time it instead")
     return parser.parse_args()
 
@@ -63,8 +62,7 @@ def main() -> None:
     if args.width < 2:
         raise UserError(f"--width must be at least 2, a time and a space number, got {args.width}")
     times = _times(args.times)
-    if args.device == "cuda" and not torch.cuda.is_available():
-        raise UserError("--device cuda: torch finds no CUDA device here")
+    timing.check_device(args.device)
     print(
         speeds(args.width, args.device) if args.speed else accuracy(args.width, times, args.device)
     )
@@ -98,15 +96,10 @@ def speeds(width: int, device: str) -> str:
             out = lorentz_mix(*leaves, c=1.0, allowed=None, is_causal=False, half=half)
             torch.autograd.grad(out.sum(), leaves)
 
-        seconds = {dtype: [] for dtype in (None, *PRECISIONS.values())}
-        for _ in range(ROUNDS):
-            for dtype, found in seconds.items():
-                found.append(seconds_of(partial(step, dtype), device))
+        steps = {dtype: partial(step, dtype) for dtype in (None, *PRECISIONS.values())}
+        seconds = timing.in_turn(steps, ROUNDS, device)
         # the first round warms up
-        ratios = [
-            statistics.median(a / b for a, b in zip(seconds[None][1:], seconds[d][1:], strict=True))
-            for d in PRECISIONS.values()
-        ]
+        ratios = [timing.ratio(seconds[None][1:], seconds[d][1:]) for d in PRECISIONS.values()]
         cells.append([f"{length:,}", *(f"{ratio:.2f}" for ratio in ratios)])
     return results.markdown(["length", *PRECISIONS], cells)
 
@@ -155,7 +148,8 @@ def errors(spaces: list[Tensor], dtype: torch.dtype) -> list[tuple[float, float]
         return lorentz_mix(*points, c=1.0, allowed=None, is_causal=False, half=dtype)
 
     def cast(*points: Tensor) -> Tensor:
-        mean = F.scaled_dot_product_attention(*(x.to(dtype) for x in points), scale=1.0)
+        query, key, value = (x.to(dtype) for x in points)
+        mean = F.scaled_dot_product_attention(query, key, value, scale=1.0)
         return lorentz.normalize(mean)
 
     def plain(*points: Tensor) -> Tensor:
@@ -190,4 +184,4 @@ def _relative(found: Tensor, expected: Tensor) -> Tensor:
 
 
 if __name__ == "__main__":
-    sys.exit(options.run_recipe(main))
+    sys.exit(run_command(main, stopped=""))

@@ -24,23 +24,23 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import torch
 from fairseq import utils
 from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
+from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.optim.adam import Adam
-from torch import Tensor, nn
+from torch import Tensor
 from tqdm import tqdm
 
-from hyptrans.support.errors import UserError
-from recipes.benchmark import contenders
+from hyptrans.support.errors import UserError, run_command
+from recipes.benchmark import contenders, timing
 from recipes.benchmark.contenders import Size
 from recipes.common import options
 
 LENGTH, SENTENCES = 12, 64
-TINY = Size(128, LENGTH + 2, layers=2, dropout=0.0)
-HEADS = {"encoder_attention_heads": 4, "decoder_attention_heads": 4}
+TINY = Size("tiny", LENGTH + 2, layers=2, dropout=0.0)
 MODELS: dict[str, tuple[str, dict[str, str]]] = {
     "hybonet": ("hybonet", {}),
     "han": ("han", {}),
     "hypformer": ("hypformer", {}),
-    "hypformer_softmax": ("hypformer", {"attention": "softmax"}),
+    "hypformer_softmax": ("hypformer", {"hypformer_attention": "softmax"}),
 }
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
 HALF_ATTENTION = ("hybonet", "hypformer_softmax")
@@ -57,7 +57,7 @@ WORDS = range(FIRST + 2, FIRST + 42)
 def _arguments() -> argparse.Namespace:
     parser = options.script_parser(__doc__)
     add = parser.add_argument
-    add("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="cpu or cuda")
+    timing.add_device(parser, timing.best_device())
     add("--updates", type=int, default=200, metavar="N", help="optimizer steps of each training")
     names = ",".join(MODELS)
     add("--models", default=names, metavar="A,B", help=f"which to train (default: {names})")
@@ -68,8 +68,7 @@ def main() -> None:
     """Train every architecture in every precision and print the curves."""
     args = _arguments()
     options.check_positive(args, "updates")
-    if args.device == "cuda" and not torch.cuda.is_available():
-        raise UserError("--device cuda: torch finds no CUDA device here")
+    timing.check_device(args.device)
     chosen = args.models.split(",")
     if unknown := [name for name in chosen if name not in MODELS]:
         raise UserError(f"--models {','.join(unknown)}: there are {', '.join(MODELS)}")
@@ -115,7 +114,7 @@ def train(
     updates: int,
 ) -> list[float]:
     """Losses per token, in nats, of every update."""
-    model = contenders.build(arch, TINY, device, **HEADS, **given).train()
+    model = contenders.build(arch, device, {**TINY.fields(), **given}).train()
     parameters = list(model.parameters())
     optimizer = Adam(parameters, lr=RATE, betas=(0.9, 0.98))
     half = precision == torch.float16
@@ -136,7 +135,9 @@ def train(
     return torch.stack(losses).tolist()
 
 
-def loss_of(model: nn.Module, source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+def loss_of(
+    model: FairseqEncoderDecoderModel, source: Tensor, target: Tensor
+) -> tuple[Tensor, Tensor]:
     """The loss per token with label smoothing, which is trained on, and without."""
     previous = target.roll(1, dims=-1)
     lengths = torch.full((len(source),), source.size(1), device=source.device)
@@ -167,4 +168,4 @@ def report(name: str, curves: dict[str, list[float]], updates: int) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(options.run_recipe(main))
+    sys.exit(run_command(main, stopped=""))

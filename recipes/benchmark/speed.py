@@ -13,13 +13,11 @@ example: python recipes/benchmark/speed.py --rows hybonet --json speed.json
 from __future__ import annotations
 
 import argparse
-import ctypes
 import platform
 import statistics
 import sys
-import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,49 +27,51 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import torch
 from tqdm import tqdm
 
-from hyptrans.support.errors import UserError
-from recipes.benchmark import contenders
+from hyptrans.support.errors import UserError, run_command
+from hyptrans.support.files import write_json
+from recipes.benchmark import contenders, timing
 from recipes.benchmark.contenders import FLOOR, MANIFOLD, TWIN, TWIN_SDPA, Size
 from recipes.common import options, results
 
 HERE = Path(__file__).resolve().parent
-SHORT, WIDE = Size(64, 32), Size(512, 32)
+SHORT, MEDIUM, WIDE = Size("wmt_d64", 32), Size("wmt_d64", 512), Size("base", 32)
 LONG = {
-    length: Size(512, length, layers=1, dropout=0.0, target_tokens=length)
+    length: Size("base", length, layers=1, dropout=0.0, target_tokens=length)
     for length in (4096, 8192, 16384)
 }
-MIB = 2**20
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Architectures of one size; ``targets``: the ratio that each should reach."""
+    """Architectures of one size.
+
+    Attributes:
+        targets: the ratio that each should reach.
+        rounds: turns of each, by the devices that the comparison is made on.
+    """
 
     phase: str
     size: Size
     targets: dict[str, float | None]
-    rounds: int
+    rounds: dict[str, int]
 
 
-OTHERS: dict[str, float | None] = {MANIFOLD: None, "han": None, "hypformer": None, "hvt": None}
-
-CPU = (
-    Comparison("train", SHORT, {"hybonet": 0.95, **OTHERS}, 9),
-    Comparison("train", Size(64, 512), {"hybonet": 1.10}, 5),
-    Comparison("train", WIDE, {"hybonet": 1.00, "han": 0.85, "hypformer": None, "hvt": 0.50}, 2),
-    Comparison("train", LONG[4096], {"hypformer": 1.6}, 3),
-    Comparison("train", LONG[8192], {"hypformer": 2.5}, 1),
-    Comparison("decode", SHORT, {"hybonet": 0.95, "han": None, "hypformer": None, "hvt": None}, 7),
-    Comparison("decode", WIDE, {"hybonet": 0.95}, 3),
-)
-CUDA = (
-    Comparison("train", SHORT, {"hybonet": 0.95, **OTHERS}, 20),
-    Comparison("train", Size(64, 512), {"hybonet": 1.20}, 20),
-    Comparison("train", WIDE, {"hybonet": 1.00, "han": 0.85, "hypformer": None, "hvt": 0.50}, 20),
-    Comparison("train", LONG[4096], {"hypformer": 1.6}, 10),
-    Comparison("train", LONG[16384], {"hypformer": 4.0}, 5),
-    Comparison("decode", SHORT, {"hybonet": 0.95, "han": None, "hypformer": None, "hvt": None}, 7),
-    Comparison("decode", WIDE, {"hybonet": 0.95}, 7),
+OTHERS: dict[str, float | None] = {"han": None, "hypformer": None, "hvt": None}
+COMPARISONS = (
+    Comparison("train", SHORT, {"hybonet": 0.95, MANIFOLD: None, **OTHERS}, {"cpu": 9, "cuda": 20}),
+    Comparison("train", MEDIUM, {"hybonet": 1.10}, {"cpu": 5}),
+    Comparison("train", MEDIUM, {"hybonet": 1.20}, {"cuda": 20}),
+    Comparison(
+        "train",
+        WIDE,
+        {"hybonet": 1.00, "han": 0.85, "hypformer": None, "hvt": 0.50},
+        {"cpu": 2, "cuda": 20},
+    ),
+    Comparison("train", LONG[4096], {"hypformer": 1.6}, {"cpu": 3, "cuda": 10}),
+    Comparison("train", LONG[8192], {"hypformer": 2.5}, {"cpu": 1}),
+    Comparison("train", LONG[16384], {"hypformer": 4.0}, {"cuda": 5}),
+    Comparison("decode", SHORT, {"hybonet": 0.95, **OTHERS}, {"cpu": 7, "cuda": 7}),
+    Comparison("decode", WIDE, {"hybonet": 0.95}, {"cpu": 3, "cuda": 7}),
 )
 
 
@@ -103,7 +103,7 @@ def _arguments() -> argparse.Namespace:
         help="only rows with this in their name, such as hybonet, decode or 'train d=512'",
     )
     add("--rounds", type=int, metavar="N", help="turns of each (default: by row)")
-    add("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="cpu or cuda")
+    timing.add_device(parser, timing.best_device())
     add("--threads", type=int, metavar="N", help="CPU threads (default: torch's)")
     add("--bf16", action="store_true", help="autocast to bfloat16, for twin and architecture")
     add("--json", type=Path, metavar="FILE", help="write the rows there")
@@ -119,14 +119,14 @@ def main() -> None:
     options.check_positive(args, *given)
     if args.threads:
         torch.set_num_threads(args.threads)
-    if args.device == "cuda" and not torch.cuda.is_available():
-        raise UserError("--device cuda: torch finds no CUDA device here")
-    chosen = list(_chosen(CUDA if args.device == "cuda" else CPU, args.rows))
+    timing.check_device(args.device)
+    chosen = list(_chosen(args.device, args.rows))
     if not chosen:
         raise UserError(f"--rows {args.rows!r} is in the name of no row")
     rows = []
     for comparison in tqdm(chosen, unit="row", disable=None):
-        rows += measure(comparison, args.rounds or comparison.rounds, args.device, args.bf16)
+        rounds = args.rounds or comparison.rounds[args.device]
+        rows += measure(comparison, rounds, args.device, args.bf16)
         if args.profile:
             profile(comparison, args.device)
     found = {
@@ -138,22 +138,22 @@ def main() -> None:
     }
     print(table(found))
     if args.json:
-        results.write_json(args.json, found)
+        write_json(args.json, found)
     if args.write_readme:
         results.publish(HERE, found, table(found))
 
 
-def _chosen(comparisons: Iterable[Comparison], text: str) -> Iterable[Comparison]:
-    """Comparisons with the architectures whose row's name holds the text."""
-    for comparison in comparisons:
+def _chosen(device: str, text: str) -> Iterable[Comparison]:
+    """Comparisons for a device with the architectures whose row's name holds the text."""
+    for comparison in COMPARISONS:
         size = comparison.size
         kept = {
             arch: target
             for arch, target in comparison.targets.items()
             if text in f"{arch} {comparison.phase} d={size.dim} N={size.length}"
         }
-        if kept:
-            yield Comparison(comparison.phase, size, kept, comparison.rounds)
+        if kept and device in comparison.rounds:
+            yield replace(comparison, targets=kept)
 
 
 def measure(comparison: Comparison, rounds: int, device: str, bf16: bool) -> list[Row]:
@@ -165,15 +165,11 @@ def measure(comparison: Comparison, rounds: int, device: str, bf16: bool) -> lis
     steps, peaks = {}, {}
     for name in names:
         steps[name] = make(name, size, device, autocast)
-        peaks[name] = peak_of(steps[name], device)
-    seconds: dict[str, list[float]] = {name: [] for name in names}
-    for _ in range(rounds):
-        for name, step in steps.items():
-            seconds[name].append(seconds_of(step, device))
+        peaks[name] = timing.peak_of(steps[name], device)
+    seconds = timing.in_turn(steps, rounds, device)
 
     def ratio(one: str, other: str) -> float:
-        pairs = zip(seconds[one], seconds[other], strict=True)
-        return statistics.median(a / b for a, b in pairs)
+        return timing.ratio(seconds[one], seconds[other])
 
     return [
         Row(
@@ -192,44 +188,6 @@ def measure(comparison: Comparison, rounds: int, device: str, bf16: bool) -> lis
         )
         for arch, target in comparison.targets.items()
     ]
-
-
-def seconds_of(step: Callable[[], None], device: str) -> float:
-    """Time of a step, until the device is done."""
-    start = time.perf_counter()
-    step()
-    if device == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter() - start
-
-
-def peak_of(step: Callable[[], None], device: str) -> float:
-    """Memory in MiB that a step needs on top of what is held before it.
-
-    On a GPU what torch allocated, on Linux the peak of the resident set, else NaN.
-    """
-    if device == "cuda":
-        torch.cuda.synchronize()
-        before = torch.cuda.memory_allocated()
-        torch.cuda.reset_peak_memory_stats()
-        step()
-        torch.cuda.synchronize()
-        return (torch.cuda.max_memory_allocated() - before) / MIB
-    try:
-        # what malloc keeps for later would hide what the step takes
-        ctypes.CDLL("libc.so.6").malloc_trim(0)
-        Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
-    except OSError:
-        step()
-        return float("nan")
-    before = _status("VmRSS")
-    step()
-    return (_status("VmHWM") - before) / 1024
-
-
-def _status(name: str) -> int:
-    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(name))
 
 
 def profile(comparison: Comparison, device: str, top: int = 12) -> None:
@@ -288,4 +246,4 @@ def table(found: Mapping[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(options.run_recipe(main))
+    sys.exit(run_command(main, stopped=""))

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from hyptrans.support.errors import UserError
-
-_DATA_VARIABLE = "HYPTRANS_DATA"
+from hyptrans.support.files import remove
+from hyptrans.support.steps import Record, recorded
+from recipes.common.options import DATA_VARIABLE
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +45,9 @@ class Step:
 class Runner:
     """Runs steps under one folder; what an earlier run finished with the same command is kept.
 
-    A finished step leaves a stamp with its command and the stamps of the steps before it, so a
-    step is run again when its command changed or one before it ran again. Changes of the code
-    are not seen: ``overwrite`` runs everything again.
+    A finished step is recorded with its command and the ids of the steps before it, so a step is
+    run again when its command changed or one before it ran again. Changes of the code are not
+    seen: ``overwrite`` runs everything again.
     """
 
     def __init__(self, out: Path, *, overwrite: bool = False) -> None:
@@ -81,22 +78,16 @@ class Runner:
         shown = shown_command(step)
         with self._lock:
             self.commands.append(shown)
-        stamp = self._read(step)
-        wanted = {"command": shown, "after": [self._read(s).get("id") for s in step.after]}
-        finished = all(path.exists() for path in step.outputs)
-        if finished and not self._overwrite and wanted.items() <= stamp.items():
-            self.seconds[step.name] = stamp["seconds"]
+        after = [recorded(self._record(before)) for before in step.after]
+        made_from = {"command": shown, "after": [done.id if done else None for done in after]}
+        record = Record(self._record(step), made_from, step.outputs)
+        if not self._overwrite and (earlier := record.earlier()):
+            self.seconds[step.name] = earlier.notes["seconds"]
             self.say(f"{step.name}: reused from an earlier run of\n$ {shown}")
             return
         self.say(f"{step.name}:\n$ {shown}")
-        self._stamp(step).unlink(missing_ok=True)
-        for path in step.outputs:
-            _remove(path)
-        seconds = self._execute(step)
+        seconds = record.make(lambda: {"seconds": self._execute(step)}).notes["seconds"]
         self.seconds[step.name] = seconds
-        self._stamp(step).write_text(
-            json.dumps({**wanted, "id": uuid.uuid4().hex, "seconds": seconds}), encoding="utf-8"
-        )
         self.say(f"{step.name}: done in {seconds:.0f} s")
 
     def chains(self, chains: Sequence[Sequence[Step]], *, jobs: int) -> None:
@@ -122,17 +113,12 @@ class Runner:
         for step in chain:
             self.run(step)
 
-    def _stamp(self, step: Step) -> Path:
+    def _record(self, step: Step) -> Path:
         return self.out / "logs" / f"{step.name}.done"
 
-    def _read(self, step: Step) -> dict[str, Any]:
-        try:
-            stamp = json.loads(self._stamp(step).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return stamp if isinstance(stamp, dict) else {}
-
     def _execute(self, step: Step) -> float:
+        for path in step.outputs:
+            remove(path)
         start = time.monotonic()
         log = self.log(step)
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -199,7 +185,7 @@ def shown_command(step: Step) -> str:
     limits = [f"{name}={value}" for name, value in _thread_limits(step).items()]
     # the variable must stay outside the quotes
     quoted = [
-        word if word.startswith(f"${_DATA_VARIABLE}/") else shlex.quote(word) for word in words
+        word if word.startswith(f"${DATA_VARIABLE}/") else shlex.quote(word) for word in words
     ]
     return " ".join([*limits, *quoted])
 
@@ -210,9 +196,9 @@ def _thread_limits(step: Step) -> Mapping[str, str]:
 
 def _shorter(word: str) -> str:
     """A path relative to here or to the folder of the data, if that is what it is."""
-    data = os.environ.get(_DATA_VARIABLE)
+    data = os.environ.get(DATA_VARIABLE)
     if data and word.startswith(f"{data.rstrip('/')}/") and re.fullmatch(r"[\w./-]+", word):
-        return f"${_DATA_VARIABLE}{word.removeprefix(data.rstrip('/'))}"
+        return f"${DATA_VARIABLE}{word.removeprefix(data.rstrip('/'))}"
     here = f"{Path.cwd()}{os.sep}"
     return word.removeprefix(here)
 
@@ -220,10 +206,3 @@ def _shorter(word: str) -> str:
 def _last_line(log: Path) -> str:
     lines = [line for line in log.read_text(encoding="utf-8").splitlines() if line.strip()]
     return lines[-1].strip() if lines else "it wrote nothing"
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)

@@ -14,9 +14,9 @@ ENDING = ".args"
 
 @dataclass(frozen=True)
 class Model:
-    """A model of a recipe: the name of its architecture and the flags that train it."""
+    """A model of a recipe: what folders and tables call it, and the flags that train it."""
 
-    arch: str
+    name: str
     flags: tuple[str, ...]
 
     def flags_for(self, *, updates: int) -> list[str]:
@@ -25,12 +25,14 @@ class Model:
 
 
 def available(recipe: Path) -> list[str]:
-    """The architectures that a recipe has a configuration for."""
+    """The models that a recipe has a configuration for."""
     return sorted(path.stem for path in recipe.glob(f"*{ENDING}"))
 
 
 def read_models(recipe: Path, names: Iterable[str]) -> list[Model]:
-    """Read configurations; ``#`` starts a comment in them.
+    """Read ``NAME.args`` of each name; ``#`` starts a comment in them.
+
+    A file without ``--arch`` is that of the architecture it is named after.
 
     Raises:
         UserError: there is none for a name, or no name.
@@ -39,11 +41,13 @@ def read_models(recipe: Path, names: Iterable[str]) -> list[Model]:
     known = available(recipe)
     wrong = [name for name in names if name not in known]
     if wrong or not names:
-        what = f"no configuration for {', '.join(wrong)}" if wrong else "no architecture was named"
+        what = f"no configuration for {', '.join(wrong)}" if wrong else "no model was named"
         raise UserError(f"--archs: {what}; this recipe has {', '.join(known)}")
     return [_read(recipe / f"{name}{ENDING}") for name in dict.fromkeys(names)]
 
 
 def _read(path: Path) -> Model:
     flags = shlex.split(path.read_text(encoding="utf-8"), comments=True)
-    return Model(path.stem, ("--arch", path.stem, *flags))
+    if not any(flag.split("=")[0] == "--arch" for flag in flags):
+        flags = ["--arch", path.stem, *flags]
+    return Model(path.stem, tuple(flags))

@@ -1,34 +1,64 @@
-"""Command-line options that the recipes share, and how they end."""
+"""Command-line options that the recipes share."""
 
 from __future__ import annotations
 
 import argparse
 import os
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from hyptrans.support.errors import UserError
 
+DATA_VARIABLE = "HYPTRANS_DATA"
 
-def make_parser(description: str, example: str, *, out: str, archs: str) -> argparse.ArgumentParser:
-    """A parser with the shared options."""
-    parser = argparse.ArgumentParser(
-        description=description,
-        epilog=f"example: {example}",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-        allow_abbrev=False,
-    )
+
+def make_parser(
+    recipe: Path, description: str | None, example: str, *, archs: str, updates: int
+) -> argparse.ArgumentParser:
+    """A parser with the options of every recipe that trains; ``example``: some of them."""
+    parser = script_parser(description)
+    parser.formatter_class = argparse.ArgumentDefaultsHelpFormatter
+    parser.epilog = f"example: python recipes/{recipe.name}/run.py {example}"
+    out = Path("runs") / recipe.name
     cores = os.cpu_count() or 1
     add = parser.add_argument
-    add("--out", type=Path, default=Path(out), metavar="DIR", help="folder to write to")
-    add("--archs", default=archs, metavar="A,B", help="architectures, separated by commas")
+    add("--out", type=Path, default=out, metavar="DIR", help="folder to write to")
+    add(
+        "--archs",
+        default=archs,
+        metavar="A,B",
+        help="models to train, names of .args files beside this file, separated by commas",
+    )
+    add(
+        "--updates",
+        type=int,
+        default=updates,
+        metavar="N",
+        help="optimizer steps of each training",
+    )
     add("--seed", type=int, default=1, help="seed of the training")
     add("--jobs", type=int, default=cores, metavar="N", help="models trained at the same time")
     add("--cpu", action="store_true", help="keep off the GPU")
     add("--write-readme", action="store_true", help="put results and table beside this file")
     add("--overwrite", action="store_true", help="run again what an earlier run finished")
     return parser
+
+
+def add_data(parser: argparse.ArgumentParser, contents: str, *, name: str = "") -> None:
+    """Add ``--data``, a folder with these contents; by default ``name`` in HYPTRANS_DATA."""
+    where = Path(DATA_VARIABLE) / name
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=default_data(name),
+        metavar="DIR",
+        help=f"folder with {contents} ({where} if that variable is set)",
+    )
+
+
+def default_data(name: str) -> Path | None:
+    """A file or folder in that of HYPTRANS_DATA, if the variable is set."""
+    folder = os.environ.get(DATA_VARIABLE)
+    return Path(folder) / name if folder else None
 
 
 def script_parser(description: str | None) -> argparse.ArgumentParser:
@@ -53,16 +83,3 @@ def threads_of(jobs: int, models: int) -> int:
     if "OMP_NUM_THREADS" in os.environ:
         return 0
     return max(1, (os.cpu_count() or 1) // min(jobs, models))
-
-
-def run_recipe(main: Callable[[], None]) -> int:
-    """Run a recipe and return its exit status: 0, 2 after an error, 130 after Ctrl-C."""
-    try:
-        main()
-    except (UserError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("\nstopped; the same command goes on with the first unfinished step", file=sys.stderr)
-        return 130
-    return 0

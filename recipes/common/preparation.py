@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import shlex
 import subprocess
 import sys
@@ -20,12 +21,29 @@ def prepare(script: str, options: Sequence[str]) -> int:
     return subprocess.run(command, check=False).returncode
 
 
+def prepare_from_archive(recipe: Path, script: str, description: str | None) -> int:
+    """The whole preparation of English to German by a script that knows where the text is from.
+
+    Options that are not the recipe's own go to the script.
+    """
+    parser = argparse.ArgumentParser(description=description, allow_abbrev=False)
+    parser.add_argument(
+        "--out", default=f"data/{recipe.name}", help="folder to write (default: %(default)s)"
+    )
+    args, others = parser.parse_known_args()
+    options = ["--source-lang", "en", "--target-lang", "de", "--out", args.out, *others]
+    status = prepare(script, options)
+    if status == 0:
+        show_next(recipe, Path(args.out))
+    return status
+
+
 def training_commands(recipe: Path, data: Path) -> list[str]:
     """The ``fairseq-train`` line of each configuration of a recipe; HyboNet's is the last."""
     lines = []
     for model in read_models(recipe, available(recipe)):
         words = ["fairseq-train", str(data / "data-bin"), "--user-dir", "hyptrans", *model.flags]
-        lines.append(shlex.join([*words, "--save-dir", f"runs/{recipe.name}/{model.arch}"]))
+        lines.append(shlex.join([*words, "--save-dir", f"runs/{recipe.name}/{model.name}"]))
     return lines
 
 

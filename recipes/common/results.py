@@ -3,46 +3,28 @@
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import os
-import platform
 import re
-import subprocess
 from collections.abc import Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from hyptrans.support import provenance
 from hyptrans.support.errors import UserError
+from hyptrans.support.files import write_json, write_whole
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 NOT_MEASURED = "Not measured yet."
-_PACKAGES = ("hyptrans", "torch", "fairseq", "geoopt", "sentencepiece", "sacrebleu", "numpy")
+_PACKAGES = ("torch", "fairseq", "geoopt", "sentencepiece", "sacrebleu", "numpy")
 # weights that fairseq's encoder layer keeps a second time for inference, all zero
 _COPIES = re.compile(r"encoder\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)$")
 
 
 def surroundings() -> dict[str, Any]:
     """What else a number depends on: versions, cores, and the commit, if the code is in one."""
-    versions = {"python": platform.python_version()}
-    versions |= {name: metadata.version(name) for name in _PACKAGES}
-    return {"versions": versions, "cpu_cores": os.cpu_count(), "commit": _commit()}
-
-
-def _commit() -> str | None:
-    root = Path(__file__).parents[2]
-    try:
-        head = _git(root, "rev-parse", "HEAD")
-        changed = _git(root, "status", "--porcelain", "--untracked-files=no")
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return f"{head} with changes" if changed else head
-
-
-def _git(root: Path, *arguments: str) -> str:
-    command = ["git", "-C", str(root), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    versions = provenance.versions(*_PACKAGES)
+    return {"versions": versions, "cpu_cores": os.cpu_count(), "commit": provenance.commit()}
 
 
 def count_parameters(checkpoint: Path) -> int:
@@ -58,14 +40,6 @@ def count_parameters(checkpoint: Path) -> int:
         logging.disable(logging.NOTSET)
     named = models[0].named_parameters()
     return sum(weights.numel() for name, weights in named if not _COPIES.match(name))
-
-
-def write_json(path: Path, results: Mapping[str, Any]) -> None:
-    """Write the results, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.partial")
-    partial.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
-    os.replace(partial, path)
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -89,7 +63,7 @@ def put_into(readme: Path, block: str) -> bool:
     changed = f"{before}{BEGIN}\n{block}\n{END}{after}"
     if changed == text:
         return False
-    readme.write_text(changed, encoding="utf-8")
+    write_whole(readme, changed)
     return True
 
 

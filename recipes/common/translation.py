@@ -18,6 +18,7 @@ _VALID = re.compile(r"\| valid \|.*\| ppl ([\d.]+) .*\| num_updates (\d+)")
 _PERPLEXITY = re.compile(r"\| valid \| .*\| ppl ([\d.]+)")
 # a sentence that never ends would cost as much time as hundreds that do
 _LENGTH_LIMIT = ("--max-len-a", "2", "--max-len-b", "10")
+_LOG_INTERVAL = 50
 
 
 @dataclass(frozen=True)
@@ -25,21 +26,23 @@ class Run:
     """What the steps of one recipe share.
 
     Attributes:
-        data: folder that ``data-prep/prepare_text.py`` wrote, with ``data-bin`` and ``raw``.
         updates: optimizer steps of a training.
         threads: CPU threads of each command that computes.
         cpu: keep off the GPU.
     """
 
     out: Path
-    data: Path
     source: str
     target: str
     seed: int
     updates: int
-    log_interval: int
     threads: int
     cpu: bool
+
+    @property
+    def data(self) -> Path:
+        """Folder that ``data-prep/prepare_text.py`` writes, with ``data-bin`` and ``raw``."""
+        return self.out / "data"
 
     @property
     def binary(self) -> str:
@@ -75,7 +78,7 @@ def prepare(
 
 def train(run: Run, model: Model, after: Step, *, untrained: bool = False) -> Step:
     """Train a model, or ``untrained``: one update of size 0, which leaves it as it was drawn."""
-    name = f"untrained_{model.arch}" if untrained else model.arch
+    name = f"untrained_{model.name}" if untrained else model.name
     save = run.out / name
     command = [
         "fairseq-train",
@@ -86,16 +89,17 @@ def train(run: Run, model: Model, after: Step, *, untrained: bool = False) -> St
     ]
     command += ["--seed", str(run.seed), "--max-update", "1" if untrained else str(run.updates)]
     command += ["--save-dir", str(save), "--no-epoch-checkpoints"]
-    command += ["--log-format", "simple", "--log-interval", str(run.log_interval)]
+    command += ["--log-format", "simple", "--log-interval", str(_LOG_INTERVAL)]
     command += ["--num-workers", "0"]  # the data fit into memory: no second process to start
     if untrained:
         command += ["--lr", "0", "--disable-validation"]
     command += ["--cpu"] if run.cpu else []
     outputs = [save]
-    return Step(f"train_{name}", command, outputs, [after], run.threads, _training_progress)
+    return Step(f"train_{name}", command, outputs, [after], run.threads, training_progress)
 
 
-def _training_progress(line: str) -> str | None:
+def training_progress(line: str) -> str | None:
+    """What to show of a line of ``fairseq-train``'s log."""
     if found := _UPDATE.search(line):
         return f"update {found[3]}, training perplexity {found[1]}, {found[2]} updates/s"
     if found := _VALID.search(line):
@@ -115,6 +119,15 @@ def generate(run: Run, name: str, after: Step, *, beam: int) -> Step:
     return Step(f"translate_{name}_beam{beam}", command, [folder], [after], run.threads)
 
 
+def train_and_translate(
+    run: Run, model: Model, after: Step, *, beams: Sequence[int], untrained: bool = False
+) -> list[Step]:
+    """Train a model, then translate the test set once per beam size."""
+    trained = train(run, model, after, untrained=untrained)
+    name = trained.name.removeprefix("train_")
+    return [trained, *(generate(run, name, trained, beam=beam) for beam in beams)]
+
+
 def probe(
     run: Run, models: Sequence[Model], trees: Mapping[str, Path], after: Sequence[Step], steps: int
 ) -> Step:
@@ -122,8 +135,8 @@ def probe(
     folder = run.out / "probes"
     command = ["python", "-m", "probing", "run"]
     for model in models:
-        command += ["--checkpoint", str(run.checkpoint(model.arch))]
-    command += ["--data", str(run.data), "--names", *(model.arch for model in models)]
+        command += ["--checkpoint", str(run.checkpoint(model.name))]
+    command += ["--data", str(run.data), "--names", *(model.name for model in models)]
     for split, path in trees.items():
         command += [f"--{split}", str(path)]
     command += ["--steps", str(steps), "--seed", str(run.seed), "--out", str(folder)]

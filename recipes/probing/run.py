@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,36 +12,23 @@ from typing import Any
 # a recipe is run as a file, and the recipes are not installed
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from hyptrans.support.errors import UserError
-from recipes.common import options, results, translation
-from recipes.common.commands import Runner, Step
-from recipes.common.models import Model, read_models
-from recipes.common.translation import ROOT, Run
+from hyptrans.support.errors import UserError, run_command
+from recipes.common import experiment, options, translation
+from recipes.common.commands import Step
+from recipes.common.translation import ROOT
 
 HERE = Path(__file__).resolve().parent
+MODELS = "hybonet_iwslt_d64,han_iwslt_d64,euclidean_iwslt_d64"
 TREES = {split: f"ud_english_ewt/en_ewt-ud-{split}.conllu.gz" for split in ("train", "dev", "test")}
 TABLE = "tatoeba_en_de/deu-eng.zip"
 BEAM = 5
 
 
 def _arguments() -> argparse.Namespace:
-    parser = options.make_parser(
-        __doc__ or "",
-        "python recipes/probing/run.py --data ~/corpora --write-readme",
-        out="runs/probing",
-        archs="hybonet_iwslt_d64,han_iwslt_d64,euclidean_iwslt_d64",
-    )
-    add = parser.add_argument
-    data = os.environ.get("HYPTRANS_DATA")
-    add(
-        "--data",
-        type=Path,
-        default=Path(data) if data else None,
-        metavar="DIR",
-        help=f"folder with {TABLE} and {TREES['train']}, … (HYPTRANS_DATA if that is set)",
-    )
-    add("--updates", type=int, default=2000, metavar="N", help="optimizer steps of each encoder")
-    add("--steps", type=int, default=2000, metavar="N", help="steps of each probe")
+    example = "--data ~/corpora --write-readme"
+    parser = options.make_parser(HERE, __doc__, example, archs=MODELS, updates=2000)
+    options.add_data(parser, f"{TABLE} and {TREES['train']}, …")
+    parser.add_argument("--steps", type=int, default=2000, metavar="N", help="steps of each probe")
     return parser.parse_args()
 
 
@@ -50,49 +36,29 @@ def main() -> None:
     """Run every step and write ``results.json`` and the table."""
     args = _arguments()
     options.check_positive(args, "updates", "steps", "jobs")
-    models = read_models(HERE, args.archs.split(","))
-    pairs, *trees = (_file(args.data, name) for name in (TABLE, *TREES.values()))
-    runner = Runner(args.out, overwrite=args.overwrite)
-    run = Run(
-        out=args.out,
-        data=args.out / "data",
-        source="en",
-        target="de",
-        seed=args.seed,
-        updates=args.updates,
-        log_interval=50,
-        threads=options.threads_of(args.jobs, len(models)),
-        cpu=args.cpu,
-    )
-    script = ROOT / "recipes" / "tatoeba_en_de" / "prepare.py"
-    command = ["python", str(script), "--table", str(pairs), "--out", str(run.data)]
-    prepared = Step("prepare", command, [run.data])
+    pairs = _file(args.data, TABLE)
+    trees = {split: _file(args.data, name) for split, name in TREES.items()}
+    models, run, runner = experiment.start(HERE, args, source="en", target="de")
+    prepared = _prepare(pairs, run.data)
     runner.run(prepared)
-    chains = [_chain(run, model, prepared) for model in models]
-    runner.chains(chains, jobs=args.jobs)
-    trained = [chain[0] for chain in chains]
-    probed = translation.probe(
-        run, models, dict(zip(TREES, trees, strict=True)), trained, args.steps
-    )
-    runner.run(probed)
-    found = {
-        "bleu": {
-            model.arch: translation.bleu(run, chain[-1]).bleu
-            for model, chain in zip(models, chains, strict=True)
-        },
-        "probes": json.loads((args.out / "probes" / "results.json").read_text(encoding="utf-8")),
-        "table": (args.out / "probes" / "results.md").read_text(encoding="utf-8"),
-        "updates": args.updates,
-        "train_seconds": {m.arch: runner.seconds[f"train_{m.arch}"] for m in models},
-        "probe_seconds": runner.seconds[probed.name],
-        **results.surroundings(),
-        "commands": runner.commands,
+    chains = {
+        model.name: translation.train_and_translate(run, model, prepared, beams=[BEAM])
+        for model in models
     }
-    results.write_json(args.out / "results.json", found)
-    print(f"\n{table(found)}\n")
-    if args.write_readme:
-        results.publish(HERE, found, table(found))
-        runner.say(f"table: {HERE / 'README.md'}")
+    runner.chains(list(chains.values()), jobs=args.jobs)
+    trained = [chain[0] for chain in chains.values()]
+    probed = translation.probe(run, models, trees, trained, args.steps)
+    runner.run(probed)
+    probes = run.out / "probes"
+    found = {
+        "bleu": {name: translation.bleu(run, chain[-1]).value for name, chain in chains.items()},
+        "probes": json.loads((probes / "results.json").read_text(encoding="utf-8")),
+        "table": (probes / "results.md").read_text(encoding="utf-8"),
+        "train_seconds": experiment.train_seconds(runner, models),
+        "probe_seconds": runner.seconds[probed.name],
+        **experiment.conditions(run, runner),
+    }
+    experiment.finish(HERE, args, runner, found, table(found))
 
 
 def _file(data: Path | None, name: str) -> Path:
@@ -108,9 +74,10 @@ def _file(data: Path | None, name: str) -> Path:
     return data / name
 
 
-def _chain(run: Run, model: Model, prepared: Step) -> list[Step]:
-    trained = translation.train(run, model, prepared)
-    return [trained, translation.generate(run, model.arch, trained, beam=BEAM)]
+def _prepare(pairs: Path, out: Path) -> Step:
+    script = ROOT / "recipes" / "tatoeba_en_de" / "prepare.py"
+    command = ["python", str(script), "--table", str(pairs), "--out", str(out)]
+    return Step("prepare", command, [out])
 
 
 def table(found: Mapping[str, Any]) -> str:
@@ -123,4 +90,4 @@ def table(found: Mapping[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(options.run_recipe(main))
+    sys.exit(run_command(main))

@@ -7,18 +7,22 @@ import json
 import shutil
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 # a recipe is run as a file, and the recipes are not installed
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from recipes.common import options, results, translation
+from hyptrans.support.errors import run_command
+from recipes.common import experiment, options, results, translation
 from recipes.common.commands import Runner, Step
-from recipes.common.models import Model, read_models
+from recipes.common.models import Model
+from recipes.common.scoring import Score
 from recipes.common.translation import Run
 
 HERE = Path(__file__).resolve().parent
+MODELS = "hybonet_tiny,euclidean_tiny"
 SOURCE, TARGET = "en", "qtv"
 VOCABULARY = 1500
 BEAM = 4
@@ -27,14 +31,9 @@ TREES = {"train": 4000, "dev": 400, "test": 500}
 
 
 def _arguments() -> argparse.Namespace:
-    parser = options.make_parser(
-        __doc__ or "",
-        "python recipes/quickstart/run.py --archs hybonet_tiny,euclidean_tiny --seed 2",
-        out="runs/quickstart",
-        archs="hybonet_tiny,euclidean_tiny",
-    )
+    example = f"--archs {MODELS} --seed 2"
+    parser = options.make_parser(HERE, __doc__, example, archs=MODELS, updates=700)
     add = parser.add_argument
-    add("--updates", type=int, default=700, metavar="N", help="optimizer steps of each training")
     add("--sentences", type=int, default=20000, metavar="N", help="sentence pairs to train on")
     add("--vocab-size", type=int, default=VOCABULARY, metavar="N", help="sentencepiece pieces")
     add("--probe-steps", type=int, default=1000, metavar="N", help="steps of each probe, 0: none")
@@ -46,35 +45,28 @@ def main() -> None:
     """Run every step and write ``results.json`` and the table."""
     args = _arguments()
     options.check_positive(args, "updates", "sentences", "vocab_size", "jobs")
-    models = read_models(HERE, args.archs.split(","))
-    runner = Runner(args.out, overwrite=args.overwrite)
-    run = Run(
-        out=args.out,
-        data=args.out / "data",
-        source=SOURCE,
-        target=TARGET,
-        seed=args.seed,
-        updates=args.updates,
-        log_interval=50,
-        threads=options.threads_of(args.jobs, len(models)),
-        cpu=args.cpu,
-    )
+    models, run, runner = experiment.start(HERE, args, source=SOURCE, target=TARGET)
     prepared = _prepare(runner, run, args)
-    chains = {model.arch: _chain(run, model, prepared) for model in models}
-    if not args.no_untrained:
-        chains[f"untrained {models[0].arch}"] = _chain(run, models[0], prepared, untrained=True)
-    runner.chains(list(chains.values()), jobs=args.jobs)
-    found = _results(runner, run, models, chains)
-    if args.probe_steps > 0:
-        found |= _probe(runner, run, models, chains, args.probe_steps)
-    results.write_json(run.out / "results.json", found)
-    print(f"\n{table(found)}\n")
-    if args.probe_steps > 0:
+    train = partial(translation.train_and_translate, run, after=prepared, beams=[BEAM])
+    chains = {model.name: train(model) for model in models}
+    shown_untrained = [] if args.no_untrained else models[:1]
+    untrained = {model.name: train(model, untrained=True) for model in shown_untrained}
+    runner.chains([*chains.values(), *untrained.values()], jobs=args.jobs)
+    probed = _probe(runner, run, models, chains, args.probe_steps) if args.probe_steps > 0 else {}
+    scores = _scores(run, chains)
+    (signature,) = {score.signature for score in scores.values()}
+    found = {
+        "bleu": {name: score.value for name, score in scores.items()},
+        "signature": signature,
+        "bleu_untrained": {name: score.value for name, score in _scores(run, untrained).items()},
+        "parameters": {name: results.count_parameters(run.checkpoint(name)) for name in chains},
+        "train_seconds": experiment.train_seconds(runner, models),
+        **probed,
+        **experiment.conditions(run, runner),
+    }
+    experiment.finish(HERE, args, runner, found, table(found))
+    if probed:
         runner.say(f"pictures of the trees: {run.out / 'report.html'}")
-    runner.say(f"results: {run.out / 'results.json'}")
-    if args.write_readme:
-        results.publish(HERE, found, table(found))
-        runner.say(f"table: {HERE / 'README.md'}")
 
 
 def _prepare(runner: Runner, run: Run, args: argparse.Namespace) -> Step:
@@ -91,12 +83,6 @@ def _prepare(runner: Runner, run: Run, args: argparse.Namespace) -> Step:
     return prepared
 
 
-def _chain(run: Run, model: Model, prepared: Step, *, untrained: bool = False) -> list[Step]:
-    trained = translation.train(run, model, prepared, untrained=untrained)
-    name = trained.name.removeprefix("train_")
-    return [trained, translation.generate(run, name, trained, beam=BEAM)]
-
-
 def _probe(
     runner: Runner,
     run: Run,
@@ -110,7 +96,7 @@ def _probe(
         name = "valid" if split == "dev" else split
         trees[split] = run.out / f"{split}.conllu"
         _first_trees(run.out / "toy" / f"{name}.{SOURCE}.conllu", sentences, trees[split])
-    trained = [chains[model.arch][0] for model in models]
+    trained = [chain[0] for chain in chains.values()]
     step = translation.probe(run, models, trees, trained, steps)
     runner.run(step)
     shutil.copyfile(run.out / "probes" / "report.html", run.out / "report.html")
@@ -119,7 +105,6 @@ def _probe(
         "probe": {model["name"]: model["test"] for model in probed["models"]},
         "probe_signature": probed["signature"],
         "probe_seconds": runner.seconds[step.name],
-        "commands": runner.commands,
     }
 
 
@@ -129,27 +114,8 @@ def _first_trees(path: Path, sentences: int, out: Path) -> None:
     out.write_text("\n\n".join(trees).rstrip("\n") + "\n\n", encoding="utf-8")
 
 
-def _results(
-    runner: Runner, run: Run, models: list[Model], chains: Mapping[str, list[Step]]
-) -> dict[str, Any]:
-    scores = {name: translation.bleu(run, chain[-1]) for name, chain in chains.items()}
-    trained = [model.arch for model in models]
-    return {
-        "bleu": {name: scores[name].bleu for name in trained},
-        "signature": scores[trained[0]].signature,
-        "bleu_untrained": {
-            name.removeprefix("untrained "): score.bleu
-            for name, score in scores.items()
-            if name not in trained
-        },
-        "parameters": {name: results.count_parameters(run.checkpoint(name)) for name in trained},
-        "train_seconds": {name: runner.seconds[f"train_{name}"] for name in trained},
-        "seed": run.seed,
-        "updates": run.updates,
-        "threads": run.threads,
-        **results.surroundings(),
-        "commands": runner.commands,
-    }
+def _scores(run: Run, chains: Mapping[str, list[Step]]) -> dict[str, Score]:
+    return {name: translation.bleu(run, chain[-1]) for name, chain in chains.items()}
 
 
 def table(found: Mapping[str, Any]) -> str:
@@ -194,4 +160,4 @@ def _figure(value: float | None, *, percent: bool = False) -> str | None:
 
 
 if __name__ == "__main__":
-    sys.exit(options.run_recipe(main))
+    sys.exit(run_command(main))

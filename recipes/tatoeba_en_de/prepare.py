@@ -4,8 +4,6 @@
 ``tatoeba_en_de/deu-eng.zip`` there unless named. Other options go to ``data-prep/prepare_text.py``.
 """
 
-import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from hyptrans.dataprep.sources import tatoeba
 from hyptrans.support.errors import UserError, run_command
+from recipes.common import options
 from recipes.common.preparation import prepare, show_next
 
 
@@ -24,39 +23,33 @@ def main(argv: Sequence[str] | None = None) -> None:
     Raises:
         UserError: the table cannot be used.
     """
-    parser = argparse.ArgumentParser(
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    data = os.environ.get("HYPTRANS_DATA")
+    parser = options.script_parser(__doc__)
+    table = options.default_data("tatoeba_en_de/deu-eng.zip")
     add = parser.add_argument
-    add("--table", type=Path, help="the pairs, plain or zipped")
+    add("--table", type=Path, default=table, help="the pairs, plain or zipped")
     add(
         "--out", type=Path, default=Path("data/tatoeba_en_de"), help="folder (default: %(default)s)"
     )
     add("--held-out", type=int, default=2000, help="sentences of valid and of test (default: 2000)")
     add("--seed", type=int, default=1, help="seed of the shuffle (default: 1)")
     args, others = parser.parse_known_args(argv)
-    table = args.table or (Path(data) / "tatoeba_en_de/deu-eng.zip" if data else None)
-    if table is None:
+    if args.table is None:
         raise UserError("--table is needed: deu-eng.zip from https://www.manythings.org/anki")
     if args.held_out < 1:
         raise UserError(f"--held-out must be above 0, not {args.held_out}")
-    sets, left_out = tatoeba.split(
-        tatoeba.read_table(table), held_out=args.held_out, seed=args.seed
-    )
+    pairs = tatoeba.read_table(args.table)
+    sets, left_out = tatoeba.split(pairs, held_out=args.held_out, seed=args.seed)
     # named after what decides it, so that another split never overwrites one in use
     folder = args.out / f"split-seed{args.seed}-{args.held_out}"
     tatoeba.write(sets, folder)
-    for name, pairs in sets.items():
-        sentences = len({source for source, _ in pairs})
-        print(f"{name}: {len(pairs)} pairs of {sentences} distinct English sentences")
+    for name, members in sets.items():
+        sentences = len({source for source, _ in members})
+        print(f"{name}: {len(members)} pairs of {sentences} distinct English sentences")
     print(f"further translations left out of valid and test: {left_out}")
-    options = ["--raw-text", "--vocab-size", "8000", "--out", str(args.out)]
+    words = ["--raw-text", "--vocab-size", "8000", "--out", str(args.out)]
     for name in tatoeba.SETS:
-        options += [f"--{name}", str(folder / f"{name}.en"), str(folder / f"{name}.de")]
-    if status := prepare("prepare_text.py", [*options, *others]):
+        words += [f"--{name}", str(folder / f"{name}.en"), str(folder / f"{name}.de")]
+    if status := prepare("prepare_text.py", [*words, *others]):
         sys.exit(status)
     show_next(Path(__file__).parent, args.out)
 

@@ -9,7 +9,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEn
 
 from hyptrans.criterions.geodesic import GeodesicConfig, GeodesicCriterion, geodesic_term
 from hyptrans.geometry import poincare
-from tests.geometry.test_poincare import ball
+from tests.geometry.helpers import ball
 from tests.models.conftest import SMALL, batch, build, dictionary, task_of
 
 SYMBOLS = dictionary()

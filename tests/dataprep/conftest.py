@@ -27,7 +27,7 @@ def run(capsys):
     """Run a command in this process: returns exit status, stdout and stderr."""
 
     def call(main, *words):
-        status = run_command(main, [str(word) for word in words])
+        status = run_command(lambda: main([str(word) for word in words]))
         captured = capsys.readouterr()
         return status, captured.out, captured.err
 

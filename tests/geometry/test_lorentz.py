@@ -8,17 +8,8 @@ import pytest
 import torch
 
 from hyptrans.geometry import lorentz
+from tests.geometry.helpers import CURVATURES, EXACT, points
 from tests.oracles import lorentz as oracle
-
-CURVATURES = [0.25, 1.0, 4.0]
-EXACT = {"rtol": 1e-12, "atol": 1e-12}
-
-
-def points(rng, *shape, radius=2.0, c=1.0, dtype=torch.float64):
-    """Points in random directions, at distances up to ``radius / sqrt(c)`` from the origin."""
-    space = torch.randn(*shape[:-1], shape[-1] - 1, generator=rng, dtype=torch.float64)
-    length = torch.sinh(torch.rand(*shape[:-1], 1, generator=rng, dtype=torch.float64) * radius)
-    return lorentz.lift((space / space.norm(dim=-1, keepdim=True) * length / c**0.5).to(dtype), c=c)
 
 
 @pytest.mark.parametrize("c", CURVATURES)

@@ -7,6 +7,9 @@ from hyptrans.geometry import lorentz, poincare
 from hyptrans.geometry.space import Space, lorentz_points, map_layers, vectors
 
 C = [0.25, 1.0, 4.0]
+each_space = pytest.mark.parametrize(
+    "space", [Space(kind, c) for kind in ("lorentz", "poincare") for c in C], ids=str
+)
 
 
 def points(space, rng):
@@ -19,20 +22,16 @@ def points(space, rng):
     return x, poincare.distance(x[:1], x, c=space.c)
 
 
-@pytest.mark.parametrize("c", C)
-@pytest.mark.parametrize("kind", ["lorentz", "poincare"])
-def test_lorentz_points_keep_distances_up_to_the_scale_of_the_curvature(kind, c, rng):
-    space = Space(kind, c)
+@each_space
+def test_lorentz_points_keep_distances_up_to_the_scale_of_the_curvature(space, rng):
     x, distance = points(space, rng)
     lifted = lorentz_points(x, space)
     assert lorentz.violation(lifted).max() < 1e-12
-    torch.testing.assert_close(lorentz.distance(lifted[:1], lifted), distance * c**0.5)
+    torch.testing.assert_close(lorentz.distance(lifted[:1], lifted), distance * space.c**0.5)
 
 
-@pytest.mark.parametrize("c", C)
-@pytest.mark.parametrize("kind", ["lorentz", "poincare"])
-def test_vectors_are_the_tangents_of_the_lorentz_points(kind, c, rng):
-    space = Space(kind, c)
+@each_space
+def test_vectors_are_the_tangents_of_the_lorentz_points(space, rng):
     x, _ = points(space, rng)
     flat = vectors(x, space)
     assert flat.size(-1) == space.vector_width(x.size(-1))

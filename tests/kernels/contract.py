@@ -6,7 +6,7 @@ import torch
 from hyptrans.geometry import lorentz
 from hyptrans.kernels import operators
 from hyptrans.kernels.backend import chosen
-from tests.geometry.test_lorentz import CURVATURES
+from tests.geometry.helpers import CURVATURES
 
 SHAPES = [(1,), (3, 5), (2, 3, 0), (700,), (2, 130), (5000,)]
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-5}
@@ -46,7 +46,7 @@ def lifted_of(rng, shape, dtype, *, c=0.5):
 
 OPERATORS = {
     "points": points_of,
-    "points of three maps": lambda *a, **k: points_of(*a, heads=(3, 2), **k),
+    "points of three projections": lambda *a, **k: points_of(*a, heads=(3, 2), **k),
     "points with queries": lambda *a, **k: points_of(*a, heads=(3, 2), query=True, **k),
     "points with residual": lambda *a, **k: points_of(*a, residual="full", **k),
     "points with space residual": lambda *a, **k: points_of(*a, residual="space", **k),

@@ -2,11 +2,13 @@
 
 import math
 import os
+import re
 import subprocess
 import sys
 import threading
 
 import numba
+import numpy as np
 import pytest
 import torch
 
@@ -179,6 +181,17 @@ def test_matrices_that_a_kernel_would_misread_are_refused():
     for other, message in ((x.double(), "of torch.float32 and torch.float64"), (x.t(), "contig")):
         with pytest.raises(ValueError, match=message):
             jobs.run(rows_numba.lift_forward, 1, (x, other))
+
+
+@pytest.mark.parametrize(("number", "size"), [(np.float32, 368), (np.float64, 384)])
+def test_a_job_is_laid_out_as_it_is_written_and_as_its_picture_says(number, size):
+    layout = jobs._layout(number)
+    drawn = dict(re.findall(r"^ +(\d+)  \| (\w+)", jobs.__doc__, re.MULTILINE))
+    assert {int(byte): name for byte, name in drawn.items()} == {
+        layout.fields[name][1]: name.partition("_")[0] for name in layout.names
+    }
+    assert layout.itemsize == jobs._FLOATS[getattr(torch, number.__name__)][1].size == size
+    assert f"{size} bytes in {number.__name__}" in jobs.__doc__
 
 
 def test_the_exponential_function_of_kernels():

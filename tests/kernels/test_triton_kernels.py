@@ -12,6 +12,7 @@ import torch
 from hyptrans.geometry import lorentz
 from hyptrans.kernels import functions, operators
 from hyptrans.kernels.backend import chosen
+from hyptrans.kernels.loss import smoothed_losses_
 from tests.kernels.contract import (
     OPERATORS,
     TOLERANCE,
@@ -109,6 +110,19 @@ def test_the_host_never_waits_for_the_device(name, rng):
             run()
         finally:
             torch.cuda.set_sync_debug_mode(before)
+
+
+@pytest.mark.parametrize("gradient", [False, True])
+@pytest.mark.parametrize("size", [2, 100, 2048, 5000])
+def test_cross_entropy_agrees_with_the_plain_formula(size, gradient, rng, monkeypatch):
+    logits = 5 * torch.randn(4, size, generator=rng)
+    targets = torch.randint(size, (4,), generator=rng)
+    found, expected = logits.clone(), logits.clone()
+    losses = smoothed_losses_(found, targets, 0.1, gradient)
+    monkeypatch.setenv("HYPTRANS_KERNELS", "eager")
+    torch.testing.assert_close(losses, smoothed_losses_(expected, targets, 0.1, gradient))
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+    assert torch.equal(found, logits) != gradient
 
 
 @device_only

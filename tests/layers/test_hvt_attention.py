@@ -1,4 +1,4 @@
-"""Distance attention on the Poincare ball: weights, aggregation, heads, masks, decoding state."""
+"""Distance attention on the Poincare ball: weights, aggregation, heads, precision."""
 
 import numpy as np
 import pytest
@@ -6,22 +6,14 @@ import torch
 from torch.nn import functional as F
 
 from hyptrans.geometry import poincare
-from hyptrans.layers.decoding_state import State
 from hyptrans.layers.hvt_attention import PoincareAttention
-from tests.geometry.test_lorentz import CURVATURES
-from tests.geometry.test_poincare import EXACT, ball
-from tests.layers.test_hybonet_linear import randomized
+from tests.geometry.helpers import CURVATURES, EXACT_IN_BALL, ball
+from tests.layers.helpers import randomized
 from tests.oracles import poincare as oracle
 
+pytestmark = pytest.mark.usefixtures("fresh_weights")
+
 AGGREGATIONS = ["midpoint", "tangent"]
-
-
-@pytest.fixture(autouse=True)
-def fresh_weights():
-    """Layers draw their first weights from torch's own generator: the same in every run."""
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        yield
 
 
 def attention(*args, rng=None, **options):
@@ -55,7 +47,7 @@ def test_mix_matches_the_loop_over_queries(aggregation, c, rng):
         for h in range(3):
             heads = (t[b, h].numpy() for t in (q, k, v))
             expected = oracle.attention(*heads, alpha[h], c, aggregate, allowed[b, 0].numpy())
-            np.testing.assert_allclose(got[b, h], expected, **EXACT)
+            np.testing.assert_allclose(got[b, h], expected, **EXACT_IN_BALL)
 
 
 def test_attention_matches_the_formulas_from_input_to_output(rng):
@@ -78,7 +70,9 @@ def test_attention_matches_the_formulas_from_input_to_output(rng):
         joined = np.concatenate([oracle.log_origin(mixed[h][i], 1.0) for h in range(2)])
         out = oracle.linear(oracle.exp_origin(joined, 1.0), weight, bias, 1.0)
         update = torch.from_numpy(oracle.log_origin(out, 1.0))
-        np.testing.assert_allclose(got[i], layer.residual(x[0, i], update).detach(), **EXACT)
+        np.testing.assert_allclose(
+            got[i], layer.residual(x[0, i], update).detach(), **EXACT_IN_BALL
+        )
 
 
 def test_merged_heads_are_the_point_they_were_split_from(rng):
@@ -90,7 +84,7 @@ def test_merged_heads_are_the_point_they_were_split_from(rng):
     *_, value = layer.project(x)
     heads = poincare.centroid_tangent(value)
     merged = layer.out(poincare.exp_origin(heads.transpose(1, 2).flatten(2)))
-    torch.testing.assert_close(merged, x, **EXACT)
+    torch.testing.assert_close(merged, x, **EXACT_IN_BALL)
 
 
 def test_no_head_is_farther_out_than_its_point(rng):
@@ -117,47 +111,6 @@ def test_fresh_attention_tells_keys_apart(rng):
 
 
 @pytest.mark.parametrize("aggregation", AGGREGATIONS)
-def test_no_gradient_comes_from_the_future(aggregation, rng):
-    layer = attention(8, 2, causal=True, aggregation=aggregation, rng=rng)
-    x = ball(rng, 1, 6, 8).requires_grad_()
-    layer(x)[0, 2].sum().backward()
-    assert x.grad[0, 3:].abs().max() == 0
-    assert x.grad[0, :3].abs().min() > 0
-
-
-@pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize("causal", [False, True])
-def test_padding_changes_no_real_position_and_gives_finite_gradients(causal, side, rng):
-    layer = attention(8, 2, causal=causal, rng=rng)
-    x, noise = ball(rng, 1, 4, 8), ball(rng, 1, 3, 8)
-    padded = torch.cat([noise, x] if side == "left" else [x, noise], dim=1).requires_grad_()
-    real = slice(3, 7) if side == "left" else slice(0, 4)
-    padding = torch.ones(1, 7, dtype=torch.bool)
-    padding[:, real] = False
-    out = layer(padded, padding=padding)
-    torch.testing.assert_close(out[:, real], layer(x), **EXACT)
-    out.sum().backward()
-    assert torch.isfinite(padded.grad).all()
-
-
-@pytest.mark.parametrize("aggregation", AGGREGATIONS)
-def test_steps_with_a_state_equal_the_whole_sequence(aggregation, rng):
-    layer = attention(8, 2, causal=True, aggregation=aggregation, rng=rng)
-    x = ball(rng, 3, 5, 8)
-    state = State()
-    steps = [layer(x[:, i : i + 1], state=state) for i in range(5)]
-    torch.testing.assert_close(torch.cat(steps, dim=1), layer(x), **EXACT)
-
-
-def test_cross_attention_projects_the_memory_once(rng):
-    layer = attention(8, 2, memory_width=8)
-    x, memory = ball(rng, 2, 1, 8), ball(rng, 2, 5, 8)
-    state = State()
-    first = layer(x, memory, state=state)
-    assert torch.equal(layer(x, torch.full_like(memory, torch.nan), state=state), first)
-
-
-@pytest.mark.parametrize("aggregation", AGGREGATIONS)
 def test_dropconnect_drops_attention_weights_only_while_training(aggregation, rng):
     layer = PoincareAttention(8, 2, attention_dropout=0.5, aggregation=aggregation)
     x = ball(rng, 2, 5, 8, dtype=torch.float32)
@@ -177,13 +130,6 @@ def test_a_query_whose_weights_are_all_dropped_is_finite(rng):
     assert torch.isfinite(out).all()
     assert torch.isfinite(x.grad).all()
     assert all(torch.isfinite(p.grad).all() for p in layer.parameters())
-
-
-@pytest.mark.parametrize("aggregation", AGGREGATIONS)
-def test_gradients_agree_with_finite_differences(aggregation, rng):
-    layer = attention(4, 2, causal=True, aggregation=aggregation, rng=rng)
-    x = ball(rng, 1, 3, 4).requires_grad_()
-    assert torch.autograd.gradcheck(lambda x, *_: layer(x), (x, *layer.parameters()))
 
 
 def test_zero_vectors_and_points_on_the_clamp_have_finite_values_and_gradients(rng):
@@ -212,8 +158,6 @@ def test_autocast_keeps_distances_and_midpoints_in_float32(rng):
     torch.testing.assert_close(out, layer.mix(q, k, v, allowed=None, is_causal=False))
 
 
-def test_wrong_options_are_refused_by_name():
-    with pytest.raises(ValueError, match="width=10 is not divisible by 4 heads"):
-        PoincareAttention(10, 4)
+def test_unknown_aggregation_is_refused_by_name():
     with pytest.raises(ValueError, match="'midpoint' or 'tangent', got 'sum'"):
         PoincareAttention(8, 2, aggregation="sum")

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from hyptrans.geometry import lorentz
-from hyptrans.layers import hypformer
 from hyptrans.layers.hypformer import (
     HTC,
     CentroidNorm,
@@ -19,29 +18,12 @@ from hyptrans.layers.hypformer import (
     readjust,
 )
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
-from tests.geometry.test_lorentz import CURVATURES, EXACT, points
-from tests.layers.test_hybonet_linear import randomized
+from tests.geometry.helpers import CURVATURES, EXACT, points
+from tests.layers.helpers import CHANGES, NORMED, arrays, fixed, randomized
 from tests.oracles import hypformer as oracle
 from tests.oracles.lorentz import centroid, lift
 
-CHANGES = [(1.0, 1.0), (0.25, 4.0), (3.0, 0.5)]
 TOKENS = torch.tensor([[5, 1, 7], [1, 2, 9]])
-NORMED = {"rtol": 1e-11, "atol": 1e-11}
-
-
-@pytest.fixture
-def exact_norm(monkeypatch):
-    """Layer norms without their epsilon, which alone sees that a sum stands for a centroid."""
-    monkeypatch.setattr(hypformer, "NORM_EPSILON", 0.0)
-
-
-def fixed(c):
-    return Curvature(c, learned=False)
-
-
-def numbers(module):
-    """Parameters by name, as NumPy arrays."""
-    return {name: p.detach().numpy() for name, p in module.named_parameters()}
 
 
 @pytest.mark.parametrize("c", [1e-3, 0.25, 1.0, 4.0, 100.0])
@@ -81,7 +63,7 @@ def test_htc_matches_the_formula(c_in, c_out, rng):
     layer = randomized(HTC(5, 4, gain=1.0, projections=2).double(), rng)
     x = points(rng, 6, 6, c=c_in)
     got = layer(x, c_in=c_in, c_out=c_out).detach().numpy()
-    weight, bias = numbers(layer).values()
+    weight, bias = arrays(layer).values()
     for i in range(6):
         expected = oracle.htc(x[i].numpy(), weight, bias, c_in, c_out)
         np.testing.assert_allclose(got[i], expected, **EXACT)
@@ -113,7 +95,7 @@ def test_residual_norm_is_the_layer_norm_of_the_centroid(c_in, c_out, exact_norm
     x = points(rng, 5, 6, c=c_in)
     out = torch.randn(5, 5, generator=rng, dtype=torch.float64)
     got = layer(x, out, c_in=c_in, c_out=c_out).detach().numpy()
-    weight, bias = numbers(layer).values()
+    weight, bias = arrays(layer).values()
     for i in range(5):
         arguments = (x[i].numpy(), out[i].numpy(), weight, bias, c_in, c_out)
         np.testing.assert_allclose(got[i], oracle.residual_norm(*arguments), **NORMED)
@@ -127,7 +109,7 @@ def test_feed_forward_matches_the_formulas(c_in, c_out, exact_norm, rng):
     layer = randomized(layer.double(), rng)
     x = points(rng, 4, 6, c=c_in)
     got = layer(x).detach().numpy()
-    p = numbers(layer)
+    p = arrays(layer)
     for i in range(4):
         inner = oracle.htc(x[i].numpy(), p["expand.weight"], p["expand.bias"], c_in, c_out)
         inner = lift(np.maximum(inner, 0), c_out)
@@ -144,7 +126,7 @@ def test_position_enters_by_the_centroid_with_its_own_point(c_in, c_out, exact_n
     x = points(rng, 2, 3, 6, c=c_in)
     positions = torch.tensor([[0, 1, 2], [0, 0, 7]])
     got = layer(x, positions).detach().numpy()
-    p = numbers(layer)
+    p = arrays(layer)
     for b in range(2):
         for i in range(3):
             moved = lift(math.sqrt(c_in / c_out) * x[b, i, 1:].numpy(), c_out)

@@ -1,4 +1,4 @@
-"""Hypformer's attentions: the formulas from input to output, masks, and decoding states."""
+"""Hypformer's attentions: the formulas from input to output, curvatures, the state's size."""
 
 import math
 
@@ -7,34 +7,25 @@ import pytest
 import torch
 
 from hyptrans.geometry import lorentz
-from hyptrans.layers import hypformer
 from hyptrans.layers.decoding_state import State
 from hyptrans.layers.hypformer import Curvature
 from hyptrans.layers.hypformer_attention import LinearAttention, SoftmaxAttention
-from tests.geometry.test_lorentz import EXACT, points
-from tests.layers.test_hybonet_linear import randomized
-from tests.layers.test_hypformer import CHANGES, NORMED, fixed, numbers
+from tests.geometry.helpers import EXACT, points
+from tests.layers.helpers import (
+    CHANGES,
+    NORMED,
+    arrays,
+    fixed,
+    randomized,
+)
+from tests.layers.helpers import hypformer_attention as attention
 from tests.oracles import hypformer as oracle
 from tests.oracles import lorentz as lorentz_oracle
 
 KINDS = [LinearAttention, SoftmaxAttention]
 
 
-@pytest.fixture
-def exact_norm(monkeypatch):
-    """Layer norms without their epsilon, which alone sees that a sum stands for a centroid."""
-    monkeypatch.setattr(hypformer, "NORM_EPSILON", 0.0)
-
-
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=["linear", "softmax"])
-
-
-def attention(kind, rng, *, width=8, c_in=1.0, c_out=1.0, c_memory=None, **options):
-    """A randomised float64 layer with two heads and fixed curvatures."""
-    chain = {"curvature": fixed(c_out), "input_curvature": fixed(c_in), "gain": 1.0}
-    if c_memory is not None:
-        chain |= {"memory_curvature": fixed(c_memory), "memory_width": 6}
-    return randomized(kind(width, 2, **chain, **options).double(), rng)
 
 
 def heads_of(point, weight, bias, c_in, c_out):
@@ -44,7 +35,7 @@ def heads_of(point, weight, bias, c_in, c_out):
 
 def expected_output(layer, x, memory, c_in, c_out, c_memory, mix):
     """One sentence through the formulas; ``mix`` gives a head's output for all positions."""
-    p = numbers(layer)
+    p = arrays(layer)
     if memory is None:
         weight, bias = np.split(p["qkv.weight"], 3), np.split(p["qkv.bias"], 3)
         source, c_source = x, c_in
@@ -120,51 +111,6 @@ def test_float32_output_lies_on_the_hyperboloid_of_the_block(c_in, c_out, cross,
     assert lorentz.violation(out, c=c_out).max() < 2e-6
 
 
-@every_kind
-def test_no_gradient_comes_from_the_future(kind, rng):
-    layer = attention(kind, rng, causal=True)
-    x = points(rng, 1, 150, 8).requires_grad_()
-    layer(x)[0, 100].sum().backward()
-    assert x.grad[0, 101:].abs().max() == 0
-    assert x.grad[0, :101].abs().amax(-1).min() > 0
-
-
-@every_kind
-@pytest.mark.parametrize("side", ["left", "right"])
-@pytest.mark.parametrize("causal", [False, True])
-def test_padding_changes_no_real_position_and_gives_finite_gradients(causal, side, kind, rng):
-    layer = attention(kind, rng, causal=causal)
-    x, noise = points(rng, 1, 70, 8), points(rng, 1, 3, 8)
-    padded = torch.cat([noise, x] if side == "left" else [x, noise], dim=1).requires_grad_()
-    real = slice(3, 73) if side == "left" else slice(0, 70)
-    padding = torch.ones(1, 73, dtype=torch.bool)
-    padding[:, real] = False
-    out = layer(padded, padding=padding)
-    torch.testing.assert_close(out[:, real], layer(x), **EXACT)
-    out.sum().backward()
-    assert torch.isfinite(padded.grad).all()
-
-
-@every_kind
-@pytest.mark.parametrize("stateful", [False, True])
-def test_padding_of_the_memory_changes_nothing(stateful, kind, rng):
-    layer = attention(kind, rng, c_memory=1.0)
-    x, memory, noise = points(rng, 1, 4, 8), points(rng, 1, 5, 6), points(rng, 1, 2, 6)
-    padding = torch.tensor([[True, True, False, False, False, False, False]])
-    state = State() if stateful else None
-    out = layer(x, torch.cat([noise, memory], dim=1), padding=padding, state=state)
-    torch.testing.assert_close(out, layer(x, memory), **EXACT)
-
-
-@every_kind
-def test_steps_with_a_state_equal_the_whole_sequence(kind, rng):
-    layer = attention(kind, rng, causal=True)
-    x = points(rng, 3, 80, 8)
-    state = State()
-    steps = [layer(x[:, i : i + 1], state=state) for i in range(80)]
-    torch.testing.assert_close(torch.cat(steps, dim=1), layer(x), **EXACT)
-
-
 def test_a_linear_state_has_one_size_after_a_prefix_and_steps(rng):
     layer = attention(LinearAttention, rng, causal=True)
     x = points(rng, 3, 72, 8)
@@ -172,26 +118,6 @@ def test_a_linear_state_has_one_size_after_a_prefix_and_steps(rng):
     parts = [layer(part, state=state) for part in x.split([70, 1, 1], dim=1)]
     torch.testing.assert_close(torch.cat(parts, dim=1), layer(x), **EXACT)
     assert [tuple(t.shape) for t in state.kept] == [(3, 2, 4, 4), (3, 2, 4)]
-
-
-@every_kind
-def test_several_positions_after_earlier_ones_and_padding_beside_a_state_are_refused(kind, rng):
-    layer = attention(kind, rng, causal=True)
-    state = State()
-    with pytest.raises(ValueError, match="takes no padding"):
-        layer(points(rng, 1, 2, 8), padding=torch.zeros(1, 2, dtype=torch.bool), state=state)
-    layer(points(rng, 1, 2, 8), state=state)
-    with pytest.raises(ValueError, match="takes one position at a time, got 2"):
-        layer(points(rng, 1, 2, 8), state=state)
-
-
-@every_kind
-def test_cross_attention_reads_the_memory_once(kind, rng):
-    layer = attention(kind, rng, c_memory=1.0)
-    x, memory = points(rng, 2, 1, 8), points(rng, 2, 5, 6)
-    state = State()
-    first = layer(x, memory, state=state)
-    assert torch.equal(layer(x, torch.full_like(memory, torch.nan), state=state), first)
 
 
 @every_kind
@@ -256,12 +182,6 @@ def test_fresh_psi_is_xavier_and_scale_is_one_number_a_channel():
     assert layer.scale.shape == (2, 1, 32)
     softmax = SoftmaxAttention(64, 2, curvature=fixed(1.0), input_curvature=fixed(1.0), gain=0.5)
     assert softmax.tau.item() == pytest.approx(8.0)
-
-
-@every_kind
-def test_heads_that_do_not_divide_the_width_are_refused(kind):
-    with pytest.raises(ValueError, match="width=10 is not divisible by 4 heads"):
-        kind(10, 4, curvature=fixed(1.0), input_curvature=fixed(1.0), gain=1.0)
 
 
 def test_softmax_heads_of_a_time_alone_are_refused():

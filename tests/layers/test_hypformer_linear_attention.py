@@ -14,7 +14,7 @@ from hyptrans.layers.hypformer_linear_attention import (
     step,
     summarize,
 )
-from tests.geometry.test_lorentz import EXACT
+from tests.geometry.helpers import EXACT
 from tests.oracles import hypformer as oracle
 
 # sums of a thousand terms in different orders

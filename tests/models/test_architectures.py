@@ -18,8 +18,10 @@ from tests.models.conftest import (
     build,
     dictionary,
     left_padded,
+    parameters_of_the_twin,
     small,
     task_of,
+    trained,
 )
 
 SYMBOLS = dictionary()
@@ -247,22 +249,6 @@ def test_deep_copy_and_half_precision_storage_give_close_outputs(arch, sentences
     half = copy.deepcopy(model).to(torch.bfloat16)(*tokens)[0].float().log_softmax(-1)
     assert torch.isfinite(half).all()
     assert (half - expected).abs().mean() < 0.1
-
-
-def trained(model):
-    return sum(p.numel() for p in model.parameters() if p.requires_grad)
-
-
-def parameters_of_the_twin(size, task):
-    """Trained parameters of fairseq's Transformer, without its encoder's duplicate fast path."""
-    twin = build(f"euclidean_{size}", task)
-    duplicates = ("in_proj_weight", "in_proj_bias", "out_proj_weight", "out_proj_bias")
-    duplicates += ("fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias")
-    return sum(
-        p.numel()
-        for name, p in twin.named_parameters()
-        if not name.endswith(duplicates) and p.requires_grad
-    )
 
 
 def test_every_size_has_as_many_parameters_as_its_twin(arch):

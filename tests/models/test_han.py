@@ -10,8 +10,16 @@ from torch.nn import functional as F
 from hyptrans.layers.attention import causal_mask
 from hyptrans.layers.han import HyperbolicAttention
 from hyptrans.models.han import HAN, SIZES, HANConfig, HANParts
-from tests.models.conftest import SMALL, batch, build, dictionary, small, task_of
-from tests.models.test_architectures import parameters_of_the_twin, trained
+from tests.models.conftest import (
+    SMALL,
+    batch,
+    build,
+    dictionary,
+    parameters_of_the_twin,
+    small,
+    task_of,
+    trained,
+)
 
 SYMBOLS = dictionary()
 EXACT = {"rtol": 0, "atol": 1e-9}

@@ -7,18 +7,16 @@ import pytest
 import torch
 
 from hyptrans.geometry import lorentz
-from hyptrans.layers.hypformer import (
-    Curvature,
+from hyptrans.layers import (
     HypformerEmbedding,
     HypformerFeedForward,
     HypformerLogits,
     HypformerPositions,
-)
-from hyptrans.layers.hypformer_attention import (
-    HypformerAttention,
     LinearAttention,
     SoftmaxAttention,
 )
+from hyptrans.layers.hypformer import Curvature
+from hyptrans.layers.hypformer_attention import HypformerAttention
 from hyptrans.models.hypformer import Hypformer
 from tests.models.conftest import SMALL, batch, build, dictionary, small
 

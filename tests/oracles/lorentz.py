@@ -30,7 +30,7 @@ def centroid(points, weights, c):
     return total / (np.sqrt(c) * np.sqrt(abs(inner(total, total))))
 
 
-def linear(x, weight, bias, log_scale, c, residual=None, mode="full", eps=1e-6):
+def linear(x, weight, bias, log_scale, c, residual=None, mode="full", eps=0.0):
     """HyboNet eq. 3 for one point ``x``."""
     z = weight @ x + bias
     if residual is not None:

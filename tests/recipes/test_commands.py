@@ -1,5 +1,4 @@
 import sys
-import time
 
 import pytest
 
@@ -7,10 +6,10 @@ from hyptrans.support.errors import UserError
 from recipes.common.commands import Runner, Step, shown_command
 
 
-def writes(name, path, content="x", **more):
-    """A step that appends to a file, so that running twice shows."""
+def writes(name, path, content="x", *, keep=False):
+    """A step that appends to a file, so that running twice shows; ``keep``: it may exist before."""
     code = f"open({str(path)!r}, 'a').write({content!r})"
-    return Step(name, ["python", "-c", code], [path], **more)
+    return Step(name, ["python", "-c", code], [] if keep else [path])
 
 
 def test_a_finished_step_is_reused_and_says_so(tmp_path, capsys):
@@ -40,7 +39,7 @@ def test_a_step_runs_anew_from_a_clean_place_when(tmp_path, change):
 
 def test_a_step_runs_anew_when_the_one_before_it_did(tmp_path):
     first = writes("first", tmp_path / "a")
-    second = Step("second", ["python", "-c", "import time; print(time.time())"], [], [first])
+    second = Step("second", ["python", "-c", "import uuid; print(uuid.uuid4())"], [], [first])
     runner = Runner(tmp_path)
     for step in (first, second):
         runner.run(step)
@@ -71,27 +70,48 @@ def test_a_program_that_is_not_installed_is_named(tmp_path):
 
 
 def test_chains_keep_their_order_and_run_side_by_side(tmp_path):
-    wait = "import time; time.sleep(1.5)"
+    # the first step of each chain ends only after that of the other has begun
+    meet = """
+import sys, time
+from pathlib import Path
+own, other = map(Path, sys.argv[1:])
+own.touch()
+for _ in range(600):
+    if other.exists():
+        sys.exit()
+    time.sleep(0.1)
+sys.exit("the other never began")
+"""
+    begun = [tmp_path / f"begun {n}" for n in range(2)]
     chains = [
-        [Step(f"wait {n}", ["python", "-c", wait], []), writes(f"write {n}", tmp_path / str(n))]
+        [
+            Step(f"meet {n}", ["python", "-c", meet, str(begun[n]), str(begun[1 - n])], []),
+            writes(f"write {n}", tmp_path / str(n)),
+        ]
         for n in range(2)
     ]
-    start = time.monotonic()
     Runner(tmp_path).chains(chains, jobs=2)
-    both = time.monotonic() - start
     assert [(tmp_path / str(n)).read_text() for n in range(2)] == ["x", "x"]
-    start = time.monotonic()
-    Runner(tmp_path, overwrite=True).chains(chains, jobs=1)
-    assert time.monotonic() - start > max(3.0, both / 2)
+
+
+def test_one_job_runs_chains_one_after_the_other(tmp_path):
+    log = tmp_path / "log"
+    chains = [
+        [writes(f"{part} {n}", log, f"{part} {n}\n", keep=True) for part in ("begin", "end")]
+        for n in range(2)
+    ]
+    Runner(tmp_path).chains(chains, jobs=1)
+    assert log.read_text() == "begin 0\nend 0\nbegin 1\nend 1\n"
 
 
 def test_one_failing_chain_stops_the_others(tmp_path):
-    slow = Step("slow", ["python", "-c", "import time; time.sleep(60)"], [])
+    ended = tmp_path / "ended"
+    sleep = f"import time; time.sleep(60); open({str(ended)!r}, 'w')"
+    slow = Step("slow", ["python", "-c", sleep], [])
     bad = Step("bad", ["python", "-c", "raise SystemExit('broken')"], [])
-    start = time.monotonic()
     with pytest.raises(UserError, match="broken"):
         Runner(tmp_path).chains([[slow], [bad]], jobs=2)
-    assert time.monotonic() - start < 30
+    assert not ended.exists()
 
 
 def test_progress_lines_are_shown_while_the_rest_goes_to_the_log(tmp_path, capsys):

@@ -1,27 +1,15 @@
 """What half precision costs: accuracy of attention, and loss curves."""
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "recipes" / "benchmark"
-
-
-def run(script, *options):
-    return subprocess.run(
-        [sys.executable, FOLDER / script, *options],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-    )
+from recipes.benchmark import contenders, half_precision
+from tests.recipes.scripts import run_script
 
 
 def test_accuracy_of_attention_is_printed_beside_that_of_casting():
-    done = run("half_attention.py", "--times", "3")
+    done = run_script("benchmark/half_attention.py", "--times", "3")
     assert done.returncode == 0, done.stderr[-2000:]
     rows = [line.split(" | ") for line in done.stdout.splitlines()[2:]]
     assert [row[:3] for row in rows] == [
@@ -35,21 +23,29 @@ def test_accuracy_of_attention_is_printed_beside_that_of_casting():
 
 
 def test_speed_is_printed_by_length():
-    done = run("half_attention.py", "--speed")
+    done = run_script("benchmark/half_attention.py", "--speed")
     assert done.returncode == 0, done.stderr[-2000:]
     rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines()[2:]]
     assert [row[0] for row in rows] == ["32", "512", "2,048"]
-    assert all(0.01 < float(cell) < 100 for row in rows for cell in row[1:])
+    assert all(len(row) == 3 and float(cell) > 0 for row in rows for cell in row[1:])
 
 
 def test_curves_start_at_the_same_loss_in_every_precision():
-    done = run("half_precision.py", "--updates", "2", "--models", "hybonet", "--device", "cpu")
+    options = ["--updates", "2", "--models", "hybonet", "--device", "cpu"]
+    done = run_script("benchmark/half_precision.py", *options)
     assert done.returncode == 0, done.stderr[-2000:]
     (line,) = re.findall(r"^ +2  (.*)$", done.stdout, re.MULTILINE)
     losses = [float(number) for number in line.split()]
     assert len(losses) == 5
     assert losses == pytest.approx([losses[0]] * 5, abs=0.01)
     assert done.stdout.count("largest difference") == 4
+
+
+@pytest.mark.parametrize("name", half_precision.MODELS)
+def test_every_model_can_be_built_in_every_precision(name):
+    for _, (arch, given, _) in half_precision.trainings(name):
+        model = contenders.build(arch, "cpu", {**half_precision.TINY.fields(), **given})
+        assert len(model.encoder.layers) == len(model.decoder.layers) == 2
 
 
 @pytest.mark.parametrize(
@@ -62,7 +58,7 @@ def test_curves_start_at_the_same_loss_in_every_precision():
     ],
 )
 def test_wrong_options_are_one_sentence(script, options, message):
-    done = run(script, *options)
+    done = run_script(f"benchmark/{script}", *options)
     assert done.returncode != 0
     assert done.stderr.strip().splitlines()[-1].startswith(f"error: {message}")
     assert "Traceback" not in done.stderr

@@ -1,15 +1,15 @@
-import os
-import subprocess
-import sys
-from pathlib import Path
+from functools import partial
 
-SCRIPT = Path(__file__).parents[2] / "recipes" / "multi30k_en_de" / "run.py"
+import pytest
+
+from tests.recipes.scripts import run_script
+
+run_recipe = partial(run_script, "multi30k_en_de/run.py")
 
 
-def run_recipe(*options):
-    environment = {k: v for k, v in os.environ.items() if k != "HYPTRANS_DATA"}
-    command = [sys.executable, str(SCRIPT), *options]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+@pytest.fixture(autouse=True)
+def no_data(monkeypatch):
+    monkeypatch.delenv("HYPTRANS_DATA", raising=False)
 
 
 def test_without_data_it_says_which_are_needed(tmp_path):
@@ -24,6 +24,13 @@ def test_a_missing_file_is_named_under_both_endings(tmp_path):
     assert run.returncode == 2
     expected = f"error: --data: {tmp_path}/train.de and train.de.gz are both missing\n"
     assert run.stderr == expected
+
+
+def test_data_are_taken_from_the_folder_that_the_variable_names(tmp_path, monkeypatch):
+    monkeypatch.setenv("HYPTRANS_DATA", str(tmp_path))
+    run = run_recipe("--out", str(tmp_path / "out"))
+    assert run.returncode == 2
+    assert run.stderr.startswith(f"error: --data: {tmp_path}/multi30k_en_de/train.en and ")
 
 
 def test_help_names_units_defaults_and_an_example():

@@ -1,29 +1,25 @@
 import json
-import os
 import re
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-SCRIPT = ROOT / "recipes" / "quickstart" / "run.py"
+from tests.recipes.scripts import ROOT, run_script
+
+MODEL = "euclidean_prenorm_tiny"
+"""Not the name of an architecture: its flags name that."""
 SMALL = ("--updates", "30", "--sentences", "400", "--vocab-size", "350", "--probe-steps", "30")
 SMALL = (*SMALL, "--no-untrained")
 
 
 def quickstart(out, *options):
-    # one thread: threads that wait for each other on a busy machine cost more than they save
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, str(SCRIPT), "--out", str(out), "--cpu", *options]
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    return run_script("quickstart/run.py", "--out", str(out), "--cpu", *options)
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     out = tmp_path_factory.mktemp("quickstart")
-    run = quickstart(out, "--archs", "euclidean_tiny", *SMALL)
+    run = quickstart(out, "--archs", MODEL, *SMALL)
     assert run.returncode == 0, run.stderr + run.stdout
     return out, run.stdout
 
@@ -32,10 +28,10 @@ def test_it_ends_with_results_and_a_table_of_them(finished):
     out, shown = finished
     found = json.loads((out / "results.json").read_text(encoding="utf-8"))
     assert found["signature"].startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
-    assert found["bleu"].keys() == found["parameters"].keys() == {"euclidean_tiny"}
-    row = next(line for line in shown.splitlines() if line.startswith("| euclidean_tiny"))
-    assert f"| {found['parameters']['euclidean_tiny']:,} |" in row
-    assert f"| {found['bleu']['euclidean_tiny']:.1f} |" in row
+    assert found["bleu"].keys() == found["parameters"].keys() == {MODEL}
+    row = next(line for line in shown.splitlines() if line.startswith(f"| {MODEL} |"))
+    assert f"| {found['parameters'][MODEL]:,} |" in row
+    assert f"| {found['bleu'][MODEL]:.1f} |" in row
     assert found["signature"] in shown
     assert found["updates"] == 30
 
@@ -43,11 +39,11 @@ def test_it_ends_with_results_and_a_table_of_them(finished):
 def test_it_ends_with_the_trees_in_the_encoders(finished):
     out, shown = finished
     found = json.loads((out / "results.json").read_text(encoding="utf-8"))
-    assert found["probe"].keys() >= {"linear chain", "euclidean_tiny", "euclidean_tiny, random"}
-    scores = found["probe"]["euclidean_tiny"]
+    assert found["probe"].keys() >= {"linear chain", MODEL, f"{MODEL}, random"}
+    scores = found["probe"][MODEL]
     assert scores.keys() == {"uuas", "dspr", "root", "nspr"}
     assert 0 < scores["uuas"] < 1
-    assert f"| euclidean_tiny | {scores['uuas']:.3f} | {scores['dspr']:.3f} |" in shown
+    assert f"| {MODEL} | {scores['uuas']:.3f} | {scores['dspr']:.3f} |" in shown
     report = (out / "report.html").read_text(encoding="utf-8")
     assert "<svg" in report
     assert str(out / "report.html") in shown
@@ -55,8 +51,8 @@ def test_it_ends_with_the_trees_in_the_encoders(finished):
 
 def test_score_is_the_one_that_fairseq_generate_prints(finished):
     out, _ = finished
-    ours = json.loads((out / "results.json").read_text(encoding="utf-8"))["bleu"]["euclidean_tiny"]
-    printed = (out / "euclidean_tiny_beam4" / "generate-test.txt").read_text(encoding="utf-8")
+    ours = json.loads((out / "results.json").read_text(encoding="utf-8"))["bleu"][MODEL]
+    printed = (out / f"{MODEL}_beam4" / "generate-test.txt").read_text(encoding="utf-8")
     theirs = float(re.search(r"Generate test with beam=4: BLEU = ([\d.]+) ", printed)[1])
     assert ours == pytest.approx(theirs, abs=0.006)
     assert ours > 0
@@ -69,6 +65,7 @@ def test_every_command_shown_is_one_a_user_can_type(finished):
         re.search(r"(\w[\w-]*(\.py)?) ", command.split("bin/")[1])[1] for command in commands
     ]
     assert programs == ["python", "python", "fairseq-train", "fairseq-generate", "python"]
+    assert " --arch euclidean_tiny --encoder-normalize-before " in commands[2]
     help_of_first = commands[0].split(" --out")[0] + " --help"
     run = subprocess.run(help_of_first, shell=True, cwd=ROOT, capture_output=True, check=False)
     assert run.returncode == 0
@@ -76,25 +73,23 @@ def test_every_command_shown_is_one_a_user_can_type(finished):
 
 def test_progress_shows_updates_and_perplexities(finished):
     _, shown = finished
-    assert re.search(r"\] train_euclidean_tiny: update 30, valid perplexity [\d.]+\n", shown)
+    assert re.search(rf"\] train_{MODEL}: update 30, valid perplexity [\d.]+\n", shown)
 
 
 def test_number_of_parameters_leaves_out_what_fairseq_keeps_twice(finished):
     out, _ = finished
     found = json.loads((out / "results.json").read_text(encoding="utf-8"))
-    log = (out / "logs" / "train_euclidean_tiny.log").read_text(encoding="utf-8")
+    log = (out / "logs" / f"train_{MODEL}.log").read_text(encoding="utf-8")
     stated = int(re.search(r"num\. shared model params: ([\d,]+)", log)[1].replace(",", ""))
     # two encoder layers: attention 4 d d + 4 d, feed-forward 2 d f + d + f, kept a second time
     d, f = 128, 512
-    assert stated - found["parameters"]["euclidean_tiny"] == 2 * (
-        4 * d * d + 4 * d + 2 * d * f + d + f
-    )
+    assert stated - found["parameters"][MODEL] == 2 * (4 * d * d + 4 * d + 2 * d * f + d + f)
 
 
 def test_a_second_run_reuses_every_step(finished):
     out, _ = finished
     before = json.loads((out / "results.json").read_text(encoding="utf-8"))
-    run = quickstart(out, "--archs", "euclidean_tiny", *SMALL)
+    run = quickstart(out, "--archs", MODEL, *SMALL)
     assert run.returncode == 0
     assert run.stdout.count(": reused from an earlier run of") == 5
     assert ": done in" not in run.stdout

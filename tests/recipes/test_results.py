@@ -1,13 +1,12 @@
 import json
-from pathlib import Path
 
 import pytest
 
 from hyptrans.support.errors import UserError
 from recipes import tables
 from recipes.common import results
+from tests.recipes.scripts import RECIPES
 
-RECIPES = Path(__file__).parents[2] / "recipes"
 READMES = tables.with_tables()
 
 

@@ -42,7 +42,7 @@ def test_score_is_that_of_a_hand_count_and_has_a_signature(output, tmp_path):
     # 14 tokens against 15; of their n-grams 13/14, 10/12, 8/10 and 6/8 are in the reference
     product = 13 / 14 * 10 / 12 * 8 / 10 * 6 / 8
     expected = 100 * product**0.25 * 2.718281828459045 ** (1 - 15 / 14)
-    assert found.bleu == pytest.approx(expected, abs=0.006)
+    assert found.value == pytest.approx(expected, abs=0.006)
     assert found.signature.startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
 
 

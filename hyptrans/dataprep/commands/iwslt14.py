@@ -8,7 +8,7 @@ from hyptrans.dataprep.journal import Journal
 from hyptrans.dataprep.pipeline import prepare
 from hyptrans.dataprep.plan import Job, PairSource, Plan
 from hyptrans.dataprep.sources import origin as sources
-from hyptrans.dataprep.sources.markup import MarkupFiles
+from hyptrans.dataprep.sources.markup import ParallelFiles
 from hyptrans.dataprep.steps.clean import CleanRule
 
 URLS = ("https://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz",)
@@ -63,8 +63,8 @@ def _from_files(origin: sources.Origin, job: Job, journal: Journal) -> Plan:
     names = [*train, *(name for pair in tests for name in pair)]
     files = sources.locate(sources.gather(origin, URLS, names, journal), names)
     sets: dict[str, PairSource] = {
-        "train": MarkupFiles(("tags",), (sources.pair(files, train),)),
-        "test": MarkupFiles(("xml",) * len(tests), tuple(sources.pair(files, p) for p in tests)),
+        "train": ParallelFiles(("tags",), (sources.pair(files, train),)),
+        "test": ParallelFiles(("xml",) * len(tests), tuple(sources.pair(files, p) for p in tests)),
     }
     # the XML reader decodes entities, which the script's line tools do not
     text = {"train": _TRAIN, "test": {"xml_escape": True, **_TEST}}

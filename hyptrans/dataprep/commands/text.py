@@ -6,7 +6,8 @@ from pathlib import Path
 
 from hyptrans.dataprep.commands.options import make_job, make_parser, positive_integer
 from hyptrans.dataprep.pipeline import prepare
-from hyptrans.dataprep.plan import PairSource, PlainFiles, Plan
+from hyptrans.dataprep.plan import PairSource, Plan
+from hyptrans.dataprep.sources.markup import ParallelFiles
 from hyptrans.dataprep.steps.clean import CleanRule
 
 _SIZES = {"subword-nmt": 10000, "sentencepiece": 8000}
@@ -28,11 +29,11 @@ def main(argv: Sequence[str] | None = None) -> None:
                 problems.append(f"--{name}: {path} is not a file")
     job = make_job(args, "data-prep/prepare_text.py", _SIZES, problems)
     sets: dict[str, PairSource] = {
-        "train": PlainFiles(tuple(map(_pair, args.train))),
-        "valid": PlainFiles(tuple(map(_pair, args.valid))),
+        "train": _plain(args.train),
+        "valid": _plain(args.valid),
     }
     for number, pair in enumerate(args.test or []):
-        sets[f"test{number or ''}"] = PlainFiles((_pair(pair),))
+        sets[f"test{number or ''}"] = _plain([pair])
     flags = {} if job.raw_text else {"tokenize": True, "lowercase": args.lowercase}
     plan = Plan(
         sets=sets,
@@ -77,8 +78,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _pair(names: Sequence[str]) -> tuple[Path, Path]:
-    return Path(names[0]), Path(names[1])
+def _plain(pairs: Sequence[Sequence[str]]) -> ParallelFiles:
+    files = tuple((Path(source), Path(target)) for source, target in pairs)
+    return ParallelFiles(("plain",) * len(files), files)
 
 
 def _languages(args: argparse.Namespace, problems: list[str]) -> None:

@@ -12,7 +12,7 @@ from hyptrans.dataprep.journal import Journal
 from hyptrans.dataprep.pipeline import prepare
 from hyptrans.dataprep.plan import Job, PairSource, Plan
 from hyptrans.dataprep.sources import origin as sources
-from hyptrans.dataprep.sources.markup import MarkupFiles
+from hyptrans.dataprep.sources.markup import ParallelFiles
 from hyptrans.dataprep.steps.clean import CleanRule
 
 _EUROPARL = "https://www.statmt.org/wmt13/training-parallel-europarl-v7.tgz"
@@ -65,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         else:
             files = sources.locate(sources.gather(origin, listed, flat, journal), flat)
             sets = {
-                name: MarkupFiles(
+                name: ParallelFiles(
                     ("plain" if name == "train" else "sgml",) * len(pairs),
                     tuple(sources.pair(files, pair) for pair in pairs),
                 )

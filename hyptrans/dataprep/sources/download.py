@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from tqdm import tqdm
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import sha256, whole_file, write_whole
+from hyptrans.support.files import sha256, whole_file, write_json
 
 _PINS = "sha256.json"
 _BLOCK = 1 << 18
@@ -45,7 +45,7 @@ def fetch(url: str, folder: Path, pinned: str | None = None) -> Path:
                 "remove the file to download it again"
             )
     if pins.get(url) != found:
-        write_whole(folder / _PINS, json.dumps({**pins, url: found}, indent=1, sort_keys=True))
+        write_json(folder / _PINS, dict(sorted({**pins, url: found}.items())))
     return path
 
 
@@ -78,6 +78,8 @@ def check_pin(path: Path, pins: Mapping[str, str]) -> None:
 
 def _download(url: str, path: Path) -> None:
     sys.stderr.write(f"downloading {url}\n")
+    # not by pooch or requests: they unpack a .tgz that the server calls "encoded" as gzip, and its
+    # hash is then not the published one
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT) as reply, whole_file(path) as file:
             length = int(reply.headers.get("Content-Length") or -1)

@@ -1,4 +1,4 @@
-"""The IWSLT and WMT files: training text between tag lines, XML and SGML development sets."""
+"""Parallel files: plain text, and IWSLT's and WMT's with tag lines, as XML and as SGML."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -80,11 +80,11 @@ READERS: dict[str, Callable[[Path], Iterator[Item]]] = {
 
 
 @dataclass(frozen=True)
-class MarkupFiles:
-    """Pairs from files with markup, read one after the other.
+class ParallelFiles:
+    """Pairs of lines from one or several pairs of files, read one after the other.
 
     Attributes:
-        kinds: name of the reader of each pair of files.
+        kinds: name of the reader of each pair of files, one of ``READERS``.
         pairs: the files, source and target.
     """
 

@@ -67,8 +67,11 @@ def add_options(parser: argparse.ArgumentParser, urls: Sequence[str]) -> None:
         metavar="NAME_OR_PATH",
         help="data set for the datasets library, with a column translation",
     )
-    add("--hub-config", metavar="NAME", help="configuration of the data set on the hub")
-    add("--hub-revision", metavar="REV", help="revision of the data set on the hub")
+    for option, metavar, what in (
+        ("--hub-config", "NAME", "configuration"),
+        ("--hub-revision", "REV", "revision"),
+    ):
+        add(option, metavar=metavar, help=f"{what} of the data set on the hub")
     add(
         "--sha256",
         metavar="[NAME=]HEX",

@@ -1,7 +1,26 @@
 """A kernel's call as one piece of memory, so that any thread can work off blocks of it.
 
 A job names a kernel, its matrices and its numbers. Threads claim its blocks one by one until none
-is left (:func:`work_off`); whoever comes late finds nothing to do.
+is left (:func:`work_off`); whoever comes late finds nothing to do. :func:`run` writes a job, and
+compiled code reads it where it lies:
+
+    byte   field                               written by      read by
+          +---------------------------------+
+       0  | kernel     address              |  run             work_off, which calls it
+       8  | next       first block left     |  run, work_off   work_off, which adds one atomically
+      16  | blocks     how many             |  run             work_off
+      24  | itemsize   bytes of a number    |  run             vector
+      32  | matrices   10 x (address, rows, |  run             matrix, indices, vector
+          |            columns)             |
+     272  | integers   10                   |  run             the kernel
+     352  | numbers    4                    |  run             the kernel
+          +---------------------------------+
+
+All before ``numbers`` is int64; a job has 368 bytes in float32 and 384 bytes in float64.
+
+numba has neither atomic operations on the CPU, nor calls of an address in memory, nor pointers made
+of an address, so these three are written as LLVM's instructions. Its own threads (``prange``) would
+be a second team beside torch's.
 """
 
 import ctypes
@@ -22,6 +41,7 @@ from hyptrans.kernels.cpu import threads
 
 intrinsic: Any = extending.intrinsic
 """numba's type for it does not know that the compiler passes the first argument."""
+_INTEGERS = types.CPointer(types.int64)
 
 MATRICES, INTEGERS, NUMBERS = 10, 10, 4
 """How many of each a job has room for."""
@@ -137,7 +157,7 @@ def _compiled(kernel: Kernel, number: type[np.floating]) -> int:
 
 @functools.cache
 def _driver() -> int:
-    made: Any = cfunc(types.void(types.voidptr), cache=True)(work_off)
+    made: Any = cfunc(types.void(_INTEGERS), cache=True)(work_off)
     _kept_alive.append(made)
     return int(made.address)
 
@@ -146,48 +166,35 @@ _kept_alive: list[Any] = []
 
 
 def work_off(job: Any) -> None:
-    """Compute blocks of a job until all are claimed."""
+    """Compute blocks of a job, given as its integers, until all are claimed."""
     block = _claim(job)
-    while block < _blocks(job):
+    while block < job[2]:
         _compute(job, block)
         block = _claim(job)
 
 
 @intrinsic
 def _claim(_context: Any, job: Any) -> Any:
-    """The next block, which from now on is nobody else's."""
+    """Add one to ``next``, as one step for all threads; return what it was."""
 
     def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
-        place = builder.gep(_integers(builder, args[0]), [ir.Constant(ir.IntType(32), 1)])
+        place = builder.gep(args[0], [ir.Constant(ir.IntType(32), 1)])
         return builder.atomic_rmw("add", place, ir.Constant(ir.IntType(64), 1), "monotonic")
 
-    return types.int64(types.voidptr), generate
-
-
-@intrinsic
-def _blocks(_context: Any, job: Any) -> Any:
-    def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
-        integers = _integers(builder, args[0])
-        return builder.load(builder.gep(integers, [ir.Constant(ir.IntType(32), 2)]))
-
-    return types.int64(types.voidptr), generate
+    return types.int64(_INTEGERS), generate
 
 
 @intrinsic
 def _compute(_context: Any, job: Any, block: Any) -> Any:
-    """Call the job's kernel."""
+    """Call the function at the address ``kernel``."""
 
     def generate(_: Any, builder: Any, __: Any, args: Any) -> Any:
         job, block = args
         signature = ir.FunctionType(ir.VoidType(), [ir.IntType(64), job.type])
-        address = builder.load(_integers(builder, job))
-        builder.call(builder.inttoptr(address, signature.as_pointer()), [block, job])
+        kernel = builder.inttoptr(builder.load(job), signature.as_pointer())
+        builder.call(kernel, [block, job])
 
-    return types.void(types.voidptr, types.int64), generate
-
-
-def _integers(builder: Any, job: Any) -> Any:
-    return builder.bitcast(job, ir.IntType(64).as_pointer())
+    return types.void(_INTEGERS, types.int64), generate
 
 
 @njit(inline="always")

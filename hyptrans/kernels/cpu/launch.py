@@ -4,42 +4,26 @@ import torch
 from torch import Tensor
 
 from hyptrans.geometry.lorentz import Curvature
-from hyptrans.kernels.cpu import dropout, rows
+from hyptrans.kernels.cpu import dropout, loss, rows
 from hyptrans.kernels.cpu.jobs import blocks, run
+from hyptrans.kernels.operands import LossOperands, Numbers, PointOperands
 
-Numbers = tuple[float, ...]
 
-
-def points_forward(
-    z: Tensor,
-    residual: Tensor | None,
-    log_scale: Tensor,
-    factor: Tensor | None,
-    numbers: Numbers,
-    out: Tensor,
-) -> None:
-    """Points into ``out``; ``z`` and ``out`` ``[N, P, H, d]``."""
-    if residual is not None:
-        residual = residual.contiguous()
-    matrices = (z, residual, log_scale.contiguous(), factor, out)
+def points_forward(operands: PointOperands, out: Tensor) -> None:
+    """Points into ``out`` ``[..., P, H, d]``."""
+    z, residual, log_scale, factor, numbers = operands
+    matrices = (z, residual, log_scale, factor, out)
     run(rows.points_forward, _blocks(z), matrices, numbers, (z.size(-2),))
 
 
 def points_backward(
-    grads: tuple[Tensor, ...],
-    z: Tensor,
-    residual: Tensor | None,
-    log_scale: Tensor,
-    factor: Tensor | None,
-    numbers: Numbers,
-    grad_z: Tensor,
+    grads: tuple[Tensor, ...], operands: PointOperands, grad_z: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The gradient into ``grad_z``; those of the log scales ``[P]`` and of the factor ``[]``."""
-    if residual is not None:
-        residual = residual.contiguous()
+    z, residual, log_scale, factor, numbers = operands
     grads = tuple(grad.contiguous() for grad in grads)
     partial = z.new_empty(len(grads), _blocks(grads[0]), 2)
-    matrices = (grad_z, z, residual, log_scale.contiguous(), factor, partial, *grads)
+    matrices = (grad_z, z, residual, log_scale, factor, partial, *grads)
     run(rows.points_backward, partial[..., 0].numel(), matrices, numbers, (z.size(-2),))
     sums = partial.sum(1)
     return sums[:, 0], sums[0, 1]
@@ -115,3 +99,11 @@ def _blocks(x: Tensor) -> int:
 def _by(c: Curvature, like: Tensor) -> Numbers:
     """``1/c`` and the unit of rounding."""
     return 1 / float(c), torch.finfo(like.dtype).eps
+
+
+def cross_entropy(operands: LossOperands, losses: Tensor) -> None:
+    """Losses into ``losses`` ``[N, 2]``."""
+    logits, targets, *shares, gradient = operands
+    blocks = -(-len(logits) // loss.ROWS)
+    matrices = (logits, targets.view(-1, 1), losses)
+    run(loss.cross_entropy, blocks, matrices, shares, (gradient,))

@@ -14,9 +14,8 @@ from torch import Tensor
 
 from hyptrans.geometry.lorentz import Curvature
 from hyptrans.geometry.precision import at_least_float32
-from hyptrans.kernels.cuda import rows
-
-Numbers = tuple[float, ...]
+from hyptrans.kernels.cuda import loss, rows
+from hyptrans.kernels.operands import LossOperands, Numbers, PointOperands
 
 TILE = 2048
 """Numbers that a program holds of each of its tensors; more only where a row is longer."""
@@ -24,49 +23,39 @@ COLUMNS = 1024
 """Columns of a dropout's tile at most, so that rows of attention weights may be of any length."""
 
 
-def points_forward(
-    z: Tensor,
-    residual: Tensor | None,
-    log_scale: Tensor,
-    factor: Tensor | None,
-    numbers: Numbers,
-    out: Tensor,
-) -> None:
-    """Points into ``out``; ``z`` and ``out`` ``[N, P, H, d]``."""
-    count = z.numel() // z.size(-1)
-    made_from = _made_from(z, residual, log_scale, numbers)
-    _launch(rows.points_forward, count, z, (*made_from, factor, out, count), _maps(z, numbers))
+def points_forward(operands: PointOperands, out: Tensor) -> None:
+    """Points into ``out`` ``[..., P, H, d]``."""
+    z, count = operands.z, operands.z.numel() // operands.z.size(-1)
+    args = (*_tensors(operands), out, count)
+    _launch(rows.points_forward, count, z, args, _projections(operands))
 
 
 def points_backward(
-    grads: tuple[Tensor, ...],
-    z: Tensor,
-    residual: Tensor | None,
-    log_scale: Tensor,
-    factor: Tensor | None,
-    numbers: Numbers,
-    grad_z: Tensor,
+    grads: tuple[Tensor, ...], operands: PointOperands, grad_z: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The gradient into ``grad_z``; those of the log scales ``[P]`` and of the factor ``[]``."""
-    count = z.numel() // z.size(-1) // len(grads)
-    made_from, maps = _made_from(z, residual, log_scale, numbers), _maps(z, numbers)
+    z, count = operands.z, operands.z.numel() // operands.z.size(-1) // len(grads)
     partial = z.new_empty(len(grads), _programs(count, z.size(-1)), 2)
     for p, grad in enumerate(grads):
-        after = (factor if p == 0 else None, grad_z, partial[p], count, p)
-        _launch(rows.points_backward, count, z, (grad.contiguous(), *made_from, *after), maps)
+        given = _tensors(operands if p == 0 else operands._replace(factor=None))
+        args = (grad.contiguous(), *given, grad_z, partial[p], count, p)
+        _launch(rows.points_backward, count, z, args, _projections(operands))
     # where no factor was given its column holds nothing, and nobody asks for its sum
     return partial[..., 0].sum(1), partial[0, :, 1].sum()
 
 
-def _made_from(
-    z: Tensor, residual: Tensor | None, log_scale: Tensor, numbers: Numbers
-) -> tuple[Tensor | None, ...]:
-    added = None if residual is None else residual.contiguous()
-    return z, added, _given(numbers[:3], z), log_scale.contiguous()
+def _tensors(operands: PointOperands) -> tuple[Tensor | None, ...]:
+    z, residual, log_scale, factor, numbers = operands
+    return z, residual, _given(numbers[:3], z), log_scale, factor
 
 
-def _maps(z: Tensor, numbers: Numbers) -> dict[str, Any]:
-    return {"RESIDUAL_TIME": bool(numbers[3]), "MAPS": z.size(-3), "HEADS": z.size(-2)}
+def _projections(operands: PointOperands) -> dict[str, Any]:
+    *_, projections, heads, _ = operands.z.shape
+    return {
+        "RESIDUAL_TIME": operands.residual_time,
+        "PROJECTIONS": projections,
+        "HEADS": heads,
+    }
 
 
 def normalize_forward(v: Tensor, c: Curvature, out: Tensor) -> None:
@@ -185,3 +174,14 @@ def _given(numbers: Numbers, like: Tensor) -> Tensor:
 @functools.lru_cache(maxsize=1024)
 def _copied(numbers: Numbers, dtype: torch.dtype, device: torch.device) -> Tensor:
     return torch.tensor(numbers, dtype=dtype, device=device)
+
+
+def cross_entropy(operands: LossOperands, losses: Tensor) -> None:
+    """Losses into ``losses`` ``[N, 2]``."""
+    logits, targets, of_target, of_all, gradient = operands
+    size, shares = logits.size(-1), _given((of_target, of_all), logits)
+    width = min(triton.next_power_of_2(size), TILE)
+    with torch.cuda.device_of(logits):
+        loss.cross_entropy[(len(logits),)](
+            logits, targets, shares, losses, size, GRADIENT=gradient, WIDTH=width
+        )

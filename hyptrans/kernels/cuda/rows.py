@@ -15,11 +15,26 @@ import triton.language as tl  # type: ignore
 
 @triton.jit
 def _lanes(rows: tl.tensor, D: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr) -> Any:
-    """Rows and columns of a program, which rows exist, and which numbers do."""
+    """Rows, columns and places of a program's numbers, which rows exist, and which numbers do."""
     row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, WIDTH)[None, :]
     exists = row < rows
-    return row, column, exists, exists[:, None] & (column < D)
+    return row, column, row[:, None] * D + column, exists, exists[:, None] & (column < D)
+
+
+@triton.jit
+def _time_of(value: tl.tensor, column: tl.tensor) -> Any:
+    return tl.sum(tl.where(column == 0, value, 0.0), axis=1)
+
+
+@triton.jit
+def _space_product(x: tl.tensor, y: tl.tensor, column: tl.tensor) -> Any:
+    return tl.sum(tl.where(column == 0, 0.0, x * y), axis=1)
+
+
+@triton.jit
+def _with_time(time: tl.tensor, space: tl.tensor, column: tl.tensor) -> Any:
+    return tl.where(column == 0, time[:, None], space)
 
 
 @triton.jit
@@ -38,7 +53,7 @@ def _linear(
         if not RESIDUAL_TIME:
             added = tl.where(column == 0, 0.0, added)
         value += added
-    return value, tl.sum(tl.where(column == 0, value, 0.0), axis=1)
+    return value, _time_of(value, column)
 
 
 @triton.jit(do_not_specialize=["rows"])
@@ -51,33 +66,31 @@ def points_forward(
     out: tl.tensor,
     rows: tl.tensor,
     RESIDUAL_TIME: tl.constexpr,
-    MAPS: tl.constexpr,
+    PROJECTIONS: tl.constexpr,
     HEADS: tl.constexpr,
     D: tl.constexpr,
     WIDTH: tl.constexpr,
     ROWS: tl.constexpr,
 ) -> None:
-    """``z`` ``[N MAPS HEADS, D]`` to points; ``residual`` ``[N, D]`` where MAPS = HEADS = 1.
+    """``z`` ``[N PROJECTIONS HEADS, D]`` to points; ``residual`` ``[N, D]`` where both are 1.
 
-    ``numbers``: least time, 1/c, epsilon; ``log_scale`` ``[MAPS]``; with ``factor`` ``[]`` the
-    points of the first map are written as ``factor (-t, s)``.
+    ``numbers``: least time, 1/c, epsilon; ``log_scale`` ``[PROJECTIONS]``; with ``factor`` ``[]``
+    the points of the first projection are written as ``factor (-t, s)``.
     """
-    row, column, _, inside = _lanes(rows, D, WIDTH, ROWS)
-    at = row[:, None] * D + column
+    row, column, at, _, inside = _lanes(rows, D, WIDTH, ROWS)
     value, time = _linear(z, residual, at, column, inside, RESIDUAL_TIME)
     least, inverse_c, epsilon = tl.load(numbers), tl.load(numbers + 1), tl.load(numbers + 2)
-    squared = tl.sum(tl.where(column == 0, 0.0, value * value), axis=1)
-    map_of = row // HEADS % MAPS
-    scale = tl.exp(tl.load(log_scale + map_of).to(value.dtype))
+    squared = _space_product(value, value, column)
+    projection = row // HEADS % PROJECTIONS
+    scale = tl.exp(tl.load(log_scale + projection).to(value.dtype))
     reached = scale * tl.sigmoid(time) + least
     ratio = (reached * reached - inverse_c) / (squared + epsilon)
     made, space_scale = tl.sqrt(squared * ratio + inverse_c), tl.sqrt(ratio)
     if factor is not None:
         size = tl.load(factor).to(value.dtype)
-        made *= tl.where(map_of == 0, -size, 1.0)
-        space_scale *= tl.where(map_of == 0, size, 1.0)
-    point = tl.where(column == 0, made[:, None], value * space_scale[:, None])
-    tl.store(out + at, point, mask=inside)
+        made *= tl.where(projection == 0, -size, 1.0)
+        space_scale *= tl.where(projection == 0, size, 1.0)
+    tl.store(out + at, _with_time(made, value * space_scale[:, None], column), mask=inside)
 
 
 @triton.jit(do_not_specialize=["rows", "projection"])
@@ -93,25 +106,25 @@ def points_backward(
     rows: tl.tensor,
     projection: tl.tensor,
     RESIDUAL_TIME: tl.constexpr,
-    MAPS: tl.constexpr,
+    PROJECTIONS: tl.constexpr,
     HEADS: tl.constexpr,
     D: tl.constexpr,
     WIDTH: tl.constexpr,
     ROWS: tl.constexpr,
 ) -> None:
-    """Gradient of :func:`points_forward` through one map; ``grad`` ``[N HEADS, D]``.
+    """Gradient of :func:`points_forward` through one projection; ``grad`` ``[N HEADS, D]``.
 
     ``partial`` ``[programs, 2]``: of the log scale, and of the factor if it is given.
     """
-    row, column, exists, inside = _lanes(rows, D, WIDTH, ROWS)
-    # the rows of z have those of the other maps between them
-    source = row + (row // HEADS) * ((MAPS - 1) * HEADS) + projection * HEADS
+    row, column, given_at, exists, inside = _lanes(rows, D, WIDTH, ROWS)
+    # the rows of z have those of the other projections between them
+    source = row + (row // HEADS) * ((PROJECTIONS - 1) * HEADS) + projection * HEADS
     at = source[:, None] * D + column
     value, time = _linear(z, residual, at, column, inside, RESIDUAL_TIME)
-    given = tl.load(grad + row[:, None] * D + column, mask=inside, other=0.0)
-    by_made = tl.sum(tl.where(column == 0, given, 0.0), axis=1)
-    squared = tl.sum(tl.where(column == 0, 0.0, value * value), axis=1)
-    along = tl.sum(tl.where(column == 0, 0.0, value * given), axis=1)
+    given = tl.load(grad + given_at, mask=inside, other=0.0)
+    by_made = _time_of(given, column)
+    squared = _space_product(value, value, column)
+    along = _space_product(value, given, column)
     least, inverse_c, epsilon = tl.load(numbers), tl.load(numbers + 1), tl.load(numbers + 2)
     scale = tl.exp(tl.load(log_scale + projection).to(value.dtype))
     sigmoid = tl.sigmoid(time)
@@ -133,24 +146,30 @@ def points_backward(
     tl.store(program, tl.sum(tl.where(exists, by_reached, 0.0), axis=0))
     by_time = by_reached * (1 - sigmoid)
     by_space = given * space_scale[:, None] + by_squared[:, None] * value
-    tl.store(grad_z + at, tl.where(column == 0, by_time[:, None], by_space), mask=inside)
+    tl.store(grad_z + at, _with_time(by_time, by_space, column), mask=inside)
 
 
 @triton.jit
-def _lengths(
+def _vectors(
     v: tl.tensor,
+    c: tl.tensor,
     row: tl.tensor,
-    squares: tl.tensor,
+    column: tl.tensor,
+    at: tl.tensor,
     exists: tl.tensor,
+    inside: tl.tensor,
     D: tl.constexpr,
-    FLOOR: tl.tensor,
+    FLOOR: tl.constexpr,
 ) -> Any:
-    """Times of rows, ``|v|_L^2`` or its floor, and whether it is the floor."""
+    """Rows to normalize, their times, ``|v_s|^2``, ``|v|_L^2`` or its floor, whether that, 1/c."""
+    value = tl.load(v + at, mask=inside, other=0.0)
+    squares = _space_product(value, value, column)
     # a time of one keeps lanes without a row from dividing zero by zero
     time = tl.load(v + row * D, mask=exists, other=1.0)
     length, least = time * time - squares, FLOOR * time * time
     # written so that a NaN stays one
-    return time, tl.where(length < least, least, length), length <= least
+    floored, length = length <= least, tl.where(length < least, least, length)
+    return value, time, squares, length, floored, 1 / tl.load(c).to(value.dtype)
 
 
 @triton.jit(do_not_specialize=["rows"])
@@ -165,16 +184,13 @@ def normalize_forward(
     ROWS: tl.constexpr,
 ) -> None:
     """Rows ``[N, D]`` onto the hyperboloid; ``FLOOR``: relative floor of ``|v|_L^2``."""
-    row, column, exists, inside = _lanes(rows, D, WIDTH, ROWS)
-    at = row[:, None] * D + column
-    value = tl.load(v + at, mask=inside, other=0.0)
-    inverse_c = 1 / tl.load(c).to(value.dtype)
-    squares = tl.sum(tl.where(column == 0, 0.0, value * value), axis=1)
-    _, length, _ = _lengths(v, row, squares, exists, D, FLOOR)
+    row, column, at, exists, inside = _lanes(rows, D, WIDTH, ROWS)
+    value, _, squares, length, _, inverse_c = _vectors(
+        v, c, row, column, at, exists, inside, D, FLOOR
+    )
     scale = tl.sqrt(inverse_c / length)
     made = tl.sqrt(squares * scale * scale + inverse_c)
-    point = tl.where(column == 0, made[:, None], value * scale[:, None])
-    tl.store(out + at, point, mask=inside)
+    tl.store(out + at, _with_time(made, value * scale[:, None], column), mask=inside)
 
 
 @triton.jit(do_not_specialize=["rows"])
@@ -191,18 +207,15 @@ def normalize_backward(
     ROWS: tl.constexpr,
 ) -> None:
     """Gradient of :func:`normalize_forward`; ``partial`` ``[programs]``: of 1/c."""
-    row, column, exists, inside = _lanes(rows, D, WIDTH, ROWS)
-    at = row[:, None] * D + column
-    value = tl.load(v + at, mask=inside, other=0.0)
+    row, column, at, exists, inside = _lanes(rows, D, WIDTH, ROWS)
+    value, time, squares, length, floored, inverse_c = _vectors(
+        v, c, row, column, at, exists, inside, D, FLOOR
+    )
     given = tl.load(grad + at, mask=inside, other=0.0)
-    inverse_c = 1 / tl.load(c).to(value.dtype)
-    squares = tl.sum(tl.where(column == 0, 0.0, value * value), axis=1)
-    along = tl.sum(tl.where(column == 0, 0.0, value * given), axis=1)
-    time, length, floored = _lengths(v, row, squares, exists, D, FLOOR)
+    along = _space_product(value, given, column)
     scale = tl.sqrt(inverse_c / length)
     # of the space part: its own gradient and that of the time, which follows from it
-    by_made = tl.sum(tl.where(column == 0, given, 0.0), axis=1)
-    by_made /= tl.sqrt(squares * scale * scale + inverse_c)
+    by_made = _time_of(given, column) / tl.sqrt(squares * scale * scale + inverse_c)
     along = along * scale + by_made * squares * scale * scale
     by_inverse = tl.where(exists, (along / inverse_c + by_made) * 0.5, 0.0)
     tl.store(partial + tl.program_id(0), tl.sum(by_inverse, axis=0))
@@ -210,7 +223,7 @@ def normalize_backward(
     share = by_made * scale * scale + tl.where(floored, 0.0, along)
     by_time = -tl.where(floored, along * FLOOR, along) * time
     by_space = scale[:, None] * given + share[:, None] * value
-    tl.store(grad_v + at, tl.where(column == 0, by_time[:, None], by_space), mask=inside)
+    tl.store(grad_v + at, _with_time(by_time, by_space, column), mask=inside)
 
 
 @triton.jit(do_not_specialize=["rows"])
@@ -224,12 +237,12 @@ def lift_forward(
     ROWS: tl.constexpr,
 ) -> None:
     """Rows ``[N, D - 1]`` to points ``[N, D]``."""
-    row, column, _, inside = _lanes(rows, D, WIDTH, ROWS)
-    at = row[:, None] * (D - 1) + column - 1
-    value = tl.load(space + at, mask=inside & (column > 0), other=0.0)
+    row, column, at, _, inside = _lanes(rows, D, WIDTH, ROWS)
+    # a row of space coordinates has no time: every row before moves this one by one place
+    source = space + at - row[:, None] - 1
+    value = tl.load(source, mask=inside & (column > 0), other=0.0)
     time = tl.sqrt(tl.sum(value * value, axis=1) + 1 / tl.load(c).to(value.dtype))
-    point = tl.where(column == 0, time[:, None], value)
-    tl.store(out + row[:, None] * D + column, point, mask=inside)
+    tl.store(out + at, _with_time(time, value, column), mask=inside)
 
 
 @triton.jit(do_not_specialize=["rows"])
@@ -244,15 +257,13 @@ def lift_backward(
     ROWS: tl.constexpr,
 ) -> None:
     """Gradient of :func:`lift_forward`; ``partial`` ``[programs]``: of 1/c."""
-    row, column, exists, inside = _lanes(rows, D, WIDTH, ROWS)
-    at = row[:, None] * D + column
+    row, column, at, exists, inside = _lanes(rows, D, WIDTH, ROWS)
     value = tl.load(out + at, mask=inside, other=0.0)
     given = tl.load(grad + at, mask=inside, other=0.0)
-    by_time = tl.sum(tl.where(column == 0, given, 0.0), axis=1)
-    by_time /= tl.load(out + row * D, mask=exists, other=1.0)
+    by_time = _time_of(given, column) / tl.load(out + row * D, mask=exists, other=1.0)
     tl.store(partial + tl.program_id(0), tl.sum(by_time, axis=0) * 0.5)
     by_space = given + by_time[:, None] * value
-    target = grad_space + row[:, None] * (D - 1) + column - 1
+    target = grad_space + at - row[:, None] - 1
     tl.store(target, by_space, mask=inside & (column > 0))
 
 

@@ -10,26 +10,24 @@ from hyptrans.layers.lorentz.embedding import LorentzEmbedding
 
 
 def distance_table(points: Tensor, bias: Tensor, *, c: lorentz.Curvature) -> Tensor:
-    """What :func:`distance_logits` reads of the tokens: their points, and ``b_v + 2/c``.
+    """What :func:`distance_features` meet of the tokens: their points, and ``b_v + 2/c``.
 
     Shapes: points ``[V, D]``, bias ``[V]`` -> ``[V, D + 1]``.
     """
     return torch.cat([points, (at_least_float32(bias) + 2 / c).unsqueeze(-1)], dim=-1)
 
 
-def distance_logits(x: Tensor, table: Tensor) -> Tensor:
-    """``-d2(x, e_v) + b_v``, as one matrix product: ``2/c + 2 <x, e_v> + b_v``.
+def distance_features(x: Tensor) -> Tensor:
+    """Numbers whose dot products with a :func:`distance_table` are ``-d2(x, e_v) + b_v``.
 
-    The bias is one more coordinate, which meets a one: added by itself it would cost two more
-    passes over the logits.
+    That is ``2/c + 2 <x, e_v> + b_v``. The bias is one more coordinate, which meets a one: added by
+    itself it would cost two more passes over the logits.
 
-    Shapes: x ``[..., D]``, table ``[V, D + 1]`` of :func:`distance_table` -> ``[..., V]``.
-    Source: HyboNet sec. 3.4.
+    Shapes: ``[..., D]`` -> ``[..., D + 1]``. Source: HyboNet sec. 3.4.
     """
-    with without_autocast(x):
-        x = at_least_float32(x)
-        time, space = x[..., :1], x[..., 1:]
-        return torch.cat([-2 * time, 2 * space, torch.ones_like(time)], dim=-1) @ table.t()
+    x = at_least_float32(x)
+    time, space = x[..., :1], x[..., 1:]
+    return torch.cat([-2 * time, 2 * space, torch.ones_like(time)], dim=-1)
 
 
 class LorentzLogits(nn.Module):
@@ -53,11 +51,17 @@ class LorentzLogits(nn.Module):
 
     def forward(self, x: Tensor, state: State | None = None) -> Tensor:
         """Logits; a ``state`` keeps the tokens' points from one decoding step to the next."""
+        features, table = self.factors(x, state)
+        with without_autocast(x):
+            return features @ table.t()
+
+    def factors(self, x: Tensor, state: State | None = None) -> tuple[Tensor, Tensor]:
+        """``[..., K]`` and ``[num_embeddings, K]``, whose product in float32 the logits are."""
         if state is None:
-            return distance_logits(x, self._table())
+            return distance_features(x), self._table()
         if state.kept is None:
             state.kept = self._table()
-        return distance_logits(x, state.kept)
+        return distance_features(x), state.kept
 
     def _table(self) -> Tensor:
         c = self.curvature

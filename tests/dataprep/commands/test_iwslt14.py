@@ -9,8 +9,8 @@ import pytest
 
 from hyptrans.dataprep.commands import iwslt14
 from hyptrans.dataprep.corpus import read_lines
-from hyptrans.dataprep.plan import PlainFiles, Plan
-from hyptrans.dataprep.sources.markup import xml_segments
+from hyptrans.dataprep.plan import Plan
+from hyptrans.dataprep.sources.markup import ParallelFiles, xml_segments
 from hyptrans.dataprep.steps.clean import CleanRule
 from tests.dataprep.conftest import error_of, make_sentences, tree, write
 
@@ -103,7 +103,7 @@ def test_every_23rd_pair_of_the_known_number_gives_the_known_split(tmp_path, run
         # a tag line every thousand pairs and a pair to drop at the end
         rows = [f"{lang} {number} ." for number in range(total)]
         files.append(write(tmp_path / lang, [*rows, "" if lang == "de" else "lonely"]))
-    source = PlainFiles(((files[0], files[1]),))
+    source = ParallelFiles(("plain",), ((files[0], files[1]),))
     plan = Plan({"train": source}, {}, CleanRule(1, 175, 1.5), 23)
     job = Job((), "de", "en", tmp_path / "out", "subword-nmt", 10, True, False, 1, True, False)
     steps = stages.Stages(plan, job, Journal(job.out, job.out / "intermediate"))

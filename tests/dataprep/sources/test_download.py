@@ -1,3 +1,4 @@
+import gzip
 import hashlib
 import json
 import threading
@@ -24,6 +25,8 @@ class Handler(BaseHTTPRequestHandler):
             return
         self.send_response(200)
         self.send_header("Content-Length", str(len(content) + self.served.get("missing", 0)))
+        if "encoding" in self.served:
+            self.send_header("Content-Encoding", self.served["encoding"])
         self.end_headers()
         self.wfile.write(content)
 
@@ -82,6 +85,12 @@ def test_incomplete_download_leaves_nothing(tmp_path, site):
     with pytest.raises(UserError, match=r"7 of 12 bytes|broke off"):
         fetch(url, tmp_path)
     assert tree(tmp_path) == {}
+
+
+def test_archive_that_the_server_calls_encoded_is_kept_as_it_is(tmp_path, site):
+    served, url = site
+    served |= {"/a.tgz": gzip.compress(b"archive"), "encoding": "x-gzip"}
+    assert fetch(url, tmp_path).read_bytes() == served["/a.tgz"]
 
 
 def test_missing_page_is_a_sentence(tmp_path, site):

@@ -11,8 +11,8 @@ from hyptrans.layers.hybonet import LorentzFeedForward, LorentzPositions
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
 from hyptrans.layers.lorentz.logits import LorentzLogits
 from hyptrans.layers.positions import position_vectors, sinusoids
-from tests.geometry.test_lorentz import CURVATURES, EXACT, points
-from tests.layers.test_hybonet_linear import randomized
+from tests.geometry.helpers import CURVATURES, EXACT, points
+from tests.layers.helpers import randomized
 
 TOKENS = torch.tensor([[5, 1, 7], [1, 2, 9]])
 

@@ -19,6 +19,14 @@ def sentence_of(heads, upos=None, xpos=None, name="s"):
     )
 
 
+def tokenized(words, tokens):
+    """A flat tree over words; tokens are (form, first, last, space after)."""
+    heads = tuple([-1] + [0] * (len(words) - 1))
+    tags = ("X",) * len(words)
+    made = tuple(Token(*token) for token in tokens)
+    return Sentence("s", "", tuple(words), heads, tags, tags, made)
+
+
 def random_heads(n, seed):
     """Heads of a random tree, not projective in general."""
     rng = random.Random(seed)

@@ -10,8 +10,10 @@ import pytest
 from scipy.stats import spearmanr
 
 from hyptrans.support.errors import UserError
+from probing.probes import metrics
 from probing.probes.metrics import PTB_TAGS, Tally, kept_words, predicted_root, spearman
-from probing.text.trees import distance_matrix
+from probing.text.trees import distance_matrix, minimum_spanning_edges, read_conllu
+from tests.probing.helpers.model import real_data
 from tests.probing.helpers.trees import random_heads, sentence_of
 
 FIVE = sentence_of((1, -1, 1, 2, 1), upos=["NOUN", "VERB", "NOUN", "ADJ", "PUNCT"])
@@ -78,6 +80,40 @@ def test_one_wrong_edge_costs_its_share():
     distances = distances.astype(float)
     distances[2, 3] = distances[3, 2] = 9  # 3 now hangs on its next nearest word, 1
     assert score(FIVE, distances, depths)["uuas"] == pytest.approx(2 / 3)
+
+
+def hewitt_and_manning_edges(sentence, punct):
+    """Their gold edges: the minimum spanning tree of the gold distances over the words kept."""
+    return minimum_spanning_edges(distance_matrix(sentence.heads), kept_words(sentence, punct))
+
+
+def test_words_that_hang_on_punctuation_have_no_gold_edge_and_would_have_one_by_spanning_tree():
+    # w0 <- w1 (a dash) -> w2 -> w3
+    sentence = sentence_of((1, -1, 1, 2), upos=["NOUN", "PUNCT", "NOUN", "NOUN"])
+    assert hewitt_and_manning_edges(sentence, "upos") == {(0, 2), (2, 3)}
+    tally = Tally(1)
+    tally.add(sentence, *(values[None] for values in gold_of(sentence)))
+    assert tally.edges == 1
+    # the chain has w2 - w3 and nothing else that counts
+    assert score(sentence, chain(4), np.zeros(4))["uuas"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("punct", "edges", "others", "uuas", "root"),
+    [("upos", 19952, 0, 0.4305, 0.293), ("ptb", 20086, 1, 0.4299, 0.280)],
+)
+def test_ewt_differs_from_hewitt_and_manning_as_the_docstring_says(
+    monkeypatch, punct, edges, others, uuas, root
+):
+    monkeypatch.setattr(metrics, "LONGEST", 0)  # correlations take long
+    tally, theirs = Tally(1, punct), 0
+    for sentence in read_conllu(real_data() / "en_ewt-ud-test.conllu.gz"):
+        n = len(sentence)
+        tally.add(sentence, chain(n)[None], np.arange(n)[None])
+        theirs += len(hewitt_and_manning_edges(sentence, punct))
+    (found,) = tally.metrics()
+    assert (tally.edges, theirs) == (edges, edges + others)
+    assert (round(found["uuas"], 4), round(found["root"], 3)) == (uuas, root)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -4,14 +4,16 @@ import dataclasses
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from hyptrans.geometry import lorentz
+from hyptrans.geometry.space import Space
 from hyptrans.support.errors import UserError
 from probing.probes import baselines
 from probing.probes.corpus import LARGEST_PAIRS, Corpus
 from probing.probes.evaluation import best_layer, evaluate, of_layers
 from probing.probes.file import check_fits, load_probes, save_probes
-from probing.probes.probe import EuclideanProbe
+from probing.probes.probe import KINDS, EuclideanProbe, make_probe
 from probing.probes.training import Settings, depth_losses, distance_losses, train
 from tests.probing.helpers.planted import planted
 from tests.probing.helpers.states import MemoryStates
@@ -86,6 +88,44 @@ def test_what_a_layer_learns_does_not_depend_on_the_other_layers():
         assert one.courses[task][1].losses != pytest.approx(other.courses[task][1].losses)
         for course in one.courses[task]:
             assert course.losses[-1] < course.losses[0]
+
+
+class Products(TorchDispatchMode):
+    """Counts matrix products, forward and backward."""
+
+    count = 0
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        self.count += operation.overloadpacket.__name__ in ("mm", "bmm", "addmm", "baddbmm")
+        return operation(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_seven_layers_take_no_more_matrix_products_than_one(kind):
+    def products(layers):
+        batch = noise(8, layers=layers).batch(range(8))
+        probe = make_probe(kind, 6, 4, [Space("euclidean")] * layers)
+        with Products() as seen:
+            losses = distance_losses(probe.distances(batch.states), batch)
+            losses = losses + depth_losses(probe.depths(batch.states), batch)
+            losses.sum().backward()
+        return seen.count
+
+    assert products(7) == products(1) > 0
+
+
+def test_a_batch_is_read_once_for_both_tasks(monkeypatch):
+    train_set, dev_set = noise(64), noise(32, seed=1)
+    read = {train_set: 0, dev_set: 0}
+    batch = Corpus.batch
+
+    def counted(self, indices):
+        read[self] += 1
+        return batch(self, indices)
+
+    monkeypatch.setattr(Corpus, "batch", counted)
+    train(train_set, dev_set, dataclasses.replace(QUICK, batch_size=16))
+    assert (read[train_set], read[dev_set]) == (20, 2 * 2)
 
 
 def test_the_same_seed_gives_the_same_probes_and_another_does_not():

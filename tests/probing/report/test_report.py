@@ -1,19 +1,15 @@
-"""The page: what it holds, that it holds together, and that a browser shows it."""
+"""The page: what it holds, and that it holds together."""
 
 import dataclasses
 import math
-import os
 import re
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 import torch
 
 from probing.report import Example, ModelResult, Prediction, Report, write_report
 from probing.report.page import render, rows
-from tests.probing.helpers import report as report_helpers
-from tests.probing.helpers.browser import Browser, executable
 
 VOID = {"meta", "link", "br", "img", "input"}
 
@@ -48,11 +44,6 @@ class Page(HTMLParser):
     def count(self, tag, kind=""):
         kinds = [(a.get("class") or "").split() for t, a in self.found if t == tag]
         return sum(not kind or kind in found for found in kinds)
-
-
-@pytest.fixture(scope="module")
-def report():
-    return report_helpers.report()
 
 
 @pytest.fixture(scope="module")
@@ -190,102 +181,3 @@ def test_size_of_ten_long_sentences_and_six_models(report):
     predictions = {f"model {i}": prediction for i in range(6)}
     many = [dataclasses.replace(example, predictions=predictions)] * 10
     assert len(render(dataclasses.replace(report, examples=many)).encode()) < 2e6
-
-
-# --- in a browser
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    if executable() is None:
-        pytest.skip("no Chromium here (looked for chromium, google-chrome and $CHROMIUM)")
-    browser = Browser(tmp_path_factory.mktemp("profile"))
-    yield browser
-    browser.close()
-
-
-@pytest.fixture(scope="module")
-def written(report, tmp_path_factory):
-    """The report, in the folder HYPTRANS_ARTEFACTS where that is set, to be looked at later."""
-    folder = os.environ.get("HYPTRANS_ARTEFACTS") or tmp_path_factory.mktemp("artifacts")
-    path = Path(folder).resolve() / "report.html"
-    write_report(path, report)
-    return path
-
-
-SEEN = "[...document.querySelectorAll(`{}`)].filter(e => e.checkVisibility()).length"
-
-
-@pytest.mark.parametrize(
-    ("width", "scheme", "medium"),
-    [(1280, "light", ""), (1280, "dark", ""), (390, "light", ""), (800, "light", "print")],
-)
-def test_browser_shows_the_page_without_complaint(browser, written, width, scheme, medium):
-    browser.dress(width=width, scheme=scheme, medium=medium)
-    browser.open(written)
-    name = f"report-{width}-{scheme}{'-print' if medium else ''}.png"
-    browser.screenshot(written.with_name(name))
-    assert written.with_name(name).stat().st_size > 20_000
-    assert browser.problems == []
-    assert browser.requests == [written.as_uri()]
-    # nothing but the tables and trees, which scroll by themselves, is wider than the window
-    assert browser.ask("document.documentElement.scrollWidth") <= width
-    back = browser.ask("getComputedStyle(document.body).backgroundColor")
-    assert (back == "rgb(255, 255, 255)") == (scheme == "light")
-
-
-def test_browser_shows_a_tree_and_a_disk_of_one_sentence(browser, written, report):
-    browser.dress(width=1280)
-    browser.open(written)
-    assert browser.ask(SEEN.format("article")) == 1
-    example = report.examples[0]
-    found = example.predictions["hybonet"].edges
-    edges = SEEN.format("article:not([hidden]) [data-model='3'] svg.arcs .edge:not(.mark)")
-    assert browser.ask(edges) == len(example.gold_edges) + len(found)
-    disk = SEEN.format("article:not([hidden]) [data-model='3'] svg.disk .edge")
-    assert browser.ask(disk) == len(found)
-    names = "[...document.querySelectorAll('article:not([hidden]) [data-model=\"3\"] .name')]"
-    assert browser.ask(names + ".map(e => e.textContent)") == example.words
-    inside = "e => { const b = e.getBBox(); return b.x > -1 && b.x + b.width < 501 }"
-    assert browser.ask(f"{names}.every({inside})")
-
-
-def test_keyboard_reaches_the_controls_and_switches(browser, written):
-    browser.dress(width=1280)
-    browser.open(written)
-    focus = "document.activeElement.id"
-    reached = []
-    for _ in range(40):
-        browser.press("Tab")
-        reached.append(browser.ask(focus))
-        outline = "getComputedStyle(document.activeElement).outlineStyle"
-        assert browser.ask(outline) == "solid"
-        if reached[-1] == "next":
-            break
-    assert [name for name in reached if name] == ["previous", "sentence", "next"]
-    browser.press("Enter")
-    article = "document.querySelector('article:not([hidden])').dataset.example"
-    assert browser.ask(article) == "2"
-    assert browser.ask("document.getElementById('status').textContent").startswith("Sentence 2 of")
-    browser.press("Tab")
-    assert browser.ask(focus) == "model"
-    browser.press("ArrowDown")
-    shown = "article:not([hidden]) figure"
-    assert browser.ask("document.getElementById('model').selectedOptions[0].text") == "transformer"
-    assert browser.ask(SEEN.format(shown)) == 1
-    browser.press("ArrowDown")
-    assert browser.ask(SEEN.format(shown)) == 2
-    browser.screenshot(written.with_name("report-one-model.png"))
-    assert browser.problems == []
-
-
-def test_page_shows_all_without_scripts(browser, written, report):
-    browser.dress(width=1280)
-    browser.call("Emulation.setScriptExecutionDisabled", value=True)
-    try:
-        browser.open(written)
-    finally:
-        browser.call("Emulation.setScriptExecutionDisabled", value=False)
-    assert browser.ask(SEEN.format("article")) == len(report.examples)
-    assert browser.ask(SEEN.format("svg.disk")) == 8
-    assert browser.ask(SEEN.format("select")) == 0

@@ -1,5 +1,10 @@
-import mmap
+import os
+import re
+import resource
+from contextlib import contextmanager
+from pathlib import Path
 
+import numpy as np
 import pytest
 import safetensors.numpy
 import torch
@@ -71,9 +76,50 @@ def test_batch_is_padded_with_zeros(tmp_path, values):
     assert torch.equal(states.sentence(2), values[2].transpose(0, 1))
 
 
-def test_file_is_memory_mapped(tmp_path, values):
-    states = States.open(write(tmp_path / "s.safetensors", values))
-    assert isinstance(states._values.base, mmap.mmap)
+@contextmanager
+def limited(what, size):
+    """The kernel's limit of this process, in bytes."""
+    before = resource.getrlimit(what)
+    resource.setrlimit(what, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(what, before)
+
+
+def data_size():
+    """Bytes of memory that are this process's own, used or not; mapped files are not among them."""
+    status = Path("/proc/self/status").read_text()
+    return int(re.search(r"VmData:\s+(\d+) kB", status)[1]) << 10
+
+
+def test_a_large_file_is_written_and_read_in_a_quarter_of_its_size(tmp_path, rng):
+    lengths, width = [64] * 512, 512
+    value = torch.randn(64, LAYERS, width, generator=rng)
+    whole = len(lengths) * value.numel() * 4  # 128 MiB
+    path, about = tmp_path / "s", contents(lengths=lengths, kept=list(range(len(lengths))))
+    with limited(resource.RLIMIT_DATA, data_size() + whole // 4):
+        with pytest.raises(MemoryError):
+            np.ones(whole, np.uint8)
+        with writing(path, about, width) as writer:
+            for i in range(len(lengths)):
+                writer.write(i, value)
+        states = States.open(path)
+        assert all(torch.equal(states.batch([i])[0][:, 0, 1], value[1]) for i in range(512))
+    assert path.stat().st_size > whole
+
+
+def test_file_may_be_read_by_those_who_may_read_other_new_files(tmp_path, values):
+    (tmp_path / "other").touch()
+    path = write(tmp_path / "s", values)
+    assert path.stat().st_mode == (tmp_path / "other").stat().st_mode
+
+
+@pytest.mark.parametrize("room", [100, LAYERS * WIDTH * sum(LENGTHS) * 4], ids=["words", "header"])
+def test_disk_without_room_is_told_and_leaves_nothing(tmp_path, values, room):
+    with pytest.raises(OSError, match="File too large"), limited(resource.RLIMIT_FSIZE, room):
+        write(tmp_path / "s", values)
+    assert os.listdir(tmp_path) == []
 
 
 def test_file_appears_only_when_it_is_whole(tmp_path, values):
@@ -95,7 +141,7 @@ def test_states_of_another_shape_are_refused(tmp_path, values):
         writer.write(0, values[1])
 
 
-@pytest.mark.parametrize("damage", ["cut", "text", "foreign", "empty"])
+@pytest.mark.parametrize("damage", ["cut", "text", "foreign", "empty", "double", "short"])
 def test_damaged_file_is_named(tmp_path, values, damage):
     path = write(tmp_path / "s.safetensors", values)
     if damage == "cut":
@@ -104,8 +150,13 @@ def test_damaged_file_is_named(tmp_path, values, damage):
         path.write_text("hello, this is no file of states")
     elif damage == "empty":
         path.write_bytes(b"")
-    else:
+    elif damage == "foreign":
         safetensors.numpy.save_file({"states": torch.zeros(2, 3, 4).numpy()}, path)
+    else:
+        with safetensors.safe_open(path, "np") as file:
+            metadata, found = file.metadata(), file.get_tensor("states")
+        other = found.astype(np.float64) if damage == "double" else found[1:].copy()
+        safetensors.numpy.save_file({"states": other}, path, metadata)
     with pytest.raises(UserError, match=r"s\.safetensors is damaged .* extract"):
         States.open(path)
 

@@ -3,15 +3,7 @@ import random
 import pytest
 
 from probing.text.align import Piece, Traced, align, compare, map_characters, surface
-from probing.text.trees import Sentence, Token
-
-
-def sentence(words, tokens):
-    """A flat tree over words; tokens are (form, first, last, space after)."""
-    heads = tuple([-1] + [0] * (len(words) - 1))
-    tags = ("X",) * len(words)
-    made = tuple(Token(*token) for token in tokens)
-    return Sentence("s", "", tuple(words), heads, tags, tags, made)
+from tests.probing.helpers.trees import tokenized
 
 
 def same(character):
@@ -20,7 +12,7 @@ def same(character):
 
 def test_words_of_a_multiword_token_that_spell_it_have_their_own_characters():
     text, spans = surface(
-        sentence(
+        tokenized(
             ["do", "n't", "go", "."],
             [("don't", 0, 1, True), ("go", 2, 2, False), (".", 3, 3, True)],
         )
@@ -31,14 +23,14 @@ def test_words_of_a_multiword_token_that_spell_it_have_their_own_characters():
 
 def test_words_of_a_multiword_token_that_do_not_spell_it_share_all_of_it():
     text, spans = surface(
-        sentence(["de", "le", "pain"], [("du", 0, 1, True), ("pain", 2, 2, True)])
+        tokenized(["de", "le", "pain"], [("du", 0, 1, True), ("pain", 2, 2, True)])
     )
     assert text == "du pain"
     assert [text[a:b] for a, b in spans] == ["du", "du", "pain"]
 
 
 def test_token_with_a_space_inside_keeps_it():
-    text, spans = surface(sentence(["20 000", "x"], [("20 000", 0, 0, True), ("x", 1, 1, True)]))
+    text, spans = surface(tokenized(["20 000", "x"], [("20 000", 0, 0, True), ("x", 1, 1, True)]))
     assert [text[a:b] for a, b in spans] == ["20 000", "x"]
 
 

@@ -19,7 +19,7 @@ from tests.probing.helpers.model import (
     sentences,
     write_lines,
 )
-from tests.probing.text.test_align import sentence
+from tests.probing.helpers.trees import tokenized
 
 MARK = "\u2581"
 # spaces of all kinds, zero-width and control characters, quotes, entities, emoji, other scripts
@@ -224,7 +224,7 @@ def test_piece_over_two_words_belongs_to_both(raw, tmp_path):
 
 
 def test_multiword_token_is_split_by_characters(raw):
-    words = sentence(["do", "n't", "."], [("don't", 0, 1, False), (".", 2, 2, True)])
+    words = tokenized(["do", "n't", "."], [("don't", 0, 1, False), (".", 2, 2, True)])
     text, spans = surface(words)
     pieces = from_prepared(raw, load_dictionary(raw))(text)
     indices = align(pieces, spans)

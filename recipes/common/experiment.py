@@ -1,0 +1,64 @@
+"""What the recipes that train do alike before their first step and after their last."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hyptrans.support.files import write_json
+from recipes.common import options, results
+from recipes.common.commands import Runner
+from recipes.common.models import Model, read_models
+from recipes.common.translation import Run
+
+
+def start(
+    recipe: Path, args: argparse.Namespace, *, source: str, target: str
+) -> tuple[list[Model], Run, Runner]:
+    """The models, what their steps share, and who runs these, as the options say.
+
+    Raises:
+        UserError: a model has no configuration.
+    """
+    models = read_models(recipe, args.archs.split(","))
+    run = Run(
+        out=args.out,
+        source=source,
+        target=target,
+        seed=args.seed,
+        updates=args.updates,
+        threads=options.threads_of(args.jobs, len(models)),
+        cpu=args.cpu,
+    )
+    return models, run, Runner(args.out, overwrite=args.overwrite)
+
+
+def train_seconds(runner: Runner, models: Sequence[Model]) -> dict[str, float]:
+    """Seconds that each model's training took."""
+    return {model.name: runner.seconds[f"train_{model.name}"] for model in models}
+
+
+def conditions(run: Run, runner: Runner) -> dict[str, Any]:
+    """What the numbers of a run depend on, with the commands that made them."""
+    return {
+        "seed": run.seed,
+        "updates": run.updates,
+        "threads": run.threads,
+        **results.surroundings(),
+        "commands": runner.commands,
+    }
+
+
+def finish(
+    recipe: Path, args: argparse.Namespace, runner: Runner, found: Mapping[str, Any], table: str
+) -> None:
+    """Write ``results.json``, print the table, and publish both if that was asked for."""
+    path = args.out / "results.json"
+    write_json(path, found)
+    print(f"\n{table}\n")
+    runner.say(f"results: {path}")
+    if args.write_readme:
+        results.publish(recipe, found, table)
+        runner.say(f"table: {recipe / 'README.md'}")

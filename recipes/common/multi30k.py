@@ -1,0 +1,39 @@
+"""Multi30k task 1, English to German, as raw text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hyptrans.support.errors import UserError
+
+SOURCE, TARGET = "en", "de"
+SETS = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
+FOLDER = "multi30k_en_de"
+CONTENTS = "train, val and test_2016_flickr as .en and .de, plain or .gz"
+VOCABULARY = 6000
+"""Pieces of the joint sentencepiece model."""
+
+
+def files(data: Path | None) -> dict[str, tuple[Path, Path]]:
+    """Source and target file of each set in a folder.
+
+    Raises:
+        UserError: a file is missing, or no folder is named.
+    """
+    if data is None:
+        raise UserError(
+            "--data is needed: a folder with Multi30k task 1 as raw text, "
+            "from https://github.com/multi30k/dataset"
+        )
+    return {
+        split: (_file(data, name, SOURCE), _file(data, name, TARGET))
+        for split, name in SETS.items()
+    }
+
+
+def _file(data: Path, name: str, language: str) -> Path:
+    plain = data / f"{name}.{language}"
+    for path in (plain, plain.with_name(f"{plain.name}.gz")):
+        if path.is_file():
+            return path
+    raise UserError(f"--data: {plain} and {plain.name}.gz are both missing")

@@ -1,0 +1,76 @@
+"""The criterion in tiles against fairseq's own, on every architecture and the twin."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+
+from hyptrans.criterions.tiled import TiledCrossEntropy
+from tests.models.conftest import (
+    ARCHITECTURES,
+    SMALL,
+    batch,
+    build,
+    dictionary,
+    right_padded,
+    small,
+)
+
+SYMBOLS = dictionary()
+
+
+@pytest.fixture
+def pairs(rng):
+    lengths = torch.randint(1, 12, (6, 2), generator=rng).tolist()
+    return [
+        tuple(torch.randint(4, 24, (n,), generator=rng).tolist() for n in pair) for pair in lengths
+    ]
+
+
+def sample_of(pairs):
+    source, previous = batch(pairs, SYMBOLS)
+    target = right_padded([[*t, SYMBOLS.eos()] for _, t in pairs], SYMBOLS.pad())
+    inputs = {"src_tokens": source, "src_lengths": None, "prev_output_tokens": previous}
+    return {
+        "net_input": inputs,
+        "target": target,
+        "ntokens": int((target != SYMBOLS.pad()).sum()),
+    }
+
+
+def outcome(kind, model, sample, **options):
+    """Loss, what is logged, and all gradients."""
+    # fairseq would round logits to float32 first
+    model.get_normalized_probs = lambda output, log_probs: output[0].log_softmax(-1)
+    criterion = kind(SimpleNamespace(target_dictionary=SYMBOLS), False, 0.1, **options)
+    model.zero_grad()
+    loss, size, logged = criterion(model, sample)
+    loss.backward()
+    gradients = {n: p.grad for n, p in model.named_parameters() if p.grad is not None}
+    return loss.item(), size, logged["nll_loss"].item(), gradients
+
+
+@pytest.mark.parametrize("options", [{}, {"ignore_prefix_size": 1}], ids=["whole", "prefix"])
+@pytest.mark.parametrize("arch", [*ARCHITECTURES, "euclidean_tiny"])
+def test_loss_and_gradients_are_those_of_fairseqs_criterion(arch, options, pairs):
+    model = small(arch) if arch in ARCHITECTURES else build(arch, **SMALL).double().eval()
+    sample = sample_of(pairs)
+    ours = outcome(TiledCrossEntropy, model, sample, **options)
+    fairseqs = outcome(LabelSmoothedCrossEntropyCriterion, model, sample, **options)
+    assert ours[:3] == (*(pytest.approx(value, rel=1e-12) for value in fairseqs[:3]),)
+    assert ours[3].keys() == fairseqs[3].keys()
+    for name, gradient in ours[3].items():
+        torch.testing.assert_close(gradient, fairseqs[3][name], rtol=0, atol=1e-10)
+
+
+def test_accuracy_is_refused_as_it_needs_all_logits(pairs):
+    with pytest.raises(ValueError, match="--report-accuracy needs all logits"):
+        outcome(TiledCrossEntropy, small("hybonet_tiny"), sample_of(pairs), report_accuracy=True)
+
+
+def test_a_model_without_one_product_is_refused(pairs):
+    options = {**SMALL, "adaptive_softmax_cutoff": "8,12"}
+    model = build("euclidean_tiny", **options)
+    with pytest.raises(ValueError, match="needs a model whose logits are one product"):
+        outcome(TiledCrossEntropy, model, sample_of(pairs))

@@ -1,0 +1,99 @@
+"""Cross entropy in tiles has the value and the gradients of fairseq's, whatever the tile."""
+
+import pytest
+import torch
+from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
+
+from hyptrans.kernels import loss as loss_module
+from hyptrans.kernels.loss import label_smoothed_cross_entropy
+
+TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5}
+
+
+def inputs(rng, rows=150, width=7, size=61, dtype=torch.float64, spread=3.0):
+    features = spread * torch.randn(rows, width, generator=rng, dtype=torch.float64)
+    table = torch.randn(size, width, generator=rng, dtype=torch.float64)
+    targets = torch.randint(size, (rows,), generator=rng)
+    return features.to(dtype).requires_grad_(), table.to(dtype).requires_grad_(), targets
+
+
+def fairseqs(features, table, targets, smoothing):
+    log_probabilities = (features @ table.t()).log_softmax(-1)
+    return label_smoothed_nll_loss(log_probabilities, targets, smoothing, ignore_index=-1)
+
+
+@pytest.mark.parametrize("backend", ["auto", "eager"])
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.9])
+@pytest.mark.parametrize("tile", [1, 64, 1000])
+def test_losses_and_gradients_are_fairseqs(tile, smoothing, dtype, backend, rng, monkeypatch):
+    monkeypatch.setenv("HYPTRANS_KERNELS", backend)
+    monkeypatch.setattr(loss_module, "LEAST_ROWS", tile)
+    monkeypatch.setattr(loss_module, "TILE_NUMBERS", 1)
+    features, table, targets = inputs(rng, dtype=dtype)
+    expected, expected_nll = fairseqs(features, table, targets, smoothing)
+    loss, nll = label_smoothed_cross_entropy(features, table, targets, smoothing=smoothing)
+    close = {"rtol": TOLERANCE[dtype], "atol": TOLERANCE[dtype]}
+    torch.testing.assert_close(loss, expected, **close)
+    torch.testing.assert_close(nll, expected_nll, **close)
+    ours = torch.autograd.grad(3 * loss, [features, table])
+    for got, wanted in zip(ours, torch.autograd.grad(3 * expected, [features, table]), strict=True):
+        assert (got - wanted).abs().max() <= 4 * TOLERANCE[dtype] * wanted.abs().max()
+
+
+def test_gradients_agree_with_finite_differences(rng):
+    features, table, targets = inputs(rng, rows=5, width=3, size=6)
+    assert torch.autograd.gradcheck(
+        lambda f, t: label_smoothed_cross_entropy(f, t, targets, smoothing=0.2)[0],
+        (features, table),
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_half_precision_is_close_and_scaled_gradients_do_not_vanish(dtype, rng):
+    features, table, targets = inputs(rng, dtype=torch.float32, spread=0.5)
+    expected, _ = fairseqs(features, table, targets, 0.1)
+    (wanted,) = torch.autograd.grad(expected, features)
+    half = features.detach().to(dtype).requires_grad_()
+    loss, _ = label_smoothed_cross_entropy(half, table.detach().to(dtype), targets, smoothing=0.1)
+    assert loss.dtype == torch.float32
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-2)
+    # a mean over many tokens, with the factor that keeps half precision's gradients from vanishing
+    (got,) = torch.autograd.grad(loss * 1e-6 * 2.0**14, half)
+    assert (got.float() / (1e-6 * 2.0**14) - wanted).abs().mean() < 0.03 * wanted.abs().mean()
+
+
+def test_logits_far_apart_give_finite_losses_and_gradients(rng):
+    features, table, targets = inputs(rng, dtype=torch.float32, spread=1e4)
+    loss, _ = label_smoothed_cross_entropy(features, table, targets, smoothing=0.1)
+    assert torch.isfinite(loss)
+    gradients = torch.autograd.grad(loss, [features, table])
+    assert all(torch.isfinite(gradient).all() for gradient in gradients)
+
+
+def test_a_nan_stays_one(rng):
+    features, table, targets = inputs(rng, dtype=torch.float32)
+    with torch.no_grad():
+        features[3, 2] = torch.nan
+    assert label_smoothed_cross_entropy(features, table, targets, smoothing=0.1)[0].isnan()
+
+
+def test_no_rows_give_zero(rng):
+    features, table, targets = inputs(rng, rows=0)
+    loss, nll = label_smoothed_cross_entropy(features, table, targets, smoothing=0.1)
+    assert (loss.item(), nll.item()) == (0, 0)
+    assert not torch.autograd.grad(loss, table)[0].any()
+
+
+@pytest.mark.parametrize(
+    ("smoothing", "target", "message"),
+    [
+        (1.0, 0, "label smoothing must be at least 0 and below 1, got 1.0"),
+        (0.1, 61, "targets must be below 61, got 61"),
+    ],
+)
+def test_values_out_of_range_are_refused(smoothing, target, message, rng):
+    features, table, targets = inputs(rng)
+    targets[5] = target
+    with pytest.raises(ValueError, match=message):
+        label_smoothed_cross_entropy(features, table, targets, smoothing=smoothing)

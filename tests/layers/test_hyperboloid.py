@@ -1,0 +1,106 @@
+"""Layers of the Lorentz model give points of their hyperboloid, whichever code sets the time."""
+
+import math
+
+import pytest
+import torch
+
+from hyptrans.layers.hybonet import (
+    LorentzAttention,
+    LorentzFeedForward,
+    LorentzLinear,
+    LorentzPositions,
+)
+from hyptrans.layers.hypformer import (
+    Curvature,
+    HypformerEmbedding,
+    HypformerFeedForward,
+    HypformerPositions,
+)
+from hyptrans.layers.hypformer_attention import LinearAttention, SoftmaxAttention
+from hyptrans.layers.lorentz.embedding import LorentzEmbedding
+from tests.geometry.helpers import CURVATURES, assert_on_hyperboloid, points
+from tests.layers.helpers import fixed, hypformer_attention, randomized
+
+pytestmark = pytest.mark.usefixtures("fresh_weights")
+
+POSITIONS = torch.tensor([[0, 1, 2, 3, 4], [0, 0, 0, 1, 2]])
+C_IN = 0.7
+"""Curvature of the input of a block that changes it."""
+
+
+def hybonet(kind, *sizes, **options):
+    def made(rng, c):
+        layer = randomized(kind(*sizes, c=c, **options).double(), rng)
+        x = points(rng, 2, 5, 8, c=c)
+        if kind is LorentzPositions:
+            return layer(x, POSITIONS)
+        return layer(x, points(rng, 2, 4, 6, c=c)) if "memory_width" in options else layer(x)
+
+    return made
+
+
+def hypformer(kind, *sizes):
+    def made(rng, c):
+        chain = {"curvature": fixed(c), "input_curvature": fixed(C_IN), "gain": 1.0}
+        layer = randomized(kind(*sizes, **chain).double(), rng)
+        x = points(rng, 2, 5, 8, c=C_IN)
+        return layer(x, POSITIONS) if kind is HypformerPositions else layer(x)
+
+    return made
+
+
+def hypformer_mix(kind, **options):
+    def made(rng, c):
+        layer = hypformer_attention(kind, rng, c_in=C_IN, c_out=c, **options)
+        memory = points(rng, 2, 4, 6, c=1.5) if options else None
+        return layer(points(rng, 2, 5, 8, c=C_IN), memory)
+
+    return made
+
+
+def embedding(storage):
+    return lambda rng, c: LorentzEmbedding(11, 8, c=c, storage=storage).double()(POSITIONS)
+
+
+def hypformer_embedding(storage):
+    def made(rng, c):
+        table = HypformerEmbedding(11, 8, curvature=Curvature(C_IN), storage=storage).double()
+        torch.nn.init.constant_(table.curvature.raw, math.log(math.expm1(c)))
+        return table(POSITIONS)
+
+    return made
+
+
+LAYERS = {
+    "linear": hybonet(LorentzLinear, 8, 6),
+    "linear after relu": hybonet(LorentzLinear, 8, 6, relu=True),
+    "linear, heads merged": hybonet(LorentzLinear, 8, 6, merged_heads=2),
+    "positions": hybonet(LorentzPositions, 8, 9),
+    "positions in space": hybonet(LorentzPositions, 8, 9, residual="space"),
+    "feed-forward": hybonet(LorentzFeedForward, 8, 16),
+    "feed-forward, residual in space": hybonet(LorentzFeedForward, 8, 16, residual="space"),
+    "attention": hybonet(LorentzAttention, 8, 2),
+    "causal attention": hybonet(LorentzAttention, 8, 2, causal=True),
+    "attention to a memory": hybonet(LorentzAttention, 8, 2, memory_width=6),
+    "embedding in space": embedding("space"),
+    "embedding on the manifold": embedding("manifold"),
+    "Hypformer positions": hypformer(HypformerPositions, 8, 9),
+    "Hypformer feed-forward": hypformer(HypformerFeedForward, 8, 16),
+    "linear attention": hypformer_mix(LinearAttention),
+    "linear attention to a memory": hypformer_mix(LinearAttention, c_memory=1.5),
+    "softmax attention": hypformer_mix(SoftmaxAttention),
+    "softmax attention to a memory": hypformer_mix(SoftmaxAttention, c_memory=1.5),
+    "Hypformer embedding in space": hypformer_embedding("space"),
+    "Hypformer embedding on the manifold": hypformer_embedding("manifold"),
+}
+
+
+@pytest.mark.parametrize("gradient", [True, False], ids=["gradient", "no gradient"])
+@pytest.mark.parametrize("kernels", ["numba", "eager"])
+@pytest.mark.parametrize("c", CURVATURES)
+@pytest.mark.parametrize("layer", LAYERS)
+def test_layers_give_points_of_their_hyperboloid(layer, c, kernels, gradient, rng, monkeypatch):
+    monkeypatch.setenv("HYPTRANS_KERNELS", kernels)
+    with torch.set_grad_enabled(gradient):
+        assert_on_hyperboloid(LAYERS[layer](rng, c), c)

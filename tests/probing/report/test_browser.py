@@ -1,0 +1,157 @@
+"""A headless Chromium shows the page, obeys its controls and complains of nothing."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from probing.report import write_report
+
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="playwright is missing: pip install 'hyptrans[dev]'"
+)
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"]
+FLAGS += ["--disable-background-networking", "--disable-component-update", "--hide-scrollbars"]
+PATIENCE = 60_000  # milliseconds for one answer: a busy machine starts the browser slowly
+
+
+def executable():
+    """The browser of this machine; the variable CHROMIUM names another one."""
+    names = (os.environ.get("CHROMIUM", ""), *NAMES)
+    return next(filter(None, (shutil.which(name) for name in names if name)), None)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = executable()
+    if path is None:
+        pytest.skip("no Chromium here (looked for chromium, google-chrome and $CHROMIUM)")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=path, args=FLAGS, timeout=PATIENCE)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def written(report, tmp_path_factory):
+    """The report, in the folder HYPTRANS_ARTEFACTS where that is set, to be looked at later."""
+    folder = os.environ.get("HYPTRANS_ARTEFACTS") or tmp_path_factory.mktemp("artifacts")
+    path = Path(folder).resolve() / "report.html"
+    write_report(path, report)
+    return path
+
+
+@pytest.fixture
+def problems():
+    """What the browser's console says."""
+    return []
+
+
+@pytest.fixture
+def requests():
+    """Addresses that the page asks for."""
+    return []
+
+
+@pytest.fixture
+def show(browser, written, problems, requests):
+    """Opens the report in a window of its own and gives the page."""
+    contexts = []
+
+    def show(width=1280, *, medium="screen", **options):
+        size = {"width": width, "height": 900}
+        context = browser.new_context(viewport=size, is_mobile=width < 600, **options)
+        contexts.append(context)
+        context.set_default_timeout(PATIENCE)
+        page = context.new_page()
+        page.emulate_media(media=medium)
+        page.on("console", lambda message: problems.append(message.text))
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(written.as_uri())
+        return page
+
+    yield show
+    for context in contexts:
+        context.close()
+
+
+def seen(page, selector):
+    """How many of the elements are visible; lines are, though their boxes are empty."""
+    visible = "found => found.filter(e => e.checkVisibility()).length"
+    return page.locator(selector).evaluate_all(visible)
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme", "medium"),
+    [
+        (1280, "light", "screen"),
+        (1280, "dark", "screen"),
+        (390, "light", "screen"),
+        (800, "light", "print"),
+    ],
+)
+def test_browser_shows_the_page_without_complaint(
+    show, written, problems, requests, width, scheme, medium
+):
+    page = show(width, medium=medium, color_scheme=scheme)
+    picture = written.with_name(f"report-{width}-{scheme}-{medium}.png")
+    page.screenshot(path=picture, full_page=True)
+    assert picture.stat().st_size > 20_000
+    assert problems == []
+    assert requests == [written.as_uri()]
+    # nothing but the tables and trees, which scroll by themselves, is wider than the window
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    back = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (back == "rgb(255, 255, 255)") == (scheme == "light")
+
+
+def test_browser_shows_a_tree_and_a_disk_of_one_sentence(show, report):
+    page = show()
+    assert seen(page, "article") == 1
+    example = report.examples[0]
+    found = example.predictions["hybonet"].edges
+    shown = "article:not([hidden]) [data-model='3']"
+    assert seen(page, f"{shown} svg.arcs .edge:not(.mark)") == len(example.gold_edges) + len(found)
+    assert seen(page, f"{shown} svg.disk .edge") == len(found)
+    names = page.locator(f"{shown} .name")
+    assert names.all_text_contents() == example.words
+    inside = "e => { const b = e.getBBox(); return b.x > -1 && b.x + b.width < 501 }"
+    assert names.evaluate_all(f"found => found.every({inside})")
+
+
+def test_keyboard_reaches_the_controls_and_switches(show, written, problems):
+    page = show()
+    focus = "document.activeElement.id"
+    reached = []
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        reached.append(page.evaluate(focus))
+        outline = "getComputedStyle(document.activeElement).outlineStyle"
+        assert page.evaluate(outline) == "solid"
+        if reached[-1] == "next":
+            break
+    assert [name for name in reached if name] == ["previous", "sentence", "next"]
+    page.keyboard.press("Enter")
+    assert page.locator("article:not([hidden])").get_attribute("data-example") == "2"
+    assert page.locator("#status").text_content().startswith("Sentence 2 of")
+    page.keyboard.press("Tab")
+    assert page.evaluate(focus) == "model"
+    page.keyboard.press("ArrowDown")
+    shown = "article:not([hidden]) figure"
+    assert page.locator("#model option:checked").text_content() == "transformer"
+    assert seen(page, shown) == 1
+    page.keyboard.press("ArrowDown")
+    assert seen(page, shown) == 2
+    page.screenshot(path=written.with_name("report-one-model.png"), full_page=True)
+    assert problems == []
+
+
+def test_page_shows_all_without_scripts(show, report):
+    page = show(java_script_enabled=False)
+    assert seen(page, "article") == len(report.examples)
+    assert seen(page, "svg.disk") == 8
+    assert seen(page, "select") == 0

@@ -1,0 +1,89 @@
+import errno
+import importlib
+import os
+import sys
+
+import pytest
+
+from hyptrans.support.errors import UserError, run_command
+from hyptrans.support.extras import require
+
+
+def outcome(capsys, error, **more):
+    """Exit status and stderr of a command that ends in an error."""
+
+    def main():
+        raise error
+
+    return run_command(main, **more), capsys.readouterr().err
+
+
+def test_a_command_that_ends_well_is_silent_with_status_0(capsys):
+    assert run_command(lambda: "anything") == 0
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (UserError("--size 0 is too small"), "--size 0 is too small"),
+        (FileNotFoundError(errno.ENOENT, "No such file", "a.txt"), "a.txt: No such file"),
+        (OSError("odd"), "odd"),
+        (MemoryError(), "not enough memory; close other programs or use a smaller training set"),
+    ],
+)
+def test_an_error_a_user_can_mend_is_one_sentence_and_status_2(capsys, error, sentence):
+    assert outcome(capsys, error) == (2, f"error: {sentence}\n")
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_a_full_disk_says_what_to_do(capsys, number):
+    status, shown = outcome(capsys, OSError(number, os.strerror(number), "out.txt"))
+    assert status == 2
+    assert shown.startswith("error: out.txt: the disk is full or a size limit is reached (")
+    assert "run the same command again, it continues where it stopped" in shown
+
+
+def test_what_to_do_about_memory_may_differ(capsys):
+    shown = outcome(capsys, MemoryError(), memory="lower --batch-size")
+    assert shown == (2, "error: not enough memory; lower --batch-size\n")
+
+
+def test_a_stop_by_the_user_is_status_130_and_says_how_to_go_on(capsys):
+    status, shown = outcome(capsys, KeyboardInterrupt())
+    assert (status, shown) == (130, "\nstopped; the same command continues where it stopped\n")
+    assert outcome(capsys, KeyboardInterrupt(), stopped="") == (130, "\nstopped\n")
+
+
+@pytest.mark.parametrize(
+    ("module", "extra"),
+    [("conllu", "probing"), ("scipy.stats", "probing"), ("subword_nmt", "data")],
+)
+def test_a_missing_module_of_an_extra_is_named_with_the_command_that_installs_it(
+    capsys, monkeypatch, module, extra
+):
+    monkeypatch.setitem(sys.modules, module, None)
+    assert run_command(lambda: importlib.import_module(module)) == 2
+    wanted = f"error: {module} is missing: pip install 'hyptrans[{extra}]'\n"
+    assert capsys.readouterr().err == wanted
+
+
+def test_a_missing_module_that_was_required_is_a_sentence(capsys):
+    assert run_command(lambda: require("nosuch", "data")) == 2
+    assert capsys.readouterr().err.endswith("needs nosuch: pip install 'hyptrans[data]'\n")
+
+
+@pytest.mark.parametrize("module", ["nosuch", "pytest"])
+def test_a_missing_module_that_no_command_needs_keeps_its_traceback(monkeypatch, module):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ModuleNotFoundError, match=module):
+        run_command(lambda: importlib.import_module(module))
+
+
+@pytest.mark.parametrize("error", [ValueError("bug"), SystemExit(3)])
+def test_a_bug_and_an_exit_pass_through(error):
+    def main():
+        raise error
+
+    with pytest.raises(type(error), match=str(error)):
+        run_command(main)

@@ -1,0 +1,100 @@
+"""What setup.py declares is what the code imports: nothing is missing, nothing is left over."""
+
+import ast
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+USED = ["hyptrans", "hyptrans_startup", "probing", "data-prep", "recipes"]
+OWN = {"hyptrans", "hyptrans_startup", "probing", "recipes", "tests"}
+NAMES = {"fairseq_cli": "fairseq", "hydra": "hydra-core"}
+# brought by a package that is declared, which knows best what version fits it
+BROUGHT = {
+    "hydra-core": "fairseq",
+    "omegaconf": "fairseq",
+    "llvmlite": "numba",
+}
+# run, not imported
+TOOLS = {"pytest-xdist", "ruff", "mypy", "types-tqdm"}
+# the CUDA builds of torch bring it
+OF_TORCH = {"triton"}
+
+
+def imported(*folders):
+    """Packages that the code of some folders imports, each with one file that does."""
+    found = {}
+    for path in (path for folder in folders for path in (ROOT / folder).rglob("*.py")):
+        # tests name modules that are not there, to see what happens
+        by_name = ["importorskip"] if path.is_relative_to(ROOT / "tests") else ["require"]
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for name in modules(node, by_name):
+                module = name.partition(".")[0]
+                if module not in sys.stdlib_module_names | OWN:
+                    found[canonicalize_name(NAMES.get(module, module))] = str(path)
+    return found
+
+
+def modules(node, by_name):
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        return [node.module]
+    if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+        called = getattr(node.func, "id", getattr(node.func, "attr", None))
+        return [node.args[0].value] if called in by_name else []
+    return []
+
+
+def declared():
+    """Packages that setup.py names, by extra; those of every installation under the name ''."""
+    tree = ast.parse((ROOT / "setup.py").read_text(encoding="utf-8"))
+    names = {
+        node.targets[0].id: ast.literal_eval(node.value)
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.List)
+    }
+    (call,) = (n for n in ast.walk(tree) if isinstance(n, ast.Call) and is_setup(n.func))
+    values = {keyword.arg: keyword.value for keyword in call.keywords}
+    lists = eval(compile(ast.Expression(values["extras_require"]), "setup.py", "eval"), names)
+    lists[""] = ast.literal_eval(values["install_requires"])
+    return {
+        extra: {canonicalize_name(Requirement(line).name) for line in lines}
+        for extra, lines in lists.items()
+    }
+
+
+def is_setup(function):
+    return isinstance(function, ast.Name) and function.id == "setup"
+
+
+def of_users():
+    return set().union(*(names for extra, names in declared().items() if extra != "dev"))
+
+
+def test_every_import_is_declared():
+    known = BROUGHT.keys() | set().union(*declared().values())
+    found = imported(*USED, "tests")
+    assert {name: path for name, path in found.items() if name not in known} == {}
+
+
+def test_what_users_run_imports_nothing_that_only_developers_install():
+    known = BROUGHT.keys() | of_users() | OF_TORCH
+    found = imported(*USED)
+    assert {name: path for name, path in found.items() if name not in known} == {}
+
+
+def test_everything_declared_is_imported():
+    assert of_users() - imported(*USED).keys() == set()
+    assert declared()["dev"] - imported(*USED, "tests").keys() == TOOLS
+
+
+@pytest.mark.parametrize(("package", "by"), BROUGHT.items())
+def test_packages_that_are_not_declared_are_brought_by_one_that_is(package, by):
+    lines = metadata.requires(by) or []
+    assert package in {canonicalize_name(Requirement(line).name) for line in lines}
+    assert by in declared()[""]
