@@ -263,13 +263,17 @@ class HypTransformer(FairseqEncoderDecoderModel):
         super().__init__(encoder, decoder)
         self.register_buffer(KEY, this_version())
 
-    def load_state_dict(self, state_dict: Any, *args: Any, **options: Any) -> Any:
-        """Load the parameters of a checkpoint.
+    def upgrade_state_dict(self, state_dict: Any) -> None:
+        """Look at the parameters of a checkpoint before they are loaded.
 
         Raises:
             UserError: another version of this package wrote it.
         """
         check_version(state_dict)
+        super().upgrade_state_dict(state_dict)
+
+    def load_state_dict(self, state_dict: Any, *args: Any, **options: Any) -> Any:
+        """Load the parameters of a checkpoint; they are then of this version."""
         loaded = super().load_state_dict(state_dict, *args, **options)
         self.version.copy_(this_version())
         return loaded

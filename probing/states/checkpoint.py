@@ -76,7 +76,10 @@ def load_encoder(
     architecture = _architecture(path, cfg)
     source, target = _dictionaries(cfg, data)
     model = _build(path, cfg, architecture, source, target, seed)
-    model.upgrade_state_dict(parameters)
+    try:
+        model.upgrade_state_dict(parameters)
+    except UserError as error:
+        raise UserError(f"checkpoint {path} cannot be used: {error}") from error
     encoder: Any = getattr(model, "encoder", None)
     if not _shows_states(encoder):
         raise UserError(

@@ -32,6 +32,7 @@ class Step:
         after: steps whose output this one reads.
         threads: CPU threads the command may use, 0 for its own default.
         progress: makes a line to show out of a line of the log, or None.
+        resumes: the command goes on where it was stopped, and so does its log.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Step:
     after: Sequence[Step] = ()
     threads: int = 0
     progress: Callable[[str], str | None] = field(default=lambda line: None)
+    resumes: bool = False
 
 
 class Runner:
@@ -122,7 +124,8 @@ class Runner:
         start = time.monotonic()
         log = self.log(step)
         log.parent.mkdir(parents=True, exist_ok=True)
-        with self._process(step) as process, open(log, "w", encoding="utf-8") as file:
+        mode = "a" if step.resumes else "w"
+        with self._process(step) as process, open(log, mode, encoding="utf-8") as file:
             assert process.stdout is not None
             for line in process.stdout:
                 file.write(line)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hyptrans.support.errors import UserError
 from recipes.common.commands import Runner, Step
@@ -105,6 +107,20 @@ def training_progress(line: str) -> str | None:
     if found := _VALID.search(line):
         return f"update {found[2]}, valid perplexity {found[1]}"
     return None
+
+
+def course(log: Path) -> dict[str, Any]:
+    """Curve of validation perplexity by update and median speed, of a training's log.
+
+    What several parts of a training logged is in it; of an update logged twice the later counts.
+    """
+    text = log.read_text(encoding="utf-8")
+    curve = {int(update): float(perplexity) for perplexity, update in _VALID.findall(text)}
+    speeds = [float(found[1]) for found in _UPDATE.findall(text)]
+    return {
+        "curve": sorted(curve.items()),
+        "updates_per_second": statistics.median(speeds) if speeds else None,
+    }
 
 
 def generate(run: Run, name: str, after: Step, *, beam: int) -> Step:

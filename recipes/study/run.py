@@ -121,9 +121,9 @@ def _run(training: Training, args: argparse.Namespace) -> None:
         "seed": training.seed,
         "parameters": results.count_parameters(run.checkpoint(training.name)),
         "valid_perplexity": translation.perplexity(runner, validated),
-        "curve": curve(run.out / training.name / "train.log"),
+        # of all its parts, where it was stopped in between
+        **translation.course(runner.log(trained)),
         **_scores(output, run),
-        "train_seconds": runner.seconds[trained.name],
         "threads": run.threads,
         **results.surroundings(),
         "command": runner.commands[1],
@@ -156,21 +156,17 @@ def _train(run: Run, training: Training, prepared: Step) -> Step:
     command += ["--seed", str(training.seed), "--save-dir", str(save), "--no-epoch-checkpoints"]
     command += ["--save-interval-updates", str(SAVE_EVERY), "--keep-interval-updates", "5"]
     command += ["--validate-interval", "100000", "--num-workers", "0"]
-    command += ["--log-file", str(save / "train.log"), "--log-format", "json"]
-    command += ["--log-interval", "50", *(["--cpu"] if run.cpu else [])]
-    save.mkdir(parents=True, exist_ok=True)
-    progress = translation.training_progress
-    return Step(f"train_{training.name}", command, [], [prepared], run.threads, progress)
-
-
-def curve(log: Path) -> list[tuple[int, float]]:
-    """Validation perplexity by update, of a log that several runs may have added to."""
-    found: dict[int, float] = {}
-    for line in log.read_text(encoding="utf-8").splitlines():
-        if '"valid_ppl"' in line:
-            entry = json.loads(line[line.index("{") :])
-            found[int(entry["valid_num_updates"])] = float(entry["valid_ppl"])
-    return sorted(found.items())
+    command += ["--log-format", "simple", "--log-interval", "50"]
+    command += ["--cpu"] if run.cpu else []
+    return Step(
+        f"train_{training.name}",
+        command,
+        outputs=[],
+        after=[prepared],
+        threads=run.threads,
+        progress=translation.training_progress,
+        resumes=True,
+    )
 
 
 def table(lines: Sequence[Mapping[str, Any]]) -> str:

@@ -13,7 +13,7 @@ from hyptrans.layers.hvt_attention import PoincareAttention
 from hyptrans.layers.hybonet import LorentzAttention
 from hyptrans.layers.hypformer_attention import LinearAttention, SoftmaxAttention
 from tests.geometry.helpers import EXACT, EXACT_IN_BALL, ball, points
-from tests.layers.helpers import hyperbolic_attention, hypformer_attention, randomized, vectors
+from tests.layers.conftest import hyperbolic_attention, hypformer_attention, randomized, vectors
 
 WIDTH, MEMORY_WIDTH = 8, 6
 LOOKS_AT_MEMORY = {"memory_width": MEMORY_WIDTH}

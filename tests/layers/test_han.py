@@ -18,7 +18,7 @@ from hyptrans.geometry.klein import (
 from hyptrans.layers import attention
 from hyptrans.layers.han import HyperbolicAttention
 from tests.geometry.helpers import EXACT_IN_BALL
-from tests.layers.helpers import hyperbolic_attention, vectors
+from tests.layers.conftest import hyperbolic_attention, vectors
 from tests.oracles import han as oracle
 
 WIDE = 20.0

@@ -18,7 +18,7 @@ from hyptrans.layers.hvt import (
 )
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
 from tests.geometry.helpers import CURVATURES, EXACT_IN_BALL, ball, geoopt_ball
-from tests.layers.helpers import randomized
+from tests.layers.conftest import randomized
 from tests.oracles import poincare as oracle
 
 pytestmark = pytest.mark.usefixtures("fresh_weights")

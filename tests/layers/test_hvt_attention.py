@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from hyptrans.geometry import poincare
 from hyptrans.layers.hvt_attention import PoincareAttention
 from tests.geometry.helpers import CURVATURES, EXACT_IN_BALL, ball
-from tests.layers.helpers import randomized
+from tests.layers.conftest import randomized
 from tests.oracles import poincare as oracle
 
 pytestmark = pytest.mark.usefixtures("fresh_weights")

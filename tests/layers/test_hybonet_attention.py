@@ -7,7 +7,7 @@ import torch
 from hyptrans.geometry import lorentz
 from hyptrans.layers.hybonet import LorentzAttention
 from tests.geometry.helpers import CURVATURES, EXACT, points
-from tests.layers.helpers import randomized
+from tests.layers.conftest import randomized
 from tests.oracles import lorentz as oracle
 
 

@@ -20,7 +20,7 @@ from hyptrans.layers.hypformer import (
 from hyptrans.layers.hypformer_attention import LinearAttention, SoftmaxAttention
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
 from tests.geometry.helpers import CURVATURES, assert_on_hyperboloid, points
-from tests.layers.helpers import fixed, hypformer_attention, randomized
+from tests.layers.conftest import fixed, hypformer_attention, randomized
 
 pytestmark = pytest.mark.usefixtures("fresh_weights")
 

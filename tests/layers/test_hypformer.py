@@ -19,7 +19,7 @@ from hyptrans.layers.hypformer import (
 )
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
 from tests.geometry.helpers import CURVATURES, EXACT, points
-from tests.layers.helpers import CHANGES, NORMED, arrays, fixed, randomized
+from tests.layers.conftest import CHANGES, NORMED, arrays, fixed, randomized
 from tests.oracles import hypformer as oracle
 from tests.oracles.lorentz import centroid, lift
 

@@ -11,14 +11,14 @@ from hyptrans.layers.decoding_state import State
 from hyptrans.layers.hypformer import Curvature
 from hyptrans.layers.hypformer_attention import LinearAttention, SoftmaxAttention
 from tests.geometry.helpers import EXACT, points
-from tests.layers.helpers import (
+from tests.layers.conftest import (
     CHANGES,
     NORMED,
     arrays,
     fixed,
     randomized,
 )
-from tests.layers.helpers import hypformer_attention as attention
+from tests.layers.conftest import hypformer_attention as attention
 from tests.oracles import hypformer as oracle
 from tests.oracles import lorentz as lorentz_oracle
 

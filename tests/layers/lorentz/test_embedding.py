@@ -12,7 +12,7 @@ from hyptrans.layers.lorentz.embedding import LorentzEmbedding
 from hyptrans.layers.lorentz.logits import LorentzLogits
 from hyptrans.layers.positions import position_vectors, sinusoids
 from tests.geometry.helpers import CURVATURES, EXACT, points
-from tests.layers.helpers import randomized
+from tests.layers.conftest import randomized
 
 TOKENS = torch.tensor([[5, 1, 7], [1, 2, 9]])
 

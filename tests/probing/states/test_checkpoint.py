@@ -203,6 +203,18 @@ def test_file_that_is_no_checkpoint_is_refused_and_runs_nothing(
     assert not (tmp_path / "owned").exists()
 
 
+@pytest.mark.parametrize("random", [False, True])
+def test_a_checkpoint_of_an_earlier_version_is_refused_by_name(data, tmp_path, random):
+    path = tmp_path / "old.pt"
+    make_checkpoint(path, data, "hybonet")
+    state = torch.load(path, weights_only=False)
+    del state["model"]["version"]
+    torch.save(state, path)
+    wanted = r"old\.pt cannot be used: it was written by hyptrans 0\.1\.0"
+    with pytest.raises(UserError, match=wanted):
+        load_encoder(path, data, random=random)
+
+
 def test_missing_files_are_named(data, tmp_path):
     with pytest.raises(UserError, match=r"none\.pt is not a file"):
         load_encoder(tmp_path / "none.pt", data)

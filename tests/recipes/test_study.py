@@ -1,0 +1,104 @@
+"""The study: which training is next, what is kept of one, and that it goes on where it stopped."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from recipes.common import translation
+from recipes.study import plan
+from recipes.study import run as study
+from recipes.study.plan import Training
+from tests.recipes.scripts import run_script
+
+
+def tried(model, perplexities):
+    rates = zip(plan.RATES[model], perplexities, strict=True)
+    return [
+        {"stage": "rates", "model": model, "rate": rate, "valid_perplexity": perplexity}
+        for rate, perplexity in rates
+    ]
+
+
+def test_every_model_is_tried_at_as_many_rates_a_factor_of_two_apart():
+    for rates in plan.RATES.values():
+        assert [later / rates[0] for later in rates] == pytest.approx([1, 2, 4])
+
+
+def test_a_final_training_takes_the_best_rate_once_all_are_tried():
+    lines = tried("hybonet", [12.0, 10.5, 11.0])
+    assert plan.best_rate(lines, "hybonet") == plan.RATES["hybonet"][1]
+    assert plan.best_rate(lines[:2], "hybonet") is None
+    finals = [t for t in plan.trainings(lines) if t.stage == "final"]
+    assert [(t.model, t.seed) for t in finals] == [("hybonet", seed) for seed in (1, 2, 3)]
+    assert {t.rate for t in finals} == {plan.RATES["hybonet"][1]}
+
+
+def test_names_differ():
+    lines = [line for model in plan.RATES for line in tried(model, [3.0, 2.0, 1.0])]
+    names = [training.name for training in plan.trainings(lines)]
+    assert len(set(names)) == len(names) == 3 * 7 + 2 * 3 + 5
+
+
+def test_a_log_of_several_parts_gives_one_curve(tmp_path):
+    log = tmp_path / "train.log"
+    inner = "| train_inner | epoch 001: 50 / 143 ppl=9.9, wps=5, ups={}, num_updates={}\n"
+    valid = "| valid | epoch 001 | valid on 'valid' subset | loss 5 | ppl {} | num_updates {}\n"
+    log.write_text(
+        inner.format(1.5, 50)
+        + valid.format(30.5, 150)
+        + valid.format(20.5, 300)
+        + inner.format(2.5, 200)
+        + valid.format(20.1, 300)
+    )
+    assert translation.course(log) == {
+        "curve": [(150, 30.5), (300, 20.1)],
+        "updates_per_second": 2.0,
+    }
+
+
+def test_a_name_that_no_training_has_is_refused(tmp_path):
+    found = run_script("study/run.py", "--only", "nothing", "--out", str(tmp_path))
+    assert found.returncode == 2
+    assert found.stderr == "error: --only: no training is called nothing; --list names all\n"
+
+
+@pytest.mark.slow
+def test_a_training_goes_on_from_its_checkpoint_and_leaves_one_line(tmp_path, monkeypatch):
+    data = tmp_path / "multi30k"
+    data.mkdir()
+    for name in ("train", "val", "test_2016_flickr"):
+        for side, words in (
+            ("en", "a dog runs to the old tree"),
+            ("de", "ein hund rennt zum alten"),
+        ):
+            lines = [" ".join(words.split()[: 2 + i % 4]) + f" {i % 30}" for i in range(300)]
+            (data / f"{name}.{side}").write_text("\n".join(lines) + "\n")
+    readme = tmp_path / "README.md"
+    readme.write_text("<!-- results: begin -->\n<!-- results: end -->\n")
+    for name in plan.RATES:
+        flags = (study.HERE / f"{name}.args").read_text()
+        small = " --encoder-layers 1 --decoder-layers 1 --max-tokens 400"
+        (tmp_path / f"{name}.args").write_text(flags + small)
+    monkeypatch.setattr(study, "HERE", tmp_path)
+    monkeypatch.setattr(study, "RESULTS", tmp_path / "results.jsonl")
+    monkeypatch.setattr(study, "SAVE_EVERY", 4)
+    monkeypatch.setattr(study.multi30k, "VOCABULARY", 36)
+    whole = Training("rates", "hybonet", 1e-2, 12)
+    options = ["--data", str(data), "--out", str(tmp_path / "out"), "--cpu"]
+
+    # as if stopped at update 8: a shorter training under the same name, its line thrown away
+    monkeypatch.setattr(study, "trainings", lambda lines: [replace(whole, updates=8)])
+    study.main(options)
+    (tmp_path / "results.jsonl").unlink()
+    monkeypatch.setattr(study, "trainings", lambda lines: [whole])
+    study.main(options)
+    study.main(options)
+
+    (line,) = map(json.loads, (tmp_path / "results.jsonl").read_text().splitlines())
+    assert [update for update, _ in line["curve"]] == [4, 8, 12]
+    assert line["curve"][-1][1] == pytest.approx(line["valid_perplexity"], abs=0.02)
+    assert {"bleu", "chrf", "bleu_lowercased", "chrf_signature", "command"} <= line.keys()
+    log = (tmp_path / "out" / "logs" / f"train_{whole.name}.log").read_text()
+    assert "Loaded checkpoint" in log
+    assert "| hybonet | 0.01 | 1 |" in readme.read_text()
