@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -126,12 +127,17 @@ def _run(training: Training, args: argparse.Namespace) -> None:
         **_scores(output, run),
         "threads": run.threads,
         **results.surroundings(),
-        "command": runner.commands[1],
+        "command": _anywhere(runner.commands[1], run.out),
     }
     lines = [*read(), line]
     write_whole(RESULTS, "".join(json.dumps(entry) + "\n" for entry in lines))
     results.put_into(HERE / "README.md", table(lines))
     runner.say(f"{training.name}: perplexity {line['valid_perplexity']}, BLEU {line['bleu']}")
+
+
+def _anywhere(command: str, out: Path) -> str:
+    """A command without the folders of this machine."""
+    return re.sub(r"\S*/(fairseq-train)\b", r"\1", command).replace(str(out), "OUT")
 
 
 def _scores(output: Path, run: Run) -> dict[str, Any]:

@@ -99,6 +99,8 @@ def test_a_training_goes_on_from_its_checkpoint_and_leaves_one_line(tmp_path, mo
     assert [update for update, _ in line["curve"]] == [4, 8, 12]
     assert line["curve"][-1][1] == pytest.approx(line["valid_perplexity"], abs=0.02)
     assert {"bleu", "chrf", "bleu_lowercased", "chrf_signature", "command"} <= line.keys()
+    assert "fairseq-train OUT/data/data-bin" in line["command"]
+    assert str(tmp_path) not in line["command"]
     log = (tmp_path / "out" / "logs" / f"train_{whole.name}.log").read_text()
     assert "Loaded checkpoint" in log
     assert "| hybonet | 0.01 | 1 |" in readme.read_text()
