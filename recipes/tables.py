@@ -24,7 +24,7 @@ def block_for(folder: Path) -> str:
     found: Any
     script = folder / "run.py"
     if lines.exists():
-        found = [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()]
+        found = results.read_lines(lines)
     elif recorded.exists():
         found = json.loads(recorded.read_text(encoding="utf-8"))
         script = folder / found.get("script", "run.py")

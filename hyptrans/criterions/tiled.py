@@ -1,5 +1,6 @@
 """fairseq's label-smoothed cross entropy without all logits of a batch in memory."""
 
+from collections.abc import Callable
 from typing import Any
 
 from fairseq.criterions import register_criterion
@@ -19,20 +20,34 @@ class TiledCrossEntropy(LabelSmoothedCrossEntropyCriterion):
     """The value and gradients of ``label_smoothed_cross_entropy``, from states and a table.
 
     Logits are products of the decoder's last states with a table of tokens; a few rows of them at a
-    time are made and turned into losses and gradients. Padding costs nothing. It serves every model
-    whose logits are such a product, fairseq's ``transformer`` included.
+    time are made and turned into losses and gradients, in float32 at least whatever the flags of
+    precision say. Padding costs nothing. It serves every model whose logits are such a product,
+    fairseq's ``transformer`` included. As the table is read outside of the model's forward pass,
+    ``--find-unused-parameters`` would take it for unused.
 
     Raises:
         ValueError: the model's logits are not one product, or ``--report-accuracy`` is given, which
             needs all logits.
     """
 
-    def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> Any:
-        if self.report_accuracy:
+    def __init__(
+        self,
+        task: Any,
+        sentence_avg: bool,
+        label_smoothing: float,
+        ignore_prefix_size: int = 0,
+        report_accuracy: bool = False,
+    ) -> None:
+        # fairseq reads the options it passes off this signature
+        super().__init__(task, sentence_avg, label_smoothing, ignore_prefix_size, report_accuracy)
+        if report_accuracy:
             raise ValueError(
                 "--report-accuracy needs all logits: use --criterion label_smoothed_cross_entropy, "
                 "or leave it out"
             )
+
+    def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> Any:
+        factors_of(getattr(model, "decoder", None))
         inputs = {**sample["net_input"], "features_only": True}
         return super().forward(model, {**sample, "net_input": inputs}, reduce)
 
@@ -43,25 +58,26 @@ class TiledCrossEntropy(LabelSmoothedCrossEntropyCriterion):
         features = net_output[0][:, self.ignore_prefix_size :]
         targets = sample["target"][:, self.ignore_prefix_size :]
         real = targets != self.padding_idx
-        features, table = factors(model.decoder, features[real])
+        features, table = factors_of(model.decoder)(features[real])
         return label_smoothed_cross_entropy(features, table, targets[real], smoothing=self.eps)
 
 
-def factors(decoder: Any, features: Tensor) -> tuple[Tensor, Tensor]:
-    """What a decoder's logits are a product of.
+def factors_of(decoder: Any) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
+    """What makes the two factors of a decoder's logits out of its last states.
 
-    Shapes: features ``[N, D]`` -> ``[N, K]``, ``[V, K]``.
+    Shapes of what is returned: states ``[N, D]`` -> ``[N, K]``, ``[V, K]``.
 
     Raises:
-        ValueError: they are not one product.
+        ValueError: the logits are not one product.
     """
+    found: Callable[[Tensor], tuple[Tensor, Tensor]] | None
     found = getattr(getattr(decoder, "logits", None), "factors", None)
     if found is not None:
-        product: tuple[Tensor, Tensor] = found(features)
-        return product
+        return found
     projection = getattr(decoder, "output_projection", None)
     if isinstance(projection, nn.Linear) and projection.bias is None:
-        return features, projection.weight
+        weight = projection.weight
+        return lambda states: (states, weight)
     raise ValueError(
         "--criterion tiled_label_smoothed_cross_entropy needs a model whose logits are one product "
         "of states and a table: use label_smoothed_cross_entropy"

@@ -1,13 +1,12 @@
 """The steps of one output folder, each done once, so that a run can go on where one stopped."""
 
-import fcntl
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import sha256
+from hyptrans.support.files import sha256, take_lock
 from hyptrans.support.progress import Stopwatch
 from hyptrans.support.steps import Record
 
@@ -30,7 +29,7 @@ class Journal:
         self.downloads: dict[str, str] = {}
         self._hashes: dict[Path, str] = {}
         work.mkdir(parents=True, exist_ok=True)
-        self._lock = _take_lock(work / _LOCK, out)
+        self._lock = take_lock(work / _LOCK, out)
 
     def step(
         self,
@@ -81,14 +80,3 @@ class Journal:
     def _label(self, path: Path) -> str:
         # the output folder may be called anything, its files have the same names
         return path.relative_to(self.out).as_posix() if path.is_relative_to(self.out) else str(path)
-
-
-def _take_lock(path: Path, out: Path) -> int:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        # the system gives the lock back when the process ends, however it ends
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(descriptor)
-        raise UserError(f"another run is at work in {out}; wait for it or stop it") from error
-    return descriptor

@@ -36,12 +36,16 @@ def label_smoothed_cross_entropy(
     """
     if not 0 <= smoothing < 1:
         raise ValueError(f"label smoothing must be at least 0 and below 1, got {smoothing}")
-    if targets.numel() and not 0 <= int(targets.min()) <= int(targets.max()) < len(table):
-        raise ValueError(f"targets must be below {len(table)}, got {int(targets.max())}")
+    if targets.numel():
+        least, most = (int(bound) for bound in targets.aminmax())
+        if least < 0 or most >= len(table):
+            wrong = least if least < 0 else most
+            raise ValueError(f"targets must be from 0 to {len(table) - 1}, got {wrong}")
     dtype = torch.promote_types(features.dtype, table.dtype)
+    wanted = torch.is_grad_enabled() and (features.requires_grad or table.requires_grad)
     with without_autocast(features):
         loss, nll_loss = _CrossEntropy.apply(
-            features.to(dtype), table.to(dtype), targets, smoothing
+            features.to(dtype), table.to(dtype), targets, smoothing, wanted
         )
     return loss, nll_loss
 
@@ -49,9 +53,8 @@ def label_smoothed_cross_entropy(
 class _CrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, features: Tensor, table: Tensor, targets: Tensor, smoothing: float
+        ctx: Any, features: Tensor, table: Tensor, targets: Tensor, smoothing: float, wanted: bool
     ) -> tuple[Tensor, Tensor]:
-        wanted = any(ctx.needs_input_grad[:2])
         dtype = at_least_float32(features[:0]).dtype
         sums = features.new_zeros(2, dtype=dtype)
         by_features = torch.empty_like(features, dtype=dtype) if wanted else None
@@ -65,7 +68,10 @@ class _CrossEntropy(torch.autograd.Function):
             if by_features is not None and by_table is not None:
                 gradient = logits.to(rows.dtype)
                 by_features[start : start + tile] = gradient @ table
-                by_table += gradient.t() @ rows
+                if gradient.dtype == by_table.dtype:
+                    by_table.addmm_(gradient.t(), rows)
+                else:
+                    by_table += gradient.t() @ rows
         ctx.dtype = features.dtype
         ctx.save_for_backward(*([] if by_features is None else [by_features, by_table]))
         loss, nll_loss = sums.unbind()
@@ -75,9 +81,9 @@ class _CrossEntropy(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        # the gradient is scaled before it is rounded: it may come with the factor of half precision
+        # what was summed up in float32 is scaled before it is rounded to half precision
         by_features, by_table = ((kept * grad).to(ctx.dtype) for kept in ctx.saved_tensors)
-        return by_features, by_table, None, None
+        return by_features, by_table, None, None, None
 
 
 def smoothed_losses_(logits: Tensor, targets: Tensor, smoothing: float, gradient: bool) -> Tensor:

@@ -59,6 +59,8 @@ class HypformerAttention(Attention):
         self.attention_dropout = attention_dropout
         self.curvature, self.input_curvature = curvature, InputCurvature(input_curvature)
         joined = heads * head_space
+        if (memory_width is None) != (memory_curvature is None):
+            raise ValueError("a memory needs both memory_width and memory_curvature")
         if memory_width is None or memory_curvature is None:
             self.qkv = HTC(width - 1, joined, gain=gain, projections=3)
         else:

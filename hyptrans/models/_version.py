@@ -1,5 +1,6 @@
 """Which version wrote a checkpoint, and whether this one reads it."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,7 +18,8 @@ BEFORE = "0.1.0"
 
 def this_version() -> Tensor:
     """Major, minor and patch as three integers ``[3]``."""
-    return torch.tensor([int(number) for number in __version__.split(".")[:3]])
+    # of a pre-release only the numbers
+    return torch.tensor([int(number) for number in re.findall(r"\d+", __version__)[:3]])
 
 
 def check_version(parameters: Mapping[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """Files that appear whole or not at all, their hashes, and transparent gzip."""
 
+import fcntl
 import gzip
 import hashlib
 import json
@@ -69,6 +70,31 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+def take_lock(path: Path, place: Path) -> int:
+    """Lock a file, made if needed, for this process and those that inherit the descriptor.
+
+    The system gives the lock back when all of them have ended, however they ended.
+
+    Args:
+        path: the file.
+        place: what is locked by it, for the message.
+
+    Returns:
+        The descriptor, which the caller may close.
+
+    Raises:
+        UserError: another process has the lock.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        raise UserError(f"another run is at work in {place}; wait for it or stop it") from error
+    return descriptor
 
 
 def sha256(path: Path) -> str:

@@ -221,10 +221,11 @@ def _check(values: Any, contents: Contents) -> None:
     Raises:
         ValueError: it has another type or shape.
     """
-    found = [values.get_dtype(), *values.get_shape()[:2]]
-    wanted = ["F32", sum(contents.lengths), len(contents.spaces)]
+    shape = values.get_shape()
+    wanted = ["F32", 3, sum(contents.lengths), len(contents.spaces)]
+    found = [values.get_dtype(), len(shape), *shape[:2]]
     if found != wanted:
-        raise ValueError(f"its tensor is {found}, not {wanted}")
+        raise ValueError(f"its tensor is of type, dimensions and sizes {found}, not {wanted}")
 
 
 def _from_metadata(metadata: dict[str, str]) -> Contents:

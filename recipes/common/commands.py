@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -14,9 +15,10 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import remove
+from hyptrans.support.files import remove, take_lock, write_json
 from hyptrans.support.steps import Record, recorded
 from recipes.common.options import DATA_VARIABLE
 
@@ -32,7 +34,7 @@ class Step:
         after: steps whose output this one reads.
         threads: CPU threads the command may use, 0 for its own default.
         progress: makes a line to show out of a line of the log, or None.
-        resumes: the command goes on where it was stopped, and so does its log.
+        resumes: the command goes on from its outputs where it was stopped, and so does its log.
     """
 
     name: str
@@ -81,14 +83,18 @@ class Runner:
         with self._lock:
             self.commands.append(shown)
         after = [recorded(self._record(before)) for before in step.after]
-        made_from = {"command": shown, "after": [done.id if done else None for done in after]}
+        made_from: dict[str, Any] = {
+            "command": shown,
+            "after": [done.id if done else None for done in after],
+        }
         record = Record(self._record(step), made_from, step.outputs)
         if not self._overwrite and (earlier := record.earlier()):
             self.seconds[step.name] = earlier.notes["seconds"]
             self.say(f"{step.name}: reused from an earlier run of\n$ {shown}")
             return
         self.say(f"{step.name}:\n$ {shown}")
-        seconds = record.make(lambda: {"seconds": self._execute(step)}).notes["seconds"]
+        made = record.make(lambda: {"seconds": self._execute(step, made_from["after"])})
+        seconds = made.notes["seconds"]
         self.seconds[step.name] = seconds
         self.say(f"{step.name}: done in {seconds:.0f} s")
 
@@ -118,14 +124,40 @@ class Runner:
     def _record(self, step: Step) -> Path:
         return self.out / "logs" / f"{step.name}.done"
 
-    def _execute(self, step: Step) -> float:
-        for path in step.outputs:
-            remove(path)
+    def _execute(self, step: Step, after: Sequence[str | None]) -> float:
         start = time.monotonic()
         log = self.log(step)
         log.parent.mkdir(parents=True, exist_ok=True)
-        mode = "a" if step.resumes else "w"
-        with self._process(step) as process, open(log, mode, encoding="utf-8") as file:
+        # where this run was killed, its process may still be at work
+        lock = take_lock(log.with_suffix(".lock"), log)
+        try:
+            self._clear(step, after)
+            self._follow(step, log, lock)
+        finally:
+            os.close(lock)
+        missing = [str(path) for path in step.outputs if not path.exists()]
+        if missing:
+            raise UserError(f"{step.name} ended without writing {missing[0]}; see {log}")
+        return round(time.monotonic() - start, 1)
+
+    def _clear(self, step: Step, after: Sequence[str | None]) -> None:
+        """Remove what an earlier run left, but what this command itself was stopped in."""
+        begun = self.log(step).with_suffix(".begun")
+        command = portable_command(step, self.out).replace(" --cpu", "")
+        made_from = {"command": command, "after": after}
+        same = begun.is_file() and json.loads(begun.read_text(encoding="utf-8")) == made_from
+        if step.resumes and same and not self._overwrite:
+            return
+        for path in (*step.outputs, self.log(step)):
+            remove(path)
+        write_json(begun, made_from)
+
+    def _follow(self, step: Step, log: Path, lock: int) -> None:
+        """Run a step's command to its end and write down what it says, line by line."""
+        with (
+            self._process(step, lock) as process,
+            open(log, "a", encoding="utf-8", buffering=1) as file,
+        ):
             assert process.stdout is not None
             for line in process.stdout:
                 file.write(line)
@@ -134,17 +166,14 @@ class Runner:
         if process.returncode:
             last = _last_line(log)
             raise UserError(f"{step.name} failed: {last} (all of its output: {log})")
-        missing = [str(path) for path in step.outputs if not path.exists()]
-        if missing:
-            raise UserError(f"{step.name} ended without writing {missing[0]}; see {log}")
-        return round(time.monotonic() - start, 1)
 
     @contextmanager
-    def _process(self, step: Step) -> Iterator[subprocess.Popen[str]]:
+    def _process(self, step: Step, lock: int) -> Iterator[subprocess.Popen[str]]:
         environment = {**os.environ, "PYTHONUNBUFFERED": "1", **_thread_limits(step)}
         with subprocess.Popen(
             executed_command(step),
             env=environment,
+            pass_fds=[lock],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -191,6 +220,15 @@ def shown_command(step: Step) -> str:
         word if word.startswith(f"${DATA_VARIABLE}/") else shlex.quote(word) for word in words
     ]
     return " ".join([*limits, *quoted])
+
+
+def portable_command(step: Step, out: Path) -> str:
+    """The step's command without the folders of this machine; ``out`` is called OUT."""
+    words = []
+    for word in step.command:
+        inside = out.parts and Path(word).parts[: len(out.parts)] == out.parts
+        words.append(str("OUT" / Path(word).relative_to(out)) if inside else word)
+    return shlex.join(words)
 
 
 def _thread_limits(step: Step) -> Mapping[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import os
 import re
@@ -47,6 +48,26 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     lines = [header, ["---", *["---:"] * (len(header) - 1)]]
     lines += [["" if cell is None else str(cell) for cell in row] for row in rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Read a file of one JSON object a line; none where it is missing.
+
+    Raises:
+        UserError: a line is something else.
+    """
+    if not path.exists():
+        return []
+    lines = []
+    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        try:
+            line = json.loads(text)
+        except ValueError:
+            line = None
+        if not isinstance(line, dict):
+            raise UserError(f"{path}, line {number} is no JSON object: mend it or take it out")
+        lines.append(line)
+    return lines
 
 
 def put_into(readme: Path, block: str) -> bool:

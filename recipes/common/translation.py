@@ -15,9 +15,10 @@ from recipes.common.models import Model
 from recipes.common.scoring import Score, score
 
 ROOT = Path(__file__).resolve().parents[2]
-_UPDATE = re.compile(r"\| train_inner \|.* ppl=([\d.]+),.* ups=([\d.]+),.* num_updates=(\d+)")
-_VALID = re.compile(r"\| valid \|.*\| ppl ([\d.]+) .*\| num_updates (\d+)")
-_PERPLEXITY = re.compile(r"\| valid \| .*\| ppl ([\d.]+)")
+_NUMBER = r"([\d.]+|inf|nan)"
+_UPDATE = re.compile(rf"\| train_inner \|.* ppl={_NUMBER},.* ups=([\d.]+),.* num_updates=(\d+)")
+_VALID = re.compile(rf"\| valid \|.*\| ppl {_NUMBER} .*\| num_updates (\d+)")
+_PERPLEXITY = re.compile(rf"\| valid \| .*\| ppl {_NUMBER}")
 # a sentence that never ends would cost as much time as hundreds that do
 _LENGTH_LIMIT = ("--max-len-a", "2", "--max-len-b", "10")
 _LOG_INTERVAL = 50
@@ -107,6 +108,15 @@ def training_progress(line: str) -> str | None:
     if found := _VALID.search(line):
         return f"update {found[2]}, valid perplexity {found[1]}"
     return None
+
+
+def diverged(log: Path) -> bool:
+    """Whether a training that failed did so as its numbers were no longer finite."""
+    return re.search(r"\b(nan|inf)s?\b", "\n".join(_last_lines(log)), re.IGNORECASE) is not None
+
+
+def _last_lines(log: Path) -> list[str]:
+    return log.read_text(encoding="utf-8").splitlines()[-60:]
 
 
 def course(log: Path) -> dict[str, Any]:

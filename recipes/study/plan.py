@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,8 +18,9 @@ RATES = {
 }
 """Rates that each model is tried at: as many, and as far apart, for all."""
 RATES_UPDATES, FINAL_UPDATES = 600, 3000
-SEEDS = {"hybonet": 3, "prenorm": 3}
-"""Final trainings of a model; one of all others."""
+TWINS = ("prenorm", "postnorm")
+SEEDS = 3
+"""Final trainings of HyboNet and of the better twin; one of all others."""
 
 
 @dataclass(frozen=True)
@@ -45,22 +47,42 @@ def trainings(results: Sequence[Mapping[str, Any]]) -> list[Training]:
         for model, tried in RATES.items()
         for rate in tried
     ]
+    repeated = {"hybonet", better_twin(results)}
     finals = []
     for model in RATES:
         rate = best_rate(results, model)
         if rate is not None:
-            seeds = range(1, 1 + SEEDS.get(model, 1))
+            seeds = range(1, 1 + (SEEDS if model in repeated else 1))
             finals += [Training("final", model, rate, FINAL_UPDATES, seed) for seed in seeds]
     return [*rates, *sorted(finals, key=lambda training: training.seed)]
 
 
 def best_rate(results: Iterable[Mapping[str, Any]], model: str) -> float | None:
     """The rate with the lowest validation perplexity, once all of a model's rates are tried."""
-    tried = {
-        line["rate"]: line["valid_perplexity"]
-        for line in results
-        if (line["stage"], line["model"]) == ("rates", model)
-    }
+    tried = _tried(results, model)
     if set(tried) != set(RATES[model]):
         return None
     return min(tried, key=lambda rate: tried[rate])
+
+
+def better_twin(results: Sequence[Mapping[str, Any]]) -> str | None:
+    """The twin with the lowest validation perplexity at its best rate, once both are tried."""
+    tried = {twin: _tried(results, twin) for twin in TWINS}
+    if any(set(tried[twin]) != set(RATES[twin]) for twin in TWINS):
+        return None
+    return min(TWINS, key=lambda twin: min(tried[twin].values()))
+
+
+def _tried(results: Iterable[Mapping[str, Any]], model: str) -> dict[float, float]:
+    """Validation perplexity by rate."""
+    return {
+        line["rate"]: perplexity_of(line)
+        for line in results
+        if (line["stage"], line["model"]) == ("rates", model)
+    }
+
+
+def perplexity_of(line: Mapping[str, Any]) -> float:
+    """Of a finished training; infinite where it diverged."""
+    found = line["valid_perplexity"]
+    return math.inf if found is None else float(found)

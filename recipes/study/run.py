@@ -1,16 +1,18 @@
 """Does the geometry pay? Multi30k English to German, every model tuned with the same care.
 
-Trainings run one after the other, each as one line of results.jsonl beside this file once it is
-scored. Whatever stops the command, the same one goes on: a training from its last checkpoint.
+Trainings run one after the other; each is one line of results.jsonl once it is scored. Whatever
+stops the command, the same one goes on: a training from its last checkpoint. With --write-readme
+the results are those beside this file: what is in them is done, and what is finished is added.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import re
+import math
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +20,13 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from hyptrans.support.errors import UserError, run_command
+from hyptrans.support.extras import require
 from hyptrans.support.files import write_whole
 from recipes.common import multi30k, options, results, scoring, translation
-from recipes.common.commands import Runner, Step
+from recipes.common.commands import Runner, Step, portable_command
 from recipes.common.models import read_models
 from recipes.common.translation import Run
-from recipes.study.plan import Training, trainings
+from recipes.study.plan import Training, perplexity_of, trainings
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results.jsonl"
@@ -49,6 +52,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     options.add_data(parser, multi30k.CONTENTS, name=multi30k.FOLDER)
     add("--out", type=Path, default=Path("runs/study"), metavar="DIR", help="folder to work in")
+    add("--write-readme", action="store_true", help="go on with the results beside this file")
     add("--only", nargs="+", metavar="NAME", help="trainings to run, of those that --list names")
     add("--list", action="store_true", help="list the trainings, and which are done, and stop")
     add("--threads", type=int, default=1, metavar="N", help="CPU threads (default: 1)")
@@ -60,23 +64,27 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run what is not done yet."""
     args = _arguments(argv)
     options.check_positive(args, "threads")
+    path = RESULTS if args.write_readme else args.out / RESULTS.name
+    lines = results.read_lines(path)
+    known = trainings(lines)
     if args.list:
-        for training in trainings(read()):
-            print(f"{training.name}{'  done' if training.name in names(read()) else ''}")
+        done = names(lines)
+        for training in known:
+            print(f"{training.name}{'  done' if training.name in done else ''}")
         return
-    known = {training.name for training in trainings(read())}
-    wrong = [name for name in args.only or () if name not in known]
+    wrong = [name for name in args.only or () if name not in {t.name for t in known}]
     if wrong:
         raise UserError(f"--only: no training is called {', '.join(wrong)}; --list names all")
-    while unfinished := _next(args.only):
-        _run(unfinished, args)
-
-
-def read() -> list[dict[str, Any]]:
-    """The finished trainings, in the order in which they ended."""
-    if not RESULTS.exists():
-        return []
-    return [json.loads(line) for line in RESULTS.read_text(encoding="utf-8").splitlines()]
+    require("sacremoses", "data")
+    # read once: the results themselves may be files of the repository
+    surroundings = results.surroundings()
+    while unfinished := _next(results.read_lines(path), args.only):
+        line = {**_run(unfinished, args), **surroundings}
+        lines = [*results.read_lines(path), line]
+        write_whole(path, "".join(json.dumps(entry) + "\n" for entry in lines))
+        if args.write_readme:
+            results.put_into(HERE / "README.md", table(lines))
+    print(f"{path}: all that is asked for is done")
 
 
 def names(lines: Sequence[Mapping[str, Any]]) -> set[str]:
@@ -84,16 +92,16 @@ def names(lines: Sequence[Mapping[str, Any]]) -> set[str]:
     return {line["name"] for line in lines}
 
 
-def _next(only: Sequence[str] | None) -> Training | None:
+def _next(lines: Sequence[Mapping[str, Any]], only: Sequence[str] | None) -> Training | None:
     """The first training that is not done; rates that were tried decide on later ones."""
-    lines = read()
     for training in trainings(lines):
         if training.name not in names(lines) and (only is None or training.name in only):
             return training
     return None
 
 
-def _run(training: Training, args: argparse.Namespace) -> None:
+def _run(training: Training, args: argparse.Namespace) -> dict[str, Any]:
+    """Train and score; a training that diverged is a result too, without scores."""
     run = Run(
         out=args.out,
         source=multi30k.SOURCE,
@@ -107,37 +115,33 @@ def _run(training: Training, args: argparse.Namespace) -> None:
     prepared = translation.prepare(run, multi30k.files(args.data), multi30k.VOCABULARY, [])
     runner.run(prepared)
     trained = _train(run, training, prepared)
-    runner.run(trained)
+    line = {
+        "name": training.name,
+        **asdict(training),
+        "threads": run.threads,
+        "command": portable_command(trained, run.out),
+        "valid_perplexity": None,
+    }
+    try:
+        runner.run(trained)
+    except UserError:
+        if not translation.diverged(runner.log(trained)):
+            raise
+        runner.say(f"{training.name}: diverged")
+        return line | translation.course(runner.log(trained))
     validated = translation.validate(run, training.name, trained)
     translated = translation.generate(run, training.name, trained, beam=BEAM)
     runner.run(validated)
     runner.run(translated)
-    output = translated.outputs[0] / "generate-test.txt"
-    line = {
-        "name": training.name,
-        "stage": training.stage,
-        "model": training.model,
-        "rate": training.rate,
-        "updates": training.updates,
-        "seed": training.seed,
+    perplexity = translation.perplexity(runner, validated)
+    found = {
+        "valid_perplexity": perplexity if math.isfinite(perplexity) else None,
         "parameters": results.count_parameters(run.checkpoint(training.name)),
-        "valid_perplexity": translation.perplexity(runner, validated),
-        # of all its parts, where it was stopped in between
         **translation.course(runner.log(trained)),
-        **_scores(output, run),
-        "threads": run.threads,
-        **results.surroundings(),
-        "command": _anywhere(runner.commands[1], run.out),
+        **_scores(translated.outputs[0] / "generate-test.txt", run),
     }
-    lines = [*read(), line]
-    write_whole(RESULTS, "".join(json.dumps(entry) + "\n" for entry in lines))
-    results.put_into(HERE / "README.md", table(lines))
-    runner.say(f"{training.name}: perplexity {line['valid_perplexity']}, BLEU {line['bleu']}")
-
-
-def _anywhere(command: str, out: Path) -> str:
-    """A command without the folders of this machine."""
-    return re.sub(r"\S*/(fairseq-train)\b", r"\1", command).replace(str(out), "OUT")
+    runner.say(f"{training.name}: perplexity {perplexity}, BLEU {found['bleu']}")
+    return line | found
 
 
 def _scores(output: Path, run: Run) -> dict[str, Any]:
@@ -167,7 +171,7 @@ def _train(run: Run, training: Training, prepared: Step) -> Step:
     return Step(
         f"train_{training.name}",
         command,
-        outputs=[],
+        outputs=[save],
         after=[prepared],
         threads=run.threads,
         progress=translation.training_progress,
@@ -176,21 +180,23 @@ def _train(run: Run, training: Training, prepared: Step) -> Step:
 
 
 def table(lines: Sequence[Mapping[str, Any]]) -> str:
-    """The results as Markdown: rates, and final trainings where there are some."""
+    """The results as Markdown: final trainings where there are some, and rates."""
     blocks = []
     for stage, title in (("final", "Final trainings"), ("rates", "Rates")):
-        chosen = [line for line in lines if line["stage"] == stage]
-        rows = [_row(line) for line in sorted(chosen, key=lambda line: line["valid_perplexity"])]
-        if rows:
-            updates = chosen[0]["updates"]
-            blocks.append(f"{title}, {updates:,} updates, one run a row:")
-            blocks.append(results.markdown(HEADER, rows))
-    signatures = [lines[0][f"{name}_signature"] for name in ("bleu", "chrf", "bleu_lowercased")]
-    quoted = ", ".join(f"`{signature}`" for signature in signatures)
-    return "\n\n".join([*blocks, f"sacreBLEU: {quoted}"])
+        chosen = sorted((line for line in lines if line["stage"] == stage), key=perplexity_of)
+        if chosen:
+            blocks.append(f"{title}, {chosen[0]['updates']:,} updates, one run a row:")
+            blocks.append(results.markdown(HEADER, [_row(line) for line in chosen]))
+    scored = [line for line in lines if "bleu" in line]
+    if scored:
+        found = [scored[0][f"{name}_signature"] for name in ("bleu", "chrf", "bleu_lowercased")]
+        blocks.append(f"sacreBLEU: {', '.join(f'`{signature}`' for signature in found)}")
+    return "\n\n".join(blocks) or results.NOT_MEASURED
 
 
 def _row(line: Mapping[str, Any]) -> list[object]:
+    if line["valid_perplexity"] is None:
+        return [line["model"], f"{line['rate']:g}", line["seed"], None, "diverged", *[None] * 3]
     return [
         line["model"],
         f"{line['rate']:g}",

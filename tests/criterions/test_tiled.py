@@ -69,8 +69,9 @@ def test_accuracy_is_refused_as_it_needs_all_logits(pairs):
         outcome(TiledCrossEntropy, small("hybonet_tiny"), sample_of(pairs), report_accuracy=True)
 
 
-def test_a_model_without_one_product_is_refused(pairs):
-    options = {**SMALL, "adaptive_softmax_cutoff": "8,12"}
-    model = build("euclidean_tiny", **options)
+@pytest.mark.parametrize("arch", ["euclidean_tiny", "lstm"])
+def test_a_model_without_one_product_is_refused(arch, pairs):
+    options = {**SMALL, "adaptive_softmax_cutoff": "8,12"} if arch != "lstm" else {"criterion": ""}
+    model = build(arch, **options)
     with pytest.raises(ValueError, match="needs a model whose logits are one product"):
         outcome(TiledCrossEntropy, model, sample_of(pairs))

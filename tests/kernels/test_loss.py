@@ -78,6 +78,21 @@ def test_a_nan_stays_one(rng):
     assert label_smoothed_cross_entropy(features, table, targets, smoothing=0.1)[0].isnan()
 
 
+@pytest.mark.parametrize("enabled", [True, False])
+def test_gradients_are_computed_where_they_are_wanted_alone(enabled, rng, monkeypatch):
+    features, table, targets = inputs(rng)
+    asked = []
+
+    def losses(logits, targets, smoothing, gradient):
+        asked.append(gradient)
+        return logits.new_zeros(len(logits), 2)
+
+    monkeypatch.setattr(loss_module, "smoothed_losses_", losses)
+    with torch.set_grad_enabled(enabled):
+        label_smoothed_cross_entropy(features, table, targets, smoothing=0.1)
+    assert asked == [enabled]
+
+
 def test_no_rows_give_zero(rng):
     features, table, targets = inputs(rng, rows=0)
     loss, nll = label_smoothed_cross_entropy(features, table, targets, smoothing=0.1)
@@ -89,7 +104,8 @@ def test_no_rows_give_zero(rng):
     ("smoothing", "target", "message"),
     [
         (1.0, 0, "label smoothing must be at least 0 and below 1, got 1.0"),
-        (0.1, 61, "targets must be below 61, got 61"),
+        (0.1, 61, "targets must be from 0 to 60, got 61"),
+        (0.1, -1, "targets must be from 0 to 60, got -1"),
     ],
 )
 def test_values_out_of_range_are_refused(smoothing, target, message, rng):

@@ -191,6 +191,17 @@ REFUSED = [
 ]
 
 
+@pytest.mark.parametrize("arch", ["hybonet_tiny", "euclidean_tiny"])
+def test_the_criterion_in_tiles_trains_as_fairseqs(data, tmp_path, arch):
+    tiled = ["--criterion", "tiled_label_smoothed_cross_entropy"]
+    plain, in_tiles = (
+        losses(train(data, tmp_path / str(i), *OPTIMIZER, *flags, arch=arch, updates=30))
+        for i, flags in enumerate([[], tiled])
+    )
+    assert in_tiles == pytest.approx(plain, abs=2e-3)
+    assert in_tiles[30] < in_tiles[10]
+
+
 @pytest.mark.parametrize("command", ["fairseq-generate", "fairseq-train"])
 def test_a_checkpoint_of_an_earlier_version_is_refused_in_one_sentence(
     data, trained, tmp_path, command

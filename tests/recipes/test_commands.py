@@ -1,9 +1,12 @@
+import os
 import sys
+from pathlib import Path
 
 import pytest
 
 from hyptrans.support.errors import UserError
-from recipes.common.commands import Runner, Step, shown_command
+from hyptrans.support.files import take_lock
+from recipes.common.commands import Runner, Step, portable_command, shown_command
 
 
 def writes(name, path, content="x", *, keep=False):
@@ -137,3 +140,67 @@ def test_commands_are_shown_as_a_user_would_type_them(tmp_path, monkeypatch):
     shown = shown_command(Step("show", command, [], threads=2))
     start = f"OMP_NUM_THREADS=2 {sys.executable}"
     assert shown == f"{start} -c 'print( )' runs/x $HYPTRANS_DATA/a/b.gz"
+
+
+def appends(name, path, text, *options):
+    code = f"import sys; open({str(path)!r}, 'a').write({text!r}); print({text!r})"
+    return Step(name, ["python", "-c", code, *options], [path], resumes=True)
+
+
+def test_a_step_that_resumes_keeps_its_outputs_and_log_where_the_command_is_the_same(tmp_path):
+    out, record = tmp_path / "out", tmp_path / "logs" / "a.done"
+    Runner(tmp_path).run(appends("a", out, "x"))
+    record.unlink()  # as if it had been stopped before its end
+    Runner(tmp_path).run(appends("a", out, "x", "--cpu"))
+    assert (out.read_text(), (tmp_path / "logs" / "a.log").read_text()) == ("xx", "x\nx\n")
+    Runner(tmp_path).run(appends("a", out, "y"))
+    assert (out.read_text(), (tmp_path / "logs" / "a.log").read_text()) == ("y", "y\n")
+
+
+def test_a_line_is_in_the_log_before_the_command_ends(tmp_path):
+    # what is killed must have left what it said
+    code = """
+import sys, time
+print("said", flush=True)
+for _ in range(600):
+    if "said" in open(sys.argv[1]).read():
+        sys.exit()
+    time.sleep(0.1)
+sys.exit("the log stayed empty")
+"""
+    log = tmp_path / "logs" / "a.log"
+    Runner(tmp_path).run(Step("a", ["python", "-c", code, str(log)], []))
+    assert log.read_text() == "said\n"
+
+
+def test_a_step_whose_earlier_process_is_still_at_work_is_refused(tmp_path):
+    descriptor = take_lock(tmp_path / "logs" / "a.lock", tmp_path)
+    try:
+        with pytest.raises(UserError, match="another run is at work in"):
+            Runner(tmp_path).run(writes("a", tmp_path / "out"))
+    finally:
+        os.close(descriptor)
+    Runner(tmp_path).run(writes("a", tmp_path / "out"))
+
+
+def test_the_process_of_a_step_holds_its_lock(tmp_path):
+    # so that a second run is refused although the first was killed
+    code = """
+import fcntl, sys
+with open(sys.argv[1]) as file:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        sys.exit(0)
+sys.exit("nobody holds it")
+"""
+    lock = tmp_path / "logs" / "a.lock"
+    Runner(tmp_path).run(Step("a", ["python", "-c", code, str(lock)], []))
+
+
+def test_a_command_is_recorded_without_the_folders_of_the_machine(tmp_path):
+    words = ["fairseq-train", str(tmp_path / "data"), "--lr", "0.5", "--save-dir", str(tmp_path)]
+    assert portable_command(Step("a", words, []), tmp_path) == (
+        "fairseq-train OUT/data --lr 0.5 --save-dir OUT"
+    )
+    assert portable_command(Step("a", ["x", "--lr", "0.5"], []), Path()) == "x --lr 0.5"

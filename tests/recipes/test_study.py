@@ -5,7 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from recipes.common import translation
+from hyptrans.support.errors import UserError
+from recipes.common import results, translation
+from recipes.common.commands import Runner
 from recipes.study import plan
 from recipes.study import run as study
 from recipes.study.plan import Training
@@ -26,12 +28,22 @@ def test_every_model_is_tried_at_as_many_rates_a_factor_of_two_apart():
 
 
 def test_a_final_training_takes_the_best_rate_once_all_are_tried():
-    lines = tried("hybonet", [12.0, 10.5, 11.0])
+    lines = tried("hybonet", [12.0, 10.5, None])
     assert plan.best_rate(lines, "hybonet") == plan.RATES["hybonet"][1]
     assert plan.best_rate(lines[:2], "hybonet") is None
     finals = [t for t in plan.trainings(lines) if t.stage == "final"]
     assert [(t.model, t.seed) for t in finals] == [("hybonet", seed) for seed in (1, 2, 3)]
     assert {t.rate for t in finals} == {plan.RATES["hybonet"][1]}
+
+
+@pytest.mark.parametrize(("prenorm", "better"), [(9.0, "prenorm"), (13.0, "postnorm")])
+def test_the_better_twin_has_three_seeds_as_hybonet_has(prenorm, better):
+    lines = tried("postnorm", [12.0, 10.5, 11.0]) + tried("prenorm", [14.0, prenorm, 20.0])
+    finals = [t.model for t in plan.trainings(lines) if t.stage == "final"]
+    assert {model: finals.count(model) for model in set(finals)} == {
+        better: 3,
+        ({"prenorm", "postnorm"} - {better}).pop(): 1,
+    }
 
 
 def test_names_differ():
@@ -85,22 +97,55 @@ def test_a_training_goes_on_from_its_checkpoint_and_leaves_one_line(tmp_path, mo
     monkeypatch.setattr(study, "SAVE_EVERY", 4)
     monkeypatch.setattr(study.multi30k, "VOCABULARY", 36)
     whole = Training("rates", "hybonet", 1e-2, 12)
-    options = ["--data", str(data), "--out", str(tmp_path / "out"), "--cpu"]
-
-    # as if stopped at update 8: a shorter training under the same name, its line thrown away
-    monkeypatch.setattr(study, "trainings", lambda lines: [replace(whole, updates=8)])
-    study.main(options)
-    (tmp_path / "results.jsonl").unlink()
     monkeypatch.setattr(study, "trainings", lambda lines: [whole])
+    options = ["--data", str(data), "--out", str(tmp_path / "out"), "--cpu", "--write-readme"]
+
+    def follow(self, step, log, lock):
+        if step.resumes:
+            follow_whole(
+                self, replace(step, command=[*step.command, "--max-update", "8"]), log, lock
+            )
+            raise KeyboardInterrupt
+        follow_whole(self, step, log, lock)
+
+    follow_whole = Runner._follow
+    with monkeypatch.context() as stopped:
+        stopped.setattr(Runner, "_follow", follow)
+        with pytest.raises(KeyboardInterrupt):
+            study.main(options)
     study.main(options)
     study.main(options)
 
     (line,) = map(json.loads, (tmp_path / "results.jsonl").read_text().splitlines())
     assert [update for update, _ in line["curve"]] == [4, 8, 12]
     assert line["curve"][-1][1] == pytest.approx(line["valid_perplexity"], abs=0.02)
-    assert {"bleu", "chrf", "bleu_lowercased", "chrf_signature", "command"} <= line.keys()
-    assert "fairseq-train OUT/data/data-bin" in line["command"]
+    assert {"bleu", "chrf", "bleu_lowercased", "chrf_signature", "commit"} <= line.keys()
+    assert line["command"].startswith("fairseq-train OUT/data/data-bin")
     assert str(tmp_path) not in line["command"]
     log = (tmp_path / "out" / "logs" / f"train_{whole.name}.log").read_text()
     assert "Loaded checkpoint" in log
     assert "| hybonet | 0.01 | 1 |" in readme.read_text()
+
+
+def test_a_training_that_diverged_is_a_line_without_scores(tmp_path, monkeypatch):
+    def run(self, step):
+        if step.resumes:
+            self.log(step).parent.mkdir(parents=True)
+            self.log(step).write_text("FloatingPointError: gradients are Nan/Inf\n")
+            raise UserError("train failed")
+
+    files = dict.fromkeys(("train", "valid", "test"), (tmp_path, tmp_path))
+    monkeypatch.setattr(study.multi30k, "files", lambda data: files)
+    monkeypatch.setattr(Runner, "run", run)
+    monkeypatch.setattr(study, "trainings", lambda lines: [Training("rates", "hvt", 9.0, 12)])
+    study.main(["--out", str(tmp_path)])
+    (line,) = results.read_lines(tmp_path / "results.jsonl")
+    assert line["valid_perplexity"] is None
+    assert "| hvt | 9 | 1 |  | diverged |" in study.table([line])
+
+
+def test_a_table_of_no_results_says_so_and_a_damaged_line_is_named(tmp_path):
+    assert study.table([]) == results.NOT_MEASURED
+    (tmp_path / "results.jsonl").write_text('{"name": "a"}\n{"name":\n')
+    with pytest.raises(UserError, match=r"results\.jsonl, line 2 is no JSON object"):
+        results.read_lines(tmp_path / "results.jsonl")
