@@ -272,9 +272,12 @@ class HypTransformer(FairseqEncoderDecoderModel):
         check_version(state_dict)
         super().upgrade_state_dict(state_dict)
 
-    def load_state_dict(self, state_dict: Any, *args: Any, **options: Any) -> Any:
+    def load_state_dict(self, state_dict: Any, strict: bool = True, **options: Any) -> Any:
         """Load the parameters of a checkpoint; they are then of this version."""
-        loaded = super().load_state_dict(state_dict, *args, **options)
+        if not strict:
+            # fairseq's moving averages leave the version out
+            state_dict = {KEY: self.version, **state_dict}
+        loaded = super().load_state_dict(state_dict, strict, **options)
         self.version.copy_(this_version())
         return loaded
 
