@@ -30,21 +30,14 @@ class TiledCrossEntropy(LabelSmoothedCrossEntropyCriterion):
             needs all logits.
     """
 
-    def __init__(
-        self,
-        task: Any,
-        sentence_avg: bool,
-        label_smoothing: float,
-        ignore_prefix_size: int = 0,
-        report_accuracy: bool = False,
-    ) -> None:
-        # fairseq reads the options it passes off this signature
-        super().__init__(task, sentence_avg, label_smoothing, ignore_prefix_size, report_accuracy)
-        if report_accuracy:
+    @classmethod
+    def build_criterion(cls, cfg: Any, task: Any) -> Any:
+        if cfg.report_accuracy:
             raise ValueError(
                 "--report-accuracy needs all logits: use --criterion label_smoothed_cross_entropy, "
                 "or leave it out"
             )
+        return super().build_criterion(cfg, task)
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> Any:
         factors_of(getattr(model, "decoder", None))

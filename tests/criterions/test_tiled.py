@@ -4,7 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+from fairseq.criterions.label_smoothed_cross_entropy import (
+    LabelSmoothedCrossEntropyCriterion,
+    LabelSmoothedCrossEntropyCriterionConfig,
+)
 
 from hyptrans.criterions.tiled import TiledCrossEntropy
 from tests.models.conftest import (
@@ -64,9 +67,10 @@ def test_loss_and_gradients_are_those_of_fairseqs_criterion(arch, options, pairs
         torch.testing.assert_close(gradient, fairseqs[3][name], rtol=0, atol=1e-10)
 
 
-def test_accuracy_is_refused_as_it_needs_all_logits(pairs):
+def test_accuracy_is_refused_as_it_needs_all_logits():
+    cfg = LabelSmoothedCrossEntropyCriterionConfig(report_accuracy=True)
     with pytest.raises(ValueError, match="--report-accuracy needs all logits"):
-        outcome(TiledCrossEntropy, small("hybonet_tiny"), sample_of(pairs), report_accuracy=True)
+        TiledCrossEntropy.build_criterion(cfg, SimpleNamespace(target_dictionary=SYMBOLS))
 
 
 @pytest.mark.parametrize("arch", ["euclidean_tiny", "lstm"])
