@@ -58,6 +58,7 @@ FIXES: "dict[str, dict[str, tuple[str, ...]]]" = {
             )
         ),
         "unknown_arch_on_command_line": ("fairseq.options",),
+        "help_without_options": ("fairseq.options",),
         "unknown_arch_in_checkpoint": ("fairseq.models",),
     },
     "inputs": {

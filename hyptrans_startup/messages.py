@@ -94,6 +94,29 @@ def unknown_arch_on_command_line(module: ModuleType) -> Iterator[None]:
 
 
 @contextmanager
+def help_without_options(module: ModuleType) -> Iterator[None]:
+    """``--arch NAME --help`` that leaves out the options of NAME, of criterion and optimizer.
+
+    fairseq parses twice, first to find the names; the first time it must not see the flag.
+    """
+    yield
+    stock = module.parse_args_and_arch
+
+    def parse_args_and_arch(parser: Any, *args: Any, **options: Any) -> Any:
+        parse = parser.parse_known_args
+
+        def first_without_help(words: Any = None, namespace: Any = None) -> Any:
+            parser.parse_known_args = parse
+            words = sys.argv[1:] if words is None else words
+            return parse([word for word in words if word not in ("-h", "--help")], namespace)
+
+        parser.parse_known_args = first_without_help
+        return stock(parser, *args, **options)
+
+    vars(module)["parse_args_and_arch"] = parse_args_and_arch
+
+
+@contextmanager
 def unknown_arch_in_checkpoint(module: ModuleType) -> Iterator[None]:
     """``AssertionError: Could not infer model type from`` and the whole configuration."""
     yield

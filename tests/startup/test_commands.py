@@ -101,3 +101,11 @@ def test_train_finds_hyptrans_from_another_folder(data, work, run):
     run("fairseq-train", data, *options, "--save-dir=hyp-ck", cwd=work)
     state = torch.load(work / "hyp-ck" / "checkpoint_last.pt", weights_only=False)
     assert state["cfg"]["model"]["_name"] == "hybonet_tiny"
+
+
+def test_help_of_an_architecture_lists_its_own_options(work, run):
+    options = ["--arch=transformer", "--criterion=label_smoothed_cross_entropy", "--help"]
+    done = run("fairseq-train", *options, cwd=work)
+    assert "--encoder-embed-dim" in done.stdout
+    assert "--label-smoothing" in done.stdout
+    assert "--save-dir" in done.stdout
