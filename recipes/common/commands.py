@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import remove, take_lock, write_json
+from hyptrans.support.files import remove, take_lock
 from hyptrans.support.steps import Record, recorded
 from recipes.common.options import DATA_VARIABLE
 
@@ -142,15 +141,17 @@ class Runner:
 
     def _clear(self, step: Step, after: Sequence[str | None]) -> None:
         """Remove what an earlier run left, but what this command itself was stopped in."""
-        begun = self.log(step).with_suffix(".begun")
         command = portable_command(step, self.out).replace(" --cpu", "")
         made_from = {"command": command, "after": after}
-        same = begun.is_file() and json.loads(begun.read_text(encoding="utf-8")) == made_from
-        if step.resumes and same and not self._overwrite:
+        begun = Record(self.log(step).with_suffix(".begun"), made_from, [])
+        if step.resumes and not self._overwrite and begun.earlier():
             return
-        for path in (*step.outputs, self.log(step)):
-            remove(path)
-        write_json(begun, made_from)
+
+        def clear() -> None:
+            for path in (*step.outputs, self.log(step)):
+                remove(path)
+
+        begun.make(clear)
 
     def _follow(self, step: Step, log: Path, lock: int) -> None:
         """Run a step's command to its end and write down what it says, line by line."""
