@@ -1,5 +1,8 @@
 import os
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -7,6 +10,7 @@ import pytest
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import take_lock
 from recipes.common.commands import Runner, Step, portable_command, shown_command
+from tests.recipes.scripts import ROOT
 
 
 def writes(name, path, content="x", *, keep=False):
@@ -183,19 +187,23 @@ def test_a_step_whose_earlier_process_is_still_at_work_is_refused(tmp_path):
     Runner(tmp_path).run(writes("a", tmp_path / "out"))
 
 
-def test_the_process_of_a_step_holds_its_lock(tmp_path):
-    # so that a second run is refused although the first was killed
-    code = """
-import fcntl, sys
-with open(sys.argv[1]) as file:
+def test_the_process_of_a_killed_run_keeps_a_second_one_out(tmp_path):
+    pid = tmp_path / "pid"
+    sleeps = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(300)"
+    step = ["python", "-c", sleeps]
+    run = f"Runner(Path({str(tmp_path)!r})).run(Step('a', {step!r}, []))"
+    imports = "from pathlib import Path; from recipes.common.commands import Runner, Step"
+    runner = subprocess.Popen([sys.executable, "-c", f"{imports}; {run}"], cwd=ROOT)
+    while not (pid.exists() and pid.read_text()):
+        assert runner.poll() is None
+        time.sleep(0.05)
+    runner.kill()
+    runner.wait()
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        sys.exit(0)
-sys.exit("nobody holds it")
-"""
-    lock = tmp_path / "logs" / "a.lock"
-    Runner(tmp_path).run(Step("a", ["python", "-c", code, str(lock)], []))
+        with pytest.raises(UserError, match="another run is at work in"):
+            Runner(tmp_path).run(Step("a", step, []))
+    finally:
+        os.kill(int(pid.read_text()), signal.SIGKILL)
 
 
 def test_a_command_is_recorded_without_the_folders_of_the_machine(tmp_path):
