@@ -189,7 +189,7 @@ def test_a_step_whose_earlier_process_is_still_at_work_is_refused(tmp_path):
 
 def test_the_process_of_a_killed_run_keeps_a_second_one_out(tmp_path):
     pid = tmp_path / "pid"
-    sleeps = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(300)"
+    sleeps = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(20)"
     step = ["python", "-c", sleeps]
     run = f"Runner(Path({str(tmp_path)!r})).run(Step('a', {step!r}, []))"
     imports = "from pathlib import Path; from recipes.common.commands import Runner, Step"
