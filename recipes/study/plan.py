@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 RATES = {
-    "hybonet": (5e-3, 1e-2, 2e-2),
-    "prenorm": (2.5e-3, 5e-3, 1e-2),
-    "postnorm": (1.25e-3, 2.5e-3, 5e-3),
-    "hybonet_space": (5e-3, 1e-2, 2e-2),
-    "hypformer": (2.5e-3, 5e-3, 1e-2),
-    "han": (1.25e-3, 2.5e-3, 5e-3),
-    "hvt": (1.5e-3, 3e-3, 6e-3),
+    "hybonet": (5e-3, 1e-2, 2e-2, 4e-2),
+    "prenorm": (2.5e-3, 5e-3, 1e-2, 2e-2),
+    "postnorm": (1.25e-3, 2.5e-3, 5e-3, 1e-2),
+    "hybonet_space": (5e-3, 1e-2, 2e-2, 4e-2),
+    "hypformer": (2.5e-3, 5e-3, 1e-2, 2e-2),
+    "han": (1.25e-3, 2.5e-3, 5e-3, 1e-2),
+    "hvt": (1.5e-3, 3e-3, 6e-3, 1.2e-2),
 }
 """Rates that each model is tried at: as many, and as far apart, for all."""
 RATES_UPDATES, FINAL_UPDATES = 600, 3000

@@ -24,13 +24,13 @@ def tried(model, perplexities):
 
 def test_every_model_is_tried_at_as_many_rates_a_factor_of_two_apart():
     for rates in plan.RATES.values():
-        assert [later / rates[0] for later in rates] == pytest.approx([1, 2, 4])
+        assert [later / rates[0] for later in rates] == pytest.approx([1, 2, 4, 8])
 
 
 def test_a_final_training_takes_the_best_rate_once_all_are_tried():
-    lines = tried("hybonet", [12.0, 10.5, None])
+    lines = tried("hybonet", [12.0, 10.5, 11.0, None])
     assert plan.best_rate(lines, "hybonet") == plan.RATES["hybonet"][1]
-    assert plan.best_rate(lines[:2], "hybonet") is None
+    assert plan.best_rate(lines[:3], "hybonet") is None
     finals = [t for t in plan.trainings(lines) if t.stage == "final"]
     assert [(t.model, t.seed) for t in finals] == [("hybonet", seed) for seed in (1, 2, 3)]
     assert {t.rate for t in finals} == {plan.RATES["hybonet"][1]}
@@ -38,7 +38,7 @@ def test_a_final_training_takes_the_best_rate_once_all_are_tried():
 
 @pytest.mark.parametrize(("prenorm", "better"), [(9.0, "prenorm"), (13.0, "postnorm")])
 def test_the_better_twin_has_three_seeds_as_hybonet_has(prenorm, better):
-    lines = tried("postnorm", [12.0, 10.5, 11.0]) + tried("prenorm", [14.0, prenorm, 20.0])
+    lines = tried("postnorm", [12.0, 10.5, 11.0, 13.0]) + tried("prenorm", [14.0, prenorm, 20.0, 21.0])
     finals = [t.model for t in plan.trainings(lines) if t.stage == "final"]
     assert {model: finals.count(model) for model in set(finals)} == {
         better: 3,
@@ -47,9 +47,9 @@ def test_the_better_twin_has_three_seeds_as_hybonet_has(prenorm, better):
 
 
 def test_names_differ():
-    lines = [line for model in plan.RATES for line in tried(model, [3.0, 2.0, 1.0])]
+    lines = [line for model in plan.RATES for line in tried(model, [3.0, 2.0, 1.0, 4.0])]
     names = [training.name for training in plan.trainings(lines)]
-    assert len(set(names)) == len(names) == 3 * 7 + 2 * 3 + 5
+    assert len(set(names)) == len(names) == 4 * 7 + 2 * 3 + 5
 
 
 def test_a_log_of_several_parts_gives_one_curve(tmp_path):
