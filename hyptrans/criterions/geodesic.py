@@ -91,7 +91,7 @@ class GeodesicCriterion(LabelSmoothedCrossEntropyCriterion):
                 "Poincare ball: use --arch hvt_…, or leave it out"
             )
         real = target != self.padding_idx
-        points = net_output[1]["inner_states"][-1][real]
+        points = net_output[1]["inner_states"][-1].transpose(0, 1)[real]
         return geodesic_term(points, target[real], c=logits.table.c)
 
 

@@ -91,6 +91,11 @@ class DecoderLayer(nn.Module):
         return self.feed_forward(x)
 
 
+def last_parts(side: Any) -> list[nn.Module]:
+    """The parts that the states of an encoder or decoder come out of, the embeddings first."""
+    return [side.embed_positions, *(layer.feed_forward for layer in side.layers)]
+
+
 class Encoder(FairseqEncoder):
     """Source tokens to points.
 
@@ -107,17 +112,12 @@ class Encoder(FairseqEncoder):
         self.embed_positions = parts.positions(before=embedding)
         self.layers = nn.ModuleList()
         for _ in range(parts.side.layers):
-            self.layers.append(EncoderLayer(parts, before=self.last_parts()[-1]))
+            self.layers.append(EncoderLayer(parts, before=last_parts(self)[-1]))
         self.space_of = parts.space
-
-    def last_parts(self) -> list[nn.Module]:
-        """The part that each of ``encoder_states`` comes out of."""
-        layers: Any = self.layers
-        return [self.embed_positions, *(layer.feed_forward for layer in layers)]
 
     def state_spaces(self) -> list[Space]:
         """The space of each of ``encoder_states``, as learned so far."""
-        return [self.space_of(part) for part in self.last_parts()]
+        return [self.space_of(part) for part in last_parts(self)]
 
     def forward(
         self,
@@ -157,8 +157,9 @@ class Encoder(FairseqEncoder):
 class Decoder(FairseqIncrementalDecoder):
     """Target tokens and the encoder's output to logits ``[B, T, V]``, or to points.
 
-    With an ``incremental_state`` only the last token is new; the rest is in its
-    :class:`DecoderState`.
+    Beside them it returns what fairseq's transformer decoder does: ``inner_states``, the embeddings
+    first, are ``[T, B, D]``. With an ``incremental_state`` only the last token is new; the rest is
+    in its :class:`DecoderState`.
     """
 
     def __init__(
@@ -170,13 +171,19 @@ class Decoder(FairseqIncrementalDecoder):
         self.embed_tokens = embedding
         self.embed_positions = parts.positions(before=embedding)
         self.layers = nn.ModuleList()
-        before: Any = self.embed_positions
         for _ in range(parts.side.layers):
-            self.layers.append(DecoderLayer(parts, before, cross))
-            before = self.layers[-1].feed_forward
+            self.layers.append(DecoderLayer(parts, last_parts(self)[-1], cross))
         self.logits = parts.logits(
-            len(dictionary), self.padding_idx, tied=embedding if tied else None, before=before
+            len(dictionary),
+            self.padding_idx,
+            tied=embedding if tied else None,
+            before=last_parts(self)[-1],
         )
+        self.space_of = parts.space
+
+    def state_spaces(self) -> list[Space]:
+        """The space of each of ``inner_states``, as learned so far."""
+        return [self.space_of(part) for part in last_parts(self)]
 
     def forward(
         self,
@@ -189,7 +196,8 @@ class Decoder(FairseqIncrementalDecoder):
     ) -> tuple[Tensor, dict[str, Any]]:
         state = None if incremental_state is None else self._state(incremental_state)
         x, states = self._points(prev_output_tokens, encoder_out or {}, state)
-        extra = {"attn": [None], "inner_states": states if return_all_hiddens else None}
+        inner = [state.transpose(0, 1) for state in states] if return_all_hiddens else None
+        extra = {"attn": [None], "inner_states": inner}
         if not features_only:
             x = self.logits(x, None if state is None else state.logits)
         return x, extra
@@ -306,7 +314,7 @@ class HypTransformer(FairseqEncoderDecoderModel):
             decoder_parts,
             target,
             embedding,
-            cross=Role(memory=encoder.last_parts()[-1], memory_width=encoder_parts.side.width),
+            cross=Role(memory=last_parts(encoder)[-1], memory_width=encoder_parts.side.width),
             tied=cfg.share_all_embeddings or cfg.share_decoder_input_output_embed,
         )
         return cls(encoder, decoder)

@@ -45,6 +45,11 @@ COMMANDS = {
         "evaluate --probes probes.safetensors --dev-states dev.safetensors --dev dev.conllu "
         "--test-states test.safetensors --test test.conllu --out figures.json",
     ),
+    "geometry": Command(
+        "probing.commands.geometry",
+        "how a model uses its space: radii, directions and Gromov's delta of every layer",
+        "geometry --checkpoint hybonet/checkpoint_best.pt --data data --trees dev.conllu",
+    ),
     "run": Command(
         "probing.commands.run",
         "all of it for one or more checkpoints: results.json, results.md and report.html; "

@@ -1,4 +1,4 @@
-"""The encoder of a fairseq checkpoint, loaded without running code that the file brings."""
+"""The model of a fairseq checkpoint, or its encoder, without running code that the file brings."""
 
 import contextlib
 import inspect
@@ -47,6 +47,33 @@ class LoadedEncoder:
     seed: int
 
 
+@dataclass(frozen=True)
+class LoadedModel:
+    """A whole model in evaluation mode.
+
+    Attributes:
+        path: the checkpoint.
+        model: fairseq's encoder-decoder, in float32.
+        cfg: its stored configuration.
+        architecture: name, as of ``--arch``.
+        dictionary: fairseq's dictionary of the source language.
+    """
+
+    path: Path
+    model: Any
+    cfg: Any
+    architecture: str
+    dictionary: Any
+
+
+def load_model(path: Path, data: Path, *, user_dir: str | None = None) -> LoadedModel:
+    """Load encoder and decoder of a checkpoint; arguments and errors as :func:`load_encoder`'s."""
+    loaded, parameters = _load(path, data, seed=1, user_dir=user_dir)
+    _fill(path, loaded.model, parameters)
+    _prepare(loaded.model)
+    return loaded
+
+
 def load_encoder(
     path: Path,
     data: Path,
@@ -69,6 +96,19 @@ def load_encoder(
     Raises:
         UserError: not a checkpoint, an unknown architecture, or dictionaries of other data.
     """
+    loaded, parameters = _load(path, data, seed=seed, user_dir=user_dir)
+    encoder = loaded.model.encoder
+    if not random:
+        prefix = "encoder."
+        own = {k.removeprefix(prefix): v for k, v in parameters.items() if k.startswith(prefix)}
+        _fill(path, encoder, own)
+    return _finish(path, encoder, loaded.dictionary, loaded.architecture, random=random, seed=seed)
+
+
+def _load(
+    path: Path, data: Path, *, seed: int, user_dir: str | None
+) -> tuple[LoadedModel, dict[str, Tensor]]:
+    """The model with fresh parameters, and those of the checkpoint."""
     state = _read(path)
     cfg, parameters = state["cfg"], state["model"]
     if user_dir is not None:
@@ -80,16 +120,13 @@ def load_encoder(
         model.upgrade_state_dict(parameters)
     except UserError as error:
         raise UserError(f"checkpoint {path} cannot be used: {error}") from error
-    encoder: Any = getattr(model, "encoder", None)
-    if not _shows_states(encoder):
+    if not _shows_states(getattr(model, "encoder", None)):
         raise UserError(
             f"checkpoint {path}: the encoder of {architecture} does not hand out its layers' "
             "states; take a Transformer of fairseq or of hyptrans"
         )
-    _check_dictionary(path, parameters, source, _dictionary_file(cfg, data, 0))
-    if not random:
-        _fill(path, encoder, parameters)
-    return _finish(path, encoder, source, architecture, random=random, seed=seed)
+    _check_dictionary(path, parameters, source, dictionary_file(cfg, data, 0))
+    return LoadedModel(path, model, cfg, architecture, source), parameters
 
 
 def all_states(encoder: Any, tokens: Tensor) -> Tensor:
@@ -146,28 +183,32 @@ def _architecture(path: Path, cfg: Any) -> str:
     return str(name)
 
 
-def _data_bin(data: Path) -> Path:
+def data_bin(data: Path) -> Path:
+    """The binarized data of a folder that ``data-prep/`` wrote, or the folder itself."""
     folder = data / "data-bin"
     return folder if folder.is_dir() else data
 
 
-def _dictionary_file(cfg: Any, data: Path, side: int) -> Path:
-    """File of the dictionary of the source (0) or target (1) side.
+def language_pair(cfg: Any, data: Path) -> tuple[str, str]:
+    """Source and target language of a checkpoint, or of its data where it does not say.
 
     Raises:
         UserError: the folder does not tell the languages.
     """
     from fairseq.data.data_utils import infer_language_pair
 
-    folder = _data_bin(data)
-    task = cfg.task
-    pair = (getattr(task, "source_lang", None), getattr(task, "target_lang", None))
-    if None in pair:
+    source, target = (getattr(cfg.task, f"{side}_lang", None) for side in ("source", "target"))
+    if source is None or target is None:
         try:
-            pair = infer_language_pair(str(folder))
+            source, target = infer_language_pair(str(data_bin(data)))
         except UserError as error:
             raise UserError(f"--data: {error}") from error
-    return folder / f"dict.{pair[side]}.txt"
+    return str(source), str(target)
+
+
+def dictionary_file(cfg: Any, data: Path, side: int) -> Path:
+    """File of the dictionary of the source (0) or target (1) side."""
+    return data_bin(data) / f"dict.{language_pair(cfg, data)[side]}.txt"
 
 
 def _dictionaries(cfg: Any, data: Path) -> tuple[Any, Any]:
@@ -175,7 +216,7 @@ def _dictionaries(cfg: Any, data: Path) -> tuple[Any, Any]:
 
     loaded = []
     for side in (0, 1):
-        file = _dictionary_file(cfg, data, side)
+        file = dictionary_file(cfg, data, side)
         if not file.is_file():
             raise UserError(
                 f"{file} is not there: name the data folder of the checkpoint with --data"
@@ -217,11 +258,9 @@ def _check_dictionary(path: Path, parameters: Any, source: Any, file: Path) -> N
         )
 
 
-def _fill(path: Path, encoder: nn.Module, parameters: Any) -> None:
-    prefix = "encoder."
-    own = {k.removeprefix(prefix): v for k, v in parameters.items() if k.startswith(prefix)}
+def _fill(path: Path, part: nn.Module, parameters: Any) -> None:
     try:
-        encoder.load_state_dict(own)
+        part.load_state_dict(parameters)
     except (RuntimeError, KeyError) as error:
         lines = str(error).splitlines()
         reason = " ".join((lines[1] if len(lines) > 1 else lines[0]).split())
@@ -231,11 +270,7 @@ def _fill(path: Path, encoder: nn.Module, parameters: Any) -> None:
 def _finish(
     path: Path, encoder: Any, dictionary: Any, architecture: str, *, random: bool, seed: int
 ) -> LoadedEncoder:
-    encoder.float().eval().requires_grad_(False)
-    for layer in encoder.layers:
-        # torch's fused layer, which fairseq takes in evaluation, leaves nested or transposed
-        # tensors among the states
-        layer.can_use_fastpath = False
+    _prepare(encoder)
     states = all_states(encoder, torch.tensor([[dictionary.eos()]]))
     spaces = getattr(encoder, "state_spaces", lambda: [Space("euclidean")] * len(states))()
     return LoadedEncoder(
@@ -249,3 +284,13 @@ def _finish(
         random=random,
         seed=seed,
     )
+
+
+def _prepare(part: Any) -> None:
+    """Make a model or encoder ready to be looked at."""
+    part.float().eval().requires_grad_(False)
+    for module in part.modules():
+        if hasattr(module, "can_use_fastpath"):
+            # torch's fused layer, which fairseq takes in evaluation, leaves nested or transposed
+            # tensors among the states
+            module.can_use_fastpath = False

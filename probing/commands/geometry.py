@@ -1,0 +1,169 @@
+"""Look at how a model uses its space: radii, directions and Gromov's delta of every layer."""
+
+import argparse
+import math
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+from torch import Tensor
+
+from hyptrans.support.errors import UserError
+from hyptrans.support.files import sha256, write_json
+from hyptrans.support.progress import bar
+from probing.commands import extract
+from probing.geometry.layers import Layer, measure, verdict
+from probing.geometry.measures import Estimate
+from probing.geometry.states import both_sides
+from probing.report.results import versions
+from probing.states.checkpoint import LoadedModel, load_model
+from probing.states.extract import extract_file
+from probing.text.trees import depths, read_conllu
+
+SENTENCES = 300
+HEADER = (
+    "layer",
+    "space",
+    "radius",
+    "spread",
+    "with frequency",
+    "with position",
+    "with depth",
+    "directions explain",
+    "Gromov's delta",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``python -m probing geometry``."""
+    add = parser.add_argument
+    add("--checkpoint", type=Path, required=True, metavar="FILE", help="checkpoint of fairseq")
+    extract.add_model_arguments(parser)
+    add("--subset", default="valid", metavar="NAME", help="set of --data (default: %(default)s)")
+    add(
+        "--sentences",
+        type=int,
+        default=SENTENCES,
+        metavar="N",
+        help="most pairs of the set, and most trees, to look at (default: %(default)s)",
+    )
+    add("--trees", type=Path, metavar="CONLLU", help="gold trees, for the depths of words")
+    add("--out", type=Path, metavar="FILE", help="figures to write, JSON")
+    add("--seed", type=int, default=1, metavar="N", help="of samples (default: %(default)s)")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Run ``python -m probing geometry``.
+
+    Raises:
+        UserError: a file, flag or value that is wrong.
+    """
+    if args.sentences < 1:
+        raise UserError(f"--sentences must be above 0, not {args.sentences}")
+    if args.data is None and args.data_bin is None:
+        raise UserError("the data are missing: name a folder with --data or --data-bin")
+    data = args.data_bin or args.data
+    loaded = load_model(args.checkpoint, data, user_dir=args.user_dir)
+    try:
+        loaded.model.to(args.device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise UserError(f"--device {args.device} cannot be used ({reason})") from error
+    words = _words(args) if args.trees else None
+    layers = look(loaded, data, words, args)
+    sentence = verdict(layers)
+    if args.out is not None:
+        figures = {
+            "checkpoint_sha256": sha256(args.checkpoint),
+            "architecture": loaded.architecture,
+            "command": shlex.join(["python", "-m", "probing", *sys.argv[1:]]),
+            "layers": [asdict(layer) for layer in layers],
+            "verdict": sentence,
+            "versions": versions(),
+        }
+        write_json(args.out, figures)
+    print(table(layers))
+    print(f"\n{sentence}")
+
+
+def look(
+    loaded: LoadedModel,
+    data: Path,
+    words: tuple[Tensor, Tensor] | None,
+    args: argparse.Namespace,
+) -> list[Layer]:
+    """The figures of all layers of both sides; ``words``: states ``[layers, W, D]``, depths."""
+    sides = both_sides(loaded, data, subset=args.subset, sentences=args.sentences)
+    total = sum(len(side.spaces) for side in sides)
+    progress = bar(range(total), "measure", total, " layers")
+    steps = iter(progress)
+    layers = []
+    for side in sides:
+        for number, (points, space) in enumerate(zip(side.states, side.spaces, strict=True)):
+            at_words = None
+            if words is not None and side.name == "encoder":
+                at_words = words[0][number], words[1]
+            found = measure(
+                points,
+                side.tokens,
+                space,
+                side=side.name,
+                number=number,
+                words=at_words,
+                seed=args.seed,
+            )
+            layers.append(found)
+            next(steps)
+    next(steps, None)
+    return layers
+
+
+def _words(args: argparse.Namespace) -> tuple[Tensor, Tensor]:
+    """States of the words of trees in all encoder layers, and their gold depths."""
+    with TemporaryDirectory() as folder:
+        states = extract_file(
+            args.checkpoint, args.trees, Path(folder) / "states", **extract.model_options(args)
+        )
+        points = [states.sentence(i) for i in range(min(len(states), args.sentences))]
+    trees = read_conllu(args.trees)
+    gold = [depths(trees[place]) for place in states.kept[: len(points)]]
+    return torch.cat(points, 1), torch.cat(gold)
+
+
+def table(layers: Sequence[Layer]) -> str:
+    """The figures as Markdown."""
+    lines = [f"| {' | '.join(HEADER)} |", f"| --- | --- |{' ---: |' * (len(HEADER) - 2)}"]
+    lines += [f"| {' | '.join(_cells(layer))} |" for layer in layers]
+    return "\n".join(lines)
+
+
+def _cells(layer: Layer) -> list[str]:
+    space = layer.space
+    curvature = "" if space.kind == "euclidean" else f", c = {space.c:.3g}"
+    return [
+        f"{layer.side} {layer.number}",
+        f"{space.kind}{curvature}",
+        f"{layer.radius:.3f}",
+        f"{layer.spread:.4f}",
+        _number(layer.with_frequency),
+        _number(layer.with_position),
+        _number(layer.with_depth),
+        _estimate(layer.direction_share, percent=True),
+        _estimate(layer.delta),
+    ]
+
+
+def _number(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.2f}"
+
+
+def _estimate(found: Estimate, *, percent: bool = False) -> str:
+    if math.isnan(found.mean):
+        return ""
+    scale, digits, unit = (100, 1, " %") if percent else (1, 3, "")
+    error = "" if math.isnan(found.error) else f" ± {scale * found.error:.{digits}f}"
+    return f"{scale * found.mean:.{digits}f}{error}{unit}"

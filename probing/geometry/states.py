@@ -1,0 +1,124 @@
+"""States of both sides of a model for the sentences of a binarized data set."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hyptrans.geometry.space import Space
+from hyptrans.support.errors import UserError
+from probing.geometry.layers import Tokens
+from probing.states.checkpoint import LoadedModel, all_states, data_bin, language_pair
+
+BATCH_SENTENCES = 64
+
+
+@dataclass(frozen=True)
+class Side:
+    """The states of encoder or decoder, all tokens one after the other."""
+
+    name: str
+    states: Tensor
+    """``[layers + 1, N, D]``."""
+    spaces: Sequence[Space]
+    tokens: Tokens
+
+
+def both_sides(loaded: LoadedModel, data: Path, *, subset: str, sentences: int) -> list[Side]:
+    """States for the first sentences of a data set, the decoder's with the reference before it.
+
+    The ends of sentences are left out, and what starts a target sentence.
+
+    Args:
+        loaded: the model.
+        data: folder that ``data-prep/`` wrote, or its ``data-bin``.
+        subset: name of the set, as ``valid``.
+        sentences: most pairs that are read.
+
+    Raises:
+        UserError: there is no such data set, or a state is not a finite number.
+    """
+    source, target = _pairs(loaded, data, subset, sentences)
+    pad = loaded.model.decoder.dictionary.pad()
+    found: dict[str, list[Tensor]] = {"encoder": [], "decoder": []}
+    kept: dict[str, list[tuple[Tensor, Tensor]]] = {"encoder": [], "decoder": []}
+    for start in range(0, len(source), BATCH_SENTENCES):
+        rows = slice(start, start + BATCH_SENTENCES)
+        before, after = _padded(source[rows], pad), _padded(target[rows], pad)
+        # as in training, the end of a sentence stands before the first word of the target
+        given = torch.cat([after.new_full((len(after), 1), loaded.dictionary.eos()), after], 1)
+        for name, states, tokens in (
+            ("encoder", all_states(loaded.model.encoder, before), before),
+            ("decoder", _decoder_states(loaded.model, before, given), given),
+        ):
+            real = tokens.ne(pad) & tokens.ne(loaded.dictionary.eos())
+            position = torch.arange(tokens.size(1)).expand_as(tokens)
+            found[name].append(states[:, real])
+            kept[name].append((tokens[real], position[real]))
+    return [
+        _side(loaded, name, torch.cat(found[name], 1), kept[name])
+        for name in ("encoder", "decoder")
+    ]
+
+
+def _side(
+    loaded: LoadedModel, name: str, states: Tensor, kept: Sequence[tuple[Tensor, Tensor]]
+) -> Side:
+    if not bool(states.isfinite().all()):
+        raise UserError(
+            f"checkpoint {loaded.path}: states of its {name} are not finite numbers; take one of "
+            "before its training broke"
+        )
+    part = getattr(loaded.model, name)
+    tokens, positions = (torch.cat(parts) for parts in zip(*kept, strict=True))
+    counts = torch.tensor(part.dictionary.count, dtype=torch.float64).clamp_min(1)
+    flat = [Space("euclidean")] * len(states)
+    spaces = part.state_spaces() if hasattr(part, "state_spaces") else flat
+    return Side(name, states, spaces, Tokens(counts[tokens].log(), positions))
+
+
+def _pairs(
+    loaded: LoadedModel, data: Path, subset: str, sentences: int
+) -> tuple[list[Tensor], list[Tensor]]:
+    from fairseq.data.data_utils import load_indexed_dataset
+
+    source, target = language_pair(loaded.cfg, data)
+    prefix = data_bin(data) / f"{subset}.{source}-{target}"
+    sides = []
+    for language, part in ((source, loaded.model.encoder), (target, loaded.model.decoder)):
+        found = load_indexed_dataset(f"{prefix}.{language}", part.dictionary)
+        if found is None:
+            raise UserError(f"{prefix}.{language} is not there: name another set with --subset")
+        sides.append(found)
+    most = loaded.model.max_positions()
+    chosen: tuple[list[Tensor], list[Tensor]] = ([], [])
+    for i in range(min(sentences, len(sides[0]))):
+        pair = [side[i] for side in sides]
+        if all(len(tokens) <= longest for tokens, longest in zip(pair, most, strict=True)):
+            chosen[0].append(pair[0])
+            chosen[1].append(pair[1][:-1])
+    if not chosen[0]:
+        raise UserError(f"{prefix} has no sentence that the model can take")
+    return chosen
+
+
+def _padded(rows: Sequence[Tensor], pad: int) -> Tensor:
+    return torch.nn.utils.rnn.pad_sequence(
+        [row.long() for row in rows], batch_first=True, padding_value=pad
+    )
+
+
+def _decoder_states(model: Any, source: Tensor, given: Tensor) -> Tensor:
+    """``[layers + 1, B, T, D]``; tokens after a sentence's end are padding and harm nothing."""
+    lengths = source.ne(model.encoder.dictionary.pad()).sum(1)
+    with torch.inference_mode():
+        memory = model.encoder(source, src_lengths=lengths)
+        features, extra = model.decoder(
+            given, encoder_out=memory, features_only=True, return_all_hiddens=True
+        )
+    # with --decoder-normalize-before the output has one more norm than the last layer's state
+    inner = [state.transpose(0, 1) for state in extra["inner_states"][:-1]]
+    return torch.stack([*inner, features])

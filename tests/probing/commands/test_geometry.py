@@ -1,0 +1,146 @@
+"""``python -m probing geometry``: the figures are those of the states, and what goes wrong."""
+
+import json
+import math
+
+import pytest
+import torch
+from fairseq.data import indexed_dataset
+
+from hyptrans.geometry import lorentz
+from hyptrans.geometry.space import Space
+from probing.commands.cli import main
+from probing.geometry.layers import Layer, verdict
+from probing.geometry.measures import Estimate
+from probing.geometry.states import both_sides
+from probing.states.checkpoint import load_model
+from tests.probing.commands.test_run import error_of, write_trees
+from tests.probing.helpers.model import make_checkpoint, prepared_folder, sentences
+
+ARCHS = {
+    "hybonet": ["hybonet_tiny"],
+    "hvt": ["hvt_tiny"],
+    "twin": ["euclidean_tiny"],
+    "prenorm": ["euclidean_tiny", "--encoder-normalize-before", "--decoder-normalize-before"],
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Checkpoints, and a data folder with a binarized set of sentence pairs."""
+    folder = tmp_path_factory.mktemp("geometry")
+    data = prepared_folder(folder / "data")
+    for name, flags in ARCHS.items():
+        model = make_checkpoint(folder / f"{name}.pt", data, *flags)
+    for language, side, seed in (("en", model.encoder, 1), ("de", model.decoder, 2)):
+        prefix = data / "data-bin" / f"valid.en-de.{language}"
+        builder = indexed_dataset.make_builder(f"{prefix}.bin", "mmap", len(side.dictionary))
+        for line in sentences(20, seed):
+            builder.add_item(side.dictionary.encode_line(" ".join(line), add_if_not_exist=False))
+        builder.finalize(f"{prefix}.idx")
+    write_trees(folder / "trees.conllu", 12, seed=3)
+    return folder
+
+
+def words_of(made, name, *extra):
+    return ["geometry", "--checkpoint", made / f"{name}.pt", "--data", made / "data", *extra]
+
+
+@pytest.mark.parametrize("name", ARCHS)
+def test_every_layer_of_both_sides_has_its_figures(made, name, tmp_path, capsys):
+    out = tmp_path / "figures.json"
+    words = words_of(made, name, "--trees", made / "trees.conllu", "--out", out)
+    assert main([str(word) for word in words]) == 0
+    shown = capsys.readouterr().out
+    figures = json.loads(out.read_text())
+    layers = figures["layers"]
+    assert [(layer["side"], layer["number"]) for layer in layers] == [
+        ("encoder", 0),
+        ("encoder", 1),
+        ("encoder", 2),
+        ("decoder", 0),
+        ("decoder", 1),
+    ]
+    assert all(layer["radius"] > 0 and 0 <= layer["delta"]["mean"] <= 1 for layer in layers)
+    assert [layer["with_depth"] is None for layer in layers[3:]] == [True, True]
+    assert figures["verdict"] in shown
+    assert shown.count("\n| encoder ") == 3
+    assert ("no curvature" in figures["verdict"]) == (name in ("twin", "prenorm"))
+
+
+def test_states_are_those_that_a_forward_pass_goes_through(made):
+    loaded = load_model(made / "hybonet.pt", made / "data")
+    seen = {"encoder": [], "decoder": []}
+    for name, states in seen.items():
+        side = getattr(loaded.model, name)
+        for part in (side.embed_positions, *(layer.feed_forward for layer in side.layers)):
+            part.register_forward_hook(lambda *given, states=states: states.append(given[-1]))
+    (encoder, decoder) = both_sides(loaded, made / "data", subset="valid", sentences=1)
+    for side in (encoder, decoder):
+        # the encoder runs once for its own states and once for the decoder
+        states = torch.stack(seen[side.name][: len(side.states)])[:, 0]
+        # the end of the source, and what starts the target, are left out
+        states = states[:, :-1] if side is encoder else states[:, 1:]
+        torch.testing.assert_close(side.states, states)
+        assert set(side.spaces) == {Space("lorentz", 1.0)}
+
+
+def test_a_pair_longer_than_the_batchs_others_is_not_cut_or_padded_in(made):
+    loaded = load_model(made / "twin.pt", made / "data")
+    together = both_sides(loaded, made / "data", subset="valid", sentences=7)
+    alone = both_sides(loaded, made / "data", subset="valid", sentences=1)
+    for whole, one in zip(together, alone, strict=True):
+        torch.testing.assert_close(whole.states[:, : one.states.size(1)], one.states)
+        assert whole.tokens.position[: len(one.tokens.position)].tolist() == list(
+            one.tokens.position
+        )
+
+
+def layer(number, spread, share, radius=3.0, kind="lorentz"):
+    nothing = math.nan
+    return Layer(
+        "encoder",
+        number,
+        Space(kind),
+        radius,
+        spread,
+        nothing,
+        nothing,
+        nothing,
+        Estimate(share, nothing),
+        Estimate(0.2, nothing),
+    )
+
+
+@pytest.mark.parametrize(
+    ("layers", "said"),
+    [
+        ([layer(0, 1.0, 0.5), layer(1, 0.0, 1.0)], "same radius, so they lie on a sphere"),
+        ([layer(1, 0.1, 0.99), layer(2, 0.1, 0.99)], "those of their directions"),
+        ([layer(1, 0.01, 0.5, 0.1)], "flat there"),
+        ([layer(1, 1.0, 0.5), layer(2, 0.0, 1.0), layer(3, 0.0, 1.0)], "hardly uses"),
+        ([layer(1, 1.0, 0.5), layer(2, 1.0, 0.7), layer(3, 0.0, 1.0)], "uses the curvature: in 2"),
+        ([layer(1, 9.0, 0.1, kind="euclidean")], "no curvature"),
+    ],
+)
+def test_one_sentence_says_what_it_comes_to(layers, said):
+    assert said in verdict(layers)
+
+
+def test_radii_of_the_table_are_distances_from_the_origin(made, capsys):
+    loaded = load_model(made / "hybonet.pt", made / "data")
+    encoder, _ = both_sides(loaded, made / "data", subset="valid", sentences=20)
+    points = encoder.states[1]
+    origin = lorentz.origin(points.size(-1)).expand_as(points)
+    radius = float(lorentz.distance(points, origin).mean())
+    assert main([str(word) for word in words_of(made, "hybonet")]) == 0
+    assert f"| encoder 1 | lorentz, c = 1 | {radius:.3f} |" in capsys.readouterr().out
+
+
+def test_what_is_wrong_is_named(made, capsys):
+    found = error_of(capsys, words_of(made, "hybonet", "--subset", "nothing"))
+    assert found.endswith("nothing.en-de.en is not there: name another set with --subset")
+    found = error_of(capsys, words_of(made, "hybonet", "--sentences", "0"))
+    assert found == "error: --sentences must be above 0, not 0"
+    found = error_of(capsys, ["geometry", "--checkpoint", made / "hybonet.pt"])
+    assert found == "error: the data are missing: name a folder with --data or --data-bin"
