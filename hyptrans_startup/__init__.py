@@ -39,6 +39,7 @@ FIXES: "dict[str, dict[str, tuple[str, ...]]]" = {
         "numpy_interpolation_removed": ("fairseq.data.data_utils",),
         "refs_not_strings": ("fairseq_cli.score",),
         "bf16_means_tpu": ("fairseq.options",),
+        "pytest_stands_first": ("_pytest.assertion.rewrite",),
     },
     "user_dir": {
         "user_dir_by_name": ("fairseq.utils",),
