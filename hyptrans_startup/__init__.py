@@ -62,6 +62,10 @@ FIXES: "dict[str, dict[str, tuple[str, ...]]]" = {
         "help_without_options": ("fairseq.options",),
         "unknown_arch_in_checkpoint": ("fairseq.models",),
     },
+    "saving": {
+        "cut_when_killed": ("fairseq.checkpoint_utils",),
+        "cut_checkpoint": ("fairseq.checkpoint_utils",),
+    },
     "inputs": {
         "misaligned_text": ("fairseq_cli.preprocess",),
         "no_language_pair": ("fairseq.data.data_utils",),
