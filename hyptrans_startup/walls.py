@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from hyptrans_startup import FIXES
 from hyptrans_startup.wrapping import Overlay
 
 
@@ -203,3 +204,20 @@ def bf16_means_tpu(module: ModuleType) -> Iterator[None]:
         return parsed
 
     vars(module)["parse_args_and_arch"] = parse_args_and_arch
+
+
+@contextmanager
+def pytest_stands_first(module: ModuleType) -> Iterator[None]:
+    """Pytest, ``import fairseq`` on Python >= 3.11: ``ValueError: mutable default`` all the same.
+
+    pytest puts its assertion rewriter before all finders, and it takes every file of a package that
+    brings a pytest plug-in, as hydra does: the modules with a fix are left to our finder.
+    """
+    yield
+    stock = module.AssertionRewritingHook.find_spec
+
+    def find_spec(self: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+        ours = any(name in modules for fixes in FIXES.values() for modules in fixes.values())
+        return None if ours else stock(self, name, *args, **kwargs)
+
+    module.AssertionRewritingHook.find_spec = find_spec

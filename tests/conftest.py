@@ -1,15 +1,7 @@
 """Fixtures for all tests."""
 
-import sys
-
 import pytest
 import torch
-
-from hyptrans_startup import StartupFinder
-
-# pytest's assertion rewriter stands first and takes every file of a package that has a pytest
-# plug-in, hydra's too: the start-up fixes must come before it
-sys.meta_path.sort(key=lambda finder: not isinstance(finder, StartupFinder))
 
 
 @pytest.fixture

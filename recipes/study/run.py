@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.extras import require
 from hyptrans.support.files import write_whole
+from hyptrans_startup import saving
 from recipes.common import multi30k, options, results, scoring, translation
 from recipes.common.commands import Runner, Step, portable_command
 from recipes.common.models import read_models
@@ -115,6 +116,8 @@ def _run(training: Training, args: argparse.Namespace) -> dict[str, Any]:
     prepared = translation.prepare(run, multi30k.files(args.data), multi30k.VOCABULARY, [])
     runner.run(prepared)
     trained = _train(run, training, prepared)
+    # fairseq's own copy may be cut where an earlier run was killed
+    saving.mend(run.checkpoint(training.name))
     line = {
         "name": training.name,
         **asdict(training),

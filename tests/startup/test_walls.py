@@ -59,6 +59,11 @@ WALLS = {
         "refs` should be a sequence of strings",
     ),
     "bf16_means_tpu": ("bf16_means_tpu", True, "AttributeError: 'NoneType' object has no attr"),
+    "pytest_stands_first": (
+        "pytest_stands_first",
+        PYTHON >= (3, 11),
+        "ValueError: mutable default",
+    ),
 }
 # without these fixes fairseq cannot be imported at all
 AT_IMPORT = ("mutable_default", "no_find_module", "no_typing_io")

@@ -34,10 +34,11 @@ from typing import Any
 import numpy as np
 import torch
 from llvmlite import ir
-from numba import carray, cfunc, extending, from_dtype, njit, types
+from numba import carray, extending, from_dtype, njit, types
 from torch import Tensor
 
 from hyptrans.kernels.cpu import threads
+from hyptrans.kernels.cpu.compiled import compiled
 
 intrinsic: Any = extending.intrinsic
 """numba's type for it does not know that the compiler passes the first argument."""
@@ -150,14 +151,14 @@ def _compiled(kernel: Kernel, number: type[np.floating]) -> int:
     flags = {"reassoc", "nsz", "arcp", "contract", "afn"}
     signature = types.void(types.int64, types.CPointer(from_dtype(_layout(number))))
     # a division by zero gives infinity or NaN, as everywhere else
-    made: Any = cfunc(signature, cache=True, fastmath=flags, error_model="numpy")(kernel)
+    made = compiled(kernel, signature, fastmath=flags, error_model="numpy")
     _kept_alive.append(made)
     return int(made.address)
 
 
 @functools.cache
 def _driver() -> int:
-    made: Any = cfunc(types.void(_INTEGERS), cache=True)(work_off)
+    made = compiled(work_off, types.void(_INTEGERS))
     _kept_alive.append(made)
     return int(made.address)
 

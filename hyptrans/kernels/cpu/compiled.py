@@ -1,0 +1,58 @@
+"""Compiling a kernel, with numba's cache where it can be had."""
+
+import os
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from numba import cfunc
+from numba.core import config
+from numba.core.caching import FunctionCache
+
+ANEW = "every process compiles the kernels anew, which takes seconds"
+
+
+def compiled(kernel: Callable[..., Any], signature: Any, **options: Any) -> Any:
+    """Compile a kernel to a C function, or take it from the cache.
+
+    Without a folder for the cache, or where it cannot be written, a warning says so once.
+
+    Args:
+        kernel: a function in numba's Python.
+        signature: its types, as `numba.cfunc` takes them.
+        options: others of `numba.cfunc`.
+    """
+    if not _home_would_be_made():
+        try:
+            return cfunc(signature, cache=True, **options)(kernel)
+        except Exception:
+            # a file that is cut, a folder that cannot be written: numba stops at both
+            pass
+        try:
+            FunctionCache(kernel).flush()
+            return cfunc(signature, cache=True, **options)(kernel)
+        except Exception as error:
+            _warn(str(error))
+    return cfunc(signature, **options)(kernel)
+
+
+def _home_would_be_made() -> bool:
+    """Whether numba's cache would make a home folder that is not there."""
+    beside = Path(__file__).parent / "__pycache__"
+    writable = beside if beside.exists() else beside.parent
+    in_package = writable.is_dir() and os.access(writable, os.W_OK)
+    if config.CACHE_DIR or in_package or os.environ.get("XDG_CACHE_HOME") or Path.home().exists():
+        return False
+    _warn(f"{beside} cannot be written and the home folder {Path.home()} does not exist")
+    return True
+
+
+def _warn(reason: str) -> None:
+    """Say once in a process why nothing is kept."""
+    if not _said:
+        _said.append(reason)
+        warnings.warn(f"{ANEW}: {reason}; NUMBA_CACHE_DIR can name a folder", stacklevel=2)
+
+
+_said: list[str] = []

@@ -1,0 +1,146 @@
+"""Checkpoints on disk whole or not at all, and the way on where one is cut all the same."""
+
+import logging
+import os
+import re
+import shutil
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from hyptrans_startup.errors import UserError
+from hyptrans_startup.wrapping import Overlay
+
+LAST = "checkpoint_last.pt"
+NEWEST = "newest"
+"""The value of ``--restore-file`` that asks for the newest whole checkpoint of ``--save-dir``."""
+ZIP = b"PK\x03\x04"
+
+logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def cut_when_killed(module: ModuleType) -> Iterator[None]:
+    """A ``checkpoint_last.pt`` of half its length, or a traceback for a full disk.
+
+    fairseq copies it, bit by bit, over the one before.
+    """
+    yield
+    stock_save, stock_manager = module.torch_persistent_save, module.PathManager
+
+    def torch_persistent_save(obj: Any, filename: str, async_write: bool = False) -> None:
+        if async_write or not stock_manager.supports_rename(filename):
+            stock_save(obj, filename, async_write=async_write)
+            return
+        with whole(filename) as file:
+            module.torch.save(obj, file)
+
+    def copy(src_path: str, dst_path: str, overwrite: bool = False) -> Any:
+        if any(map(stock_manager.path_requires_pathmanager, (src_path, dst_path))):
+            return stock_manager.copy(src_path, dst_path, overwrite=overwrite)
+        copy_whole(src_path, dst_path)
+        return True
+
+    vars(module).update(
+        torch_persistent_save=torch_persistent_save,
+        PathManager=Overlay(stock_manager, copy=copy),
+    )
+
+
+@contextmanager
+def whole(filename: str) -> Iterator[Any]:
+    """Write a file under another name and rename it only when every byte is on disk.
+
+    Raises:
+        UserError: the disk is full, or the file cannot be written for another reason.
+    """
+    partial = filename + ".tmp"
+    try:
+        with open(partial, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, filename)
+    except BaseException as error:
+        Path(partial).unlink(missing_ok=True)
+        # torch says RuntimeError, with the system's own error behind it
+        cause = error if isinstance(error, OSError) else error.__context__
+        if isinstance(error, Exception) and isinstance(cause, OSError):
+            raise UserError(
+                f"checkpoint {filename} cannot be written ({cause.strerror}): checkpoints saved "
+                "before are whole; make room and run the same command again, it goes on from the "
+                "last of them"
+            ) from error
+        raise
+
+
+def copy_whole(source: str, copy: str) -> None:
+    """Copy a file so that ``copy`` is at any moment either what it was or all of ``source``."""
+    with open(source, "rb") as read, whole(copy) as written:
+        shutil.copyfileobj(read, written)
+
+
+@contextmanager
+def cut_checkpoint(module: ModuleType) -> Iterator[None]:
+    """A traceback where training should go on from a cut file, with whole ones beside it.
+
+    ``--restore-file newest`` goes on from the newest that is whole.
+    """
+    yield
+    stock = module.load_checkpoint
+
+    def load_checkpoint(cfg: Any, trainer: Any, **options: Any) -> Any:
+        last = Path(cfg.save_dir) / LAST.replace(".pt", f"{trainer.checkpoint_suffix}.pt")
+        if cfg.restore_file == NEWEST:
+            cfg.restore_file = LAST
+            mend(last)
+        elif cfg.restore_file == LAST and is_cut(last):
+            found = newest(last)
+            way_on = (
+                f"remove it to begin anew, as {cfg.save_dir} holds no whole one"
+                if found is None
+                else f"the newest whole one is {found}, add --restore-file {NEWEST} to go on "
+                "from it"
+            )
+            raise UserError(f"checkpoint {last} is cut short: {way_on}")
+        return stock(cfg, trainer, **options)
+
+    vars(module)["load_checkpoint"] = load_checkpoint
+
+
+def is_cut(checkpoint: Path) -> bool:
+    """Whether a file is there and its end is missing: torch writes its table of contents last."""
+    if not checkpoint.is_file():
+        return False
+    try:
+        with open(checkpoint, "rb") as file:
+            if not ZIP.startswith(file.read(len(ZIP))):
+                return False  # not a file of today's torch: its loader may know it
+        zipfile.ZipFile(checkpoint).close()
+    except zipfile.BadZipFile:
+        return True
+    return False
+
+
+def mend(last: Path) -> None:
+    """Put the newest whole checkpoint beside a cut one in its place; remove it if there is none."""
+    if not is_cut(last):
+        return
+    found = newest(last)
+    logger.warning("checkpoint %s is cut short: going on from %s", last, found or "the beginning")
+    if found is None:
+        last.unlink()
+    else:
+        copy_whole(str(found), str(last))
+
+
+def newest(last: Path) -> Path | None:
+    """The newest whole checkpoint beside ``last``, of the same part of a sharded model if any."""
+    suffix = re.escape(last.stem.removeprefix(Path(LAST).stem))
+    name = re.compile(rf"checkpoint(_best|_?\d+(_\d+)?|\.best_.+){suffix}\.pt")
+    beside = [path for path in last.parent.iterdir() if name.fullmatch(path.name)]
+    beside.sort(key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    return next((path for path in beside if not is_cut(path)), None)

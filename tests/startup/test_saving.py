@@ -1,0 +1,119 @@
+"""Checkpoints are whole whatever happens while they are written, and a cut one stops nobody."""
+
+import re
+import shutil
+
+import pytest
+import torch
+
+from hyptrans_startup import saving
+from hyptrans_startup.errors import UserError
+from tests.startup.conftest import TINY
+
+
+def limited(blocks, *command):
+    """A command that cannot write files of more than so many blocks of 1,024 bytes."""
+    return ["/bin/bash", "-c", f'ulimit -f {blocks}; exec "$@"', "-", *command]
+
+
+@pytest.fixture
+def folder(checkpoint, tmp_path):
+    """A folder of checkpoints whose last is cut."""
+    for name in ("checkpoint1.pt", "checkpoint_best.pt"):
+        shutil.copy(checkpoint, tmp_path / name)
+    last = tmp_path / "checkpoint_last.pt"
+    last.write_bytes(checkpoint.read_bytes()[:-1])
+    return tmp_path
+
+
+def test_last_checkpoint_is_what_it_was_where_its_copy_cannot_be_written(
+    checkpoint, tmp_path, monkeypatch
+):
+    from fairseq import checkpoint_utils
+
+    source, last = tmp_path / "checkpoint1.pt", tmp_path / "checkpoint_last.pt"
+    source.write_bytes(checkpoint.read_bytes() * 2)
+    shutil.copy(checkpoint, last)
+
+    def half(read, write, *_):
+        write.write(read.read(1000))
+        raise KeyboardInterrupt
+
+    # the two ways in which Python copies a file
+    monkeypatch.setattr(shutil, "copyfileobj", half)
+    monkeypatch.setattr(shutil, "_USE_CP_SENDFILE", False, raising=False)
+    with pytest.raises(KeyboardInterrupt):
+        checkpoint_utils.PathManager.copy(str(source), str(last), overwrite=True)
+    assert last.read_bytes() == checkpoint.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [source.name, last.name]
+
+
+def test_full_disk_is_told_in_one_sentence_and_leaves_whole_files(checkpoint, data, work, run):
+    save = work / "full"
+    save.mkdir()
+    shutil.copy(checkpoint, save / "checkpoint_last.pt")
+    command = ["fairseq-train", data, *TINY, "--max-epoch=2", f"--save-dir={save}"]
+    program = shutil.which("fairseq-train")
+    done = run(*limited(100, program, *command[1:]), cwd=work, check=False)
+    assert "Traceback" not in done.stdout + done.stderr
+    assert re.search(
+        r"error: checkpoint .*/checkpoint2.pt cannot be written \(File too large\)",
+        done.stderr.splitlines()[-1],
+    )
+    assert [path.name for path in save.iterdir()] == ["checkpoint_last.pt"]
+    assert (save / "checkpoint_last.pt").read_bytes() == checkpoint.read_bytes()
+
+
+def test_cut_checkpoint_is_told_with_the_newest_whole_one(folder, data, work, run):
+    (folder / "checkpoint_best.pt").write_bytes(b"")
+    command = ["fairseq-train", data, *TINY, "--max-epoch=2", f"--save-dir={folder}"]
+    done = run(*command, cwd=work, check=False)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        f"fairseq-train: error: checkpoint {folder}/checkpoint_last.pt is cut short: the newest "
+        f"whole one is {folder}/checkpoint1.pt, add --restore-file newest to go on from it"
+    )
+    done = run(*command, "--restore-file=newest", cwd=work)
+    assert f"going on from {folder}/checkpoint1.pt" in done.stdout
+    assert "(epoch 2 @ 3 updates)" in done.stdout
+    stored = torch.load(folder / "checkpoint_last.pt")
+    assert stored["cfg"]["checkpoint"]["restore_file"] == "checkpoint_last.pt"
+
+
+@pytest.mark.parametrize("kept", [0, 3, 1000, -1])
+def test_a_cut_file_is_told_from_a_whole_one(kept, checkpoint, tmp_path):
+    cut = tmp_path / "checkpoint_last.pt"
+    cut.write_bytes(checkpoint.read_bytes()[:kept])
+    assert saving.is_cut(cut)
+    assert not saving.is_cut(checkpoint)
+    assert not saving.is_cut(tmp_path / "nosuch.pt")
+
+
+def test_a_file_of_torchs_older_format_is_left_to_its_loader(tmp_path):
+    path = tmp_path / "checkpoint_last.pt"
+    torch.save({"model": {}}, path, _use_new_zipfile_serialization=False)
+    assert not saving.is_cut(path)
+
+
+def test_a_cut_checkpoint_without_a_whole_one_is_removed_to_begin_anew(folder, work):
+    for name in ("checkpoint1.pt", "checkpoint_best.pt"):
+        (folder / name).unlink()
+    saving.mend(folder / "checkpoint_last.pt")
+    assert not list(folder.iterdir())
+
+
+def test_parts_of_a_sharded_model_are_not_mixed(folder, checkpoint):
+    shutil.copy(checkpoint, folder / "checkpoint1-shard0.pt")
+    assert saving.newest(folder / "checkpoint_last-shard0.pt").name == "checkpoint1-shard0.pt"
+    assert saving.newest(folder / "checkpoint_last-shard1.pt") is None
+    assert saving.newest(folder / "checkpoint_last.pt").name != "checkpoint1-shard0.pt"
+
+
+def test_whole_file_passes_other_errors_on(tmp_path):
+    with (
+        pytest.raises(UserError, match=r"cannot be written \(No such file"),
+        saving.whole(str(tmp_path / "nosuch" / "x.pt")),
+    ):
+        pass
+    with pytest.raises(TypeError), saving.whole(str(tmp_path / "x.pt")):
+        raise TypeError
