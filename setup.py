@@ -14,11 +14,12 @@ PROBING = [
     "stanza>=1.6",
     "conllu>=4.5",
     "scipy>=1.10",
-    # older versions copy a tensor to write it, which states of words may be too large for
-    "safetensors>=0.8",
     "jinja2>=3",
     "markupsafe>=2",
 ]
+HUB = ["huggingface_hub>=0.34"]
+TENSORBOARD = ["tensorboard>=2.10"]
+WANDB = ["wandb>=0.17"]
 
 
 class BuildWithHook(build_py):
@@ -51,7 +52,7 @@ setup(
     python_requires=">=3.10,<3.14",
     packages=find_packages(include=["hyptrans", "hyptrans.*", "hyptrans_startup", "probing*"]),
     package_data={
-        "hyptrans": ["py.typed"],
+        "hyptrans": ["py.typed", "pretrained/*/*"],
         "probing.report": ["assets/*"],
     },
     install_requires=[
@@ -63,10 +64,16 @@ setup(
         "numpy>=1.23",
         "numba>=0.60",
         "tqdm>=4.60",
+        # older versions copy a tensor to write it, which states of words may be too large for
+        "safetensors>=0.8",
     ],
+    entry_points={"console_scripts": ["hyptrans=hyptrans.commands.cli:main"]},
     extras_require={
         "data": DATA,
         "probing": PROBING,
+        "hub": HUB,
+        "tensorboard": TENSORBOARD,
+        "wandb": WANDB,
         "dev": [
             "pytest>=8",
             "pytest-xdist>=3.5",
@@ -81,6 +88,9 @@ setup(
             'triton>=3; platform_system == "Linux"',
             *DATA,
             *PROBING,
+            *HUB,
+            *TENSORBOARD,
+            *WANDB,
         ],
     },
     cmdclass={"build_py": BuildWithHook},

@@ -6,7 +6,6 @@ import argparse
 import json
 import logging
 import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,6 @@ from hyptrans.support.files import write_json, write_whole
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 NOT_MEASURED = "Not measured yet."
 _PACKAGES = ("torch", "fairseq", "geoopt", "sentencepiece", "sacrebleu", "numpy")
-# weights that fairseq's encoder layer keeps a second time for inference, all zero
-_COPIES = re.compile(r"encoder\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)$")
 
 
 def surroundings() -> dict[str, Any]:
@@ -35,12 +32,13 @@ def count_parameters(checkpoint: Path) -> int:
         # slow to import, and of no use where only tables are made
         from fairseq import checkpoint_utils, utils
 
+        from hyptrans.inference.describe import learned_numbers
+
         utils.import_user_module(argparse.Namespace(user_dir="hyptrans"))
         models, _ = checkpoint_utils.load_model_ensemble([str(checkpoint)])
     finally:
         logging.disable(logging.NOTSET)
-    named = models[0].named_parameters()
-    return sum(weights.numel() for name, weights in named if not _COPIES.match(name))
+    return learned_numbers(models[0])
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

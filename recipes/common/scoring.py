@@ -2,41 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
-from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics import BLEU
 
-from hyptrans.support.errors import UserError
+from hyptrans.evaluation import scores
+from hyptrans.evaluation.scores import Score, detokenized
 from hyptrans.support.extras import require
-
-
-@dataclass(frozen=True)
-class Score:
-    """A score of sacreBLEU's, never without its signature."""
-
-    value: float
-    signature: str
-
-
-def detokenized(output: Path) -> list[str]:
-    """The translations of a file that ``fairseq-generate`` wrote: its ``D-`` lines, by number.
-
-    Raises:
-        UserError: there is none, or one is missing or there twice.
-    """
-    found: dict[int, str] = {}
-    for line in output.read_text(encoding="utf-8").split("\n"):
-        if line.startswith("D-"):
-            number, _, text = line[2:].split("\t", 2)
-            if int(number) in found:
-                raise UserError(f"{output} has two translations of sentence {number}")
-            found[int(number)] = text
-    missing = set(range(len(found))) - found.keys()
-    if missing or not found:
-        first = min(missing, default=0)
-        raise UserError(f"{output} has no translation (D- line) of sentence {first}")
-    return [found[number] for number in range(len(found))]
 
 
 def lowercased_bleu(output: Path, references: Path, language: str) -> Score:
@@ -48,12 +20,12 @@ def lowercased_bleu(output: Path, references: Path, language: str) -> Score:
 
     translations, lines = pairs(output, references)
     metric = BLEU(tokenize="none", lowercase=True, force=True)
-    return _score(metric, tokens(translations), tokens(lines))
+    return scores.score_by(metric, tokens(translations), tokens(lines))
 
 
 def chrf(output: Path, references: Path) -> Score:
     """ChrF of a file that ``fairseq-generate`` wrote."""
-    return _score(CHRF(), *pairs(output, references))
+    return scores.chrf(*pairs(output, references))
 
 
 def score(output: Path, references: Path) -> Score:
@@ -62,7 +34,7 @@ def score(output: Path, references: Path) -> Score:
     Raises:
         UserError: their numbers of sentences differ.
     """
-    return _score(BLEU(), *pairs(output, references))
+    return scores.bleu(*pairs(output, references))
 
 
 def pairs(output: Path, references: Path) -> tuple[list[str], list[str]]:
@@ -71,15 +43,6 @@ def pairs(output: Path, references: Path) -> tuple[list[str], list[str]]:
     Raises:
         UserError: their numbers of sentences differ.
     """
-    translations = detokenized(output)
-    lines = references.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    if len(lines) != len(translations):
-        raise UserError(
-            f"{output} has {len(translations)} translations for {len(lines)} lines of {references}"
-        )
+    translations, lines = detokenized(output), scores.read_text(references)
+    scores.check_lengths(translations, output, lines, references)
     return translations, lines
-
-
-def _score(metric: BLEU | CHRF, translations: list[str], lines: list[str]) -> Score:
-    found = metric.corpus_score(translations, [lines]).score
-    return Score(round(found, 2), metric.get_signature().format(short=False))

@@ -9,7 +9,7 @@ import io
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -177,18 +177,28 @@ class Encoder:
         return encode
 
     def _sentencepiece(self) -> LineFunction:
-        processor = sentencepiece.SentencePieceProcessor(model_file=str(self.model))
         known = None if self.pieces is None else frozenset(read_lines(self.pieces))
+        return sentencepiece_encoder(self.model, known)
 
-        def encode(line: str) -> str:
-            subwords = processor.encode(line, out_type=str)
-            return " ".join(_harmless(subwords, joiner=" ", known=known))
 
-        return encode
+def sentencepiece_encoder(model: Path, known: Collection[str] | None) -> LineFunction:
+    """The function from text to space-separated pieces of a sentencepiece model.
+
+    Args:
+        model: file of the model.
+        known: the pieces that training has, where others are to be spelled out.
+    """
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
+
+    def encode(line: str) -> str:
+        subwords = processor.encode(line, out_type=str)
+        return " ".join(_harmless(subwords, joiner=" ", known=known))
+
+    return encode
 
 
 def _harmless(
-    subwords: list[str], joiner: str, known: frozenset[str] | None = None
+    subwords: list[str], joiner: str, known: Collection[str] | None = None
 ) -> Iterator[str]:
     """Spell out the subwords that the dictionary lacks or that mean something else to fairseq."""
     for subword in subwords:

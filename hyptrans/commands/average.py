@@ -1,0 +1,44 @@
+"""``hyptrans average``: several checkpoints of one training as one."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from hyptrans.inference.load import quiet
+from hyptrans.support.errors import UserError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    add = parser.add_argument
+    add(
+        "checkpoints",
+        nargs="+",
+        type=Path,
+        metavar="CKPT",
+        help="checkpoints, or the one folder to choose from by --last or --best",
+    )
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--last", type=int, metavar="N", help="take the N newest of the folder")
+    chosen.add_argument(
+        "--best", type=int, metavar="N", help="take the N best of the folder on the validation set"
+    )
+    add("--out", type=Path, required=True, metavar="FILE", help="checkpoint to write")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Write the average.
+
+    Raises:
+        UserError: checkpoints that cannot be averaged.
+    """
+    with quiet():
+        from hyptrans.inference import average
+
+        paths = list(args.checkpoints)
+        if args.last is not None or args.best is not None:
+            if len(paths) != 1 or not paths[0].is_dir():
+                raise UserError("--last and --best choose from one folder: name that alone")
+            paths = average.choose(paths[0], last=args.last, best=args.best)
+        average.write(average.average(paths), args.out)
+    sys.stdout.write(f"{args.out}: average of {', '.join(path.name for path in paths)}\n")

@@ -1,0 +1,53 @@
+"""``hyptrans``: translate, look at, average, share and compare what ``fairseq-train`` made."""
+
+from collections.abc import Sequence
+
+from hyptrans.support.program import Command, Program
+
+PROGRAM = Program(
+    "hyptrans",
+    "Translate with trained models and share them; fairseq-train --user-dir hyptrans trains them.",
+    {
+        "translate": Command(
+            "hyptrans.commands.translate",
+            "translate the lines of standard input",
+            "translate tatoeba-en-de < text.en > text.de",
+        ),
+        "info": Command(
+            "hyptrans.commands.info",
+            "sizes, options, spaces and radii of a model",
+            "info tatoeba-en-de",
+        ),
+        "average": Command(
+            "hyptrans.commands.average",
+            "write the average of several checkpoints of one training",
+            "average checkpoints --last 5 --out average.pt",
+        ),
+        "export": Command(
+            "hyptrans.commands.export",
+            "make a model folder of a checkpoint: safetensors, text processing and a model card",
+            "export checkpoints/checkpoint_best.pt --data data --out model --test test.en test.de",
+        ),
+        "push": Command(
+            "hyptrans.commands.push",
+            "upload a model folder to a repository of the Hugging Face hub",
+            "push model user/name",
+        ),
+        "compare": Command(
+            "hyptrans.commands.compare",
+            "BLEU and chrF of two systems, and whether they differ (paired bootstrap)",
+            "compare baseline.de system.de test.de",
+        ),
+        "plot": Command(
+            "hyptrans.commands.plot",
+            "draw the learning curves of trainings from their logs, as SVG",
+            "plot hybonet.log euclidean.log --out curves.svg",
+        ),
+    },
+    memory="lower --batch-tokens",
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit status: 0, 2 after an error, 130 after Ctrl-C."""
+    return PROGRAM.run(argv)

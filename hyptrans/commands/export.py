@@ -1,0 +1,132 @@
+"""``hyptrans export``: a model folder of a checkpoint."""
+
+import argparse
+import dataclasses
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from hyptrans.inference.load import quiet
+from hyptrans.support.errors import UserError
+
+if TYPE_CHECKING:
+    from hyptrans.inference.contents import Contents
+    from hyptrans.inference.translator import Translator
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    add = parser.add_argument
+    add("checkpoint", type=Path, metavar="CHECKPOINT", help="file that fairseq-train wrote")
+    add(
+        "--data",
+        type=Path,
+        metavar="DIR",
+        help="folder that data-prep/ wrote, or data-bin (default: that of the training)",
+    )
+    add("--out", type=Path, required=True, metavar="FOLDER", help="folder to write")
+    add(
+        "--precision",
+        choices=("half", "full"),
+        default="half",
+        help="of the stored parameters (default: %(default)s)",
+    )
+    add(
+        "--test",
+        nargs=2,
+        type=Path,
+        metavar=("SOURCE", "REFERENCE"),
+        help="raw text to translate: BLEU and chrF for the card",
+    )
+    add("--dataset", metavar="TEXT", help="what it was trained on, for the card")
+    add("--license", metavar="ID", help="of the parameters, for the card, such as cc-by-4.0")
+    add("--name", metavar="TEXT", help="of the model, for the card (default: that of the folder)")
+    text = parser.add_argument_group("text, where the data folder does not say it")
+    text.add_argument("--sentencepiece-model", type=Path, metavar="FILE", help="its model")
+    text.add_argument("--bpe-codes", type=Path, metavar="FILE", help="codes of subword-nmt")
+    text.add_argument("--no-subwords", action="store_true", help="tokens stand between spaces")
+    text.add_argument("--moses", action="store_true", help="tokenize and detokenize as Moses does")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Write the folder.
+
+    Raises:
+        UserError: the checkpoint or its data cannot be used.
+    """
+    with quiet():
+        from hyptrans.inference import checkpoint, folder
+        from hyptrans.inference.translator import BEAM, Translator
+
+        contents = checkpoint.read(
+            args.checkpoint, args.data, subword_models=subword_models(args), moses=args.moses
+        )
+        named = {"dataset": args.dataset, "license": args.license}
+        facts = {**contents.facts, **{key: value for key, value in named.items() if value}}
+        contents = dataclasses.replace(contents, facts=facts)
+        with TemporaryDirectory() as scratch:
+            # what is written is what is scored, rounded as it is
+            trial = Path(scratch) / "model"
+            folder.write(contents, trial, card="", precision=args.precision)
+            model = Translator(folder.read(trial))
+            if args.test:
+                facts |= _scores(model, *args.test, beam=BEAM)
+        name = args.name or args.out.name
+        folder.write(
+            dataclasses.replace(contents, facts=facts),
+            args.out,
+            card=_card(name, contents, model, facts, args.precision),
+            precision=args.precision,
+        )
+    size = sum(path.stat().st_size for path in args.out.iterdir())
+    sys.stdout.write(f"{args.out}: {size / 1e6:.1f} MB\n")
+    for score in facts.get("scores", ()):
+        sys.stdout.write(f"{score['name']} {score['value']:.2f} {score['signature']}\n")
+
+
+def subword_models(args: argparse.Namespace) -> dict[str, Path | None]:
+    """Files of subword models by kind, as named by options."""
+    found: dict[str, Path | None] = {}
+    if args.sentencepiece_model:
+        found["sentencepiece"] = args.sentencepiece_model
+    if args.bpe_codes:
+        found["subword-nmt"] = args.bpe_codes
+    if args.no_subwords:
+        found["none"] = None
+    return found
+
+
+def _scores(model: "Translator", source: Path, reference: Path, *, beam: int) -> dict[str, Any]:
+    from hyptrans.evaluation import scores
+
+    sources, references = scores.read_text(source), scores.read_text(reference)
+    if len(sources) != len(references):
+        raise UserError(
+            f"{source} has {len(sources)} lines and {reference} {len(references)}: one for each"
+        )
+    translations = model.translate(sources, beam=beam)
+    found = {"BLEU": scores.bleu, "chrF": scores.chrf}
+    made = {name: score(translations, references) for name, score in found.items()}
+    return {
+        "test": f"{source.name} {reference.name}",
+        "beam": beam,
+        "scores": [{"name": name, **dataclasses.asdict(score)} for name, score in made.items()],
+    }
+
+
+def _card(
+    name: str, contents: "Contents", model: "Translator", facts: dict[str, Any], precision: str
+) -> str:
+    from hyptrans.inference import card
+    from hyptrans.inference.describe import learned_numbers
+
+    return card.make(
+        name,
+        architecture=contents.architecture,
+        languages=contents.languages,
+        facts=facts,
+        spaces=model.spaces,
+        parameters=learned_numbers(model.model),
+        precision=precision,
+    )

@@ -1,0 +1,56 @@
+"""``hyptrans info``: what a model is."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from hyptrans.inference.load import load
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    add = parser.add_argument
+    add("model", metavar="MODEL", help="model folder, checkpoint, or user/name of the hub")
+    add("--data", metavar="DIR", help="data folder of a checkpoint (default: that of its training)")
+    add("--json", action="store_true", help="the same as JSON")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Print what is known of a model.
+
+    Raises:
+        UserError: it cannot be used.
+    """
+    model = load(args.model, data=args.data)
+    # only now: it brings torch and fairseq
+    from hyptrans.inference.describe import describe
+
+    found = describe(model)
+    if args.json:
+        sys.stdout.write(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+        return
+    width = max(map(len, found))
+    for name, value in found.items():
+        for i, line in enumerate(_lines(value)):
+            sys.stdout.write(f"{'' if i else name:<{width}}  {line}\n")
+
+
+def _lines(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        yield from (f"{name} {_plain(entry)}" for name, entry in value.items())
+    elif isinstance(value, list):
+        yield ", ".join(map(_plain, value))
+    else:
+        yield _plain(value)
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "not known"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_plain(entry)}" for name, entry in value.items())
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -1,0 +1,28 @@
+"""``hyptrans push``: a model folder to the Hugging Face hub."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from hyptrans.inference.load import quiet
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    add = parser.add_argument
+    add("folder", type=Path, metavar="FOLDER", help="folder that hyptrans export wrote")
+    add("repository", metavar="REPO", help="user/name; made where it does not exist")
+    add("--private", action="store_true", help="make it one that only its owner sees")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Upload the folder.
+
+    Raises:
+        UserError: the folder cannot be used, or the hub refuses it.
+    """
+    with quiet():
+        from hyptrans.inference import hub
+
+        address = hub.push(args.folder, args.repository, private=args.private)
+    sys.stdout.write(f"{address}\n")

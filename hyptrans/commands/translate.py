@@ -1,0 +1,107 @@
+"""``hyptrans translate``: lines in, lines out."""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from hyptrans.dataprep.corpus import decode
+from hyptrans.inference.load import load
+from hyptrans.support.errors import UserError
+from hyptrans.support.progress import bar
+
+if TYPE_CHECKING:
+    from hyptrans.inference.translator import Translator
+
+BEAM = 5
+_AT_A_TIME = 4000
+"""Lines that are sorted by length together; what is translated is written after each."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    add = parser.add_argument
+    add("model", metavar="MODEL", help="model folder, checkpoint, or user/name of the hub")
+    beam = "hypotheses that are kept of each sentence (default: %(default)s)"
+    add("--beam", type=int, default=BEAM, metavar="N", help=beam)
+    add(
+        "--n-best",
+        type=int,
+        metavar="N",
+        help="write N lines a sentence: its number from 1, log-probability over length, text",
+    )
+    add(
+        "--lenpen",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="above 1 favors long translations (default: %(default)s)",
+    )
+    add(
+        "--batch-tokens",
+        type=int,
+        default=4000,
+        metavar="N",
+        help="source tokens that go through the model at once (default: %(default)s)",
+    )
+    add("--data", metavar="DIR", help="data folder of a checkpoint (default: that of its training)")
+    add("--device", default="cpu", help="cpu or cuda (default: %(default)s)")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Translate standard input.
+
+    Raises:
+        UserError: the model cannot be used, an option is out of range, or a line is not UTF-8.
+    """
+    if args.n_best is not None and not 1 <= args.n_best <= args.beam:
+        raise UserError(f"--n-best must be from 1 to --beam, {args.beam}, got {args.n_best}")
+    model = load(args.model, data=args.data, device=args.device)
+    options = {"beam": args.beam, "lenpen": args.lenpen, "batch_tokens": args.batch_tokens}
+    # someone who types wants an answer to each line
+    size = 1 if sys.stdin.isatty() else _AT_A_TIME
+    done = 0
+    for lines in _chunks(_shown(sys.stdin.buffer), size):
+        for text in _translated(model, lines, done, args.n_best, options):
+            sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+        done += len(lines)
+
+
+def _shown(lines: Any) -> Iterator[str]:
+    """The lines of standard input; on a terminal, how many were read."""
+    watched = sys.stderr.isatty() and not sys.stdin.isatty()
+    numbered = enumerate(bar(lines, "translate") if watched else lines, start=1)
+    for number, line in numbered:
+        text = decode(line.removesuffix(b"\n"), f"standard input, line {number}")
+        yield text.removesuffix("\r")
+
+
+def _chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
+    while chunk := list(islice(lines, size)):
+        yield chunk
+
+
+def _translated(
+    model: "Translator", lines: list[str], done: int, n: int | None, options: dict[str, Any]
+) -> Iterator[str]:
+    lines = _without_too_long(model, lines, done)
+    if n is None:
+        yield from model.translate(lines, progress=False, **options)
+        return
+    found = model.n_best(lines, n, progress=False, **options)
+    for number, hypotheses in enumerate(found, start=done + 1):
+        for one in hypotheses:
+            yield f"{number}\t{one.score:.4f}\t{one.text}"
+
+
+def _without_too_long(model: "Translator", lines: Sequence[str], done: int) -> list[str]:
+    """Lines, empty where the model takes no sentence that long, which is said."""
+    too_long = model.too_long(lines)
+    for i, tokens in too_long.items():
+        sys.stderr.write(
+            f"warning: line {done + i + 1} has {tokens:,} tokens, the model takes "
+            f"{model.max_tokens:,}: its translation is left empty\n"
+        )
+    return ["" if i in too_long else line for i, line in enumerate(lines)]

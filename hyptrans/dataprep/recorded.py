@@ -1,0 +1,65 @@
+"""What a manifest says of how text became subwords, to do the same with new text."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hyptrans.dataprep import manifest
+from hyptrans.dataprep.steps import subwords
+from hyptrans.dataprep.steps.tokenize import TextSteps
+from hyptrans.support.errors import UserError
+
+# in the order in which they are taken; the data preparation also escapes what stands in XML files,
+# which new text does not
+STEPS = ("straight_apostrophe", "normalize", "tokenize", "aggressive", "lowercase")
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """How a data folder's text was made.
+
+    Attributes:
+        languages: source and target.
+        kind: of subwords, one of ``subwords.KINDS``.
+        model: file of the subword model.
+        raw_text: every Unicode space became a plain one.
+        steps: what was done to the text of the test set, or of the next best, for each language.
+    """
+
+    languages: tuple[str, str]
+    kind: str
+    model: Path
+    raw_text: bool
+    steps: tuple[TextSteps, TextSteps]
+
+
+def read(folder: Path) -> Recorded | None:
+    """Read the manifest of a folder that ``data-prep/`` wrote; None where there is no manifest.
+
+    Raises:
+        UserError: the manifest is damaged, or says too little.
+    """
+    found = manifest.load(folder)
+    if found is None:
+        return None
+    kinds = [kind for kind, name in subwords.MODEL_NAMES.items() if name in found["outputs"]]
+    languages = found.get("languages")
+    if len(kinds) != 1 or not isinstance(languages, list) or len(languages) != 2:
+        raise UserError(f"{folder / manifest.NAME} names no subword model or no languages")
+    source, target = languages
+    return Recorded(
+        languages=(source, target),
+        kind=kinds[0],
+        model=folder / subwords.MODEL_NAMES[kinds[0]],
+        raw_text="--raw-text" in found["command"],
+        steps=(_steps(found, source), _steps(found, target)),
+    )
+
+
+def _steps(found: Mapping[str, Any], language: str) -> TextSteps:
+    noted = {step["name"]: step for step in found["steps"]}
+    # sets that stand without steps of their own are not in the list
+    names = (f"tokenize {name}.{language}" for name in ("test", "valid", "train"))
+    flags = next((noted[name]["steps"] for name in names if name in noted), "").split(", ")
+    return TextSteps(language, **{flag: True for flag in STEPS if flag in flags})

@@ -1,0 +1,69 @@
+"""Whether two systems differ: sacreBLEU's paired bootstrap of BLEU and chrF."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.significance import PairedTest
+
+SAMPLES = 1000
+"""Resamplings of the test set, sacreBLEU's default."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One metric of two systems on the same test set.
+
+    Attributes:
+        metric: its name.
+        values: of the first and the second system.
+        intervals: half widths of their 95 % confidence intervals.
+        p: probability of a difference at least this large between systems that do not differ.
+        signature: sacreBLEU's.
+    """
+
+    metric: str
+    values: tuple[float, float]
+    intervals: tuple[float, float]
+    p: float
+    signature: str
+
+
+def compare(
+    first: Sequence[str],
+    second: Sequence[str],
+    references: Sequence[str],
+    *,
+    samples: int = SAMPLES,
+) -> list[Comparison]:
+    """Compare two systems by paired bootstrap resampling (Koehn 2004), with sacreBLEU's seed.
+
+    Args:
+        first: translations of the system that the other is compared with.
+        second: translations of the other.
+        references: one for each.
+        samples: resamplings of the test set.
+    """
+    signatures, found = PairedTest(
+        [("first", first), ("second", second)],
+        {"BLEU": BLEU(references=[references]), "chrF": CHRF(references=[references])},
+        references=None,
+        test_type="bs",
+        n_samples=samples,
+    )()
+    made = []
+    for name in signatures:
+        one: Any
+        other: Any
+        one, other = found[name]
+        made.append(
+            Comparison(
+                name,
+                (one.score, other.score),
+                (one.ci, other.ci),
+                other.p_value,
+                signatures[name].format(short=False),
+            )
+        )
+    return made

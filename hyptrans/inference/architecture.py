@@ -1,0 +1,216 @@
+"""Architectures by name: the options that one takes, checked, and the model that they make."""
+
+import argparse
+import contextlib
+import io
+import math
+import re
+from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from fairseq.data import Dictionary
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
+from fairseq.models.transformer import TransformerModel
+from torch import Tensor, nn
+
+import hyptrans.models  # noqa: F401 - registers the architectures
+from hyptrans.models._skeleton import HypTransformer
+from hyptrans.support.errors import UserError
+
+Option = bool | int | float | str | None
+
+_LANGUAGE_OF = {"encoder": "source", "decoder": "target"}
+_SIZES = ("embed_dim", "ffn_embed_dim", "layers", "attention_heads")
+# numbers of a table of position vectors that is not learned, and so in no file
+_MOST_OF_TABLE = 1 << 26
+_LAYER = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.")
+# of training alone: what they name is in the parameters now
+_OF_TRAINING = ("encoder_embed_path", "decoder_embed_path")
+
+
+def is_known(architecture: object) -> bool:
+    """Whether a name is an architecture of this package, or of fairseq's Transformer."""
+    model = ARCH_MODEL_REGISTRY.get(architecture)
+    return model is TransformerModel or (
+        isinstance(model, type) and issubclass(model, HypTransformer)
+    )
+
+
+def require_known(architecture: object) -> str:
+    """The name of an architecture.
+
+    Raises:
+        UserError: it is none that this package can build.
+    """
+    if not (isinstance(architecture, str) and is_known(architecture)):
+        raise UserError(
+            f"its architecture {str(architecture)[:80]!r} is neither one of hyptrans nor fairseq's "
+            "transformer; fairseq-generate translates with others"
+        )
+    return architecture
+
+
+def _flags(architecture: str) -> dict[str, argparse.Action]:
+    parser = argparse.ArgumentParser(add_help=False)
+    ARCH_MODEL_REGISTRY[architecture].add_args(parser)
+    return {action.dest: action for action in parser._actions}
+
+
+def choose_options(architecture: str, given: Mapping[str, Any]) -> dict[str, Option]:
+    """Of a training's configuration, what makes the model.
+
+    Raises:
+        UserError: a value that a model folder cannot hold.
+    """
+    chosen = {name: given[name] for name in _flags(architecture) if given.get(name) is not None}
+    for name in _OF_TRAINING:
+        chosen.pop(name, None)
+    return check_options(architecture, chosen)
+
+
+def check_options(architecture: str, given: Mapping[str, Any]) -> dict[str, Option]:
+    """Options as they may be handed to the architecture: known names, right types, nothing else.
+
+    Text is taken only where there is a list of what it may be: fairseq evaluates some strings.
+
+    Raises:
+        UserError: names the first option that is wrong.
+    """
+    flags = _flags(architecture)
+    for name, value in given.items():
+        if name not in flags:
+            raise UserError(f"{architecture} has no option {name[:80]!r}")
+        if not _fits(flags[name], value):
+            raise UserError(f"its option {name} cannot be {str(value)[:80]!r}")
+    return dict(given)
+
+
+def _fits(action: argparse.Action, value: Any) -> bool:
+    if value is None:
+        return True
+    if action.nargs == 0:
+        return isinstance(value, bool)
+    if action.choices is not None:
+        return isinstance(value, str) and value in action.choices
+    if isinstance(value, bool):
+        return False
+    if action.type is int:
+        return isinstance(value, int)
+    return action.type is float and isinstance(value, (int, float)) and math.isfinite(value)
+
+
+def check_sizes(
+    options: Mapping[str, Option], sizes: Mapping[str, int], shapes: Mapping[str, tuple[int, ...]]
+) -> None:
+    """Hold the sizes that options ask for against parameters, before any memory is taken.
+
+    Args:
+        options: of the architecture, defaults filled in.
+        sizes: symbols of the dictionary of each side.
+        shapes: of the parameters, by name.
+
+    Raises:
+        UserError: names the first size that the parameters do not bear out.
+    """
+    numbers = sum(math.prod(shape) for shape in shapes.values())
+    for side, symbols in sizes.items():
+        widths: dict[str, int] = {}
+        for size in _SIZES:
+            value = options.get(f"{side}_{size}")
+            if value is None:
+                # the decoder's default is the encoder's
+                value = options[f"encoder_{size}"]
+            if not isinstance(value, int) or not 0 < value <= numbers:
+                raise UserError(f"its option {side}_{size} cannot be {value}")
+            widths[size] = value
+        width = widths["embed_dim"]
+        found = {int(n) for s, n in map(_layer_of, shapes) if s == side}
+        if widths["layers"] != len(found):
+            said = widths["layers"]
+            raise UserError(f"it has {len(found)} {side} layers, its options say {said}")
+        if width * max(width, widths["ffn_embed_dim"]) > numbers:
+            raise UserError(f"its options ask for {side} layers wider than its parameters")
+        table = shapes.get(f"{side}.embed_tokens.weight", (symbols, width))
+        if table[0] != symbols:
+            raise UserError(
+                f"its {side} dictionary has {symbols:,} symbols and its embedding {table[0]:,}: "
+                "take the dictionaries that it was trained with"
+            )
+        longest = options.get(f"max_{_LANGUAGE_OF[side]}_positions") or 0
+        if not isinstance(longest, int) or not 0 <= longest * width <= max(numbers, _MOST_OF_TABLE):
+            raise UserError(f"its option max_{_LANGUAGE_OF[side]}_positions cannot be {longest}")
+
+
+def _layer_of(name: str) -> tuple[str, str]:
+    found = _LAYER.match(name)
+    return (found[1], found[2]) if found else ("", "-1")
+
+
+def configuration(architecture: str, options: Mapping[str, Option]) -> Any:
+    """What fairseq builds a model from: the architecture's defaults with options filled in."""
+    if architecture in MODEL_DATACLASS_REGISTRY and not issubclass(
+        ARCH_MODEL_REGISTRY[architecture], TransformerModel
+    ):
+        cfg = MODEL_DATACLASS_REGISTRY[architecture]()
+        for name, value in options.items():
+            setattr(cfg, name, value)
+        return cfg
+    args = argparse.Namespace(arch=architecture, **options)
+    ARCH_CONFIG_REGISTRY[architecture](args)
+    return args
+
+
+def build(
+    architecture: str,
+    options: Mapping[str, Option],
+    dictionaries: tuple[Dictionary, Dictionary],
+    parameters: Mapping[str, Tensor],
+) -> nn.Module:
+    """The model with its parameters, in float32 and in evaluation.
+
+    Raises:
+        UserError: what does not fit, to be put after the model's name.
+    """
+    cfg = configuration(architecture, options)
+    sizes = dict(zip(("encoder", "decoder"), map(len, dictionaries), strict=True))
+    shapes = {name: tuple(tensor.shape) for name, tensor in parameters.items()}
+    check_sizes(vars(cfg), sizes, shapes)
+    task = SimpleNamespace(source_dictionary=dictionaries[0], target_dictionary=dictionaries[1])
+    with _fresh(), _in_a_sentence():
+        model = ARCH_MODEL_REGISTRY[architecture].build_model(cfg, task)
+        state = dict(parameters)
+        model.upgrade_state_dict(state)
+        _add_shared(model, state)
+        model.load_state_dict(state, strict=True)
+    return model.float().eval().requires_grad_(False)
+
+
+@contextlib.contextmanager
+def _fresh() -> Iterator[None]:
+    """The caller's random numbers stay as they were, and fairseq prints nothing."""
+    with torch.random.fork_rng(devices=[]), contextlib.redirect_stdout(io.StringIO()):
+        yield
+
+
+@contextlib.contextmanager
+def _in_a_sentence() -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, AssertionError, RuntimeError, KeyError, TypeError) as error:
+        lines = str(error).splitlines() or [type(error).__name__]
+        reason = " ".join((lines[1] if len(lines) > 1 else lines[0]).split())
+        raise UserError(f"its parameters and options do not go together ({reason})") from error
+
+
+def _add_shared(model: nn.Module, state: dict[str, Tensor]) -> None:
+    """Give parameters that a file holds once all the names that the model has for them."""
+    names: dict[int, str] = {}
+    own = model.state_dict()
+    for name, tensor in own.items():
+        if name in state:
+            names.setdefault(tensor.data_ptr(), name)
+    for name, tensor in own.items():
+        if name not in state and tensor.data_ptr() in names:
+            state[name] = state[names[tensor.data_ptr()]]

@@ -1,0 +1,165 @@
+"""The average of checkpoints of one training."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from fairseq.data import Dictionary
+from fairseq.models import ARCH_MODEL_REGISTRY
+from geoopt import ManifoldParameter
+from omegaconf import OmegaConf
+from torch import Tensor
+
+from hyptrans.geometry import lorentz
+from hyptrans.inference.architecture import configuration
+from hyptrans.inference.checkpoint import architecture_of, read_state
+from hyptrans.layers.lorentz.manifold import StableLorentz
+from hyptrans.support.errors import UserError
+from hyptrans.support.files import whole_file
+from hyptrans.support.progress import bar
+
+_COPIES = ("checkpoint_last", "checkpoint_best", "checkpoint.best_", "checkpoint_crash")
+"""How files begin that hold what another one holds too."""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A checkpoint of a folder, and what decides whether it is taken."""
+
+    path: Path
+    updates: int
+    loss: float | None
+
+
+def choose(folder: Path, *, last: int | None = None, best: int | None = None) -> list[Path]:
+    """Checkpoints of a folder, in the order in which they were written.
+
+    Args:
+        folder: what ``fairseq-train`` wrote with ``--save-dir``.
+        last: how many of the newest.
+        best: how many of the best, by the metric that the training chose its best one by.
+
+    Raises:
+        UserError: the folder has fewer.
+    """
+    known = [_look(path) for path in sorted(folder.glob("checkpoint*.pt"))]
+    known = [one for one in known if not one.path.name.startswith(_COPIES)]
+    count = last or best or 0
+    if best:
+        known = sorted((one for one in known if one.loss is not None), key=lambda one: one.loss)  # type: ignore[arg-type, return-value]
+    else:
+        known = sorted(known, key=lambda one: -one.updates)
+    if count < 1 or len(known) < count:
+        raise UserError(
+            f"{folder} has {len(known)} checkpoints to choose {count} from: keep more of them with "
+            "--save-interval-updates and --keep-interval-updates of fairseq-train"
+        )
+    return [one.path for one in sorted(known[:count], key=lambda one: one.updates)]
+
+
+def _look(path: Path) -> _Known:
+    state = read_state(path)
+    history = state.get("optimizer_history") or [{}]
+    loss = (state.get("extra_state") or {}).get("val_loss")
+    if loss is not None and getattr(
+        state["cfg"].checkpoint, "maximize_best_checkpoint_metric", False
+    ):
+        loss = -loss
+    return _Known(path, int(history[-1].get("num_updates") or 0), loss)
+
+
+def average(paths: Sequence[Path]) -> dict[str, Any]:
+    """A checkpoint with the average of the parameters of several, and all else of the last.
+
+    Ordinary parameters by their mean; points of a manifold by their Lorentz centroid (HyboNet
+    eq. 4), which is again a point; both in float64. The state of the optimizer, which belongs to no
+    average, is left out.
+
+    Raises:
+        UserError: no checkpoints of one model.
+    """
+    if not paths:
+        raise UserError("no checkpoint was named")
+    sums: dict[str, Tensor] = {}
+    state: dict[str, Any] = {}
+    for path in bar(paths, "average", len(paths), " checkpoints"):
+        state = read_state(path)
+        _add(sums, state["model"], paths[0], path)
+    points = _points(paths[-1], state)
+    state["model"] = {
+        name: _mean(total, len(paths), points.get(name)).to(state["model"][name].dtype)
+        for name, total in sums.items()
+    }
+    state["last_optimizer_state"] = None
+    # as fairseq stores it: a configuration holds objects
+    state["cfg"] = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
+    return state
+
+
+def write(state: Mapping[str, Any], out: Path) -> None:
+    """Write a checkpoint, whole or not at all."""
+    with whole_file(out) as file:
+        torch.save(dict(state), file)
+
+
+def _add(sums: dict[str, Tensor], found: Mapping[str, Tensor], first: Path, path: Path) -> None:
+    """Add a checkpoint's parameters, which must be those of the first."""
+    shapes = {name: tensor.shape for name, tensor in found.items()}
+    if sums and shapes != {name: tensor.shape for name, tensor in sums.items()}:
+        wrong = next(
+            name
+            for name in (*sums, *found)
+            if shapes.get(name) != (sums[name].shape if name in sums else None)
+        )
+        raise UserError(f"{path} and {first} are of different models: {wrong} differs")
+    for name, tensor in found.items():
+        if not tensor.is_floating_point():
+            if name in sums and not torch.equal(sums[name], tensor):
+                raise UserError(f"{path} and {first} are of different models: {name} differs")
+            sums[name] = tensor.clone()
+            continue
+        value = tensor.double()
+        sums[name] = sums[name] + value if name in sums else value
+
+
+def _mean(total: Tensor, count: int, manifold: StableLorentz | None) -> Tensor:
+    if not total.is_floating_point():
+        return total
+    # the scale of a sum of points is free
+    return total / count if manifold is None else lorentz.normalize(total, c=manifold.c)
+
+
+def _points(path: Path, state: Mapping[str, Any]) -> dict[str, StableLorentz]:
+    """The manifold of each parameter that is a point of one, as a model of these options has it."""
+    architecture, options = architecture_of(path, state)
+    sizes = {
+        side: state["model"][f"{side}.embed_tokens.weight"].size(0)
+        for side in ("encoder", "decoder")
+    }
+    # of a manifold are embeddings, where they are kept so
+    if options.get("embedding_storage") != "manifold":
+        return {}
+    symbols = [_symbols(size) for size in sizes.values()]
+    if options.get("share_all_embeddings"):
+        symbols[1] = symbols[0]
+    task = SimpleNamespace(source_dictionary=symbols[0], target_dictionary=symbols[1])
+    cfg = configuration(architecture, options)
+    with torch.random.fork_rng(devices=[]):
+        model = ARCH_MODEL_REGISTRY[architecture].build_model(cfg, task)
+    # what is shared has a name for each of its uses
+    named = model.named_parameters(remove_duplicate=False)
+    return {
+        name: parameter.manifold
+        for name, parameter in named
+        if isinstance(parameter, ManifoldParameter)
+    }
+
+
+def _symbols(count: int) -> Dictionary:
+    made = Dictionary()
+    for number in range(count - len(made)):
+        made.add_symbol(str(number))
+    return made

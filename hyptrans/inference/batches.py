@@ -1,0 +1,48 @@
+"""Sentences of about the same length together, and their tokens as one tensor."""
+
+import sys
+from collections.abc import Iterator, Sequence
+
+import torch
+from fairseq.data import Dictionary
+from torch import Tensor
+
+from hyptrans.support.progress import bar
+
+_LONG_LIST = 200
+"""Sentences from which on a terminal is shown how many are done."""
+
+
+def by_length(
+    sizes: Sequence[int], batch_tokens: int, name: str, progress: bool | None
+) -> Iterator[list[int]]:
+    """Places of sentences, longest first, those of no tokens left out.
+
+    Args:
+        sizes: tokens of each sentence.
+        batch_tokens: most tokens of a batch, padding included; a longer sentence goes alone.
+        name: what is done, for who watches.
+        progress: show how far it is; by default for long lists on a terminal.
+    """
+    if progress is None:
+        progress = len(sizes) >= _LONG_LIST and sys.stderr.isatty()
+    order = sorted((i for i in range(len(sizes)) if sizes[i]), key=lambda i: (-sizes[i], i))
+    batch: list[int] = []
+    for i in bar(order, name, len(order), " sentences") if progress else order:
+        # the first is the longest
+        if batch and (len(batch) + 1) * sizes[batch[0]] > batch_tokens:
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch
+
+
+def padded(rows: Sequence[Sequence[int]], words: Dictionary, *, left: bool = False) -> Tensor:
+    """Tokens of sentences, padded on the right or the left, ``[B, T]``."""
+    longest = max(map(len, rows))
+    filled = []
+    for row in rows:
+        padding = [words.pad()] * (longest - len(row))
+        filled.append([*padding, *row] if left else [*row, *padding])
+    return torch.tensor(filled)

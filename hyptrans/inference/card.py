@@ -1,0 +1,115 @@
+"""The model card of a folder: what the hub reads, and what a reader wants to know."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hyptrans import __version__
+from hyptrans.geometry.space import Space
+
+
+def make(
+    name: str,
+    *,
+    architecture: str,
+    languages: tuple[str, str],
+    facts: Mapping[str, Any],
+    spaces: Sequence[Space],
+    parameters: int,
+    precision: str,
+) -> str:
+    """A card in the hub's format: values between two lines of dashes, then Markdown.
+
+    Args:
+        name: of the model.
+        architecture: as of ``--arch``.
+        languages: source and target.
+        facts: ``license``, ``dataset``, ``data``, ``updates``, ``command`` and ``scores``, as far
+            as they are known.
+        spaces: of the encoder's states.
+        parameters: learned numbers.
+        precision: that they are stored in.
+    """
+    source, target = languages
+    what = f"`{architecture}` of [hyptrans](https://pypi.org/project/hyptrans/) {__version__}"
+    found = dict.fromkeys(f"{space.kind}, c = {space.c:.4g}" for space in spaces)
+    states = "flat space" if spaces[0].kind == "euclidean" else ", ".join(found)
+    blocks = [
+        _front(name, architecture, languages, facts),
+        f"# {name}",
+        f"Translates from `{source}` to `{target}`: {what}, {parameters:,} parameters in "
+        f"{precision} precision, states in {states}.",
+        f'```python\nimport hyptrans\n\nmodel = hyptrans.load("{name}")\n'
+        'model.translate(["A sentence."])\n```',
+        _scores(facts),
+        "## Training",
+        _training(facts),
+    ]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _front(
+    name: str, architecture: str, languages: tuple[str, str], facts: Mapping[str, Any]
+) -> str:
+    scores = facts.get("scores") or []
+    lines = ["---", "language:", *(f"- {language}" for language in languages)]
+    if facts.get("license"):
+        lines.append(f"license: {_quoted(facts['license'])}")
+    lines += ["library_name: hyptrans", "pipeline_tag: translation", "tags:"]
+    lines += [f"- {_quoted(tag)}" for tag in ("fairseq", "hyperbolic", architecture)]
+    if scores:
+        lines += ["model-index:", f"- name: {_quoted(name)}", "  results:", "  - task:"]
+        lines += ["      type: translation", "    dataset:"]
+        test = _quoted(facts.get("test") or facts.get("dataset") or "test set")
+        lines += [f"      type: {test}", f"      name: {test}", "    metrics:"]
+        for score in scores:
+            lines += [f"    - type: {score['name'].lower()}", f"      value: {score['value']}"]
+            lines += [f"      name: {_quoted(score['name'])}"]
+    return "\n".join([*lines, "---"])
+
+
+def _quoted(text: Any) -> str:
+    """Text as YAML, of which JSON is a part."""
+    return json.dumps(str(text), ensure_ascii=False)
+
+
+def _scores(facts: Mapping[str, Any]) -> str:
+    scores = facts.get("scores")
+    if not scores:
+        return ""
+    rows = [f"| {one['name']} | {one['value']:.2f} | `{one['signature']}` |" for one in scores]
+    test = facts.get("test") or "test.source test.reference"
+    source, reference = test.split()[:2]
+    return "\n".join(
+        [
+            "## Scores",
+            "",
+            f"On `{test}`, translated with a beam of {facts.get('beam')}:",
+            "",
+            "| metric | score | signature |",
+            "| --- | ---: | --- |",
+            *rows,
+            "",
+            "```",
+            f"hyptrans translate FOLDER < {source} > output",
+            f"sacrebleu {reference} -i output -m bleu chrf",
+            "```",
+        ]
+    )
+
+
+def _training(facts: Mapping[str, Any]) -> str:
+    lines = []
+    if facts.get("dataset"):
+        lines.append(f"Data: {facts['dataset']}.")
+    if facts.get("license"):
+        lines.append(f"License of the parameters: {facts['license']}.")
+    lines.append(f"{facts['updates']:,} updates." if facts.get("updates") else "")
+    if facts.get("command"):
+        lines.append(f"\n```\n{facts['command']}\n```")
+    if facts.get("data"):
+        lines += ["\nSHA-256 of the text that went in:\n", "```"]
+        lines += [f"{digest}  {Path(name).name}" for name, digest in facts["data"].items()]
+        lines.append("```")
+    return "\n".join(line for line in lines if line)

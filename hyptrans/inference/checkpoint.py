@@ -1,0 +1,129 @@
+"""Read a translation model from a checkpoint of fairseq and the data folder of its training."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+from fairseq.data import Dictionary
+from fairseq.data.data_utils import infer_language_pair
+from torch import Tensor
+
+from hyptrans.dataprep import manifest
+from hyptrans.inference import text, training_command
+from hyptrans.inference.architecture import choose_options, require_known
+from hyptrans.inference.contents import Contents
+from hyptrans.support.errors import UserError
+
+
+def read_state(path: Path) -> dict[str, Any]:
+    """A checkpoint as fairseq keeps it, read by torch's safe loader.
+
+    Raises:
+        UserError: no file, or none that fairseq wrote.
+    """
+    if not path.is_file():
+        raise UserError(f"checkpoint {path} is not a file: name one that fairseq-train wrote")
+    try:
+        state = load_checkpoint_to_cpu(str(path))
+    except (OSError, AttributeError) as error:
+        raise UserError(f"checkpoint {path} was not written by fairseq ({error})") from error
+    missing = [key for key in ("cfg", "model") if not state.get(key)]
+    if missing:
+        raise UserError(f"checkpoint {path} was not written by fairseq: no {missing[0]} in it")
+    return state
+
+
+def architecture_of(path: Path, state: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Architecture and options of a checkpoint.
+
+    Raises:
+        UserError: this package cannot build it.
+    """
+    given = _values(state["cfg"].model)
+    # a configuration of flags says both, and --arch is the more precise one
+    try:
+        architecture = require_known(given.get("arch") or given.get("_name"))
+        return architecture, choose_options(architecture, given)
+    except UserError as error:
+        raise UserError(f"checkpoint {path} cannot be used: {error}") from error
+
+
+def _values(options: Any) -> dict[str, Any]:
+    """Of a configuration, whether of flags or of a dataclass."""
+    return dict(options.items()) if hasattr(options, "items") else dict(vars(options))
+
+
+def read(
+    path: Path,
+    data: Path | None = None,
+    *,
+    subword_models: Mapping[str, Path | None] | None = None,
+    moses: bool = False,
+) -> Contents:
+    """Read a checkpoint and what belongs to it.
+
+    Args:
+        path: file that ``fairseq-train`` wrote.
+        data: folder of its dictionaries, ``data-bin`` or one that holds it; by default the one that
+            the checkpoint was trained on.
+        subword_models: files of subword models by kind, where the folder does not say it.
+        moses: the text is to be tokenized as Moses does.
+
+    Raises:
+        UserError: something is missing or does not fit.
+    """
+    state = read_state(path)
+    architecture, options = architecture_of(path, state)
+    task = state["cfg"].task
+    folder = data or Path(str(getattr(task, "data", None) or "").split(":")[0])
+    if not str(folder) or not folder.is_dir():
+        raise UserError(
+            f"checkpoint {path}: its data folder {folder} is not there; name it with --data"
+        )
+    binary = folder / "data-bin" if (folder / "data-bin").is_dir() else folder
+    languages = _languages(task, binary)
+    prepared = binary.parent if (binary.parent / manifest.NAME).is_file() else binary
+    return Contents(
+        place=f"checkpoint {path}",
+        architecture=architecture,
+        options=options,
+        languages=languages,
+        dictionaries=(_dictionary(binary, languages[0]), _dictionary(binary, languages[1])),
+        parameters=_parameters(path, state),
+        text=text.from_data(prepared, languages, subword_models or {}, moses=moses),
+        facts=_facts(state, prepared),
+    )
+
+
+def _languages(task: Any, binary: Path) -> tuple[str, str]:
+    pair = (getattr(task, "source_lang", None), getattr(task, "target_lang", None))
+    if None in pair:
+        pair = infer_language_pair(str(binary))
+    return str(pair[0]), str(pair[1])
+
+
+def _dictionary(binary: Path, language: str) -> Dictionary:
+    file = binary / f"dict.{language}.txt"
+    if not file.is_file():
+        raise UserError(f"{file} is not there: name the data folder of the checkpoint with --data")
+    return Dictionary.load(str(file))
+
+
+def _parameters(path: Path, state: Mapping[str, Any]) -> dict[str, Tensor]:
+    found = state["model"]
+    if not all(isinstance(tensor, Tensor) for tensor in found.values()):
+        raise UserError(f"checkpoint {path} was not written by fairseq: its model is no parameters")
+    return dict(found)
+
+
+def _facts(state: Mapping[str, Any], prepared: Path) -> dict[str, Any]:
+    """What the model card tells of the training."""
+    history = state.get("optimizer_history") or [{}]
+    found = manifest.load(prepared)
+    inputs = found["inputs"] if found else {}
+    return {
+        "updates": history[-1].get("num_updates"),
+        "command": training_command.of(state["cfg"]),
+        "data": {Path(name).name: one["sha256"] for name, one in inputs.items()},
+    }

@@ -1,0 +1,57 @@
+"""What a model is, in numbers."""
+
+import re
+from typing import Any
+
+import torch
+from torch import nn
+
+from hyptrans.geometry.space import Space, vectors
+from hyptrans.inference.translator import Translator
+
+# weights that fairseq's encoder layer keeps a second time for inference
+_COPIES = re.compile(r"encoder\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)$")
+
+
+def learned_numbers(model: nn.Module) -> int:
+    """Learned numbers of a model; what two of its parts share counts once."""
+    named = model.named_parameters()
+    return sum(weights.numel() for name, weights in named if not _COPIES.match(name))
+
+
+def radii(embedding: nn.Module, symbols: int, space: Space) -> dict[str, float]:
+    """Least, median and greatest distance of embeddings from the origin, at curvature -1.
+
+    Args:
+        embedding: tokens to points.
+        symbols: of the dictionary.
+        space: of the points; the distance in a flat one is the length.
+    """
+    device = next(embedding.parameters()).device
+    with torch.inference_mode():
+        points = embedding(torch.arange(symbols, device=device))
+        found = vectors(points.double(), space).norm(dim=-1)
+    least, median, greatest = found.min(), found.median(), found.max()
+    return {"least": float(least), "median": float(median), "greatest": float(greatest)}
+
+
+def describe(translator: Translator) -> dict[str, Any]:
+    """Sizes, options, spaces and radii of a model, for JSON."""
+    facts, model, space = translator.facts, translator.model, translator.spaces[0]
+    sides = zip(("encoder", "decoder"), translator.dictionary_sizes, strict=True)
+    return {
+        "architecture": translator.architecture,
+        "languages": list(translator.languages),
+        "parameters": learned_numbers(model),
+        "dictionaries": list(translator.dictionary_sizes),
+        "longest source": translator.max_tokens,
+        "options": dict(sorted(translator.options.items())),
+        "spaces": [f"{one.kind} c={one.c:.4g}" for one in dict.fromkeys(translator.spaces)],
+        "radii of embeddings": {
+            side: radii(getattr(model, side).embed_tokens, symbols, space)
+            for side, symbols in sides
+        },
+        "updates": facts.get("updates"),
+        "scores": {one["name"]: one["value"] for one in facts.get("scores") or ()},
+        "license": facts.get("license"),
+    }

@@ -1,0 +1,214 @@
+"""A model folder: parameters without pickle, options, dictionaries, subword model and card."""
+
+import json
+import re
+import shutil
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq.data import Dictionary
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from hyptrans import __version__
+from hyptrans.inference import text
+from hyptrans.inference.architecture import check_options, require_known
+from hyptrans.inference.contents import Contents
+from hyptrans.support import provenance
+from hyptrans.support.errors import UserError
+from hyptrans.support.files import remove, whole_file, write_json, write_whole
+
+CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
+FORMAT = 1
+"""Of ``config.json``; grows when an older version of this package could not read it."""
+PRECISIONS: Mapping[str, torch.dtype] = {"half": torch.float16, "full": torch.float32}
+
+_LANGUAGE = re.compile(r"[A-Za-z0-9_-]{1,32}")
+_MOST_BYTES = 64 << 20
+"""Of a file other than the parameters; real ones have a hundredth of it."""
+
+
+def is_folder(place: Path) -> bool:
+    """Whether a place is a folder with a model, or was meant to be one."""
+    return place.is_dir()
+
+
+def read(folder: Path) -> Contents:
+    """Read a folder that :func:`write` wrote; nothing in it is run.
+
+    Raises:
+        UserError: a file is missing, damaged, or of another version.
+    """
+    config = _config(folder)
+    try:
+        architecture = require_known(config.get("architecture"))
+        options = check_options(architecture, _mapping(config, "options"))
+        languages = _languages(config)
+    except UserError as error:
+        raise UserError(f"{folder / CONFIG} cannot be used: {error}") from error
+    facts = config.get("facts")
+    return Contents(
+        place=str(folder),
+        architecture=architecture,
+        options=options,
+        languages=languages,
+        dictionaries=(_dictionary(folder, languages[0]), _dictionary(folder, languages[1])),
+        parameters=_parameters(folder / WEIGHTS),
+        text=text.from_json(config.get("text"), folder, languages),
+        facts=facts if isinstance(facts, dict) else {},
+    )
+
+
+def write(contents: Contents, folder: Path, *, card: str, precision: str = "half") -> None:
+    """Write a folder, whole or not at all.
+
+    Args:
+        contents: what to write.
+        folder: new, empty, or a model folder, which is replaced.
+        card: its ``README.md``.
+        precision: of the parameters, one of ``PRECISIONS``.
+
+    Raises:
+        UserError: the folder holds something else, or numbers are too large for half precision.
+    """
+    if folder.exists() and not (folder / CONFIG).is_file() and any(_entries(folder)):
+        raise UserError(f"{folder} is there already and is no model folder: name another --out")
+    with _whole_folder(folder) as new:
+        _write_parameters(contents, new / WEIGHTS, PRECISIONS[precision])
+        for language, dictionary in zip(contents.languages, contents.dictionaries, strict=True):
+            with whole_file(new / f"dict.{language}.txt") as file:
+                rows = zip(dictionary.symbols, dictionary.count, strict=True)
+                lines = [f"{symbol} {count}\n" for symbol, count in rows][dictionary.nspecial :]
+                file.write("".join(lines).encode())
+        if contents.text.model is not None and contents.text.model_name is not None:
+            shutil.copyfile(contents.text.model, new / contents.text.model_name)
+        write_whole(new / CARD, card)
+        write_json(
+            new / CONFIG,
+            {
+                "library_name": "hyptrans",
+                "format": FORMAT,
+                "hyptrans_version": __version__,
+                "architecture": contents.architecture,
+                "options": dict(contents.options),
+                "languages": list(contents.languages),
+                "text": contents.text.as_json(),
+                "precision": precision,
+                "facts": dict(contents.facts),
+                "versions": provenance.versions("torch", "fairseq", "sentencepiece"),
+            },
+        )
+
+
+def _entries(folder: Path) -> Iterator[Path]:
+    if not folder.is_dir():
+        raise UserError(f"{folder} is a file, a folder is needed: name another --out")
+    return folder.iterdir()
+
+
+@contextmanager
+def _whole_folder(folder: Path) -> Iterator[Path]:
+    """Fill another folder and give it the name only when it is complete."""
+    folder = folder.absolute()
+    new, old = (folder.with_name(f"{folder.name}.{ending}") for ending in ("partial", "old"))
+    remove(new)
+    new.mkdir(parents=True)
+    try:
+        yield new
+        if folder.exists():
+            remove(old)
+            folder.rename(old)
+        new.rename(folder)
+    finally:
+        remove(new)
+    remove(old)
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    path = folder / CONFIG
+    try:
+        config = json.loads(_small_file(path).decode())
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} is damaged: it is not JSON ({type(error).__name__})") from error
+    if not isinstance(config, dict) or config.get("library_name") != "hyptrans":
+        raise UserError(f"{path} is not of a model folder that hyptrans export wrote")
+    if config.get("format") != FORMAT:
+        version, number = (str(config.get(key))[:40] for key in ("hyptrans_version", "format"))
+        raise UserError(
+            f"{folder} was written by hyptrans {version} in format {number}, this "
+            f"version, {__version__}, reads format {FORMAT}: install that one, or export it again"
+        )
+    return config
+
+
+def _small_file(path: Path) -> bytes:
+    if not path.is_file():
+        raise UserError(f"{path} is missing: name a folder that hyptrans export wrote")
+    size = path.stat().st_size
+    if size > _MOST_BYTES:
+        raise UserError(f"{path} has {size:,} bytes, no model folder has more than {_MOST_BYTES:,}")
+    return path.read_bytes()
+
+
+def _mapping(config: Mapping[str, Any], key: str) -> dict[str, Any]:
+    found = config.get(key)
+    if not isinstance(found, dict):
+        raise UserError(f"its {key} are missing")
+    return found
+
+
+def _languages(config: Mapping[str, Any]) -> tuple[str, str]:
+    found = config.get("languages")
+    if isinstance(found, list) and len(found) == 2:
+        source, target = found
+        if all(isinstance(name, str) and _LANGUAGE.fullmatch(name) for name in found):
+            return source, target
+    # they are parts of file names
+    raise UserError("its languages are not two names of letters and digits")
+
+
+def _dictionary(folder: Path, language: str) -> Dictionary:
+    path = folder / f"dict.{language}.txt"
+    _small_file(path)
+    return Dictionary.load(str(path))
+
+
+def _parameters(path: Path) -> dict[str, Tensor]:
+    if not path.is_file():
+        raise UserError(f"{path} is missing: name a folder that hyptrans export wrote")
+    try:
+        return load_file(str(path))
+    except (SafetensorError, OSError, ValueError, KeyError) as error:
+        reason = " ".join(str(error).split())[:120]
+        raise UserError(f"{path} is damaged or no safetensors file ({reason})") from error
+
+
+def _write_parameters(contents: Contents, path: Path, dtype: torch.dtype) -> None:
+    kept: dict[str, Tensor] = {}
+    places: set[tuple[int, torch.Size]] = set()
+    for name, tensor in contents.parameters.items():
+        # what two parts of a model share is written once
+        place = (tensor.data_ptr(), tensor.shape)
+        if place in places and tensor.numel():
+            continue
+        places.add(place)
+        kept[name] = _rounded(contents.place, name, tensor, dtype)
+    save_file(kept, str(path), metadata={"format": "pt"})
+
+
+def _rounded(place: str, name: str, tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    if not tensor.is_floating_point():
+        return tensor.contiguous()
+    if not bool(tensor.isfinite().all()):
+        raise UserError(f"{place}: {name} has numbers that are not finite; take an earlier one")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = tensor.to(dtype).contiguous()
+    if not bool(made.isfinite().all()):
+        raise UserError(f"{place}: {name} is too large for half precision; export with full")
+    return made

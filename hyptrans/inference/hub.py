@@ -1,0 +1,68 @@
+"""Model folders of the Hugging Face hub, through its own library."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hyptrans.dataprep.steps import subwords
+from hyptrans.inference import folder
+from hyptrans.support.errors import UserError
+from hyptrans.support.extras import require
+
+_FILES = [folder.CONFIG, folder.WEIGHTS, folder.CARD, "dict.*.txt", *subwords.MODEL_NAMES.values()]
+"""What is fetched and sent: nothing else of a repository or a folder is of use."""
+
+
+def fetch(repository: str) -> Path:
+    """Fetch a model folder unless it is here already; returns where it is.
+
+    Args:
+        repository: ``user/name``.
+
+    Raises:
+        UserError: there is no such repository, or it cannot be reached.
+    """
+    hub = require("huggingface_hub", "hub")
+    with _told(hub, repository, "fetched"):
+        return Path(hub.snapshot_download(repository, allow_patterns=_FILES))
+
+
+def push(place: Path, repository: str, *, private: bool = False) -> str:
+    """Upload a model folder; returns the address of the commit.
+
+    Args:
+        place: the folder, which is read before.
+        repository: ``user/name``, made where it does not exist.
+        private: make it one that only its owner sees.
+
+    Raises:
+        UserError: the folder cannot be used, or the hub refuses it.
+    """
+    if not place.is_dir():
+        raise UserError(f"{place} is no model folder: hyptrans export makes one of a checkpoint")
+    folder.read(place)
+    hub = require("huggingface_hub", "hub")
+    with _told(hub, repository, "written"):
+        api = hub.HfApi()
+        api.create_repo(repository, private=private, exist_ok=True)
+        done = api.upload_folder(
+            repo_id=repository,
+            folder_path=str(place),
+            allow_patterns=_FILES,
+            commit_message="Upload with hyptrans push",
+        )
+    return str(done.commit_url)
+
+
+@contextmanager
+def _told(hub: Any, repository: str, what: str) -> Iterator[None]:
+    """Errors of the hub's library, which are of many kinds, as one sentence."""
+    try:
+        yield
+    except (hub.errors.HfHubHTTPError, hub.errors.HFValidationError, OSError, ValueError) as error:
+        lines = str(error).splitlines() or [type(error).__name__]
+        raise UserError(
+            f"{repository} cannot be {what} ({lines[0][:160]}); see huggingface-cli login for "
+            "repositories that are not public"
+        ) from error

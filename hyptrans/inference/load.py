@@ -1,0 +1,106 @@
+"""Find a model by its name and load it."""
+
+import logging
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hyptrans.support.errors import UserError
+
+if TYPE_CHECKING:
+    from hyptrans.inference.contents import Contents
+    from hyptrans.inference.translator import Translator
+
+SHIPPED = Path(__file__).resolve().parents[1] / "pretrained"
+_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
+
+
+def load(
+    place: str | os.PathLike[str],
+    *,
+    data: str | os.PathLike[str] | None = None,
+    subword_models: Mapping[str, Path | None] | None = None,
+    moses: bool = False,
+    device: str = "cpu",
+) -> "Translator":
+    """Load a translation model; :func:`hyptrans.load` describes it.
+
+    Raises:
+        UserError: there is no such model, or it cannot be used.
+    """
+    with quiet():
+        from hyptrans.inference.translator import Translator
+
+        contents = read(place, data=data, subword_models=subword_models, moses=moses)
+        return Translator(contents, device)
+
+
+def read(
+    place: str | os.PathLike[str],
+    *,
+    data: str | os.PathLike[str] | None = None,
+    subword_models: Mapping[str, Path | None] | None = None,
+    moses: bool = False,
+) -> "Contents":
+    """What a model is made of; the arguments are those of :func:`load`.
+
+    Raises:
+        UserError: there is no such model, or a part of it is missing or damaged.
+    """
+    from hyptrans.inference import checkpoint, folder
+
+    found = locate(place)
+    if found.is_dir():
+        return folder.read(found)
+    where = None if data is None else Path(data)
+    return checkpoint.read(found, where, subword_models=subword_models, moses=moses)
+
+
+def shipped() -> list[str]:
+    """Names of the models that come with the package."""
+    folders = SHIPPED.iterdir() if SHIPPED.is_dir() else ()
+    return sorted(path.name for path in folders if path.is_dir())
+
+
+def locate(place: str | os.PathLike[str]) -> Path:
+    """The file or folder that a name means.
+
+    That of the name itself, or else a model that comes with the package, or else a repository of
+    the hub, ``user/name``, which is fetched unless it was before.
+
+    Raises:
+        UserError: none of these.
+    """
+    path = Path(place)
+    if path.exists():
+        return path
+    name = os.fspath(place)
+    if name in shipped():
+        return SHIPPED / name
+    if _REPOSITORY.fullmatch(name):
+        from hyptrans.inference.hub import fetch
+
+        return fetch(name)
+    known = ", ".join(shipped()) or "none"
+    raise UserError(
+        f"{name} is neither a file or folder, nor a model that comes with hyptrans ({known}), nor "
+        "a repository user/name"
+    )
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Take back that fairseq configures the logging of the program that imports it."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    before = logging.root.manager.disable
+    logging.disable(logging.INFO)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+        root.handlers[:] = handlers
+        root.setLevel(level)

@@ -1,0 +1,137 @@
+"""Raw text to the subwords that a model was trained on, and back."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hyptrans.dataprep import recorded
+from hyptrans.dataprep.corpus import Scrubber
+from hyptrans.dataprep.steps import subwords
+from hyptrans.dataprep.steps.tokenize import TextSteps
+from hyptrans.support.errors import UserError
+from hyptrans.support.extras import require
+
+KINDS = (*subwords.KINDS, "none")
+"""Of subwords; with none, the tokens of a text are what stands between its spaces."""
+
+
+@dataclass(frozen=True)
+class TextRules:
+    """How text becomes subwords; a model folder keeps it.
+
+    Attributes:
+        kind: one of ``KINDS``.
+        model: file of the subword model, None without one.
+        raw_text: every Unicode space becomes a plain one.
+        steps: what is done to the text of the source and of the target language before.
+    """
+
+    kind: str
+    model: Path | None
+    raw_text: bool
+    steps: tuple[TextSteps, TextSteps]
+
+    @property
+    def model_name(self) -> str | None:
+        """What the file of the subword model is called in a folder."""
+        return subwords.MODEL_NAMES.get(self.kind)
+
+    def encoder(self, side: int, known: Collection[str]) -> Callable[[str], list[str]]:
+        """The function from a text to its subwords.
+
+        Args:
+            side: 0 for the source language, 1 for the target.
+            known: subwords of the dictionary; sentencepiece's others are spelled out, as in the
+                data preparation.
+
+        Raises:
+            UserError: the subword model is missing or no such model.
+        """
+        scrub = Scrubber(raw_text=self.raw_text)
+        prepare = self.steps[side].build()
+        split = self._split(known)
+        return lambda text: split(prepare(scrub(text))).split()
+
+    def decoder(self) -> Callable[[str], str]:
+        """The function from subwords of the target language, joined by spaces, to text."""
+        steps = self.steps[1]
+        if not steps.tokenize:
+            return lambda line: subwords.decode(self.kind, line).strip()
+        moses = require("sacremoses", "data").MosesDetokenizer(lang=steps.language)
+
+        def decode(line: str) -> str:
+            return str(moses.detokenize(subwords.decode(self.kind, line).split()))
+
+        return decode
+
+    def _split(self, known: Collection[str]) -> Callable[[str], str]:
+        if self.model is None:
+            return str
+        if not self.model.is_file():
+            raise UserError(f"{self.model} is missing: a subword model is needed to read text")
+        try:
+            if self.kind == "sentencepiece":
+                return subwords.sentencepiece_encoder(self.model, known)
+            return subwords.Encoder(self.kind, self.model).build()
+        except ImportError:
+            raise
+        except Exception as error:
+            reason = " ".join(str(error).split())
+            raise UserError(f"{self.model} is not a {self.kind} model ({reason})") from error
+
+    def as_json(self) -> dict[str, Any]:
+        """Values for JSON; :func:`from_json` reads them."""
+        steps = [[flag for flag in recorded.STEPS if getattr(one, flag)] for one in self.steps]
+        return {"subwords": self.kind, "raw_text": self.raw_text, "steps": steps}
+
+
+def from_json(found: Any, folder: Path, languages: tuple[str, str]) -> TextRules:
+    """The rules that a model folder keeps.
+
+    Raises:
+        UserError: they are damaged.
+    """
+    try:
+        kind, raw_text, steps = found["subwords"], found["raw_text"], found["steps"]
+        source, target = (
+            TextSteps(language, **dict.fromkeys(flags, True))
+            for language, flags in zip(languages, steps, strict=True)
+            if set(flags) <= set(recorded.STEPS)
+        )
+        if kind not in KINDS or not isinstance(raw_text, bool):
+            raise ValueError(kind)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{folder}: its rules for text are damaged ({error})") from error
+    name = subwords.MODEL_NAMES.get(kind)
+    return TextRules(kind, folder / name if name else None, raw_text, (source, target))
+
+
+def from_data(
+    folder: Path, languages: tuple[str, str], named: Mapping[str, Path | None], *, moses: bool
+) -> TextRules:
+    """The rules that a data folder was made by.
+
+    Args:
+        folder: that ``data-prep/`` wrote, or any other where ``named`` says what is missing.
+        languages: source and target.
+        named: files of subword models by kind, which go before what the folder says; with the
+            kind ``none`` there is none.
+        moses: the text is to be tokenized and detokenized as Moses does.
+
+    Raises:
+        UserError: the rules are not known.
+    """
+    found = recorded.read(folder)
+    if not named and found is None:
+        raise UserError(
+            f"{folder} does not say how its text became subwords (no manifest.json): name the "
+            "subword model with --sentencepiece-model or --bpe-codes, or say --no-subwords"
+        )
+    if not named and found is not None:
+        return TextRules(found.kind, found.model, found.raw_text, found.steps)
+    if len(named) > 1:
+        raise UserError(f"one kind of subwords is needed, not {' and '.join(named)}")
+    ((kind, model),) = named.items()
+    source, target = (TextSteps(language, tokenize=moses) for language in languages)
+    return TextRules(kind, model, not moses, (source, target))

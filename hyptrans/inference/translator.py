@@ -1,0 +1,334 @@
+"""A model that translates, scores and encodes raw text."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from fairseq.sequence_generator import SequenceGenerator
+from torch import Tensor
+
+from hyptrans.geometry.space import Space
+from hyptrans.inference.architecture import build
+from hyptrans.inference.batches import by_length, padded
+from hyptrans.inference.contents import Contents
+from hyptrans.support.errors import UserError
+
+BEAM = 5
+BATCH_TOKENS = 4000
+"""Most tokens of a batch of sources, padding included."""
+LENGTH_LIMIT = (2, 10)
+"""A translation has at most this many times the tokens of its source, and this many more."""
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One translation of a sentence.
+
+    Attributes:
+        text: raw text.
+        score: what beam search ranks by, ``log_probability`` over the number of subwords, the end
+            of the sentence included, to the power of ``lenpen``.
+        log_probability: of the whole translation, base e.
+        subwords: of the text.
+    """
+
+    text: str
+    score: float
+    log_probability: float
+    subwords: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """The encoder's states of one sentence.
+
+    Attributes:
+        subwords: ``T`` of them, the last the end of the sentence, ``</s>``.
+        states: ``[layers + 1, T, D]``; first the embeddings with positions, last what the decoder
+            attends to.
+        spaces: the space that the states of each layer are points of, for ``hyptrans.geometry``.
+    """
+
+    subwords: tuple[str, ...]
+    states: Tensor
+    spaces: tuple[Space, ...]
+
+
+class Translator:
+    """A translation model with its text processing; :func:`hyptrans.load` makes one.
+
+    Results come in the order of the sentences and do not depend on how often it is asked. Empty
+    text has an empty translation.
+
+    Args:
+        contents: what the model is made of.
+        device: where it computes.
+
+    Raises:
+        UserError: parts of the contents do not go together, or the device cannot be used.
+
+    Attributes:
+        architecture: name, as of ``--arch``.
+        languages: source and target.
+        options: of the architecture.
+        dictionary_sizes: symbols of source and target.
+        facts: what is known of the training: updates, command, data, scores.
+        model: fairseq's model, in evaluation.
+    """
+
+    def __init__(self, contents: Contents, device: str = "cpu") -> None:
+        self._contents = contents
+        self.architecture, self.languages = contents.architecture, contents.languages
+        self.options, self.facts = dict(contents.options), dict(contents.facts)
+        self.dictionary_sizes = (len(contents.dictionaries[0]), len(contents.dictionaries[1]))
+        self._source, self._target = contents.dictionaries
+        try:
+            self.model: Any = build(
+                contents.architecture, contents.options, contents.dictionaries, contents.parameters
+            )
+            self._cut = [
+                contents.text.encoder(side, frozenset(words.symbols[words.nspecial :]))
+                for side, words in enumerate(contents.dictionaries)
+            ]
+            self._join = contents.text.decoder()
+        except UserError as error:
+            raise UserError(f"{contents.place} cannot be used: {error}") from error
+        self.device = torch.device("cpu")
+        self.to(device)
+
+    def to(self, device: str) -> "Translator":
+        """Compute on another device, such as ``cuda``; returns the same object.
+
+        Raises:
+            UserError: there is no such device here.
+        """
+        try:
+            self.model.to(device)
+            self.device = torch.device(device)
+        except (RuntimeError, AssertionError) as error:
+            reason = str(error).partition("\n")[0]
+            raise UserError(f"device {device} cannot be used ({reason})") from error
+        return self
+
+    def translate(
+        self,
+        sources: Sequence[str],
+        *,
+        beam: int = BEAM,
+        lenpen: float = 1.0,
+        batch_tokens: int = BATCH_TOKENS,
+        progress: bool | None = None,
+    ) -> list[str]:
+        """Translate sentences by beam search.
+
+        Args:
+            sources: raw text, a sentence each.
+            beam: hypotheses that are kept of each sentence.
+            lenpen: above 1 favors long translations, below 1 short ones.
+            batch_tokens: most source tokens that go through the model at once.
+            progress: show how many are done; by default for long lists on a terminal.
+
+        Raises:
+            TypeError: something else than a list of text.
+            UserError: a sentence is longer than the model takes, or an option out of range.
+        """
+        found = self.n_best(
+            sources, 1, beam=beam, lenpen=lenpen, batch_tokens=batch_tokens, progress=progress
+        )
+        return [best[0].text for best in found]
+
+    def n_best(
+        self,
+        sources: Sequence[str],
+        n: int = BEAM,
+        *,
+        beam: int = BEAM,
+        lenpen: float = 1.0,
+        batch_tokens: int = BATCH_TOKENS,
+        progress: bool | None = None,
+    ) -> list[list[Hypothesis]]:
+        """The ``n`` best translations of each sentence, best first; options as of `translate`.
+
+        There are fewer where beam search found fewer, and one, empty, of empty text.
+
+        Raises:
+            TypeError: something else than a list of text.
+            UserError: a sentence is longer than the model takes, or an option out of range.
+        """
+        _check_at_least_one(n=n, beam=beam, batch_tokens=batch_tokens)
+        if n > beam:
+            raise UserError(f"n={n} translations need a beam of at least as many, got beam={beam}")
+        rows = self._rows(sources, 0)
+        generator = self._generator(beam, lenpen)
+        empty = Hypothesis("", 0.0, 0.0, ())
+        found = [[empty] for _ in rows]
+        for batch in by_length(_sizes(rows), batch_tokens, "translate", progress):
+            sample = {"net_input": self._input(rows, batch)}
+            # a little faster than without gradients alone, as fairseq has it
+            with torch.inference_mode():
+                made = generator.generate([self.model], sample)
+            for i, hypotheses in zip(batch, made, strict=True):
+                found[i] = [self._hypothesis(one) for one in hypotheses[:n]]
+        return found
+
+    def score(
+        self,
+        sources: Sequence[str],
+        targets: Sequence[str],
+        *,
+        batch_tokens: int = BATCH_TOKENS,
+        progress: bool | None = None,
+    ) -> list[float]:
+        """Log-probabilities, base e, of given translations, the ends of the sentences included.
+
+        Raises:
+            TypeError: something else than lists of text.
+            UserError: lists of different length, or a sentence longer than the model takes.
+        """
+        _check_at_least_one(batch_tokens=batch_tokens)
+        rows, wanted = self._rows(sources, 0), self._rows(targets, 1)
+        if len(rows) != len(wanted):
+            raise UserError(f"{len(rows)} sources cannot have {len(wanted)} targets: one for each")
+        # an empty source is its end of sentence alone
+        rows = [row or [self._source.eos()] for row in rows]
+        wanted = [row or [self._target.eos()] for row in wanted]
+        scores = [0.0] * len(rows)
+        sizes = list(map(max, _sizes(rows), _sizes(wanted)))
+        for batch in by_length(sizes, batch_tokens, "score", progress):
+            found = self._log_probabilities(rows, wanted, batch)
+            for i, value in zip(batch, found.tolist(), strict=True):
+                scores[i] = value
+        return scores
+
+    def encode(
+        self,
+        sources: Sequence[str],
+        *,
+        batch_tokens: int = BATCH_TOKENS,
+        progress: bool | None = None,
+    ) -> list[Encoding]:
+        """The encoder's states of all layers for each sentence, with the spaces they lie in.
+
+        Raises:
+            TypeError: something else than a list of text.
+            UserError: a sentence is longer than the model takes.
+        """
+        _check_at_least_one(batch_tokens=batch_tokens)
+        rows = [row or [self._source.eos()] for row in self._rows(sources, 0)]
+        spaces = self.spaces
+        found: list[Any] = [None] * len(rows)
+        for batch in by_length(_sizes(rows), batch_tokens, "encode", progress):
+            states = self._states(self._input(rows, batch))
+            for i, own in zip(batch, states.unbind(1), strict=True):
+                subwords = tuple(self._source[token] for token in rows[i])
+                # padding is on the left
+                found[i] = Encoding(subwords, own[:, -len(rows[i]) :].clone(), spaces)
+        return found
+
+    @property
+    def spaces(self) -> tuple[Space, ...]:
+        """The space of each of the encoder's states, from the embeddings to the last layer."""
+        encoder = self.model.encoder
+        if hasattr(encoder, "state_spaces"):
+            return tuple(encoder.state_spaces())
+        return (Space("euclidean"),) * (len(encoder.layers) + 1)
+
+    @property
+    def max_tokens(self) -> int:
+        """Most subwords of a source, the end of the sentence included."""
+        return int(self.model.max_positions()[0])
+
+    def too_long(self, sources: Sequence[str]) -> dict[int, int]:
+        """Sentences that the model cannot take: their places in the list, and their subwords."""
+        sizes = [len(self._cut[0](text)) + 1 for text in sources]
+        return {i: size for i, size in enumerate(sizes) if size > self.max_tokens}
+
+    def _rows(self, texts: Sequence[str], side: int) -> list[list[int]]:
+        """Tokens of texts, with the end of sentence; none of empty text.
+
+        Raises:
+            TypeError: no list of text.
+            UserError: one has more tokens than the model takes.
+        """
+        if isinstance(texts, str) or not isinstance(texts, Sequence):
+            raise TypeError(f"a list of sentences is needed, got {type(texts).__name__}")
+        words, cut = self._contents.dictionaries[side], self._cut[side]
+        longest = self.model.max_positions()[side]
+        rows = []
+        for number, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise TypeError(f"sentence {number} is no text but {type(text).__name__}")
+            subwords = cut(text)
+            row = [words.index(subword) for subword in subwords]
+            rows.append([*row, words.eos()] if row else [])
+            if len(rows[-1]) > longest:
+                raise UserError(
+                    f"sentence {number} has {len(rows[-1]):,} tokens, the model takes {longest:,}: "
+                    "split it or leave it out"
+                )
+        return rows
+
+    def _input(self, rows: Sequence[Sequence[int]], batch: Sequence[int]) -> dict[str, Tensor]:
+        lengths = torch.tensor([len(rows[i]) for i in batch])
+        tokens = padded([rows[i] for i in batch], self._source, left=True)
+        return {"src_tokens": tokens.to(self.device), "src_lengths": lengths.to(self.device)}
+
+    def _generator(self, beam: int, lenpen: float) -> SequenceGenerator:
+        times, more = LENGTH_LIMIT
+        return SequenceGenerator(
+            [self.model],
+            self._target,
+            beam_size=beam,
+            max_len_a=times,
+            max_len_b=more,
+            len_penalty=lenpen,
+        ).to(self.device)
+
+    def _hypothesis(self, found: dict[str, Tensor]) -> Hypothesis:
+        eos = self._target.eos()
+        subwords = tuple(self._target[token] for token in found["tokens"].tolist() if token != eos)
+        return Hypothesis(
+            self._join(" ".join(subwords)),
+            float(found["score"]),
+            float(found["positional_scores"].sum()),
+            subwords,
+        )
+
+    @torch.inference_mode()
+    def _log_probabilities(
+        self, rows: list[list[int]], wanted: list[list[int]], batch: list[int]
+    ) -> Tensor:
+        targets = padded([wanted[i] for i in batch], self._target)
+        # each token is predicted from those before it, the first from the end of a sentence
+        before = [[self._target.eos(), *wanted[i][:-1]] for i in batch]
+        previous = padded(before, self._target).to(self.device)
+        out = self.model(**self._input(rows, batch), prev_output_tokens=previous)
+        found = self.model.get_normalized_probs(out, log_probs=True)
+        targets = targets.to(self.device)
+        each = found.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
+        return each.masked_fill(targets.eq(self._target.pad()), 0.0).double().sum(1)
+
+    @torch.inference_mode()
+    def _states(self, net_input: dict[str, Tensor]) -> Tensor:
+        """States of every layer, ``[layers + 1, B, T, D]``."""
+        encoder = self.model.encoder
+        for layer in encoder.layers:
+            # torch's fused layer, which fairseq takes in evaluation, hands out nested tensors
+            layer.can_use_fastpath = False
+        out = encoder(**net_input, return_all_hiddens=True)
+        # with --encoder-normalize-before the output has one more norm than the last layer's state
+        states = [*out["encoder_states"][:-1], out["encoder_out"][0]]
+        return torch.stack(states).transpose(1, 2)
+
+
+def _sizes(rows: Sequence[Sequence[int]]) -> list[int]:
+    return [len(row) for row in rows]
+
+
+def _check_at_least_one(**values: int) -> None:
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise TypeError(f"{name} is a number of things, got {type(value).__name__}")
+        if value < 1:
+            raise UserError(f"{name} must be at least 1, got {value}")
