@@ -20,6 +20,8 @@ SPACE_NORM_EPSILON = 1e-6
 TIME_MARGIN = 0.1
 """Keeps the times that :func:`points` makes strictly above the origin's, so that the direction of
 the space part counts."""
+TIME_SHARE_MARGIN = 1e-4
+"""Keeps the argument of a time finite: see :func:`time_argument`."""
 
 
 def inner(x: Tensor, y: Tensor) -> Tensor:
@@ -165,6 +167,18 @@ def points(z: Tensor, log_scale: Tensor, *, c: float = 1.0) -> Tensor:
     squared = space.square().sum(-1, keepdim=True)
     squared = squared + space_norm_epsilon(squared.dtype)
     return lift(space * ((time.square() - 1 / c) / squared).sqrt(), c=c)
+
+
+def time_argument(time: Tensor, log_scale: Tensor, *, c: float = 1.0) -> Tensor:
+    """The ``a`` at which the times of :func:`points` are ``time``, or as near as they come.
+
+    Shapes: time ``[...]``, log_scale broadcasts against it -> ``[...]``.
+    Range: about -9.2 to 9.2. Gradient: zero for times that :func:`points` comes no nearer to.
+    """
+    scale = at_least_float32(log_scale).exp()
+    share = (at_least_float32(time) - (c**-0.5 + TIME_MARGIN)) / scale
+    # layers before may have larger scales, whose times this one cannot give
+    return torch.logit(share.clamp(TIME_SHARE_MARGIN, 1 - TIME_SHARE_MARGIN))
 
 
 def space_norm_epsilon(dtype: torch.dtype) -> float:

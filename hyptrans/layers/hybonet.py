@@ -17,8 +17,6 @@ ours, for these reasons:
 * A zero space part gives the origin, where the code divides by zero.
 """
 
-from typing import Literal
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -28,9 +26,8 @@ from hyptrans.kernels import operators
 from hyptrans.layers.attention import Attention
 from hyptrans.layers.decoding_state import Past
 from hyptrans.layers.lorentz.mix import lorentz_mix, lorentz_mix_past
+from hyptrans.layers.lorentz.residual import LorentzResidual, Residual
 from hyptrans.layers.positions import position_vectors
-
-Residual = Literal["full", "space"]
 
 INITIAL_WEIGHT_BOUND = 0.02
 INITIAL_LOG_SCALE = 2.3
@@ -40,8 +37,8 @@ INITIAL_LOG_SCALE = 2.3
 class LorentzLinear(nn.Module):
     """Linear map between hyperboloids: a matrix product, then a point made from its numbers.
 
-    ``z = W dropout(h(x)) + b + r``, of which :func:`hyptrans.geometry.lorentz.points` makes a
-    point; ``s`` is its scale of times.
+    ``z = W dropout(h(x)) + b``, of which :func:`hyptrans.geometry.lorentz.points` makes a point;
+    ``s`` is its scale of times. :class:`LorentzResidual` says how a residual enters.
 
     Multi-head attention needs several points at a time. ``merged_heads`` says that the input is so
     many points side by side. ``split_heads`` cuts the output into so many points of equal width,
@@ -49,8 +46,7 @@ class LorentzLinear(nn.Module):
     has a scale ``s`` of its own, shared by its heads. Such layers are called by :meth:`heads`.
 
     Shapes: ``[..., in_width]`` -> ``[..., out_width]``, time included in both.
-    Source: HyboNet eq. 3 and 9, in the form of the authors' code, which adds the residual to all
-    of ``z`` (``residual="full"``) where the paper adds it to the space part alone (``"space"``).
+    Source: HyboNet eq. 3 and 9.
 
     Args:
         in_width: numbers of the input, time coordinates included.
@@ -58,7 +54,7 @@ class LorentzLinear(nn.Module):
         c: the hyperboloids have curvature ``-c``.
         relu: apply ReLU to the input before dropout.
         dropout: probability of zeroing an input number while training.
-        residual: where a residual or position vector enters.
+        residual: the form in which a residual enters.
         merged_heads: number of points that the input is made of.
         split_heads: number of points to cut the output into.
         projections: number of maps in one product; needs ``split_heads``.
@@ -82,9 +78,8 @@ class LorentzLinear(nn.Module):
         _check_widths(out_width, split_heads or 1, "out_width")
         if projections > 1 and split_heads is None:
             raise ValueError(f"projections={projections} needs split_heads; give 1 for one head")
-        if residual not in ("full", "space"):
-            raise ValueError(f"residual must be 'full' or 'space', got {residual!r}")
-        self.c, self.relu, self.dropout, self.residual = c, relu, dropout, residual
+        self.c, self.relu, self.dropout = c, relu, dropout
+        self.residual = LorentzResidual(residual, c=c)
         self.in_width, self.out_width = in_width, out_width
         self.merged_heads, self.split_heads, self.projections = (
             merged_heads,
@@ -105,25 +100,28 @@ class LorentzLinear(nn.Module):
         nn.init.constant_(self.log_scale, INITIAL_LOG_SCALE)
 
     def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
-        (points,) = self.heads(x, residual=residual)
+        if residual is not None:
+            made: Tensor = self.residual(self._numbers(x), residual, self.log_scale)
+            return made
+        (points,) = self.heads(x)
         return points.flatten(-2)
 
-    def heads(
-        self, x: Tensor, *, query_factor: Tensor | None = None, residual: Tensor | None = None
-    ) -> tuple[Tensor, ...]:
+    def _numbers(self, x: Tensor) -> Tensor:
+        """``z``, all projections side by side."""
+        x = operators.relu_dropout(x, self.dropout, relu=self.relu, training=self.training)
+        return F.linear(x.to(self.weight.dtype), self.weight, self.bias)
+
+    def heads(self, x: Tensor, *, query_factor: Tensor | None = None) -> tuple[Tensor, ...]:
         """The points of all heads: for each projection ``[..., split_heads, width of a head]``.
 
         ``query_factor``: the first projection gives queries, see
         :func:`hyptrans.kernels.operators.points`.
         """
-        x = operators.relu_dropout(x, self.dropout, relu=self.relu, training=self.training)
-        z = F.linear(x.to(self.weight.dtype), self.weight, self.bias)
+        z = self._numbers(x)
         return operators.points(
             z.view(*z.shape[:-1], self.projections, self.split_heads or 1, -1),
             self.log_scale,
             c=self.c,
-            residual=residual,
-            residual_time=self.residual == "full",
             query_factor=query_factor,
         )
 
@@ -153,7 +151,10 @@ class LorentzPositions(nn.Module):
         learned: vectors are learned, starting at N(0, 0.02^2); else sinusoidal.
         c: the hyperboloid has curvature ``-c``.
         dropout: probability on the input of the linear layer.
-        residual: see :class:`LorentzLinear`.
+        residual: how a position's vector enters: ``full`` or ``space``, as it is no point.
+
+    Raises:
+        ValueError: another form.
     """
 
     def __init__(
@@ -167,6 +168,8 @@ class LorentzPositions(nn.Module):
         residual: Residual = "full",
     ) -> None:
         super().__init__()
+        if residual not in ("full", "space"):
+            raise ValueError(f"positions enter as 'full' or 'space', got {residual!r}")
         self.vectors = position_vectors(max_positions, width, learned=learned)
         self.linear = LorentzLinear(width, width, c=c, dropout=dropout, residual=residual)
 
@@ -190,7 +193,7 @@ class LorentzAttention(Attention):
         c: the hyperboloid has curvature ``-c``.
         dropout: probability on the input of the output layer.
         attention_dropout: probability on the inputs of the query, key and value maps.
-        residual: see :class:`LorentzLinear`.
+        residual: see :class:`LorentzResidual`.
         half_precision: attend in the half precision of autocast or of the weights, if any, and not
             in float32; a few queries at a time, as in decoding, do so in float32 all the same.
         causal: no position sees a later one.
@@ -282,7 +285,7 @@ class LorentzFeedForward(nn.Module):
         inner_width: numbers of a point between the two layers, time included.
         c: the hyperboloid has curvature ``-c``.
         dropout: probability on the inputs of both layers (after ReLU in the second).
-        residual: see :class:`LorentzLinear`.
+        residual: see :class:`LorentzResidual`.
     """
 
     def __init__(

@@ -9,6 +9,7 @@ from hyptrans.geometry.space import Space
 from hyptrans.layers.hybonet import LorentzAttention, LorentzFeedForward, LorentzPositions
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
 from hyptrans.layers.lorentz.logits import LorentzLogits
+from hyptrans.layers.lorentz.residual import RESIDUALS
 from hyptrans.models._config import LorentzConfig, register_sizes
 from hyptrans.models._parts import Parts, Role
 from hyptrans.models._skeleton import HypTransformer
@@ -20,11 +21,13 @@ SIZES = ("tiny", "iwslt_d64", "wmt_d64", "wmt_d128", "wmt_d256", "base")
 class HyboNetConfig(LorentzConfig):
     """Options of HyboNet."""
 
-    hybonet_residual: ChoiceEnum(["full", "space"]) = field(  # type: ignore[valid-type]
+    hybonet_residual: ChoiceEnum(RESIDUALS) = field(  # type: ignore[valid-type]
         default="full",
         metadata={
-            "help": "what a residual is added to: full, all of the linear layer's output, as the "
-            "paper's code; space, its space part, as the paper's equation"
+            "help": "how a residual enters: full, added to all of the linear layer's output, as in "
+            "the paper's code; space, to its space part, as in the paper's equation; logit, to the "
+            "time as its sigmoid's argument; sphere, to the space part, with one time for all "
+            "states; centroid, by the Lorentz centroid with a learned weight"
         },
     )
 
@@ -48,7 +51,8 @@ class HyboNetParts(Parts):
             learned=self.side.learned_positions,
             c=self.cfg.curvature,
             dropout=self.cfg.dropout,
-            residual=self.cfg.hybonet_residual,
+            # a position's vector is no point, which the other forms need
+            residual="space" if self.cfg.hybonet_residual == "space" else "full",
         )
 
     def attention(self, role: Role, *, before: Any) -> LorentzAttention:

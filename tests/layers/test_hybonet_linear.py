@@ -5,23 +5,25 @@ import pytest
 import torch
 
 from hyptrans.geometry import lorentz
-from hyptrans.layers.hybonet import LorentzLinear
+from hyptrans.layers.hybonet import LorentzLinear, LorentzPositions
+from hyptrans.layers.lorentz.residual import RESIDUALS
 from tests.geometry.helpers import CURVATURES, EXACT, points
 from tests.layers.conftest import randomized
 from tests.oracles import lorentz as oracle
 
 
 @pytest.mark.parametrize("c", CURVATURES)
-@pytest.mark.parametrize("mode", ["full", "space"])
+@pytest.mark.parametrize("mode", RESIDUALS)
 @pytest.mark.parametrize("relu", [False, True], ids=["identity", "relu"])
 def test_linear_matches_the_formula(relu, mode, c, rng):
     layer = randomized(LorentzLinear(6, 8, c=c, relu=relu, residual=mode).double(), rng)
     x, residual = points(rng, 5, 6, c=c), points(rng, 5, 8, c=c)
     got = layer(x, residual).detach().numpy()
-    weight, bias, scale = (p.detach().numpy() for p in layer.parameters())
+    weight, bias, scale, *own = (p.detach().numpy() for p in layer.parameters())
+    options = {"weight_of_own": np.exp(own[0])} if own else {}
     for i in range(5):
         h = np.maximum(x[i].numpy(), 0) if relu else x[i].numpy()
-        expected = oracle.linear(h, weight, bias, scale[0], c, residual[i].numpy(), mode)
+        expected = oracle.linear(h, weight, bias, scale[0], c, residual[i].numpy(), mode, **options)
         np.testing.assert_allclose(got[i], expected, **EXACT)
 
 
@@ -113,9 +115,48 @@ def test_dropout_acts_on_the_input_while_training_only(rng):
         ({"in_width": 8, "out_width": 10, "split_heads": 3}, "out_width=10 is not divisible by 3"),
         ({"in_width": 8, "out_width": 4, "split_heads": 4}, "points of 1 coordinates in 4 head"),
         ({"in_width": 8, "out_width": 8, "projections": 2}, "projections=2 needs split_heads"),
-        ({"in_width": 8, "out_width": 8, "residual": "none"}, "residual must be 'full' or 'space'"),
+        ({"in_width": 8, "out_width": 8, "residual": "none"}, "residual must be one of full"),
     ],
 )
 def test_impossible_arguments_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         LorentzLinear(**arguments)
+
+
+@pytest.mark.parametrize("c", CURVATURES)
+def test_zero_numbers_keep_the_time_of_a_logit_residual_and_its_direction(c, rng):
+    layer = LorentzLinear(8, 8, c=c, residual="logit").double()
+    with torch.no_grad():
+        layer.weight.zero_()
+    # times that the layer can give
+    space = torch.nn.functional.normalize(torch.randn(5, 7, generator=rng).double(), dim=-1)
+    residual = lorentz.lift(space * torch.tensor([2.0, 3, 5, 7, 9]).double()[:, None], c=c)
+    torch.testing.assert_close(layer(residual, residual), residual, atol=1e-6, rtol=1e-6)
+
+
+def test_times_of_a_sphere_residual_are_one_and_nothing_but_the_scale_moves_them(rng):
+    layer = randomized(LorentzLinear(8, 8, residual="sphere").double(), rng)
+    x = points(rng, 5, 8).requires_grad_()
+    times = layer(x, x)[:, 0]
+    wanted = layer.log_scale.exp() + 1.1
+    torch.testing.assert_close(times, wanted.expand(5), atol=1e-9, rtol=1e-9)
+    times.sum().backward()
+    assert layer.weight.grad.abs().max() < 1e-9
+    assert layer.log_scale.grad.abs().min() > 1
+
+
+@pytest.mark.parametrize("form", RESIDUALS)
+def test_gradients_of_every_form_of_residual(form, rng):
+    layer = randomized(LorentzLinear(5, 6, residual=form).double(), rng)
+    x, residual = points(rng, 3, 5).requires_grad_(), points(rng, 3, 6).requires_grad_()
+
+    def run(x, residual, *parameters):
+        named = dict(zip(dict(layer.named_parameters()), parameters, strict=True))
+        return torch.func.functional_call(layer, named, (x, residual))
+
+    assert torch.autograd.gradcheck(run, (x, residual, *layer.parameters()))
+
+
+def test_a_position_is_no_point_and_enters_by_addition_only():
+    with pytest.raises(ValueError, match="positions enter as 'full' or 'space', got 'logit'"):
+        LorentzPositions(8, 9, residual="logit")

@@ -19,6 +19,7 @@ from hyptrans.layers.hypformer import (
 )
 from hyptrans.layers.hypformer_attention import LinearAttention, SoftmaxAttention
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
+from hyptrans.layers.lorentz.residual import RESIDUALS
 from tests.geometry.helpers import CURVATURES, assert_on_hyperboloid, points
 from tests.layers.conftest import fixed, hypformer_attention, randomized
 
@@ -78,8 +79,10 @@ LAYERS = {
     "linear, heads merged": hybonet(LorentzLinear, 8, 6, merged_heads=2),
     "positions": hybonet(LorentzPositions, 8, 9),
     "positions in space": hybonet(LorentzPositions, 8, 9, residual="space"),
-    "feed-forward": hybonet(LorentzFeedForward, 8, 16),
-    "feed-forward, residual in space": hybonet(LorentzFeedForward, 8, 16, residual="space"),
+    **{
+        f"feed-forward, residual {form}": hybonet(LorentzFeedForward, 8, 16, residual=form)
+        for form in RESIDUALS
+    },
     "attention": hybonet(LorentzAttention, 8, 2),
     "causal attention": hybonet(LorentzAttention, 8, 2, causal=True),
     "attention to a memory": hybonet(LorentzAttention, 8, 2, memory_width=6),

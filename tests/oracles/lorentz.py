@@ -30,12 +30,24 @@ def centroid(points, weights, c):
     return total / (np.sqrt(c) * np.sqrt(abs(inner(total, total))))
 
 
-def linear(x, weight, bias, log_scale, c, residual=None, mode="full", eps=0.0):
-    """HyboNet eq. 3 for one point ``x``."""
+def linear(x, weight, bias, log_scale, c, residual=None, mode="full", eps=0.0, weight_of_own=1.0):
+    """HyboNet eq. 3 for one point ``x``, and the other forms of its residual."""
     z = weight @ x + bias
+    least, scale = 1 / np.sqrt(c) + 0.1, np.exp(log_scale)
+    argument, space = z[0], z[1:]
+    if residual is not None and mode == "centroid":
+        return centroid([residual, linear(x, weight, bias, log_scale, c)], [1.0, weight_of_own], c)
     if residual is not None:
-        z = z + residual if mode == "full" else z + np.concatenate([[0.0], residual[1:]])
-    time = np.exp(log_scale) / (1 + np.exp(-z[0])) + 1 / np.sqrt(c) + 0.1
+        space = space + residual[1:]
+        share = np.clip((residual[0] - least) / scale, 1e-4, 1 - 1e-4)
+        argument += {
+            "full": residual[0],
+            "space": 0.0,
+            "logit": np.log(share / (1 - share)),
+            "sphere": np.inf,
+        }[mode]
+    z = np.concatenate([[argument], space])
+    time = scale / (1 + np.exp(-z[0])) + least
     space = z[1:] * np.sqrt((time**2 - 1 / c) / ((z[1:] ** 2).sum() + eps))
     return lift(space, c)
 
