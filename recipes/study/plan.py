@@ -18,9 +18,13 @@ RATES = {
 }
 """Rates that each model is tried at: as many, and as far apart, for all."""
 RATES_UPDATES, FINAL_UPDATES = 600, 3000
+DROPOUT, DROPOUTS = 0.1, (0.1, 0.2, 0.3)
+"""While rates are tried, and those that are tried in final trainings."""
 TWINS = ("prenorm", "postnorm")
 SEEDS = 3
-"""Final trainings of HyboNet and of the better twin; one of all others."""
+"""Final trainings of HyboNet and of the better twin at their best dropout; one of all others."""
+
+Results = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -32,53 +36,84 @@ class Training:
     rate: float
     updates: int
     seed: int = 1
+    dropout: float = DROPOUT
 
     @property
     def name(self) -> str:
         """What its folder, its log and its line of the results are called."""
-        rate = f"{self.rate:g}".replace(".", "p")
-        return f"{self.stage}-{self.model}-lr{rate}-seed{self.seed}"
+        dropout = "" if self.dropout == DROPOUT else f"-dropout{_number(self.dropout)}"
+        return f"{self.stage}-{self.model}-lr{_number(self.rate)}{dropout}-seed{self.seed}"
 
 
-def trainings(results: Sequence[Mapping[str, Any]]) -> list[Training]:
-    """All that can be named so far: final trainings take the best rate of their model."""
+def _number(value: float) -> str:
+    return f"{value:g}".replace(".", "p")
+
+
+def trainings(results: Results) -> list[Training]:
+    """All that can be named so far: what is tried first decides on what is trained later."""
     rates = [
         Training("rates", model, rate, RATES_UPDATES)
         for model, tried in RATES.items()
         for rate in tried
     ]
-    repeated = {"hybonet", better_twin(results)}
-    finals = []
+    twin = better_twin(results)
+    first, later = [], []
     for model in RATES:
-        rate = best_rate(results, model)
-        if rate is not None:
-            seeds = range(1, 1 + (SEEDS if model in repeated else 1))
-            finals += [Training("final", model, rate, FINAL_UPDATES, seed) for seed in seeds]
-    return [*rates, *sorted(finals, key=lambda training: training.seed)]
+        if model in ("hybonet", twin):
+            first += _final(results, model, DROPOUTS)
+            best = best_dropout(results, model)
+            if best is not None:
+                later += _final(results, model, [best], range(2, SEEDS + 1))
+        elif twin is not None and (dropout := best_dropout(results, twin)) is not None:
+            later += _final(results, model, [dropout])
+    return [*rates, *first, *sorted(later, key=lambda training: training.seed)]
 
 
-def best_rate(results: Iterable[Mapping[str, Any]], model: str) -> float | None:
+def _final(
+    results: Results, model: str, dropouts: Iterable[float], seeds: Iterable[int] = (1,)
+) -> list[Training]:
+    """Final trainings at the best rate; none until that is known."""
+    rate = best_rate(results, model)
+    if rate is None:
+        return []
+    return [
+        Training("final", model, rate, FINAL_UPDATES, seed, dropout)
+        for seed in seeds
+        for dropout in dropouts
+    ]
+
+
+def best_rate(results: Results, model: str) -> float | None:
     """The rate with the lowest validation perplexity, once all of a model's rates are tried."""
-    tried = _tried(results, model)
-    if set(tried) != set(RATES[model]):
-        return None
-    return min(tried, key=lambda rate: tried[rate])
+    return _best(results, ("rates", model), "rate", RATES[model])
 
 
-def better_twin(results: Sequence[Mapping[str, Any]]) -> str | None:
+def best_dropout(results: Results, model: str) -> float | None:
+    """The same of dropouts, by final trainings with the first seed."""
+    firsts = [line for line in results if line["seed"] == 1]
+    return _best(firsts, ("final", model), "dropout", DROPOUTS)
+
+
+def better_twin(results: Results) -> str | None:
     """The twin with the lowest validation perplexity at its best rate, once both are tried."""
-    tried = {twin: _tried(results, twin) for twin in TWINS}
-    if any(set(tried[twin]) != set(RATES[twin]) for twin in TWINS):
+    if any(best_rate(results, twin) is None for twin in TWINS):
         return None
-    return min(TWINS, key=lambda twin: min(tried[twin].values()))
+    return min(TWINS, key=lambda twin: min(_tried(results, ("rates", twin), "rate").values()))
 
 
-def _tried(results: Iterable[Mapping[str, Any]], model: str) -> dict[float, float]:
-    """Validation perplexity by rate."""
+def _best(
+    results: Results, kind: tuple[str, str], key: str, values: Sequence[float]
+) -> float | None:
+    tried = _tried(results, kind, key)
+    return min(tried, key=lambda value: tried[value]) if set(tried) == set(values) else None
+
+
+def _tried(results: Results, kind: tuple[str, str], key: str) -> dict[float, float]:
+    """Validation perplexity by rate or dropout, of a stage and model."""
     return {
-        line["rate"]: perplexity_of(line)
+        line.get(key, DROPOUT): perplexity_of(line)
         for line in results
-        if (line["stage"], line["model"]) == ("rates", model)
+        if (line["stage"], line["model"]) == kind
     }
 
 

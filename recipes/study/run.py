@@ -27,7 +27,7 @@ from recipes.common import multi30k, options, results, scoring, translation
 from recipes.common.commands import Runner, Step, portable_command
 from recipes.common.models import read_models
 from recipes.common.translation import Run
-from recipes.study.plan import Training, perplexity_of, trainings
+from recipes.study.plan import DROPOUT, Training, perplexity_of, trainings
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results.jsonl"
@@ -38,6 +38,7 @@ BEAM = 5
 HEADER = (
     "model",
     "rate",
+    "dropout",
     "seed",
     "parameters",
     "valid perplexity",
@@ -165,6 +166,7 @@ def _train(run: Run, training: Training, prepared: Step) -> Step:
     warmup = min(MOST_WARMUP, training.updates // 4)
     command = ["fairseq-train", run.binary, "--user-dir", "hyptrans", *flags]
     command += ["--lr", f"{training.rate:g}", "--warmup-updates", str(warmup)]
+    command += ["--dropout", f"{training.dropout:g}"]
     command += ["--max-update", str(training.updates)]
     command += ["--seed", str(training.seed), "--save-dir", str(save), "--no-epoch-checkpoints"]
     command += ["--save-interval-updates", str(SAVE_EVERY), "--keep-interval-updates", "5"]
@@ -198,12 +200,11 @@ def table(lines: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _row(line: Mapping[str, Any]) -> list[object]:
+    asked = [line["model"], f"{line['rate']:g}", f"{line.get('dropout', DROPOUT):g}", line["seed"]]
     if line["valid_perplexity"] is None:
-        return [line["model"], f"{line['rate']:g}", line["seed"], None, "diverged", *[None] * 3]
+        return [*asked, None, "diverged", *[None] * 3]
     return [
-        line["model"],
-        f"{line['rate']:g}",
-        line["seed"],
+        *asked,
         f"{line['parameters']:,}",
         f"{line['valid_perplexity']:.2f}",
         f"{line['bleu']:.1f}",

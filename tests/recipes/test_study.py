@@ -17,9 +17,23 @@ from tests.recipes.scripts import run_script
 def tried(model, perplexities):
     rates = zip(plan.RATES[model], perplexities, strict=True)
     return [
-        {"stage": "rates", "model": model, "rate": rate, "valid_perplexity": perplexity}
+        {"stage": "rates", "model": model, "rate": rate, "seed": 1, "valid_perplexity": perplexity}
         for rate, perplexity in rates
     ]
+
+
+def trained(model, perplexities, seed=1):
+    """Final trainings; a line without a dropout is of the one that rates are tried at."""
+    line = {"stage": "final", "model": model, "seed": seed}
+    dropouts = zip(plan.DROPOUTS, perplexities, strict=True)
+    lines = [line | {"dropout": rate, "valid_perplexity": found} for rate, found in dropouts]
+    del lines[plan.DROPOUTS.index(plan.DROPOUT)]["dropout"]
+    return lines
+
+
+def finals(lines):
+    found = [t for t in plan.trainings(lines) if t.stage == "final"]
+    return [(t.model, t.seed, t.dropout) for t in found]
 
 
 def test_every_model_is_tried_at_as_many_rates_a_factor_of_two_apart():
@@ -27,31 +41,45 @@ def test_every_model_is_tried_at_as_many_rates_a_factor_of_two_apart():
         assert [later / rates[0] for later in rates] == pytest.approx([1, 2, 4, 8])
 
 
-def test_a_final_training_takes_the_best_rate_once_all_are_tried():
+def test_a_final_training_takes_the_best_rate_once_all_are_tried_and_every_dropout():
     lines = tried("hybonet", [12.0, 10.5, 11.0, None])
     assert plan.best_rate(lines, "hybonet") == plan.RATES["hybonet"][1]
     assert plan.best_rate(lines[:3], "hybonet") is None
-    finals = [t for t in plan.trainings(lines) if t.stage == "final"]
-    assert [(t.model, t.seed) for t in finals] == [("hybonet", seed) for seed in (1, 2, 3)]
-    assert {t.rate for t in finals} == {plan.RATES["hybonet"][1]}
+    assert finals(lines) == [("hybonet", 1, dropout) for dropout in plan.DROPOUTS]
+    rates = {t.rate for t in plan.trainings(lines) if t.stage == "final"}
+    assert rates == {plan.RATES["hybonet"][1]}
+
+
+def test_seeds_follow_at_the_best_dropout_once_all_are_tried():
+    lines = tried("hybonet", [12.0, 10.5, 11.0, None])
+    assert len(finals([*lines, *trained("hybonet", [7.0, 6.0, 8.0])[:2]])) == 3
+    lines += trained("hybonet", [7.0, 6.0, 8.0])
+    assert finals(lines)[3:] == [("hybonet", 2, 0.2), ("hybonet", 3, 0.2)]
+    # other seeds do not decide
+    assert len(finals(lines + trained("hybonet", [1.0, 1.0, 1.0], seed=2))) == 5
 
 
 @pytest.mark.parametrize(("prenorm", "better"), [(9.0, "prenorm"), (13.0, "postnorm")])
-def test_the_better_twin_has_three_seeds_as_hybonet_has(prenorm, better):
-    lines = tried("postnorm", [12.0, 10.5, 11.0, 13.0]) + tried(
-        "prenorm", [14.0, prenorm, 20.0, 21.0]
+def test_the_better_twin_is_trained_as_often_as_hybonet_and_the_others_at_its_dropout(
+    prenorm, better
+):
+    lines = tried("postnorm", [12.0, 10.5, 11.0, 13.0]) + tried("han", [20.0, 19.0, 21.0, 22.0])
+    lines += tried("prenorm", [14.0, prenorm, 20.0, 21.0])
+    assert finals(lines) == [(better, 1, dropout) for dropout in plan.DROPOUTS]
+    lines += trained(better, [7.0, 8.0, 6.0])
+    other = ({"prenorm", "postnorm"} - {better}).pop()
+    assert sorted(finals(lines)[3:]) == sorted(
+        [(better, 2, 0.3), (better, 3, 0.3), (other, 1, 0.3), ("han", 1, 0.3)]
     )
-    finals = [t.model for t in plan.trainings(lines) if t.stage == "final"]
-    assert {model: finals.count(model) for model in set(finals)} == {
-        better: 3,
-        ({"prenorm", "postnorm"} - {better}).pop(): 1,
-    }
 
 
 def test_names_differ():
     lines = [line for model in plan.RATES for line in tried(model, [3.0, 2.0, 1.0, 4.0])]
+    for model in ("hybonet", plan.better_twin(lines)):
+        lines += trained(model, [7.0, 8.0, 6.0])
     names = [training.name for training in plan.trainings(lines)]
-    assert len(set(names)) == len(names) == 4 * 7 + 2 * 3 + 5
+    assert len(set(names)) == len(names) == 4 * 7 + 2 * (3 + 2) + 5
+    assert "final-hybonet-lr0p02-dropout0p3-seed2" in names
 
 
 def test_a_log_of_several_parts_gives_one_curve(tmp_path):
@@ -128,7 +156,7 @@ def test_a_training_goes_on_from_a_whole_checkpoint_and_leaves_one_line(tmp_path
     assert str(tmp_path) not in line["command"]
     log = (tmp_path / "out" / "logs" / f"train_{whole.name}.log").read_text()
     assert "Loaded checkpoint" in log
-    assert "| hybonet | 0.01 | 1 |" in readme.read_text()
+    assert "| hybonet | 0.01 | 0.1 | 1 |" in readme.read_text()
 
 
 def test_a_training_that_diverged_is_a_line_without_scores(tmp_path, monkeypatch):
@@ -145,7 +173,7 @@ def test_a_training_that_diverged_is_a_line_without_scores(tmp_path, monkeypatch
     study.main(["--out", str(tmp_path)])
     (line,) = results.read_lines(tmp_path / "results.jsonl")
     assert line["valid_perplexity"] is None
-    assert "| hvt | 9 | 1 |  | diverged |" in study.table([line])
+    assert "| hvt | 9 | 0.1 | 1 |  | diverged |" in study.table([line])
 
 
 def test_a_table_of_no_results_says_so_and_a_damaged_line_is_named(tmp_path):
