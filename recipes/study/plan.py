@@ -17,6 +17,14 @@ RATES = {
     "hvt": (1.5e-3, 3e-3, 6e-3, 1.2e-2),
 }
 """Rates that each model is tried at: as many, and as far apart, for all."""
+CANDIDATES = {
+    "sphere": (1e-2, 2e-2),
+    "hybonet_sphere": (1e-2, 2e-2),
+    "hybonet_logit": (1e-2, 2e-2),
+    "hybonet_centroid": (1e-2, 2e-2),
+    "hypformer_softmax": (5e-3, 1e-2),
+}
+"""What else was tried, as long and at two rates: those that HyboNet, or Hypformer, learns best at."""
 RATES_UPDATES, FINAL_UPDATES = 600, 3000
 DROPOUT, DROPOUTS = 0.1, (0.1, 0.2, 0.3)
 """While rates are tried, and those that are tried in final trainings."""
@@ -52,8 +60,9 @@ def _number(value: float) -> str:
 def trainings(results: Results) -> list[Training]:
     """All that can be named so far: what is tried first decides on what is trained later."""
     rates = [
-        Training("rates", model, rate, RATES_UPDATES)
-        for model, tried in RATES.items()
+        Training(stage, model, rate, RATES_UPDATES)
+        for stage, models in (("rates", RATES), ("candidates", CANDIDATES))
+        for model, tried in models.items()
         for rate in tried
     ]
     twin = better_twin(results)

@@ -187,7 +187,11 @@ def _train(run: Run, training: Training, prepared: Step) -> Step:
 def table(lines: Sequence[Mapping[str, Any]]) -> str:
     """The results as Markdown: final trainings where there are some, and rates."""
     blocks = []
-    for stage, title in (("final", "Final trainings"), ("rates", "Rates")):
+    for stage, title in (
+        ("final", "Final trainings"),
+        ("candidates", "Candidates"),
+        ("rates", "Rates"),
+    ):
         chosen = sorted((line for line in lines if line["stage"] == stage), key=perplexity_of)
         if chosen:
             blocks.append(f"{title}, {chosen[0]['updates']:,} updates, one run a row:")

@@ -78,7 +78,7 @@ def test_names_differ():
     for model in ("hybonet", plan.better_twin(lines)):
         lines += trained(model, [7.0, 8.0, 6.0])
     names = [training.name for training in plan.trainings(lines)]
-    assert len(set(names)) == len(names) == 4 * 7 + 2 * (3 + 2) + 5
+    assert len(set(names)) == len(names) == 4 * 7 + 2 * len(plan.CANDIDATES) + 2 * (3 + 2) + 5
     assert "final-hybonet-lr0p02-dropout0p3-seed2" in names
 
 
@@ -118,7 +118,7 @@ def test_a_training_goes_on_from_a_whole_checkpoint_and_leaves_one_line(tmp_path
             (data / f"{name}.{side}").write_text("\n".join(lines) + "\n")
     readme = tmp_path / "README.md"
     readme.write_text("<!-- results: begin -->\n<!-- results: end -->\n")
-    for name in plan.RATES:
+    for name in (*plan.RATES, *plan.CANDIDATES):
         flags = (study.HERE / f"{name}.args").read_text()
         small = " --encoder-layers 1 --decoder-layers 1 --max-tokens 400"
         (tmp_path / f"{name}.args").write_text(flags + small)

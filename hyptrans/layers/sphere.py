@@ -1,0 +1,209 @@
+"""HyboNet without its hyperboloid: states on Euclidean spheres, for comparison.
+
+What HyboNet's layers do is a matrix product, a residual, and normalization to a length. Here that
+is all there is: no times, ordinary dot products, plain means of values. Initial weights, radii,
+scores and places of dropout are HyboNet's. So a difference between the two is the geometry's.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from hyptrans.geometry.precision import at_least_float32
+from hyptrans.kernels.operators import relu_dropout
+from hyptrans.layers.attention import Attention, causal_mask
+from hyptrans.layers.decoding_state import State
+from hyptrans.layers.hybonet import INITIAL_LOG_SCALE, INITIAL_WEIGHT_BOUND
+from hyptrans.layers.positions import position_vectors
+
+
+class SphereLinear(nn.Module):
+    """``exp(s) v / |v|`` of ``v = W dropout(h(x)) + b + r``: a linear map onto a sphere.
+
+    Shapes: ``[..., in_width]`` -> ``[..., out_width]``; of :meth:`heads`, ``projections`` tensors
+    ``[..., heads, out_width / heads]``, each normalized by itself.
+
+    Args:
+        in_width: numbers of the input.
+        out_width: numbers of the output of one projection.
+        log_radius: where ``s`` starts.
+        relu: apply ReLU to the input before dropout.
+        dropout: probability of zeroing an input number while training.
+        heads: vectors to cut the output into.
+        projections: number of maps in one product.
+    """
+
+    def __init__(
+        self,
+        in_width: int,
+        out_width: int,
+        *,
+        log_radius: float = math.log(math.exp(INITIAL_LOG_SCALE) / 2),
+        relu: bool = False,
+        dropout: float = 0.0,
+        heads: int = 1,
+        projections: int = 1,
+    ) -> None:
+        super().__init__()
+        self.relu, self.dropout = relu, dropout
+        self.shape = (projections, heads, out_width // heads)
+        self.weight = nn.Parameter(torch.empty(projections * out_width, in_width))
+        nn.init.uniform_(self.weight, -INITIAL_WEIGHT_BOUND, INITIAL_WEIGHT_BOUND)
+        self.bias = nn.Parameter(torch.zeros(projections * out_width))
+        self.log_radius = nn.Parameter(torch.full((projections, 1, 1), log_radius))
+
+    def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
+        (vectors,) = self.heads(x, residual)
+        return vectors.flatten(-2)
+
+    def heads(self, x: Tensor, residual: Tensor | None = None) -> tuple[Tensor, ...]:
+        """The vectors of all heads of each projection; a residual is of the whole output."""
+        x = relu_dropout(x, self.dropout, relu=self.relu, training=self.training)
+        v = F.linear(x.to(self.weight.dtype), self.weight, self.bias)
+        v = at_least_float32(v if residual is None else v + residual).unflatten(-1, self.shape)
+        return (F.normalize(v, dim=-1) * at_least_float32(self.log_radius).exp()).unbind(-3)
+
+
+class SpherePositions(nn.Module):
+    """Position encoding: a linear map with the position's vector as its residual.
+
+    Shapes: x ``[B, T, width]``, positions ``[B, T]`` (from 0) -> ``[B, T, width]``.
+
+    Args:
+        width: numbers of a state.
+        max_positions: positions from 0 to one less than this can be encoded.
+        learned: vectors are learned; else sinusoidal.
+        dropout: probability on the input of the linear map.
+    """
+
+    def __init__(
+        self, width: int, max_positions: int, *, learned: bool = True, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.vectors = position_vectors(max_positions, width, learned=learned)
+        self.linear = SphereLinear(width, width, dropout=dropout)
+
+    def forward(self, x: Tensor, positions: Tensor) -> Tensor:
+        return self.linear(x, self.vectors(positions))
+
+
+class SphereAttention(Attention):
+    """Dot-product attention between vectors of one length; values are averaged.
+
+    The weights are ``softmax(2 q . k / tau)``, as ``-d^2 / tau`` of HyboNet, with learned ``tau``.
+
+    Args:
+        width: numbers of a state.
+        heads: number of heads.
+        memory_width: numbers of a state of the memory; given for cross-attention only.
+        dropout: probability on the input of the output layer.
+        attention_dropout: probability on the inputs of the query, key and value maps.
+        causal: no position sees a later one.
+
+    Raises:
+        ValueError: ``width`` is not divisible by ``heads``.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        *,
+        memory_width: int | None = None,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        causal: bool = False,
+    ) -> None:
+        super().__init__(width, heads, causal=causal)
+
+        def projection(in_width: int, projections: int) -> SphereLinear:
+            return SphereLinear(
+                in_width, width, dropout=attention_dropout, heads=heads, projections=projections
+            )
+
+        if memory_width is None:
+            self.qkv = projection(width, 3)
+        else:
+            self.q = projection(width, 1)
+            self.kv = projection(memory_width, 2)
+        self.tau = nn.Parameter(torch.tensor(width**0.5))
+        self.out = SphereLinear(width, width, log_radius=INITIAL_LOG_SCALE, dropout=dropout)
+
+    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        query, key, value = (made.transpose(1, 2) for made in self.qkv.heads(x))
+        return self._scaled(query), key, value
+
+    def query(self, x: Tensor) -> Tensor:
+        (query,) = self.q.heads(x)
+        return self._scaled(query.transpose(1, 2))
+
+    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        key, value = (made.transpose(1, 2) for made in self.kv.heads(memory))
+        return key, value
+
+    def _scaled(self, query: Tensor) -> Tensor:
+        return query * (2 / at_least_float32(self.tau))
+
+    def mix(
+        self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
+    ) -> Tensor:
+        if is_causal and allowed is not None:
+            allowed, is_causal = causal_mask(key.size(2), allowed, key.device), False
+        return F.scaled_dot_product_attention(
+            query, key, value, attn_mask=allowed, is_causal=is_causal, scale=1.0
+        )
+
+    def merge(self, heads: Tensor, x: Tensor) -> Tensor:
+        merged: Tensor = self.out(heads.transpose(1, 2).flatten(2), x)
+        return merged
+
+
+class SphereFeedForward(nn.Module):
+    """Two linear maps onto spheres; the second has ReLU on its input and the block's residual.
+
+    Shapes: ``[..., width]`` -> ``[..., width]``.
+
+    Args:
+        width: numbers of a state.
+        inner_width: numbers between the two maps.
+        dropout: probability on the inputs of both maps (after ReLU in the second).
+    """
+
+    def __init__(self, width: int, inner_width: int, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.expand = SphereLinear(width, inner_width, dropout=dropout)
+        self.contract = SphereLinear(
+            inner_width, width, log_radius=INITIAL_LOG_SCALE, relu=True, dropout=dropout
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        made: Tensor = self.contract(self.expand(x), x)
+        return made
+
+
+class SphereLogits(nn.Module):
+    """Twice the dot products with a vector per token, plus a bias a token: HyboNet's, flat.
+
+    Shapes: ``[..., width]`` -> ``[..., num_embeddings]``.
+
+    Args:
+        table: the vectors, ``[num_embeddings, width]``; an embedding's, where they are shared.
+    """
+
+    def __init__(self, table: nn.Embedding) -> None:
+        super().__init__()
+        self.table = table
+        self.bias = nn.Parameter(torch.zeros(table.num_embeddings))
+
+    def forward(self, x: Tensor, state: State | None = None) -> Tensor:
+        """Logits; there is nothing to keep in a decoding ``state``."""
+        features, table = self.factors(x)
+        return features @ table.t()
+
+    def factors(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """``[..., width + 1]`` and ``[num_embeddings, width + 1]``: the logits' two factors."""
+        table = torch.cat([self.table.weight, self.bias.unsqueeze(-1)], dim=-1)
+        x = x.to(table.dtype)
+        return torch.cat([2 * x, torch.ones_like(x[..., :1])], dim=-1), table

@@ -1,0 +1,68 @@
+"""HyboNet without its hyperboloid: states on spheres of Euclidean space, for comparison."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from hyptrans.geometry.space import Space
+from hyptrans.layers.sphere import (
+    SphereAttention,
+    SphereFeedForward,
+    SphereLogits,
+    SpherePositions,
+)
+from hyptrans.models._config import SkeletonConfig, register_sizes
+from hyptrans.models._parts import Parts, Role
+from hyptrans.models._skeleton import HypTransformer
+
+
+@dataclass
+class SphereConfig(SkeletonConfig):
+    """The options that all architectures have."""
+
+
+class SphereParts(Parts):
+    """Linear maps that are normalized, dot products and means."""
+
+    def embedding(self, num_embeddings: int, padding_idx: int) -> nn.Embedding:
+        table = nn.Embedding(num_embeddings, self.side.width, padding_idx)
+        nn.init.normal_(table.weight, std=self.side.width**-0.5)
+        nn.init.zeros_(table.weight[padding_idx])
+        return table
+
+    def positions(self, *, before: Any) -> SpherePositions:
+        return SpherePositions(
+            self.side.width,
+            self.side.max_positions,
+            learned=self.side.learned_positions,
+            dropout=self.cfg.dropout,
+        )
+
+    def attention(self, role: Role, *, before: Any) -> SphereAttention:
+        return SphereAttention(
+            self.side.width,
+            self.side.heads,
+            dropout=self.cfg.dropout,
+            attention_dropout=self.cfg.attention_dropout,
+            memory_width=role.memory_width,
+            causal=role.causal,
+        )
+
+    def feed_forward(self, *, before: Any) -> SphereFeedForward:
+        return SphereFeedForward(self.side.width, self.side.ffn_width, dropout=self.cfg.dropout)
+
+    def logits(
+        self, num_embeddings: int, padding_idx: int, *, tied: Any, before: Any
+    ) -> SphereLogits:
+        return SphereLogits(tied or self.embedding(num_embeddings, padding_idx))
+
+    def space(self, part: Any) -> Space:
+        return Space("euclidean")
+
+
+@register_sizes("sphere", SphereConfig, ("tiny", "iwslt_d64"))
+class Sphere(HypTransformer):
+    """HyboNet's blocks on Euclidean spheres."""
+
+    parts = SphereParts
