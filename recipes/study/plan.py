@@ -24,7 +24,7 @@ CANDIDATES = {
     "hybonet_centroid": (1e-2, 2e-2),
     "hypformer_softmax": (5e-3, 1e-2),
 }
-"""What else was tried, as long and at two rates: those that HyboNet, or Hypformer, learns best at."""
+"""What else was tried, as long, at the two rates that HyboNet, or Hypformer, learns best at."""
 RATES_UPDATES, FINAL_UPDATES = 600, 3000
 DROPOUT, DROPOUTS = 0.1, (0.1, 0.2, 0.3)
 """While rates are tried, and those that are tried in final trainings."""
