@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairseq.dataclass import ChoiceEnum
+from torch import nn
 
 from hyptrans.geometry.space import Space
 from hyptrans.layers.hybonet import LorentzAttention, LorentzFeedForward, LorentzPositions
@@ -35,6 +36,8 @@ class HyboNetConfig(LorentzConfig):
 class HyboNetParts(Parts):
     """Lorentz layers throughout; no layer norm."""
 
+    attention_type: type[LorentzAttention] = LorentzAttention
+
     def embedding(self, num_embeddings: int, padding_idx: int) -> LorentzEmbedding:
         return LorentzEmbedding(
             num_embeddings,
@@ -56,7 +59,7 @@ class HyboNetParts(Parts):
         )
 
     def attention(self, role: Role, *, before: Any) -> LorentzAttention:
-        return LorentzAttention(
+        return self.attention_type(
             self.side.width,
             self.side.heads,
             c=self.cfg.curvature,
@@ -68,7 +71,7 @@ class HyboNetParts(Parts):
             causal=role.causal,
         )
 
-    def feed_forward(self, *, before: Any) -> LorentzFeedForward:
+    def feed_forward(self, *, before: Any) -> nn.Module:
         return LorentzFeedForward(
             self.side.width,
             self.side.ffn_width,
@@ -77,9 +80,7 @@ class HyboNetParts(Parts):
             residual=self.cfg.hybonet_residual,
         )
 
-    def logits(
-        self, num_embeddings: int, padding_idx: int, *, tied: Any, before: Any
-    ) -> LorentzLogits:
+    def logits(self, num_embeddings: int, padding_idx: int, *, tied: Any, before: Any) -> nn.Module:
         return LorentzLogits(tied or self.embedding(num_embeddings, padding_idx))
 
     def space(self, part: Any) -> Space:

@@ -21,6 +21,9 @@ from hyptrans.support.files import remove, take_lock
 from hyptrans.support.steps import Record, recorded
 from recipes.common.options import DATA_VARIABLE
 
+ROOT = Path(__file__).resolve().parents[2]
+"""The repository."""
+
 
 @dataclass(frozen=True, eq=False)
 class Step:
@@ -224,11 +227,16 @@ def shown_command(step: Step) -> str:
 
 
 def portable_command(step: Step, out: Path) -> str:
-    """The step's command without the folders of this machine; ``out`` is called OUT."""
+    """The step's command without the folders of this machine.
+
+    ``out`` is called OUT, and what is in the repository is named from there.
+    """
     words = []
     for word in step.command:
-        inside = out.parts and Path(word).parts[: len(out.parts)] == out.parts
-        words.append(str("OUT" / Path(word).relative_to(out)) if inside else word)
+        for folder, name in ((out, "OUT"), (ROOT, "")):
+            if folder.parts and Path(word).parts[: len(folder.parts)] == folder.parts:
+                word = str(name / Path(word).relative_to(folder))
+        words.append(word)
     return shlex.join(words)
 
 

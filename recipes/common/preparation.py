@@ -9,9 +9,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from recipes.common.commands import ROOT
 from recipes.common.models import available, read_models
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def prepare(script: str, options: Sequence[str]) -> int:

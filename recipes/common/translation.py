@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.support.errors import UserError
-from recipes.common.commands import Runner, Step
+from recipes.common.commands import ROOT, Runner, Step
 from recipes.common.models import Model
 from recipes.common.scoring import Score, score
 
-ROOT = Path(__file__).resolve().parents[2]
 _NUMBER = r"([\d.]+|inf|nan)"
 _UPDATE = re.compile(rf"\| train_inner \|.* ppl={_NUMBER},.* ups=([\d.]+),.* num_updates=(\d+)")
 _VALID = re.compile(rf"\| valid \|.*\| ppl {_NUMBER} .*\| num_updates (\d+)")
@@ -32,6 +31,7 @@ class Run:
         updates: optimizer steps of a training.
         threads: CPU threads of each command that computes.
         cpu: keep off the GPU.
+        user_dir: fairseq's plug-in with the architectures.
     """
 
     out: Path
@@ -41,6 +41,7 @@ class Run:
     updates: int
     threads: int
     cpu: bool
+    user_dir: str = "hyptrans"
 
     @property
     def data(self) -> Path:
@@ -87,7 +88,7 @@ def train(run: Run, model: Model, after: Step, *, untrained: bool = False) -> St
         "fairseq-train",
         run.binary,
         "--user-dir",
-        "hyptrans",
+        run.user_dir,
         *model.flags_for(updates=run.updates),
     ]
     command += ["--seed", str(run.seed), "--max-update", "1" if untrained else str(run.updates)]
@@ -136,7 +137,7 @@ def course(log: Path) -> dict[str, Any]:
 def generate(run: Run, name: str, after: Step, *, beam: int) -> Step:
     """Translate the test set with a training's last checkpoint."""
     folder = run.out / f"{name}_beam{beam}"
-    command = ["fairseq-generate", run.binary, "--user-dir", "hyptrans"]
+    command = ["fairseq-generate", run.binary, "--user-dir", run.user_dir]
     command += ["--path", str(run.checkpoint(name)), "--gen-subset", "test"]
     command += ["--beam", str(beam), "--max-tokens", "8000", *_LENGTH_LIMIT]
     command += ["--remove-bpe", "sentencepiece", "--scoring", "sacrebleu"]
@@ -172,7 +173,7 @@ def probe(
 
 def validate(run: Run, name: str, after: Step) -> Step:
     """Measure the perplexity of the validation set."""
-    command = ["fairseq-validate", run.binary, "--user-dir", "hyptrans", "--task", "translation"]
+    command = ["fairseq-validate", run.binary, "--user-dir", run.user_dir, "--task", "translation"]
     command += ["--path", str(run.checkpoint(name)), "--valid-subset", "valid"]
     command += ["--max-tokens", "8000", "--log-format", "simple"]
     command += ["--cpu"] if run.cpu else []

@@ -22,6 +22,9 @@ CANDIDATES = {
     "hybonet_sphere": (1e-2, 2e-2),
     "hybonet_logit": (1e-2, 2e-2),
     "hybonet_centroid": (1e-2, 2e-2),
+    "lorentz_prenorm": (1e-2, 2e-2),
+    "geodesic_logits": (1e-2, 2e-2),
+    "geodesic_attention": (1e-2, 2e-2),
     "hypformer_softmax": (5e-3, 1e-2),
 }
 """What else was tried, as long, at the two rates that HyboNet, or Hypformer, learns best at."""
@@ -29,6 +32,8 @@ RATES_UPDATES, FINAL_UPDATES = 600, 3000
 DROPOUT, DROPOUTS = 0.1, (0.1, 0.2, 0.3)
 """While rates are tried, and those that are tried in final trainings."""
 TWINS = ("prenorm", "postnorm")
+TUNED = ("hybonet", *TWINS)
+"""Models whose final trainings are at every dropout; the others take the better twin's."""
 SEEDS = 3
 """Final trainings of HyboNet and of the better twin at their best dropout; one of all others."""
 
@@ -68,10 +73,10 @@ def trainings(results: Results) -> list[Training]:
     twin = better_twin(results)
     first, later = [], []
     for model in RATES:
-        if model in ("hybonet", twin):
+        if model in TUNED:
             first += _final(results, model, DROPOUTS)
             best = best_dropout(results, model)
-            if best is not None:
+            if best is not None and model in ("hybonet", twin):
                 later += _final(results, model, [best], range(2, SEEDS + 1))
         elif twin is not None and (dropout := best_dropout(results, twin)) is not None:
             later += _final(results, model, [dropout])
@@ -104,10 +109,10 @@ def best_dropout(results: Results, model: str) -> float | None:
 
 
 def better_twin(results: Results) -> str | None:
-    """The twin with the lowest validation perplexity at its best rate, once both are tried."""
-    if any(best_rate(results, twin) is None for twin in TWINS):
+    """The twin with the lowest validation perplexity at its best dropout, once both are tried."""
+    if any(best_dropout(results, twin) is None for twin in TWINS):
         return None
-    return min(TWINS, key=lambda twin: min(_tried(results, ("rates", twin), "rate").values()))
+    return min(TWINS, key=lambda twin: min(_tried(results, ("final", twin), "dropout").values()))
 
 
 def _best(

@@ -112,6 +112,7 @@ def _run(training: Training, args: argparse.Namespace) -> dict[str, Any]:
         updates=training.updates,
         threads=args.threads,
         cpu=args.cpu,
+        user_dir=_user_dir(training.model),
     )
     runner = Runner(args.out)
     prepared = translation.prepare(run, multi30k.files(args.data), multi30k.VOCABULARY, [])
@@ -148,6 +149,12 @@ def _run(training: Training, args: argparse.Namespace) -> dict[str, Any]:
     return line | found
 
 
+def _user_dir(model: str) -> str:
+    """The plug-in that has a model: the package, or the forms that it left out."""
+    folder = HERE / "candidates"
+    return str(folder) if (folder / f"{model}.py").is_file() else "hyptrans"
+
+
 def _scores(output: Path, run: Run) -> dict[str, Any]:
     found = {
         "bleu": scoring.score(output, run.references),
@@ -164,7 +171,7 @@ def _train(run: Run, training: Training, prepared: Step) -> Step:
     save = run.out / training.name
     flags = model.flags_for(updates=training.updates)
     warmup = min(MOST_WARMUP, training.updates // 4)
-    command = ["fairseq-train", run.binary, "--user-dir", "hyptrans", *flags]
+    command = ["fairseq-train", run.binary, "--user-dir", run.user_dir, *flags]
     command += ["--lr", f"{training.rate:g}", "--warmup-updates", str(warmup)]
     command += ["--dropout", f"{training.dropout:g}"]
     command += ["--max-update", str(training.updates)]

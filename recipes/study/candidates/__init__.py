@@ -1,0 +1,8 @@
+"""Forms of HyboNet that the study tried and the package does not have.
+
+A plug-in of fairseq, ``--user-dir recipes/study/candidates``: each file registers one architecture.
+"""
+
+from . import geodesic_attention, geodesic_logits, lorentz_prenorm
+
+__all__ = ["geodesic_attention", "geodesic_logits", "lorentz_prenorm"]

@@ -1,0 +1,59 @@
+"""What the study's candidates compute; tests/models has what every architecture must do."""
+
+import pytest
+import torch
+
+from hyptrans.geometry import lorentz
+from hyptrans.layers.lorentz.embedding import LorentzEmbedding
+from recipes.study import plan
+from recipes.study import run as study
+from recipes.study.candidates.geodesic_attention import GeodesicAttention
+from recipes.study.candidates.geodesic_logits import GeodesicLogits
+from recipes.study.candidates.lorentz_prenorm import PointNorm, PreNormFeedForward
+from tests.geometry.helpers import points
+
+
+def test_logits_are_geodesic_distances(rng):
+    layer = GeodesicLogits(LorentzEmbedding(11, 6, c=0.5)).double()
+    with torch.no_grad():
+        layer.bias.normal_(generator=rng)
+    x = points(rng, 4, 6, c=0.5)
+    found = lorentz.distance(x[:, None], layer.table.points(), c=0.5)
+    torch.testing.assert_close(layer(x), layer.bias - 8 * found, atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_attention_weighs_by_geodesic_distances(is_causal, rng):
+    layer = GeodesicAttention(8, 2, c=0.5, causal=is_causal).double()
+    query, key, value = (points(rng, 1, 2, 5, 4, c=0.5) for _ in range(3))
+    scores = -2 * lorentz.distance(query[:, :, :, None], key[:, :, None], c=0.5)
+    if is_causal:
+        scores = scores.masked_fill(~torch.ones(5, 5, dtype=torch.bool).tril(), -torch.inf)
+    wanted = lorentz.centroid(value, scores.softmax(-1), c=0.5)
+    made = layer.mix(lorentz.flip_time(query), key, value, allowed=None, is_causal=is_causal)
+    torch.testing.assert_close(made, wanted, atol=1e-6, rtol=1e-6)
+
+
+def test_blocks_read_points_of_one_size_and_add_to_the_stream(rng):
+    x = points(rng, 5, 8)
+    block = PreNormFeedForward(8, 16, c=1.0, dropout=0.0).double()
+    read = block.norm(x)
+    torch.testing.assert_close(
+        read[:, 1:].square().mean(-1), torch.ones(5).double(), atol=1e-4, rtol=0
+    )
+    scaled = lorentz.lift(7 * x[:, 1:])
+    torch.testing.assert_close(PointNorm(8, c=1.0).double()(scaled), read, atol=1e-4, rtol=0)
+    inner = block.expand(read).clamp_min(0)
+    added = inner @ block.contract.weight.t() + block.contract.bias
+    torch.testing.assert_close(block(x), lorentz.lift(x[:, 1:] + added[:, 1:]))
+
+
+def test_a_candidate_is_trained_with_its_own_plug_in_and_its_command_names_no_machine(tmp_path):
+    for model in plan.CANDIDATES:
+        folder = study.HERE / "candidates"
+        own = (folder / f"{model}.py").exists()
+        assert study._user_dir(model) == (str(folder) if own else "hyptrans")
+    step = study.Step("a", ["fairseq-train", "--user-dir", study._user_dir("lorentz_prenorm")], [])
+    assert study.portable_command(step, tmp_path) == (
+        "fairseq-train --user-dir recipes/study/candidates"
+    )
