@@ -19,6 +19,7 @@ RATES = {
 """Rates that each model is tried at: as many, and as far apart, for all."""
 CANDIDATES = {
     "sphere": (1e-2, 2e-2),
+    "one_time": (1e-2, 2e-2),
     "hybonet_sphere": (1e-2, 2e-2),
     "hybonet_logit": (1e-2, 2e-2),
     "hybonet_centroid": (1e-2, 2e-2),

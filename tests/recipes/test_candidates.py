@@ -10,6 +10,7 @@ from recipes.study import run as study
 from recipes.study.candidates.geodesic_attention import GeodesicAttention
 from recipes.study.candidates.geodesic_logits import GeodesicLogits
 from recipes.study.candidates.lorentz_prenorm import PointNorm, PreNormFeedForward
+from recipes.study.candidates.one_time import INNER_LOG_SCALE, OneTimeAttention
 from tests.geometry.helpers import points
 
 
@@ -46,6 +47,20 @@ def test_blocks_read_points_of_one_size_and_add_to_the_stream(rng):
     inner = block.expand(read).clamp_min(0)
     added = inner @ block.contract.weight.t() + block.contract.bias
     torch.testing.assert_close(block(x), lorentz.lift(x[:, 1:] + added[:, 1:]))
+
+
+def test_all_points_of_a_layer_have_one_time_and_go_on_having_it(rng):
+    layer = OneTimeAttention(8, 2).double()
+    optimizer = torch.optim.Adam(layer.parameters(), lr=0.1)
+    x = points(rng, 2, 5, 8)
+    for _ in range(3):
+        made = [*layer.qkv.heads(x), layer(x)]
+        times = [part[..., 0].detach() for part in made]
+        assert all(float(time.std()) < 1e-9 for time in times)
+        optimizer.zero_grad()
+        made[-1].square().sum().backward()
+        optimizer.step()
+    assert layer.qkv.log_scale.detach().tolist() != [INNER_LOG_SCALE] * 3
 
 
 def test_a_candidate_is_trained_with_its_own_plug_in_and_its_command_names_no_machine(tmp_path):

@@ -3,6 +3,6 @@
 A plug-in of fairseq, ``--user-dir recipes/study/candidates``: each file registers one architecture.
 """
 
-from . import geodesic_attention, geodesic_logits, lorentz_prenorm
+from . import geodesic_attention, geodesic_logits, lorentz_prenorm, one_time
 
-__all__ = ["geodesic_attention", "geodesic_logits", "lorentz_prenorm"]
+__all__ = ["geodesic_attention", "geodesic_logits", "lorentz_prenorm", "one_time"]
