@@ -56,7 +56,7 @@ def test_all_points_of_a_layer_have_one_time_and_go_on_having_it(rng):
     for _ in range(3):
         made = [*layer.qkv.heads(x), layer(x)]
         times = [part[..., 0].detach() for part in made]
-        assert all(float(time.std()) < 1e-9 for time in times)
+        assert all(float(time.std()) < 1e-6 for time in times)
         optimizer.zero_grad()
         made[-1].square().sum().backward()
         optimizer.step()
