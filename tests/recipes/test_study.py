@@ -38,7 +38,9 @@ def test_a_final_training_takes_the_best_rate_once_all_are_tried():
 
 @pytest.mark.parametrize(("prenorm", "better"), [(9.0, "prenorm"), (13.0, "postnorm")])
 def test_the_better_twin_has_three_seeds_as_hybonet_has(prenorm, better):
-    lines = tried("postnorm", [12.0, 10.5, 11.0, 13.0]) + tried("prenorm", [14.0, prenorm, 20.0, 21.0])
+    lines = tried("postnorm", [12.0, 10.5, 11.0, 13.0]) + tried(
+        "prenorm", [14.0, prenorm, 20.0, 21.0]
+    )
     finals = [t.model for t in plan.trainings(lines) if t.stage == "final"]
     assert {model: finals.count(model) for model in set(finals)} == {
         better: 3,
