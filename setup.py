@@ -50,7 +50,7 @@ setup(
     long_description_content_type="text/markdown",
     license="MIT",
     python_requires=">=3.10,<3.14",
-    packages=find_packages(include=["hyptrans", "hyptrans.*", "hyptrans_startup", "probing*"]),
+    packages=find_packages(include=["hyptrans", "hyptrans.*", "hyptrans_startup*", "probing*"]),
     package_data={
         "hyptrans": ["py.typed", "pretrained/*/*"],
         "probing.report": ["assets/*"],

@@ -5,7 +5,6 @@ give misaligned training data.
 """
 
 import re
-import struct
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -106,64 +105,6 @@ def bad_dictionary(module: ModuleType) -> Iterator[None]:
         return dictionary
 
     module.Dictionary.load = classmethod(load)
-
-
-@contextmanager
-def half_written_data(module: ModuleType) -> Iterator[None]:
-    """``mmap``, ``frombuffer`` and ``__del__`` tracebacks for data that was cut short."""
-    yield
-    stock_make, stock_exists = module.make_dataset, module.dataset_exists
-
-    def check(path: str) -> None:
-        reason = damage(path, module)
-        if reason is not None:
-            raise UserError(f"{path}.* is damaged or half written ({reason}); {AGAIN}")
-
-    def make_dataset(path: str, *args: Any, **kwargs: Any) -> Any:
-        check(path)
-        return stock_make(path, *args, **kwargs)
-
-    def dataset_exists(path: str, *args: Any, **kwargs: Any) -> Any:
-        check(path)
-        return stock_exists(path, *args, **kwargs)
-
-    vars(module).update(make_dataset=make_dataset, dataset_exists=dataset_exists)
-
-
-def damage(path: str, indexed_dataset: ModuleType) -> str | None:
-    """Return what is wrong with the two files of a binarized text, None where nothing is seen.
-
-    The index begins with a magic number, a version, the code of the type and the number of
-    sentences; then come the sizes (int32) and the positions in the data file (int64).
-    """
-    index, data = Path(path + ".idx"), Path(path + ".bin")
-    if index.exists() != data.exists():
-        return f"{(data if index.exists() else index).name} is missing"
-    if not index.exists():
-        return None
-    magic = indexed_dataset.MMapIndexedDataset.Index._HDR_MAGIC
-    with index.open("rb") as file:
-        head = file.read(len(magic) + struct.calcsize("<QBQ"))
-        if head and not head.startswith(magic):
-            return None  # one of fairseq's older formats
-        if len(head) < len(magic) + struct.calcsize("<QBQ"):
-            return f"{index.name} is cut short"
-        _, code, count = struct.unpack("<QBQ", head[len(magic) :])
-        if index.stat().st_size < len(head) + 12 * count:
-            return f"{index.name} is cut short"
-        if count == 0:
-            return f"{index.name} has no sentences"
-        file.seek(len(head) + 4 * (count - 1))
-        (size,) = struct.unpack("<i", file.read(4))
-        file.seek(len(head) + 12 * count - 8)
-        (position,) = struct.unpack("<q", file.read(8))
-    dtype = indexed_dataset._code_to_dtype.get(code)
-    if dtype is None:
-        return f"{index.name} has an unknown type of numbers, {code}"
-    width = dtype().itemsize
-    if data.stat().st_size < position + size * width:
-        return f"{data.name} is cut short"
-    return None
 
 
 @contextmanager
@@ -278,6 +219,8 @@ def unreadable(path: str, reason: str) -> UserError:
 def misfit(path: str, error: BaseException) -> UserError:
     """Return the error for parameters that do not belong to the model, with the first of them."""
     if isinstance(error, UserError):
+        if str(error).startswith("checkpoint "):
+            return error
         return UserError(f"checkpoint {path} cannot be used: {error}")
     lines = str(error).splitlines()
     reason = textwrap.shorten(lines[1] if len(lines) > 1 else f"no {error}", 240)

@@ -90,5 +90,5 @@ def test_part_of_probing_is_imported_without_what_it_does_not_need(files, unwant
 
 def test_start_up_hook_imports_nothing_of_the_package():
     # fairseq must be the first to import it, or --user-dir registers nothing
-    for path in (ROOT / "hyptrans_startup").glob("*.py"):
+    for path in (ROOT / "hyptrans_startup").rglob("*.py"):
         assert not [name for name in imports(path) if name.partition(".")[0] == "hyptrans"], path

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 import hyptrans.models  # noqa: F401 - registers the architectures
 from hyptrans.geometry.space import Space
 from hyptrans.support.errors import UserError
+from hyptrans_startup.guards.building import within
 
 _EMBEDDING = "encoder.embed_tokens.weight"
 
@@ -234,8 +235,9 @@ def _build(path: Path, cfg: Any, architecture: str, source: Any, target: Any, se
     with torch.random.fork_rng(devices=[]), contextlib.redirect_stdout(io.StringIO()):
         torch.manual_seed(seed)
         try:
-            model = build_model(cfg.model, task, from_checkpoint=True)
-        except (UserError, ValueError, OSError) as error:
+            with within(path):
+                model = build_model(cfg.model, task, from_checkpoint=True)
+        except Exception as error:
             reason = " ".join(str(error).split())
             raise UserError(
                 f"checkpoint {path}: {architecture} cannot be built for this --data ({reason})"

@@ -13,6 +13,7 @@ import torch
 
 from hyptrans_startup import inputs, messages
 from hyptrans_startup.errors import UserError
+from hyptrans_startup.guards import sets
 from tests.startup import commands
 from tests.startup.conftest import TINY
 
@@ -244,7 +245,7 @@ def test_damage_of_a_data_folder_is_seen(harm, reason, data, tmp_path):
 
     folder = shutil.copytree(data, tmp_path / "copy")
     path = str(folder / "train.en-de.en")
-    assert inputs.damage(path, indexed_dataset) is None
+    assert sets.damage(path, indexed_dataset) is None
     harm(folder / "train.en-de.en.idx", folder / "train.en-de.en.bin")
     with pytest.raises(UserError, match=reason):
         indexed_dataset.dataset_exists(path, "mmap")
@@ -325,9 +326,9 @@ def test_folder_without_languages_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b"", "EOFError"),
-        (b"hello world", "KeyError"),
-        (pickle.dumps(RunsCode()), "not a pickle that torch writes"),
+        (b"", "not a file that torch writes"),
+        (b"hello world", "not a file that torch writes"),
+        (pickle.dumps(RunsCode()), "not a file that torch writes"),
         ({"model": {}}, "KeyError: 'best_loss'"),
     ],
 )

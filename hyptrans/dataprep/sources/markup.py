@@ -15,8 +15,12 @@ from hyptrans.support.errors import UserError
 Item = tuple[str, str]
 _DROPPED_TAGS = ("<url>", "<talkid>", "<keywords>")
 _STRIPPED_TAGS = re.compile("</?(?:title|description)>")
-_DOCUMENT = re.compile(r"<doc\b[^>]*?docid=\"([^\"]*)\"", re.IGNORECASE)
-_SEGMENT = re.compile(r"<seg id=\"?(\d+)\"?>\s*(.*?)\s*</seg>", re.IGNORECASE | re.DOTALL)
+# no part of these can match a text in more than one way, or reach over the next tag
+_TAG = re.compile(
+    r"<doc\b(?P<doc>[^<>]*)>?|(?P<close></seg>)|<seg(?: id=\"?(?P<id>\d+)\"?>)?", re.IGNORECASE
+)
+_DOCUMENT_ID = re.compile(r"\bdocid=\"([^\"]*)\"", re.IGNORECASE)
+_DEEPEST = 100
 
 
 def tagged_lines(path: Path) -> Iterator[Item]:
@@ -35,20 +39,48 @@ def xml_segments(path: Path) -> Iterator[Item]:
     """Yield the segments of an IWSLT XML file.
 
     Raises:
-        UserError: the file is not well-formed (says where), or holds no segment.
+        UserError: the file is not well-formed (says where), holds no segment, or documents in
+            documents or segments in segments.
     """
+    parser: Any = ElementTree.XMLPullParser(("start", "end"))
+    document: ElementTree.Element | None = None
+    inside: list[str] = []
+    empty = True
     try:
-        root = ElementTree.fromstring("\n".join(read_lines(path)))
+        for event, element in _elements(path, parser):
+            if event == "start":
+                _check_nesting(path, element.tag, inside)
+                inside.append(element.tag)
+                document = element if element.tag == "doc" else document
+                continue
+            inside.pop()
+            if element.tag == "seg" and document is not None and "doc" in inside:
+                empty = False
+                place = f"document {document.get('docid')} segment {element.get('id')}"
+                yield place, "".join(element.itertext()).strip()
+            if "seg" not in inside:
+                element.clear()
     except ElementTree.ParseError as error:
         raise UserError(f"{path} is not well-formed XML: {error}") from error
-    empty = True
-    for document in root.iter("doc"):
-        for segment in document.iter("seg"):
-            empty = False
-            place = f"document {document.get('docid')} segment {segment.get('id')}"
-            yield place, "".join(segment.itertext()).strip()
     if empty:
         raise UserError(f"{path} holds no segment (<doc> with <seg>)")
+
+
+def _elements(path: Path, parser: Any) -> Iterator[tuple[str, Any]]:
+    for line in read_lines(path):
+        if "<!ENTITY" in line:
+            raise UserError(f"{path} is refused: it defines entities, which can grow without end")
+        parser.feed(line + "\n")
+        yield from parser.read_events()
+    parser.close()
+    yield from parser.read_events()
+
+
+def _check_nesting(path: Path, tag: str, inside: list[str]) -> None:
+    if tag in ("doc", "seg") and tag in inside:
+        raise UserError(f"{path} is refused: it has a <{tag}> inside a <{tag}>")
+    if len(inside) >= _DEEPEST:
+        raise UserError(f"{path} is refused: its elements lie in each other without end")
 
 
 def sgml_segments(path: Path) -> Iterator[Item]:
@@ -58,15 +90,22 @@ def sgml_segments(path: Path) -> Iterator[Item]:
         UserError: a segment is not closed, or there is none.
     """
     text = "\n".join(read_lines(path))
-    count = 0
-    for part in re.split(r"(?=<doc\b)", text, flags=re.IGNORECASE):
-        name = _DOCUMENT.match(part)
-        for segment in _SEGMENT.finditer(part):
-            if "<seg" in segment[2]:
-                raise UserError(f"{path}: segment {segment[1]} is not closed")
-            count += 1
-            place = f"document {name[1] if name else '?'} segment {segment[1]}"
-            yield place, segment[2]
+    count, name = 0, "?"
+    opened: re.Match[str] | None = None
+    for tag in _TAG.finditer(text):
+        if tag["close"]:
+            if opened:
+                count += 1
+                segment = text[opened.end() : tag.start()].strip()
+                yield f"document {name} segment {opened['id']}", segment
+            opened = None
+        elif opened:
+            raise UserError(f"{path}: segment {opened['id']} is not closed")
+        elif tag["doc"]:
+            found = _DOCUMENT_ID.search(tag["doc"])
+            name = found[1] if found else "?"
+        else:
+            opened = tag if tag["id"] else None
     if not count or count != len(re.findall("<seg", text, flags=re.IGNORECASE)):
         raise UserError(f"{path} is not SGML as of WMT: {count} whole segments were found")
 

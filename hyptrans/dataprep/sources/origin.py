@@ -11,6 +11,7 @@ from hyptrans.dataprep.journal import Journal
 from hyptrans.dataprep.sources.archive import unpack
 from hyptrans.dataprep.sources.download import check_pin, fetch
 from hyptrans.dataprep.sources.hub import HubSplit, local_inputs, splits
+from hyptrans.dataprep.sources.limits import MOST_GIGABYTES, MOST_TIMES, Limits
 from hyptrans.support.errors import UserError
 
 _SHA256 = re.compile(r"(?:(?P<name>[^=]+)=)?(?P<hash>[0-9a-fA-F]{64})")
@@ -25,6 +26,7 @@ class Origin:
         raw: folder with the unpacked files, plain or gzipped.
         hub: name or path for ``datasets``.
         pins: SHA-256 by file name; the empty name stands for the only file.
+        limits: how much may come out of an archive.
     """
 
     archives: tuple[Path, ...]
@@ -33,6 +35,7 @@ class Origin:
     hub_config: str | None
     hub_revision: str | None
     pins: dict[str, str]
+    limits: Limits
 
     def inputs(self, names: Sequence[str]) -> list[Path]:
         """Return what is read of the user's: archives, the files ``names``, or a local data set.
@@ -78,6 +81,13 @@ def add_options(parser: argparse.ArgumentParser, urls: Sequence[str]) -> None:
         action="append",
         help="SHA-256 that an archive must have (several times; NAME is its file name)",
     )
+    add(
+        "--max-unpacked",
+        metavar="GB",
+        type=float,
+        help=f"gigabytes that an archive may unpack to (default: {MOST_GIGABYTES}, and "
+        f"{MOST_TIMES} times its size)",
+    )
 
 
 def check(args: argparse.Namespace, urls: Sequence[str], problems: list[str]) -> Origin:
@@ -94,6 +104,8 @@ def check(args: argparse.Namespace, urls: Sequence[str], problems: list[str]) ->
         for option in ("hub_config", "hub_revision")
         if getattr(args, option) and not args.hub
     ]
+    if args.max_unpacked is not None and not args.max_unpacked > 0:
+        problems.append(f"--max-unpacked {args.max_unpacked} is not above 0")
     names = {path.name for path in archives} or {Path(urlsplit(url).path).name for url in urls}
     return Origin(
         archives=archives,
@@ -102,6 +114,7 @@ def check(args: argparse.Namespace, urls: Sequence[str], problems: list[str]) ->
         hub_config=args.hub_config,
         hub_revision=args.hub_revision,
         pins=_pins(args, names, problems),
+        limits=Limits(args.max_unpacked),
     )
 
 
@@ -149,7 +162,7 @@ def gather(
         folders.append(folder)
 
         def work(path: Path = path, folder: Path = folder) -> dict[str, int]:
-            return unpack(path, wanted, folder)
+            return unpack(path, wanted, folder, origin.limits)
 
         journal.step(
             f"unpack {path.name}",

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hyptrans.dataprep.corpus import decode, write_lines
+from hyptrans.dataprep.sources.limits import DEFAULT
 from hyptrans.support.errors import UserError
 
 SETS = ("train", "valid", "test")
@@ -29,6 +30,12 @@ def read_table(path: Path, member: str = "deu.txt") -> Iterator[tuple[str, str]]
         return
     try:
         with zipfile.ZipFile(path) as archive:
+            found = archive.getinfo(member)
+            if found.file_size > DEFAULT.most_bytes(found.compress_size):
+                raise UserError(
+                    f"{path} is refused: its {member} is suspiciously large unpacked; if you trust "
+                    "it, unpack it and name the text"
+                )
             # read into memory: nothing is unpacked, whatever the members are called
             content = archive.read(member)
     except (zipfile.BadZipFile, KeyError, EOFError) as error:

@@ -1,0 +1,71 @@
+"""A model of a stored configuration is built within what its checkpoint accounts for."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hyptrans_startup.errors import UserError
+
+TIMES_THE_FILE = 8
+"""Parameters against the file: it may hold half-precision numbers, and share tables."""
+SPARE_BYTES = 64 << 20
+"""For what no file stores."""
+BYTES_OF_A_TENSOR = 200
+"""The least that a file takes for a tensor, its name and its place."""
+PARTS_OF_A_TENSOR = 20
+"""Modules and tensors that are made for one that is stored."""
+SPARE_PARTS = 1_000
+
+
+class Allowance:
+    """Counts the parameters, buffers and modules of models while they are built.
+
+    torch tells of each before it is filled, so that no memory has been used for it yet.
+
+    Args:
+        size: bytes of the files of the checkpoint.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.bytes = SPARE_BYTES + TIMES_THE_FILE * size
+        self.parts = SPARE_PARTS + PARTS_OF_A_TENSOR * (size // BYTES_OF_A_TENSOR)
+
+    def take(self, module: Any, name: str, part: Any) -> None:
+        """Count what a module gets, or raise."""
+        self.parts -= 1
+        if hasattr(part, "element_size"):
+            self.bytes -= part.numel() * part.element_size()
+        if self.parts < 0 or self.bytes < 0:
+            raise UserError(
+                "its options ask for a far larger model than the parameters that it holds"
+            )
+
+
+@contextmanager
+def within(*paths: Any) -> Iterator[None]:
+    """Build what checkpoints describe; a part of one, in a file of a longer name, counts with it.
+
+    Raises:
+        UserError: the options ask for more than the files account for.
+    """
+    from torch.nn.modules import module
+
+    files = {
+        file
+        for path in map(Path, paths)
+        if path.parent.is_dir()
+        for file in path.parent.iterdir()
+        if file.name.startswith(path.stem) and file.is_file()
+    }
+    allowance = Allowance(sum(file.stat().st_size for file in files))
+    hooks = [
+        module.register_module_parameter_registration_hook(allowance.take),
+        module.register_module_buffer_registration_hook(allowance.take),
+        module.register_module_module_registration_hook(allowance.take),
+    ]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()

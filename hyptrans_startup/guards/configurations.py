@@ -1,0 +1,201 @@
+"""What a checkpoint stores besides its tensors, checked before fairseq makes anything of it."""
+
+import json
+import re
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hyptrans_startup.errors import UserError
+from hyptrans_startup.guards.types import fits
+
+MOST_PARTS = 400_000
+"""Of a checkpoint, counted wherever they are referred to: a list may stand in itself many times."""
+DEEPEST = 100
+LONGEST_STRING = 100_000
+INTERPOLATION = "${"
+
+BOUNDS = {
+    r"\w*layers?": (-1_000, 1_000),
+    r"\w*heads": (1, 1_024),
+    r"\w*(_dim|_channels|hidden_size)": (0, 1 << 20),
+    r"\w*positions": (0, 10_000_000),
+    r"\w*(dropout|layerdrop)": (0, 1),
+    r"dict_size|beam|nbest|max_len_b|sampling_topk": (-1, 1_000_000),
+    r"curvature": (1e-6, 1e6),
+}
+"""Lowest and highest value of numbers, by the name of the option, far beyond any in use."""
+MOST_POSITIONS_TIMES_WIDTH = 1 << 26
+"""Numbers of a table of sinusoidal positions, which is made and not stored."""
+_BOUNDS = [(re.compile(name), *bounds) for name, bounds in BOUNDS.items()]
+
+_PLAIN_NAME = re.compile(r"[\w.+-]{1,100}")
+_NAMES = {"_name", "arch", "task", "criterion", "optimizer", "lr_scheduler"}
+_NAMES |= {"scoring", "bpe", "tokenizer", "simul_type"}
+"""Options whose value is a registered name, which hydra would look up as a file otherwise."""
+
+_PARTS_OF_A_CHECKPOINT = {
+    "args": (Namespace, "options"),
+    "cfg": (dict, "options"),
+    "model": (dict, "parameters by name"),
+    "extra_state": (dict, "the state of the training"),
+    "optimizer_history": (list, "a list"),
+    "task_state": (dict, "the state of the task"),
+}
+
+
+def check_checkpoint(state: Any) -> None:
+    """Check a loaded checkpoint: its extent, its parts, its configuration.
+
+    Raises:
+        UserError: with what is wrong, without the name of the file.
+    """
+    if not isinstance(state, dict):
+        raise UserError(f"it is a {type(state).__name__}, not the parts of a checkpoint by name")
+    for _ in parts_of(state, "the checkpoint"):
+        pass
+    for name, (kind, words) in _PARTS_OF_A_CHECKPOINT.items():
+        if state.get(name) is not None and not isinstance(state[name], kind):
+            raise UserError(f"its {name} is a {type(state[name]).__name__}, not {words}")
+    for name in ("args", "cfg"):
+        if state.get(name) is not None:
+            check_configuration(state[name], name)
+
+
+def parts_of(value: Any, where: str) -> Iterator[tuple[str, Any]]:
+    """Go through all parts inside a value, each with the name under which it is found.
+
+    Raises:
+        UserError: too many, or too deep.
+    """
+    count, waiting = 0, [(where, value, 0)]
+    while waiting:
+        name, part, depth = waiting.pop()
+        yield name, part
+        inner = inside(name, part)
+        count += len(inner)
+        if count + len(waiting) > MOST_PARTS or depth > DEEPEST:
+            raise UserError(f"{where} has parts in parts without end")
+        waiting.extend((key, each, depth + 1) for key, each in inner)
+
+
+def inside(name: str, value: Any) -> list[tuple[str, Any]]:
+    """Return the parts of one value, those of a list under the name of the list."""
+    if isinstance(value, Namespace):
+        value = vars(value)
+    if isinstance(value, Mapping):
+        return [(str(key), part) for key, part in value.items()]
+    if isinstance(value, list | tuple | set | frozenset):
+        return [(name, part) for part in value]
+    return []
+
+
+def check_configuration(configuration: Any, where: str) -> None:
+    """Check a stored configuration: plain values within bounds, of the types of their options.
+
+    Raises:
+        UserError: names the option, its value and what it may be.
+    """
+    positions, widths = [1], [1]
+    for name, value in parts_of(configuration, where):
+        check_value(name, value)
+        if isinstance(value, int) and name.endswith(("positions", "_dim")):
+            (positions if name.endswith("positions") else widths).append(value)
+    if max(positions) * max(widths) > MOST_POSITIONS_TIMES_WIDTH:
+        raise UserError(f"its options ask for {max(positions)} positions of {max(widths)} numbers")
+    for group, known, options in typed_groups(configuration):
+        for name, value in options.items():
+            field = known.__dataclass_fields__.get(name)
+            if field is not None and not fits(value, field.type):
+                raise UserError(f"its option {group}.{name} is {shown(value)}, of another type")
+
+
+def check_value(name: str, value: Any) -> None:
+    """Check one value of a configuration by what it is and what it is called."""
+    if isinstance(value, dict):
+        if not all(isinstance(key, str) for key in value):
+            raise UserError(f"its option {name} has names that are no strings")
+        for key in value:
+            check_value("a name of an option", key)
+    elif isinstance(value, str):
+        check_string(name, value)
+    elif isinstance(value, bool | Namespace | list | tuple | None):
+        return
+    elif isinstance(value, int | float):
+        check_number(name, value)
+    else:
+        raise UserError(f"its option {name} is a {type(value).__name__}, not a plain value")
+
+
+def check_string(name: str, value: str) -> None:
+    """Check a string: no interpolation, no path for a name, and what it has of options."""
+    if INTERPOLATION in value:
+        raise UserError(
+            f"its option {name} is {shown(value)}, which would be replaced by a value of your "
+            "machine; stored configurations have none of these"
+        )
+    if len(value) > LONGEST_STRING:
+        raise UserError(f"its option {name} is a string of {len(value)} characters")
+    if name in _NAMES and value and not _PLAIN_NAME.fullmatch(value):
+        raise UserError(f"its option {name} is {shown(value)}, which is no registered name")
+    if name.endswith("_args") and value.lstrip().startswith("{"):
+        try:
+            options = json.loads(value)
+        except (ValueError, RecursionError):
+            return  # of a literal, not of JSON: what evaluates it, checks it
+        for inner, part in parts_of(options, name):
+            check_value(inner, part)
+    elif bounds_of(name) and re.fullmatch(r"\s*[-+]?[\d_]{1,30}\s*", value):
+        check_number(name, int(value))
+
+
+def check_number(name: str, value: float) -> None:
+    """Check a number against `BOUNDS`."""
+    bounds = bounds_of(name)
+    if bounds is not None and not bounds[0] <= value <= bounds[1]:
+        raise UserError(
+            f"its option {name} is {value}, and models have from {bounds[0]} to {bounds[1]}"
+        )
+
+
+def bounds_of(name: str) -> tuple[float, float] | None:
+    """Return the bounds for an option of that name, None where there are none."""
+    for pattern, low, high in _BOUNDS:
+        if pattern.fullmatch(name):
+            return low, high
+    return None
+
+
+def typed_groups(configuration: Any) -> Iterator[tuple[str, Any, dict[str, Any]]]:
+    """Pair each group of options with the dataclass that fairseq reads it with.
+
+    Names that are not registered are left out; who builds something of them finds that out.
+    """
+    from fairseq.dataclass.configs import FairseqConfig
+    from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_DATACLASS_REGISTRY
+    from fairseq.registry import REGISTRIES
+    from fairseq.tasks import TASK_DATACLASS_REGISTRY
+
+    registered = {group: entry["dataclass_registry"] for group, entry in REGISTRIES.items()}
+    registered |= {"task": TASK_DATACLASS_REGISTRY, "model": MODEL_DATACLASS_REGISTRY}
+    flat = vars(configuration) if isinstance(configuration, Namespace) else None
+    for group, field in FairseqConfig.__dataclass_fields__.items():
+        stored = configuration.get(group) if flat is None else flat
+        options = vars(stored) if isinstance(stored, Namespace) else stored
+        if not isinstance(options, dict):
+            continue
+        if group in registered:
+            name = options.get("arch" if group == "model" else group, options.get("_name"))
+            name = options.get("_name", name) if flat is None else name
+            name = ARCH_MODEL_NAME_REGISTRY.get(name, name) if group == "model" else name
+            known = registered[group].get(name) if isinstance(name, str) else None
+        else:
+            known = field.type
+        if hasattr(known, "__dataclass_fields__"):
+            yield group, known, options
+
+
+def shown(value: Any) -> str:
+    """Return a value as text for a message, cut and without control characters."""
+    text = repr(value) if isinstance(value, str | int | float | None) else type(value).__name__
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,53 @@
+"""All classes of hostile files, by name; each draws its files anew."""
+
+import functools
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.hostile import archives, checkpoints, pickles, sets
+from tests.hostile.running import Hostile
+
+Make = Callable[[random.Random, Path], list[Hostile]]
+
+
+def of_models(make: Callable, count: int) -> Make:
+    """A class that changes ordinary checkpoints."""
+
+    def made(draw: random.Random, folder: Path) -> list[Hostile]:
+        states = {arch: checkpoints.stored(arch, folder.parent) for arch in checkpoints.MODELS}
+        return make(draw, folder, states, count)
+
+    return made
+
+
+def of_one(make: Callable, count: int) -> Make:
+    """A class that changes the file of one ordinary checkpoint."""
+
+    def made(draw: random.Random, folder: Path) -> list[Hostile]:
+        return make(draw, folder, checkpoints.stored("euclidean_tiny", folder.parent), count)
+
+    return made
+
+
+def alone(make: Callable, count: int) -> Make:
+    """A class that needs nothing to begin with."""
+    return functools.partial(make, count=count)
+
+
+CLASSES: dict[str, Make] = {
+    "checkpoint: evaluated options": of_models(checkpoints.evaluated, 16),
+    "checkpoint: interpolation": of_models(checkpoints.interpolated, 12),
+    "checkpoint: sizes": of_models(checkpoints.sizes, 20),
+    "checkpoint: odd parts": of_models(checkpoints.others, 15),
+    "checkpoint: nesting": of_models(checkpoints.nested, 10),
+    "pickle: calls": alone(pickles.calls, 22),
+    "pickle: keys and length": alone(pickles.keys, 12),
+    "pickle: tensors that claim": of_one(pickles.claims, 12),
+    "container: cut and changed": of_one(pickles.containers, 20),
+    "data: binarized sets": alone(sets.sets, 26),
+    "data: archives": alone(archives.archives, 24),
+    "data: tables in zip files": alone(archives.tables, 6),
+    "data: markup": alone(archives.markup, 17),
+    "training: statistics by name": alone(pickles.statistics, 8),
+}

@@ -1,0 +1,114 @@
+"""Tries hostile files, each in a fork of this process, and says whether it was held.
+
+Held is a file that ends in one sentence, or is read as what it says, within `MOST_SECONDS` of
+computing and `MOST_BYTES` of memory, and that has run nothing and written nowhere.
+"""
+
+import os
+import random
+import resource
+import signal
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+MOST_SECONDS = 2.0
+MOST_BYTES = 500 << 20
+WALL = 120  # on a machine that does much else, too
+RAN = "RAN"
+"""File in the working folder that a payload makes when it is run."""
+
+
+class Hostile(NamedTuple):
+    """One file: what it tries, and what the user would do with it."""
+
+    name: str
+    use: Callable[[], object]
+
+
+class Outcome(NamedTuple):
+    name: str
+    held: bool
+    words: str
+
+
+def payload(draw: random.Random) -> str:
+    """An expression that is a value like any other, after it has made a file."""
+    call = draw.choice(
+        [
+            f"__import__('os').system('touch {RAN}')",
+            f"open('{RAN}', 'w').close()",
+            f"__import__('pathlib').Path('{RAN}').touch()",
+            f'exec(\'open("{RAN}", "w")\')',
+            f"[c for c in ().__class__.__base__.__subclasses__() if open('{RAN}', 'w')]",
+            f"(lambda: __import__('subprocess').run(['touch', '{RAN}']))()",
+        ]
+    )
+    shapes = ["{}", "[{}, None][1]", "({}, None)[1]", "{} and None", "(x := {}) and None"]
+    shapes += ["[{}] * 0", "' '.join(str({})) and None", "{{'a': {}}}['b' if 0 else 'a'] and None"]
+    return draw.choice(shapes).format(call)
+
+
+def attempt(hostile: Hostile, folder: Path) -> Outcome:
+    """Use one file in a fork."""
+    from hyptrans_startup.errors import UserError
+
+    (folder / RAN).unlink(missing_ok=True)
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.chdir(folder)
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+        signal.alarm(WALL)
+        words = "fell: "
+        before, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+        try:
+            hostile.use()
+            words = "read"
+        except UserError as error:
+            words = "told: " + " ".join(str(error).split())
+        except BaseException:
+            words += traceback.format_exc()
+        used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        seconds = time.process_time() - started
+        os.write(write, f"{seconds:.2f} {used << 10} {words}"[:4000].encode())
+        os._exit(0)
+    os.close(write)
+    with open(read, "rb") as pipe:
+        said = pipe.read().decode(errors="replace")
+    os.waitpid(child, 0)
+    return judge(hostile.name, said, ran=(folder / RAN).exists())
+
+
+def judge(name: str, said: str, *, ran: bool) -> Outcome:
+    if not said:
+        return Outcome(name, False, "the process died or ran out of time")
+    seconds, used, words = said.split(" ", 2)
+    if ran:
+        return Outcome(name, False, f"it ran code; {words}")
+    if words.startswith("fell"):
+        return Outcome(name, False, words)
+    if float(seconds) > MOST_SECONDS or int(used) > MOST_BYTES:
+        return Outcome(name, False, f"{seconds} s and {int(used) >> 20} MB; {words}")
+    return Outcome(name, True, words)
+
+
+def table(outcomes: dict[str, list[Outcome]]) -> str:
+    """What was tried, held and fell, by class."""
+    lines = [f"{'class':<34}{'tried':>6}{'held':>6}{'fell':>6}"]
+    rows = [(name, len(o), sum(each.held for each in o)) for name, o in outcomes.items()]
+    rows.append(("all", sum(row[1] for row in rows), sum(row[2] for row in rows)))
+    for name, tried, held in rows:
+        lines.append(f"{name:<34}{tried:>6}{held:>6}{tried - held:>6}")
+    return "\n".join(lines)
+
+
+def fallen(outcomes: dict[str, list[Outcome]]) -> Iterable[str]:
+    for name, each in outcomes.items():
+        for outcome in each:
+            if not outcome.held:
+                yield f"{name}, {outcome.name}: {outcome.words}"
