@@ -66,6 +66,9 @@ FIXES: "dict[str, dict[str, tuple[str, ...]]]" = {
         "cut_when_killed": ("fairseq.checkpoint_utils",),
         "cut_checkpoint": ("fairseq.checkpoint_utils",),
     },
+    "divergence": {
+        "nan_detector_fails": ("fairseq.trainer",),
+    },
     "inputs": {
         "misaligned_text": ("fairseq_cli.preprocess",),
         "no_language_pair": ("fairseq.data.data_utils",),
