@@ -40,7 +40,7 @@ endef
 export PREFLIGHT
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test test-slow test-gpu format lint tables
+.PHONY: help quickstart test test-slow test-pythons test-gpu format lint tables
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -60,6 +60,10 @@ test: $(READY)  ## the fast tests, a process per core
 
 test-slow: $(READY)  ## the tests that take minutes
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow and not gpu" --numprocesses auto --dist loadscope
+
+test-pythons:  ## install and try the commands on every Python found (ENDS=1: oldest and newest)
+	@$(PYTHON) -c "$$PREFLIGHT"
+	TORCH="$(TORCH)" $(PYTHON) .ci/pythons.py $(if $(ENDS),--ends)
 
 test-gpu: $(READY)  ## the tests that need a CUDA device
 	$(BIN)/python -m pytest -m gpu

@@ -62,6 +62,17 @@ FIXES: "dict[str, dict[str, tuple[str, ...]]]" = {
         "help_without_options": ("fairseq.options",),
         "unknown_arch_in_checkpoint": ("fairseq.models",),
     },
+    "typed": {
+        "page_of_usage": ("fairseq.options",),
+        "half_precision_without_gpu": ("fairseq.options",),
+        "validation_without_task": ("fairseq.options",),
+        "no_language_model": ("fairseq_cli.eval_lm",),
+        "no_sentencepiece_model": ("fairseq.data.encoders.sentencepiece_bpe",),
+        "plugin_after_hydra": ("fairseq_cli.hydra_train",),
+    },
+    "lines": {
+        "line_ends_it_all": ("fairseq_cli.interactive",),
+    },
     "saving": {
         "cut_when_killed": ("fairseq.checkpoint_utils",),
         "cut_checkpoint": ("fairseq.checkpoint_utils",),
@@ -98,6 +109,9 @@ FIXES: "dict[str, dict[str, tuple[str, ...]]]" = {
     },
     "guards.sets": {
         "half_written_data": ("fairseq.data.indexed_dataset",),
+    },
+    "divergence": {
+        "nan_detector_fails": ("fairseq.trainer",),
     },
     "inputs": {
         "misaligned_text": ("fairseq_cli.preprocess",),

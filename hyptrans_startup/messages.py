@@ -5,6 +5,7 @@ tracebacks back.
 """
 
 import difflib
+import errno
 import functools
 import os
 import sys
@@ -14,7 +15,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from hyptrans_startup import saving
 from hyptrans_startup.errors import UserError
+
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+STOPPED = 130
+"""The exit status after Ctrl-C, as a shell has it."""
 
 
 @contextmanager
@@ -24,16 +30,22 @@ def one_sentence(module: ModuleType) -> Iterator[None]:
     # hydra prints tracebacks of its own, so its task is wrapped as well as the command
     for name in ("cli_main", "_hydra_main"):
         if hasattr(module, name):
-            vars(module)[name] = without_traceback(vars(module)[name])
+            vars(module)[name] = without_traceback(vars(module)[name], module)
 
 
-def without_traceback(run: Callable[..., Any]) -> Callable[..., Any]:
+def without_traceback(run: Callable[..., Any], module: ModuleType) -> Callable[..., Any]:
     """Return `run`, which ends the process with one sentence where the error is the user's."""
 
     @functools.wraps(run)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         try:
             return run(*args, **kwargs)
+        except KeyboardInterrupt:
+            if os.environ.get("HYPTRANS_TRACEBACK") == "1":
+                raise
+            sys.stdout.flush()
+            sys.stderr.write(f"\n{Path(sys.argv[0]).name}: {when_stopped(module)}\n")
+            sys.exit(STOPPED)
         except Exception as error:
             sentence = explain(error)
             if sentence is None or os.environ.get("HYPTRANS_TRACEBACK") == "1":
@@ -44,6 +56,18 @@ def without_traceback(run: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
+def when_stopped(module: ModuleType) -> str:
+    """Return what Ctrl-C means for the next run of a command."""
+    if module.__name__.rpartition(".")[2] not in ("train", "hydra_train"):
+        return "stopped"
+    if saving.written:
+        return f"stopped; {saving.written[-1]} is saved, and the same command goes on from there"
+    return (
+        "stopped before this run saved a checkpoint: the same command goes on from what an earlier "
+        "one saved, or begins anew (--save-interval-updates N saves more often)"
+    )
+
+
 def explain(error: Exception) -> str | None:
     """Return the sentence for an error that is the user's to mend, None for any other."""
     message = " ".join(str(error).split())
@@ -51,6 +75,8 @@ def explain(error: Exception) -> str | None:
         return message
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.errno in DISK_FULL:
+        return f"the disk is full or a size limit is reached ({error.strerror}): make room"
     package = raised_in(error).partition(".")[0]
     told = {
         "hyptrans": (ValueError, ImportError, NotImplementedError, RuntimeError, OSError),

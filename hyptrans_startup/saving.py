@@ -18,6 +18,8 @@ LAST = "checkpoint_last.pt"
 NEWEST = "newest"
 """The value of ``--restore-file`` that asks for the newest whole checkpoint of ``--save-dir``."""
 ZIP = b"PK\x03\x04"
+written: list[str] = []
+"""Checkpoints that this process has written."""
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +66,7 @@ def whole(filename: str) -> Iterator[Any]:
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, filename)
+        written.append(filename)
     except BaseException as error:
         Path(partial).unlink(missing_ok=True)
         # torch says RuntimeError, with the system's own error behind it

@@ -131,11 +131,7 @@ def mask_type_undefined(module: ModuleType) -> Iterator[None]:
     yield
     import torch
 
-    def encoder_layer(src: torch.Tensor, *rest: Any) -> torch.Tensor:
-        mask = rest[-1]
-        padding = mask is not None and mask.shape == src.shape[:2]
-        kind: dict[str, Any] = {"mask_type": 1} if padding else {}
-        return torch._transformer_encoder_layer_fwd(src, *rest, **kind)
+    from hyptrans_startup.fused import encoder_layer
 
     vars(module)["torch"] = Overlay(torch, _transformer_encoder_layer_fwd=encoder_layer)
 

@@ -20,10 +20,14 @@ class HasFixes(Protocol):
     fixes: dict[str, list[tuple[str, str]]]
 
 
-class Overlay:
-    """A module with a few names replaced, as one importing module shall see it."""
+class Overlay(ModuleType):
+    """A module with a few names replaced, as one importing module shall see it.
 
-    def __init__(self, module: "ModuleType | Overlay", **replaced: Any) -> None:
+    TorchScript looks names up in modules and in nothing that is only like one.
+    """
+
+    def __init__(self, module: ModuleType, **replaced: Any) -> None:
+        super().__init__(module.__name__)
         vars(self).update(replaced)
         self._module = module
 

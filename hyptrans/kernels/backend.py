@@ -26,7 +26,8 @@ def chosen(x: Tensor, *, c: float | Tensor = 1.0) -> Backend:
     """The backend for a tensor: numba on the CPU, Triton on CUDA, else eager.
 
     ``HYPTRANS_KERNELS`` may ask for one of them; a kernel that does not run on the tensor's device
-    leaves it to eager, as do other dtypes, tensors without rows and curvatures that differ by row.
+    leaves it to eager, as do other dtypes, tensors without rows, curvatures that differ by row, and
+    kernels that do not give the formulas' results here (:mod:`hyptrans.kernels.check`).
 
     Raises:
         ValueError: ``HYPTRANS_KERNELS`` has another value than those of ``CHOICES``.
@@ -41,7 +42,7 @@ def chosen(x: Tensor, *, c: float | Tensor = 1.0) -> Backend:
     backend = _for_device(x, wanted)
     if backend == "eager" or x.dtype not in KERNEL_DTYPES[backend] or not _loaded(backend):
         return "eager"
-    return backend
+    return backend if _trusted(backend, x.device, x.dtype) else "eager"
 
 
 def _for_device(x: Tensor, wanted: str) -> Backend:
@@ -68,6 +69,14 @@ def _loaded(backend: Backend) -> ModuleType | None:
     except ImportError as error:
         warnings.warn(f"layers run slower without {backend} kernels: {error}", stacklevel=2)
         return None
+
+
+@functools.cache
+def _trusted(backend: Backend, device: torch.device, dtype: torch.dtype) -> bool:
+    # it is made of the operators, which choose by this module
+    from hyptrans.kernels import check
+
+    return check.trusted(backend, device, dtype)
 
 
 def _interpreted() -> bool:

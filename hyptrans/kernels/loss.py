@@ -94,11 +94,18 @@ def smoothed_losses_(logits: Tensor, targets: Tensor, smoothing: float, gradient
     size = logits.size(-1)
     of_all = smoothing / max(1, size - 1)
     of_target = 1 - smoothing - of_all
+    operands = LossOperands(logits, targets.contiguous(), of_target, of_all, gradient)
     if (backend := chosen(logits)) != "eager":
         losses = logits.new_empty(len(logits), 2)
-        operands = LossOperands(logits, targets.contiguous(), of_target, of_all, gradient)
         launcher(backend).cross_entropy(operands, losses)
         return losses
+    return plain_losses_(operands)
+
+
+def plain_losses_(operands: LossOperands) -> Tensor:
+    """:func:`smoothed_losses_` in plain torch."""
+    logits, targets, of_target, of_all, gradient = operands
+    size = logits.size(-1)
     normalizer = logits.logsumexp(-1)
     at_target = targets.unsqueeze(-1)
     nll = normalizer - logits.gather(-1, at_target).squeeze(-1)

@@ -50,18 +50,21 @@ def points(
         query_factor = query_factor.reshape(())
     if projections <= MOST_PROJECTIONS and (backend := chosen(z)) != "eager":
         return functions.points(backend, z, log_scale, residual, query_factor, c, residual_time)
-    return _points(z, log_scale, c, residual, residual_time, query_factor).unbind(-3)
+    return plain_points(
+        z, log_scale, c=c, residual=residual, residual_time=residual_time, query_factor=query_factor
+    ).unbind(-3)
 
 
-def _points(
+def plain_points(
     z: Tensor,
     log_scale: Tensor,
+    *,
     c: float,
     residual: Tensor | None,
     residual_time: bool,
     query_factor: Tensor | None,
 ) -> Tensor:
-    """:func:`points` in plain torch."""
+    """:func:`points` in plain torch, stacked as ``[..., P, H, d]``."""
     if residual is not None:
         residual = residual if residual_time else F.pad(residual[..., 1:], (1, 0))
         z = z + residual.unflatten(-1, z.shape[-3:])

@@ -1,8 +1,11 @@
-"""Optimizers and schedules for fairseq; importing this package registers them."""
+"""Optimizers and schedules for fairseq; importing this package registers them.
 
-from hyptrans.optim import noam, riemannian_adam
-from hyptrans.optim.guard import install
+It also has every trainer check its flags and log the statistics of points.
+"""
+
+from hyptrans.optim import guard, noam, riemannian_adam, statistics
 
 __all__ = ["noam", "riemannian_adam"]
 
-install()
+guard.install()
+statistics.install()

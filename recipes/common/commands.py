@@ -23,6 +23,7 @@ from recipes.common.options import DATA_VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
 """The repository."""
+_OF_COMMAND = re.compile(r"^([\w.-]+: )?error: ")
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,4 +256,5 @@ def _shorter(word: str) -> str:
 
 def _last_line(log: Path) -> str:
     lines = [line for line in log.read_text(encoding="utf-8").splitlines() if line.strip()]
-    return lines[-1].strip() if lines else "it wrote nothing"
+    # what a command says of itself is said of the step already
+    return _OF_COMMAND.sub("", lines[-1].strip()) if lines else "it wrote nothing"

@@ -32,7 +32,10 @@ def start(
         threads=options.threads_of(args.jobs, len(models)),
         cpu=args.cpu,
     )
-    return models, run, Runner(args.out, overwrite=args.overwrite)
+    runner = Runner(args.out, overwrite=args.overwrite)
+    if not args.out.exists():
+        runner.say(f"{args.out.absolute()} is new: everything is run (--out names another folder)")
+    return models, run, runner
 
 
 def train_seconds(runner: Runner, models: Sequence[Model]) -> dict[str, float]:

@@ -59,8 +59,10 @@ def test_a_step_runs_anew_when_the_one_before_it_did(tmp_path):
     assert runner.log(second).read_text() != before
 
 
-def test_a_failing_command_names_its_last_line_and_log(tmp_path):
-    step = Step("bad", ["python", "-c", "print('a'); raise SystemExit('no such thing')"], [])
+@pytest.mark.parametrize("said", ["", "error: ", "fairseq-train: error: "])
+def test_a_failing_command_names_its_last_line_and_log(said, tmp_path):
+    code = f"print('a'); raise SystemExit('{said}no such thing')"
+    step = Step("bad", ["python", "-c", code], [])
     with pytest.raises(UserError, match=r"bad failed: no such thing \(.*logs/bad\.log\)"):
         Runner(tmp_path).run(step)
     assert not (tmp_path / "logs" / "bad.done").exists()

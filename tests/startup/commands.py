@@ -35,7 +35,7 @@ def finish(child, out, err):
 
 
 def main():
-    for command in ("generate", "hydra_train", "preprocess", "score", "train"):
+    for command in ("generate", "hydra_train", "interactive", "preprocess", "score", "train"):
         importlib.import_module(f"fairseq_cli.{command}")
     typed = json.load(sys.stdin)
     outcomes = []

@@ -33,7 +33,7 @@ def test_generate_translates_every_sentence_of_padded_batches(checkpoint, data, 
 
 
 def test_validate_prints_the_loss(checkpoint, data, work, run):
-    options = ["--task=translation", "--max-tokens=200", "--cpu"]
+    options = ["--max-tokens=200", "--cpu"]
     done = run("fairseq-validate", data, f"--path={checkpoint}", *options, cwd=work)
     assert re.search(r"valid on 'valid' subset \| loss \d+\.\d+", done.stdout)
 

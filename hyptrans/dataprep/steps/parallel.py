@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -82,11 +83,13 @@ def _in_order(pool: ProcessPoolExecutor, lines: Iterator[str], limit: int) -> It
 
 def _start_worker(factory: LineFunctionFactory) -> None:
     global _function
-    _function = factory.build()
     _start_watch()
+    _function = factory.build()
 
 
 def _start_watch() -> None:
+    # Ctrl-C reaches every process of a terminal: the parent tells of it, and ends these
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from numba import cfunc
-from numba.core import config
 from numba.core.caching import FunctionCache
 
 ANEW = "every process compiles the kernels anew, which takes seconds"
@@ -42,7 +41,8 @@ def _home_would_be_made() -> bool:
     beside = Path(__file__).parent / "__pycache__"
     writable = beside if beside.exists() else beside.parent
     in_package = writable.is_dir() and os.access(writable, os.W_OK)
-    if config.CACHE_DIR or in_package or os.environ.get("XDG_CACHE_HOME") or Path.home().exists():
+    named = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
+    if named or in_package or Path.home().exists():
         return False
     _warn(f"{beside} cannot be written and the home folder {Path.home()} does not exist")
     return True

@@ -1,0 +1,120 @@
+"""Training whose gradients are no longer finite: one sentence, and what it takes to see why."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from types import ModuleType
+from typing import Any
+
+from hyptrans_startup.errors import UserError
+
+CRASH = "crash.pt"
+"""Where fairseq keeps the weights before the update that failed; here with its batches, too."""
+SAMPLES = "samples"
+"""Their place in what is kept beside the weights."""
+
+
+@contextmanager
+def nan_detector_fails(module: ModuleType) -> Iterator[None]:
+    """Torch 2: ``StopIteration`` from ``register_backward_hook``, and nothing of the gradients.
+
+    fairseq's NanDetector cannot be hung on modules that return dictionaries, as encoders do.
+    """
+    yield
+    stock = module.Trainer.train_step
+
+    def stop(model: Any) -> Any:
+        raise NotFiniteError("what was not finite is looked for where the batches are known")
+
+    def train_step(self: Any, samples: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
+        try:
+            return stock(self, samples, *args, **kwargs)
+        except NotFiniteError as error:
+            raise explained(self, samples) from error
+
+    vars(module)["NanDetector"] = stop
+    module.Trainer.train_step = train_step
+
+
+class NotFiniteError(ArithmeticError):
+    """Gradients are not finite; raised in place of fairseq's search for the reason."""
+
+
+def explained(trainer: Any, samples: Sequence[Any]) -> UserError:
+    """Return the error that names the update and the layer, with weights and batches kept."""
+    update = trainer.get_num_updates() + 1
+    crash = os.path.join(trainer.cfg.checkpoint.save_dir, CRASH)
+    trainer.save_checkpoint(crash, {SAMPLES: list(samples)})
+    clip = trainer.cfg.optimization.clip_norm
+    also = "set --clip-norm" if clip == 0 else f"--clip-norm, which is {clip:g}"
+    return UserError(
+        f"gradients are NaN at update {update}: lower --lr or {also} (first not finite: "
+        f"{first_not_finite(trainer, samples)}); python -m hyptrans.replay {crash} runs the very "
+        "batch again, with the same weights and random numbers"
+    )
+
+
+def first_not_finite(trainer: Any, samples: Sequence[Any]) -> str:
+    """Return what is not finite first where the batches are run again, in the words of a message.
+
+    Looked at are parameters, what comes out of each layer, and then, from the last layer to the
+    first, the gradients of that and of parameters.
+    """
+    model = trainer.get_model()
+    for name, parameter in model.named_parameters():
+        if not _finite(parameter):
+            return f"parameter {name}"
+    found: list[str] = []
+
+    def watch(value: Any, name: str) -> None:
+        for tensor in _tensors(value):
+            # minus infinity may be meant: a score that is masked
+            if not _finite(tensor.clamp_min(0)):
+                found.append(f"output of {name}")
+            elif tensor.requires_grad:
+                tensor.register_hook(lambda grad: _note(grad, name))
+
+    def _note(grad: Any, name: str) -> None:
+        if not _finite(grad):
+            found.append(f"gradient of the output of {name}")
+
+    trainer._set_seed()
+    trainer.zero_grad()
+    with ExitStack() as stack:
+        for name, layer in model.named_modules():
+            if name:
+                hook = layer.register_forward_hook(
+                    lambda layer, given, out, name=name: watch(out, name)
+                )
+                stack.callback(hook.remove)
+        for sample in samples:
+            prepared, dummy = trainer._prepare_sample(sample)
+            trainer.task.train_step(
+                prepared,
+                trainer.model,
+                trainer.criterion,
+                trainer.optimizer,
+                trainer.get_num_updates(),
+                ignore_grad=dummy,
+            )
+            if found:
+                return found[0]
+    for name, parameter in model.named_parameters():
+        if parameter.grad is not None and not _finite(parameter.grad):
+            return f"gradient of parameter {name}"
+    return "the loss, or the sum of all gradients"
+
+
+def _tensors(value: Any) -> Iterator[Any]:
+    """The tensors with gradients in what a layer returns."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for part in value:
+            yield from _tensors(part)
+    elif hasattr(value, "is_floating_point") and value.is_floating_point():
+        yield value
+
+
+def _finite(tensor: Any) -> bool:
+    return bool(tensor.isfinite().all())

@@ -1,0 +1,116 @@
+"""A training whose gradients are no longer finite: what is said, kept, and run again."""
+
+import re
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+from hyptrans_startup.divergence import first_not_finite
+from tests.startup.conftest import TINY
+
+SENTENCE = re.compile(
+    r"error: gradients are NaN at update (\d+): lower --lr or (.*) \(first not finite: (.*)\); "
+    r"python -m hyptrans.replay (.*/crash.pt) runs the very batch again"
+)
+
+
+def test_nan_is_told_in_one_sentence_and_its_batch_runs_again(data, work, run):
+    exploding = ["--lr=1e30", "--save-dir=nan", "--clip-norm=5"]
+    done = run("fairseq-train", data, *TINY, *exploding, cwd=work, check=False)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stdout + done.stderr
+    update, advice, place, file = SENTENCE.search(done.stderr.splitlines()[-1]).groups()
+    assert advice == "--clip-norm, which is 5"
+    again = run("python", "-m", "hyptrans.replay", file, cwd=work, check=False)
+    assert again.returncode == 2
+    assert SENTENCE.search(again.stderr).groups() == (update, advice, place, file)
+
+    stored = torch.load(work / file)
+    stored["model"] = {name: torch.zeros_like(x) for name, x in stored["model"].items()}
+    torch.save(stored, work / "mended.pt")
+    again = run("python", "-m", "hyptrans.replay", "mended.pt", cwd=work)
+    assert again.stdout == f"update {update} of mended.pt: gradients are finite here\n"
+
+
+def test_file_without_a_batch_is_refused(checkpoint, work, run):
+    done = run("python", "-m", "hyptrans.replay", checkpoint, cwd=work, check=False)
+    assert done.returncode == 2
+    assert f"error: {checkpoint} holds no batch" in done.stderr
+
+
+class Ratio(nn.Module):
+    """x / x, whose gradient is not finite at 0 while its value may be replaced."""
+
+    def forward(self, x):
+        return torch.where(x == 0, torch.ones_like(x), x / x)
+
+
+class Scale(nn.Module):
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = nn.Parameter(torch.tensor(factor))
+
+    def forward(self, x):
+        return {"out": [self.factor * x, None]}
+
+
+class Mask(Scale):
+    def forward(self, x):
+        return super().forward(x)["out"][0].masked_fill(x == 0, float("-inf"))
+
+
+class Chain(nn.Module):
+    def __init__(self, **layers):
+        super().__init__()
+        self.layers = nn.ModuleDict(layers)
+
+    def forward(self, x):
+        for layer in self.layers.values():
+            x = layer(x)
+            x = x["out"][0] if isinstance(x, dict) else x
+        return x
+
+
+def place(model, x=(1.0, 0.0)):
+    """What is found in a training of the sum of what a model makes of x."""
+
+    def train_step(sample, model, *_, **__):
+        model(sample).sum().backward()
+
+    trainer = SimpleNamespace(
+        model=model,
+        get_model=lambda: model,
+        zero_grad=model.zero_grad,
+        task=SimpleNamespace(train_step=train_step),
+        _prepare_sample=lambda sample: (sample, False),
+        _set_seed=lambda: None,
+        criterion=None,
+        optimizer=None,
+        get_num_updates=lambda: 3,
+    )
+    return first_not_finite(trainer, [torch.tensor(x)])
+
+
+def test_first_layer_that_is_not_finite_is_named():
+    a, b = Scale(2.0), Scale(3.0)
+    assert place(Chain(a=a, b=b)) == "the loss, or the sum of all gradients"
+    huge = Chain(a=a, b=Scale(3e38), c=Scale(0.5))
+    assert place(huge, x=(30.0,)) == "output of layers.b"
+    assert place(Chain(a=a, b=Scale(float("nan")))) == "parameter layers.b.factor"
+    assert place(Chain(a=a, b=b, c=Ratio())) == "gradient of the output of layers.b"
+
+
+def test_what_is_masked_by_minus_infinity_is_no_error():
+    assert place(Chain(a=Scale(1.0)), x=(float("-inf"),)) == "gradient of parameter layers.a.factor"
+    masked = Chain(a=Mask(1.0), b=nn.Softmax(-1))
+    assert place(masked) == "the loss, or the sum of all gradients"
+
+
+@pytest.mark.slow
+def test_training_that_learns_nothing_says_so_in_its_log(data, work, run):
+    flags = ["--user-dir=hyptrans", "--lr=0", "--max-update=500", "--disable-validation"]
+    flags += ["--criterion=label_smoothed_cross_entropy", "--no-save"]
+    done = run("fairseq-train", data, *TINY, *flags, cwd=work)
+    assert done.stdout.count("nothing is learned: after 500 updates the loss") == 1

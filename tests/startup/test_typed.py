@@ -1,0 +1,189 @@
+"""What a user types wrong: one sentence, or what was meant."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hyptrans_startup import lines, messages, typed
+from hyptrans_startup.errors import UserError
+from tests.startup import commands
+from tests.startup.conftest import TINY
+
+TRAIN = ["fairseq-train", *TINY, "--save-dir=bad-ck", "--max-epoch=1", "bin"]
+LAST = "--path=ck/checkpoint_last.pt"
+HYDRA = ["fairseq-hydra-train", "hydra.run.dir=.", "model=hybonet_tiny"]
+WORDS = 1100
+"""More than the model takes."""
+
+# the command and what its last line must say
+CASES = {
+    "flag is mistyped": (
+        [*TRAIN, "--dropuot=0.3"],
+        "there is no flag --dropuot (similar: --dropout",
+    ),
+    "architecture is missing": (["fairseq-train", "bin"], "--arch NAME is missing; --help lists"),
+    "data folder is missing": (
+        ["fairseq-train", "--arch=transformer_tiny"],
+        "the following arguments are required: data (--help lists all flags)",
+    ),
+    "half precision is asked of a CPU": ([*TRAIN, "--fp16"], "--fp16 needs a GPU, and none is"),
+    "checkpoint to validate is missing": (
+        ["fairseq-validate", "bin", "--cpu"],
+        "--path CHECKPOINT is missing",
+    ),
+    "pieces have no model": (
+        ["fairseq-generate", "bin", LAST, "--cpu", "--bpe=sentencepiece"],
+        "--bpe sentencepiece needs --sentencepiece-model FILE",
+    ),
+    "model of the pieces is missing": (
+        ["fairseq-interactive", "bin", LAST, "--bpe=sentencepiece", "--sentencepiece-model=nosuch"],
+        "--sentencepiece-model nosuch does not exist",
+    ),
+    "model translates": (
+        ["fairseq-eval-lm", "bin", LAST, "--cpu"],
+        "checkpoint ck/checkpoint_last.pt is of a model that translates, and fairseq-eval-lm is",
+    ),
+    "model of a plugin that is not named": (
+        HYDRA,
+        "model=hybonet_tiny is not known, similar names: ",
+    ),
+    "input is not UTF-8": (
+        ["fairseq-interactive", "bin", LAST, "--cpu", "--input=latin1"],
+        "the input is not UTF-8 text after line ",
+    ),
+}
+WORKING = {
+    "validate": ["fairseq-validate", "bin", LAST, "--max-tokens=200", "--cpu"],
+    "interactive": ["fairseq-interactive", "bin", LAST, "--cpu", "--input=lines"],
+    "hydra": [
+        *HYDRA,
+        "common.user_dir=hyptrans",
+        "common.cpu=true",
+        "task=translation",
+        "task.data=BIN",
+        "criterion=cross_entropy",
+        "optimizer=adam",
+        "lr_scheduler=fixed",
+        "optimization.lr=[0.001]",
+        "optimization.max_update=1",
+        "dataset.max_tokens=200",
+        "checkpoint.no_save=true",
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def outcomes(work, data, checkpoint, run):
+    """Exit status, output and errors of every command."""
+    (work / "lines").write_text(f"a b\n\n{'a ' * WORDS}\nc d\n")
+    (work / "latin1").write_bytes("a b\nc\xe4\n".encode("latin-1"))
+    every = {**{name: command for name, (command, _) in CASES.items()}, **WORKING}
+    typed_words = [[word.replace("BIN", str(data)) for word in words] for words in every.values()]
+    done = run("python", commands.__file__, cwd=work, stdin=json.dumps(typed_words))
+    return dict(zip(every, json.loads(done.stdout), strict=True))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_command_answers_in_one_sentence(case, outcomes):
+    command, sentence = CASES[case]
+    status, output, errors = outcomes[case]
+    assert status == 1
+    last = errors.splitlines()[-1]
+    assert last.startswith(f"{command[0]}: error: ")
+    assert sentence in last
+    assert "Traceback" not in output + errors
+    assert "usage:" not in output + errors
+
+
+def test_validation_takes_the_task_of_the_checkpoint(outcomes):
+    status, output, errors = outcomes["validate"]
+    assert status == 0, errors
+    assert re.search(r"valid on 'valid' subset \| loss \d+\.\d+", output)
+
+
+def test_interactive_answers_an_empty_line_and_leaves_out_one_that_is_too_long(outcomes):
+    status, output, errors = outcomes["interactive"]
+    assert status == 0, errors
+    assert re.findall(r"^S-(\d+)\t(.*)$", output, re.MULTILINE) == [
+        ("0", "a b"),
+        ("1", ""),
+        ("3", "c d"),
+    ]
+    translations = dict(re.findall(r"^D-(\d+)\t\S+\t(.*)$", output, re.MULTILINE))
+    assert list(translations) == ["0", "1", "3"]
+    assert translations["1"] == ""
+    left_out = f"line 3 is left out: it has {WORDS + 1} tokens, and the model takes 1024"
+    assert left_out in output + errors
+
+
+def test_hydra_trains_a_model_of_the_plugin(outcomes):
+    status, output, errors = outcomes["hydra"]
+    assert status == 0, output[-2000:] + errors[-2000:]
+
+
+def test_ctrl_c_says_what_is_saved_and_how_to_go_on(data, work, run):
+    command = [Path(sys.executable).parent / "fairseq-train", data, *TINY, "--save-dir=stopped"]
+    process = subprocess.Popen(
+        [*map(str, command), "--max-epoch=100000", "--no-epoch-checkpoints"],
+        cwd=work,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    last = work / "stopped" / "checkpoint_last.pt"
+    while not last.exists() and process.poll() is None:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=600)
+    assert process.returncode == 130, errors
+    assert "Traceback" not in output + errors
+    assert re.fullmatch(
+        "fairseq-train: stopped; stopped/checkpoint_(last|best).pt is saved, and the same command "
+        "goes on from there",
+        errors.splitlines()[-1],
+    )
+
+
+def test_stop_before_the_first_checkpoint_says_so(monkeypatch):
+    from fairseq_cli import score, train
+
+    monkeypatch.setattr(messages.saving, "written", [])
+    assert "before this run saved a checkpoint" in messages.when_stopped(train)
+    assert messages.when_stopped(score) == "stopped"
+
+
+@pytest.mark.parametrize(
+    ("message", "sentence"),
+    [
+        (
+            "unrecognized arguments: --dropuot 0.3 x",
+            "there is no flag --dropuot (similar: --dropout); --help lists all",
+        ),
+        (
+            "unrecognized arguments: --dropuot=1 --zzz",
+            "there is no flag --dropuot (similar: --dropout), --zzz; --help lists all",
+        ),
+        ("unrecognized arguments: x", "there is no flag x; --help lists all"),
+        ("argument --lr: bad", "argument --lr: bad (--help lists all flags)"),
+    ],
+)
+def test_similar_flags_are_named(message, sentence):
+    assert typed.mistyped(message, ["--dropout", "--lr"]) == sentence
+
+
+def test_task_on_the_command_line_or_help_needs_no_checkpoint():
+    assert typed.task_of_checkpoint(["data", "--task", "translation"]) is None
+    assert typed.task_of_checkpoint(["--help"]) is None
+    with pytest.raises(UserError, match="checkpoint nosuch does not exist"):
+        typed.task_of_checkpoint(["data", "--path", "nosuch"])
+
+
+def test_empty_lines_stand_alone_and_in_order():
+    assert list(lines.runs(["", "a", "b", "", "", "c"])) == [[""], ["a", "b"], [""], [""], ["c"]]
+    assert list(lines.runs([])) == []
