@@ -20,6 +20,8 @@ PROBING = [
 HUB = ["huggingface_hub>=0.34"]
 TENSORBOARD = ["tensorboard>=2.10"]
 WANDB = ["wandb>=0.17"]
+# encoders in its format, for probes
+TRANSFORMERS = ["transformers>=4.56"]
 
 
 class BuildWithHook(build_py):
@@ -74,6 +76,7 @@ setup(
         "hub": HUB,
         "tensorboard": TENSORBOARD,
         "wandb": WANDB,
+        "transformers": TRANSFORMERS,
         "dev": [
             "pytest>=8",
             "pytest-xdist>=3.5",
@@ -91,6 +94,7 @@ setup(
             *HUB,
             *TENSORBOARD,
             *WANDB,
+            *TRANSFORMERS,
         ],
     },
     cmdclass={"build_py": BuildWithHook},

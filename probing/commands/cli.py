@@ -52,7 +52,7 @@ COMMANDS = {
     ),
     "run": Command(
         "probing.commands.run",
-        "all of it for one or more checkpoints: results.json, results.md and report.html; "
+        "all of it for one or more encoders: results.json, results.md and report.html; "
         "stages that an earlier run finished from the same inputs are not repeated",
         "run --checkpoint hybonet/checkpoint_best.pt --checkpoint twin/checkpoint_best.pt "
         "--data data --train train.conllu --dev dev.conllu --test test.conllu --out probes",

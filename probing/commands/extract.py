@@ -3,18 +3,17 @@
 import argparse
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
-from probing.commands.options import filled
-from probing.states.extract import BATCH_TOKENS, extract_file
+from probing.commands.sources import add_source_arguments, only_source, reading_of
+from probing.states.extract import BATCH_TOKENS, extract
 from probing.states.file import States
-from probing.text import segment
+from probing.text.trees import read_conllu
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``python -m probing extract``."""
+    add_source_arguments(parser, several=False)
     add = parser.add_argument
-    add("--checkpoint", type=Path, required=True, metavar="FILE", help="checkpoint of fairseq")
     add(
         "--trees",
         type=Path,
@@ -41,7 +40,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how a checkpoint reads text."""
     add = parser.add_argument
-    add("--data", type=Path, metavar="DIR", help="folder that data-prep/ wrote for the checkpoint")
     add(
         "--data-bin",
         type=Path,
@@ -83,26 +81,18 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def model_options(args: argparse.Namespace) -> dict[str, Any]:
-    """What the options of :func:`add_model_arguments` mean to :func:`extract_file`."""
-    return {
-        "data": args.data,
-        "pieces": filled(segment.Options, args),
-        "user_dir": args.user_dir,
-        "batch_tokens": args.batch_tokens,
-        "device": args.device,
-    }
-
-
 def main(args: argparse.Namespace) -> None:
     """Run ``python -m probing extract``."""
-    states = extract_file(
-        args.checkpoint,
-        args.trees,
+    source = only_source(args)
+    sentences = read_conllu(args.trees)
+    encoder = source.load(reading_of(args), random=args.random, seed=args.seed)
+    states = extract(
+        encoder,
+        sentences,
         args.out,
-        random=args.random,
-        seed=args.seed,
-        **model_options(args),
+        trees=args.trees,
+        batch_tokens=args.batch_tokens,
+        device=args.device,
     )
     print(summary(states))
 
@@ -115,8 +105,16 @@ def summary(states: States) -> str:
         f"{states.path}: {words} words of {len(states.kept)} of {total} sentences, {layers} layers "
         f"of {states.architecture}, width {states.width}"
     ]
+    lines.append(
+        f"words with a piece that the vocabulary lacks: {_share(states.contents.unknown, words)}; "
+        f"of several pieces: {_share(states.contents.split, words)}"
+    )
     if states.left_out:
         reasons = Counter(left.reason for left in states.left_out)
         lines.append(f"left out: {', '.join(f'{count} ({why})' for why, count in reasons.items())}")
         lines += [f"  {left.id} (sentence {left.index + 1})" for left in states.left_out]
     return "\n".join(lines)
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part} ({100 * part / max(whole, 1):.1f} %)"

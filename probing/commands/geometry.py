@@ -15,13 +15,14 @@ from torch import Tensor
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256, write_json
 from hyptrans.support.progress import bar
-from probing.commands import extract
+from probing.commands.extract import add_model_arguments
+from probing.commands.sources import Source, reading_of
 from probing.geometry.layers import Layer, measure, verdict
 from probing.geometry.measures import Estimate
 from probing.geometry.states import both_sides
 from probing.report.results import versions
 from probing.states.checkpoint import LoadedModel, load_model
-from probing.states.extract import extract_file
+from probing.states.extract import extract
 from probing.text.trees import depths, read_conllu
 
 SENTENCES = 300
@@ -42,7 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``python -m probing geometry``."""
     add = parser.add_argument
     add("--checkpoint", type=Path, required=True, metavar="FILE", help="checkpoint of fairseq")
-    extract.add_model_arguments(parser)
+    add("--data", type=Path, metavar="DIR", help="folder that data-prep/ wrote for the checkpoint")
+    add_model_arguments(parser)
     add("--subset", default="valid", metavar="NAME", help="set of --data (default: %(default)s)")
     add(
         "--sentences",
@@ -124,12 +126,19 @@ def look(
 
 def _words(args: argparse.Namespace) -> tuple[Tensor, Tensor]:
     """States of the words of trees in all encoder layers, and their gold depths."""
+    trees = read_conllu(args.trees)
+    source = Source(str(args.checkpoint), args.data)
+    encoder = source.load(reading_of(args), random=False, seed=args.seed)
     with TemporaryDirectory() as folder:
-        states = extract_file(
-            args.checkpoint, args.trees, Path(folder) / "states", **extract.model_options(args)
+        states = extract(
+            encoder,
+            trees,
+            Path(folder) / "states",
+            trees=args.trees,
+            batch_tokens=args.batch_tokens,
+            device=args.device,
         )
         points = [states.sentence(i) for i in range(min(len(states), args.sentences))]
-    trees = read_conllu(args.trees)
     gold = [depths(trees[place]) for place in states.kept[: len(points)]]
     return torch.cat(points, 1), torch.cat(gold)
 

@@ -6,22 +6,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hyptrans.support.errors import UserError
+from probing.commands.sources import Source
 from probing.probes.baselines import BASELINES
 
 
 @dataclass(frozen=True)
 class Subject:
-    """An encoder to probe: a checkpoint's, or the same architecture with fresh parameters."""
+    """An encoder to probe: a trained one, or the same architecture with fresh parameters."""
 
     name: str
     folder: Path
-    checkpoint: Path
-    data: Path | None
-    random: bool = False
+    source: Source
+    of: str = ""
+    """The trained encoder that has the architecture, of one with fresh parameters."""
 
-    def probes(self, kind: str) -> Path:
-        """The file of its probes of a kind."""
-        return self.folder / f"{kind}.probes.safetensors"
+    @property
+    def random(self) -> bool:
+        """Its parameters are fresh ones."""
+        return bool(self.of)
 
     def states(self, part: str) -> Path:
         """The file of the states of a data set."""
@@ -29,46 +31,28 @@ class Subject:
 
 
 def subjects_of(
-    checkpoints: Sequence[Path],
-    data: Sequence[Path],
-    names: Sequence[str] | None,
-    out: Path,
-    *,
-    random: bool,
+    sources: Sequence[Source], names: Sequence[str] | None, out: Path, *, random: bool
 ) -> list[Subject]:
-    """The encoders that options of a run ask for, each followed by its random twin if wanted.
+    """The encoders of a run, each followed by its random twin if wanted.
 
     Args:
-        checkpoints: files.
-        data: a prepared folder for all of them, one for each, or none.
-        names: labels, by default the checkpoints' folders.
+        sources: of the trained ones.
+        names: labels, by default the folders that they lie in.
         out: the run's folder.
         random: whether to add the same architectures with fresh parameters.
 
     Raises:
-        UserError: numbers of names or data folders that do not fit, or a missing checkpoint.
+        UserError: names that do not fit, or are no names of folders.
     """
-    folders_of_data: list[Path | None] = [*data] or [None]
-    if len(folders_of_data) == 1:
-        folders_of_data *= len(checkpoints)
-    names = names or _names(checkpoints)
-    for option, values in (("--data", folders_of_data), ("--names", names)):
-        if len(values) != len(checkpoints):
-            raise UserError(
-                f"{option} has {len(values)} values for {len(checkpoints)} of --checkpoint"
-            )
+    names = names or _names(sources)
+    if len(names) != len(sources):
+        raise UserError(f"--names has {len(names)} values for {len(sources)} encoders")
     folders = [re.sub(r"[^\w.-]", "-", name).strip(".") for name in names]
-    for checkpoint in checkpoints:
-        if not checkpoint.is_file():
-            raise UserError(f"--checkpoint {checkpoint} is not a file")
     found = []
-    for name, folder, checkpoint, where in zip(
-        names, folders, checkpoints, folders_of_data, strict=True
-    ):
-        found.append(Subject(name, out / folder, checkpoint, where))
+    for name, folder, source in zip(names, folders, sources, strict=True):
+        found.append(Subject(name, out / folder, source))
         if random:
-            twin = out / f"{folder}-random"
-            found.append(Subject(f"{name}, random", twin, checkpoint, where, random=True))
+            found.append(Subject(f"{name}, random", out / f"{folder}-random", source, of=name))
     labels = [*BASELINES, *(subject.name for subject in found)]
     # upper and lower case are one on some disks
     places = [str(subject.folder).lower() for subject in found]
@@ -77,9 +61,11 @@ def subjects_of(
     return found
 
 
-def _names(checkpoints: Sequence[Path]) -> list[str]:
-    """The checkpoints' folders, or files where those are the same."""
-    folders = [checkpoint.resolve().parent.name for checkpoint in checkpoints]
-    if len(set(folders)) == len(folders):
-        return folders
-    return [f"{folder}/{c.stem}" for folder, c in zip(folders, checkpoints, strict=True)]
+def _names(sources: Sequence[Source]) -> list[str]:
+    """The sources' own names, with those of their files where folders are the same."""
+    labels = [source.label for source in sources]
+    if len(set(labels)) == len(labels):
+        return labels
+    return [
+        f"{label}/{Path(source.name).stem}" for label, source in zip(labels, sources, strict=True)
+    ]

@@ -1,10 +1,11 @@
 """What trees score that are drawn without looking at the words."""
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from probing.probes.metrics import Punctuation, Tally
+from probing.probes.metrics import Punctuation, Scores, Tally
 from probing.text.trees import Sentence, distance_matrix
 
 CHAIN, RIGHT_BRANCHING = "linear chain", "right-branching"
@@ -34,14 +35,14 @@ BASELINES: dict[str, Callable[[int], tuple[np.ndarray, np.ndarray]]] = {
 }
 
 
-def score(
-    name: str, sentences: Sequence[Sentence], punct: Punctuation = "upos"
-) -> dict[str, float]:
-    """The metrics of a baseline; Root and Nspr of the chain are NaN."""
+def score(name: str, sentences: Sequence[Sentence], punct: Punctuation = "upos") -> Scores:
+    """The scores of a baseline; Root and Nspr of the chain are NaN."""
     tally = Tally(1, punct)
     for sentence in sentences:
         distances, depths = BASELINES[name](len(sentence))
         tally.add(sentence, distances[None], depths[None])
-    (metrics,) = tally.metrics()
-    # which of equal depths comes first says nothing of a root
-    return metrics | {"root": float("nan")} if name == CHAIN else metrics
+    scores = tally.scores()
+    if name == CHAIN:
+        # which of equal depths comes first says nothing of a root
+        scores.roots[:] = math.nan
+    return scores

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 
 from hyptrans.support.progress import bar
 from probing.probes.corpus import Corpus
-from probing.probes.metrics import Punctuation, Tally
+from probing.probes.metrics import Punctuation, Scores, Tally
 from probing.probes.probe import Probe
 
 BATCH_SIZE = 32
@@ -23,32 +24,24 @@ def evaluate(
     punct: Punctuation = "upos",
     layers: Sequence[int] | None = None,
     name: str = "",
-) -> list[dict[str, float]]:
-    """The four metrics of every layer, or of those asked for, in their order."""
+) -> Scores:
+    """Scores of every layer, or of those asked for, in their order; sentences as in the corpus."""
     chosen = list(range(corpus.states.layers) if layers is None else layers)
-    tally = Tally(len(chosen), punct)
+    tally, visited = Tally(len(chosen), punct), list[int]()
     batches = list(corpus.in_order(BATCH_SIZE))
     for indices in bar(batches, f"evaluate {name}".strip(), unit=" batches"):
         batch = corpus.batch(indices)
+        visited += indices
         states = batch.states[chosen]
         distances = distance.distances(states, chosen).numpy()
         depths = depth.depths(states, chosen).numpy()
         for row, sentence in enumerate(batch.sentences):
             n = len(sentence)
             tally.add(sentence, distances[:, row, :n, :n], depths[:, row, :n])
-    return tally.metrics()
+    return tally.scores().in_order(np.argsort(visited))
 
 
 def best_layer(layers: Sequence[dict[str, float]], task: str) -> int:
     """The layer that is best on these metrics; the first of equals, NaN is the worst."""
     values = [metrics[SELECTED_BY[task]] for metrics in layers]
     return max(range(len(values)), key=lambda i: values[i] if values[i] == values[i] else -2.0)
-
-
-def of_layers(
-    layers: Sequence[dict[str, float]], distance_layer: int, depth_layer: int
-) -> dict[str, float]:
-    """The figures of a model: UUAS and Dspr of one layer, Root and Nspr of another."""
-    return {name: layers[distance_layer][name] for name in ("uuas", "dspr")} | {
-        name: layers[depth_layer][name] for name in ("root", "nspr")
-    }

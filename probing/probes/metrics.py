@@ -17,7 +17,7 @@ undefined, and is left out of ours.
 """
 
 import math
-from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -30,6 +30,8 @@ from probing.text.trees import Sentence, distance_matrix, minimum_spanning_edges
 Punctuation = Literal["upos", "ptb"]
 PUNCTUATIONS: tuple[Punctuation, ...] = get_args(Punctuation)
 PTB_TAGS = frozenset(["''", ",", ".", ":", "``", "-LRB-", "-RRB-"])
+METRICS = ("uuas", "dspr", "root", "nspr")
+"""Keys of the metrics; the first two are of the distance probe, the others of the depth probe."""
 SHORTEST, LONGEST = 5, 50
 """Lengths of the sentences that correlations are averaged over."""
 
@@ -73,9 +75,89 @@ def spearman(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
     return correlations
 
 
+@dataclass(frozen=True)
+class Scores:
+    """What every sentence adds to the metrics of several predictions, or layers, at once.
+
+    Attributes:
+        lengths: words of each sentence, ``[S]``.
+        edges: gold edges without punctuation, ``[S]``.
+        correct: those that were predicted, ``[layers, S]``; a mean where runs were averaged.
+        roots: whether the root was, ``[layers, S]``.
+        dspr: Spearman correlation of distances, NaN where undefined, ``[layers, S]``.
+        nspr: that of depths.
+    """
+
+    lengths: np.ndarray
+    edges: np.ndarray
+    correct: np.ndarray
+    roots: np.ndarray
+    dspr: np.ndarray
+    nspr: np.ndarray
+
+    def of(self, distance_layer: int, depth_layer: int) -> "Scores":
+        """One row: UUAS and Dspr of one layer, Root and Nspr of another."""
+        d, e = [distance_layer], [depth_layer]
+        return Scores(
+            self.lengths, self.edges, self.correct[d], self.roots[e], self.dspr[d], self.nspr[e]
+        )
+
+    def in_order(self, places: np.ndarray) -> "Scores":
+        """The same of the sentences in another order, ``[S]``."""
+        several = (self.correct, self.roots, self.dspr, self.nspr)
+        rows = (values[:, places] for values in several)
+        return Scores(self.lengths[places], self.edges[places], *rows)
+
+    def metrics(self) -> list[dict[str, float]]:
+        """For every layer the metrics from 0 to 1 (correlations from -1); NaN where undefined."""
+        parts = {metric: self.parts(metric) for metric in METRICS}
+        return [
+            {metric: float(parts[metric][layer]) for metric in METRICS}
+            for layer in range(len(self.correct))
+        ]
+
+    def parts(self, metric: str) -> np.ndarray:
+        """A metric of every layer, ``[layers]``."""
+        if metric in ("uuas", "root"):
+            values, whole = self._share(metric)
+            return values.sum(-1) / whole if whole else np.full(len(values), math.nan)
+        found = [_by_length(row, self.lengths) for row in getattr(self, metric)]
+        return np.array(found)
+
+    def _share(self, metric: str) -> tuple[np.ndarray, int]:
+        if metric == "uuas":
+            return self.correct, int(self.edges.sum())
+        return self.roots, len(self.lengths)
+
+    def contributions(self, metric: str, used: np.ndarray) -> np.ndarray:
+        """What each sentence adds to a metric that is taken over some sentences: they sum to it.
+
+        Shapes: used ``[S]``, bool -> ``[layers, S]``, 0 for other sentences.
+        """
+        if metric in ("uuas", "root"):
+            values, whole = self._share(metric)
+            return values / whole
+        values = np.where(used, getattr(self, metric), 0)
+        shares = np.zeros(len(used))
+        found, counts = np.unique(self.lengths[used], return_counts=True)
+        for length, count in zip(found, counts, strict=True):
+            shares[used & (self.lengths == length)] = 1 / count / len(found)
+        return values * shares
+
+
+def mean_scores(several: Sequence[Scores]) -> Scores:
+    """Of the same sentences in several runs, sentence by sentence."""
+    first = several[0]
+    values = {
+        name: np.mean([getattr(scores, name) for scores in several], axis=0)
+        for name in ("correct", "roots", "dspr", "nspr")
+    }
+    return Scores(first.lengths, first.edges, **values)
+
+
 @dataclass
 class Tally:
-    """The sums behind the metrics of several layers at once, filled sentence by sentence.
+    """The scores of several layers, filled sentence by sentence.
 
     Args:
         layers: number of predictions that every sentence comes with.
@@ -84,16 +166,9 @@ class Tally:
 
     layers: int
     punct: Punctuation = "upos"
-    edges: int = 0
-    sentences: int = 0
-    _correct: np.ndarray = field(init=False)
-    _roots: np.ndarray = field(init=False)
-    _by_length: dict[str, dict[int, list[np.ndarray]]] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._correct = np.zeros(self.layers, dtype=np.int64)
-        self._roots = np.zeros(self.layers, dtype=np.int64)
-        self._by_length = {"dspr": defaultdict(list), "nspr": defaultdict(list)}
+    _rows: list[tuple[int, int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = field(
+        default_factory=list
+    )
 
     def add(self, sentence: Sentence, distances: np.ndarray, depths: np.ndarray) -> None:
         """Count one sentence.
@@ -111,36 +186,39 @@ class Tally:
         keep = kept_words(sentence, self.punct)
         gold = distance_matrix(sentence.heads)
         gold_edges = {(i, j) for i, j in sentence.edges if keep[i] and keep[j]}
-        self.edges += len(gold_edges)
-        self.sentences += 1
+        correct, roots = np.zeros(self.layers), np.zeros(self.layers)
         for layer in range(self.layers):
             if gold_edges:
                 predicted = minimum_spanning_edges(distances[layer], keep)
-                self._correct[layer] += len(gold_edges & predicted)
-            self._roots[layer] += predicted_root(depths[layer], keep) == sentence.root
+                correct[layer] = len(gold_edges & predicted)
+            roots[layer] = predicted_root(depths[layer], keep) == sentence.root
+        dspr = nspr = np.full(self.layers, np.nan)
         if SHORTEST <= len(sentence) <= LONGEST:
-            rows = spearman(distances, gold)
-            self._by_length["dspr"][len(sentence)].append(_mean(rows))
-            self._by_length["nspr"][len(sentence)].append(spearman(depths, gold[sentence.root]))
+            dspr = _mean(spearman(distances, gold))
+            nspr = spearman(depths, gold[sentence.root])
+        self._rows.append((len(sentence), len(gold_edges), correct, roots, dspr, nspr))
+
+    def scores(self) -> Scores:
+        """What was counted."""
+        if not self._rows:
+            none = np.zeros((self.layers, 0))
+            return Scores(np.zeros(0, int), np.zeros(0, int), none, none, none, none)
+        lengths, edges, *values = zip(*self._rows, strict=True)
+        return Scores(
+            np.array(lengths), np.array(edges), *(np.stack(part, axis=-1) for part in values)
+        )
 
     def metrics(self) -> list[dict[str, float]]:
-        """For every layer the metrics from 0 to 1 (correlations from -1); NaN where undefined."""
-        averaged = {name: self._average(name) for name in self._by_length}
-        return [
-            {
-                "uuas": int(self._correct[layer]) / self.edges if self.edges else math.nan,
-                "dspr": float(averaged["dspr"][layer]),
-                "root": int(self._roots[layer]) / self.sentences if self.sentences else math.nan,
-                "nspr": float(averaged["nspr"][layer]),
-            }
-            for layer in range(self.layers)
-        ]
+        """Of what was counted."""
+        return self.scores().metrics()
 
-    def _average(self, name: str) -> np.ndarray:
-        """Over the sentences of a length, then over lengths, leaving out what is undefined."""
-        groups = self._by_length[name].values()
-        means = [_mean(np.stack(sentences, axis=-1)) for sentences in groups]
-        return _mean(np.stack(means, axis=-1)) if means else np.full(self.layers, np.nan)
+
+def _by_length(values: np.ndarray, lengths: np.ndarray) -> float:
+    """Over the sentences of a length, then over lengths, leaving out what is undefined."""
+    defined = ~np.isnan(values)
+    found = np.unique(lengths[defined])
+    means = [values[defined & (lengths == length)].mean() for length in found]
+    return float(np.mean(means)) if means else math.nan
 
 
 def _mean(values: np.ndarray) -> np.ndarray:

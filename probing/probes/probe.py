@@ -81,9 +81,16 @@ class Probe(nn.Module, ABC):
     def points(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
         """States -> the probe's own form of its points, ``[..., N, rank]`` or a number less."""
 
-    @abstractmethod
     def distances(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
-        """Predicted tree distances ``[..., N, N]``, by one product."""
+        """Predicted tree distances ``[..., N, N]``, 0 from a word to itself."""
+        found = self._distances(states, layers)
+        itself = torch.eye(found.size(-1), dtype=torch.bool, device=found.device)
+        # products of a point with itself are rounded as all others are
+        return found.masked_fill(itself, 0)
+
+    @abstractmethod
+    def _distances(self, states: Tensor, layers: Sequence[int] | None) -> Tensor:
+        """Those of all pairs, by one product, up to its rounding."""
 
     @abstractmethod
     def depths(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
@@ -151,7 +158,7 @@ class LorentzProbe(Probe):
         z = _product(x, self.weight(layers), self.bias(layers))
         return _lorentz_layer_point(z, self.scale(layers)).view(*shape, self.rank)
 
-    def distances(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
+    def _distances(self, states: Tensor, layers: Sequence[int] | None) -> Tensor:
         points = self.points(states, layers)
         # rounding takes equal points below 0
         products = lorentz.flip_time(points) @ points.transpose(-2, -1)
@@ -192,7 +199,7 @@ class PoincareProbe(Probe):
         lengths = tangents.norm(dim=-1, keepdim=True).clamp_min(LARGEST_RADIUS)
         return (tangents * (LARGEST_RADIUS / lengths)).view(*shape, self.rank - 1)
 
-    def distances(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
+    def _distances(self, states: Tensor, layers: Sequence[int] | None) -> Tensor:
         points = self.lorentz_points(states, layers)
         return poincare.pairwise_squared_distance(points, points)
 
@@ -221,7 +228,7 @@ class EuclideanProbe(Probe):
         flat = _product(self._vectors(states, layers), self.weight(layers))
         return flat.view(*states.shape[:-1], self.rank)
 
-    def distances(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
+    def _distances(self, states: Tensor, layers: Sequence[int] | None) -> Tensor:
         points = self.points(states, layers)
         # what all words share adds no distance, only rounding
         points = points - points.mean(-2, keepdim=True)

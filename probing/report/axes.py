@@ -1,10 +1,11 @@
-"""Axes of the charts, and the colors and marks that tell models apart."""
+"""Axes of the charts, and the colors, forms and marks that tell models apart."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from probing.report import svg
+from probing.report.data import ModelResult
 
 COLORS = 6
 """Colors in the style sheet; more models repeat them with other marks."""
@@ -21,13 +22,37 @@ _MARKS = (
 )
 
 
-def color(index: int) -> str:
-    """Class that gives a model its color."""
-    return f"m{index % COLORS}"
+@dataclass(frozen=True)
+class Look:
+    """How a model is drawn, the same in every chart.
+
+    Attributes:
+        kind: classes of the style sheet: a color, that of its trained encoder, and a form.
+        mark: path of its mark, so that color is not all that tells it apart; none of baselines.
+    """
+
+    kind: str
+    mark: str | None
+
+
+def looks(models: Sequence[ModelResult]) -> dict[str, Look]:
+    """A look for each model: a color for each encoder, a form for each role."""
+    numbers = {m.name: i for i, m in enumerate(m for m in models if m.role == "encoder")}
+    found = {}
+    for model in models:
+        number = numbers.get(model.of or model.name)
+        if number is None:
+            found[model.name] = Look("base", None)
+            continue
+        kind = f"m{number % COLORS}"
+        if model.role != "encoder":
+            kind += f" {model.role}"
+        found[model.name] = Look(kind, _MARKS[number % len(_MARKS)])
+    return found
 
 
 def mark(index: int) -> str:
-    """Path of a model's mark, so that color is not all that tells it apart."""
+    """One of the marks, for what is told apart within a model."""
     return _MARKS[index % len(_MARKS)]
 
 
@@ -53,6 +78,13 @@ class Frame:
     axis: Sequence[float]
     """The ticks of the axis upwards, from its lower to its upper end."""
     inset: float = 14
+    names: Sequence[str] = ()
+    """What stands at the whole numbers of the axis across, if not they themselves."""
+
+    @property
+    def cut(self) -> bool:
+        """The axis upwards does not begin at 0."""
+        return self.axis[0] > 0
 
     def x(self, value: float) -> float:
         """Pixels of a number of the axis across."""
@@ -72,8 +104,15 @@ class Frame:
             svg.add(picture, "path", "grid", d=f"M{svg.points(self.left, y)}H{self.right:.0f}")
             text = f"{value:.4g}".replace("-", "\N{MINUS SIGN}")
             svg.add(picture, "text", "tick end", text, x=self.left - 7, y=y + 4)
+        if self.cut:
+            # two strokes across the foot of the axis
+            for y in (self.bottom - 5, self.bottom - 9):
+                path = f"M{svg.points(self.left - 4, y + 2)}L{svg.points(self.left + 4, y - 2)}"
+                svg.add(picture, "path", "cut", d=path)
+        svg.add(picture, "path", "axis", d=f"M{svg.points(self.left, self.top)}V{self.bottom:.0f}")
         each = max(1, math.ceil((self.last + 1) / 13))
         for value in range(0, self.last + 1, each):
-            svg.add(picture, "text", "tick", str(value), x=self.x(value), y=self.bottom + 17)
+            name = self.names[value] if self.names else str(value)
+            svg.add(picture, "text", "tick", name, x=self.x(value), y=self.bottom + 17)
         middle = (self.left + self.right) / 2
         svg.add(picture, "text", "tick", across, x=middle, y=self.bottom + 34)

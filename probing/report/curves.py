@@ -1,69 +1,94 @@
-"""Line charts of the metrics over the layers, one small chart per metric."""
+"""Line charts: the metrics over the layers, one small chart per metric."""
 
 import math
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from probing.report import axes, svg
 from probing.report.data import ModelResult
+from probing.report.results import TITLES
 
-TITLES = {"uuas": "UUAS", "dspr": "Dspr.", "root": "Root%", "nspr": "Nspr."}
 OF_DISTANCE = ("uuas", "dspr")
 SIZE = 13.0
 
 
 @dataclass(frozen=True)
 class Line:
-    """One model in a chart."""
+    """One line in a chart.
+
+    Attributes:
+        name: stands at its end.
+        kind: classes of its color and form.
+        mark: path of its mark.
+        values: along the axis across; the one value of a line that runs across the plot.
+        rings: places that a ring marks.
+        spread: standard deviations of the values, or nothing.
+        flat: it runs across the plot.
+    """
 
     name: str
     kind: str
-    """Class of its color; ``base`` for a baseline."""
-    mark: int | None
-    values: list[float]
-    """One per layer, or the one value of a baseline without layers."""
-    chosen: int
-
-    @property
-    def flat(self) -> bool:
-        return self.chosen < 0
+    mark: str | None
+    values: Sequence[float]
+    rings: Collection[int] = ()
+    spread: Sequence[float] = ()
+    flat: bool = False
 
 
-def shown(metric: str, value: float) -> float:
-    """The value in the unit of its axis: Root is a percentage."""
-    return 100 * value if metric == "root" else value
-
-
-def lines(models: list[ModelResult], metric: str) -> list[Line]:
-    """The lines of one chart: of all that has a number."""
-    made, number = [], 0
+def lines(models: Sequence[ModelResult], metric: str) -> list[Line]:
+    """The lines of one metric over layers: of all that has a number."""
+    made, looks = [], axes.looks(models)
+    task = 0 if metric in OF_DISTANCE else 1
     for model in models:
-        kind, mark = ("base", None) if model.baseline else (axes.color(number), number)
-        number += not model.baseline
-        chosen = model.distance_layer if metric in OF_DISTANCE else model.depth_layer
-        found = [one.get(metric, math.nan) for one in model.layers]
-        if model.baseline and not found:
-            chosen, found = -1, [model.test.get(metric, math.nan)]
-        values = [shown(metric, value) for value in found]
-        if any(math.isfinite(value) for value in values):
-            made.append(Line(model.name, kind, mark, values, chosen))
+        look, flat = looks[model.name], not model.layers
+        found = [model.test] if flat else model.layers
+        values = [one.get(metric, math.nan) for one in found]
+        chosen = model.chosen or [(model.distance_layer, model.depth_layer)]
+        rings = frozenset(() if flat else (pair[task] for pair in chosen))
+        if any(map(math.isfinite, values)):
+            made.append(Line(model.name, look.kind, look.mark, values, rings, flat=flat))
     return made
 
 
-def draw(models: list[ModelResult], metric: str) -> svg.Element | None:
-    """The chart of one metric; None where no model has a number for any layer."""
+def draw(models: Sequence[ModelResult], metric: str) -> svg.Element | None:
+    """The chart of one metric over layers; None where no model has a number for any layer."""
     every = lines(models, metric)
     if all(line.flat for line in every):
         return None
+    title = TITLES[metric]
+    label = f"{title} over the layers of each model; the numbers are in the table below"
+    return plot(every, title, "layer", label)
+
+
+def plot(
+    every: Sequence[Line],
+    title: str,
+    across: str,
+    label: str,
+    *,
+    names: Sequence[str] = (),
+    axis: Sequence[float] = (),
+) -> svg.Element:
+    """A chart of lines.
+
+    Args:
+        every: at least one that is not flat; the first lies on top.
+        title: stands over the axis upwards.
+        across: name of the other axis.
+        label: what a screen reader says.
+        names: of the places along it, if they are not numbered from 0.
+        axis: ticks upwards; by default those that fit the values.
+    """
     values = [value for line in every for value in line.values if math.isfinite(value)]
     last = max(len(line.values) for line in every) - 1
     room = max(svg.text_width(line.name, SIZE) for line in every)
     height = max(230.0, 16.0 * len(every) + 70)
-    axis = axes.ticks(min(values), max(values))
-    frame = axes.Frame(44, 306, 34, height - 42, last, axis)
-    label = f"{TITLES[metric]} over the layers of each model; the numbers are in the table below"
+    axis = axis or axes.ticks(min(values), max(values))
+    frame = axes.Frame(44, 306, 34, height - 42, last, axis, names=names)
+    if frame.cut:
+        label += f"; the axis begins at {frame.axis[0]:.4g}"
     picture = svg.figure(frame.right + 22 + room, height, label, "chart")
-    frame.draw(picture, "layer", TITLES[metric])
-    # the first model lies on top
+    frame.draw(picture, across, title)
     for line in reversed(every):
         _line(picture, frame, line)
     _names(picture, frame, every)
@@ -71,32 +96,36 @@ def draw(models: list[ModelResult], metric: str) -> svg.Element | None:
 
 
 def _line(picture: svg.Element, frame: axes.Frame, line: Line) -> None:
-    """A model over its layers, its chosen layer ringed, or a baseline across the plot."""
+    """A model over its layers, its chosen layers ringed, or a line across the plot."""
     if line.flat:
         y = frame.y(line.values[0])
         path = f"M{svg.points(frame.left, y)}H{frame.right:.0f}"
-        svg.add(picture, "path", "line base", d=path)
+        svg.add(picture, "path", f"line {line.kind}", d=path)
         return
     path, pen = "", "M"
-    for layer, value in enumerate(line.values):
+    for place, value in enumerate(line.values):
         if not math.isfinite(value):
             pen = "M"  # a gap, not a line to the next number
             continue
-        path += pen + svg.points(frame.x(layer), frame.y(value))
+        path += pen + svg.points(frame.x(place), frame.y(value))
         pen = "L"
     svg.add(picture, "path", f"line {line.kind}", d=path)
-    for layer, value in enumerate(line.values):
+    for place, value in enumerate(line.values):
         if not math.isfinite(value):
             continue
-        x, y = frame.x(layer), frame.y(value)
+        x, y = frame.x(place), frame.y(value)
+        if line.spread and math.isfinite(line.spread[place]):
+            ends = (frame.y(value + sign * line.spread[place]) for sign in (-1, 1))
+            path = f"M{svg.points(x, next(ends))}V{svg.number(next(ends))}"
+            svg.add(picture, "path", f"whisker {line.kind}", d=path)
         if line.mark is not None:
             where = f"translate({svg.points(x, y)})"
-            svg.add(picture, "path", f"mark {line.kind}", d=axes.mark(line.mark), transform=where)
-        if layer == line.chosen:
+            svg.add(picture, "path", f"mark {line.kind}", d=line.mark, transform=where)
+        if place in line.rings:
             svg.add(picture, "circle", f"chosen {line.kind}", cx=x, cy=y, r=8.5)
 
 
-def _names(picture: svg.Element, frame: axes.Frame, every: list[Line]) -> None:
+def _names(picture: svg.Element, frame: axes.Frame, every: Sequence[Line]) -> None:
     """The models' names beside the ends of their lines, moved apart where they would touch."""
     ends = []
     for line in every:

@@ -1,12 +1,14 @@
 """What the report shows: plain values, so that it can be written without a model or a corpus."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 from torch import Tensor
 
-METRICS = ("uuas", "dspr", "root", "nspr")
-"""Keys of the metrics, in the order of the table; the first two are of the distance probe, the
-others of the depth probe."""
+from probing.probes.significance import Comparison
+
+Role = Literal["encoder", "fresh", "control", "baseline"]
+"""A trained encoder; one of fresh parameters; control trees; trees drawn without an encoder."""
 
 Edge = tuple[int, int]
 
@@ -15,7 +17,9 @@ Edge = tuple[int, int]
 class ModelResult:
     """The figures of one encoder and probe, or of a baseline.
 
-    Metrics are between 0 and 1 under the keys of :data:`METRICS`; any may be NaN or absent.
+    Metrics are between 0 and 1 (correlations from -1) under the keys of
+    ``probing.probes.metrics.METRICS``; any may be NaN or absent. Of probes of several seeds they
+    are means.
     """
 
     name: str
@@ -25,13 +29,47 @@ class ModelResult:
     layers: list[dict[str, float]]
     """On the development set, one entry per layer; the embeddings are layer 0."""
     distance_layer: int
-    """The layer that is best on the development set, for UUAS and Dspr."""
+    """The layer that is best on the development set, for UUAS and Dspr; of the first seed."""
     depth_layer: int
-    """The layer that is best on the development set, for Root and Nspr."""
+    """The same for Root and Nspr."""
     test: dict[str, float]
     """On the test set, of the layers chosen."""
-    baseline: bool = False
-    """Needs no trained encoder, as the linear chain; it may have no layers."""
+    role: Role = "encoder"
+    of: str = ""
+    """The trained encoder that fresh parameters or control trees stand beside."""
+    spread: dict[str, float] = field(default_factory=dict)
+    """Standard deviations of ``test`` over seeds; empty where there was one."""
+    chosen: list[tuple[int, int]] = field(default_factory=list)
+    """The two layers of every seed."""
+
+    @property
+    def baseline(self) -> bool:
+        """Not a trained encoder; it may have no layers."""
+        return self.role != "encoder"
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Shares of the test set's words that an encoder does not know as such."""
+
+    unknown: float
+    """With a piece that its vocabulary lacks."""
+    split: float
+    """Of several pieces."""
+    unseen: float | None
+    """That its training text does not have; None where that was not given."""
+
+
+@dataclass(frozen=True)
+class RankPoint:
+    """The figures of one encoder with probes of one kind and size, means over seeds."""
+
+    model: str
+    probe: str
+    dimensions: int
+    """Of the probe's space; hyperbolic points have one more coordinate, their time."""
+    test: dict[str, float]
+    spread: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -78,3 +116,10 @@ class Report:
     point from the origin, for words of the test set; empty for Euclidean probes."""
     table: str
     """The table in Markdown."""
+    about: list[tuple[str, list[str]]] = field(default_factory=list)
+    """What the page was made from, and how: a name and one or more lines."""
+    comparisons: dict[str, list[Comparison]] = field(default_factory=dict)
+    """By model: the first encoder against it."""
+    ranks: list[RankPoint] = field(default_factory=list)
+    vocabularies: dict[str, Vocabulary] = field(default_factory=dict)
+    """By trained encoder."""

@@ -6,8 +6,10 @@ from typing import Any
 
 from markupsafe import Markup
 
-from probing.report import arcs, curves, disk, layout, radii, svg
-from probing.report.data import METRICS, Edge, Example, Prediction, Report
+from probing.probes.metrics import METRICS
+from probing.report import arcs, axes, curves, disk, layout, radii, ranks, svg
+from probing.report.data import Edge, Example, Prediction, RankPoint, Report
+from probing.report.results import TITLES
 
 NOTHING = "\N{EN DASH}"
 """Printed for a number that does not exist."""
@@ -34,14 +36,12 @@ def layer_figures(report: Report) -> list[dict[str, Any]]:
             continue
         every = [line for line in curves.lines(report.models, metric) if not line.flat]
         last = max(len(line.values) for line in every)
-        decimals = 1 if metric == "root" else 3
         table = [
-            (line.name, [figure_number(v, decimals) for v in line.values], line.chosen)
-            for line in every
+            (line.name, [figure_number(v, 3) for v in line.values], line.rings) for line in every
         ]
         made.append(
             {
-                "title": curves.TITLES[metric],
+                "title": TITLES[metric],
                 "svg": picture(drawn),
                 "layers": list(range(last)),
                 "table": table,
@@ -59,18 +59,39 @@ def radius_figures(report: Report) -> list[dict[str, Any]]:
     every = [box for boxes in found.values() for box in boxes]
     top = max(max((*box.few, box.quantiles[-1])) for box in every)
     last = max(box.depth for box in every)
-    numbers = {m.name: i for i, m in enumerate(m for m in report.models if not m.baseline)}
-    probes = {m.name: m.probe for m in report.models}
+    order = {model.name: place for place, model in enumerate(report.models)}
+    looks, probes = axes.looks(report.models), {m.name: m.probe for m in report.models}
     made = []
-    for name in sorted(found, key=lambda name: numbers.get(name, len(numbers))):
-        number, probe = numbers.get(name, len(numbers)), probes.get(name, "")
-        drawn = radii.draw(name, number, probe, found[name], max(top, 1e-6), last)
+    for name in sorted(found, key=lambda name: order.get(name, len(order))):
+        kind = looks[name].kind if name in looks else "base"
+        drawn = radii.draw(name, kind, probes.get(name, ""), found[name], max(top, 1e-6), last)
         table = [
             (box.depth, box.count, [figure_number(value) for value in box.quantiles])
             for box in found[name]
         ]
         made.append({"model": name, "svg": picture(drawn), "table": table})
     return made
+
+
+def rank_figures(report: Report) -> list[dict[str, Any]]:
+    """One chart for each encoder that has rank curves, with the numbers behind it."""
+    axis, made = ranks.axis_of(report.ranks), []
+    for name in dict.fromkeys(point.model for point in report.ranks) if axis else ():
+        points = [point for point in report.ranks if point.model == name]
+        rows = [
+            (probe, [_rank_cell(point) for point in points if point.probe == probe])
+            for probe in dict.fromkeys(point.probe for point in points)
+        ]
+        drawn = ranks.draw(name, points, report.models, axis)
+        dimensions = list(dict.fromkeys(point.dimensions for point in points))
+        made.append({"model": name, "svg": picture(drawn), "dimensions": dimensions, "table": rows})
+    return made
+
+
+def _rank_cell(point: RankPoint) -> str:
+    text = figure_number(point.test.get(ranks.METRIC), 3)
+    deviation = point.spread.get(ranks.METRIC)
+    return text if deviation is None else f"{text} ± {figure_number(deviation, 3)}"
 
 
 def example_figures(report: Report) -> Iterator[dict[str, Any]]:
@@ -152,7 +173,10 @@ def _disk_note(example: Example, prediction: Prediction, laid: layout.Disk) -> s
     )
     note = f"Center: {center}."
     if math.isfinite(laid.agreement):
-        note += f" Distances against the probe's: Spearman {laid.agreement:.2f}."
+        note += (
+            " How well two dimensions keep the order of the probe's own distances between words: "
+            f"{laid.agreement:.2f} (Spearman's rank correlation; 1 would be the same order)."
+        )
     if abs(laid.scale - 1) > 1e-9:
         note += f" Radii are drawn {laid.scale:.2g} times their size; the rings tell the true ones."
     return note

@@ -10,10 +10,18 @@ import jinja2
 from markupsafe import Markup
 
 from hyptrans.support.files import write_whole
-from probing.report import curves, figures, radii, svg
-from probing.report.data import METRICS, ModelResult, Report
+from probing.probes.metrics import METRICS
+from probing.report import figures, radii, results, svg
+from probing.report.data import ModelResult, Report
 from probing.report.figures import figure_number
 
+NAMES = {
+    "uuas": "undirected unlabeled attachment score",
+    "dspr": "distance Spearman correlation",
+    "root": "root accuracy",
+    "nspr": "norm Spearman correlation",
+}
+"""The metrics, spelled out."""
 FOLDER = resources.files("probing.report") / "assets"
 
 
@@ -25,6 +33,8 @@ def write_report(path: Path, report: Report) -> None:
 def render(report: Report) -> str:
     """The page as text."""
     environment = jinja2.Environment(
+        # a section is a file that the page includes
+        loader=jinja2.FunctionLoader(_read),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -32,14 +42,18 @@ def render(report: Report) -> str:
         finalize=_printable,
     )
     style, script = _read("style.css"), _read("script.js")
-    return environment.from_string(_read("page.html")).render(
+    return environment.get_template("page.html").render(
         report=report,
         style=Markup(style),
         script=Markup(script),
         policy=policy(style, script),
-        metrics=[(metric, curves.TITLES[metric]) for metric in METRICS],
+        metrics=[(metric, title, NAMES[metric]) for metric, title in results.TITLES.items()],
         rows=rows(report.models),
+        comparisons=comparisons(report),
+        first=next((m.name for m in report.models if m.role == "encoder"), ""),
         layers=figures.layer_figures(report),
+        ranks=figures.rank_figures(report),
+        percent=results.percent,
         examples=figures.example_figures(report),
         models=figures.model_names(report),
         depths=figures.radius_figures(report),
@@ -60,29 +74,33 @@ def policy(style: str, script: str) -> str:
 
 
 def rows(models: list[ModelResult]) -> list[dict[str, Any]]:
-    """The table: what each model shows in each column, and whether it is the best there.
+    """The table: what each model shows in each column, its deviation, and whether it is the best.
 
-    The best are the models, baselines apart, whose number as printed is the highest.
+    The best are the trained encoders whose number as printed is the highest.
     """
-    texts = {m.name: {k: result_number(k, m.test.get(k)) for k in METRICS} for m in models}
+    texts = {m.name: {k: figure_number(m.test.get(k), 3) for k in METRICS} for m in models}
     made = []
     for model in models:
         cells = []
         for metric in METRICS:
-            rivals = [texts[m.name][metric] for m in models if not m.baseline]
+            rivals = [texts[m.name][metric] for m in models if m.role == "encoder"]
             numbers = [float(text) for text in rivals if text != figures.NOTHING]
-            text = texts[model.name][metric]
-            best = not model.baseline and len(rivals) > 1 and text != figures.NOTHING
-            cells.append((text, best and float(text) == max(numbers)))
-        made.append({"model": model, "cells": cells})
+            text, deviation = texts[model.name][metric], model.spread.get(metric)
+            best = model.role == "encoder" and len(rivals) > 1 and text != figures.NOTHING
+            spread = "" if deviation is None else figure_number(deviation, 3)
+            cells.append((text, spread, best and float(text) == max(numbers)))
+        made.append({"model": model, "cells": cells, "layers": results.layers_of(model)})
     return made
 
 
-def result_number(metric: str, value: float | None) -> str:
-    """A metric as the table prints it: three decimals, Root as a percentage with one."""
-    if value is None:
-        return figures.NOTHING
-    return figure_number(curves.shown(metric, value), 1 if metric == "root" else 3)
+def comparisons(report: Report) -> list[tuple[str, list[str]]]:
+    """What the first encoder has more than each other model, a text for each metric."""
+    made = []
+    for name, found in report.comparisons.items():
+        by_metric = {comparison.metric: comparison for comparison in found}
+        cells = [by_metric.get(metric) for metric in METRICS]
+        made.append((name, [results.difference(c) if c else figures.NOTHING for c in cells]))
+    return made
 
 
 def _read(name: str) -> str:

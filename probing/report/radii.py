@@ -45,14 +45,12 @@ def boxes(sample: Sample) -> list[Box]:
     return made
 
 
-def draw(
-    model: str, number: int, probe: str, found: list[Box], top: float, last: int
-) -> svg.Element:
+def draw(model: str, kind: str, probe: str, found: list[Box], top: float, last: int) -> svg.Element:
     """The chart of one model.
 
     Args:
         model: its name.
-        number: which of the models it is; chooses the color.
+        kind: classes of its color and form.
         probe: kind of its probe; the radii that the loss of a known one asks for are drawn.
         found: what to draw, at least one.
         top: the upper end of the axis of radii, common to all models.
@@ -65,7 +63,6 @@ def draw(
     beside = 10 + svg.text_width(model, 15)
     svg.add(picture, "text", "tick start", "radius", x=beside, y=16)
     half = min(9.0, 0.32 * (frame.x(1) - frame.x(0)) if last else 9.0)
-    kind = axes.color(number)
     for box in found:
         x, (q5, q25, q50, q75, q95) = frame.x(box.depth), map(frame.y, box.quantiles)
         for radius in box.few:

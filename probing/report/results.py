@@ -1,21 +1,62 @@
-"""Figures of models as a table and a line of conventions; no figure is typed by hand."""
+"""Results over seeds, as a table and a line of conventions; no figure is typed by hand."""
 
 import math
-from collections.abc import Sequence
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from hyptrans import __version__
 from hyptrans.geometry.space import Space
 from hyptrans.support import provenance
 from probing.probes.evaluation import SELECTED_BY
-from probing.probes.metrics import LONGEST, SHORTEST, Punctuation
+from probing.probes.metrics import LONGEST, METRICS, SHORTEST, Punctuation
+from probing.probes.significance import Comparison
 from probing.probes.training import Settings
-from probing.report.data import METRICS, ModelResult
+from probing.report.data import ModelResult, Vocabulary
 
-_HEADER = ("model", "UUAS", "Dspr.", "Root%", "Nspr.", "layers")
+TITLES = {"uuas": "UUAS", "dspr": "Dspr.", "root": "Root", "nspr": "Nspr."}
+_HEADER = ("model", *TITLES.values(), "layers")
+_SURE = 0.001
+"""p-values below it are printed as such."""
 
 
-def signature(settings: Settings, punct: Punctuation) -> str:
+def over_seeds(results: Sequence[ModelResult]) -> ModelResult:
+    """Means of the figures, their standard deviations, and the layers that each seed chose."""
+    first = results[0]
+    several = [result.test for result in results]
+    layers = zip(*(result.layers for result in results), strict=True)
+    return replace(
+        first,
+        layers=[means(list(found)) for found in layers],
+        test=means(several),
+        spread=spread(several),
+        chosen=[(result.distance_layer, result.depth_layer) for result in results],
+    )
+
+
+def means(several: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Of each metric; NaN where one is."""
+    return {metric: statistics.fmean(_values(several, metric)) for metric in METRICS}
+
+
+def spread(several: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Standard deviation of each metric, of a sample; nothing for one of them."""
+    if len(several) < 2:
+        return {}
+    found = {metric: _values(several, metric) for metric in METRICS}
+    return {
+        metric: statistics.stdev(values) if all(map(math.isfinite, values)) else math.nan
+        for metric, values in found.items()
+    }
+
+
+def _values(several: Sequence[dict[str, float]], metric: str) -> list[float]:
+    return [figures.get(metric, math.nan) for figures in several]
+
+
+def signature(settings: Settings, punct: Punctuation, seeds: int = 1) -> str:
     """What the figures depend on besides model and data, in one line in the way of sacreBLEU."""
+    last = f"to{settings.seed + seeds - 1}" if seeds > 1 else ""
     parts = {
         "probe": settings.probe,
         "rank": settings.rank,
@@ -23,7 +64,7 @@ def signature(settings: Settings, punct: Punctuation) -> str:
         "batch": settings.batch_size,
         "lr": f"{settings.lr:g}",
         "wd": f"{settings.weight_decay:g}",
-        "seed": settings.seed,
+        "seed": f"{settings.seed}{last}",
         "punct": punct,
         "uuas": "micro",
         "spearman": f"word-sentence-length{SHORTEST}to{LONGEST}",
@@ -46,18 +87,69 @@ def describe(spaces: Sequence[Space]) -> str:
 
 def table(models: Sequence[ModelResult]) -> str:
     """The paper's table in Markdown: figures on the test set and the layers they are of."""
-    lines = [_HEADER, ("---", *["---:"] * (len(_HEADER) - 1))]
-    for model in models:
-        layers = f"{model.distance_layer} / {model.depth_layer}" if model.layers else ""
-        figures = [_figure(name, model.test.get(name, math.nan)) for name in METRICS]
-        lines.append((model.name, *figures, layers))
+    rows = [
+        (model.name, *(with_spread(model, metric) for metric in METRICS), layers_of(model))
+        for model in models
+    ]
+    return _markdown(_HEADER, rows)
+
+
+def comparison_table(comparisons: Mapping[str, Sequence[Comparison]], first: str) -> str:
+    """Differences of the first encoder and all others, with their p-values."""
+    rows = []
+    for name, found in comparisons.items():
+        by_metric = {comparison.metric: comparison for comparison in found}
+        rows.append((name, *(difference(by_metric.get(metric)) for metric in METRICS)))
+    return _markdown((f"{first} less", *TITLES.values()), rows)
+
+
+def vocabulary_table(vocabularies: Mapping[str, Vocabulary]) -> str:
+    """What of the test set's words the encoders do not know."""
+    rows = [
+        (name, *(percent(v) for v in (found.unseen, found.unknown, found.split)))
+        for name, found in vocabularies.items()
+    ]
+    header = ("words of the test set", "not in the training text", "unknown pieces", "split")
+    return _markdown(header, rows)
+
+
+def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ("---", *["---:"] * (len(header) - 1)), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _figure(name: str, value: float) -> str:
-    if math.isnan(value):
+def with_spread(model: ModelResult, metric: str) -> str:
+    """A figure with three decimals, and its deviation over seeds where there were several."""
+    value, deviation = model.test.get(metric), model.spread.get(metric)
+    if value is None or not math.isfinite(value):
         return "-"
-    return f"{100 * value:.1f}" if name == "root" else f"{value:.3f}"
+    spread = "" if deviation is None else f" ± {deviation:.3f}"
+    return f"{value:.3f}{spread}"
+
+
+def layers_of(model: ModelResult) -> str:
+    """The layers that seeds chose, from the lowest to the highest."""
+    if not model.layers:
+        return ""
+    chosen = model.chosen or [(model.distance_layer, model.depth_layer)]
+    return " / ".join(_range(sorted({pair[task] for pair in chosen})) for task in (0, 1))
+
+
+def _range(layers: list[int]) -> str:
+    return str(layers[0]) if len(layers) == 1 else f"{layers[0]}\N{EN DASH}{layers[-1]}"
+
+
+def difference(comparison: Comparison | None) -> str:
+    """A difference and its p-value, or a dash."""
+    if comparison is None:
+        return "-"
+    sure = f"p < {_SURE}" if comparison.p < _SURE else f"p = {comparison.p:.3f}"
+    return f"{comparison.difference:+.3f} ({sure})".replace("-", "\N{MINUS SIGN}")
+
+
+def percent(share: float | None) -> str:
+    """A share of words, or a dash."""
+    return "-" if share is None else f"{100 * share:.1f} %"
 
 
 def markdown(models: Sequence[ModelResult], line: str, notes: Sequence[str] = ()) -> str:
@@ -65,7 +157,7 @@ def markdown(models: Sequence[ModelResult], line: str, notes: Sequence[str] = ()
     return "\n\n".join(
         [
             table(models),
-            "Test set; layers: of UUAS and Dspr. / of Root% and Nspr., 0 = embeddings, each the "
+            "Test set; layers: of UUAS and Dspr. / of Root and Nspr., 0 = embeddings, each the "
             "best on the development set.",
             *notes,
             f"Signature: `{line}`",

@@ -25,7 +25,7 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 from hyptrans.support.files import whole_file
 
-FORMAT = "hyptrans states 1"
+FORMAT = "hyptrans states 2"
 _NAME = "states"
 _TYPE = np.dtype("<f4")
 
@@ -45,8 +45,8 @@ class Contents:
 
     Attributes:
         architecture: name, as of ``--arch``.
-        checkpoint: the file, as it was named.
-        checkpoint_sha256: its hash.
+        encoder: its file, folder or name, as it was named.
+        identity: another one where its parameters are others; the file's hash.
         random: the parameters were not the checkpoint's but drawn with ``seed``.
         seed: of those.
         trees: the tree file, as it was named.
@@ -55,11 +55,13 @@ class Contents:
         kept: places in the tree file of the sentences that have states.
         lengths: their numbers of words.
         left_out: the other sentences.
+        unknown: words with a piece that stands for what the vocabulary lacks.
+        split: words of more than one piece.
     """
 
     architecture: str
-    checkpoint: str
-    checkpoint_sha256: str
+    encoder: str
+    identity: str
     random: bool
     seed: int
     trees: str
@@ -68,6 +70,8 @@ class Contents:
     kept: list[int]
     lengths: list[int]
     left_out: list[LeftOut]
+    unknown: int
+    split: int
 
 
 class Writer:
@@ -134,8 +138,8 @@ class States:
         self.path = path
         self.contents = contents
         self.architecture = contents.architecture
-        self.checkpoint = contents.checkpoint
-        self.checkpoint_sha256 = contents.checkpoint_sha256
+        self.encoder = contents.encoder
+        self.identity = contents.identity
         self.random = contents.random
         self.seed = contents.seed
         self.trees = contents.trees

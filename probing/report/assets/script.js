@@ -7,6 +7,13 @@
   const [sentence, model, previous, next] = ["sentence", "model", "previous", "next"].map(find);
   const count = sentence.options.length;
 
+  // a tree that is cut off at the edge says so
+  const cue = () => {
+    for (const view of document.querySelectorAll(".trees-view")) {
+      const scroll = view.querySelector(".scroll");
+      view.classList.toggle("wider", scroll.scrollWidth > scroll.clientWidth + 1);
+    }
+  };
   const show = () => {
     for (const article of document.querySelectorAll("[data-example]")) {
       article.hidden = article.dataset.example !== sentence.value;
@@ -15,6 +22,7 @@
       figure.hidden = model.value !== "" && figure.dataset.model !== model.value;
     }
     document.documentElement.classList.toggle("single", model.value !== "");
+    cue();
   };
   const announce = () => {
     const name = model.options[model.selectedIndex].text;
@@ -33,6 +41,7 @@
   model.addEventListener("change", change);
   previous.addEventListener("click", () => step(-1));
   next.addEventListener("click", () => step(1));
+  window.addEventListener("resize", cue);
   previous.disabled = next.disabled = count < 2;
   controls.hidden = false;
   show();

@@ -9,9 +9,18 @@ import torch
 from safetensors.torch import save_file
 
 from probing.commands.cli import COMMANDS, load, main
-from probing.report.data import METRICS, ModelResult
+from probing.commands.evaluate import score
+from probing.probes.corpus import Corpus
+from probing.probes.file import load_probes
+from probing.probes.metrics import METRICS
+from probing.probes.training import Settings, train
+from probing.report.data import ModelResult
 from probing.report.results import markdown, table
+from probing.states.file import States
+from probing.text.trees import read_conllu
+from tests.probing.helpers import huggingface
 from tests.probing.helpers.model import WORDS, make_checkpoint, prepared_folder
+from tests.probing.helpers.states import MemoryStates
 from tests.probing.helpers.trees import random_heads
 
 FAST = ["--steps", "6", "--evaluate-every", "3", "--rank", "8", "--batch-size", "8"]
@@ -84,7 +93,9 @@ def test_a_run_writes_figures_table_and_report(done):
     assert hybonet["architecture"] == "hybonet_tiny"
     assert hybonet["space"] == "lorentz, c = 1"
     assert len(hybonet["layers"]) == 3
-    assert [m["baseline"] for m in results["models"]] == [True, True, False, True, False, True]
+    roles = ["baseline", "baseline", "encoder", "fresh", "encoder", "fresh"]
+    assert [model["role"] for model in results["models"]] == roles
+    assert [m["of"] for m in results["models"][2:]] == ["", "hybonet", "", "twin"]
     best = max(hybonet["layers"], key=lambda layer: layer["uuas"])
     assert hybonet["layers"][hybonet["distance_layer"]] == best
     text = (done / "results.md").read_text()
@@ -93,7 +104,13 @@ def test_a_run_writes_figures_table_and_report(done):
     assert "|punct:upos|" in results["signature"]
     assert f"| hybonet | {hybonet['test']['uuas']:.3f} |" in text
     assert "Scored on 15 of 15 sentences" in text
-    assert set(results["training"]["twin"]) == {"distance", "depth"}
+    assert set(results["training"]["twin"]["1"]) == {"distance", "depth"}
+    assert list(results["comparisons"]) == [name for name in names if name != "hybonet"]
+    (uuas,) = (c for c in results["comparisons"]["twin"] if c["metric"] == "uuas")
+    values = [results["probe"][name]["uuas"] for name in ("hybonet", "twin")]
+    assert uuas["difference"] == pytest.approx(values[0] - values[1])
+    assert 0 < uuas["p"] <= 1
+    assert results["vocabularies"]["twin"]["unseen"] is None
     page = (done / "report.html").read_text()
     assert "hybonet, random" in page
 
@@ -169,6 +186,122 @@ def test_other_probes_and_names_and_no_random(made, tmp_path, probe):
     assert (tmp_path / "Hybo-Net").is_dir()
 
 
+@pytest.fixture(scope="module")
+def controlled(made, tmp_path_factory):
+    """A finished run of one encoder with all controls."""
+    out = tmp_path_factory.mktemp("controls")
+    (out / "seen").write_text("the a dog cat sees\n", encoding="utf-8")
+    words = ["--seeds", "2", "--control", "--ranks", "3", "2", "--seen", str(out / "seen")]
+    assert main(run_words(made, out, *words, models=["hybonet"])) == 0
+    return out
+
+
+def test_seeds_are_averaged_and_their_spread_is_told(made, controlled, tmp_path):
+    results = json.loads((controlled / "results.json").read_text())
+    several = []
+    for seed in ("1", "2"):
+        out = tmp_path / seed
+        assert main(run_words(made, out, "--no-random", "--seed", seed, models=["hybonet"])) == 0
+        several.append(json.loads((out / "results.json").read_text())["models"][-1])
+    (both,) = (model for model in results["models"] if model["name"] == "hybonet")
+    for metric in METRICS:
+        values = [model["test"][metric] for model in several]
+        assert both["test"][metric] == pytest.approx(sum(values) / 2)
+        assert both["spread"][metric] == pytest.approx(abs(values[0] - values[1]) / 2**0.5)
+        layer = [model["layers"][1][metric] for model in several]
+        assert both["layers"][1][metric] == pytest.approx(sum(layer) / 2)
+    assert both["chosen"] == [[m["distance_layer"], m["depth_layer"]] for m in several]
+    assert "|seed:1to2|" in results["signature"]
+    value, deviation = (both[name]["uuas"] for name in ("test", "spread"))
+    text = (controlled / "results.md").read_text()
+    assert f"| hybonet | {value:.3f} \N{PLUS-MINUS SIGN} {deviation:.3f} |" in text
+    (fresh,) = (m for m in results["models"] if m["name"] == "hybonet, random")
+    assert set(fresh["spread"]) == set(METRICS)
+
+
+def test_control_trees_are_learned_and_scored_apart(controlled):
+    results = json.loads((controlled / "results.json").read_text())
+    names = [model["name"] for model in results["models"]]
+    assert names[2:] == ["hybonet", "hybonet, control trees", "hybonet, random"]
+    control = results["models"][3]
+    assert (control["role"], control["of"]) == ("control", "hybonet")
+    assert control["test"] != results["models"][2]["test"]
+    # other gold trees: no difference of it to the first would say anything
+    assert list(results["comparisons"]) == ["linear chain", "right-branching", "hybonet, random"]
+
+
+def test_ranks_are_those_of_all_geometries_on_the_chosen_layers(made, controlled, capsys):
+    results = json.loads((controlled / "results.json").read_text())
+    places = [(p["model"], p["probe"], p["dimensions"]) for p in results["ranks"]]
+    kinds = ("lorentz", "poincare", "euclidean")
+    assert places == [("hybonet", kind, rank) for kind in kinds for rank in (2, 3)]
+    assert all(0 <= p["test"]["uuas"] <= 1 and p["spread"] for p in results["ranks"])
+    (model,) = (m for m in results["models"] if m["name"] == "hybonet")
+    layers = {model["distance_layer"], model["depth_layer"]}
+    for kind, rank in (("lorentz", 4), ("euclidean", 3)):
+        probes = load_probes(controlled / "hybonet" / f"{kind}-rank{rank}-seed1.probes.safetensors")
+        assert probes.settings.rank == rank
+        assert len(probes.distance.spaces) == len(layers)
+    words = ["--seeds", "2", "--control", "--ranks", "3", "2", "--seen", str(controlled / "seen")]
+    capsys.readouterr()
+    assert main(run_words(made, controlled, *words, models=["hybonet"])) == 0
+    # three sets of two encoders; probes and figures of two seeds of three rows and of six ranks
+    assert capsys.readouterr().err.count("from an earlier run") == 3 * 2 + 2 * 2 * (3 + 6)
+
+
+def test_words_that_the_encoder_does_not_know_are_counted(made, controlled):
+    shares = json.loads((controlled / "results.json").read_text())["vocabularies"]["hybonet"]
+    sentences = read_conllu(made / "test.conllu")
+    tokens = [token.form for s in sentences for token in s.tokens if token.form != "."]
+    known = {"the", "a", "dog", "cat", "sees"}
+    assert shares["unseen"] == pytest.approx(sum(t not in known for t in tokens) / len(tokens))
+    states = States.open(controlled / "hybonet" / "test.states.safetensors").contents
+    assert shares["split"] == pytest.approx(states.split / sum(states.lengths))
+    assert 0 < shares["split"] < 1
+    assert shares["unknown"] == 0
+
+
+def test_an_encoder_of_hugging_face_stands_beside_a_checkpoint(made, tmp_path):
+    model, tokenizer = huggingface.save(tmp_path / "small")
+    words = ["--hf", str(tmp_path / "small"), "--no-random"]
+    assert main(run_words(made, tmp_path / "out", *words, models=["hybonet"])) == 0
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    names = ["linear chain", "right-branching", "hybonet", "small"]
+    assert list(results["probe"]) == names
+    assert results["models"][3]["architecture"] == "bert"
+    # the same, from states that the library itself gave
+    sets = []
+    for part in ("train", "dev", "test"):
+        trees = read_conllu(made / f"{part}.conllu")
+        states = [states_by_library(model, tokenizer, sentence.words) for sentence in trees]
+        sets.append(Corpus(MemoryStates(states), trees))
+    settings = Settings(steps=6, evaluate_every=3, rank=8, batch_size=8)
+    result, _ = score(
+        train(*sets[:2], settings), *sets[1:], name="small", architecture="bert", punct="upos"
+    )
+    assert result.test == pytest.approx(results["probe"]["small"], abs=1e-6)
+    assert result.layers == [
+        pytest.approx(layer, abs=1e-6) for layer in results["models"][3]["layers"]
+    ]
+
+
+def states_by_library(model, tokenizer, words):
+    """Means over the pieces that the tokenizer says a word has, ``[layers, words, width]``."""
+    found = tokenizer(list(words), is_split_into_words=True, return_tensors="pt")
+    with torch.no_grad():
+        states = torch.stack(model(**found, output_hidden_states=True).hidden_states)[:, 0]
+    owners = found.word_ids()
+    own = [[t for t, w in enumerate(owners) if w == word] for word in range(len(words))]
+    return torch.stack([states[:, tokens].double().mean(1).float() for tokens in own], dim=1)
+
+
+def test_an_encoder_must_be_named(made, tmp_path, capsys):
+    assert "no encoder is named" in error_of(capsys, run_words(made, tmp_path, models=[]))
+    assert "--hf" in error_of(capsys, run_words(made, tmp_path, "--hf", "/none", models=[]))
+    words = ["extract", "--hf", "a", "--hf", "b", "--trees", made / "test.conllu", "--out", "o"]
+    assert "2 are named" in error_of(capsys, words)
+
+
 def test_sentences_that_the_model_cannot_take_are_counted_and_left_out_of_all(
     made, tmp_path, capsys
 ):
@@ -214,7 +347,7 @@ def test_wrong_options_are_told_in_one_sentence(made, tmp_path, capsys):
     def error(*extra):
         return error_of(capsys, run_words(made, tmp_path / "out", *extra))
 
-    assert "--names has 1 values for 2 of --checkpoint" in error("--names", "one")
+    assert "--names has 1 values for 2 encoders" in error("--names", "one")
     assert "--names must be letters" in error("--names", "a", "A")
     assert "--names must be letters" in error("--names", "linear chain", "b")
     assert "--names must be letters" in error("--names", "..", "b")
@@ -224,6 +357,9 @@ def test_wrong_options_are_told_in_one_sentence(made, tmp_path, capsys):
     assert "--punct ptb needs tags" in error("--punct", "ptb")
     assert "missing.pt is not a file" in error("--checkpoint", str(tmp_path / "missing.pt"))
     assert "--rank 1" in error("--rank", "1")
+    assert "--ranks 1" in error("--ranks", "4", "1")
+    assert "--seeds must be above 0" in error("--seeds", "0")
+    assert "--seen has 3 values for 2" in error(*["--seen", str(made / "test.conllu")] * 3)
 
 
 def test_a_checkpoint_that_is_none_is_told(made, tmp_path, capsys):
@@ -252,7 +388,7 @@ def test_states_of_other_trees_and_encoders_are_told(made, done, tmp_path, capsy
 
 
 def test_probes_of_another_encoder_are_told(made, done, capsys):
-    words = ["evaluate", "--probes", done / "hybonet" / "lorentz.probes.safetensors"]
+    words = ["evaluate", "--probes", done / "hybonet" / "lorentz-seed1.probes.safetensors"]
     for part in ("dev", "test"):
         words += [f"--{part}-states", done / "twin" / f"{part}.states.safetensors"]
         words += [f"--{part}", made / f"{part}.conllu"]
@@ -285,12 +421,14 @@ def test_an_unknown_command_is_refused(capsys):
     assert "invalid choice: 'probe'" in capsys.readouterr().err
 
 
-def test_a_table_shows_what_is_undefined_and_percents():
+def test_a_table_shows_what_is_undefined():
     nan = float("nan")
-    one = ModelResult("a", "", "", "", [], 0, 0, {"uuas": 0.5, "dspr": nan, "root": 0.125}, True)
+    one = ModelResult(
+        "a", "", "", "", [], 0, 0, {"uuas": 0.5, "dspr": nan, "root": 0.125}, "baseline"
+    )
     other = ModelResult("b", "x", "", "", [{}], 0, 3, dict.fromkeys(METRICS, 0.98765))
     lines = table([one, other]).splitlines()
-    assert lines[0] == "| model | UUAS | Dspr. | Root% | Nspr. | layers |"
-    assert lines[2] == "| a | 0.500 | - | 12.5 | - |  |"
-    assert lines[3] == "| b | 0.988 | 0.988 | 98.8 | 0.988 | 0 / 3 |"
+    assert lines[0] == "| model | UUAS | Dspr. | Root | Nspr. | layers |"
+    assert lines[2] == "| a | 0.500 | - | 0.125 | - |  |"
+    assert lines[3] == "| b | 0.988 | 0.988 | 0.988 | 0.988 | 0 / 3 |"
     assert "Signature: `line`" in markdown([one], "line", ["A note."])

@@ -1,11 +1,14 @@
 """A report with made-up numbers: sentences with gold trees, good and bad models, baselines."""
 
 import math
+from dataclasses import replace
 
 import torch
 
 from hyptrans.geometry import lorentz
+from probing.probes.significance import Comparison
 from probing.report import Example, ModelResult, Prediction, Report
+from probing.report.data import RankPoint, Vocabulary
 
 # words, heads (1-based, 0 for the root) and which words are punctuation
 SENTENCES = [
@@ -22,6 +25,7 @@ SENTENCES = [
     ("He said \"hello\" & <script>alert('x')</script> left", [2, 0, 2, 5, 2, 2]),
     ("Yes", [0]),
 ]
+SPREAD = {"uuas": 0.012, "dspr": 0.003, "root": 0.02, "nspr": 0.0004}
 PUNCTUATION = {".", "-", "(", ")", "?"}
 
 
@@ -97,17 +101,14 @@ def result(name: str, space: str, probe: str, base: float, peak: int, layers: in
 
 
 def report(count: int | None = None) -> Report:
-    """Three models (one with a Euclidean probe, so without disks), two baselines."""
+    """Three models (one with a Euclidean probe, so without disks), what stands beside them."""
     rng = torch.Generator().manual_seed(0)
     noises = {"hybonet": 0.12, "han": 0.3, "transformer": -0.5}
-    baselines = [
-        ModelResult("linear chain", "", "", "", [], 0, 0, test, baseline=True)
-        for test in [{"uuas": 0.49, "dspr": 0.5, "root": 0.1, "nspr": 0.27}]
-    ]
+    test = {"uuas": 0.49, "dspr": 0.5, "root": 0.1, "nspr": 0.27}
+    baselines = [ModelResult("linear chain", "", "", "", [], 0, 0, test, role="baseline")]
     nothing = {"uuas": 0.33, "dspr": math.nan, "root": math.nan, "nspr": math.nan}
-    baselines.append(
-        ModelResult("random hybonet", "", "lorentz", "lorentz", [], 0, 0, nothing, baseline=True)
-    )
+    fresh = ModelResult("random hybonet", "", "lorentz", "lorentz", [], 0, 0, nothing)
+    baselines.append(replace(fresh, role="fresh", of="hybonet"))
     radii = {}
     for name, wide in (("hybonet", 0.12), ("han", 0.3), ("transformer", 0.0)):
         depths = torch.randint(0, 9, (400 if wide else 0,), generator=rng).tolist()
@@ -120,11 +121,32 @@ def report(count: int | None = None) -> Report:
         signature="uuas:micro|punct:upos|dspr:len5-50|probe:rank64|version:0.1",
         models=[
             result("transformer", "euclidean", "euclidean", 0.3, 1),
-            result("han", "euclidean", "lorentz", 0.38, 3),
-            result("hybonet", "lorentz", "lorentz", 0.43, 4),
+            replace(result("han", "euclidean", "lorentz", 0.38, 3), spread=SPREAD),
+            replace(
+                result("hybonet", "lorentz", "lorentz", 0.43, 4),
+                spread=SPREAD,
+                chosen=[(4, 5), (3, 5), (4, 5)],
+            ),
             *baselines,
+            replace(result("control trees", "", "", 0.1, 2), role="control", of="hybonet"),
         ],
         examples=[example(*one, noises, rng) for one in SENTENCES[:count]],
         radii=radii,
         table="| model | UUAS |\n|---|---|\n| hybonet | 0.68 |",
+        about=[
+            ("Trees", ["train: 12,544 sentences, /data/<train>.conllu.gz", "test: 2,077"]),
+            ("Date", ["2025-01-31 12:00 UTC"]),
+            ("Command", ["python -m probing run --checkpoint a/very/long/path.pt --out probes"]),
+        ],
+        comparisons={
+            "han": [Comparison("uuas", -0.05, 0.0001), Comparison("root", 0.012, 0.25)],
+            "linear chain": [Comparison("uuas", 0.19, 0.00009)],
+        },
+        ranks=[
+            RankPoint(name, probe, number, {"uuas": 0.3 + 0.04 * i + 0.1 * k}, {"uuas": 0.01})
+            for k, name in enumerate(("transformer", "hybonet"))
+            for probe in ("lorentz", "poincare", "euclidean")
+            for i, number in enumerate((2, 4, 8, 16))
+        ],
+        vocabularies={"hybonet": Vocabulary(0.01, 0.25, 0.125), "han": Vocabulary(0, 0.2, None)},
     )

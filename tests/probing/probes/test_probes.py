@@ -191,3 +191,19 @@ def test_unknown_probes_and_ranks_are_refused():
         make_probe("cube", WIDTH, RANK, SPACES["lorentz"])
     with pytest.raises(UserError, match="--rank 1"):
         make_probe("lorentz", WIDTH, 1, SPACES["lorentz"])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("kind", ["euclidean", "lorentz", "poincare"])
+@pytest.mark.parametrize("probe", KINDS)
+def test_a_word_is_at_distance_zero_from_itself(probe, kind, dtype, rng):
+    states = states_of(kind, rng, words=40).to(dtype)
+    made = make_probe(probe, WIDTH, 64, SPACES[kind], rng).to(dtype)
+    with torch.no_grad():
+        for parameter in made.parameters():
+            # far points, whose products round the most
+            parameter.mul_(1.5)
+    distances = made.distances(states)
+    assert torch.equal(distances.diagonal(dim1=-2, dim2=-1), torch.zeros(LAYERS, 2, 40).to(dtype))
+    others = distances[..., ~torch.eye(40, dtype=torch.bool)]
+    assert (others > 0).all()

@@ -10,8 +10,8 @@ from hyptrans.geometry import lorentz
 from hyptrans.geometry.space import Space
 from hyptrans.support.errors import UserError
 from probing.probes import baselines
-from probing.probes.corpus import LARGEST_PAIRS, Corpus
-from probing.probes.evaluation import best_layer, evaluate, of_layers
+from probing.probes.corpus import LARGEST_PAIRS, Corpus, SomeLayers
+from probing.probes.evaluation import best_layer, evaluate
 from probing.probes.file import check_fits, load_probes, save_probes
 from probing.probes.probe import KINDS, EuclideanProbe, make_probe
 from probing.probes.training import Settings, depth_losses, distance_losses, train
@@ -40,8 +40,8 @@ def test_planted_trees_are_found_and_those_of_shuffled_words_are_not(kind):
     sets = [planted(count, kind, seed=seed) for seed, count in enumerate((1200, 100, 200), 1)]
     settings = Settings(probe=kind, steps=500, evaluate_every=100, lr=1e-2, rank=16)
     trained = train(*sets[:2], settings)
-    real, shuffled = evaluate(sets[2], trained.distance, trained.depth)
-    chain = baselines.score(baselines.CHAIN, sets[2].sentences)
+    real, shuffled = evaluate(sets[2], trained.distance, trained.depth).metrics()
+    (chain,) = baselines.score(baselines.CHAIN, sets[2].sentences).metrics()
     assert real["uuas"] > 0.95
     assert real["root"] > 0.95
     assert real["dspr"] > 0.9
@@ -189,8 +189,8 @@ def test_probes_come_back_from_their_file(tmp_path):
     loaded = load_probes(path)
     assert loaded.settings == trained.settings
     assert loaded.courses == trained.courses
-    found = evaluate(corpus, loaded.distance, loaded.depth)
-    assert found == evaluate(corpus, trained.distance, trained.depth)
+    found = evaluate(corpus, loaded.distance, loaded.depth).metrics()
+    assert found == evaluate(corpus, trained.distance, trained.depth).metrics()
     assert [p.name for p in path.parent.iterdir()] == ["probes.safetensors"]
     check_fits(loaded, corpus.states, path, "states")
     with pytest.raises(UserError, match=r"another encoder than other: 2 layers of 6 .* 7 in"):
@@ -263,11 +263,34 @@ def test_states_may_be_of_some_sentences_only():
 def test_some_layers_alone_score_as_among_all():
     corpus = noise(40, layers=3, sizes=(4, 9))
     trained = train(corpus, corpus, QUICK)
-    layers = evaluate(corpus, trained.distance, trained.depth)
-    assert evaluate(corpus, trained.distance, trained.depth, layers=[2, 0]) == [
-        pytest.approx(layers[2]),
-        pytest.approx(layers[0]),
-    ]
+    scores = evaluate(corpus, trained.distance, trained.depth)
+    layers = scores.metrics()
+    some = evaluate(corpus, trained.distance, trained.depth, layers=[2, 0]).metrics()
+    assert some == [pytest.approx(layers[2]), pytest.approx(layers[0])]
+    wanted = {name: layers[1][name] for name in ("uuas", "dspr")}
+    wanted |= {name: layers[0][name] for name in ("root", "nspr")}
+    assert scores.of(1, 0).metrics() == [wanted]
+
+
+def test_scores_of_sentences_stand_in_their_order():
+    corpus = noise(40, layers=1, sizes=(4, 9))
+    probe = EuclideanProbe(corpus.states.width, 4, corpus.states.spaces)
+    scores = evaluate(corpus, probe, probe)
+    assert scores.lengths.tolist() == corpus.lengths
+    for i in (0, 7, 39):
+        one = Corpus(corpus.states, corpus.sentences, only={i})
+        (alone,) = evaluate(one, probe, probe).correct[0]
+        assert scores.correct[0, i] == alone
+
+
+def test_probes_of_some_layers_learn_what_they_learn_among_all():
+    corpus = noise(40, layers=3, sizes=(4, 9))
+    some = Corpus(SomeLayers(corpus.states, [2, 0]), corpus.sentences)
+    batch, whole = some.batch([3, 5]), corpus.batch([3, 5])
+    assert torch.equal(batch.states, whole.states[[2, 0]])
+    assert some.states.spaces == [corpus.states.spaces[i] for i in (2, 0)]
+    trained = train(some, some, QUICK)
+    assert len(evaluate(some, trained.distance, trained.depth).metrics()) == 2
 
 
 def test_the_best_layer_is_the_first_of_the_highest_and_never_nan():
@@ -279,7 +302,6 @@ def test_the_best_layer_is_the_first_of_the_highest_and_never_nan():
     ]
     assert best_layer(layers, "distance") == 1
     assert best_layer(layers, "depth") == 0
-    assert of_layers(layers, 1, 0) == {"uuas": 0.4, "dspr": 0.2, "root": 0.9, "nspr": -0.5}
     assert best_layer([dict.fromkeys(layers[0], nan)], "depth") == 0
 
 
@@ -289,13 +311,13 @@ def test_the_chain_baseline_is_what_a_chain_as_prediction_scores():
     states = [torch.arange(float(len(s))).view(1, -1, 1).expand(1, -1, 2) for s in sentences]
     corpus = Corpus(MemoryStates(states), sentences)
     probe = EuclideanProbe(2, 2, corpus.states.spaces)
-    (found,) = evaluate(corpus, probe, probe)
-    right = baselines.score(baselines.RIGHT_BRANCHING, sentences)
+    (found,) = evaluate(corpus, probe, probe).metrics()
+    (right,) = baselines.score(baselines.RIGHT_BRANCHING, sentences).metrics()
     assert (found["uuas"], found["root"]) == (right["uuas"], right["root"])
     # rounding parts the words that are equally far
     assert found["dspr"] == pytest.approx(right["dspr"], abs=0.02)
     assert found["nspr"] == pytest.approx(right["nspr"])
-    chain = baselines.score(baselines.CHAIN, sentences)
+    (chain,) = baselines.score(baselines.CHAIN, sentences).metrics()
     assert {k: chain[k] for k in ("uuas", "dspr")} == {k: right[k] for k in ("uuas", "dspr")}
     assert chain["root"] != chain["root"]
     assert chain["nspr"] != chain["nspr"]
@@ -303,6 +325,5 @@ def test_the_chain_baseline_is_what_a_chain_as_prediction_scores():
 
 def test_right_branching_trees_score_perfectly_as_right_branching():
     sentences = [sentence_of(range(-1, n - 1)) for n in range(5, 12)]
-    assert baselines.score(baselines.RIGHT_BRANCHING, sentences) == pytest.approx(
-        {"uuas": 1.0, "dspr": 1.0, "root": 1.0, "nspr": 1.0}
-    )
+    (found,) = baselines.score(baselines.RIGHT_BRANCHING, sentences).metrics()
+    assert found == pytest.approx({"uuas": 1.0, "dspr": 1.0, "root": 1.0, "nspr": 1.0})

@@ -150,6 +150,77 @@ def test_keyboard_reaches_the_controls_and_switches(show, written, problems):
     assert problems == []
 
 
+def test_picker_shows_the_sentence_that_is_picked(show, report, problems):
+    page = show()
+    shown = page.locator("article:not([hidden])")
+    for picked in ("3", "1", "4"):
+        page.select_option("#sentence", picked)
+        assert shown.count() == 1
+        assert shown.get_attribute("data-example") == picked
+        words = report.examples[int(picked) - 1].words
+        assert " ".join(words) in " ".join(shown.locator("h3").inner_text().split())
+    page.click("#next")
+    assert shown.get_attribute("data-example") == "1"
+    page.click("#previous")
+    assert shown.get_attribute("data-example") == "4"
+    page.select_option("#model", label="han")
+    figures = page.locator("article:not([hidden]) figure:not([hidden]) figcaption b")
+    assert set(figures.all_text_contents()) == {"han"}
+    page.select_option("#sentence", "2")
+    assert set(figures.all_text_contents()) == {"han"}
+    page.select_option("#model", "")
+    assert set(figures.all_text_contents()) == {"transformer", "han", "hybonet"}
+    assert problems == []
+
+
+def overflow(page, selector):
+    """By how many pixels what is inside is wider, of each visible element."""
+    wider = (
+        "found => found.filter(e => e.checkVisibility()).map(e => e.scrollWidth - e.clientWidth)"
+    )
+    return page.locator(selector).evaluate_all(wider)
+
+
+@pytest.mark.parametrize("width", [360, 390])
+def test_results_fit_a_phone(show, width):
+    page = show(width)
+    assert overflow(page, ".scroll:has(> .results)") == [0]
+    last = page.locator(".results thead th").last.bounding_box()
+    assert last["x"] + last["width"] <= width
+    assert max(overflow(page, ".scroll:has(> .numbers-table)")) == 0
+
+
+def test_a_tree_that_is_cut_off_says_so(show):
+    page = show(390)
+    cues = ".trees-view .cue"
+    assert min(overflow(page, ".trees-view .scroll")) > 0
+    assert seen(page, cues) == 3
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.select_option("#sentence", "3")
+    assert max(overflow(page, ".trees-view .scroll")) == 0
+    assert seen(page, cues) == 0
+
+
+def test_print_has_all_of_the_page_on_its_paper(show, written):
+    page = show(718, medium="print")  # of A4 less its margins
+    assert seen(page, "nav, .controls, .cue, details:not([open])") == 0
+    assert seen(page, "article") == 1
+    assert seen(page, "#about dd") > 3
+    for selector in (".scroll:has(> .results)", ".scroll:has(> .numbers-table)", "figure"):
+        assert max(overflow(page, selector)) <= 1
+    path = written.with_name("report.pdf")
+    page.pdf(path=path, format="A4")
+    assert path.read_bytes().startswith(b"%PDF")
+
+
+def test_a_heading_leads_to_its_definition(show):
+    page = show()
+    page.click(".results thead a >> nth=1")
+    assert page.evaluate("location.hash") == "#metric-dspr"
+    box = page.locator("#metric-dspr").bounding_box()
+    assert 0 <= box["y"] < 900
+
+
 def test_page_shows_all_without_scripts(show, report):
     page = show(java_script_enabled=False)
     assert seen(page, "article") == len(report.examples)

@@ -11,7 +11,7 @@ from hyptrans.geometry.space import Space
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256
 from probing.commands import extract as commands
-from probing.states import extract
+from probing.states import encoder, extract
 from probing.states.checkpoint import all_states, load_encoder
 from probing.states.file import States
 from probing.states.pooling import pool
@@ -25,6 +25,14 @@ from tests.probing.helpers.model import (
     real_data,
     sentences,
 )
+
+
+def extract_file(path, trees, out, **options):
+    """States of a checkpoint, as the command makes them."""
+    size = {"batch_tokens": options.pop("batch_tokens", extract.BATCH_TOKENS)}
+    made = encoder.from_checkpoint(path, **options)
+    return extract.extract(made, read_conllu(trees), out, trees=trees, **size)
+
 
 PIECES = torch.tensor([0, 1, 2, 2, 3, 4, 5, 6])
 WORDS = torch.tensor([0, 0, 0, 1, 2, 3, 3, 3])
@@ -122,13 +130,13 @@ def trees(tmp_path):
 def test_states_are_those_of_one_sentence_after_the_other(data, trees, tmp_path, arch):
     make_checkpoint(tmp_path / "a.pt", data, arch)
     out = tmp_path / "deep" / "states.safetensors"
-    states = extract.extract_file(tmp_path / "a.pt", trees, out, data=data, batch_tokens=64)
+    states = extract_file(tmp_path / "a.pt", trees, out, data=data, batch_tokens=64)
     loaded = load_encoder(tmp_path / "a.pt", data)
     segmenter = from_prepared(data, loaded.dictionary)
     all_trees = read_conllu(trees)
     assert states.kept == list(range(len(all_trees)))
     assert (states.architecture, states.spaces) == (loaded.architecture, loaded.spaces)
-    assert (states.trees_sha256, states.checkpoint_sha256) == (
+    assert (states.trees_sha256, states.identity) == (
         sha256(trees),
         sha256(tmp_path / "a.pt"),
     )
@@ -159,7 +167,7 @@ def test_long_and_unalignable_sentences_are_left_out_and_listed(data, tmp_path):
     trees.write_text(
         conllu(["the dog", "the dog " * 20, "a \x07 cat", "cat sees"]), encoding="utf-8"
     )
-    states = extract.extract_file(tmp_path / "a.pt", trees, tmp_path / "s", data=data)
+    states = extract_file(tmp_path / "a.pt", trees, tmp_path / "s", data=data)
     assert states.kept == [0, 3]
     assert [(left.index, left.id) for left in states.left_out] == [(1, "s2"), (2, "s3")]
     assert "the model takes 30" in states.left_out[0].reason
@@ -180,11 +188,11 @@ def test_sentence_as_long_as_the_model_takes_is_kept(data, tmp_path):
             path = tmp_path / f"{arch}{size}.pt"
             make_checkpoint(path, data, arch, "--max-source-positions", str(size), *flags)
             if kept:
-                states = extract.extract_file(path, trees, tmp_path / "s", data=data)
+                states = extract_file(path, trees, tmp_path / "s", data=data)
                 assert states.kept == kept
             else:
                 with pytest.raises(UserError, match=f"no sentence .* s1, {longest} tokens"):
-                    extract.extract_file(path, trees, tmp_path / "none", data=data)
+                    extract_file(path, trees, tmp_path / "none", data=data)
                 assert not (tmp_path / "none").exists()
 
 
@@ -194,7 +202,7 @@ def test_states_that_are_not_finite_are_refused(data, trees, tmp_path):
     state["model"]["encoder.layers.1.fc1.weight"].fill_(float("nan"))
     torch.save(state, tmp_path / "a.pt")
     with pytest.raises(UserError, match=r"a\.pt: its states are not finite"):
-        extract.extract_file(tmp_path / "a.pt", trees, tmp_path / "s", data=data)
+        extract_file(tmp_path / "a.pt", trees, tmp_path / "s", data=data)
     assert not list(tmp_path.glob("s*"))
 
 
@@ -223,7 +231,7 @@ def test_command_writes_states_and_says_so(data, trees, tmp_path, capsys):
 def test_missing_data_is_asked_for(data, trees, tmp_path):
     make_checkpoint(tmp_path / "a.pt", data, "han")
     with pytest.raises(UserError, match="--data or --data-bin"):
-        extract.extract_file(tmp_path / "a.pt", trees, tmp_path / "s")
+        extract_file(tmp_path / "a.pt", trees, tmp_path / "s")
     with pytest.raises(UserError, match="--sentencepiece-model and --bpe-codes"):
         command(
             "--checkpoint",
@@ -246,14 +254,14 @@ def test_all_of_ewt_train_has_states_and_costs_little_more_than_its_tokens(tmp_p
     make_checkpoint(tmp_path / "a.pt", data, "hybonet", *sizes, "--encoder-ffn-embed-dim", "256")
     sizes, tokens = [], 0
 
-    def watched(encoder, batch):
+    def watched(module, batch):
         nonlocal tokens
-        tokens += int(batch.ne(encoder.dictionary.pad()).sum())
+        tokens += int(batch.ne(module.dictionary.pad()).sum())
         sizes.append(batch.numel())
-        return all_states(encoder, batch)
+        return all_states(module, batch)
 
-    monkeypatch.setattr(extract, "all_states", watched)
-    states = extract.extract_file(tmp_path / "a.pt", trees, tmp_path / "s", data=data)
+    monkeypatch.setattr(encoder, "all_states", watched)
+    states = extract_file(tmp_path / "a.pt", trees, tmp_path / "s", data=data)
     assert (len(states), states.layers, states.width) == (12544, 7, 64)
     assert states.left_out == []
     assert max(sizes) <= extract.BATCH_TOKENS

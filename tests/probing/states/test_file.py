@@ -20,8 +20,8 @@ LAYERS, WIDTH = 2, 5
 def contents(**changes):
     values = {
         "architecture": "hybonet",
-        "checkpoint": "a.pt",
-        "checkpoint_sha256": "12",
+        "encoder": "a.pt",
+        "identity": "12",
         "random": False,
         "seed": 1,
         "trees": "ba\u00fcme.conllu",
@@ -30,6 +30,8 @@ def contents(**changes):
         "kept": [0, 2, 5],
         "lengths": LENGTHS,
         "left_out": [LeftOut(1, "two", "word 3 has no piece"), LeftOut(3, "x", "9 tokens")],
+        "unknown": 1,
+        "split": 2,
     }
     return Contents(**{**values, **changes})
 

@@ -1,0 +1,235 @@
+"""The stages of a run: states, probes and scores of every encoder, kept from earlier runs."""
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from hyptrans import __version__
+from hyptrans.support.errors import UserError
+from hyptrans.support.steps import Record, digest
+from probing.commands import extract
+from probing.commands.evaluate import of_baselines, read_scored, save_scored, score
+from probing.commands.sources import Reading
+from probing.commands.subjects import Subject
+from probing.commands.train import fit
+from probing.probes.control import shuffled
+from probing.probes.corpus import Corpus, SomeLayers
+from probing.probes.file import load_probes
+from probing.probes.metrics import Punctuation, Scores, mean_scores
+from probing.probes.training import Settings
+from probing.report.data import ModelResult, Role
+from probing.report.results import over_seeds, signature
+from probing.states.encoder import WordEncoder
+from probing.states.extract import extract as extract_states
+from probing.states.file import FORMAT, States
+from probing.text.trees import Sentence
+
+SETS = ("train", "dev", "test")
+Scored = tuple[ModelResult, Scores]
+"""A result, and what it is made of by sentence."""
+
+
+@dataclass(frozen=True)
+class Trees:
+    """A treebank's part."""
+
+    path: Path
+    sentences: list[Sentence]
+    sha256: str
+
+
+@dataclass
+class Run:
+    """What all stages of a run share."""
+
+    out: Path
+    subjects: list[Subject]
+    trees: dict[str, Trees]
+    settings: Settings
+    seeds: int
+    control: bool
+    punct: Punctuation
+    reading: Reading
+    batch_tokens: int
+    device: str
+    seconds: dict[str, dict[str, float]] = field(default_factory=dict)
+    keys: dict[str, dict[str, str]] = field(default_factory=dict)
+    """What the states of each encoder were made from, by data set."""
+
+    def common(self, part: str) -> set[int]:
+        """Places of the sentences that every encoder has states of, so that all are scored alike.
+
+        Raises:
+            UserError: there is none.
+        """
+        kept = [set(States.open(subject.states(part)).kept) for subject in self.subjects]
+        common = set.intersection(*kept)
+        if not common:
+            raise UserError(f"no sentence of {self.trees[part].path} has states of every encoder")
+        return common
+
+    def corpus(self, subject: Subject, part: str, only: set[int] | None = None) -> Corpus:
+        """States of a data set beside their gold trees."""
+        path = subject.states(part)
+        return Corpus(States.open(path), self.trees[part].sentences, str(path), only)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One training of probes of an encoder.
+
+    Attributes:
+        settings: with its seed.
+        control: on control trees.
+        layers: those of the states to take, in this order; None: all.
+    """
+
+    settings: Settings
+    control: bool = False
+    layers: tuple[int, ...] | None = None
+
+    def file(self, subject: Subject, ending: str) -> Path:
+        """Where its probes or figures are."""
+        settings = self.settings
+        parts = [settings.probe, *(["control"] if self.control else [])]
+        if self.layers is not None:
+            parts.append(f"rank{settings.rank}")
+        return subject.folder / f"{'-'.join(parts)}-seed{settings.seed}.{ending}"
+
+    def corpus(self, run: Run, subject: Subject, part: str, only: set[int] | None = None) -> Corpus:
+        """What it learns from or is scored on."""
+        whole = run.corpus(subject, part, only)
+        if not self.control and self.layers is None:
+            return whole
+        sentences, states = run.trees[part].sentences, whole.states
+        if self.control:
+            sentences = [shuffled(sentence, run.settings.seed) for sentence in sentences]
+        if self.layers is not None:
+            states = SomeLayers(states, self.layers)
+        return Corpus(states, sentences, whole.name, only)
+
+
+def compare(run: Run) -> list[Scored]:
+    """Baselines and all encoders, each followed by its control trees if wanted."""
+    for subject in run.subjects:
+        run.keys[subject.name] = _extract(run, subject)
+    common = run.common("test")
+    chosen = [s for i, s in enumerate(run.trees["test"].sentences) if i in common]
+    found = of_baselines(chosen, run.punct)
+    for subject in run.subjects:
+        found.append(_over_seeds(run, subject, control=False))
+        if run.control and not subject.random:
+            found.append(_over_seeds(run, subject, control=True))
+    return found
+
+
+def _over_seeds(run: Run, subject: Subject, *, control: bool) -> Scored:
+    first = run.settings.seed
+    several = [
+        scored(run, subject, Fit(replace(run.settings, seed=seed), control))
+        for seed in range(first, first + run.seeds)
+    ]
+    results, scores = zip(*several, strict=True)
+    return over_seeds(results), mean_scores(scores)
+
+
+def scored(run: Run, subject: Subject, wanted: Fit) -> Scored:
+    """Train and score the probes of one encoder with one seed."""
+    keys, settings = run.keys[subject.name], wanted.settings
+    inputs: dict[str, Any] = {
+        "version": __version__,
+        "states": {part: keys[part] for part in ("train", "dev")},
+        "settings": asdict(settings),
+        "control": run.settings.seed if wanted.control else None,
+        "layers": wanted.layers,
+    }
+    probes = wanted.file(subject, "probes.safetensors")
+    name = f"{subject.name}, control trees" if wanted.control else subject.name
+
+    def make_probes() -> None:
+        train_set, dev_set = (wanted.corpus(run, subject, part) for part in ("train", "dev"))
+        fit(train_set, dev_set, settings, probes, name=name)
+
+    _timed(run, subject, "train", probes, inputs, make_probes)
+    role: Role = "fresh" if subject.random else "control" if wanted.control else "encoder"
+    only = {part: run.common(part) for part in ("dev", "test")}
+    inputs |= {"test": keys["test"], "punct": run.punct, "name": name, "of": subject.of}
+    inputs |= {"only": digest({part: sorted(places) for part, places in only.items()})}
+    figures = wanted.file(subject, "figures.json")
+
+    def make_figures() -> None:
+        dev_set, test_set = (wanted.corpus(run, subject, p, only[p]) for p in ("dev", "test"))
+        result = score(
+            load_probes(probes),
+            dev_set,
+            test_set,
+            name=name,
+            architecture=States.open(subject.states("test")).architecture,
+            punct=run.punct,
+            role=role,
+            of=subject.name if wanted.control else subject.of,
+        )
+        save_scored(figures, *result, signature(settings, run.punct))
+
+    _timed(run, subject, "evaluate", figures, inputs, make_figures)
+    return read_scored(figures)
+
+
+def _extract(run: Run, subject: Subject) -> dict[str, str]:
+    """Make the three files of states; returns what each was made from."""
+    keys, encoders = {}, list[WordEncoder]()
+    seed = run.settings.seed
+    inputs = {
+        "version": __version__,
+        "format": FORMAT,
+        "source": subject.source.made_from(run.reading),
+        "random": subject.random,
+        "seed": seed if subject.random else 0,
+    }
+
+    def encoder() -> WordEncoder:
+        """Loaded once, and only where something is missing."""
+        if not encoders:
+            encoders.append(subject.source.load(run.reading, random=subject.random, seed=seed))
+        return encoders[0]
+
+    for part, trees in run.trees.items():
+        own = inputs | {"trees": trees.sha256}
+        keys[part] = digest(own)
+        out = subject.states(part)
+
+        def make(out: Path = out, trees: Trees = trees) -> None:
+            states = extract_states(
+                encoder(),
+                trees.sentences,
+                out,
+                trees=trees.path,
+                batch_tokens=run.batch_tokens,
+                device=run.device,
+            )
+            print(extract.summary(states), file=sys.stderr)
+
+        _timed(run, subject, "extract", out, own, make)
+    return keys
+
+
+def _timed(
+    run: Run,
+    subject: Subject,
+    stage: str,
+    path: Path,
+    inputs: Mapping[str, Any],
+    make: Callable[[], None],
+) -> None:
+    """Make a file unless an earlier run made it from the same inputs, which stand beside it."""
+    start = time.perf_counter()
+    record = Record(path.with_name(f"{path.name}.inputs.json"), inputs, [path])
+    if record.earlier():
+        print(f"{path}: from an earlier run", file=sys.stderr)
+    else:
+        record.make(make)
+    spent = run.seconds.setdefault(subject.name, {})
+    spent[stage] = round(spent.get(stage, 0.0) + time.perf_counter() - start, 1)

@@ -1,0 +1,58 @@
+"""Rank curves: what probes of few and many dimensions read, in each of the three geometries."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hyptrans.support.errors import UserError
+from probing.commands.compare import Fit, Run, scored
+from probing.probes.probe import KINDS
+from probing.report.data import ModelResult, RankPoint
+from probing.report.results import means, spread
+
+
+def add_rank_argument(parser: argparse.ArgumentParser) -> None:
+    """Add ``--ranks``."""
+    parser.add_argument(
+        "--ranks",
+        type=int,
+        nargs="+",
+        default=[],
+        metavar="N",
+        help="draw UUAS against the dimensions of a probe's space, these, for all three kinds of "
+        "probes, on the layers that the run's own probes chose; hyperbolic points have one "
+        "coordinate more than dimensions, their time",
+    )
+
+
+def check_ranks(ranks: Sequence[int]) -> None:
+    """Refuse numbers of dimensions that no probe has.
+
+    Raises:
+        UserError: one is below 2.
+    """
+    wrong = [str(rank) for rank in ranks if rank < 2]
+    if wrong:
+        raise UserError(f"--ranks {' '.join(wrong)}: a space of at least 2 dimensions is needed")
+
+
+def rank_points(run: Run, models: Sequence[ModelResult], ranks: Sequence[int]) -> list[RankPoint]:
+    """Probes of all kinds and sizes of every trained encoder, with every seed."""
+    chosen = {model.name: model for model in models}
+    found = []
+    for subject in run.subjects:
+        if subject.random:
+            continue
+        model = chosen[subject.name]
+        layers = tuple(sorted({model.distance_layer, model.depth_layer}))
+        for kind in KINDS:
+            for dimensions in sorted(set(ranks)):
+                rank = dimensions + (kind != "euclidean")
+                several = []
+                for seed in range(run.settings.seed, run.settings.seed + run.seeds):
+                    settings = replace(run.settings, probe=kind, rank=rank, seed=seed)
+                    result, _ = scored(run, subject, Fit(settings, layers=layers))
+                    several.append(result.test)
+                point = RankPoint(subject.name, kind, dimensions, means(several), spread(several))
+                found.append(point)
+    return found

@@ -1,0 +1,151 @@
+"""Where encoders come from: the options that name them, and how they are loaded."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from hyptrans.support.errors import UserError
+from hyptrans.support.files import sha256
+from probing.commands.options import filled
+from probing.states import huggingface
+from probing.states.encoder import WordEncoder, from_checkpoint
+from probing.text import segment
+
+_PREPARED = ("data-bin/dict.*.txt", "dict.*.txt", "*.model", "bpe.codes", "manifest.json")
+"""The files of a prepared data folder that decide how text becomes numbers."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How checkpoints of fairseq are built and read text, where their folders do not say so."""
+
+    pieces: segment.Options
+    user_dir: str | None
+
+
+@dataclass(frozen=True)
+class Source:
+    """A trained encoder: a checkpoint of fairseq, or a folder or name of Hugging Face's format.
+
+    Attributes:
+        name: the file, folder or name.
+        data: folder that ``data-prep/`` wrote for the checkpoint.
+        hf: it is of Hugging Face's format.
+    """
+
+    name: str
+    data: Path | None = None
+    hf: bool = False
+
+    @property
+    def label(self) -> str:
+        """The folder that it lies in, or its own name."""
+        path = Path(self.name)
+        if self.hf:
+            return path.resolve().name if path.is_dir() else path.name
+        return path.resolve().parent.name
+
+    def made_from(self, reading: Reading) -> dict[str, Any]:
+        """What its states depend on besides the text."""
+        if self.hf:
+            return {"hf": huggingface.identity(self.name)}
+        return {
+            "checkpoint": sha256(Path(self.name)),
+            "data": of_data(self.data) if self.data else {},
+            "pieces": asdict(reading.pieces),
+            "user_dir": reading.user_dir,
+        }
+
+    def load(self, reading: Reading, *, random: bool, seed: int) -> WordEncoder:
+        """The encoder, or its architecture with fresh parameters.
+
+        Raises:
+            UserError: a file, flag or value that is wrong.
+        """
+        if self.hf:
+            return huggingface.from_hugging_face(self.name, random=random, seed=seed)
+        return from_checkpoint(
+            Path(self.name),
+            data=self.data,
+            random=random,
+            seed=seed,
+            user_dir=reading.user_dir,
+            pieces=reading.pieces,
+        )
+
+
+def add_source_arguments(parser: argparse.ArgumentParser, *, several: bool) -> None:
+    """Add ``--checkpoint``, ``--hf`` and ``--data``; :func:`sources_of` reads them."""
+    more = "; may be given several times" if several else ""
+    add = parser.add_argument
+    add(
+        "--checkpoint",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help=f"checkpoint of fairseq{more}",
+    )
+    add(
+        "--hf",
+        action="append",
+        default=[],
+        metavar="NAME_OR_FOLDER",
+        help="encoder of Hugging Face's transformers: a folder of save_pretrained, or a name, "
+        f"which is fetched unless it is in the cache{more}",
+    )
+    add(
+        "--data",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="folder that data-prep/ wrote for the checkpoint"
+        + ("; one for all, or one for each" if several else ""),
+    )
+
+
+def sources_of(args: argparse.Namespace) -> list[Source]:
+    """The encoders that were asked for, checkpoints first.
+
+    Raises:
+        UserError: none, numbers of data folders that do not fit, or a missing checkpoint.
+    """
+    checkpoints: Sequence[Path] = args.checkpoint
+    if not (checkpoints or args.hf):
+        raise UserError("no encoder is named: give --checkpoint FILE or --hf NAME_OR_FOLDER")
+    data: list[Path | None] = [*args.data] or [None]
+    if len(data) == 1:
+        data *= len(checkpoints)
+    if len(data) != len(checkpoints):
+        raise UserError(f"--data has {len(data)} values for {len(checkpoints)} of --checkpoint")
+    for checkpoint in checkpoints:
+        if not checkpoint.is_file():
+            raise UserError(f"--checkpoint {checkpoint} is not a file")
+    found = [Source(str(file), folder) for file, folder in zip(checkpoints, data, strict=True)]
+    return found + [Source(name, hf=True) for name in args.hf]
+
+
+def only_source(args: argparse.Namespace) -> Source:
+    """The encoder of a command that takes one.
+
+    Raises:
+        UserError: there is none, or there are several.
+    """
+    found = sources_of(args)
+    if len(found) > 1:
+        raise UserError(f"one encoder is taken at a time, {len(found)} are named")
+    return found[0]
+
+
+def reading_of(args: argparse.Namespace) -> Reading:
+    """What the options of ``add_model_arguments`` say."""
+    return Reading(filled(segment.Options, args), args.user_dir)
+
+
+def of_data(folder: Path) -> dict[str, str]:
+    """Hashes of what a prepared data folder says of pieces and their numbers."""
+    files = {file for pattern in _PREPARED for file in folder.glob(pattern) if file.is_file()}
+    return {str(file.relative_to(folder)): sha256(file) for file in sorted(files)}

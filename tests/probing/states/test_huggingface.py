@@ -1,0 +1,195 @@
+"""Encoders of Hugging Face's format, against that library itself."""
+
+import json
+import shutil
+
+import pytest
+import torch
+
+from hyptrans.support.errors import UserError
+from probing.states.extract import extract
+from probing.states.huggingface import from_hugging_face, identity
+from probing.text.align import surface
+from probing.text.trees import read_conllu
+from tests.probing.helpers import huggingface as helper
+from tests.probing.helpers.model import sentences
+from tests.probing.helpers.trees import tokenized
+
+STRANGE = "Z\u00fcrich \u20ac \u4e94"
+CLOSE = {"atol": 1e-5, "rtol": 1e-5}
+
+
+def write_conllu(path, lines):
+    """Words between spaces, all under the first."""
+    blocks = []
+    for number, line in enumerate(lines, 1):
+        rows = [
+            f"{i}\t{word}\t_\tX\t_\t_\t{0 if i == 1 else 1}\tdep\t_\t_"
+            for i, word in enumerate(line.split(), 1)
+        ]
+        blocks.append("\n".join([f"# sent_id = s{number}", *rows]) + "\n\n")
+    path.write_text("".join(blocks), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module", params=["bert", "roberta", "gpt2", "t5"])
+def made(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp(request.param) / "mine"
+    return folder, request.param, *helper.save(folder, request.param)
+
+
+def states_of(model, tokenizer, text, kind):
+    """All layers of one sentence, without padding, and the characters of its tokens."""
+    found = tokenizer(text, return_offsets_mapping=True, return_tensors="pt")
+    spans = found["offset_mapping"][0].tolist()
+    body = model.encoder if kind == "t5" else model
+    with torch.no_grad():
+        out = body(found["input_ids"], output_hidden_states=True)
+    return torch.stack(out.hidden_states)[:, 0], spans
+
+
+def test_states_are_the_means_of_what_the_library_gives(made, tmp_path):
+    folder, kind, model, tokenizer = made
+    trees = write_conllu(
+        tmp_path / "t.conllu", [*sentences(23, seed=5), "Z\u00fcrich \u20ac \u4e94"]
+    )
+    parsed = read_conllu(trees)
+    encoder = from_hugging_face(str(folder))
+    got = extract(encoder, parsed, tmp_path / "s", trees=trees, batch_tokens=64)
+    assert (got.layers, got.width, got.architecture) == (3, 16, kind)
+    assert {space.kind for space in got.spaces} == {"euclidean"}
+    assert got.kept == list(range(24))
+    for i, sentence in enumerate(parsed):
+        text = " ".join(sentence.words)
+        assert text == surface(sentence)[0]
+        states, spans = states_of(model, tokenizer, text, kind)
+        start = 0
+        for word, form in enumerate(sentence.words):
+            end = start + len(form)
+            own = [t for t, (a, b) in enumerate(spans) if a < b and max(a, start) < min(b, end)]
+            want = states[:, own].mean(1)
+            torch.testing.assert_close(got.sentence(i)[:, word], want, **CLOSE)
+            start = end + 1
+
+
+def test_words_have_the_pieces_that_the_library_says(tmp_path):
+    _, tokenizer = helper.save(tmp_path / "m")
+    encoder = from_hugging_face(str(tmp_path / "m"))
+    words = ["The", "caf\u00e9", "R&D", "\u4e94", "went"]
+    numbers = [number for number, _ in encoder.tokenize(" ".join(words))]
+    found = tokenizer(words, is_split_into_words=True)
+    assert numbers == found["input_ids"]
+    trees = write_conllu(tmp_path / "t.conllu", [" ".join(words)])
+    states = extract(encoder, read_conllu(trees), tmp_path / "s", trees=trees)
+    owners = [word for word in found.word_ids() if word is not None]
+    assert states.contents.split == sum(owners.count(word) > 1 for word in range(5))
+    assert states.contents.unknown == 1
+
+
+def test_fresh_parameters_follow_the_seed_and_leave_torch_alone(tmp_path):
+    helper.save(tmp_path / "m")
+    tokens, lengths = torch.tensor([[2, 9, 11, 3]]), torch.tensor([4])
+    torch.manual_seed(0)
+    state = torch.get_rng_state()
+    found = [from_hugging_face(str(tmp_path / "m"), random=True, seed=s) for s in (3, 3, 4)]
+    assert torch.equal(torch.get_rng_state(), state)
+    one, again, other = (encoder.states(tokens, lengths) for encoder in found)
+    assert torch.equal(one, again)
+    assert not torch.allclose(one, other)
+    trained = from_hugging_face(str(tmp_path / "m")).states(tokens, lengths)
+    assert not torch.allclose(one, trained)
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "gpt2"])
+def test_a_sentence_may_fill_the_table_of_positions_and_not_more(tmp_path, kind):
+    helper.save(tmp_path / "m", kind, positions=12)
+    encoder = from_hugging_face(str(tmp_path / "m"))
+    assert encoder.max_tokens == 12
+    assert torch.isfinite(encoder.states(torch.full((1, 12), 7), torch.tensor([12]))).all()
+    with pytest.raises((IndexError, RuntimeError)):
+        encoder.states(torch.full((1, 13), 7), torch.tensor([13]))
+
+
+def test_words_of_one_token_share_its_pieces(tmp_path):
+    helper.save(tmp_path / "m")
+    encoder = from_hugging_face(str(tmp_path / "m"))
+    sentence = tokenized(["de", "le", "dog"], [("du", 0, 1, True), ("dog", 2, 2, False)])
+    trees = write_conllu(tmp_path / "t", ["x"])
+    states = extract(encoder, [sentence], tmp_path / "s", trees=trees).sentence(0)
+    assert torch.equal(states[:, 0], states[:, 1])
+
+
+def test_identity_changes_with_the_files(tmp_path):
+    helper.save(tmp_path / "m")
+    before = identity(str(tmp_path / "m"))
+    shutil.copytree(tmp_path / "m", tmp_path / "elsewhere")
+    assert identity(str(tmp_path / "elsewhere")) == before
+    helper.save(tmp_path / "m", seed=4)
+    assert identity(str(tmp_path / "m")) != before
+
+
+def test_a_name_is_found_in_the_cache_and_known_by_its_commit(tmp_path, monkeypatch):
+    from huggingface_hub import constants
+
+    commit = "5" * 40
+    place = tmp_path / "models--someone--small"
+    model, _ = helper.save(place / "snapshots" / commit)
+    (place / "refs").mkdir()
+    (place / "refs" / "main").write_text(commit)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    encoder = from_hugging_face("someone/small")
+    assert encoder.identity == identity("someone/small") == f"someone/small@{commit}"
+    for name, parameter in model.named_parameters():
+        assert torch.equal(encoder._model.get_parameter(name), parameter)
+    with pytest.raises(UserError, match=r"--hf someone/other is neither a folder .* nor a model"):
+        from_hugging_face("someone/other")
+
+
+def rename(folder, old, new):
+    from safetensors.torch import load_file, save_file
+
+    weights = load_file(folder / "model.safetensors")
+    changed = {key.replace(old, new): value for key, value in weights.items()}
+    save_file(changed, folder / "model.safetensors", {"format": "pt"})
+
+
+def test_what_cannot_be_used_is_told_in_one_sentence(tmp_path):
+    def error(folder):
+        with pytest.raises(UserError) as caught:
+            from_hugging_face(str(folder))
+        assert "\n" not in str(caught.value)
+        return str(caught.value)
+
+    (tmp_path / "empty").mkdir()
+    assert "empty is neither a folder with config.json" in error(tmp_path / "empty")
+    assert "none is neither a folder with config.json" in error(tmp_path / "none")
+    helper.save(tmp_path / "m")
+    rename(tmp_path / "m", "layer.1.attention", "layer.7.attention")
+    assert "lacks parameters of its own architecture (encoder.layer.1" in error(tmp_path / "m")
+    helper.save(tmp_path / "p")
+    weights = tmp_path / "p" / "model.safetensors"
+    torch.save({}, tmp_path / "p" / "pytorch_model.bin")
+    weights.unlink()
+    assert "p is neither a folder with config.json" in error(tmp_path / "p")
+    helper.save(tmp_path / "t")
+    (tmp_path / "t" / "tokenizer.json").write_text("{}")
+    assert "t is neither a folder" in error(tmp_path / "t")
+
+
+def test_code_that_a_model_brings_is_not_run(tmp_path):
+    helper.save(tmp_path / "m")
+    (tmp_path / "m" / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    config = json.loads((tmp_path / "m" / "config.json").read_text())
+    names = {"AutoConfig": "evil.C", "AutoModel": "evil.M"}
+    config |= {"auto_map": names, "model_type": "evil"}
+    (tmp_path / "m" / "config.json").write_text(json.dumps(config))
+    with pytest.raises(UserError, match=r"--hf .*m is neither"):
+        from_hugging_face(str(tmp_path / "m"))
+    assert not (tmp_path / "ran").exists()
+
+
+def test_pooler_may_be_missing(tmp_path):
+    helper.save(tmp_path / "m")
+    rename(tmp_path / "m", "pooler", "classifier")
+    assert from_hugging_face(str(tmp_path / "m")).width == 16
