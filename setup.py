@@ -91,6 +91,9 @@ setup(
             *HUB,
             *TENSORBOARD,
             *WANDB,
+            # make docs
+            "mkdocs-material>=9.5",
+            "mkdocstrings[python]>=0.26",
         ],
     },
     cmdclass={"build_py": BuildWithHook},

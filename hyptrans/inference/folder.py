@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from fairseq.data import Dictionary
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from hyptrans import __version__
@@ -198,7 +198,8 @@ def _write_parameters(contents: Contents, path: Path, dtype: torch.dtype) -> Non
             continue
         places.add(place)
         kept[name] = _rounded(contents.place, name, tensor, dtype)
-    save_file(kept, str(path), metadata={"format": "pt"})
+    with whole_file(path) as file:
+        file.write(save(kept, metadata={"format": "pt"}))
 
 
 def _rounded(place: str, name: str, tensor: Tensor, dtype: torch.dtype) -> Tensor:
