@@ -10,7 +10,11 @@ from hyptrans.inference import average
 from hyptrans.support.errors import UserError
 from tests.inference.conftest import load
 
-EMBEDDINGS = ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight")
+POINTS = (
+    "encoder.embed_tokens.weight",
+    "decoder.embed_tokens.weight",
+    "decoder.logits.table.weight",
+)
 
 
 def moved(path, out, *, seed, updates=3, loss=None):
@@ -20,8 +24,9 @@ def moved(path, out, *, seed, updates=3, loss=None):
     for name, tensor in state["model"].items():
         if tensor.is_floating_point():
             tensor += 0.3 * torch.randn(tensor.shape, generator=rng)
-            if name.endswith("embed_tokens.weight") and "manifold" in str(state["cfg"]["model"]):
-                tensor[:] = lorentz.lift(tensor[..., 1:])
+            if name in POINTS and "'manifold'" in str(state["cfg"]["model"]):
+                c = state["cfg"]["model"]["curvature"]
+                tensor[:] = lorentz.lift(tensor[..., 1:], c=c)
     state["optimizer_history"][0]["num_updates"] = updates
     state["extra_state"]["val_loss"] = loss
     state["last_optimizer_state"] = {"state": torch.ones(5)}
@@ -69,7 +74,7 @@ def test_points_have_their_centroid_and_all_else_its_mean(arch, make, tmp_path):
     found = average.average(paths)["model"]
     for name, tensor in found.items():
         rows = np.stack([model[name].double().numpy() for model in models])
-        if name in (*EMBEDDINGS, "decoder.logits.embedding.weight"):
+        if name in POINTS:
             total = rows.sum(0)
             squared = total[:, 0] ** 2 - (total[:, 1:] ** 2).sum(-1)
             wanted = total / np.sqrt(c * squared)[:, None]
@@ -78,8 +83,8 @@ def test_points_have_their_centroid_and_all_else_its_mean(arch, make, tmp_path):
             wanted = rows.mean(0)
         np.testing.assert_allclose(tensor.numpy(), wanted, rtol=1e-6, atol=1e-6, err_msg=name)
     # which the mean is not
-    means = np.stack([model[EMBEDDINGS[0]].numpy() for model in models]).mean(0)
-    assert not np.allclose(found[EMBEDDINGS[0]].numpy(), means, atol=1e-3)
+    means = np.stack([model[POINTS[0]].numpy() for model in models]).mean(0)
+    assert not np.allclose(found[POINTS[0]].numpy(), means, atol=1e-3)
 
 
 def test_an_average_loads_everywhere_and_leaves_the_optimizer_out(make, texts, tmp_path):
@@ -88,7 +93,7 @@ def test_an_average_loads_everywhere_and_leaves_the_optimizer_out(make, texts, t
     average.write(average.average(paths), out)
     assert torch.load(out, weights_only=True)["last_optimizer_state"] is None
     (model,), _ = checkpoint_utils.load_model_ensemble([str(out)])
-    assert torch.equal(model.encoder.embed_tokens.weight, parameters(out)[EMBEDDINGS[0]])
+    assert torch.equal(model.encoder.embed_tokens.weight, parameters(out)[POINTS[0]])
     assert len(load(out).translate(texts)) == len(texts)
 
 
@@ -96,7 +101,7 @@ def test_the_average_of_one_is_itself(make, tmp_path):
     path = make("hybonet", "--embedding-storage", "manifold")
     found = average.average([path])["model"]
     for name, tensor in parameters(path).items():
-        if tensor.is_floating_point() and "embed_tokens" not in name:
+        if tensor.is_floating_point() and name not in POINTS:
             assert torch.equal(found[name], tensor)
 
 
