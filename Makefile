@@ -40,7 +40,7 @@ endef
 export PREFLIGHT
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test test-slow test-pythons test-gpu format lint tables
+.PHONY: help quickstart test test-slow test-pythons test-gpu format lint tables docs dist
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -79,6 +79,14 @@ lint: $(READY)  ## check format, style and types
 
 tables: $(READY)  ## fill the results tables of the READMEs from the runs
 	$(BIN)/python recipes/tables.py
+
+docs: $(READY)  ## build the pages of docs/ into docs/site, without the network
+	$(BIN)/mkdocs build --strict --quiet
+
+dist: $(READY)  ## build a wheel and an sdist into dist/
+	rm -rf build dist
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+	$(BIN)/python setup.py --quiet sdist --dist-dir dist
 
 # A .venv without the stamp was not finished: what cannot even import torch is made anew. torch goes
 # first, so that nothing else brings another build of it; pip 24.1 refuses omegaconf 2.0.6.

@@ -95,6 +95,9 @@ setup(
             *TENSORBOARD,
             *WANDB,
             *TRANSFORMERS,
+            # make docs
+            "mkdocs-material>=9.5",
+            "mkdocstrings[python]>=0.26",
         ],
     },
     cmdclass={"build_py": BuildWithHook},

@@ -6,6 +6,7 @@ import argparse
 import importlib.util
 import json
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,13 @@ from hyptrans.support.errors import UserError, run_command
 from recipes.common import results
 
 HERE = Path(__file__).resolve().parent
+README = HERE.parent / "README.md"
+SPEED_ROWS = (
+    ("hybonet", "train", 64, 32),
+    ("hybonet", "decode", 64, 32),
+    ("hypformer", "train", 512, 8192),
+)
+"""Of the table of speed, what the first page shows: architecture, step, width, length."""
 
 
 def block_for(folder: Path) -> str:
@@ -40,6 +48,50 @@ def block_for(folder: Path) -> str:
     return str(recipe.table(found))
 
 
+def first_page() -> dict[str, str]:
+    """What belongs between the markers of the README of the repository, by their names."""
+    lines = results.read_lines(HERE / "study" / "results.jsonl")
+    speed = json.loads((HERE / "benchmark" / "results.json").read_text(encoding="utf-8"))
+    return {"study": study_table(lines), "speed": speed_table(speed)}
+
+
+def study_table(lines: Sequence[Mapping[str, Any]]) -> str:
+    """Of the study, the final trainings, or else each model at its best rate so far."""
+    scored = sorted(
+        (line for line in lines if "bleu" in line), key=lambda one: one["valid_perplexity"]
+    )
+    finals = [line for line in scored if line["stage"] == "final"]
+    # the first of a model is its best
+    best = {line["model"]: line for line in reversed(scored)}
+    scored = finals or sorted(best.values(), key=scored.index)
+    header = ["model", "updates", "seed", "valid perplexity", "BLEU", "chrF"]
+    rows = [
+        [
+            line["model"],
+            f"{line['updates']:,}",
+            line["seed"],
+            f"{line['valid_perplexity']:.2f}",
+            f"{line['bleu']:.1f}",
+            f"{line['chrf']:.1f}",
+        ]
+        for line in scored
+    ]
+    return results.markdown(header, rows) if rows else results.NOT_MEASURED
+
+
+def speed_table(found: Mapping[str, Any]) -> str:
+    """The rows of ``SPEED_ROWS``."""
+    rows = {(row["arch"], row["phase"], row["dim"], row["length"]): row for row in found["rows"]}
+    shown = [
+        [
+            f"{arch}, {step}, width {dim}, {length:,} tokens",
+            f"{rows[arch, step, dim, length]['ratio']:.2f}",
+        ]
+        for arch, step, dim, length in SPEED_ROWS
+    ]
+    return f"{results.markdown(['step', 'times as fast as the twin'], shown)}\n\n{found['device']}"
+
+
 def with_tables() -> list[Path]:
     """The READMEs that have a place for a table."""
     readmes = sorted(HERE.glob("*/README.md"))
@@ -54,6 +106,9 @@ def main() -> None:
     for readme in with_tables():
         changed = results.put_into(readme, block_for(readme.parent))
         print(f"{readme.relative_to(HERE)}: {'written' if changed else 'up to date'}")
+    for name, block in first_page().items():
+        changed = results.put_into(README, block, name)
+        print(f"{README.name}, {name}: {'written' if changed else 'up to date'}")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 # from the ground up; a part imports only itself and those before it
 LAYERS = ["support", "geometry", "kernels", "layers", "models"]
-ABOVE = ["optim", "criterions", "dataprep", "toy"]
+ABOVE = ["optim", "criterions", "dataprep", "toy", "evaluation", "inference", "commands"]
 """What only the models, or nothing below the recipes, may import."""
 
 
@@ -37,6 +37,8 @@ def loaded(names, unwanted):
         ("geometry/*.py", ["fairseq", "geoopt"]),
         ("kernels/**/*.py", ["fairseq", "geoopt"]),
         ("layers/**/*.py", ["fairseq"]),
+        ("evaluation/**/*.py", ["torch", "fairseq"]),
+        ("commands/*.py", ["torch", "fairseq"]),
     ],
 )
 def test_part_is_imported_without_what_lies_above(part, unwanted):

@@ -56,7 +56,7 @@ def main(args: argparse.Namespace) -> None:
         UserError: the checkpoint or its data cannot be used.
     """
     with quiet():
-        from hyptrans.inference import checkpoint, folder
+        from hyptrans.inference import checkpoint, folder, training_command
         from hyptrans.inference.translator import BEAM, Translator
 
         contents = checkpoint.read(
@@ -64,6 +64,7 @@ def main(args: argparse.Namespace) -> None:
         )
         named = {"dataset": args.dataset, "license": args.license}
         facts = {**contents.facts, **{key: value for key, value in named.items() if value}}
+        facts["command"] = training_command.of(checkpoint.read_state(args.checkpoint)["cfg"])
         contents = dataclasses.replace(contents, facts=facts)
         with TemporaryDirectory() as scratch:
             # what is written is what is scored, rounded as it is

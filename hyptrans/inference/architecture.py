@@ -96,7 +96,8 @@ def _fits(action: argparse.Action, value: Any) -> bool:
         return isinstance(value, str) and value in action.choices
     if isinstance(value, bool):
         return False
-    if action.type is int:
+    # fairseq leaves out the type of what is by default as large as something else
+    if action.type in (int, None):
         return isinstance(value, int)
     return action.type is float and isinstance(value, (int, float)) and math.isfinite(value)
 

@@ -94,8 +94,8 @@ def average(paths: Sequence[Path]) -> dict[str, Any]:
         for name, total in sums.items()
     }
     state["last_optimizer_state"] = None
-    # as fairseq stores it: a configuration holds objects
-    state["cfg"] = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
+    # plain values, as fairseq stores them; what refers to something else stays a reference
+    state["cfg"] = OmegaConf.to_container(state["cfg"], resolve=False, enum_to_str=True)
     return state
 
 

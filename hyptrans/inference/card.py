@@ -32,7 +32,7 @@ def make(
         precision: that they are stored in.
     """
     source, target = languages
-    what = f"`{architecture}` of [hyptrans](https://pypi.org/project/hyptrans/) {__version__}"
+    what = f"`{architecture}` of hyptrans {__version__}"
     found = dict.fromkeys(f"{space.kind}, c = {space.c:.4g}" for space in spaces)
     states = "flat space" if spaces[0].kind == "euclidean" else ", ".join(found)
     blocks = [
@@ -102,14 +102,15 @@ def _scores(facts: Mapping[str, Any]) -> str:
 def _training(facts: Mapping[str, Any]) -> str:
     lines = []
     if facts.get("dataset"):
-        lines.append(f"Data: {facts['dataset']}.")
+        lines.append(f"* Data: {facts['dataset']}")
     if facts.get("license"):
-        lines.append(f"License of the parameters: {facts['license']}.")
-    lines.append(f"{facts['updates']:,} updates." if facts.get("updates") else "")
+        lines.append(f"* License of the parameters: {facts['license']}")
+    if facts.get("updates"):
+        lines.append(f"* Updates: {facts['updates']:,}")
     if facts.get("command"):
-        lines.append(f"\n```\n{facts['command']}\n```")
+        lines += ["", "```", facts["command"], "```"]
     if facts.get("data"):
-        lines += ["\nSHA-256 of the text that went in:\n", "```"]
+        lines += ["", "SHA-256 of the text that went in:", "", "```"]
         lines += [f"{digest}  {Path(name).name}" for name, digest in facts["data"].items()]
         lines.append("```")
-    return "\n".join(line for line in lines if line)
+    return "\n".join(lines)

@@ -10,7 +10,7 @@ from fairseq.data.data_utils import infer_language_pair
 from torch import Tensor
 
 from hyptrans.dataprep import manifest
-from hyptrans.inference import text, training_command
+from hyptrans.inference import text
 from hyptrans.inference.architecture import choose_options, require_known
 from hyptrans.inference.contents import Contents
 from hyptrans.support.errors import UserError
@@ -124,6 +124,5 @@ def _facts(state: Mapping[str, Any], prepared: Path) -> dict[str, Any]:
     inputs = found["inputs"] if found else {}
     return {
         "updates": history[-1].get("num_updates"),
-        "command": training_command.of(state["cfg"]),
         "data": {Path(name).name: one["sha256"] for name, one in inputs.items()},
     }

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from fairseq.data import Dictionary
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor
 
 from hyptrans import __version__
@@ -28,6 +28,8 @@ FORMAT = 1
 """Of ``config.json``; grows when an older version of this package could not read it."""
 PRECISIONS: Mapping[str, torch.dtype] = {"half": torch.float16, "full": torch.float32}
 
+# fairseq's sinusoidal positions keep one number, of which only the type is used, and never set it
+_WITHOUT_MEANING = "._float_tensor"
 _LANGUAGE = re.compile(r"[A-Za-z0-9_-]{1,32}")
 _MOST_BYTES = 64 << 20
 """Of a file other than the parameters; real ones have a hundredth of it."""
@@ -192,13 +194,16 @@ def _write_parameters(contents: Contents, path: Path, dtype: torch.dtype) -> Non
     kept: dict[str, Tensor] = {}
     places: set[tuple[int, torch.Size]] = set()
     for name, tensor in contents.parameters.items():
+        if name.endswith(_WITHOUT_MEANING):
+            continue
         # what two parts of a model share is written once
         place = (tensor.data_ptr(), tensor.shape)
         if place in places and tensor.numel():
             continue
         places.add(place)
         kept[name] = _rounded(contents.place, name, tensor, dtype)
-    save_file(kept, str(path), metadata={"format": "pt"})
+    with whole_file(path) as file:
+        file.write(save(kept, metadata={"format": "pt"}))
 
 
 def _rounded(place: str, name: str, tensor: Tensor, dtype: torch.dtype) -> Tensor:

@@ -14,7 +14,8 @@ from hyptrans.support import provenance
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import write_json, write_whole
 
-BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+_MARKER = "<!-- {name}: {end} -->"
+BEGIN, END = (_MARKER.format(name="results", end=end) for end in ("begin", "end"))
 NOT_MEASURED = "Not measured yet."
 _PACKAGES = ("torch", "fairseq", "geoopt", "sentencepiece", "sacrebleu", "numpy")
 
@@ -68,18 +69,19 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return lines
 
 
-def put_into(readme: Path, block: str) -> bool:
-    """Replace what is between the markers of a README; False if it was the same.
+def put_into(readme: Path, block: str, name: str = "results") -> bool:
+    """Replace what is between the markers of a name in a README; False if it was the same.
 
     Raises:
         UserError: the markers are missing.
     """
     text = readme.read_text(encoding="utf-8")
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    first, last = (_MARKER.format(name=name, end=end) for end in ("begin", "end"))
+    before, begin, rest = text.partition(first)
+    _, end, after = rest.partition(last)
     if not (begin and end):
-        raise UserError(f"{readme} lacks the lines {BEGIN} and {END}")
-    changed = f"{before}{BEGIN}\n{block}\n{END}{after}"
+        raise UserError(f"{readme} lacks the lines {first} and {last}")
+    changed = f"{before}{first}\n{block}\n{last}{after}"
     if changed == text:
         return False
     write_whole(readme, changed)
@@ -92,6 +94,13 @@ def publish(recipe: Path, found: Mapping[str, Any], table: str) -> None:
     put_into(recipe / "README.md", table)
 
 
-def block_of(readme: Path) -> str:
-    """What is between the markers of a README."""
-    return readme.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0].strip("\n")
+def signatures(found: Mapping[str, Any]) -> str:
+    """Signatures that results have, of BLEU and, if it was measured, of chrF."""
+    names = ("signature", "chrf_signature")
+    return ", ".join(f"`{found[name]}`" for name in names if name in found)
+
+
+def block_of(readme: Path, name: str = "results") -> str:
+    """What is between the markers of a name in a README."""
+    first, last = (_MARKER.format(name=name, end=end) for end in ("begin", "end"))
+    return readme.read_text(encoding="utf-8").partition(first)[2].partition(last)[0].strip("\n")

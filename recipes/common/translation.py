@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.support.errors import UserError
+from recipes.common import scoring
 from recipes.common.commands import ROOT, Runner, Step
 from recipes.common.models import Model
-from recipes.common.scoring import Score, score
+from recipes.common.scoring import Score
 
 _NUMBER = r"([\d.]+|inf|nan)"
 _UPDATE = re.compile(rf"\| train_inner \|.* ppl={_NUMBER},.* ups=([\d.]+),.* num_updates=(\d+)")
@@ -193,5 +194,10 @@ def perplexity(runner: Runner, step: Step) -> float:
 
 
 def bleu(run: Run, step: Step) -> Score:
-    """The score of a translation step."""
-    return score(step.outputs[0] / "generate-test.txt", run.references)
+    """The BLEU of a translation step."""
+    return scoring.score(step.outputs[0] / "generate-test.txt", run.references)
+
+
+def chrf(run: Run, step: Step) -> Score:
+    """The chrF of a translation step."""
+    return scoring.chrf(step.outputs[0] / "generate-test.txt", run.references)

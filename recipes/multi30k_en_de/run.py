@@ -58,23 +58,30 @@ def _chain(run: Run, model: Model, prepared: Step) -> list[Step]:
 
 
 def _results(runner: Runner, run: Run, chains: Mapping[str, list[Step]]) -> dict[str, Any]:
-    rows, signatures = {}, set()
+    rows, signatures, chrf_signatures = {}, set(), set()
     for name, (trained, validated, *translated) in chains.items():
         scores = [translation.bleu(run, step) for step in translated]
+        chrf = translation.chrf(run, translated[-1])
         signatures |= {score.signature for score in scores}
+        chrf_signatures.add(chrf.signature)
         rows[name] = {
             "parameters": results.count_parameters(run.checkpoint(name)),
             "valid_perplexity": translation.perplexity(runner, validated),
             **{f"bleu_beam{b}": score.value for b, score in zip(BEAMS, scores, strict=True)},
+            f"chrf_beam{BEAMS[-1]}": chrf.value,
             "train_seconds": runner.seconds[trained.name],
         }
-    (signature,) = signatures
-    return {"models": rows, "signature": signature, **experiment.conditions(run, runner)}
+    (signature,), (chrf_signature,) = signatures, chrf_signatures
+    found = {"models": rows, "signature": signature, "chrf_signature": chrf_signature}
+    return {**found, **experiment.conditions(run, runner)}
 
 
 def table(found: Mapping[str, Any]) -> str:
     """The results as Markdown."""
     header = ["model", "parameters", "valid perplexity", "BLEU, greedy", "BLEU, beam 5"]
+    # runs of version 0.1.0 did not measure it
+    with_chrf = "chrf_signature" in found
+    header += ["chrF, beam 5"] if with_chrf else []
     rows = [
         [
             name,
@@ -82,12 +89,14 @@ def table(found: Mapping[str, Any]) -> str:
             f"{row['valid_perplexity']:.2f}",
             f"{row['bleu_beam1']:.1f}",
             f"{row['bleu_beam5']:.1f}",
+            *([f"{row['chrf_beam5']:.1f}"] if with_chrf else []),
         ]
         for name, row in found["models"].items()
     ]
     versions = found["versions"]
+    signatures = results.signatures(found)
     return (
-        f"{results.markdown(header, rows)}\n\nsacreBLEU `{found['signature']}` on "
+        f"{results.markdown(header, rows)}\n\nsacreBLEU {signatures} on "
         f"test_2016_flickr; {found['updates']:,} updates; one run of each, seed {found['seed']}; "
         f"torch {versions['torch']}, fairseq {versions['fairseq']}"
     )

@@ -58,6 +58,7 @@ def main() -> None:
     found = {
         "bleu": {name: score.value for name, score in scores.items()},
         "signature": signature,
+        **_chrf(run, chains),
         "bleu_untrained": {name: score.value for name, score in _scores(run, untrained).items()},
         "parameters": {name: results.count_parameters(run.checkpoint(name)) for name in chains},
         "train_seconds": experiment.train_seconds(runner, models),
@@ -118,6 +119,12 @@ def _scores(run: Run, chains: Mapping[str, list[Step]]) -> dict[str, Score]:
     return {name: translation.bleu(run, chain[-1]) for name, chain in chains.items()}
 
 
+def _chrf(run: Run, chains: Mapping[str, list[Step]]) -> dict[str, Any]:
+    scores = {name: translation.chrf(run, chain[-1]) for name, chain in chains.items()}
+    values = {name: score.value for name, score in scores.items()}
+    return {"chrf": values, "chrf_signature": next(iter(scores.values())).signature}
+
+
 def table(found: Mapping[str, Any]) -> str:
     """The results as Markdown."""
     rows: list[list[object]] = [
@@ -125,15 +132,19 @@ def table(found: Mapping[str, Any]) -> str:
             name,
             f"{found['parameters'][name]:,}",
             f"{bleu:.1f}",
+            # runs of version 0.1.0 did not measure it
+            *([f"{found['chrf'][name]:.1f}"] if "chrf" in found else []),
             f"{found['train_seconds'][name]:.0f}",
         ]
         for name, bleu in found["bleu"].items()
     ]
     for name, bleu in found["bleu_untrained"].items():
-        rows.append([f"{name}, untrained", f"{found['parameters'][name]:,}", f"{bleu:.1f}", None])
-    lines = results.markdown(["model", "parameters", "BLEU", "training, s"], rows)
+        numbers = [f"{found['parameters'][name]:,}", f"{bleu:.1f}"]
+        rows.append([f"{name}, untrained", *numbers, *[None] * (2 if "chrf" in found else 1)])
+    scored = ["BLEU", "chrF"] if "chrf" in found else ["BLEU"]
+    lines = results.markdown(["model", "parameters", *scored, "training, s"], rows)
     bleu = (
-        f"{lines}\n\nsacreBLEU `{found['signature']}` on the toy test set; "
+        f"{lines}\n\nsacreBLEU {results.signatures(found)} on the toy test set; "
         f"{found['updates']} updates; one run, seed {found['seed']}"
     )
     return f"{bleu}\n\n{_probe_table(found)}" if "probe" in found else bleu

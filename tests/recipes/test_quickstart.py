@@ -31,7 +31,8 @@ def test_it_ends_with_results_and_a_table_of_them(finished):
     assert found["bleu"].keys() == found["parameters"].keys() == {MODEL}
     row = next(line for line in shown.splitlines() if line.startswith(f"| {MODEL} |"))
     assert f"| {found['parameters'][MODEL]:,} |" in row
-    assert f"| {found['bleu'][MODEL]:.1f} |" in row
+    assert f"| {found['bleu'][MODEL]:.1f} | {found['chrf'][MODEL]:.1f} |" in row
+    assert found["chrf_signature"] in shown
     assert found["signature"] in shown
     assert found["updates"] == 30
 

@@ -45,6 +45,18 @@ def test_multi30k_table_shows_every_number_with_its_signature(tmp_path):
     assert "1,500 updates; one run of each, seed 3" in table
 
 
+def test_multi30k_table_shows_chrf_where_it_was_measured(tmp_path):
+    recipe = RECIPES / "multi30k_en_de" / "run.py"
+    (tmp_path / "run.py").write_text(recipe.read_text(encoding="utf-8"), encoding="utf-8")
+    found = json.loads(json.dumps({**FOUND, "chrf_signature": "nc:6"}))
+    found["models"]["b"]["chrf_beam5"] = 55.55
+    (tmp_path / "results.json").write_text(json.dumps(found), encoding="utf-8")
+    table = tables.block_for(tmp_path)
+    assert "| BLEU, beam 5 | chrF, beam 5 |" in table.splitlines()[0]
+    assert "| 29.3 | 30.0 | 55.5 |" in table
+    assert "sacreBLEU `tok:13a`, `nc:6` on" in table
+
+
 def test_table_goes_between_the_markers_and_nowhere_else(tmp_path):
     readme = tmp_path / "README.md"
     readme.write_text(f"# T\n\n{results.BEGIN}\nold\n{results.END}\n\nend\n", encoding="utf-8")
@@ -67,3 +79,30 @@ def test_results_name_versions_and_cores():
     found = results.surroundings()
     assert found["versions"].keys() >= {"python", "torch", "fairseq", "sacrebleu", "hyptrans"}
     assert found["cpu_cores"] >= 1
+
+
+def test_the_first_page_shows_the_committed_speed():
+    assert results.block_of(tables.README, "speed") == tables.first_page()["speed"]
+
+
+def test_the_first_page_shows_nothing_that_the_study_has_not_found():
+    # a study that goes on may be ahead of the page
+    lines = results.read_lines(RECIPES / "study" / "results.jsonl")
+    known = {row for line in lines for row in tables.study_table([line]).splitlines()}
+    shown = results.block_of(tables.README, "study").splitlines()
+    assert shown
+    assert set(shown) <= known
+
+
+def test_the_first_page_prefers_the_final_trainings():
+    line = {"model": "m", "updates": 600, "seed": 1, "valid_perplexity": 9.1, "chrf": 50.04}
+    rates, final = (
+        {**line, "stage": "rates", "bleu": 20.06},
+        {**line, "stage": "final", "bleu": 30.0},
+    )
+    assert tables.study_table([rates]).splitlines()[2:] == ["| m | 600 | 1 | 9.10 | 20.1 | 50.0 |"]
+    assert tables.study_table([rates, final]).splitlines()[2:] == [
+        "| m | 600 | 1 | 9.10 | 30.0 | 50.0 |"
+    ]
+    diverged = {**line, "stage": "final", "valid_perplexity": None}
+    assert tables.study_table([diverged]) == results.NOT_MEASURED

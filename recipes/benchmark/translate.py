@@ -1,0 +1,115 @@
+"""Sentences a second: ``hyptrans`` against ``fairseq-generate``, in turn, with one checkpoint.
+
+Both translate the test set with the same beam and length limit. fairseq counts the search alone, so
+from Python everything from text to text stands against that; from the shell whole commands against
+each other, in CPU seconds too, which a busy machine does not change.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+# a recipe is run as a file, and the recipes are not installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import hyptrans
+from hyptrans.evaluation import scores
+from hyptrans.support.errors import UserError, run_command
+from recipes.common import options, results
+
+_RATE = re.compile(r"Translated .* \(([\d.]+) sentences/s")
+
+
+def main() -> None:
+    """Time and print.
+
+    Raises:
+        UserError: fairseq-generate failed, or translations differ in number.
+    """
+    parser = options.script_parser(__doc__)
+    parser.epilog = "example: python recipes/benchmark/translate.py checkpoint_last.pt --data data"
+    add = parser.add_argument
+    add("checkpoint", type=Path, help="file that fairseq-train wrote")
+    add("--data", type=Path, required=True, help="folder that data-prep/ wrote, with a test set")
+    add("--beam", type=int, default=5, help="hypotheses of a sentence (default: %(default)s)")
+    add("--rounds", type=int, default=3, help="turns of each (default: %(default)s)")
+    args = parser.parse_args()
+    options.check_positive(args, "beam", "rounds")
+    model = hyptrans.load(args.checkpoint, data=args.data)
+    source = args.data / "raw" / f"test.{model.languages[0]}"
+    sentences = scores.read_text(source)
+    model.translate(sentences[:20])
+    rows: dict[str, list[float]] = {}
+    same = 0
+    for _ in range(args.rounds):
+        theirs = _fairseq(args, rows)
+        start = time.perf_counter()
+        ours = model.translate(sentences, beam=args.beam)
+        seconds = time.perf_counter() - start
+        rows.setdefault("model.translate", []).append(len(sentences) / seconds)
+        _shell(args, source, rows)
+        same = sum(one == other for one, other in zip(ours, theirs, strict=True))
+    median = {name: statistics.median(values) for name, values in rows.items()}
+    pairs = {
+        "sentences a second, search and text, from Python": ("model.translate", "search"),
+        "sentences a second, whole commands": ("hyptrans translate", "fairseq-generate"),
+        "sentences a CPU second, whole commands": ("hyptrans, CPU", "fairseq, CPU"),
+    }
+    table = [
+        [what, f"{median[own]:.1f}", f"{median[other]:.1f}", f"{median[own] / median[other]:.2f}"]
+        for what, (own, other) in pairs.items()
+    ]
+    print(results.markdown(["", "hyptrans", "fairseq-generate", "ratio"], table))
+    print(f"\n{same} of {len(sentences)} translations are the same; {args.rounds} rounds, medians")
+
+
+def _fairseq(args: argparse.Namespace, rows: dict[str, list[float]]) -> list[str]:
+    binary = args.data / "data-bin"
+    command = ["fairseq-generate", str(binary), "--user-dir", "hyptrans", "--gen-subset", "test"]
+    command += ["--path", str(args.checkpoint), "--beam", str(args.beam), "--cpu"]
+    command += ["--max-len-a", "2", "--max-len-b", "10", "--remove-bpe", "sentencepiece"]
+    output = _timed([_script(command[0]), *command[1:]], None, "fairseq", rows)
+    found = _RATE.search(output)
+    if found is None:
+        raise UserError(f"fairseq-generate failed: {output.strip().splitlines()[-1]}")
+    rows.setdefault("search", []).append(float(found[1]))
+    lines = (line[2:].split("\t") for line in output.splitlines() if line.startswith("D-"))
+    by_number = {int(number): text for number, _, text in lines}
+    return [by_number[number] for number in sorted(by_number)]
+
+
+def _shell(args: argparse.Namespace, source: Path, rows: dict[str, list[float]]) -> None:
+    command = [sys.executable, "-m", "hyptrans", "translate", str(args.checkpoint)]
+    command += ["--data", str(args.data), "--beam", str(args.beam)]
+    _timed(command, source, "hyptrans", rows)
+
+
+def _script(name: str) -> str:
+    return str(Path(sys.executable).parent / name)
+
+
+def _timed(command: list[str], source: Path | None, name: str, rows: dict[str, list[float]]) -> str:
+    """Run a command that translates all; note how fast, and what of the processor it took."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    text = source.read_bytes() if source else b""
+    done = subprocess.run(command, input=text, capture_output=True, check=False)
+    seconds = time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    output = (done.stdout + done.stderr).decode()
+    count = sum(1 for line in done.stdout.splitlines() if source or line.startswith(b"D-"))
+    whole = {"fairseq": "fairseq-generate", "hyptrans": "hyptrans translate"}[name]
+    rows.setdefault(whole, []).append(count / seconds)
+    rows.setdefault(f"{name}, CPU", []).append(count / used)
+    return output
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main, stopped=""))

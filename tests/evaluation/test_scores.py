@@ -1,0 +1,134 @@
+"""Scores with signatures, the paired test, and what stands in a log."""
+
+import json
+import random
+from xml.etree import ElementTree as ET
+
+import pytest
+import sacrebleu
+
+from hyptrans.commands.cli import PROGRAM
+from hyptrans.evaluation import scores, significance
+from hyptrans.evaluation.curves import read_log
+from hyptrans.support.errors import UserError
+
+WORDS = ["the", "a", "dog", "cat", "man", "runs", "sees", "old", "red", "house", "in", "with"]
+SIMPLE = """\
+2026-01-01 | INFO | train_inner | epoch 001:     50 / 458 loss=9.5, nll_loss=9, ppl=512, num_updates=50, lr=1e-3
+2026-01-01 | INFO | valid | epoch 001 | valid on 'valid' subset | loss 4.671 | nll_loss 3.35 | ppl 10.2 | bleu 12.5 | num_updates 150 | best_loss 4.6
+2026-01-01 | INFO | train | epoch 001 | loss 4.1 | ppl 9 | num_updates 150
+2026-01-01 | INFO | train_inner | epoch 001:    100 / 458 loss=nan, num_updates=100
+2026-01-01 | INFO | valid | epoch 001 | valid on 'valid' subset | loss 4.5 | ppl 9.9 | bleu 13 | num_updates 150 | best_loss 4.5
+"""  # noqa: E501
+JSON = "\n".join(
+    [
+        "2026-01-01 | INFO | train_inner | "
+        + json.dumps({"epoch": 1, "loss": "9.5", "num_updates": "50", "clip": "x"}),
+        "2026-01-01 | INFO | valid | "
+        + json.dumps({"valid_loss": "4.5", "valid_ppl": "9.9", "valid_num_updates": "150"}),
+    ]
+)
+
+
+@pytest.fixture
+def systems(tmp_path):
+    """References, a system near them, one further away, each a file."""
+    rng = random.Random(1)
+    lines = [" ".join(rng.choices(WORDS, k=rng.randint(5, 12))) + " ." for _ in range(150)]
+
+    def with_errors(share):
+        return [
+            " ".join(rng.choice(WORDS) if rng.random() < share else word for word in line.split())
+            for line in lines
+        ]
+
+    made = {"ref": lines, "near": with_errors(0.1), "far": with_errors(0.4)}
+    for name, text in made.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in text))
+    return made
+
+
+def test_scores_are_sacrebleus_with_their_signatures(systems):
+    bleu = scores.bleu(systems["far"], systems["ref"])
+    chrf = scores.chrf(systems["far"], systems["ref"])
+    assert bleu.value == round(sacrebleu.corpus_bleu(systems["far"], [systems["ref"]]).score, 2)
+    assert chrf.value == round(sacrebleu.corpus_chrf(systems["far"], [systems["ref"]]).score, 2)
+    assert "tok:13a" in bleu.signature
+    assert "nc:6" in chrf.signature
+
+
+def test_a_difference_is_found_where_there_is_one(systems):
+    found = {
+        c.metric: c for c in significance.compare(systems["far"], systems["near"], systems["ref"])
+    }
+    assert set(found) == {"BLEU", "chrF2"}
+    for one in found.values():
+        assert one.values[1] > one.values[0]
+        assert one.p < 0.01
+    same = significance.compare(systems["near"], systems["near"], systems["ref"])
+    assert all(one.p > 0.4 for one in same)
+
+
+def test_compare_prints_a_table_with_signatures(systems, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    lines = [f"D-{i}\t-0.1\t{text}\n" for i, text in enumerate(systems["near"])]
+    (tmp_path / "generate-test.txt").write_text("S-0\tx\n" + "".join(reversed(lines)))
+    assert PROGRAM.run(["compare", "far", "generate-test.txt", "ref"]) == 0
+    table = capsys.readouterr().out.splitlines()
+    assert table[0] == "| metric | far | generate-test.txt | difference | p |"
+    wanted = scores.bleu(systems["near"], systems["ref"]).value
+    assert f" {wanted:.2f} ± " in table[2]
+    assert "bs:1000" in table[-1]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["far", "nosuch", "ref"], "nosuch does not exist"),
+        (["far", "short", "ref"], "short has 1 translations for 150 lines of ref"),
+        (["far", "near", "ref", "--samples", "1"], "--samples must be at least 2, got 1"),
+        (["bytes", "near", "ref"], "bytes is not UTF-8 text"),
+    ],
+)
+def test_bad_files_are_told_in_one_sentence(systems, tmp_path, monkeypatch, capsys, words, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "short").write_text("one\n")
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\n")
+    assert PROGRAM.run(["compare", *words]) == 2
+    assert capsys.readouterr().err.strip().startswith(f"error: {message}")
+
+
+@pytest.mark.parametrize("text", [SIMPLE, JSON], ids=["simple", "json"])
+def test_a_log_is_read_in_each_format_and_later_numbers_count(tmp_path, text):
+    (tmp_path / "a.log").write_text(text)
+    course = read_log(tmp_path / "a.log")
+    assert course.name == "a"
+    assert course.curves["training loss"] == {50: 9.5}
+    assert course.curves["validation loss"] == {150: 4.5}
+    assert course.curves["validation perplexity"] == {150: 9.9}
+    assert ("validation BLEU" in course.curves) == (text is SIMPLE)
+
+
+def test_plot_draws_each_training_into_one_picture(tmp_path, capsys):
+    for name in ("one", "other"):
+        (tmp_path / f"{name}.log").write_text(SIMPLE)
+    logs = [str(tmp_path / f"{name}.log") for name in ("one", "other")]
+    out = tmp_path / "curves.svg"
+    names = ["--names", "HyboNet", "<twin> & co"]
+    assert PROGRAM.run(["plot", *logs, "--out", str(out), *names]) == 0
+    picture = ET.parse(out).getroot()
+    texts = [
+        "".join(element.itertext()) for element in picture.iter() if element.tag.endswith("text")
+    ]
+    assert {"training loss", "validation BLEU", "HyboNet", "<twin> & co"} <= set(texts)
+    lines = [element for element in picture.iter() if element.get("class") == "line"]
+    # four charts and the legend, for each of two
+    assert len(lines) == 10
+
+
+def test_a_file_that_is_no_log_is_told(tmp_path, capsys):
+    (tmp_path / "a.log").write_text("hello\n")
+    assert PROGRAM.run(["plot", str(tmp_path / "a.log")]) == 2
+    assert "has no lines of a training" in capsys.readouterr().err
+    with pytest.raises(UserError, match="is not a file"):
+        read_log(tmp_path / "none.log")

@@ -1,0 +1,133 @@
+"""Averages of checkpoints: means, and centroids of points."""
+
+import numpy as np
+import pytest
+import torch
+from fairseq import checkpoint_utils
+
+from hyptrans.geometry import lorentz
+from hyptrans.inference import average
+from hyptrans.support.errors import UserError
+from tests.inference.conftest import load
+
+POINTS = (
+    "encoder.embed_tokens.weight",
+    "decoder.embed_tokens.weight",
+    "decoder.logits.table.weight",
+)
+
+
+def moved(path, out, *, seed, updates=3, loss=None):
+    """A checkpoint whose parameters lie about those of another; points stay points."""
+    state = torch.load(path, weights_only=True)
+    rng = torch.Generator().manual_seed(seed)
+    for name, tensor in state["model"].items():
+        if tensor.is_floating_point():
+            tensor += 0.3 * torch.randn(tensor.shape, generator=rng)
+            if name in POINTS and "'manifold'" in str(state["cfg"]["model"]):
+                c = state["cfg"]["model"]["curvature"]
+                tensor[:] = lorentz.lift(tensor[..., 1:], c=c)
+    state["optimizer_history"][0]["num_updates"] = updates
+    state["extra_state"]["val_loss"] = loss
+    state["last_optimizer_state"] = {"state": torch.ones(5)}
+    torch.save(state, out)
+    return out
+
+
+def several(path, folder, **options):
+    folder.mkdir(exist_ok=True)
+    return [moved(path, folder / f"checkpoint_1_{n}.pt", seed=n, updates=n) for n in (1, 2, 3)]
+
+
+def parameters(path):
+    return torch.load(path, weights_only=True)["model"]
+
+
+def fairseqs_script(paths):
+    """As scripts/average_checkpoints.py of fairseq: summed in float32, divided by the number."""
+    models = [parameters(path) for path in paths]
+    mean = {}
+    for name, first in models[0].items():
+        total = first.clone()
+        for model in models[1:]:
+            total += model[name]
+        mean[name] = total / len(models) if first.is_floating_point() else total // len(models)
+    return mean
+
+
+def test_the_average_of_a_euclidean_model_is_that_of_fairseqs_script(make, tmp_path):
+    paths = several(make("transformer"), tmp_path / "run")
+    average.write(average.average(paths), tmp_path / "average.pt")
+    found, wanted = parameters(tmp_path / "average.pt"), fairseqs_script(paths)
+    assert found.keys() == wanted.keys()
+    for name, tensor in found.items():
+        assert tensor.dtype == wanted[name].dtype
+        torch.testing.assert_close(tensor, wanted[name], rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("arch", ["hybonet", "hypformer", "hvt"])
+def test_points_have_their_centroid_and_all_else_its_mean(arch, make, tmp_path):
+    c = 0.5 if arch == "hvt" else 1.0
+    flags = ["--embedding-storage", "manifold", "--curvature", str(c)]
+    paths = several(make(arch, *flags), tmp_path / "run")
+    models = [parameters(path) for path in paths]
+    found = average.average(paths)["model"]
+    for name, tensor in found.items():
+        rows = np.stack([model[name].double().numpy() for model in models])
+        if name in POINTS:
+            total = rows.sum(0)
+            squared = total[:, 0] ** 2 - (total[:, 1:] ** 2).sum(-1)
+            wanted = total / np.sqrt(c * squared)[:, None]
+            assert lorentz.violation(tensor, c=c).max() < 1e-6
+        else:
+            wanted = rows.mean(0)
+        np.testing.assert_allclose(tensor.numpy(), wanted, rtol=1e-6, atol=1e-6, err_msg=name)
+    # which the mean is not
+    means = np.stack([model[POINTS[0]].numpy() for model in models]).mean(0)
+    assert not np.allclose(found[POINTS[0]].numpy(), means, atol=1e-3)
+
+
+def test_an_average_loads_everywhere_and_leaves_the_optimizer_out(make, texts, tmp_path):
+    paths = several(make("hybonet"), tmp_path / "run")
+    out = tmp_path / "average.pt"
+    average.write(average.average(paths), out)
+    assert torch.load(out, weights_only=True)["last_optimizer_state"] is None
+    (model,), _ = checkpoint_utils.load_model_ensemble([str(out)])
+    assert torch.equal(model.encoder.embed_tokens.weight, parameters(out)[POINTS[0]])
+    assert len(load(out).translate(texts)) == len(texts)
+
+
+def test_the_average_of_one_is_itself(make, tmp_path):
+    path = make("hybonet", "--embedding-storage", "manifold")
+    found = average.average([path])["model"]
+    for name, tensor in parameters(path).items():
+        if tensor.is_floating_point() and name not in POINTS:
+            assert torch.equal(found[name], tensor)
+
+
+def test_the_newest_and_the_best_are_chosen(make, tmp_path):
+    path = make("transformer")
+    losses = {100: 5.0, 200: 4.0, 300: 4.5, 400: 4.2}
+    for updates, loss in losses.items():
+        name = tmp_path / f"checkpoint_1_{updates}.pt"
+        moved(path, name, seed=updates, updates=updates, loss=loss)
+    for copy in ("checkpoint_last.pt", "checkpoint_best.pt"):
+        moved(path, tmp_path / copy, seed=9, updates=999, loss=0.1)
+
+    def chosen(**options):
+        return [int(path.stem.rpartition("_")[2]) for path in average.choose(tmp_path, **options)]
+
+    assert chosen(last=2) == [300, 400]
+    assert chosen(best=2) == [200, 400]
+    with pytest.raises(UserError, match="has 4 checkpoints to choose 5 from"):
+        chosen(last=5)
+    with pytest.raises(UserError, match="has 4 checkpoints to choose 0 from"):
+        chosen(last=0)
+
+
+def test_checkpoints_of_different_models_are_refused(make):
+    one, other = make("hybonet"), make("han")
+    with pytest.raises(UserError, match="are of different models"):
+        average.average([one, other])
+    with pytest.raises(UserError, match="no checkpoint was named"):
+        average.average([])

@@ -1,0 +1,216 @@
+"""A model folder gives the checkpoint's translations, and nothing in it is trusted."""
+
+import json
+import math
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import hyptrans
+from hyptrans.inference import folder
+from hyptrans.support.errors import UserError
+from tests.inference.conftest import ARCHS, export, load, same_states
+
+TIED = ["--share-decoder-input-output-embed"]
+ALL_TIED = ["--share-all-embeddings"]
+MANIFOLD = ["--embedding-storage", "manifold"]
+CASES = [(arch, flags) for arch in ARCHS for flags in ([], TIED, ALL_TIED)]
+CASES += [(arch, [*MANIFOLD, *tied]) for arch in ARCHS[:4:2] for tied in ([], TIED)]
+CASES += [("hvt", MANIFOLD)]
+CASES += [("transformer", ["--encoder-normalize-before", "--decoder-normalize-before"])]
+CASES += [("hybonet", ["--no-encoder-learned-pos", "--curvature", "0.5"])]
+
+
+@pytest.mark.parametrize(("arch", "flags"), CASES, ids=lambda case: "".join(case) or "plain")
+def test_a_folder_translates_to_the_token_as_its_checkpoint(arch, flags, make, texts, tmp_path):
+    # both sides have one dictionary here, as --joined-dictionary makes it
+    path = make(arch, *flags)
+    first, out = load(path), export(path, tmp_path / "out")
+    moved = shutil.move(out, tmp_path / "elsewhere")
+    second = load(moved)
+    assert same_states(first, second)
+    one, other = (model.n_best(texts, 3, beam=3) for model in (first, second))
+    assert one == other
+    assert len({hypotheses[0].score for hypotheses in one}) > 5
+    assert [path.name for path in moved.iterdir() if path.suffix in (".pt", ".bin", ".pkl")] == []
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_half_precision_is_that_of_the_rounded_checkpoint(arch, make, texts, tmp_path):
+    path = make(arch)
+    state = torch.load(path, weights_only=True)
+    state["model"] = {
+        name: tensor.half().float() if tensor.is_floating_point() else tensor
+        for name, tensor in state["model"].items()
+    }
+    torch.save(state, tmp_path / "rounded.pt")
+    half = load(export(path, tmp_path / "half", precision="half"))
+    assert half.translate(texts) == load(tmp_path / "rounded.pt").translate(texts)
+    weights = load_file(tmp_path / "half" / folder.WEIGHTS)
+    assert {tensor.dtype for tensor in weights.values()} <= {torch.float16, torch.int64}
+
+
+def test_what_is_shared_is_written_once(make, tmp_path):
+    sizes = []
+    for flags in ([], ALL_TIED):
+        out = export(make("hybonet", *flags), tmp_path / f"{len(flags)}")
+        sizes.append(sum(t.numel() for t in load_file(out / folder.WEIGHTS).values()))
+    table = 15 * len(load(out).model.encoder.dictionary)
+    assert sizes[0] - sizes[1] == 2 * table
+
+
+def test_numbers_too_large_for_half_precision_are_refused(make, tmp_path):
+    path = make("transformer")
+    state = torch.load(path, weights_only=True)
+    state["model"]["encoder.layers.0.fc1.bias"][0] = 1e6
+    torch.save(state, path)
+    with pytest.raises(UserError, match=r"fc1\.bias is too large for half precision"):
+        export(path, tmp_path / "half", precision="half")
+    assert not (tmp_path / "half").exists()
+    assert load(export(path, tmp_path / "full")).architecture == "transformer"
+
+
+def test_a_folder_with_other_files_is_not_overwritten(make, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match="mine is there already and is no model folder"):
+        export(make("hybonet"), tmp_path / "mine")
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["notes.txt"]
+
+
+def test_a_folder_is_replaced_as_a_whole(make, tmp_path):
+    out = export(make("hybonet"), tmp_path / "out")
+    export(make("han"), out)
+    assert load(out).architecture == "han"
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["out"]
+
+
+@pytest.fixture
+def written(make, tmp_path):
+    return export(make("hybonet"), tmp_path / "model")
+
+
+def change(path, **values):
+    config = json.loads((path / folder.CONFIG).read_text())
+    (path / folder.CONFIG).write_text(json.dumps({**config, **values}))
+
+
+def change_options(path, **values):
+    config = json.loads((path / folder.CONFIG).read_text())
+    change(path, options={**config["options"], **values})
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "dict.en.txt", "dict.de.txt"])
+def test_a_missing_file_is_named(written, name):
+    (written / name).unlink()
+    with pytest.raises(UserError, match=f"{name} is missing: name a folder that hyptrans export"):
+        load(written)
+
+
+def test_a_missing_subword_model_is_named(written):
+    (written / "sentencepiece.model").unlink()
+    with pytest.raises(UserError, match=r"sentencepiece\.model is missing"):
+        load(written)
+
+
+def test_a_folder_of_another_format_or_version_is_told_by_name(written):
+    change(written, format=7, hyptrans_version="0.9.0")
+    with pytest.raises(UserError, match=r"written by hyptrans 0\.9\.0 in format 7, this version"):
+        load(written)
+
+
+def test_parameters_of_another_version_are_refused(written):
+    weights = load_file(written / folder.WEIGHTS)
+    weights["version"] = torch.tensor([0, 1, 0])
+    save_file(weights, written / folder.WEIGHTS)
+    with pytest.raises(
+        UserError, match=r"model cannot be used: it was written by hyptrans 0\.1\.0"
+    ):
+        load(written)
+
+
+HOSTILE = {
+    "text instead of a number": {"encoder_layers": "__import__('os').mkdir('owned')"},
+    "an option that fairseq evaluates": {"adaptive_softmax_cutoff": "[1]"},
+    "layers that are not there": {"encoder_layers": 10_000_000},
+    "an absurd width": {"encoder_embed_dim": 1 << 40},
+    "absurd positions": {"max_source_positions": 1 << 40},
+    "no heads": {"encoder_attention_heads": 0},
+    "a width below zero": {"encoder_ffn_embed_dim": -4},
+    "not a number": {"dropout": math.nan},
+    "a list": {"encoder_layers": [2]},
+    "a switch that is a number": {"share_all_embeddings": 1},
+    "an unknown choice": {"embedding_storage": "cloud"},
+    "heads that do not divide": {"encoder_attention_heads": 3},
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_options_that_parameters_do_not_bear_out_are_refused(case, written, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    change_options(written, **HOSTILE[case])
+    with pytest.raises(UserError, match="model") as caught:
+        load(written)
+    assert next(iter(HOSTILE[case])) in str(caught.value) or "divisible" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "owned").exists()
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"architecture": "lstm"}, "architecture 'lstm' is neither"),
+        ({"architecture": ["x"]}, "is neither"),
+        ({"languages": ["../../en", "de"]}, "languages are not two names"),
+        ({"languages": ["en"]}, "languages are not two names"),
+        ({"options": []}, "options are missing"),
+        ({"text": {"subwords": "pickle"}}, "rules for text are damaged"),
+        ({"library_name": "other"}, "is not of a model folder"),
+    ],
+)
+def test_a_damaged_configuration_is_refused(written, values, message):
+    change(written, **values)
+    with pytest.raises(UserError, match=message):
+        load(written)
+
+
+@pytest.mark.parametrize(
+    "content", [b"\x80\x04K\x01.", b"{" * 100_000, b"[]", b"\xff\xfe", b""], ids=len
+)
+def test_a_configuration_that_is_no_json_object_is_refused(written, content):
+    (written / folder.CONFIG).write_bytes(content)
+    with pytest.raises(UserError, match=r"config\.json"):
+        load(written)
+
+
+def test_parameters_that_are_no_safetensors_are_refused(written, make, tmp_path):
+    shutil.copy(make("hybonet"), written / folder.WEIGHTS)
+    with pytest.raises(UserError, match=r"model\.safetensors is damaged or no safetensors file"):
+        load(written)
+
+
+def test_a_dictionary_of_other_words_is_told_with_both_sizes(written):
+    with (written / "dict.en.txt").open("a") as file:
+        file.write("zz 1\n")
+    symbols = len(load_file(written / folder.WEIGHTS)["encoder.embed_tokens.weight"])
+    with pytest.raises(
+        UserError, match=f"has {symbols + 1} symbols and its embedding {symbols}: take"
+    ):
+        load(written)
+
+
+def test_a_missing_or_superfluous_parameter_is_told(written):
+    weights = load_file(written / folder.WEIGHTS)
+    kept = weights.pop("encoder.layers.0.attention.query.weight", None)
+    if kept is None:
+        weights.pop(next(name for name in weights if name.startswith("encoder.layers.0.")))
+    save_file(weights, written / folder.WEIGHTS)
+    with pytest.raises(UserError, match="parameters and options do not go together"):
+        load(written)
+
+
+def test_a_place_that_is_nothing_is_named():
+    with pytest.raises(UserError, match="nowhere-at-all is neither a file or folder"):
+        hyptrans.load("nowhere-at-all")

@@ -1,0 +1,126 @@
+"""Pushing to the hub and loading from it, against a stand-in for its server."""
+
+import base64
+import hashlib
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+import hyptrans
+from hyptrans.commands.cli import PROGRAM
+from hyptrans.support.errors import UserError
+from tests.inference.conftest import export
+
+hub = pytest.importorskip("huggingface_hub")
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+class Hub(BaseHTTPRequestHandler):
+    """The few answers of the hub that its library asks for; files lie in ``files``."""
+
+    files: dict  # of all repositories: path -> content
+    made: list
+
+    def log_message(self, *_):
+        """Say nothing."""
+
+    def answer(self, content, status=200, **headers):
+        body = content if isinstance(content, bytes) else json.dumps(content).encode()
+        self.send_response(status)
+        headers = {"Content-Length": str(len(body)), **headers}
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def do_POST(self):
+        path = urlsplit(self.path).path
+        sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if path == "/api/repos/create":
+            type(self).made.append(json.loads(sent)["name"])
+            self.answer({"url": f"http://{self.headers['Host']}/user/name", "name": "user/name"})
+        elif "/preupload/" in path:
+            names = [one["path"] for one in json.loads(sent)["files"]]
+            modes = [{"path": n, "uploadMode": "regular", "shouldIgnore": False} for n in names]
+            self.answer({"files": modes})
+        elif "/commit/" in path:
+            for line in sent.splitlines():
+                one = json.loads(line)
+                if one["key"] == "file":
+                    content = base64.b64decode(one["value"]["content"])
+                    type(self).files[one["value"]["path"]] = content
+            address = f"http://{self.headers['Host']}/user/name/commit/{COMMIT}"
+            self.answer({"commitUrl": address, "commitOid": COMMIT, "success": True})
+        else:
+            self.answer({"error": path}, 404)
+
+    def do_GET(self):
+        path = unquote(urlsplit(self.path).path)
+        if path.startswith("/api/models/user/name") and self.files:
+            siblings = [{"rfilename": name} for name in self.files]
+            tree = [
+                {"type": "file", "path": name, "size": len(content), "oid": "0" * 40}
+                for name, content in self.files.items()
+            ]
+            if "/tree/" in path:
+                self.answer(tree)
+                return
+            self.answer({"id": "user/name", "sha": COMMIT, "siblings": siblings, "private": False})
+        elif path.startswith("/user/name/resolve/"):
+            content = self.files[path.split("/", 5)[5]]
+            etag = f'"{hashlib.sha256(content).hexdigest()}"'
+            self.answer(content, ETag=etag, X_Repo_Commit=COMMIT)
+        else:
+            self.answer({"error": "no such repository"}, 404, X_Error_Code="RepoNotFound")
+
+    do_HEAD = do_GET
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    """A stand-in, which the library is told to use."""
+    handler = type("Handler", (Hub,), {"files": {}, "made": []})
+    running = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=running.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{running.server_port}"
+    from huggingface_hub import constants, file_download, hf_api, utils
+
+    for module in (constants, hf_api, file_download, utils):
+        for name in ("ENDPOINT", "HF_ENDPOINT"):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, address)
+    monkeypatch.setattr(
+        constants,
+        "HUGGINGFACE_CO_URL_TEMPLATE",
+        address + "/{repo_id}/resolve/{revision}/{filename}",
+    )
+    monkeypatch.setattr(hf_api.api, "endpoint", address)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_TOKEN", "hf_of_the_test")
+    yield handler
+    running.shutdown()
+    running.server_close()
+
+
+def test_what_was_pushed_is_loaded_and_translates_the_same(
+    server, make, texts, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    model = export(make("hybonet"), tmp_path / "model")
+    (model / "notes.txt").write_text("of the owner alone")
+    assert PROGRAM.run(["push", str(model), "user/name"]) == 0
+    assert COMMIT in capsys.readouterr().out
+    assert server.made == ["name"]
+    assert set(server.files) == {path.name for path in model.iterdir()} - {"notes.txt"}
+    assert hyptrans.load("user/name").translate(texts) == hyptrans.load(model).translate(texts)
+
+
+def test_a_repository_that_is_not_there_is_told_in_one_sentence(server, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="user/name cannot be fetched") as caught:
+        hyptrans.load("user/name")
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,91 @@
+"""The model that comes with the package: its scores guard every formula on its way."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hyptrans
+from hyptrans.evaluation import scores
+from hyptrans.inference.load import SHIPPED, shipped
+from hyptrans.support.files import sha256
+from hyptrans.toy import treebank
+
+ROOT = Path(__file__).parents[2]
+TOY = "toy-en-qtv"
+
+
+@pytest.fixture(scope="module")
+def test_set(tmp_path_factory):
+    """The test set of the quickstart, generated anew."""
+    folder = tmp_path_factory.mktemp("toy") / "toy"
+    treebank.write(folder, treebank.Settings(train=20_000))
+    return folder / "test.en", folder / "test.qtv"
+
+
+def facts(name):
+    config = json.loads((SHIPPED / name / "config.json").read_text(encoding="utf-8"))
+    return config["facts"]
+
+
+@pytest.mark.parametrize("backend", ["numba", "eager"])
+def test_its_scores_are_those_of_its_card_on_both_backends(backend, test_set, monkeypatch):
+    monkeypatch.setenv("HYPTRANS_KERNELS", backend)
+    source, reference = test_set
+    known = facts(TOY)
+    assert sha256(source) == known["data"]["test.en"]
+    assert sha256(reference) == known["data"]["test.qtv"]
+    translations = hyptrans.load(TOY).translate(scores.read_text(source))
+    references = scores.read_text(reference)
+    found = {"BLEU": scores.bleu, "chrF": scores.chrf}
+    for one in known["scores"]:
+        assert found[one["name"]](translations, references).value == one["value"]
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_a_model_of_the_package_is_small_and_says_where_it_is_from(name):
+    sizes = [path.stat().st_size for path in (SHIPPED / name).iterdir()]
+    assert sum(sizes) <= 4_000_000
+    known = facts(name)
+    assert all(known[key] for key in ("license", "dataset", "command", "updates", "scores"))
+    card = (SHIPPED / name / "README.md").read_text(encoding="utf-8")
+    for one in known["scores"]:
+        assert f"| {one['name']} | {one['value']:.2f} | `{one['signature']}` |" in card
+    assert known["command"] in card
+    assert "/root" not in card
+    assert "/home" not in card
+
+
+@pytest.mark.slow
+def test_the_wheel_and_the_sdist_bring_it(tmp_path):
+    for kind in ("wheel", "sdist"):
+        made, site = tmp_path / kind, tmp_path / f"{kind}-site"
+        # building leaves files beside the source
+        subprocess.run(["git", "clone", "--quiet", ROOT, made / "source"], check=True)
+        build = {
+            "wheel": ["-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"],
+            "sdist": ["setup.py", "--quiet", "sdist"],
+        }[kind]
+        where = ["--wheel-dir", made, "."] if kind == "wheel" else ["--dist-dir", made]
+        subprocess.run([sys.executable, *build, *where], cwd=made / "source", check=True)
+        (package,) = [path for path in made.iterdir() if path.is_file()]
+        install = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
+        subprocess.run([sys.executable, *install, "--target", site, package], check=True)
+        code = (
+            "import hyptrans, pathlib; print(hyptrans.__file__); "
+            f"print(hyptrans.load({TOY!r}).translate(['the merchant rests.']))"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(site), "PATH": ""},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        place, translation = done.stdout.splitlines()[-2:]
+        assert Path(place).is_relative_to(site)
+        assert translation == "['kauppo leppepe.']"
+        assert (site / "bin" / "hyptrans").exists()

@@ -1,0 +1,184 @@
+"""Translating, scoring and encoding from Python."""
+
+import logging
+import shutil
+import subprocess
+import sys
+
+import pytest
+import torch
+from fairseq import checkpoint_utils
+from fairseq.data import Dictionary
+
+import hyptrans
+from hyptrans.geometry import lorentz, poincare
+from hyptrans.support.errors import UserError
+from tests.inference.conftest import ARCHS, load
+
+
+@pytest.fixture
+def model(make):
+    return load(make("hybonet"))
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_scores_are_those_of_the_search_and_of_a_loop_over_tokens(arch, make, texts):
+    path = make(arch)
+    model = load(path)
+    sources = [text for text in texts if text][:3]
+    best = [found[0] for found in model.n_best(sources, 1, beam=3)]
+    for found in best:
+        length = len(found.subwords) + 1
+        assert found.score == pytest.approx(found.log_probability / length, rel=1e-5)
+    # fairseq's own model, a sentence at a time, with its own dictionary
+    (own,), _ = checkpoint_utils.load_model_ensemble([str(path)])
+    words: Dictionary = own.encoder.dictionary
+    own.eval().requires_grad_(False)
+    for source, found in zip(model.encode(sources), best, strict=True):
+        tokens = torch.tensor([[words.index(subword) for subword in source.subwords]])
+        wanted = [*(words.index(subword) for subword in found.subwords), words.eos()]
+        total = 0.0
+        for i, token in enumerate(wanted):
+            previous = torch.tensor([[words.eos(), *wanted[:i]]])
+            out = own(tokens, torch.tensor([tokens.size(1)]), previous)
+            total += float(own.get_normalized_probs(out, log_probs=True)[0, -1, token])
+        assert found.log_probability == pytest.approx(total, rel=2e-4)
+
+
+def test_score_of_a_text_is_that_of_its_translation(model, texts):
+    sources = [text for text in texts if text]
+    # where the subwords of the text are those of the search
+    best = model.n_best(sources, 1)
+    scores = model.score(sources, [found[0].text for found in best])
+    equal = [
+        abs(score - found[0].log_probability) < 1e-3
+        for score, found in zip(scores, best, strict=True)
+    ]
+    assert sum(equal) >= len(equal) // 2
+    assert all(score < 0 for score in scores)
+
+
+def test_results_follow_the_order_of_the_sentences_whatever_the_batch(model, texts):
+    whole = model.translate(texts)
+    assert whole == [model.translate([text])[0] for text in texts]
+    assert whole == model.translate(texts, batch_tokens=1)
+    assert whole[::-1] == model.translate(texts[::-1], batch_tokens=40)
+    assert whole[texts.index("")] == ""
+
+
+def test_n_best_begins_with_the_translation_and_falls(model, texts):
+    found = model.n_best(texts, 4, beam=4)
+    assert [hypotheses[0].text for hypotheses in found] == model.translate(texts, beam=4)
+    for text, hypotheses in zip(texts, found, strict=True):
+        assert len(hypotheses) == (4 if text else 1)
+        scores = [one.score for one in hypotheses]
+        assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_states_are_the_encoders_with_their_spaces(arch, make, texts):
+    path = make(arch)
+    model = load(path)
+    found = model.encode(texts)
+    (own,), _ = checkpoint_utils.load_model_ensemble([str(path)])
+    # in training fairseq takes its plain layers, in evaluation its fused ones
+    own.train()
+    for module in own.modules():
+        for name in ("p", "dropout", "dropout_p"):
+            if isinstance(getattr(module, name, None), float):
+                setattr(module, name, 0.0)
+    words = own.encoder.dictionary
+    for one in (found[0], found[texts.index("")]):
+        tokens = torch.tensor([[words.index(subword) for subword in one.subwords]])
+        out = own.encoder(tokens, torch.tensor([tokens.size(1)]), return_all_hiddens=True)
+        assert one.states.shape == (3, len(one.subwords), 16)
+        torch.testing.assert_close(
+            one.states[-1], out["encoder_out"][0][:, 0], atol=2e-5, rtol=2e-5
+        )
+        first = out["encoder_states"][0][:, 0]
+        torch.testing.assert_close(one.states[0], first, atol=2e-5, rtol=2e-5)
+    for space, states in zip(found[0].spaces, found[0].states, strict=True):
+        if space.kind == "lorentz":
+            assert lorentz.violation(states, c=space.c).max() < 1e-5
+        if space.kind == "poincare":
+            assert (states.norm(dim=-1) * space.c**0.5).max() < 1
+            assert poincare.distance(states[:1], states[:1], c=space.c).item() == 0
+    assert found[0].spaces == model.spaces
+
+
+def test_an_empty_list_has_empty_results(model):
+    assert model.translate([]) == []
+    assert model.n_best([]) == []
+    assert model.score([], []) == []
+    assert model.encode([]) == []
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda m: m.translate("a dog"), TypeError, "a list of sentences is needed, got str"),
+        (lambda m: m.translate(None), TypeError, "a list of sentences is needed, got NoneType"),
+        (lambda m: m.translate([b"a"]), TypeError, "sentence 0 is no text but bytes"),
+        (lambda m: m.translate(["a", 3]), TypeError, "sentence 1 is no text but int"),
+        (lambda m: m.translate(["a"], beam=0), UserError, "beam must be at least 1, got 0"),
+        (lambda m: m.translate(["a"], beam=2.5), TypeError, "beam is a number of things"),
+        (lambda m: m.n_best(["a"], 6, beam=5), UserError, "n=6 translations need a beam"),
+        (lambda m: m.score(["a"], []), UserError, "1 sources cannot have 0 targets"),
+        (
+            lambda m: m.translate(["dog " * 5000]),
+            UserError,
+            r"sentence 0 has .* the model takes 64",
+        ),
+        (lambda m: m.to("tpu9"), UserError, "device tpu9 cannot be used"),
+    ],
+)
+def test_bad_input_is_answered_in_one_sentence(model, call, error, message):
+    with pytest.raises(error, match=message) as caught:
+        call(model)
+    assert "\n" not in str(caught.value)
+
+
+def test_any_text_goes_through(model):
+    strange = ["\x00\x07", " ", "\u2028", "\u4f60\u597d \U0001f600", "<pad> </s> <unk>", "a\nb"]
+    found = model.translate(strange)
+    assert len(found) == len(strange)
+    assert found[1] == ""
+
+
+def test_a_checkpoint_without_its_data_says_so(make, tmp_path):
+    with pytest.raises(UserError, match="nowhere is not there; name it with --data"):
+        hyptrans.load(make("hybonet"), data="nowhere")
+
+
+@pytest.fixture
+def bare(prepared, tmp_path):
+    """Dictionaries alone, as fairseq-preprocess leaves them."""
+    return shutil.copytree(prepared / "data-bin", tmp_path / "bare")
+
+
+def test_a_data_folder_without_a_manifest_needs_the_subword_model(make, bare):
+    with pytest.raises(UserError, match="does not say how its text became subwords"):
+        hyptrans.load(make("hybonet"), data=bare)
+
+
+def test_the_subword_model_may_be_named(make, prepared, bare, texts):
+    path = make("hybonet")
+    named = {"sentencepiece": prepared / "sentencepiece.model"}
+    assert hyptrans.load(path, data=bare, subword_models=named).translate(texts) == load(
+        path
+    ).translate(texts)
+
+
+def test_importing_the_package_is_light():
+    code = "import sys, hyptrans; hyptrans.load; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"torch", "numpy", "fairseq", "logging"} & set(done.stdout.split())
+
+
+def test_loading_leaves_logging_and_random_numbers_alone(make):
+    path = make("hybonet")
+    before = logging.getLogger().handlers[:], logging.getLogger().level
+    state = torch.random.get_rng_state()
+    load(path)
+    assert (logging.getLogger().handlers, logging.getLogger().level) == before
+    assert torch.equal(torch.random.get_rng_state(), state)

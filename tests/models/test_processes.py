@@ -1,0 +1,48 @@
+"""Several processes train one model, by the lines of docs/gpus.md."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.models.test_commands import OPTIMIZER, PAIRS, REPOSITORY, SIZES, data, train
+
+__all__ = ["data"]  # a fixture
+
+
+def parameters(folder):
+    return torch.load(folder / "checkpoint_last.pt", weights_only=False)["model"]
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+@pytest.mark.slow
+def test_two_processes_train_as_one_that_takes_their_batches_in_turn(data, tmp_path):
+    train(data, tmp_path / "one", *OPTIMIZER, "--update-freq", 2, "--cpu", updates=6)
+    here = Path(sys.executable).parent
+    command = [here / "torchrun", "--nproc_per_node", 2, "--master_port", free_port()]
+    command += [here / "fairseq-train", data, *PAIRS, "--arch", "hybonet_tiny", *SIZES, *OPTIMIZER]
+    command += ["--criterion", "label_smoothed_cross_entropy", "--max-tokens", 600]
+    command += ["--max-update", 6, "--seed", 1, "--save-dir", tmp_path / "two", "--cpu"]
+    command += ["--no-epoch-checkpoints", "--validate-interval", 1000, "--num-workers", 0]
+    command += ["--distributed-backend", "gloo", "--ddp-backend", "legacy_ddp"]
+    done = subprocess.run(
+        [*map(str, command)],
+        cwd=REPOSITORY,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    one, two = parameters(tmp_path / "one"), parameters(tmp_path / "two")
+    for name, tensor in one.items():
+        torch.testing.assert_close(two[name], tensor, rtol=1e-4, atol=1e-5, msg=name)

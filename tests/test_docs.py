@@ -1,0 +1,78 @@
+"""Every link of the pages leads somewhere, and the first page's example runs as it stands."""
+
+import contextlib
+import importlib.util
+import io
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+IGNORED = {".venv", "build", "dist", "site", "runs", "node_modules"}
+PAGES = sorted(
+    path for path in ROOT.rglob("*.md") if not IGNORED & set(path.relative_to(ROOT).parts)
+)
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+
+
+def anchors(page):
+    """Of the headings, as GitHub and the site generator make them."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_of_a_page_leads_somewhere(page):
+    wrong = []
+    for link in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
+        if re.match(r"https?:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            wrong.append(link)
+    assert wrong == []
+
+
+def test_pages_of_the_site_link_to_nothing_outside_of_it():
+    docs = ROOT / "docs"
+    for page in docs.glob("*.md"):
+        for link in LINK.findall(FENCE.sub("", page.read_text(encoding="utf-8"))):
+            if not re.match(r"https?:", link):
+                assert (page.parent / link.partition("#")[0]).resolve().is_relative_to(docs), link
+
+
+def test_every_page_is_in_the_navigation():
+    listed = set(re.findall(r"([\w-]+\.md)", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
+    assert listed == {path.name for path in (ROOT / "docs").glob("*.md")}
+
+
+def test_the_first_example_prints_what_stands_below_it(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = text.partition("<!-- example: begin -->")[2].partition("<!-- example: end -->")[0]
+    code, shown = re.fullmatch(
+        r"\s*```python\n(.*)```\s*```\n(.*)```\s*", block, re.DOTALL
+    ).groups()
+    assert len([line for line in code.splitlines() if line]) <= 5
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(code, {})
+    assert printed.getvalue() == shown
+
+
+@pytest.mark.slow
+def test_the_site_is_built_without_a_warning(tmp_path):
+    if importlib.util.find_spec("mkdocs") is None:
+        pytest.skip("mkdocs is not installed")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    page = (tmp_path / "api" / "index.html").read_text(encoding="utf-8")
+    assert "Translate sentences by beam search" in page
+    assert not re.search(r'(src|href)="https?://(?!squidfunk)', page.replace("canonical", ""))
