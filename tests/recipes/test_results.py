@@ -28,7 +28,7 @@ FOUND = {
             "bleu_beam5": 30.0,
         }
     },
-    "signature": "tok:13a",
+    "signatures": {"bleu_beam1": "tok:13a", "bleu_beam5": "tok:13a"},
     "updates": 1500,
     "seed": 3,
     "versions": {"torch": "2.6.0", "fairseq": "0.12.2"},
