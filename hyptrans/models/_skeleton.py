@@ -1,5 +1,6 @@
 """The one encoder-decoder: tokens, padding, layers, decoding state; parts make an architecture."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 
 from hyptrans.geometry.space import Space
 from hyptrans.layers.decoding_state import State
+from hyptrans.layers.positions import token_positions
 from hyptrans.models._beams import beams_of, sentence_rows
 from hyptrans.models._config import Side, add_switches, side_of
 from hyptrans.models._parts import Parts, Role
@@ -92,12 +94,23 @@ class DecoderLayer(nn.Module):
         return self.feed_forward(x)
 
 
-def last_parts(side: Any) -> list[nn.Module]:
-    """The parts that the states of an encoder or decoder come out of, the embeddings first."""
-    return [side.embed_positions, *(layer.feed_forward for layer in side.layers)]
+class Layered:
+    """An encoder or decoder of layers, whose states are points."""
+
+    embed_positions: Any
+    layers: Any
+    space_of: Callable[[Any], Space]
+
+    def last_parts(self) -> list[nn.Module]:
+        """The parts that the states come out of, the embeddings first."""
+        return [self.embed_positions, *(layer.feed_forward for layer in self.layers)]
+
+    def state_spaces(self) -> list[Space]:
+        """The space of each of the states, as learned so far."""
+        return [self.space_of(part) for part in self.last_parts()]
 
 
-class Encoder(FairseqEncoder):
+class Encoder(Layered, FairseqEncoder):
     """Source tokens to points.
 
     Returns what fairseq's transformer encoder returns: ``encoder_out`` and all ``encoder_states``
@@ -113,12 +126,8 @@ class Encoder(FairseqEncoder):
         self.embed_positions = parts.positions(before=embedding)
         self.layers = nn.ModuleList()
         for _ in range(parts.side.layers):
-            self.layers.append(EncoderLayer(parts, before=last_parts(self)[-1]))
+            self.layers.append(EncoderLayer(parts, before=self.last_parts()[-1]))
         self.space_of = parts.space
-
-    def state_spaces(self) -> list[Space]:
-        """The space of each of ``encoder_states``, as learned so far."""
-        return [self.space_of(part) for part in last_parts(self)]
 
     def forward(
         self,
@@ -155,7 +164,7 @@ class Encoder(FairseqEncoder):
         return self.max_source_positions
 
 
-class Decoder(FairseqIncrementalDecoder):
+class Decoder(Layered, FairseqIncrementalDecoder):
     """Target tokens and the encoder's output to logits ``[B, T, V]``, or to points.
 
     Beside them it returns what fairseq's transformer decoder does: ``inner_states``, the embeddings
@@ -173,18 +182,14 @@ class Decoder(FairseqIncrementalDecoder):
         self.embed_positions = parts.positions(before=embedding)
         self.layers = nn.ModuleList()
         for _ in range(parts.side.layers):
-            self.layers.append(DecoderLayer(parts, last_parts(self)[-1], cross))
+            self.layers.append(DecoderLayer(parts, self.last_parts()[-1], cross))
         self.logits = parts.logits(
             len(dictionary),
             self.padding_idx,
             tied=embedding if tied else None,
-            before=last_parts(self)[-1],
+            before=self.last_parts()[-1],
         )
         self.space_of = parts.space
-
-    def state_spaces(self) -> list[Space]:
-        """The space of each of ``inner_states``, as learned so far."""
-        return [self.space_of(part) for part in last_parts(self)]
 
     def forward(
         self,
@@ -322,27 +327,10 @@ class HypTransformer(FairseqEncoderDecoderModel):
             decoder_parts,
             target,
             embedding,
-            cross=Role(memory=last_parts(encoder)[-1], memory_width=encoder_parts.side.width),
+            cross=Role(memory=encoder.last_parts()[-1], memory_width=encoder_parts.side.width),
             tied=cfg.share_all_embeddings or cfg.share_decoder_input_output_embed,
         )
         return cls(encoder, decoder)
-
-
-def token_positions(padding: Tensor, longest: int) -> Tensor:
-    """Number of real tokens before each position, whichever side the padding is on.
-
-    Shapes: padding ``[B, T]``, true at padding -> ``[B, T]``.
-
-    Raises:
-        ValueError: a sentence has more than ``longest`` tokens.
-    """
-    # a row has at most as many tokens as columns, so most batches need no look at the values
-    if padding.size(1) > longest and int((~padding).sum(1).max()) > longest:
-        raise ValueError(
-            f"a sentence has {int((~padding).sum(1).max())} tokens, the model takes {longest}: "
-            "raise --max-source-positions or --max-target-positions, or leave it out"
-        )
-    return (torch.cumsum(~padding, dim=1) - 1).clamp_min(0)
 
 
 def _check_shareable(source: Any, target: Any, encoder: Side, decoder: Side) -> None:

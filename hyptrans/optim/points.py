@@ -27,7 +27,7 @@ class PointStatistics:
     def __init__(self, model: Any, every: int) -> None:
         self.every = every
         self._model = model
-        self._space_of = getattr(getattr(model, "encoder", None), "space_of", None)
+        self._space_of: Any = getattr(getattr(model, "encoder", None), "space_of", None)
         self._hooks: list[Any] = []
         self._drifts: list[Tensor] = []
         self._radii: list[Tensor] = []
@@ -36,9 +36,7 @@ class PointStatistics:
         """Look at the forward passes of the next update, if it is one of those, until `end`."""
         if self._space_of is None or (updates + 1) % self.every:
             return
-        encoder, decoder = self._model.encoder, self._model.decoder
-        of_decoder = [decoder.embed_positions, *(layer.feed_forward for layer in decoder.layers)]
-        for part in (*encoder.last_parts(), *of_decoder):
+        for part in (*self._model.encoder.last_parts(), *self._model.decoder.last_parts()):
             self._hooks.append(part.register_forward_hook(self._look))
 
     def end(self) -> None:

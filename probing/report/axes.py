@@ -44,11 +44,16 @@ def looks(models: Sequence[ModelResult]) -> dict[str, Look]:
         if number is None:
             found[model.name] = Look("base", None)
             continue
-        kind = f"m{number % COLORS}"
+        kind = color(number)
         if model.role != "encoder":
             kind += f" {model.role}"
         found[model.name] = Look(kind, _MARKS[number % len(_MARKS)])
     return found
+
+
+def color(index: int) -> str:
+    """The class of the style sheet that has a model's color."""
+    return f"m{index % COLORS}"
 
 
 def mark(index: int) -> str:
