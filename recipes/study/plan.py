@@ -29,6 +29,8 @@ CANDIDATES = {
     "hypformer_softmax": (5e-3, 1e-2),
 }
 """What else was tried, as long, at the two rates that HyboNet, or Hypformer, learns best at."""
+ADVANCED = {"one_time": 1e-2, "sphere": 1e-2}
+"""Candidates that went on to final trainings at every dropout, and their rate."""
 RATES_UPDATES, FINAL_UPDATES = 600, 3000
 DROPOUT, DROPOUTS = 0.1, (0.1, 0.2, 0.3)
 """While rates are tried, and those that are tried in final trainings."""
@@ -36,7 +38,8 @@ TWINS = ("prenorm", "postnorm")
 TUNED = ("hybonet", *TWINS)
 """Models whose final trainings are at every dropout; the others take the better twin's."""
 SEEDS = 3
-"""Final trainings of HyboNet and of the better twin at their best dropout; one of all others."""
+"""Final trainings of HyboNet, the better twin and advanced candidates at their best dropout; one of
+all others."""
 
 Results = Sequence[Mapping[str, Any]]
 
@@ -73,11 +76,11 @@ def trainings(results: Results) -> list[Training]:
     ]
     twin = better_twin(results)
     first, later = [], []
-    for model in RATES:
-        if model in TUNED:
+    for model in (*RATES, *ADVANCED):
+        if model in TUNED or model in ADVANCED:
             first += _final(results, model, DROPOUTS)
             best = best_dropout(results, model)
-            if best is not None and model in ("hybonet", twin):
+            if best is not None and model in ("hybonet", twin, *ADVANCED):
                 later += _final(results, model, [best], range(2, SEEDS + 1))
         elif twin is not None and (dropout := best_dropout(results, twin)) is not None:
             later += _final(results, model, [dropout])
@@ -88,7 +91,7 @@ def _final(
     results: Results, model: str, dropouts: Iterable[float], seeds: Iterable[int] = (1,)
 ) -> list[Training]:
     """Final trainings at the best rate; none until that is known."""
-    rate = best_rate(results, model)
+    rate = ADVANCED.get(model) or best_rate(results, model)
     if rate is None:
         return []
     return [

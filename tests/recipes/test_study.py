@@ -33,7 +33,7 @@ def trained(model, perplexities, seed=1):
 
 def finals(lines):
     found = [t for t in plan.trainings(lines) if t.stage == "final"]
-    return [(t.model, t.seed, t.dropout) for t in found]
+    return [(t.model, t.seed, t.dropout) for t in found if t.model not in plan.ADVANCED]
 
 
 def test_every_model_is_tried_at_as_many_rates_a_factor_of_two_apart():
@@ -46,7 +46,7 @@ def test_a_final_training_takes_the_best_rate_once_all_are_tried_and_every_dropo
     assert plan.best_rate(lines, "hybonet") == plan.RATES["hybonet"][1]
     assert plan.best_rate(lines[:3], "hybonet") is None
     assert finals(lines) == [("hybonet", 1, dropout) for dropout in plan.DROPOUTS]
-    rates = {t.rate for t in plan.trainings(lines) if t.stage == "final"}
+    rates = {t.rate for t in plan.trainings(lines) if (t.stage, t.model) == ("final", "hybonet")}
     assert rates == {plan.RATES["hybonet"][1]}
 
 
@@ -73,12 +73,21 @@ def test_the_better_twin_is_trained_as_often_as_hybonet_and_the_others_at_its_dr
     assert sorted(finals(lines)[6:]) == [("han", 1, best), (better, 2, best), (better, 3, best)]
 
 
+def test_advanced_candidates_are_trained_as_hybonet_is():
+    (model, rate), *_ = plan.ADVANCED.items()
+    assert rate in plan.CANDIDATES[model]
+    found = [t for t in plan.trainings(trained(model, [7.0, 6.0, 8.0])) if t.model == model]
+    finals = [(t.seed, t.dropout) for t in found if t.stage == "final"]
+    assert finals == [*((1, dropout) for dropout in plan.DROPOUTS), (2, 0.2), (3, 0.2)]
+    assert {t.rate for t in found if t.stage == "final"} == {rate}
+
+
 def test_names_differ():
     lines = [line for model in plan.RATES for line in tried(model, [3.0, 2.0, 1.0, 4.0])]
-    for model in plan.TUNED:
+    for model in (*plan.TUNED, *plan.ADVANCED):
         lines += trained(model, [7.0, 8.0, 6.0])
     names = [training.name for training in plan.trainings(lines)]
-    assert len(set(names)) == len(names) == 4 * 7 + 2 * len(plan.CANDIDATES) + 3 * 3 + 2 * 2 + 4
+    assert len(set(names)) == len(names) == 4 * 7 + 2 * len(plan.CANDIDATES) + 5 * 3 + 4 * 2 + 4
     assert "final-hybonet-lr0p02-dropout0p3-seed2" in names
 
 
