@@ -15,9 +15,16 @@ from recipes.common.translation import Run
 
 
 def start(
-    recipe: Path, args: argparse.Namespace, *, source: str, target: str
+    recipe: Path, args: argparse.Namespace, *, source: str, target: str, **of_run: Any
 ) -> tuple[list[Model], Run, Runner]:
     """The models, what their steps share, and who runs these, as the options say.
+
+    Args:
+        recipe: its folder.
+        args: the options.
+        source: language translated from.
+        target: language translated to.
+        of_run: other fields of :class:`Run`.
 
     Raises:
         UserError: a model has no configuration.
@@ -31,6 +38,7 @@ def start(
         updates=args.updates,
         threads=options.threads_of(args.jobs, len(models)),
         cpu=args.cpu,
+        **of_run,
     )
     runner = Runner(args.out, overwrite=args.overwrite)
     if not args.out.exists():

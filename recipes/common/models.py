@@ -1,4 +1,4 @@
-"""One configuration per model: a file of ``fairseq-train`` flags beside each recipe."""
+"""One configuration per model: a file of ``fairseq-train`` flags in each recipe."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from hyptrans.support.errors import UserError
 
 ENDING = ".args"
+_UPDATES = "--max-update"
 
 
 @dataclass(frozen=True)
@@ -23,10 +24,26 @@ class Model:
         """The flags with ``{updates}``, for schedules that end, filled in."""
         return [flag.replace("{updates}", str(updates)) for flag in self.flags]
 
+    @property
+    def updates(self) -> int:
+        """The updates that its own flags ask for.
+
+        Raises:
+            UserError: they name no number.
+        """
+        if _UPDATES not in self.flags:
+            raise UserError(f"{self.name}{ENDING} names no {_UPDATES}: give --updates")
+        return int(self.flags[self.flags.index(_UPDATES) + 1])
+
+
+def configurations(recipe: Path) -> dict[str, Path]:
+    """The ``.args`` files of a recipe by name; many are sorted into folders, one for each size."""
+    return {path.stem: path for path in sorted(recipe.rglob(f"*{ENDING}"))}
+
 
 def available(recipe: Path) -> list[str]:
     """The models that a recipe has a configuration for."""
-    return sorted(path.stem for path in recipe.glob(f"*{ENDING}"))
+    return sorted(configurations(recipe))
 
 
 def read_models(recipe: Path, names: Iterable[str]) -> list[Model]:
@@ -38,12 +55,12 @@ def read_models(recipe: Path, names: Iterable[str]) -> list[Model]:
         UserError: there is none for a name, or no name.
     """
     names = [name for name in names if name]
-    known = available(recipe)
+    known = configurations(recipe)
     wrong = [name for name in names if name not in known]
     if wrong or not names:
         what = f"no configuration for {', '.join(wrong)}" if wrong else "no model was named"
-        raise UserError(f"--archs: {what}; this recipe has {', '.join(known)}")
-    return [_read(recipe / f"{name}{ENDING}") for name in dict.fromkeys(names)]
+        raise UserError(f"--archs: {what}; this recipe has {', '.join(sorted(known))}")
+    return [_read(known[name]) for name in dict.fromkeys(names)]
 
 
 def _read(path: Path) -> Model:

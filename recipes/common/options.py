@@ -12,31 +12,47 @@ DATA_VARIABLE = "HYPTRANS_DATA"
 
 
 def make_parser(
-    recipe: Path, description: str | None, example: str, *, archs: str, updates: int
+    recipe: Path,
+    description: str | None,
+    example: str,
+    *,
+    archs: str,
+    updates: int | None,
+    jobs: int | None = None,
 ) -> argparse.ArgumentParser:
-    """A parser with the options of every recipe that trains; ``example``: some of them."""
+    """A parser with the options of every recipe that trains.
+
+    Args:
+        recipe: its folder.
+        description: what it does.
+        example: some options.
+        archs: default of ``--archs``.
+        updates: default of ``--updates``; None: what each model's flags say.
+        jobs: default of ``--jobs``; None: the number of cores.
+    """
     parser = script_parser(description)
-    parser.formatter_class = argparse.ArgumentDefaultsHelpFormatter
+    parser.formatter_class = _WithDefaults
     parser.epilog = f"example: python recipes/{recipe.name}/run.py {example}"
     out = Path("runs") / recipe.name
-    cores = os.cpu_count() or 1
     add = parser.add_argument
     add("--out", type=Path, default=out, metavar="DIR", help="folder to write to")
     add(
         "--archs",
         default=archs,
         metavar="A,B",
-        help="models to train, names of .args files beside this file, separated by commas",
+        help="models to train, names of .args files of this recipe, separated by commas",
     )
     add(
         "--updates",
         type=int,
         default=updates,
         metavar="N",
-        help="optimizer steps of each training",
+        help="optimizer steps of each training"
+        + ("" if updates else " (default: as its .args file says)"),
     )
     add("--seed", type=int, default=1, help="seed of the training")
-    add("--jobs", type=int, default=cores, metavar="N", help="models trained at the same time")
+    jobs = jobs or os.cpu_count() or 1
+    add("--jobs", type=int, default=jobs, metavar="N", help="models trained at the same time")
     add("--cpu", action="store_true", help="keep off the GPU")
     add("--write-readme", action="store_true", help="put results and table beside this file")
     add("--overwrite", action="store_true", help="run again what an earlier run finished")
@@ -61,6 +77,13 @@ def default_data(name: str) -> Path | None:
     return Path(folder) / name if folder else None
 
 
+class _WithDefaults(argparse.ArgumentDefaultsHelpFormatter):
+    """Shows the defaults that there are."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        return action.help if action.default in (None, "") else super()._get_help_string(action)
+
+
 def script_parser(description: str | None) -> argparse.ArgumentParser:
     """A parser with no options yet, which shows a script's docstring as it is."""
     return argparse.ArgumentParser(
@@ -72,10 +95,11 @@ def script_parser(description: str | None) -> argparse.ArgumentParser:
 
 def check_positive(args: argparse.Namespace, *names: str) -> None:
     """Raise one UserError that names every option below 1."""
-    wrong = [f"--{name.replace('_', '-')} {getattr(args, name)}" for name in names]
-    wrong = [text for text, name in zip(wrong, names, strict=True) if getattr(args, name) < 1]
+    given = {name: getattr(args, name) for name in names}
+    wrong = [name for name, value in given.items() if value is not None and value < 1]
     if wrong:
-        raise UserError(f"at least 1 is needed: {', '.join(wrong)}")
+        shown = ", ".join(f"--{name.replace('_', '-')} {given[name]}" for name in wrong)
+        raise UserError(f"at least 1 is needed: {shown}")
 
 
 def threads_of(jobs: int, models: int) -> int:

@@ -12,6 +12,8 @@ from pathlib import Path
 from recipes.common.commands import ROOT
 from recipes.common.models import available, read_models
 
+SOURCE, TARGET = "en", "de"
+
 
 def prepare(script: str, options: Sequence[str]) -> int:
     """Show and run a command of ``data-prep``; returns its exit status."""
@@ -30,7 +32,7 @@ def prepare_from_archive(recipe: Path, script: str, description: str | None) -> 
         "--out", default=f"data/{recipe.name}", help="folder to write (default: %(default)s)"
     )
     args, others = parser.parse_known_args()
-    options = ["--source-lang", "en", "--target-lang", "de", "--out", args.out, *others]
+    options = ["--source-lang", SOURCE, "--target-lang", TARGET, "--out", args.out, *others]
     status = prepare(script, options)
     if status == 0:
         show_next(recipe, Path(args.out))
@@ -38,7 +40,7 @@ def prepare_from_archive(recipe: Path, script: str, description: str | None) -> 
 
 
 def training_commands(recipe: Path, data: Path) -> list[str]:
-    """The ``fairseq-train`` line of each configuration of a recipe; HyboNet's is the last."""
+    """The ``fairseq-train`` line of each configuration of a recipe."""
     lines = []
     for model in read_models(recipe, available(recipe)):
         words = ["fairseq-train", str(data / "data-bin"), "--user-dir", "hyptrans", *model.flags]

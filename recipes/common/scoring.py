@@ -28,13 +28,13 @@ def chrf(output: Path, references: Path) -> Score:
     return scores.chrf(*pairs(output, references))
 
 
-def score(output: Path, references: Path) -> Score:
+def score(output: Path, references: Path, *, lowercase: bool = False) -> Score:
     """BLEU of a file that ``fairseq-generate`` wrote against raw references, one a line.
 
     Raises:
         UserError: their numbers of sentences differ.
     """
-    return scores.bleu(*pairs(output, references))
+    return scores.score_by(BLEU(lowercase=lowercase), *pairs(output, references))
 
 
 def pairs(output: Path, references: Path) -> tuple[list[str], list[str]]:

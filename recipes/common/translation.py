@@ -29,20 +29,29 @@ class Run:
     """What the steps of one recipe share.
 
     Attributes:
-        updates: optimizer steps of a training.
+        updates: optimizer steps of a training; None: as many as its own flags say.
         threads: CPU threads of each command that computes.
         cpu: keep off the GPU.
         user_dir: fairseq's plug-in with the architectures.
+        save_every: updates between checkpoints, from which a training that was stopped goes on;
+            0: there are none, and it starts anew.
+        best: translate with the checkpoint of the lowest validation perplexity, not with the last.
+        train_flags: further flags of every training.
+        text_flags: what makes text of subwords again.
     """
 
     out: Path
     source: str
     target: str
     seed: int
-    updates: int
+    updates: int | None
     threads: int
     cpu: bool
     user_dir: str = "hyptrans"
+    save_every: int = 0
+    best: bool = False
+    train_flags: Sequence[str] = ()
+    text_flags: Sequence[str] = ("--remove-bpe", "sentencepiece")
 
     @property
     def data(self) -> Path:
@@ -57,11 +66,23 @@ class Run:
     @property
     def references(self) -> Path:
         """The raw target side of the test set."""
-        return self.data / "raw" / f"test.{self.target}"
+        return self.references_of("test")
+
+    def references_of(self, subset: str) -> Path:
+        """The raw target side of a test set."""
+        return self.data / "raw" / f"{subset}.{self.target}"
 
     def checkpoint(self, name: str) -> Path:
         """The checkpoint of a training to translate with."""
-        return self.out / name / "checkpoint_last.pt"
+        return self.out / name / f"checkpoint_{'best' if self.best else 'last'}.pt"
+
+    def updates_of(self, model: Model) -> int:
+        """Optimizer steps of a model's training.
+
+        Raises:
+            UserError: neither the options nor its flags name them.
+        """
+        return model.updates if self.updates is None else self.updates
 
 
 def script(name: str) -> str:
@@ -85,22 +106,32 @@ def train(run: Run, model: Model, after: Step, *, untrained: bool = False) -> St
     """Train a model, or ``untrained``: one update of size 0, which leaves it as it was drawn."""
     name = f"untrained_{model.name}" if untrained else model.name
     save = run.out / name
+    updates = run.updates_of(model)
     command = [
         "fairseq-train",
         run.binary,
         "--user-dir",
         run.user_dir,
-        *model.flags_for(updates=run.updates),
+        *model.flags_for(updates=updates),
     ]
-    command += ["--seed", str(run.seed), "--max-update", "1" if untrained else str(run.updates)]
+    command += ["--seed", str(run.seed), "--max-update", "1" if untrained else str(updates)]
     command += ["--save-dir", str(save), "--no-epoch-checkpoints"]
     command += ["--log-format", "simple", "--log-interval", str(_LOG_INTERVAL)]
     command += ["--num-workers", "0"]  # the data fit into memory: no second process to start
     if untrained:
         command += ["--lr", "0", "--disable-validation"]
-    command += ["--cpu"] if run.cpu else []
-    outputs = [save]
-    return Step(f"train_{name}", command, outputs, [after], run.threads, training_progress)
+    if run.save_every:
+        command += ["--save-interval-updates", str(run.save_every), "--keep-interval-updates", "1"]
+    command += [*run.train_flags, *(["--cpu"] if run.cpu else [])]
+    return Step(
+        f"train_{name}",
+        command,
+        outputs=[save],
+        after=[after],
+        threads=run.threads,
+        progress=training_progress,
+        resumes=bool(run.save_every),
+    )
 
 
 def training_progress(line: str) -> str | None:
@@ -135,16 +166,17 @@ def course(log: Path) -> dict[str, Any]:
     }
 
 
-def generate(run: Run, name: str, after: Step, *, beam: int) -> Step:
-    """Translate the test set with a training's last checkpoint."""
-    folder = run.out / f"{name}_beam{beam}"
+def generate(run: Run, name: str, after: Step, *, beam: int, subset: str = "test") -> Step:
+    """Translate a test set with a training's checkpoint."""
+    stem = f"{name}_beam{beam}" if subset == "test" else f"{name}_{subset}_beam{beam}"
+    folder = run.out / stem
     command = ["fairseq-generate", run.binary, "--user-dir", run.user_dir]
-    command += ["--path", str(run.checkpoint(name)), "--gen-subset", "test"]
+    command += ["--path", str(run.checkpoint(name)), "--gen-subset", subset]
     command += ["--beam", str(beam), "--max-tokens", "8000", *_LENGTH_LIMIT]
-    command += ["--remove-bpe", "sentencepiece", "--scoring", "sacrebleu"]
+    command += [*run.text_flags, "--scoring", "sacrebleu"]
     command += ["--results-path", str(folder)]
     command += ["--cpu"] if run.cpu else []
-    return Step(f"translate_{name}_beam{beam}", command, [folder], [after], run.threads)
+    return Step(f"translate_{stem}", command, [folder], [after], run.threads)
 
 
 def train_and_translate(

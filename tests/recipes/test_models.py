@@ -2,15 +2,19 @@ import re
 from pathlib import Path
 
 import pytest
-from fairseq import options
+import torch
+from fairseq import models, options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.models import ARCH_MODEL_REGISTRY
 
 from hyptrans.support.errors import UserError
 from recipes.common.models import available, read_models
 from recipes.common.preparation import training_commands
+from tests.models.conftest import task_of
 from tests.recipes.scripts import RECIPES
 
-CONFIGURATIONS = sorted(RECIPES.glob("*/*.args"))
+CONFIGURATIONS = sorted(RECIPES.rglob("*.args"))
+PAPERS = sorted([*RECIPES.glob("iwslt14*/*.args"), *RECIPES.glob("wmt14*/*/*.args")])
 PRENORM = [path for path in CONFIGURATIONS if path.stem.startswith("euclidean_prenorm")]
 # what may differ between a model and its twin in the same recipe
 OWN = {"--arch", "--lr"}
@@ -24,11 +28,63 @@ def parse(path):
 
 
 @pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda p: f"{p.parent.name}/{p.stem}")
-def test_configuration_is_understood_by_fairseq_train(path):
+def test_configuration_is_understood_by_fairseq_train_and_makes_a_model(path):
     args = parse(path)
     assert args.arch in ARCH_MODEL_REGISTRY
     assert args.criterion.endswith("label_smoothed_cross_entropy")
     assert args.max_tokens
+    # shapes without numbers: the largest would be a gigabyte
+    with torch.device("meta"):
+        model = models.build_model(convert_namespace_to_omegaconf(args).model, task_of())
+    assert isinstance(model, ARCH_MODEL_REGISTRY[args.arch])
+
+
+@pytest.mark.parametrize("path", PAPERS, ids=lambda p: p.stem)
+def test_configuration_of_a_paper_says_how_long_it_trains_and_where_it_is_from(path):
+    (model,) = read_models(path.parent, [path.stem])
+    assert model.updates >= 40000
+    comment = path.read_text(encoding="utf-8").splitlines()[0]
+    assert re.match("# .*(paper|by analogy|Euclidean twin)", comment)
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "ffn", "heads", "batch"),
+    [
+        ("iwslt_d64", 64, 256, 4, 10240),
+        ("wmt_d64", 64, 256, 4, 4 * 10240),
+        ("wmt_d128", 128, 512, 8, 4 * 10240),
+        ("wmt_d256", 256, 1024, 8, 4 * 10240),
+    ],
+)
+def test_hybonet_has_the_settings_printed_in_its_paper(name, width, ffn, heads, batch):
+    path = next(path for path in PAPERS if path.stem == f"hybonet_{name}")
+    args = parse(path)
+    for side in ("encoder", "decoder"):
+        found = (getattr(args, f"{side}_{part}") for part in ("embed_dim", "ffn_embed_dim"))
+        assert tuple(found) == (width, ffn)
+        assert getattr(args, f"{side}_attention_heads") == heads
+        assert getattr(args, f"{side}_layers") == 6
+    assert args.max_tokens * args.update_freq[0] == batch
+    iwslt = name.startswith("iwslt")
+    assert (args.warmup_updates, args.max_update) == ((8000, 40000) if iwslt else (6000, 200000))
+    assert (args.dropout, args.attention_dropout) == ((0.0, 0.1) if iwslt else (0.1, 0.0))
+    assert (args.optimizer, args.lr, args.lr_scheduler) == ("riemannian_adam", [5], "noam")
+    assert (args.clip_norm, args.label_smoothing) == (0.5, 0.1)
+
+
+@pytest.mark.parametrize("size", ["tiny", "base", "big"])
+def test_han_has_the_sizes_of_its_paper_and_is_trained_as_its_twins(size):
+    paths = {path.stem: path for path in PAPERS}
+    han, *twins = (
+        parse(paths[name.format(size)])
+        for name in ("han_{}", "euclidean_{}", "euclidean_prenorm_{}")
+    )
+    assert (han.han_weights, han.han_coordinates) == ("sigmoid", "polar")
+    expected = {"tiny": (128, 2, 4), "base": (512, 6, 8), "big": (1024, 6, 16)}
+    found = (han.encoder_embed_dim, han.encoder_layers, han.encoder_attention_heads)
+    assert found == expected[size]
+    for name in ("lr", "warmup_updates", "max_update", "adam_eps", "dropout", "max_tokens"):
+        assert len({str(getattr(args, name)) for args in (han, *twins)}) == 1, name
 
 
 def test_multi30k_has_the_settings_of_the_reference_point():
@@ -69,7 +125,8 @@ def test_prenorm_twin_is_the_twin_with_layer_normalization_moved(path):
 def test_every_recipe_with_a_twin_has_a_prenorm_twin():
     twins = {path.parent for path in CONFIGURATIONS if path.stem.startswith("euclidean")}
     assert {path.parent for path in PRENORM} == twins
-    assert len(twins) == 6
+    # a folder each, and one for each size of WMT'14
+    assert len(twins) == 5 + 6
 
 
 def test_training_command_of_a_prenorm_twin_has_its_architecture_and_a_folder_of_its_own():
@@ -85,6 +142,22 @@ def test_a_file_may_name_its_architecture_and_keeps_its_own_name(tmp_path, flags
     (model,) = read_models(tmp_path, ["a"])
     assert model.name == "a"
     assert model.flags_for(updates=1) == flags.split()
+
+
+def test_files_in_folders_are_found_by_name_alone(tmp_path):
+    for folder in ("small", "large"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"a_{folder}.args").write_text("--max-update 5", encoding="utf-8")
+    assert available(tmp_path) == ["a_large", "a_small"]
+    (model,) = read_models(tmp_path, ["a_small"])
+    assert (model.name, model.updates) == ("a_small", 5)
+
+
+def test_a_number_of_updates_that_nobody_gave_is_asked_for(tmp_path):
+    (tmp_path / "a.args").write_text("--lr 1", encoding="utf-8")
+    (model,) = read_models(tmp_path, ["a"])
+    with pytest.raises(UserError, match=r"a\.args names no --max-update: give --updates"):
+        assert model.updates
 
 
 def test_number_of_updates_is_filled_in(tmp_path):

@@ -1,0 +1,96 @@
+"""A published corpus, English to German: from its archives to one row a model."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hyptrans.support.errors import UserError
+from hyptrans.support.extras import require
+from recipes.common import experiment, options, rows, translation
+from recipes.common.commands import Step
+from recipes.common.preparation import SOURCE, TARGET
+from recipes.common.rows import Column
+from recipes.common.translation import Run
+
+SAVE_EVERY = 1000
+"""Updates between checkpoints, where the validation perplexity is measured too."""
+_DECIDED = ("--source-lang", "--target-lang", "--bpe", "--raw-text")
+"""Options of the preparation that this recipe's scores rest on."""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What the recipes of two corpora differ in.
+
+    Attributes:
+        recipe: its folder.
+        script: the script of ``data-prep`` that prepares it.
+        archs: the models that are trained unless others are named.
+        columns: the scores.
+        test: what the test sets are called.
+        search_flags: flags of beam search.
+    """
+
+    recipe: Path
+    script: str
+    archs: str
+    columns: Sequence[Column]
+    test: str
+    search_flags: Sequence[str] = ()
+
+    def main(self, description: str | None, argv: Sequence[str] | None = None) -> None:
+        """Prepare, train, validate, translate and score; write ``results.json`` and the table.
+
+        Raises:
+            UserError: an option or a command is wrong.
+        """
+        example = "--raw DIR --write-readme"
+        parser = options.make_parser(
+            self.recipe, description, example, archs=self.archs, updates=None, jobs=1
+        )
+        parser.add_argument(
+            "--train-flags",
+            default="",
+            metavar="FLAGS",
+            help="further flags of every training, as --train-flags='--amp --update-freq 1'",
+        )
+        args, others = parser.parse_known_args(argv)
+        options.check_positive(args, "updates", "jobs")
+        decided = [word for word in _DECIDED if word in {other.split("=")[0] for other in others}]
+        if decided:
+            raise UserError(f"{', '.join(decided)} is decided by this recipe: leave it out")
+        require("sacremoses", "data")
+        models, run, runner = experiment.start(
+            self.recipe,
+            args,
+            source=SOURCE,
+            target=TARGET,
+            save_every=SAVE_EVERY,
+            best=True,
+            train_flags=shlex.split(args.train_flags),
+            text_flags=[*_text_flags(), *self.search_flags],
+        )
+        prepared = self._prepare(run, others)
+        runner.run(prepared)
+        found = rows.measure(models, run, runner, prepared, self.columns, jobs=args.jobs)
+        experiment.finish(self.recipe, args, runner, found, self.table(found))
+
+    def _prepare(self, run: Run, others: Sequence[str]) -> Step:
+        command = ["python", translation.script(self.script), "--out", str(run.data)]
+        command += ["--source-lang", SOURCE, "--target-lang", TARGET, *others]
+        # hours on the larger corpus, and the script goes on where it was stopped
+        return Step("prepare", command, [run.data], resumes=True)
+
+    def table(self, found: Mapping[str, Any]) -> str:
+        """The results as Markdown."""
+        return rows.table(found, self.columns, self.test)
+
+
+def _text_flags() -> list[str]:
+    """What makes text of tokens in subwords; Moses' rules are those of the target's language."""
+    languages = ["--source-lang", SOURCE, "--target-lang", TARGET]
+    return ["--remove-bpe", "subword_nmt", "--tokenizer", "moses", *languages]

@@ -1,0 +1,98 @@
+"""The recipes of published corpora: from archives to one row a model."""
+
+import json
+
+import pytest
+
+from hyptrans.support.errors import UserError
+from recipes.iwslt14_en_de import run as iwslt
+from recipes.wmt14_en_de import run as wmt
+from tests.dataprep.commands.test_iwslt14 import COUNTS, tag_file, xml_file
+from tests.dataprep.conftest import make_sentences
+from tests.recipes.scripts import run_script
+
+MODEL = "euclidean_prenorm_iwslt_d64"
+
+
+@pytest.mark.parametrize("word", ["--raw-text", "--bpe=sentencepiece"])
+def test_what_the_scores_rest_on_cannot_be_changed(tmp_path, word):
+    option = word.split("=")[0]
+    with pytest.raises(UserError, match=f"{option} is decided by this recipe: leave it out"):
+        iwslt.CORPUS.main("", ["--out", str(tmp_path / "out"), "--raw", "DIR", word])
+    assert not (tmp_path / "out").exists()
+
+
+FOUND = {
+    "models": {
+        "a": {
+            "parameters": 1234567,
+            "updates": 100000,
+            "valid_perplexity": 5.123,
+            "bleu_2014": 27.34,
+            "bleu_2013": 25.0,
+        },
+    },
+    "signatures": {"bleu_2014": "tok:13a", "bleu_2013": "tok:13a"},
+    "updates": None,
+    "seed": 1,
+    "versions": {"torch": "2.6.0", "fairseq": "0.12.2"},
+}
+
+
+def test_trainings_of_several_lengths_have_a_column_of_updates():
+    table = wmt.table(FOUND).splitlines()
+    assert table[0] == (
+        "| model | parameters | updates | valid perplexity | BLEU, newstest2014 "
+        "| BLEU, newstest2013 |"
+    )
+    assert table[2] == "| a | 1,234,567 | 100,000 | 5.12 | 27.3 | 25.0 |"
+    assert table[-1].startswith("sacreBLEU `tok:13a` on newstest2014 and newstest2013")
+    assert " updates; " not in table[-1]
+
+
+def test_trainings_of_one_length_name_it_below_the_table():
+    table = wmt.table(FOUND | {"updates": 1500}).splitlines()
+    assert "updates" not in table[0]
+    assert "; 1,500 updates; " in table[-1]
+
+
+def test_every_signature_is_named_once_and_what_was_not_measured_is_left_out():
+    found = FOUND | {"signatures": {"bleu_2014": "tok:13a", "bleu_2013": "tok:none"}}
+    caption = wmt.table(found).splitlines()[-1]
+    assert caption.startswith("sacreBLEU `tok:13a`, `tok:none` on newstest2014 and newstest2013")
+    found = FOUND | {"signatures": {"bleu_2014": "tok:13a"}}
+    assert "newstest2013" not in wmt.table(found).splitlines()[0]
+
+
+@pytest.mark.slow
+def test_iwslt_gives_a_row_from_the_archive_s_files(tmp_path):
+    folder = tmp_path / "de-en"
+    for lang in ("de", "en"):
+        tag_file(folder / f"train.tags.de-en.{lang}", make_sentences(230, lang))
+        for seed, name in enumerate(COUNTS, 1):
+            lines = [*make_sentences(seed, lang, seed), f"R&D <{lang}> isn\u2019t"]
+            xml_file(folder / f"IWSLT14.{name}.de-en.{lang}.xml", lines)
+    out = tmp_path / "out"
+    options = ["--vocab-size", "60", "--workers", "1", "--archs", MODEL, "--updates", "3"]
+    run = run_script(
+        "iwslt14_en_de/run.py", "--raw", str(folder), "--out", str(out), "--cpu", *options
+    )
+    assert run.returncode == 0, run.stderr + run.stdout
+
+    found = json.loads((out / "results.json").read_text(encoding="utf-8"))
+    row = found["models"][MODEL]
+    assert row["updates"] == 3
+    assert row["valid_perplexity"] > 1
+    assert found["signatures"]["bleu"].startswith("nrefs:1|case:lc|eff:no|tok:13a")
+    assert found["signatures"]["bleu_tokens"].startswith("nrefs:1|case:lc|eff:no|tok:none")
+    assert f"| {MODEL} | {row['parameters']:,} | {row['valid_perplexity']:.2f} |" in run.stdout
+
+    _, train, validate, generate = found["commands"]
+    assert "--arch euclidean_iwslt_d64 --encoder-normalize-before" in train
+    assert "--save-interval-updates 1000" in train
+    assert all("checkpoint_best.pt" in command for command in (validate, generate))
+    lines = (out / f"{MODEL}_beam5" / "generate-test.txt").read_text(encoding="utf-8").splitlines()
+    translations = [line for line in lines if line.startswith("D-")]
+    # every set has one more line than its number
+    assert len(translations) == sum(range(2, 2 + len(COUNTS)))
+    assert not [line for line in translations if "@@" in line or "&apos;" in line]
