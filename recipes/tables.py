@@ -1,4 +1,4 @@
-"""Write the table of each recipe's README from its recorded results; no score is typed by hand."""
+"""Write tables and pictures of the recipes' READMEs from recorded results; no score is typed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 # a recipe is run as a file, and the recipes are not installed
@@ -28,16 +29,34 @@ SPEED_ROWS = (
 
 def block_for(folder: Path) -> str:
     """What belongs between the markers of a recipe's README."""
-    recorded, lines = folder / "results.json", folder / "results.jsonl"
-    found: Any
-    script = folder / "run.py"
-    if lines.exists():
-        found = results.read_lines(lines)
-    elif recorded.exists():
-        found = json.loads(recorded.read_text(encoding="utf-8"))
-        script = folder / found.get("script", "run.py")
-    else:
+    found = _recorded(folder)
+    if found is None:
         return results.NOT_MEASURED
+    return str(_recipe(folder, found).table(found))
+
+
+def pictures_for(folder: Path) -> dict[str, str]:
+    """The pictures that a recipe draws of its results, SVG by file name."""
+    found = _recorded(folder)
+    if found is None:
+        return {}
+    draw = getattr(_recipe(folder, found), "pictures", None)
+    return draw(found) if draw else {}
+
+
+def _recorded(folder: Path) -> Any:
+    """The results of a recipe, None where there are none."""
+    recorded, lines = folder / "results.json", folder / "results.jsonl"
+    if lines.exists():
+        return results.read_lines(lines)
+    if recorded.exists():
+        return json.loads(recorded.read_text(encoding="utf-8"))
+    return None
+
+
+def _recipe(folder: Path, found: Any) -> ModuleType:
+    """The script that makes the table."""
+    script = folder / (found.get("script", "run.py") if isinstance(found, dict) else "run.py")
     spec = importlib.util.spec_from_file_location(f"{folder.name}_{script.stem}", script)
     if spec is None or spec.loader is None:
         raise UserError(f"{script} cannot be loaded; it makes the table")
@@ -45,7 +64,7 @@ def block_for(folder: Path) -> str:
     # dataclasses look their module up
     sys.modules[spec.name] = recipe
     spec.loader.exec_module(recipe)
-    return str(recipe.table(found))
+    return recipe
 
 
 def first_page() -> dict[str, str]:
@@ -99,13 +118,14 @@ def with_tables() -> list[Path]:
 
 
 def main() -> None:
-    """Write all tables."""
+    """Write all tables and pictures."""
     argparse.ArgumentParser(
         description=__doc__, epilog="example: python recipes/tables.py", allow_abbrev=False
     ).parse_args()
     for readme in with_tables():
         changed = results.put_into(readme, block_for(readme.parent))
-        print(f"{readme.relative_to(HERE)}: {'written' if changed else 'up to date'}")
+        drawn = results.put_pictures(readme.parent, pictures_for(readme.parent))
+        print(f"{readme.relative_to(HERE)}: {'written' if changed or drawn else 'up to date'}")
     for name, block in first_page().items():
         changed = results.put_into(README, block, name)
         print(f"{README.name}, {name}: {'written' if changed else 'up to date'}")

@@ -25,15 +25,22 @@ def files(data: Path | None) -> dict[str, tuple[Path, Path]]:
             "--data is needed: a folder with Multi30k task 1 as raw text, "
             "from https://github.com/multi30k/dataset"
         )
+    found = paths(data)
+    for path in (path for pair in found.values() for path in pair):
+        if not path.is_file():
+            raise UserError(f"--data: {path} and {path.name}.gz are both missing")
+    return found
+
+
+def paths(data: Path) -> dict[str, tuple[Path, Path]]:
+    """Source and target file of each set, plain where no gzipped one is there."""
     return {
-        split: (_file(data, name, SOURCE), _file(data, name, TARGET))
+        split: (_path(data, name, SOURCE), _path(data, name, TARGET))
         for split, name in SETS.items()
     }
 
 
-def _file(data: Path, name: str, language: str) -> Path:
+def _path(data: Path, name: str, language: str) -> Path:
     plain = data / f"{name}.{language}"
-    for path in (plain, plain.with_name(f"{plain.name}.gz")):
-        if path.is_file():
-            return path
-    raise UserError(f"--data: {plain} and {plain.name}.gz are both missing")
+    zipped = plain.with_name(f"{plain.name}.gz")
+    return zipped if zipped.is_file() and not plain.is_file() else plain

@@ -88,6 +88,17 @@ def put_into(readme: Path, block: str, name: str = "results") -> bool:
     return True
 
 
+def put_pictures(recipe: Path, pictures: Mapping[str, str]) -> list[Path]:
+    """Write a recipe's pictures, SVG by file name; returns those that changed."""
+    changed = []
+    for name, text in pictures.items():
+        path = recipe / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            write_whole(path, text)
+            changed.append(path)
+    return changed
+
+
 def publish(recipe: Path, found: Mapping[str, Any], table: str) -> None:
     """Put results and table into the folder of a recipe."""
     write_json(recipe / "results.json", found)

@@ -3,6 +3,7 @@
 Trainings run one after the other; each is one line of results.jsonl once it is scored. Whatever
 stops the command, the same one goes on: a training from its last checkpoint. With --write-readme
 the results are those beside this file: what is in them is done, and what is finished is added.
+Last, final trainings of the same seed are compared; --compare does this alone.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,12 @@ from hyptrans.support.extras import require
 from hyptrans.support.files import write_whole
 from hyptrans_startup import saving
 from recipes.common import multi30k, options, results, scoring, translation
-from recipes.common.commands import Runner, Step, portable_command
+from recipes.common.commands import Runner, Step, portable_command, shown_command
 from recipes.common.models import read_models
 from recipes.common.translation import Run
-from recipes.study.plan import DROPOUT, Training, perplexity_of, trainings
+from recipes.study.findings import comparisons
+from recipes.study.findings.table import table
+from recipes.study.plan import Training, trainings
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results.jsonl"
@@ -35,17 +38,6 @@ SAVE_EVERY = 150
 """Updates between checkpoints, at which the validation perplexity is measured too."""
 MOST_WARMUP = 300
 BEAM = 5
-HEADER = (
-    "model",
-    "rate",
-    "dropout",
-    "seed",
-    "parameters",
-    "valid perplexity",
-    "BLEU",
-    "chrF",
-    "BLEU, lower-cased tokens",
-)
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -57,6 +49,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--write-readme", action="store_true", help="go on with the results beside this file")
     add("--only", nargs="+", metavar="NAME", help="trainings to run, of those that --list names")
     add("--list", action="store_true", help="list the trainings, and which are done, and stop")
+    add("--compare", action="store_true", help="train nothing, compare what is trained")
     add("--threads", type=int, default=1, metavar="N", help="CPU threads (default: 1)")
     add("--cpu", action="store_true", help="keep off the GPU")
     return parser.parse_args(argv)
@@ -80,13 +73,32 @@ def main(argv: Sequence[str] | None = None) -> None:
     require("sacremoses", "data")
     # read once: the results themselves may be files of the repository
     surroundings = results.surroundings()
-    while unfinished := _next(results.read_lines(path), args.only):
-        line = {**_run(unfinished, args), **surroundings}
-        lines = [*results.read_lines(path), line]
+
+    def add(line: Mapping[str, Any]) -> None:
+        lines = [*results.read_lines(path), {**line, **surroundings}]
         write_whole(path, "".join(json.dumps(entry) + "\n" for entry in lines))
         if args.write_readme:
-            results.put_into(HERE / "README.md", table(lines))
+            _publish(lines)
+
+    while not args.compare and (unfinished := _next(results.read_lines(path), args.only)):
+        add(_run(unfinished, args))
+    for pair in comparisons.pairs(results.read_lines(path)):
+        if compared := _compare(pair, args):
+            add(compared)
     print(f"{path}: all that is asked for is done")
+
+
+def pictures(lines: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """SVG by file name; only who draws needs the extra ``probing``."""
+    require("jinja2", "probing")
+    from recipes.study.findings import pictures
+
+    return pictures.pictures(lines)
+
+
+def _publish(lines: Sequence[Mapping[str, Any]]) -> None:
+    results.put_into(HERE / "README.md", table(lines))
+    results.put_pictures(HERE, pictures(lines))
 
 
 def names(lines: Sequence[Mapping[str, Any]]) -> set[str]:
@@ -104,20 +116,11 @@ def _next(lines: Sequence[Mapping[str, Any]], only: Sequence[str] | None) -> Tra
 
 def _run(training: Training, args: argparse.Namespace) -> dict[str, Any]:
     """Train and score; a training that diverged is a result too, without scores."""
-    run = Run(
-        out=args.out,
-        source=multi30k.SOURCE,
-        target=multi30k.TARGET,
-        seed=training.seed,
-        updates=training.updates,
-        threads=args.threads,
-        cpu=args.cpu,
-        user_dir=_user_dir(training.model),
-    )
+    run = _run_of(training, args)
     runner = Runner(args.out)
     prepared = translation.prepare(run, multi30k.files(args.data), multi30k.VOCABULARY, [])
     runner.run(prepared)
-    trained = _train(run, training, prepared)
+    trained = _train(run, training, [prepared])
     # fairseq's own copy may be cut where an earlier run was killed
     saving.mend(run.checkpoint(training.name))
     line = {
@@ -143,7 +146,7 @@ def _run(training: Training, args: argparse.Namespace) -> dict[str, Any]:
         "valid_perplexity": perplexity if math.isfinite(perplexity) else None,
         "parameters": results.count_parameters(run.checkpoint(training.name)),
         **translation.course(runner.log(trained)),
-        **_scores(translated.outputs[0] / "generate-test.txt", run),
+        **_scores(_output(translated), run),
     }
     runner.say(f"{training.name}: perplexity {perplexity}, BLEU {found['bleu']}")
     return line | found
@@ -153,6 +156,49 @@ def _user_dir(model: str) -> str:
     """The plug-in that has a model: the package, or the forms that it left out."""
     folder = HERE / "candidates"
     return str(folder) if (folder / f"{model}.py").is_file() else "hyptrans"
+
+
+def _run_of(training: Training, args: argparse.Namespace) -> Run:
+    return Run(
+        out=args.out,
+        source=multi30k.SOURCE,
+        target=multi30k.TARGET,
+        seed=training.seed,
+        updates=training.updates,
+        threads=args.threads,
+        cpu=args.cpu,
+        user_dir=_user_dir(training.model),
+    )
+
+
+def _output(translated: Step) -> Path:
+    return translated.outputs[0] / "generate-test.txt"
+
+
+def _compare(pair: comparisons.Pair, args: argparse.Namespace) -> dict[str, Any] | None:
+    """Compare two trainings; None, and a word on what makes it, where a file is missing."""
+    outputs, commands = [], []
+    for line in (pair.model, pair.baseline):
+        known = [field.name for field in fields(Training) if field.name in line]
+        training = Training(**{name: line[name] for name in known})
+        run = _run_of(training, args)
+        trained = _train(run, training, [])
+        translated = translation.generate(run, training.name, trained, beam=BEAM)
+        outputs.append(_output(translated))
+        if not outputs[-1].exists():
+            if not run.checkpoint(training.name).exists():
+                # as recorded: the file of flags may have changed since
+                commands.append(line["command"].replace("OUT/", f"{args.out}/"))
+            commands.append(shown_command(translated))
+    if not run.references.exists():
+        files = multi30k.paths(args.data or Path("DIR"))
+        prepared = translation.prepare(run, files, multi30k.VOCABULARY, [])
+        commands.insert(0, shown_command(prepared))
+    if commands:
+        print(f"{pair.name} is not made: what it reads is not all in {args.out}; made by")
+        print("\n".join(f"$ {command}" for command in commands))
+        return None
+    return comparisons.compare(pair, (outputs[0], outputs[1]), run.references)
 
 
 def _scores(output: Path, run: Run) -> dict[str, Any]:
@@ -165,7 +211,7 @@ def _scores(output: Path, run: Run) -> dict[str, Any]:
     return {name: score.value for name, score in found.items()} | signatures
 
 
-def _train(run: Run, training: Training, prepared: Step) -> Step:
+def _train(run: Run, training: Training, after: Sequence[Step]) -> Step:
     """Train, or go on from the last checkpoint: what is there already is no output to remove."""
     (model,) = read_models(HERE, [training.model])
     save = run.out / training.name
@@ -184,44 +230,11 @@ def _train(run: Run, training: Training, prepared: Step) -> Step:
         f"train_{training.name}",
         command,
         outputs=[save],
-        after=[prepared],
+        after=after,
         threads=run.threads,
         progress=translation.training_progress,
         resumes=True,
     )
-
-
-def table(lines: Sequence[Mapping[str, Any]]) -> str:
-    """The results as Markdown: final trainings where there are some, and rates."""
-    blocks = []
-    for stage, title in (
-        ("final", "Final trainings"),
-        ("candidates", "Candidates"),
-        ("rates", "Rates"),
-    ):
-        chosen = sorted((line for line in lines if line["stage"] == stage), key=perplexity_of)
-        if chosen:
-            blocks.append(f"{title}, {chosen[0]['updates']:,} updates, one run a row:")
-            blocks.append(results.markdown(HEADER, [_row(line) for line in chosen]))
-    scored = [line for line in lines if "bleu" in line]
-    if scored:
-        found = [scored[0][f"{name}_signature"] for name in ("bleu", "chrf", "bleu_lowercased")]
-        blocks.append(f"sacreBLEU: {', '.join(f'`{signature}`' for signature in found)}")
-    return "\n\n".join(blocks) or results.NOT_MEASURED
-
-
-def _row(line: Mapping[str, Any]) -> list[object]:
-    asked = [line["model"], f"{line['rate']:g}", f"{line.get('dropout', DROPOUT):g}", line["seed"]]
-    if line["valid_perplexity"] is None:
-        return [*asked, None, "diverged", *[None] * 3]
-    return [
-        *asked,
-        f"{line['parameters']:,}",
-        f"{line['valid_perplexity']:.2f}",
-        f"{line['bleu']:.1f}",
-        f"{line['chrf']:.1f}",
-        f"{line['bleu_lowercased']:.1f}",
-    ]
 
 
 if __name__ == "__main__":

@@ -19,6 +19,15 @@ def test_readme_shows_the_committed_results_and_nothing_else(readme):
     assert results.block_of(readme) == tables.block_for(readme.parent)
 
 
+@pytest.mark.parametrize("readme", READMES, ids=lambda path: path.parent.name)
+def test_pictures_beside_a_readme_are_drawn_from_its_committed_results(readme):
+    drawn = tables.pictures_for(readme.parent)
+    there = {str(path.relative_to(readme.parent)) for path in readme.parent.rglob("*.svg")}
+    assert there == drawn.keys()
+    for name, text in drawn.items():
+        assert (readme.parent / name).read_text(encoding="utf-8") == text
+
+
 FOUND = {
     "models": {
         "b": {

@@ -1,0 +1,1 @@
+"""What the study found: tables, pictures and comparisons, all of ``results.jsonl`` alone."""

@@ -1,0 +1,189 @@
+"""Learning curves and scores of the final trainings as SVG; the same results, the same bytes."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from probing.report import axes, svg
+from recipes.study.findings.finals import Line, chosen
+from recipes.study.findings.table import BARS, CURVES, spread
+
+WIDTH = 760.0
+SIZE = 13.0
+SHOWN = 4.0
+"""The axis of perplexities ends at this times the lowest, so that the ends can be told apart."""
+_TICKS = [step * power for power in (1, 10, 100) for step in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8)]
+_APART = 22.0
+"""Pixels between two ticks of the axis of perplexities, at least."""
+_ROW = 30.0
+_BAR = 16.0
+_STYLE = """
+text { font: 12px Arial, "Liberation Sans", Helvetica, sans-serif; fill: #59626d; }
+.title { font-size: 14px; font-weight: bold; fill: #1b1f24; }
+.of { font-size: 13px; font-weight: bold; fill: currentColor; }
+.middle { text-anchor: middle; }
+.end { text-anchor: end; }
+.grid { stroke: #d6dbe0; fill: none; }
+.line { stroke: currentColor; stroke-width: 2; stroke-linejoin: round; fill: none; }
+.mark { fill: currentColor; stroke: #fff; stroke-width: 1; }
+.leader { stroke: currentColor; stroke-width: 0.8; opacity: 0.6; fill: none; }
+.band { fill: currentColor; opacity: 0.2; }
+.bar { fill: currentColor; opacity: 0.45; }
+.dot { fill: #1b1f24; }
+.m0 { color: #0063a6; } .m1 { color: #c24e00; } .m2 { color: #00795a; }
+.m3 { color: #9e3d7b; } .m4 { color: #846000; } .m5 { color: #4d5b6a; }
+@media (prefers-color-scheme: dark) {
+text { fill: #a4adb8; } .title { fill: #e7eaee; } .dot { fill: #e7eaee; }
+.grid { stroke: #434b55; } .mark { stroke: #14171b; }
+.m0 { color: #62b6f2; } .m1 { color: #ff9a57; } .m2 { color: #3fcaa0; }
+.m3 { color: #e79ac6; } .m4 { color: #e0bd48; } .m5 { color: #b9c4d0; }
+}
+"""
+
+COLORS = 6
+"""Classes of the style above; more models repeat them with other marks."""
+
+Curve = list[tuple[int, float, float, float]]
+"""Update, and mean, lowest and highest perplexity over seeds."""
+
+
+def pictures(lines: Sequence[Line]) -> dict[str, str]:
+    """SVG by file name; none where no final training is finished."""
+    finals = {model: setting.finished for model, setting in chosen(lines).items()}
+    finals = {model: found for model, found in finals.items() if found}
+    if not finals:
+        return {}
+    return {CURVES: _render(_curves(finals)), BARS: _render(_bars(finals))}
+
+
+def _render(picture: svg.Element) -> str:
+    return f"{svg.render(picture)}\n"
+
+
+def _color(number: int) -> str:
+    return f"m{number % COLORS}"
+
+
+def _figure(height: float, label: str) -> svg.Element:
+    picture = svg.figure(WIDTH, height, label, "chart")
+    # a file of its own, not part of a page
+    picture.set("xmlns", "http://www.w3.org/2000/svg")
+    svg.add(picture, "style", "", _STYLE)
+    svg.add(picture, "text", "title", label, x=2, y=16)
+    return picture
+
+
+def curve_of(found: Sequence[Line]) -> Curve:
+    """What the seeds of a model measured at the updates that all of them have."""
+    by_seed = [
+        {update: value for update, value in line["curve"] if math.isfinite(value)} for line in found
+    ]
+    common = sorted(set.intersection(*map(set, by_seed)))
+    values = [(update, [curve[update] for curve in by_seed]) for update in common]
+    return [(update, statistics.mean(of), min(of), max(of)) for update, of in values]
+
+
+class _Plot:
+    """Updates across, and perplexities upwards on a logarithmic axis."""
+
+    left, top, bottom = 40.0, 34.0, 360.0
+
+    def __init__(self, curves: dict[str, Curve]) -> None:
+        room = max(svg.text_width(name, SIZE) for name in curves)
+        self.right = WIDTH - room - 34
+        self.across = axes.ticks(0, max(curve[-1][0] for curve in curves.values()))
+        self.low = 0.97 * min(lowest for curve in curves.values() for _, _, lowest, _ in curve)
+        self.high = SHOWN * self.low
+
+    def x(self, update: float) -> float:
+        return self.left + (self.right - self.left) * update / self.across[-1]
+
+    def y(self, perplexity: float) -> float:
+        share = math.log(perplexity / self.low) / math.log(self.high / self.low)
+        return self.bottom - (self.bottom - self.top) * share
+
+    def ticks(self) -> list[float]:
+        """Round perplexities far enough apart, from the lowest."""
+        chosen: list[float] = []
+        for tick in _TICKS:
+            inside = self.low <= tick <= self.high
+            if inside and (not chosen or self.y(chosen[-1]) - self.y(tick) >= _APART):
+                chosen.append(tick)
+        return chosen
+
+    def draw(self, picture: svg.Element) -> None:
+        for tick in self.ticks():
+            y = self.y(tick)
+            svg.add(picture, "path", "grid", d=f"M{svg.points(self.left, y)}H{self.right:.0f}")
+            svg.add(picture, "text", "end", f"{tick:g}", x=self.left - 6, y=y + 4)
+        for tick in self.across:
+            svg.add(picture, "text", "middle", f"{tick:,.0f}", x=self.x(tick), y=self.bottom + 18)
+        middle = (self.left + self.right) / 2
+        svg.add(picture, "text", "middle", "updates", x=middle, y=self.bottom + 36)
+
+
+def _curves(finals: dict[str, list[Line]]) -> svg.Element:
+    """A line a model: the mean over its seeds, in a band from the lowest to the highest."""
+    curves = {model: curve for model, found in finals.items() if (curve := curve_of(found))}
+    plot = _Plot(curves)
+    picture = _figure(plot.bottom + 46, "Validation perplexity by update, final trainings")
+    plot.draw(picture)
+    clip = svg.add(picture, "clipPath", id="plot")
+    size = {"width": plot.right - plot.left + 6, "height": plot.bottom - plot.top}
+    svg.add(clip, "rect", x=plot.left, y=plot.top, **size)
+    inside = svg.add(picture, "g", clip_path="url(#plot)")
+    # the best lies on top
+    for number, curve in reversed(list(enumerate(curves.values()))):
+        _curve(inside, plot, number, curve)
+    ends = [plot.y(min(curve[-1][1], plot.high)) for curve in curves.values()]
+    heights = svg.spread(ends, 17, plot.top, plot.bottom + 8)
+    for number, (model, end, height) in enumerate(zip(curves, ends, heights, strict=True)):
+        kind, x = _color(number), plot.x(curves[model][-1][0])
+        leader = f"M{svg.points(x + 6, end)}L{svg.points(plot.right + 16, height)}"
+        svg.add(picture, "path", f"leader {kind}", d=leader)
+        svg.add(picture, "text", f"of {kind}", model, x=plot.right + 20, y=height + 4.5)
+    return picture
+
+
+def _curve(parent: svg.Element, plot: _Plot, number: int, curve: Curve) -> None:
+    kind = _color(number)
+    lower = [svg.points(plot.x(update), plot.y(low)) for update, _, low, _ in curve]
+    upper = [svg.points(plot.x(update), plot.y(high)) for update, _, _, high in curve]
+    if lower != upper:
+        outline = "L".join([*lower, *reversed(upper)])
+        svg.add(parent, "path", f"band {kind}", d=f"M{outline}Z")
+    means = [svg.points(plot.x(update), plot.y(mean)) for update, mean, _, _ in curve]
+    svg.add(parent, "path", f"line {kind}", d=f"M{'L'.join(means)}")
+    for place in means:
+        svg.add(
+            parent, "path", f"mark {kind}", d=axes.mark(number), transform=f"translate({place})"
+        )
+
+
+def _bars(finals: dict[str, list[Line]]) -> svg.Element:
+    """A bar a model: the mean over its seeds, and a dot for each of them."""
+    left = 12 + max(svg.text_width(model, SIZE) for model in finals)
+    right = WIDTH - 110
+    top, bottom = 34.0, 34 + _ROW * len(finals)
+    ticks = axes.ticks(0, max(line["bleu"] for found in finals.values() for line in found))
+
+    def x(score: float) -> float:
+        return left + (right - left) * score / ticks[-1]
+
+    picture = _figure(bottom + 28, "BLEU on test_2016_flickr, final trainings, each seed a dot")
+    for tick in ticks:
+        svg.add(picture, "path", "grid", d=f"M{svg.points(x(tick), top)}V{bottom:.0f}")
+        svg.add(picture, "text", "middle", f"{tick:g}", x=x(tick), y=bottom + 18)
+    for number, (model, found) in enumerate(finals.items()):
+        kind, y = _color(number), top + _ROW * (number + 0.5)
+        scores = [float(line["bleu"]) for line in found]
+        length = x(statistics.mean(scores)) - left
+        svg.add(picture, "text", f"of end {kind}", model, x=left - 8, y=y + 4.5)
+        size = {"width": length, "height": _BAR}
+        svg.add(picture, "rect", f"bar {kind}", x=left, y=y - _BAR / 2, **size)
+        for score in scores:
+            svg.add(picture, "circle", "dot", cx=x(score), cy=y, r=2.5)
+        svg.add(picture, "text", f"of {kind}", spread(found, "bleu"), x=right + 12, y=y + 4.5)
+    return picture

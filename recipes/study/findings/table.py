@@ -1,0 +1,126 @@
+"""The study's results as Markdown."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+from recipes.common import results
+from recipes.study.findings.finals import (
+    Line,
+    Setting,
+    chosen,
+    scored,
+    settings,
+    updates_until_twin,
+)
+from recipes.study.plan import DROPOUT, perplexity_of
+
+CURVES, BARS = "findings/curves.svg", "findings/bleu.svg"
+"""The pictures, as seen from the README."""
+SCORES = {"bleu": "BLEU", "chrf": "chrF", "bleu_lowercased": "BLEU, lower-cased tokens"}
+_MEASURES = ("parameters", "valid perplexity", *SCORES.values())
+_DECIMALS = {"valid_perplexity": 2}
+
+
+def table(lines: Sequence[Line]) -> str:
+    """Tables of final trainings, their comparisons, candidates and rates, where there are some."""
+    blocks = [*_finals(lines), *_comparisons(lines)]
+    for stage, title in (("candidates", "Candidates"), ("rates", "Rates")):
+        blocks += _tried(lines, stage, title)
+    trainings = [line for line in lines if line["stage"] != "comparison"]
+    if signed := scored(trainings):
+        found = [f"`{signed[0][f'{name}_signature']}`" for name in SCORES]
+        blocks.append(f"sacreBLEU: {', '.join(found)}")
+    return "\n\n".join(blocks) or results.NOT_MEASURED
+
+
+def _finals(lines: Sequence[Line]) -> list[str]:
+    found = settings(lines)
+    if not found:
+        return []
+    blocks = [
+        f"Final trainings, {found[0].lines[0]['updates']:,} updates; where there are several "
+        "seeds, mean ± standard deviation:",
+        results.markdown(
+            ("model", "rate", "dropout", "seeds", *_MEASURES), [_final_row(one) for one in found]
+        ),
+        updates_until_twin(lines),
+    ]
+    if any(setting.finished for setting in found):
+        blocks.append(f"![Validation perplexity of the final trainings by update]({CURVES})")
+        blocks.append(f"![BLEU of the final trainings, each seed a dot]({BARS})")
+    return [block for block in blocks if block]
+
+
+def _final_row(setting: Setting) -> list[object]:
+    finished = setting.finished
+    lost = len(setting.lines) - len(finished)
+    seeds = f"{len(setting.lines)}, {lost} diverged" if lost else str(len(setting.lines))
+    asked = [setting.model, f"{setting.rate:g}", f"{setting.dropout:g}", seeds]
+    if not finished:
+        return [*asked, *[None] * len(_MEASURES)]
+    measures = [spread(finished, key) for key in ("valid_perplexity", *SCORES)]
+    return [*asked, f"{finished[0]['parameters']:,}", *measures]
+
+
+def spread(found: Sequence[Line], key: str) -> str:
+    """Mean of a measure, and its standard deviation where there are several trainings."""
+    values = [float(line[key]) for line in found]
+    decimals = _DECIMALS.get(key, 1)
+    mean = f"{statistics.mean(values):.{decimals}f}"
+    return f"{mean} ± {statistics.stdev(values):.{decimals}f}" if len(values) > 1 else mean
+
+
+def _comparisons(lines: Sequence[Line]) -> list[str]:
+    names = {line["name"] for setting in chosen(lines).values() for line in setting.lines}
+    # what was compared before a better dropout was found is not shown
+    found = [
+        line
+        for line in lines
+        if line["stage"] == "comparison" and names.issuperset(line["trainings"])
+    ]
+    if not found:
+        return []
+    found.sort(key=lambda line: (line["model"], line["baseline"], line["seed"]))
+    header = ["model", "against", "seed"]
+    for name in ("BLEU", "chrF"):
+        header += [name, "difference", "p"]
+    rows = []
+    for line in found:
+        row: list[object] = [line["model"], line["baseline"], line["seed"]]
+        for score in (line["scores"]["bleu"], line["scores"]["chrf"]):
+            difference = score["model"] - score["baseline"]
+            row += [f"{score['model']:.1f}", f"{difference:+.1f}", f"{score['p']:.3f}"]
+        rows.append(row)
+    signatures = ", ".join(f"`{name}`" for name in found[0]["signatures"].values())
+    return [
+        "Final trainings of the same seed on the same sentences, sacreBLEU's paired bootstrap; p: "
+        "how likely so large a difference is by the choice of sentences alone:",
+        results.markdown(header, rows),
+        f"sacreBLEU: {signatures}",
+    ]
+
+
+def _tried(lines: Sequence[Line], stage: str, title: str) -> list[str]:
+    tried = sorted((line for line in lines if line["stage"] == stage), key=perplexity_of)
+    if not tried:
+        return []
+    return [
+        f"{title}, {tried[0]['updates']:,} updates, one run a row:",
+        results.markdown(
+            ("model", "rate", "dropout", "seed", *_MEASURES), [_row(line) for line in tried]
+        ),
+    ]
+
+
+def _row(line: Line) -> list[object]:
+    asked = [line["model"], f"{line['rate']:g}", f"{line.get('dropout', DROPOUT):g}", line["seed"]]
+    if line["valid_perplexity"] is None:
+        return [*asked, None, "diverged", *[None] * len(SCORES)]
+    return [
+        *asked,
+        f"{line['parameters']:,}",
+        f"{line['valid_perplexity']:.2f}",
+        *(f"{line[key]:.1f}" for key in SCORES),
+    ]

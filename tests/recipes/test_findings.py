@@ -1,0 +1,267 @@
+"""What the study shows of its results: tables, pictures and comparisons."""
+
+import json
+import re
+import subprocess
+import sys
+from itertools import pairwise
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from hyptrans.evaluation.scores import detokenized
+from recipes import tables
+from recipes.common import results
+from recipes.study import plan
+from recipes.study import run as study
+from recipes.study.findings import comparisons, finals
+
+SVG = "{http://www.w3.org/2000/svg}"
+SIGNATURES = {f"{name}_signature": f"of {name}" for name in ("bleu", "chrf", "bleu_lowercased")}
+
+
+def scores(bleu):
+    return {"parameters": 1500, "bleu": bleu, "chrf": 50.0, "bleu_lowercased": bleu, **SIGNATURES}
+
+
+def final(model, seed, curve, bleu, dropout=0.1):
+    more = "" if dropout == 0.1 else f"-dropout{dropout}"
+    line = {
+        "name": f"final-{model}-lr1{more}-seed{seed}",
+        "stage": "final",
+        "model": model,
+        "rate": 1.0,
+        "dropout": dropout,
+        "updates": 450,
+        "seed": seed,
+        "curve": [[150 * number, value] for number, value in enumerate(curve, 1)],
+        "valid_perplexity": curve[-1] if bleu else None,
+        "command": "fairseq-train OUT/data/data-bin --seed 1",
+    }
+    return line | (scores(bleu) if bleu else {})
+
+
+FINALS = [
+    final("prenorm", 2, [30.0, 15.0, 10.0], 32.0),
+    final("hybonet", 1, [20.0, 9.0, 7.0], 30.0),
+    final("hybonet", 2, [25.0, 12.0, 8.5], 32.0),
+    final("hybonet", 3, [22.0, 12.0, 9.5], 34.0),
+    final("prenorm", 1, [30.0, 15.0, 8.0], 33.0),
+    final("han", 1, [40.0, 20.0, 11.0], 25.0),
+    final("hvt", 1, [float("nan")], None),
+]
+
+
+RATES = [
+    {**final("hybonet", 1, [30.0, 12.0], 29.0), "name": "a", "stage": "rates", "updates": 600},
+    {**final("hybonet", 1, [30.0, 14.0], 27.0), "name": "b", "stage": "rates", "updates": 600},
+]
+# the pre-norm twin is the better one, as nothing else of both has converged
+DECIDED = [
+    final(twin, 1, [float("nan")], None, dropout)
+    for twin in plan.TWINS
+    for dropout in plan.DROPOUTS
+    if (twin, dropout) != ("prenorm", 0.1)
+]
+
+
+def rows(text):
+    return [line for line in text.splitlines() if line.startswith("| ")]
+
+
+def test_final_trainings_are_one_row_a_model_with_mean_and_spread():
+    shown = rows(study.table(FINALS))
+    assert shown[2].startswith("| hybonet | 1 | 0.1 | 3 | 1,500 | 8.33 ± 1.26 | 32.0 ± 2.0 |")
+    assert shown[3].startswith("| prenorm | 1 | 0.1 | 2 | 1,500 | 9.00 ± 1.41 | 32.5 ± 0.7 |")
+    assert shown[4].startswith("| han | 1 | 0.1 | 1 | 1,500 | 11.00 | 25.0 |")
+    assert shown[5] == "| hvt | 1 | 0.1 | 1, 1 diverged |  |  |  |  |  |"
+    assert len(shown) == 6
+
+
+def test_every_dropout_has_its_row_and_the_best_by_the_first_seed_stands_for_its_model():
+    lines = [
+        final("hybonet", 1, [20.0, 9.0, 8.0], 20.0),
+        final("hybonet", 1, [20.0, 9.0, 6.0], 40.0, dropout=0.2),
+        final("hybonet", 2, [20.0, 9.0, 12.0], 42.0, dropout=0.2),
+    ]
+    shown = rows(study.table(lines))
+    assert shown[2].startswith("| hybonet | 1 | 0.1 | 1 | 1,500 | 8.00 |")
+    assert shown[3].startswith("| hybonet | 1 | 0.2 | 2 | 1,500 | 9.00 ± 4.24 |")
+    assert finals.chosen(lines)["hybonet"].dropout == 0.2
+    scored = [text.text for text in drawn(lines)["findings/bleu.svg"].iter(f"{SVG}text")]
+    assert "41.0 ± 1.4" in scored
+
+
+def test_updates_until_the_better_twin_s_end_are_the_first_measured_there():
+    # the pre-norm twin ends at 9.0 in the mean
+    sentence = finals.updates_until_twin([*DECIDED, *FINALS])
+    assert "`prenorm` ends (9.00, mean of 2 seeds)" in sentence
+    assert "`hybonet` 300, 450 and never; `han` never." in sentence
+    assert sentence in study.table([*DECIDED, *FINALS])
+    assert finals.updates_until_twin(FINALS) == ""
+    assert finals.updates_until_twin([*DECIDED, FINALS[4]]) == ""
+
+
+def test_without_final_trainings_there_are_rates_and_no_pictures():
+    shown = study.table(RATES)
+    assert shown.startswith("Rates, 600 updates")
+    assert "svg" not in shown
+    assert study.pictures(RATES) == {}
+    assert study.pictures([line for line in FINALS if line["model"] == "hvt"]) == {}
+
+
+def drawn(lines):
+    return {name: ET.fromstring(text) for name, text in study.pictures(lines).items()}
+
+
+def test_pictures_are_those_that_the_table_shows_and_the_same_each_time():
+    first = study.pictures(FINALS)
+    assert list(first) == ["findings/curves.svg", "findings/bleu.svg"]
+    assert all(f"]({name})" in study.table(FINALS) for name in first)
+    assert study.pictures(list(reversed(FINALS))) == first
+
+
+def test_every_bar_is_as_long_as_its_mean_and_has_a_dot_for_every_seed():
+    picture = drawn(FINALS)["findings/bleu.svg"]
+    lengths = [float(bar.get("width")) for bar in picture.iter(f"{SVG}rect")]
+    for length, mean in zip(lengths, (32.0, 32.5, 25.0), strict=True):
+        assert length / lengths[0] == pytest.approx(mean / 32.0, abs=1e-3)
+    assert len(list(picture.iter(f"{SVG}circle"))) == 3 + 2 + 1
+    texts = [text.text for text in picture.iter(f"{SVG}text")]
+    assert texts.count("32.0 ± 2.0") == texts.count("25.0") == 1
+
+
+def test_curves_have_a_mark_for_every_measurement_and_fall_to_the_lowest():
+    picture = drawn(FINALS)["findings/curves.svg"]
+    kinds = [path.get("class").split()[0] for path in picture.iter(f"{SVG}path")]
+    assert kinds.count("line") == 3
+    assert kinds.count("mark") == 3 * 3
+    # one seed has no band
+    assert kinds.count("band") == 2
+    lines = [p.get("d") for p in picture.iter(f"{SVG}path") if p.get("class").startswith("line")]
+    for path in lines:
+        places = [tuple(map(float, place.split())) for place in path[1:].split("L")]
+        assert all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(places))
+    names = [t.text for t in picture.iter(f"{SVG}text") if t.get("class", "").startswith("of")]
+    assert names == ["hybonet", "prenorm", "han"]
+
+
+def cut(text, words):
+    return " ".join(text.split()[:words])
+
+
+def write_output(folder, texts):
+    text = "".join(f"D-{i}\t-1\t{words}\n" for i, words in enumerate(texts))
+    (folder / "generate-test.txt").write_text(text, encoding="utf-8")
+
+
+def write_outputs(folder, lines, references):
+    """Translations of every training, worse with every word left out."""
+    for number, line in enumerate(lines):
+        out = folder / f"{line['name']}_beam5"
+        out.mkdir(parents=True)
+        write_output(out, [cut(text, 9 - number) for text in references])
+    raw = folder / "data" / "raw"
+    raw.mkdir(parents=True)
+    text = "".join(f"{line}\n" for line in references)
+    (raw / "test.de").write_text(text, encoding="utf-8")
+
+
+REFERENCES = [f"ein Hund {i} rennt {i % 7} mal um den alten Baum im Park" for i in range(40)]
+
+
+def test_a_difference_has_the_p_that_sacrebleu_s_command_prints(tmp_path):
+    write_outputs(tmp_path, FINALS[:2], REFERENCES)
+    folders = [tmp_path / f"{line['name']}_beam5" for line in FINALS[:2]]
+    for odd, folder in enumerate(folders):
+        # each is better at every other sentence, so that their difference may be chance
+        texts = [cut(text, 9 - odd if i % 2 == odd else 13) for i, text in enumerate(REFERENCES)]
+        write_output(folder, texts)
+    outputs = [folder / "generate-test.txt" for folder in folders]
+    references = tmp_path / "data" / "raw" / "test.de"
+    pair = comparisons.Pair(FINALS[1], FINALS[0])
+    found = comparisons.compare(pair, (outputs[1], outputs[0]), references)
+    for number, output in enumerate(outputs):
+        text = "".join(f"{line}\n" for line in detokenized(output))
+        (tmp_path / f"{number}.de").write_text(text, encoding="utf-8")
+    command = ["-m", "sacrebleu", str(references), "-i", "0.de", "1.de", "--paired-bs"]
+    run = subprocess.run(
+        [sys.executable, *command, "-m", "bleu", "chrf", "--format", "text", "--width", "2"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    # BLEU and chrF of each system before its mean over samples, then p of the second system
+    values = list(map(float, re.findall(r"([\d.]+) \([\d.]+ ±", run.stdout)))
+    ps = list(map(float, re.findall(r"p = ([\d.]+)", run.stdout)))
+    assert ps[0] > 0.01
+    for number, key in enumerate(("bleu", "chrf")):
+        assert found["scores"][key]["baseline"] == values[number]
+        assert found["scores"][key]["model"] == values[number + 2]
+        assert found["scores"][key]["p"] == pytest.approx(ps[number], abs=1e-4)
+    assert "|bs:1000|seed:12345|" in found["signatures"]["bleu"]
+
+
+def test_every_model_is_compared_with_the_better_twin_and_variants_with_hybonet():
+    lines = [*DECIDED, *FINALS, final("hybonet_space", 2, [9.0], 31.0)]
+    found = [
+        (pair.model["model"], pair.baseline["model"], pair.model["seed"])
+        for pair in comparisons.pairs(lines)
+    ]
+    assert sorted(found) == [
+        ("han", "prenorm", 1),
+        ("hybonet", "prenorm", 1),
+        ("hybonet", "prenorm", 2),
+        ("hybonet_space", "hybonet", 2),
+        ("hybonet_space", "prenorm", 2),
+    ]
+
+
+def compare(out, lines):
+    text = "".join(f"{json.dumps(line)}\n" for line in lines)
+    (out / "results.jsonl").write_text(text, encoding="utf-8")
+    study.main(["--out", str(out), "--compare"])
+    return results.read_lines(out / "results.jsonl")
+
+
+TRAINED = [FINALS[4], FINALS[1]]
+"""The pre-norm twin and HyboNet, both with the first seed."""
+NAME = "comparison-hybonet-lr1-seed1-prenorm-lr1-seed1"
+
+
+def test_comparisons_are_lines_of_the_results_made_once(tmp_path):
+    lines = [*DECIDED, *TRAINED]
+    write_outputs(tmp_path, TRAINED, REFERENCES)
+    found = compare(tmp_path, lines)
+    (line,) = found[len(lines) :]
+    assert line["name"] == NAME
+    assert (line["stage"], line["model"], line["baseline"]) == ("comparison", "hybonet", "prenorm")
+    bleu = line["scores"]["bleu"]
+    assert bleu["model"] < bleu["baseline"]
+    assert bleu["p"] < 0.05
+    assert len(compare(tmp_path, found)) == len(found)
+    assert plan.trainings(found) == plan.trainings(lines)
+    difference = bleu["model"] - bleu["baseline"]
+    row = next(row for row in rows(study.table(found)) if row.startswith("| hybonet | prenorm |"))
+    assert f"| 1 | {bleu['model']:.1f} | {difference:+.1f} | {bleu['p']:.3f} |" in row
+    better = final("hybonet", 1, [20.0, 9.0, 6.0], 40.0, dropout=0.2)
+    assert "| hybonet | prenorm |" not in study.table([*found, better])
+    # what reads scores of trainings does not take a comparison for one
+    assert tables.study_table(found) == tables.study_table(lines)
+
+
+def test_what_a_comparison_lacks_is_said_with_the_commands_that_make_it(tmp_path, capsys):
+    lines = [*DECIDED, *TRAINED]
+    assert len(compare(tmp_path, lines)) == len(lines)
+    shown = capsys.readouterr().out
+    assert f"{NAME} is not made" in shown
+    commands = [line for line in shown.splitlines() if line.startswith("$ ")]
+    assert "prepare_text.py" in commands[0]
+    assert commands[1] == f"$ fairseq-train {tmp_path}/data/data-bin --seed 1"
+    assert "fairseq-generate" in commands[2]
+    assert len(commands) == 5
+    (tmp_path / "final-hybonet-lr1-seed1").mkdir()
+    (tmp_path / "final-hybonet-lr1-seed1" / "checkpoint_last.pt").touch()
+    compare(tmp_path, lines)
+    assert capsys.readouterr().out.count("$ fairseq-train") == 1
