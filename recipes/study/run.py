@@ -152,6 +152,12 @@ def _run(training: Training, args: argparse.Namespace) -> dict[str, Any]:
     return line | found
 
 
+def _user_dir(model: str) -> str:
+    """The plug-in that has a model: the package, or the forms that it left out."""
+    folder = HERE / "candidates"
+    return str(folder) if (folder / f"{model}.py").is_file() else "hyptrans"
+
+
 def _run_of(training: Training, args: argparse.Namespace) -> Run:
     return Run(
         out=args.out,
@@ -193,12 +199,6 @@ def _compare(pair: comparisons.Pair, args: argparse.Namespace) -> dict[str, Any]
         print("\n".join(f"$ {command}" for command in commands))
         return None
     return comparisons.compare(pair, (outputs[0], outputs[1]), run.references)
-
-
-def _user_dir(model: str) -> str:
-    """The plug-in that has a model: the package, or the forms that it left out."""
-    folder = HERE / "candidates"
-    return str(folder) if (folder / f"{model}.py").is_file() else "hyptrans"
 
 
 def _scores(output: Path, run: Run) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from hyptrans.evaluation.scores import detokenized
+from recipes import tables
 from recipes.common import results
 from recipes.study import plan
 from recipes.study import run as study
@@ -17,24 +18,6 @@ from recipes.study.findings import comparisons, finals
 
 SVG = "{http://www.w3.org/2000/svg}"
 SIGNATURES = {f"{name}_signature": f"of {name}" for name in ("bleu", "chrf", "bleu_lowercased")}
-
-
-def rates():
-    """All rates of both twins, the pre-norm one ahead."""
-    return [
-        {
-            "name": f"rates-{model}-{rate}",
-            "stage": "rates",
-            "model": model,
-            "rate": rate,
-            "seed": 1,
-            "updates": 600,
-            "valid_perplexity": None,
-        }
-        | ({} if number else {"valid_perplexity": best} | scores(20.0))
-        for model, best in (("prenorm", 9.0), ("postnorm", 12.0))
-        for number, rate in enumerate(plan.RATES[model])
-    ]
 
 
 def scores(bleu):
@@ -69,6 +52,19 @@ FINALS = [
 ]
 
 
+RATES = [
+    {**final("hybonet", 1, [30.0, 12.0], 29.0), "name": "a", "stage": "rates", "updates": 600},
+    {**final("hybonet", 1, [30.0, 14.0], 27.0), "name": "b", "stage": "rates", "updates": 600},
+]
+# the pre-norm twin is the better one, as nothing else of both has converged
+DECIDED = [
+    final(twin, 1, [float("nan")], None, dropout)
+    for twin in plan.TWINS
+    for dropout in plan.DROPOUTS
+    if (twin, dropout) != ("prenorm", 0.1)
+]
+
+
 def rows(text):
     return [line for line in text.splitlines() if line.startswith("| ")]
 
@@ -98,18 +94,20 @@ def test_every_dropout_has_its_row_and_the_best_by_the_first_seed_stands_for_its
 
 def test_updates_until_the_better_twin_s_end_are_the_first_measured_there():
     # the pre-norm twin ends at 9.0 in the mean
-    sentence = finals.updates_until_twin([*rates(), *FINALS])
+    sentence = finals.updates_until_twin([*DECIDED, *FINALS])
     assert "`prenorm` ends (9.00, mean of 2 seeds)" in sentence
     assert "`hybonet` 300, 450 and never; `han` never." in sentence
-    assert sentence in study.table([*rates(), *FINALS])
-    assert finals.updates_until_twin([*rates(), *FINALS[1:4]]) == ""
+    assert sentence in study.table([*DECIDED, *FINALS])
+    without = [line for line in FINALS if line["model"] != "prenorm"]
+    assert finals.updates_until_twin([*DECIDED, *without]) == ""
+    assert finals.updates_until_twin([*DECIDED, FINALS[4]]) == ""
 
 
 def test_without_final_trainings_there_are_rates_and_no_pictures():
-    shown = study.table(rates())
+    shown = study.table(RATES)
     assert shown.startswith("Rates, 600 updates")
     assert "svg" not in shown
-    assert study.pictures(rates()) == {}
+    assert study.pictures(RATES) == {}
     assert study.pictures([line for line in FINALS if line["model"] == "hvt"]) == {}
 
 
@@ -200,14 +198,14 @@ def test_a_difference_has_the_p_that_sacrebleu_s_command_prints(tmp_path):
     ps = list(map(float, re.findall(r"p = ([\d.]+)", run.stdout)))
     assert ps[0] > 0.01
     for number, key in enumerate(("bleu", "chrf")):
-        assert found[key]["baseline"] == values[number]
-        assert found[key]["model"] == values[number + 2]
-        assert found[key]["p"] == pytest.approx(ps[number], abs=1e-4)
-    assert "|bs:1000|seed:12345|" in found["bleu_signature"]
+        assert found["scores"][key]["baseline"] == values[number]
+        assert found["scores"][key]["model"] == values[number + 2]
+        assert found["scores"][key]["p"] == pytest.approx(ps[number], abs=1e-4)
+    assert "|bs:1000|seed:12345|" in found["signatures"]["bleu"]
 
 
 def test_every_model_is_compared_with_the_better_twin_and_variants_with_hybonet():
-    lines = [*rates(), *FINALS, final("hybonet_space", 2, [9.0], 31.0)]
+    lines = [*DECIDED, *FINALS, final("hybonet_space", 2, [9.0], 31.0)]
     found = [
         (pair.model["model"], pair.baseline["model"], pair.model["seed"])
         for pair in comparisons.pairs(lines)
@@ -228,37 +226,43 @@ def compare(out, lines):
     return results.read_lines(out / "results.jsonl")
 
 
+TRAINED = [FINALS[4], FINALS[1]]
+"""The pre-norm twin and HyboNet, both with the first seed."""
+NAME = "comparison-hybonet-lr1-seed1-prenorm-lr1-seed1"
+
+
 def test_comparisons_are_lines_of_the_results_made_once(tmp_path):
-    lines = [*rates(), *FINALS[:3]]
-    write_outputs(tmp_path, FINALS[:3], REFERENCES)
+    lines = [*DECIDED, *TRAINED]
+    write_outputs(tmp_path, TRAINED, REFERENCES)
     found = compare(tmp_path, lines)
-    assert found[: len(lines)] == lines
     (line,) = found[len(lines) :]
-    assert line["name"] == "comparison-hybonet-lr1-seed2-prenorm-lr1-seed2"
+    assert line["name"] == NAME
     assert (line["stage"], line["model"], line["baseline"]) == ("comparison", "hybonet", "prenorm")
-    assert line["bleu"]["model"] < line["bleu"]["baseline"]
-    assert line["bleu"]["p"] < 0.05
-    assert compare(tmp_path, found) == found
+    bleu = line["scores"]["bleu"]
+    assert bleu["model"] < bleu["baseline"]
+    assert bleu["p"] < 0.05
+    assert len(compare(tmp_path, found)) == len(found)
     assert plan.trainings(found) == plan.trainings(lines)
-    difference = line["bleu"]["model"] - line["bleu"]["baseline"]
+    difference = bleu["model"] - bleu["baseline"]
     row = next(row for row in rows(study.table(found)) if row.startswith("| hybonet | prenorm |"))
-    shown = f"{line['bleu']['model']:.1f} | {difference:+.1f} | {line['bleu']['p']:.3f}"
-    assert f"| 2 | {shown} |" in row
+    assert f"| 1 | {bleu['model']:.1f} | {difference:+.1f} | {bleu['p']:.3f} |" in row
     better = final("hybonet", 1, [20.0, 9.0, 6.0], 40.0, dropout=0.2)
     assert "| hybonet | prenorm |" not in study.table([*found, better])
+    # what reads scores of trainings does not take a comparison for one
+    assert tables.study_table(found) == tables.study_table(lines)
 
 
 def test_what_a_comparison_lacks_is_said_with_the_commands_that_make_it(tmp_path, capsys):
-    lines = [*rates(), *FINALS[:3]]
-    assert compare(tmp_path, lines) == lines
+    lines = [*DECIDED, *TRAINED]
+    assert len(compare(tmp_path, lines)) == len(lines)
     shown = capsys.readouterr().out
-    assert "comparison-hybonet-lr1-seed2-prenorm-lr1-seed2 is not made" in shown
+    assert f"{NAME} is not made" in shown
     commands = [line for line in shown.splitlines() if line.startswith("$ ")]
     assert "prepare_text.py" in commands[0]
     assert commands[1] == f"$ fairseq-train {tmp_path}/data/data-bin --seed 1"
     assert "fairseq-generate" in commands[2]
     assert len(commands) == 5
-    (tmp_path / "final-hybonet-lr1-seed2").mkdir()
-    (tmp_path / "final-hybonet-lr1-seed2" / "checkpoint_last.pt").touch()
+    (tmp_path / "final-hybonet-lr1-seed1").mkdir()
+    (tmp_path / "final-hybonet-lr1-seed1" / "checkpoint_last.pt").touch()
     compare(tmp_path, lines)
     assert capsys.readouterr().out.count("$ fairseq-train") == 1

@@ -42,6 +42,9 @@ text { fill: #a4adb8; } .title { fill: #e7eaee; } .dot { fill: #e7eaee; }
 }
 """
 
+COLORS = 6
+"""Classes of the style above; more models repeat them with other marks."""
+
 Curve = list[tuple[int, float, float, float]]
 """Update, and mean, lowest and highest perplexity over seeds."""
 
@@ -57,6 +60,10 @@ def pictures(lines: Sequence[Line]) -> dict[str, str]:
 
 def _render(picture: svg.Element) -> str:
     return f"{svg.render(picture)}\n"
+
+
+def _color(number: int) -> str:
+    return f"m{number % COLORS}"
 
 
 def _figure(height: float, label: str) -> svg.Element:
@@ -133,7 +140,7 @@ def _curves(finals: dict[str, list[Line]]) -> svg.Element:
     ends = [plot.y(min(curve[-1][1], plot.high)) for curve in curves.values()]
     heights = svg.spread(ends, 17, plot.top, plot.bottom + 8)
     for number, (model, end, height) in enumerate(zip(curves, ends, heights, strict=True)):
-        kind, x = axes.color(number), plot.x(curves[model][-1][0])
+        kind, x = _color(number), plot.x(curves[model][-1][0])
         leader = f"M{svg.points(x + 6, end)}L{svg.points(plot.right + 16, height)}"
         svg.add(picture, "path", f"leader {kind}", d=leader)
         svg.add(picture, "text", f"of {kind}", model, x=plot.right + 20, y=height + 4.5)
@@ -141,7 +148,7 @@ def _curves(finals: dict[str, list[Line]]) -> svg.Element:
 
 
 def _curve(parent: svg.Element, plot: _Plot, number: int, curve: Curve) -> None:
-    kind = axes.color(number)
+    kind = _color(number)
     lower = [svg.points(plot.x(update), plot.y(low)) for update, _, low, _ in curve]
     upper = [svg.points(plot.x(update), plot.y(high)) for update, _, _, high in curve]
     if lower != upper:
@@ -170,7 +177,7 @@ def _bars(finals: dict[str, list[Line]]) -> svg.Element:
         svg.add(picture, "path", "grid", d=f"M{svg.points(x(tick), top)}V{bottom:.0f}")
         svg.add(picture, "text", "middle", f"{tick:g}", x=x(tick), y=bottom + 18)
     for number, (model, found) in enumerate(finals.items()):
-        kind, y = axes.color(number), top + _ROW * (number + 0.5)
+        kind, y = _color(number), top + _ROW * (number + 0.5)
         scores = [float(line["bleu"]) for line in found]
         length = x(statistics.mean(scores)) - left
         svg.add(picture, "text", f"of end {kind}", model, x=left - 8, y=y + 4.5)
