@@ -109,6 +109,8 @@ def _score(run: Run, chain: _Chain, column: Column) -> Score:
 
 def table(found: Mapping[str, Any], columns: Sequence[Column], test: str) -> str:
     """The results as Markdown; ``test``: what the test set is called."""
+    # older runs did not measure all of them
+    columns = [column for column in columns if column.key in found["signatures"]]
     one_length = found["updates"] is not None
     header = ["model", "parameters", *([] if one_length else ["updates"]), "valid perplexity"]
     rows = [
@@ -123,19 +125,10 @@ def table(found: Mapping[str, Any], columns: Sequence[Column], test: str) -> str
     ]
     lines = results.markdown([*header, *(column.title for column in columns)], rows)
     updates = f"{found['updates']:,} updates; " if one_length else ""
+    signatures = dict.fromkeys(f"`{found['signatures'][column.key]}`" for column in columns)
     versions = found["versions"]
     return (
-        f"{lines}\n\nsacreBLEU {_signatures(found['signatures'], columns)} on {test}; {updates}"
+        f"{lines}\n\nsacreBLEU {', '.join(signatures)} on {test}; {updates}"
         f"one run of each, seed {found['seed']}; torch {versions['torch']}, "
         f"fairseq {versions['fairseq']}"
     )
-
-
-def _signatures(found: Mapping[str, str], columns: Sequence[Column]) -> str:
-    """Every signature once, with the columns that it is of where there are several."""
-    titles: dict[str, list[str]] = {}
-    for column in columns:
-        titles.setdefault(found[column.key], []).append(column.title)
-    if len(titles) == 1:
-        return f"`{next(iter(titles))}`"
-    return ", ".join(f"`{name}` ({' and '.join(of)})" for name, of in titles.items())

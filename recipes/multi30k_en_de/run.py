@@ -12,7 +12,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from hyptrans.support.errors import run_command
-from recipes.common import experiment, multi30k, options, rows, translation
+from recipes.common import experiment, multi30k, options, rows, scoring, translation
 from recipes.common.rows import Column
 
 HERE = Path(__file__).resolve().parent
@@ -20,6 +20,7 @@ MODELS = "hybonet_iwslt_d64,euclidean_iwslt_d64"
 COLUMNS = (
     Column("bleu_beam1", "BLEU, greedy", beam=1),
     Column("bleu_beam5", "BLEU, beam 5", beam=5),
+    Column("chrf_beam5", "chrF, beam 5", beam=5, measure=scoring.chrf),
 )
 
 

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from hyptrans.support.errors import UserError
-from recipes.common import rows
 from recipes.iwslt14_en_de import run as iwslt
 from recipes.wmt14_en_de import run as wmt
 from tests.dataprep.commands.test_iwslt14 import COUNTS, tag_file, xml_file
@@ -57,12 +56,12 @@ def test_trainings_of_one_length_name_it_below_the_table():
     assert "; 1,500 updates; " in table[-1]
 
 
-def test_columns_scored_in_several_ways_are_told_apart():
+def test_every_signature_is_named_once_and_what_was_not_measured_is_left_out():
     found = FOUND | {"signatures": {"bleu_2014": "tok:13a", "bleu_2013": "tok:none"}}
-    caption = rows.table(found, wmt.CORPUS.columns, "the test sets").splitlines()[-1]
-    assert caption.startswith(
-        "sacreBLEU `tok:13a` (BLEU, newstest2014), `tok:none` (BLEU, newstest2013) on the test sets"
-    )
+    caption = wmt.table(found).splitlines()[-1]
+    assert caption.startswith("sacreBLEU `tok:13a`, `tok:none` on newstest2014 and newstest2013")
+    found = FOUND | {"signatures": {"bleu_2014": "tok:13a"}}
+    assert "newstest2013" not in wmt.table(found).splitlines()[0]
 
 
 @pytest.mark.slow

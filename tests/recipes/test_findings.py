@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from hyptrans.evaluation.scores import detokenized
+from recipes import tables
 from recipes.common import results
 from recipes.study import plan
 from recipes.study import run as study
@@ -200,10 +201,10 @@ def test_a_difference_has_the_p_that_sacrebleu_s_command_prints(tmp_path):
     ps = list(map(float, re.findall(r"p = ([\d.]+)", run.stdout)))
     assert ps[0] > 0.01
     for number, key in enumerate(("bleu", "chrf")):
-        assert found[key]["baseline"] == values[number]
-        assert found[key]["model"] == values[number + 2]
-        assert found[key]["p"] == pytest.approx(ps[number], abs=1e-4)
-    assert "|bs:1000|seed:12345|" in found["bleu_signature"]
+        assert found["scores"][key]["baseline"] == values[number]
+        assert found["scores"][key]["model"] == values[number + 2]
+        assert found["scores"][key]["p"] == pytest.approx(ps[number], abs=1e-4)
+    assert "|bs:1000|seed:12345|" in found["signatures"]["bleu"]
 
 
 def test_every_model_is_compared_with_the_better_twin_and_variants_with_hybonet():
@@ -236,16 +237,19 @@ def test_comparisons_are_lines_of_the_results_made_once(tmp_path):
     (line,) = found[len(lines) :]
     assert line["name"] == "comparison-hybonet-lr1-seed2-prenorm-lr1-seed2"
     assert (line["stage"], line["model"], line["baseline"]) == ("comparison", "hybonet", "prenorm")
-    assert line["bleu"]["model"] < line["bleu"]["baseline"]
-    assert line["bleu"]["p"] < 0.05
+    bleu = line["scores"]["bleu"]
+    assert bleu["model"] < bleu["baseline"]
+    assert bleu["p"] < 0.05
     assert compare(tmp_path, found) == found
     assert plan.trainings(found) == plan.trainings(lines)
-    difference = line["bleu"]["model"] - line["bleu"]["baseline"]
+    difference = bleu["model"] - bleu["baseline"]
     row = next(row for row in rows(study.table(found)) if row.startswith("| hybonet | prenorm |"))
-    shown = f"{line['bleu']['model']:.1f} | {difference:+.1f} | {line['bleu']['p']:.3f}"
+    shown = f"{bleu['model']:.1f} | {difference:+.1f} | {bleu['p']:.3f}"
     assert f"| 2 | {shown} |" in row
     better = final("hybonet", 1, [20.0, 9.0, 6.0], 40.0, dropout=0.2)
     assert "| hybonet | prenorm |" not in study.table([*found, better])
+    # the first page does not take a comparison for a training
+    assert tables.study_table([*FINALS[:3], line]) == tables.study_table(FINALS[:3])
 
 
 def test_what_a_comparison_lacks_is_said_with_the_commands_that_make_it(tmp_path, capsys):

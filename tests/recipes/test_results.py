@@ -57,7 +57,8 @@ def test_multi30k_table_shows_every_number_with_its_signature(tmp_path):
 def test_multi30k_table_shows_chrf_where_it_was_measured(tmp_path):
     recipe = RECIPES / "multi30k_en_de" / "run.py"
     (tmp_path / "run.py").write_text(recipe.read_text(encoding="utf-8"), encoding="utf-8")
-    found = json.loads(json.dumps({**FOUND, "chrf_signature": "nc:6"}))
+    found = json.loads(json.dumps(FOUND))
+    found["signatures"]["chrf_beam5"] = "nc:6"
     found["models"]["b"]["chrf_beam5"] = 55.55
     (tmp_path / "results.json").write_text(json.dumps(found), encoding="utf-8")
     table = tables.block_for(tmp_path)

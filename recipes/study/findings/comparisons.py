@@ -67,10 +67,8 @@ def compare(pair: Pair, outputs: tuple[Path, Path], references: Path) -> dict[st
         "baseline": pair.baseline["model"],
         "seed": pair.model["seed"],
         "trainings": [pair.model["name"], pair.baseline["name"]],
-        "bleu": _measured(bleu),
-        "chrf": _measured(chrf),
-        "bleu_signature": bleu.signature,
-        "chrf_signature": chrf.signature,
+        "scores": {"bleu": _measured(bleu), "chrf": _measured(chrf)},
+        "signatures": {"bleu": bleu.signature, "chrf": chrf.signature},
     }
 
 

@@ -89,11 +89,11 @@ def _comparisons(lines: Sequence[Line]) -> list[str]:
     rows = []
     for line in found:
         row: list[object] = [line["model"], line["baseline"], line["seed"]]
-        for score in (line["bleu"], line["chrf"]):
+        for score in (line["scores"]["bleu"], line["scores"]["chrf"]):
             difference = score["model"] - score["baseline"]
             row += [f"{score['model']:.1f}", f"{difference:+.1f}", f"{score['p']:.3f}"]
         rows.append(row)
-    signatures = ", ".join(f"`{found[0][f'{name}_signature']}`" for name in ("bleu", "chrf"))
+    signatures = ", ".join(f"`{name}`" for name in found[0]["signatures"].values())
     return [
         "Final trainings of the same seed on the same sentences, sacreBLEU's paired bootstrap; p: "
         "how likely so large a difference is by the choice of sentences alone:",
