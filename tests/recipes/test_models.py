@@ -7,6 +7,7 @@ from fairseq import models, options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.models import ARCH_MODEL_REGISTRY
 
+import recipes.study.candidates  # noqa: F401 - registers those that the study tries
 from hyptrans.support.errors import UserError
 from recipes.common.models import available, read_models
 from recipes.common.preparation import training_commands
