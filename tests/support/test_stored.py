@@ -47,7 +47,7 @@ def test_what_is_declared_is_built():
 def test_anything_else_is_refused(change):
     with pytest.raises(ValueError, match=f"{next(iter(change))}|kind|c is|Inner"):
         build(Outer, {**GOOD, **change})
-    with pytest.raises(ValueError, match="lacks 'name'"):
+    with pytest.raises(ValueError, match="lacks 'flag'"):
         build(Outer, {"count": 1})
 
 
