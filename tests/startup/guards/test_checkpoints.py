@@ -109,23 +109,18 @@ def test_hooks_of_building_are_gone_afterwards(tmp_path):
 
 
 @pytest.mark.slow
-def test_what_fairseq_stores_of_every_architecture_is_taken(capsys):
+def test_options_of_every_architecture_are_taken():
     from fairseq import models, options
-    from fairseq.dataclass.utils import convert_namespace_to_omegaconf, omegaconf_no_object_check
-    from omegaconf import OmegaConf, errors
 
     checked = 0
     for arch in sorted(models.ARCH_MODEL_REGISTRY):
-        parser = options.get_training_parser()
         task = ["--task=language_modeling"] if "lm" in arch else []
         try:
-            args = options.parse_args_and_arch(parser, ["data", "--arch", arch, *task])
-            cfg = convert_namespace_to_omegaconf(args)
-        except (SystemExit, argparse.ArgumentError, errors.ConfigKeyError):
+            args = options.parse_args_and_arch(
+                options.get_training_parser(), ["data", "--arch", arch, *task]
+            )
+        except (SystemExit, argparse.ArgumentError):
             continue  # it needs a task of its own
         check_configuration(args, "args")
-        with omegaconf_no_object_check():
-            stored = OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)
-        check_configuration(stored, "cfg")
         checked += 1
     assert checked > 150
