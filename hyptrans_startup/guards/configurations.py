@@ -2,7 +2,7 @@
 
 import json
 import re
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -103,10 +103,9 @@ def check_configuration(configuration: Any, where: str) -> None:
             (positions if name.endswith("positions") else widths).append(value)
     if max(positions) * max(widths) > MOST_POSITIONS_TIMES_WIDTH:
         raise UserError(f"its options ask for {max(positions)} positions of {max(widths)} numbers")
-    for group, known, options in typed_groups(configuration):
+    for group, kinds, options in typed_groups(configuration):
         for name, value in options.items():
-            field = known.__dataclass_fields__.get(name)
-            if field is not None and not fits(value, field.type):
+            if name in kinds and not fits(value, kinds[name]):
                 raise UserError(f"its option {group}.{name} is {shown(value)}, of another type")
 
 
@@ -166,33 +165,49 @@ def bounds_of(name: str) -> tuple[float, float] | None:
     return None
 
 
-def typed_groups(configuration: Any) -> Iterator[tuple[str, Any, dict[str, Any]]]:
-    """Pair each group of options with the dataclass that fairseq reads it with.
+def typed_groups(configuration: Any) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """Pair the options of each group with their types, by name, as fairseq declares them.
 
     Names that are not registered are left out; who builds something of them finds that out.
     """
     from fairseq.dataclass.configs import FairseqConfig
-    from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_DATACLASS_REGISTRY
+    from fairseq.models import ARCH_MODEL_REGISTRY
     from fairseq.registry import REGISTRIES
-    from fairseq.tasks import TASK_DATACLASS_REGISTRY
+    from fairseq.tasks import TASK_REGISTRY
 
-    registered = {group: entry["dataclass_registry"] for group, entry in REGISTRIES.items()}
-    registered |= {"task": TASK_DATACLASS_REGISTRY, "model": MODEL_DATACLASS_REGISTRY}
+    registered = {group: entry["registry"] for group, entry in REGISTRIES.items()}
+    registered |= {"task": TASK_REGISTRY, "model": ARCH_MODEL_REGISTRY}
     flat = vars(configuration) if isinstance(configuration, Namespace) else None
     for group, field in FairseqConfig.__dataclass_fields__.items():
         stored = configuration.get(group) if flat is None else flat
         options = vars(stored) if isinstance(stored, Namespace) else stored
         if not isinstance(options, dict):
             continue
-        if group in registered:
-            name = options.get("arch" if group == "model" else group, options.get("_name"))
-            name = options.get("_name", name) if flat is None else name
-            name = ARCH_MODEL_NAME_REGISTRY.get(name, name) if group == "model" else name
-            known = registered[group].get(name) if isinstance(name, str) else None
-        else:
-            known = field.type
-        if hasattr(known, "__dataclass_fields__"):
-            yield group, known, options
+        if group not in registered:
+            yield group, kinds_of(field.type), options
+            continue
+        given = options.get("arch" if group == "model" else group)
+        name = given if flat is not None else options.get("_name", given)
+        if isinstance(name, str) and name in registered[group]:
+            yield group, kinds_of(registered[group][name]), options
+
+
+def kinds_of(owner: Any) -> dict[str, Any]:
+    """Return the types of the options of a dataclass, or of a class that declares its flags."""
+    known = getattr(owner, "__dataclass", None) or owner
+    if hasattr(known, "__dataclass_fields__"):
+        return {name: field.type for name, field in known.__dataclass_fields__.items()}
+    if not hasattr(owner, "add_args"):
+        return {}
+    parser = ArgumentParser(add_help=False, allow_abbrev=False, conflict_handler="resolve")
+    owner.add_args(parser)
+    kinds: dict[str, Any] = {}
+    for action in parser._actions:
+        if isinstance(action.const, bool) and action.nargs == 0:
+            kinds[action.dest] = bool
+        elif action.type in (int, float, str) and action.nargs is None:
+            kinds[action.dest] = action.type
+    return kinds
 
 
 def shown(value: Any) -> str:

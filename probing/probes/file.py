@@ -11,6 +11,7 @@ from hyptrans.geometry.space import Space
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 from hyptrans.support.files import whole_file
+from hyptrans.support.stored import as_declared, build, read_json
 from probing.probes.corpus import WordStates
 from probing.probes.probe import Probe, make_probe
 from probing.probes.training import TASKS, Course, Settings, Trained
@@ -52,7 +53,7 @@ def load_probes(path: Path) -> Trained:
             metadata = file.metadata() or {}
             if metadata.get("format") != FORMAT:
                 raise ValueError(f"its format is {metadata.get('format')}, not {FORMAT}")
-            about = json.loads(metadata["about"])
+            about = read_json(metadata["about"])
             parameters = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         return _trained(about, parameters)
     except (safetensors.SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
@@ -64,16 +65,23 @@ def load_probes(path: Path) -> Trained:
 
 
 def _trained(about: dict[str, Any], parameters: dict[str, torch.Tensor]) -> Trained:
-    settings = Settings(**about["settings"])
-    spaces = [Space(**space) for space in about["spaces"]]
+    settings = build(Settings, about["settings"])
+    spaces = [build(Space, space) for space in about["spaces"]]
+    width = as_declared("width", about["width"], int)
+    held = sum(tensor.numel() for tensor in parameters.values())
+    # a map takes a coordinate less of each where points have a time
+    if not 0 < (width - 1) * (settings.rank - 1) * len(spaces) <= held:
+        raise ValueError("its sizes are not those of its parameters")
+    if any(tensor.dtype != torch.float32 for tensor in parameters.values()):
+        raise ValueError("its parameters are not of float32")
     probes = {}
     for task in TASKS:
-        probe = make_probe(settings.probe, about["width"], settings.rank, spaces)
+        probe = make_probe(settings.probe, width, settings.rank, spaces)
         prefix = f"{task}."
         own = {k.removeprefix(prefix): v for k, v in parameters.items() if k.startswith(prefix)}
         probe.load_state_dict(own)
         probes[task] = probe
-    courses = {task: [Course(**c) for c in about["courses"][task]] for task in TASKS}
+    courses = {task: [build(Course, course) for course in about["courses"][task]] for task in TASKS}
     return Trained(settings, probes["distance"], probes["depth"], courses)
 
 

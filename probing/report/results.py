@@ -1,6 +1,7 @@
 """Results over seeds, as a table and a line of conventions; no figure is typed by hand."""
 
 import math
+import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,10 +13,13 @@ from probing.probes.evaluation import SELECTED_BY
 from probing.probes.metrics import LONGEST, METRICS, SHORTEST, Punctuation
 from probing.probes.significance import Comparison
 from probing.probes.training import Settings
+from probing.report import svg
 from probing.report.data import ModelResult, Vocabulary
 
 TITLES = {"uuas": "UUAS", "dspr": "Dspr.", "root": "Root", "nspr": "Nspr."}
 _HEADER = ("model", *TITLES.values(), "layers")
+_MARKUP = re.compile(r"[\\|`<>\[\]*&~]")
+_LINKED = re.compile(r"(\w)(://|\.(?<=www\.)|@)", re.IGNORECASE)
 _SURE = 0.001
 """p-values below it are printed as such."""
 
@@ -88,7 +92,7 @@ def describe(spaces: Sequence[Space]) -> str:
 def table(models: Sequence[ModelResult]) -> str:
     """The paper's table in Markdown: figures on the test set and the layers they are of."""
     rows = [
-        (model.name, *(with_spread(model, metric) for metric in METRICS), layers_of(model))
+        (escaped(model.name), *(with_spread(model, metric) for metric in METRICS), layers_of(model))
         for model in models
     ]
     return _markdown(_HEADER, rows)
@@ -99,18 +103,24 @@ def comparison_table(comparisons: Mapping[str, Sequence[Comparison]], first: str
     rows = []
     for name, found in comparisons.items():
         by_metric = {comparison.metric: comparison for comparison in found}
-        rows.append((name, *(difference(by_metric.get(metric)) for metric in METRICS)))
-    return _markdown((f"{first} less", *TITLES.values()), rows)
+        rows.append((escaped(name), *(difference(by_metric.get(metric)) for metric in METRICS)))
+    return _markdown((f"{escaped(first)} less", *TITLES.values()), rows)
 
 
 def vocabulary_table(vocabularies: Mapping[str, Vocabulary]) -> str:
     """What of the test set's words the encoders do not know."""
     rows = [
-        (name, *(percent(v) for v in (found.unseen, found.unknown, found.split)))
+        (escaped(name), *(percent(v) for v in (found.unseen, found.unknown, found.split)))
         for name, found in vocabularies.items()
     ]
     header = ("words of the test set", "not in the training text", "unknown pieces", "split")
     return _markdown(header, rows)
+
+
+def escaped(name: str) -> str:
+    """Return a name as Markdown shows it: no tags, no links, no further column or line."""
+    text = " ".join(svg.clean(name).split())
+    return _LINKED.sub(r"\1\\\2", _MARKUP.sub(r"\\\g<0>", text))
 
 
 def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -24,6 +24,7 @@ from hyptrans.geometry.space import Space
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 from hyptrans.support.files import whole_file
+from hyptrans.support.stored import build, read_json
 
 FORMAT = "hyptrans states 2"
 _NAME = "states"
@@ -230,17 +231,23 @@ def _check(values: Any, contents: Contents) -> None:
     found = [values.get_dtype(), len(shape), *shape[:2]]
     if found != wanted:
         raise ValueError(f"its tensor is of type, dimensions and sizes {found}, not {wanted}")
+    if shape[2] < 1:
+        raise ValueError("its states have no numbers")
 
 
 def _from_metadata(metadata: dict[str, str]) -> Contents:
     """The other way round.
 
     Raises:
-        ValueError: it is of another format.
+        ValueError: it is of another format, or its parts do not go together.
     """
     if metadata.get("format") != FORMAT:
         raise ValueError(f"its format is {metadata.get('format')}, not {FORMAT}")
-    found: dict[str, Any] = json.loads(metadata["contents"])
-    found["spaces"] = [Space(**space) for space in found["spaces"]]
-    found["left_out"] = [LeftOut(**left) for left in found["left_out"]]
-    return Contents(**found)
+    contents = build(Contents, read_json(metadata["contents"]))
+    places = [*contents.kept, *(left.index for left in contents.left_out)]
+    once = len(set(places)) == len(places) and min(places, default=0) >= 0
+    if not once or contents.kept != sorted(contents.kept):
+        raise ValueError("its kept sentences and those left out are not places in a file of trees")
+    if len(contents.kept) != len(contents.lengths) or min(contents.lengths, default=1) < 1:
+        raise ValueError("the lengths of its sentences are not those of sentences")
+    return contents

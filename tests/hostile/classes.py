@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.hostile import archives, checkpoints, pickles, sets
+from tests.hostile import archives, checkpoints, pickles, sets, stores
 from tests.hostile.running import Hostile
 
 Make = Callable[[random.Random, Path], list[Hostile]]
@@ -49,5 +49,8 @@ CLASSES: dict[str, Make] = {
     "data: archives": alone(archives.archives, 24),
     "data: tables in zip files": alone(archives.tables, 6),
     "data: markup": alone(archives.markup, 17),
+    "probing: states": alone(stores.states, 26),
+    "probing: probes": alone(stores.probes, 14),
+    "probing: names in tables": alone(stores.names, 12),
     "training: statistics by name": alone(pickles.statistics, 8),
 }

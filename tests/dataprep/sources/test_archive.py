@@ -1,11 +1,14 @@
 import io
+import random
 import tarfile
 
 import pytest
 
 from hyptrans.dataprep.sources.archive import unpack
+from hyptrans.dataprep.sources.limits import Limits
 from hyptrans.support.errors import UserError
 from tests.dataprep.conftest import tree
+from tests.hostile import archives
 
 WANTED = ["train.de", "train.en"]
 
@@ -89,3 +92,32 @@ def test_what_is_no_archive_is_refused(tmp_path, content):
     archive.write_bytes(content)
     with pytest.raises(UserError, match="is not a tar archive"):
         unpack(archive, WANTED, tmp_path / "out")
+
+
+@pytest.mark.parametrize("kind", archives.KINDS)
+@pytest.mark.parametrize("zipped", [True, False])
+def test_archive_that_unpacks_without_end_leaves_nothing(tmp_path, kind, zipped):
+    data = archives.KINDS[kind](random.Random(1)) + bytes(1024)
+    if kind in ("noise", "twice") or (kind == "bomb" and not zipped):
+        pytest.skip("these may be read")
+    archive = archives.packed(tmp_path / "a.tgz", data, zipped=zipped)
+    with pytest.raises(UserError, match=r"a\.tgz is (refused|truncated|not a tar)"):
+        archives.unpack(archive, tmp_path / "out")
+
+
+def test_more_may_be_allowed(tmp_path):
+    archive = make(tmp_path / "a.tgz", member("train.en", bytes(90 << 20)))
+    with pytest.raises(UserError, match="allow more with --max-unpacked"):
+        unpack(archive, WANTED, tmp_path / "out")
+    unpack(archive, WANTED, tmp_path / "out", Limits(0.1))
+    assert (tmp_path / "out" / "train.en").stat().st_size == 90 << 20
+
+
+def test_long_names_are_read(tmp_path):
+    for form in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
+        archive = tmp_path / "a.tar"
+        with tarfile.open(archive, "w", format=form) as tar:
+            info, content = member(f"{'d' * 200}/{'ü' * 100}/train.en")
+            info.pax_headers = {"mtime": "1.5"} if form == tarfile.PAX_FORMAT else {}
+            tar.addfile(info, io.BytesIO(content))
+        assert unpack(archive, WANTED, tmp_path / "out") == {"members": 1, "unpacked": 1}

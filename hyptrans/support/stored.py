@@ -1,0 +1,66 @@
+"""Dataclasses out of JSON that somebody else may have written: only what the fields allow."""
+
+import dataclasses
+import json
+import typing
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def read_json(text: str) -> dict[str, Any]:
+    """Return the object that a text holds.
+
+    Raises:
+        ValueError: no JSON, no object, or brackets in brackets without end.
+    """
+    try:
+        found = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("its JSON has brackets in brackets without end") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"its JSON is a {type(found).__name__}, not an object")
+    return found
+
+
+def build(kind: type[T], found: Any) -> T:
+    """Return a dataclass with the fields that an object of JSON names.
+
+    Raises:
+        ValueError: a field is unknown, missing, or of another type than it is declared.
+    """
+    if not isinstance(found, Mapping):
+        raise ValueError(f"{kind.__name__} is a {type(found).__name__}, not an object")
+    fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    hints = typing.get_type_hints(kind)
+    if unknown := sorted(set(found) - set(fields)):
+        raise ValueError(f"{kind.__name__} has no {unknown[0]!r}")
+    none = dataclasses.MISSING
+    needed = {n for n, f in fields.items() if f.default is none and f.default_factory is none}
+    if missing := sorted(needed - set(found)):
+        raise ValueError(f"{kind.__name__} lacks {missing[0]!r}")
+    return kind(**{name: as_declared(name, value, hints[name]) for name, value in found.items()})
+
+
+def as_declared(name: str, value: Any, declared: Any) -> Any:
+    """Return a value of JSON as its declared type, which must be one that JSON can hold.
+
+    Raises:
+        ValueError: it is of another type.
+    """
+    origin, arguments = typing.get_origin(declared), typing.get_args(declared)
+    if dataclasses.is_dataclass(declared) and isinstance(declared, type):
+        return build(declared, value)
+    if origin is list and isinstance(value, list):
+        return [as_declared(name, part, arguments[0]) for part in value]
+    fits = {
+        # a bool is an int to Python
+        bool: isinstance(value, bool),
+        int: isinstance(value, int) and not isinstance(value, bool),
+        float: isinstance(value, int | float) and not isinstance(value, bool),
+        str: isinstance(value, str),
+    }
+    if (origin is typing.Literal and value in arguments) or fits.get(declared, False):
+        return value
+    raise ValueError(f"{name} is a {type(value).__name__} where it cannot be one")

@@ -1,0 +1,160 @@
+"""Files of states and of probes whose metadata or tensors are not what probing writes."""
+
+import json
+import random
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from tests.hostile.running import Hostile
+
+
+def contents(lengths: list[int]) -> dict:
+    return {
+        "architecture": "hybonet_tiny",
+        "checkpoint": "c.pt",
+        "checkpoint_sha256": "0" * 64,
+        "random": False,
+        "seed": 1,
+        "trees": "t.conllu",
+        "trees_sha256": "1" * 64,
+        "spaces": [{"kind": "lorentz", "c": 1.0}] * 2,
+        "kept": list(range(len(lengths))),
+        "lengths": lengths,
+        "left_out": [],
+    }
+
+
+def read_states(path: Path) -> None:
+    """As a training of probes does: all sentences, at their places in the trees."""
+    from probing.states.file import States
+
+    states = States.open(path)
+    assert sorted(set(states.kept)) == states.kept
+    for i in range(len(states)):
+        states.batch([i])
+
+
+ODD = [-1, 10**12, 2**63, "x", None, 1.5, [], {}, True]
+
+
+def states(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
+    """One thing is wrong in each file."""
+    from safetensors import numpy as safetensors
+
+    tries = []
+    for i in range(count):
+        about = contents([draw.randint(1, 5) for _ in range(draw.randint(2, 6))])
+        shape = [sum(about["lengths"]), 2, 4]
+        kind = draw.choice([*list(about), "dtype", "shape", "deep", "format", "header", "missing"])
+        dtype, text = np.float32, None
+        if kind == "dtype":
+            dtype = draw.choice([np.float64, np.int8, np.float16, np.bool_])
+        elif kind == "shape":
+            shape[draw.randrange(3)] = draw.choice([0, 1, 40])
+            shape = shape if draw.random() < 0.7 else shape[:2]
+        elif kind == "deep":
+            text = "[" * 100_000 + "]" * 100_000
+        elif kind == "missing":
+            del about[draw.choice(list(about))]
+        elif kind in about:
+            value = about[kind]
+            if isinstance(value, list) and value and draw.random() < 0.7:
+                value[draw.randrange(len(value))] = draw.choice(ODD)
+            else:
+                about[kind] = draw.choice([odd for odd in ODD if type(odd) is not type(value)])
+        path = folder / f"states{i}.safetensors"
+        version = "hyptrans states 9" if kind == "format" else "hyptrans states 1"
+        metadata = {"format": version, "contents": text or json.dumps(about)}
+        safetensors.save_file({"states": np.zeros(shape, dtype)}, path, metadata)
+        if kind == "header":
+            data = bytearray(path.read_bytes())
+            for _ in range(draw.randint(1, 9)):
+                data[draw.randrange(200)] = draw.randrange(256)
+            path.write_bytes(data)
+        tries.append(Hostile(kind, partial(read_states, path)))
+    return tries
+
+
+def probes(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
+    """One thing is wrong in each file."""
+    from safetensors import torch as safetensors
+
+    from hyptrans.geometry.space import Space
+    from probing.probes.file import load_probes, save_probes
+    from probing.probes.probe import make_probe
+    from probing.probes.training import TASKS, Course, Settings, Trained
+
+    made = [make_probe("lorentz", 6, 4, [Space("lorentz")] * 2) for _ in TASKS]
+    courses = {task: [Course(), Course()] for task in TASKS}
+    ordinary = folder / "probes"
+    save_probes(ordinary, Trained(Settings(rank=4), *made, courses))
+    from safetensors import safe_open
+
+    with safe_open(ordinary, "pt") as file:
+        metadata = file.metadata()
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    tries = []
+    for i in range(count):
+        about, held = json.loads(metadata["about"]), dict(tensors)
+        kind = draw.choice(["width", "rank", "spaces", "settings", "courses", "dtype", "gone"])
+        if kind == "width":
+            about["width"] = draw.choice([odd for odd in ODD if odd is not True])
+        elif kind == "rank":
+            about["settings"]["rank"] = draw.choice(ODD)
+        elif kind == "spaces":
+            about["spaces"] = draw.choice([about["spaces"] * 10**5, [], [{}], ODD, {"a": 1}])
+        elif kind == "settings":
+            name = draw.choice([*about["settings"], "brand_new"])
+            about["settings"][name] = draw.choice([[], {}, None, "x" * 99])
+        elif kind == "courses":
+            about["courses"] = draw.choice([{}, [], {"distance": [1], "depth": [[]]}, None])
+        elif kind == "dtype":
+            name = draw.choice(list(held))
+            held[name] = held[name].to(draw.choice([torch.float64, torch.int8, torch.complex64]))
+        else:
+            del held[draw.choice(list(held))]
+        path = folder / f"probes{i}.safetensors"
+        safetensors.save_file(held, path, {**metadata, "about": json.dumps(about)})
+        tries.append(Hostile(kind, partial(load_probes, path)))
+    return tries
+
+
+NAMES = [
+    "<script>x</script>",
+    "a | b | c",
+    "`a`",
+    "[x](https://e.org)",
+    "https://e.org",
+    "x\n| y | z |",
+    "abc\u202egnp.exe",
+    "\u2066abc\u2069",
+    "![x](https://e.org/x.png)",
+    "a\x1b[31mb",
+    "<!-- ",
+    "&lt;b&gt;",
+]
+
+
+def names(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
+    """Names of models that would be markup in the table and in the report."""
+    return [
+        Hostile(repr(name), partial(shown, name + str(draw.random())))
+        for name in draw.sample(NAMES, count)
+    ]
+
+
+def shown(name: str) -> None:
+    """The table has one line and six columns more, and nothing that a renderer would follow."""
+    import re
+
+    from probing.report.results import escaped
+    from probing.report.svg import clean
+
+    text = escaped(name)
+    assert not re.search(
+        r"(?<!\\)[|`<>\[\]*&]|\w://|\n|[\x00-\x1f\u202a-\u202e\u2066-\u2069]", text
+    )
+    assert not re.search("[\u202a-\u202e\u2066-\u2069]", clean(name))

@@ -1,0 +1,48 @@
+"""No hostile file of any class runs code, takes memory or time, or shows a traceback."""
+
+import random
+
+import pytest
+
+from tests.hostile.__main__ import run
+from tests.hostile.running import RAN, Hostile, attempt, fallen, table
+
+
+@pytest.mark.slow
+def test_every_hostile_file_is_held(tmp_path, capsys):
+    seed = random.SystemRandom().randrange(10**6)
+    outcomes = run(seed, tmp_path)
+    with capsys.disabled():
+        print(f"\n{table(outcomes)}\nseed {seed}")  # noqa: T201
+    assert list(fallen(outcomes)) == []
+    assert sum(map(len, outcomes.values())) >= 150
+
+
+def touch():
+    open(RAN, "w").close()
+
+
+def traceback():
+    raise KeyError("x")
+
+
+def memory():
+    return b"x" * (600 << 20)
+
+
+def seconds():
+    import time
+
+    start = time.process_time()
+    while time.process_time() < start + 2.5:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("use", "words"),
+    [(touch, "it ran code"), (traceback, "KeyError"), (memory, "MB"), (seconds, "2.5")],
+)
+def test_what_must_not_happen_counts_as_fallen(use, words, tmp_path):
+    outcome = attempt(Hostile("x", use), tmp_path)
+    assert not outcome.held
+    assert words in outcome.words
