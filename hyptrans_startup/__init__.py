@@ -68,6 +68,7 @@ FIXES: "dict[str, dict[str, tuple[str, ...]]]" = {
         "validation_without_task": ("fairseq.options",),
         "no_language_model": ("fairseq_cli.eval_lm",),
         "no_sentencepiece_model": ("fairseq.data.encoders.sentencepiece_bpe",),
+        "alignment_without_attention": ("fairseq.sequence_generator",),
         "plugin_after_hydra": ("fairseq_cli.hydra_train",),
     },
     "lines": {

@@ -49,7 +49,7 @@ def explained(trainer: Any, samples: Sequence[Any]) -> UserError:
     also = "set --clip-norm" if clip == 0 else f"--clip-norm, which is {clip:g}"
     return UserError(
         f"gradients are NaN at update {update}: lower --lr or {also} (first not finite: "
-        f"{first_not_finite(trainer, samples)}); python -m hyptrans.replay {crash} runs the very "
+        f"{first_not_finite(trainer, samples)}); hyptrans replay {crash} runs the very "
         "batch again, with the same weights and random numbers"
     )
 

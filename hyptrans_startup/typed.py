@@ -155,6 +155,26 @@ def no_sentencepiece_model(module: ModuleType) -> Iterator[None]:
 
 
 @contextmanager
+def alignment_without_attention(module: ModuleType) -> Iterator[None]:
+    """``--print-alignment`` of a model that returns no attention: ``IndexError: Dimension …``."""
+    yield
+    cls = module.SequenceGeneratorWithAlignment
+    stock = cls._prepare_batch_for_alignment
+
+    def prepare(self: Any, sample: Any, hypotheses: Any) -> Any:
+        apart = any(getattr(m, "full_context_alignment", False) for m in self.model.models)
+        # [source, target] where there is one, else empty
+        if not apart and hypotheses[0][0]["attention"].dim() != 2:
+            raise UserError(
+                "--print-alignment needs attention weights, which this model does not return: "
+                "leave it out"
+            )
+        return stock(self, sample, hypotheses)
+
+    cls._prepare_batch_for_alignment = prepare
+
+
+@contextmanager
 def plugin_after_hydra(module: ModuleType) -> Iterator[None]:
     """``fairseq-hydra-train model=hybonet_tiny``: ``Could not load model/hybonet_tiny``.
 

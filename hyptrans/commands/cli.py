@@ -43,6 +43,11 @@ PROGRAM = Program(
             "draw the learning curves of trainings from their logs, as SVG",
             "plot hybonet.log euclidean.log --out curves.svg",
         ),
+        "replay": Command(
+            "hyptrans.commands.replay",
+            "run the update again at which a training met NaN, and name the layer it begins in",
+            "replay checkpoints/crash.pt",
+        ),
     },
     memory="lower --batch-tokens",
 )

@@ -15,7 +15,6 @@ from hyptrans.models._beams import beams_of, sentence_rows
 from hyptrans.models._config import Side, add_switches, side_of
 from hyptrans.models._parts import Parts, Role
 from hyptrans.models._version import KEY, check_version, this_version
-from hyptrans.support.errors import UserError
 
 EncoderOut = dict[str, list[Any]]
 
@@ -294,13 +293,6 @@ class HypTransformer(FairseqEncoderDecoderModel):
         loaded = super().load_state_dict(state_dict, strict, **options)
         self.version.copy_(this_version())
         return loaded
-
-    def prepare_for_inference_(self, cfg: Any) -> None:
-        if cfg.generation.print_alignment:
-            raise UserError(
-                "--print-alignment needs attention weights, which no model here returns"
-            )
-        super().prepare_for_inference_(cfg)
 
     @classmethod
     def add_args(cls, parser: Any) -> None:

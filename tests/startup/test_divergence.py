@@ -12,7 +12,7 @@ from tests.startup.conftest import TINY
 
 SENTENCE = re.compile(
     r"error: gradients are NaN at update (\d+): lower --lr or (.*) \(first not finite: (.*)\); "
-    r"python -m hyptrans.replay (.*/crash.pt) runs the very batch again"
+    r"hyptrans replay (.*/crash.pt) runs the very batch again"
 )
 
 
@@ -23,19 +23,19 @@ def test_nan_is_told_in_one_sentence_and_its_batch_runs_again(data, work, run):
     assert "Traceback" not in done.stdout + done.stderr
     update, advice, place, file = SENTENCE.search(done.stderr.splitlines()[-1]).groups()
     assert advice == "--clip-norm, which is 5"
-    again = run("python", "-m", "hyptrans.replay", file, cwd=work, check=False)
+    again = run("python", "-m", "hyptrans", "replay", file, cwd=work, check=False)
     assert again.returncode == 2
     assert SENTENCE.search(again.stderr).groups() == (update, advice, place, file)
 
     stored = torch.load(work / file)
     stored["model"] = {name: torch.zeros_like(x) for name, x in stored["model"].items()}
     torch.save(stored, work / "mended.pt")
-    again = run("python", "-m", "hyptrans.replay", "mended.pt", cwd=work)
+    again = run("python", "-m", "hyptrans", "replay", "mended.pt", cwd=work)
     assert again.stdout == f"update {update} of mended.pt: gradients are finite here\n"
 
 
 def test_file_without_a_batch_is_refused(checkpoint, work, run):
-    done = run("python", "-m", "hyptrans.replay", checkpoint, cwd=work, check=False)
+    done = run("python", "-m", "hyptrans", "replay", checkpoint, cwd=work, check=False)
     assert done.returncode == 2
     assert f"error: {checkpoint} holds no batch" in done.stderr
 

@@ -1,36 +1,37 @@
-"""Run the batch again at which a training's gradients were no longer finite.
-
-``python -m hyptrans.replay checkpoints/crash.pt`` builds the model, the loss and the precision of
-the training from the file, takes its weights, its batch and the random numbers of that update, and
-says what is not finite first. ``HYPTRANS_KERNELS=eager`` before it takes the plain formulas.
-"""
+"""``hyptrans replay``: the update again at which a training's gradients were no longer finite."""
 
 import argparse
 import logging
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hyptrans.support.errors import UserError, run_command
+from hyptrans.support.errors import UserError
 from hyptrans_startup.divergence import SAMPLES
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Run one update, without taking it."""
-    parser = argparse.ArgumentParser(
-        prog="python -m hyptrans.replay", description=(__doc__ or "").splitlines()[0]
-    )
-    parser.add_argument("file", type=Path, help="crash.pt of a training's --save-dir")
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="crash.pt of a --save-dir")
     parser.add_argument("--cpu", action="store_true", help="keep off the GPU")
-    args = parser.parse_args(argv)
+
+
+def main(args: argparse.Namespace) -> None:
+    """Run the update, without taking it, and say what comes of it.
+
+    Raises:
+        UserError: there is no such file, or what :func:`replay` raises.
+    """
     if not args.file.is_file():
-        raise UserError(f"{args.file} does not exist; fairseq-train writes it at a NaN")
-    print(replay(args.file, cpu=args.cpu))  # noqa: T201
+        raise UserError(f"{args.file} does not exist; fairseq-train writes it where it meets NaN")
+    sys.stdout.write(replay(args.file, cpu=args.cpu) + "\n")
 
 
 def replay(file: Path, *, cpu: bool = False) -> str:
-    """Run the batch of a file again.
+    """Run an update with the weights, the batches and the random numbers of a file.
+
+    Model, loss and precision are those of the training. ``HYPTRANS_KERNELS=eager`` takes the plain
+    formulas instead of the kernels.
 
     Returns:
         What to say where the gradients are finite after all.
@@ -56,12 +57,8 @@ def replay(file: Path, *, cpu: bool = False) -> str:
     trainer: Any = Trainer(cfg, task, model, task.build_criterion(cfg.criterion))
     updates = state["optimizer_history"][-1]["num_updates"]
     trainer.set_num_updates(updates)
-    # the file is there already
+    # the file is there already, and stays as it is
     trainer.save_checkpoint = lambda *_: None
     trainer.optimizer.step = lambda *_, **__: None
     trainer.train_step(samples)
     return f"update {updates + 1} of {file}: gradients are finite here"
-
-
-if __name__ == "__main__":
-    sys.exit(run_command(main, stopped=""))
