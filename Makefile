@@ -83,7 +83,7 @@ lint: $(READY)  ## check format, style and types
 tables: $(READY)  ## fill the results tables of the READMEs from the runs
 	$(BIN)/python recipes/tables.py
 
-docs: $(READY)  ## build the pages of docs/ into docs/site, without the network
+docs: $(READY)  ## build the pages of docs/ into site/, without the network
 	$(BIN)/mkdocs build --strict --quiet
 
 dist: $(READY)  ## build a wheel and an sdist into dist/

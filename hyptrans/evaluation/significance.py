@@ -62,7 +62,8 @@ def compare(
                 name,
                 (one.score, other.score),
                 (one.ci, other.ci),
-                other.p_value,
+                # sacreBLEU counts larger differences than the found one, of which 0 has none
+                1.0 if one.score == other.score else other.p_value,
                 signatures[name].format(short=False),
             )
         )

@@ -58,6 +58,12 @@ def _flags(architecture: str) -> dict[str, argparse.Action]:
     return {action.dest: action for action in parser._actions}
 
 
+def switches_of(architecture: str) -> set[str]:
+    """Options that ``--no-NAME`` switches off."""
+    found = _flags(architecture).items()
+    return {name for name, flag in found if isinstance(flag, argparse.BooleanOptionalAction)}
+
+
 def choose_options(architecture: str, given: Mapping[str, Any]) -> dict[str, Option]:
     """Of a training's configuration, what makes the model.
 

@@ -14,7 +14,7 @@ _LONG_LIST = 200
 
 
 def by_length(
-    sizes: Sequence[int], batch_tokens: int, name: str, progress: bool | None
+    sizes: Sequence[int], batch_tokens: int, name: str, progress: bool | None, *, step: int = 0
 ) -> Iterator[list[int]]:
     """Places of sentences, longest first, those of no tokens left out.
 
@@ -23,6 +23,7 @@ def by_length(
         batch_tokens: most tokens of a batch, padding included; a longer sentence goes alone.
         name: what is done, for who watches.
         progress: show how far it is; by default for long lists on a terminal.
+        step: with it a batch has only sentences whose sizes round up to the same multiple of it.
     """
     if progress is None:
         progress = len(sizes) >= _LONG_LIST and sys.stderr.isatty()
@@ -30,12 +31,20 @@ def by_length(
     batch: list[int] = []
     for i in bar(order, name, len(order), " sentences") if progress else order:
         # the first is the longest
-        if batch and (len(batch) + 1) * sizes[batch[0]] > batch_tokens:
+        full = batch and (len(batch) + 1) * sizes[batch[0]] > batch_tokens
+        if full or (
+            batch and step and rounded_up(sizes[batch[0]], step) > rounded_up(sizes[i], step)
+        ):
             yield batch
             batch = []
         batch.append(i)
     if batch:
         yield batch
+
+
+def rounded_up(size: int, step: int) -> int:
+    """The first multiple of ``step`` that is not below a size."""
+    return -(-size // step) * step
 
 
 def padded(rows: Sequence[Sequence[int]], words: Dictionary, *, left: bool = False) -> Tensor:

@@ -63,6 +63,6 @@ def _told(hub: Any, repository: str, what: str) -> Iterator[None]:
     except (hub.errors.HfHubHTTPError, hub.errors.HFValidationError, OSError, ValueError) as error:
         lines = str(error).splitlines() or [type(error).__name__]
         raise UserError(
-            f"{repository} cannot be {what} ({lines[0][:160]}); see huggingface-cli login for "
+            f"{repository} cannot be {what} ({lines[0][:160]}); hf auth login is for "
             "repositories that are not public"
         ) from error

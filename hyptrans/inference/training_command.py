@@ -7,12 +7,14 @@ from typing import Any
 from fairseq import options as fairseq_options
 from omegaconf import OmegaConf
 
+from hyptrans.inference.architecture import configuration, is_known, switches_of
+
 # where it was run, and what leaves the parameters as they are
 _LEFT_OUT = {"arch", "cpu", "data", "device_id", "disable_validation", "distributed_num_procs"}
 _LEFT_OUT |= {"distributed_world_size", "max_tokens_valid", "no_epoch_checkpoints", "num_workers"}
 _LEFT_OUT |= {"no_progress_bar", "plasma_path", "restore_file", "stop_time_hours", "task"}
-_LEFT_OUT |= {"tensorboard_logdir", "user_dir"}
-_BEGINNINGS_LEFT_OUT = ("keep_", "log_", "save_", "validate_", "wandb_")
+_LEFT_OUT |= {"tensorboard_logdir", "user_dir", "pad", "eos", "unk", "no_seed_provided"}
+_BEGINNINGS_LEFT_OUT = ("_", "keep_", "log_", "save_", "validate_", "wandb_")
 _GROUPS = ("common", "optimization", "dataset", "distributed_training", "checkpoint", "ema")
 _CHOSEN = ("model", "criterion", "optimizer", "lr_scheduler", "task")
 
@@ -37,9 +39,14 @@ def of(cfg: Any) -> str:
         if chosen[group]:
             words += [f"--{group.replace('_', '-')}", str(chosen[group])]
     defaults = _defaults([*words, *(["--task", str(chosen["task"])] if chosen["task"] else [])])
+    switches = set()
+    if is_known(architecture):
+        # fairseq's parser has no defaults of a model's own options
+        defaults |= vars(configuration(str(architecture), {}))
+        switches = switches_of(str(architecture))
     for name, value in sorted(given.items()):
         if name in defaults and name not in chosen and not _is_left_out(name):
-            words += _words(name, value, defaults[name])
+            words += _words(name, value, defaults[name], switch=name in switches)
     return shlex.join(words)
 
 
@@ -61,11 +68,13 @@ def _defaults(words: list[str]) -> dict[str, Any]:
     return vars(found) if isinstance(found, argparse.Namespace) else dict(found)
 
 
-def _words(name: str, value: Any, default: Any) -> list[str]:
+def _words(name: str, value: Any, default: Any, *, switch: bool) -> list[str]:
     value, default = _single(value), _single(default)
     if value is None or str(value) == str(default):
         return []
     flag = f"--{name.replace('_', '-')}"
+    if switch and not value:
+        return [f"--no-{flag.removeprefix('--')}"]
     if isinstance(value, bool):
         # fairseq names the switch of what is true by default as the option itself
         return [flag]

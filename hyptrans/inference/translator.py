@@ -10,7 +10,7 @@ from torch import Tensor
 
 from hyptrans.geometry.space import Space
 from hyptrans.inference.architecture import build
-from hyptrans.inference.batches import by_length, padded
+from hyptrans.inference.batches import by_length, padded, rounded_up
 from hyptrans.inference.contents import Contents
 from hyptrans.support.errors import UserError
 
@@ -19,6 +19,8 @@ BATCH_TOKENS = 4000
 """Most tokens of a batch of sources, padding included."""
 LENGTH_LIMIT = (2, 10)
 """A translation has at most this many times the tokens of its source, and this many more."""
+_STEP = 8
+"""For that, tokens of a source are rounded up to a multiple of this."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +165,11 @@ class Translator:
         generator = self._generator(beam, lenpen)
         empty = Hypothesis("", 0.0, 0.0, ())
         found = [[empty] for _ in rows]
-        for batch in by_length(_sizes(rows), batch_tokens, "translate", progress):
+        times, more = LENGTH_LIMIT
+        sizes = _sizes(rows)
+        for batch in by_length(sizes, batch_tokens, "translate", progress, step=_STEP):
+            # of the sentence, not of the longest that happens to be in its batch, as fairseq has it
+            generator.max_len_b = times * rounded_up(sizes[batch[0]], _STEP) + more
             sample = {"net_input": self._input(rows, batch)}
             # a little faster than without gradients alone, as fairseq has it
             with torch.inference_mode():
@@ -275,15 +281,9 @@ class Translator:
         return {"src_tokens": tokens.to(self.device), "src_lengths": lengths.to(self.device)}
 
     def _generator(self, beam: int, lenpen: float) -> SequenceGenerator:
-        times, more = LENGTH_LIMIT
-        return SequenceGenerator(
-            [self.model],
-            self._target,
-            beam_size=beam,
-            max_len_a=times,
-            max_len_b=more,
-            len_penalty=lenpen,
-        ).to(self.device)
+        return SequenceGenerator([self.model], self._target, beam_size=beam, len_penalty=lenpen).to(
+            self.device
+        )
 
     def _hypothesis(self, found: dict[str, Tensor]) -> Hypothesis:
         eos = self._target.eos()

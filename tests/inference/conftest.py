@@ -10,7 +10,7 @@ from hyptrans.inference import checkpoint, folder
 from tests.probing.helpers.model import make_checkpoint, prepared_folder, sentences
 
 ARCHS = ("hybonet", "han", "hypformer", "hvt", "transformer")
-POSITIONS = ["--max-source-positions", "64", "--max-target-positions", "32"]
+POSITIONS = ["--max-source-positions", "64", "--max-target-positions", "128"]
 
 
 @pytest.fixture(scope="session")

@@ -9,9 +9,9 @@ from fairseq import checkpoint_utils, options
 from fairseq.data import Dictionary, indexed_dataset
 from fairseq_cli import generate, interactive
 
-from tests.inference.conftest import POSITIONS
 from tests.probing.helpers.model import make_checkpoint, prepared_folder, sentences
 
+POSITIONS = ["--max-source-positions", "128", "--max-target-positions", "128"]
 PAIRS = list(zip(sentences(6, seed=3), sentences(6, seed=4), strict=True))
 
 
