@@ -12,6 +12,8 @@ from recipes.probing.treebank import PACKAGE
 HERE = Path(__file__).resolve().parent
 ENGLISH = ("--lang", "en", "--shorthand", f"en_{PACKAGE}", "--save_name", f"{PACKAGE}.pt")
 NETWORK = ("--no_pretrain", "--hidden_dim", "200", "--num_layers", "2", "--char_hidden_dim", "100")
+SENTENCES, WORDS = "60", "1500"
+"""In a batch of the tagger and of the parser: small ones, for a CPU."""
 LOOKS = 10
 """Times that each trainer looks at the development set; it keeps what was best there."""
 
@@ -53,9 +55,9 @@ class Parser:
         prepared = Step("parser_treebank", command, outputs)
         tokenizer = self._model("tokenizer", "tokenize", self._tokenizer_flags(), prepared)
         expander = self._model("mwt_expander", "mwt", self._expander_flags(), tokenizer)
-        tagger = self._model("tagger", "pos", self._network_flags("250"), expander)
+        tagger = self._model("tagger", "pos", self._network_flags(SENTENCES), expander)
         # the only one of them that goes on where it was stopped
-        flags = [*self._network_flags("3000"), "--no_second_optim"]
+        flags = [*self._network_flags(WORDS), "--no_second_optim"]
         parser = self._model("parser", "depparse", flags, tagger, resumes=True)
         words, parsed = self._file("test.words"), self.out / "test.parsed.conllu"
         models = [tokenizer, expander, tagger, parser]

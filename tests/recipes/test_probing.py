@@ -10,6 +10,7 @@ from hyptrans.support.errors import UserError
 from probing.text.trees import read_conllu
 from recipes.common.commands import Runner
 from recipes.probing import accuracy, sentences, tables, treebank
+from recipes.probing import parser as parsers
 from recipes.probing.parser import Parser
 from tests.probing.commands.test_run import write_trees
 from tests.probing.helpers.model import make_checkpoint, prepared_folder, real_data
@@ -174,18 +175,21 @@ def test_parses_stand_beside_the_papers_figures():
 @pytest.mark.slow
 def test_a_parser_is_trained_scored_and_not_trained_twice(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
+    small = "--no_pretrain --hidden_dim 32 --num_layers 1 --char_hidden_dim 16 --char_emb_dim 16"
+    monkeypatch.setattr(parsers, "NETWORK", small.split())
+    monkeypatch.setattr(parsers, "LOOKS", 2)
     trees = {}
-    for part, count in {"train": 150, "dev": 30, "test": 30}.items():
+    for part, count in {"train": 60, "dev": 15, "test": 15}.items():
         text = gzip.decompress((real_data() / f"en_ewt-ud-{part}.conllu.gz").read_bytes()).decode()
         trees[part] = tmp_path / f"{part}.conllu"
         trees[part].write_text("\n\n".join(text.split("\n\n")[:count]) + "\n\n", encoding="utf-8")
-    parser = Parser(tmp_path / "stanza", trees, steps=20, threads=1, cpu=True)
+    parser = Parser(tmp_path / "stanza", trees, steps=6, threads=1, cpu=True)
     runner = Runner(tmp_path)
     steps = parser.training()
     for step in steps:
         runner.run(step)
     found = json.loads(parser.accuracy.read_text(encoding="utf-8"))
-    assert found["sentences"] == 30
+    assert found["sentences"] == 15
     assert 0 < found["las"] <= found["uas"] < 1
     (tmp_path / "text").write_text("The dog doesn't bark.\nA cat sees it. It runs.\n")
     out = tmp_path / "parsed.conllu"
