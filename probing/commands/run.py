@@ -3,7 +3,7 @@
 import argparse
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -24,17 +24,10 @@ from probing.commands.sources import add_source_arguments, reading_of, sources_o
 from probing.commands.subjects import subjects_of
 from probing.probes.file import load_probes
 from probing.probes.metrics import kept_words
-from probing.probes.significance import TOSSES, Comparison
+from probing.probes.significance import Comparison
 from probing.probes.significance import compare as compare_scores
 from probing.report import write_report
-from probing.report.data import Vocabulary
-from probing.report.results import (
-    comparison_table,
-    markdown,
-    signature,
-    table,
-    vocabulary_table,
-)
+from probing.report.results import markdown, notes_on, signature, table
 from probing.states.file import States
 from probing.text.trees import read_conllu
 
@@ -117,7 +110,7 @@ def main(args: argparse.Namespace) -> None:
     known = vocabularies(run, texts)
     ranks = rank_points(run, models, args.ranks)
     line = signature(settings, args.punct, args.seeds)
-    notes = [*_notes(run), *_tables(comparisons, known, first)]
+    notes = [*_notes(run), *notes_on(comparisons, known, ranks, first)]
     text = markdown(models, line, notes)
     command = shlex.join(["python", "-m", "probing", *sys.argv[1:]])
     described = {
@@ -169,18 +162,6 @@ def _notes(run: Run) -> list[str]:
     if scored < total:
         note += " The others have words that some encoder cannot take; extract listed them."
     return [note]
-
-
-def _tables(
-    comparisons: Mapping[str, Sequence[Comparison]], known: Mapping[str, Vocabulary], first: str
-) -> list[str]:
-    return [
-        comparison_table(comparisons, first),
-        f"Differences of {first} and each other, and two-sided p-values of approximate "
-        f"randomization over sentences ({TOSSES:,} tosses, seeds averaged, not corrected for the "
-        "number of comparisons).",
-        vocabulary_table(known),
-    ]
 
 
 def _training(run: Run) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from markupsafe import Markup
 
 from probing.probes.metrics import METRICS
 from probing.report import arcs, axes, curves, disk, layout, radii, ranks, svg
-from probing.report.data import Edge, Example, Prediction, RankPoint, Report
-from probing.report.results import TITLES
+from probing.report.data import Edge, Example, Prediction, Report
+from probing.report.results import TITLES, cell
 
 NOTHING = "\N{EN DASH}"
 """Printed for a number that does not exist."""
@@ -79,19 +79,13 @@ def rank_figures(report: Report) -> list[dict[str, Any]]:
     for name in dict.fromkeys(point.model for point in report.ranks) if axis else ():
         points = [point for point in report.ranks if point.model == name]
         rows = [
-            (probe, [_rank_cell(point) for point in points if point.probe == probe])
+            (probe, [cell(point, ranks.METRIC) for point in points if point.probe == probe])
             for probe in dict.fromkeys(point.probe for point in points)
         ]
         drawn = ranks.draw(name, points, report.models, axis)
         dimensions = list(dict.fromkeys(point.dimensions for point in points))
         made.append({"model": name, "svg": picture(drawn), "dimensions": dimensions, "table": rows})
     return made
-
-
-def _rank_cell(point: RankPoint) -> str:
-    text = figure_number(point.test.get(ranks.METRIC), 3)
-    deviation = point.spread.get(ranks.METRIC)
-    return text if deviation is None else f"{text} ± {figure_number(deviation, 3)}"
 
 
 def example_figures(report: Report) -> Iterator[dict[str, Any]]:

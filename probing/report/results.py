@@ -11,10 +11,10 @@ from hyptrans.geometry.space import Space
 from hyptrans.support import provenance
 from probing.probes.evaluation import SELECTED_BY
 from probing.probes.metrics import LONGEST, METRICS, SHORTEST, Punctuation
-from probing.probes.significance import Comparison
+from probing.probes.significance import TOSSES, Comparison
 from probing.probes.training import Settings
 from probing.report import svg
-from probing.report.data import ModelResult, Vocabulary
+from probing.report.data import ModelResult, RankPoint, Vocabulary
 
 TITLES = {"uuas": "UUAS", "dspr": "Dspr.", "root": "Root", "nspr": "Nspr."}
 _HEADER = ("model", *TITLES.values(), "layers")
@@ -92,7 +92,7 @@ def describe(spaces: Sequence[Space]) -> str:
 def table(models: Sequence[ModelResult]) -> str:
     """The paper's table in Markdown: figures on the test set and the layers they are of."""
     rows = [
-        (escaped(model.name), *(with_spread(model, metric) for metric in METRICS), layers_of(model))
+        (escaped(model.name), *(cell(model, metric) for metric in METRICS), layers_of(model))
         for model in models
     ]
     return _markdown(_HEADER, rows)
@@ -123,14 +123,29 @@ def escaped(name: str) -> str:
     return _LINKED.sub(r"\1\\\2", _MARKUP.sub(r"\\\g<0>", text))
 
 
+def rank_table(points: Sequence[RankPoint], metric: str = "uuas") -> str:
+    """A metric by the dimensions of the probe's space."""
+    dimensions = sorted({point.dimensions for point in points})
+    cells = {(p.model, p.probe, p.dimensions): cell(p, metric) for p in points}
+    rows = [
+        (
+            f"{escaped(model)}, {probe}",
+            *(cells.get((model, probe, number), "-") for number in dimensions),
+        )
+        for model, probe in dict.fromkeys((point.model, point.probe) for point in points)
+    ]
+    header = (f"{TITLES[metric]} by dimensions of the probe", *map(str, dimensions))
+    return _markdown(header, rows)
+
+
 def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [header, ("---", *["---:"] * (len(header) - 1)), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def with_spread(model: ModelResult, metric: str) -> str:
+def cell(figures: ModelResult | RankPoint, metric: str) -> str:
     """A figure with three decimals, and its deviation over seeds where there were several."""
-    value, deviation = model.test.get(metric), model.spread.get(metric)
+    value, deviation = figures.test.get(metric), figures.spread.get(metric)
     if value is None or not math.isfinite(value):
         return "-"
     spread = "" if deviation is None else f" ± {deviation:.3f}"
@@ -139,9 +154,9 @@ def with_spread(model: ModelResult, metric: str) -> str:
 
 def layers_of(model: ModelResult) -> str:
     """The layers that seeds chose, from the lowest to the highest."""
-    if not model.layers:
+    chosen = model.chosen or [(model.distance_layer, model.depth_layer)] * bool(model.layers)
+    if not chosen:
         return ""
-    chosen = model.chosen or [(model.distance_layer, model.depth_layer)]
     return " / ".join(_range(sorted({pair[task] for pair in chosen})) for task in (0, 1))
 
 
@@ -174,6 +189,23 @@ def markdown(models: Sequence[ModelResult], line: str, notes: Sequence[str] = ()
             "",
         ]
     )
+
+
+def notes_on(
+    comparisons: Mapping[str, Sequence[Comparison]],
+    vocabularies: Mapping[str, Vocabulary],
+    ranks: Sequence[RankPoint],
+    first: str,
+) -> list[str]:
+    """The tables beside that of the figures; ``first`` is compared with all others."""
+    return [
+        comparison_table(comparisons, first),
+        f"Differences of {first} and each other, and two-sided p-values of approximate "
+        f"randomization over sentences ({TOSSES:,} tosses, seeds averaged, not corrected for the "
+        "number of comparisons).",
+        vocabulary_table(vocabularies),
+        *([rank_table(ranks)] if ranks else []),
+    ]
 
 
 def versions() -> dict[str, str]:

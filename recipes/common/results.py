@@ -26,8 +26,8 @@ def surroundings() -> dict[str, Any]:
     return {"versions": versions, "cpu_cores": os.cpu_count(), "commit": provenance.commit()}
 
 
-def count_parameters(checkpoint: Path) -> int:
-    """Learned numbers of a model; what two of its parts share counts once."""
+def count_parameters(checkpoint: Path, user_dir: str = "hyptrans") -> int:
+    """Learned numbers of a model of a plug-in; what two of its parts share counts once."""
     logging.disable(logging.INFO)
     try:
         # slow to import, and of no use where only tables are made
@@ -35,7 +35,7 @@ def count_parameters(checkpoint: Path) -> int:
 
         from hyptrans.inference.describe import learned_numbers
 
-        utils.import_user_module(argparse.Namespace(user_dir="hyptrans"))
+        utils.import_user_module(argparse.Namespace(user_dir=user_dir))
         models, _ = checkpoint_utils.load_model_ensemble([str(checkpoint)])
     finally:
         logging.disable(logging.NOTSET)

@@ -189,19 +189,34 @@ def train_and_translate(
 
 
 def probe(
-    run: Run, models: Sequence[Model], trees: Mapping[str, Path], after: Sequence[Step], steps: int
+    encoders: Mapping[str, Path],
+    data: Path,
+    trees: Mapping[str, Path],
+    out: Path,
+    after: Sequence[Step],
+    flags: Sequence[str],
+    *,
+    name: str = "probe",
 ) -> Step:
-    """Probe the encoders of trainings; ``trees``: CoNLL-U of train, dev and test."""
-    folder = run.out / "probes"
+    """Probe encoders.
+
+    Args:
+        encoders: checkpoints by the names that tables have for them.
+        data: the folder that all of them were prepared in.
+        trees: CoNLL-U of train, dev and test.
+        out: folder to write.
+        after: steps whose output this one reads.
+        flags: other options of ``python -m probing run``.
+        name: of the step.
+    """
     command = ["python", "-m", "probing", "run"]
-    for model in models:
-        command += ["--checkpoint", str(run.checkpoint(model.name))]
-    command += ["--data", str(run.data), "--names", *(model.name for model in models)]
+    for checkpoint in encoders.values():
+        command += ["--checkpoint", str(checkpoint)]
+    command += ["--data", str(data), "--names", *encoders]
     for split, path in trees.items():
         command += [f"--{split}", str(path)]
-    command += ["--steps", str(steps), "--seed", str(run.seed), "--out", str(folder)]
-    outputs = [folder / "results.json", folder / "report.html"]
-    return Step("probe", command, outputs, after)
+    command += [*flags, "--out", str(out)]
+    return Step(name, command, [out / "results.json", out / "report.html"], after)
 
 
 def validate(run: Run, name: str, after: Step) -> Step:

@@ -1,4 +1,9 @@
-"""Train encoders on Tatoeba, English to German, and read the trees of English EWT out of them."""
+"""Read trees out of the encoders of translation models.
+
+Trains encoders on Tatoeba, English to German, or takes checkpoints (--checkpoint); probes them on
+the gold trees of English EWT, and with --parsed also on parses of their own training text, as the
+HyboNet paper does. Whatever stops the command, the same one goes on.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,50 +20,96 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from hyptrans.support.errors import UserError, run_command
 from recipes.common import experiment, options, translation
-from recipes.common.commands import Step
-from recipes.common.translation import ROOT
+from recipes.common.commands import Runner, Step
+from recipes.common.translation import ROOT, Run
+from recipes.probing.parser import Parser
+from recipes.probing.tables import summary, table
 
 HERE = Path(__file__).resolve().parent
-MODELS = "hybonet_iwslt_d64,han_iwslt_d64,euclidean_iwslt_d64"
+MODELS = (
+    "hybonet_iwslt_d64,hybonet_space_iwslt_d64,han_iwslt_d64,"
+    "euclidean_prenorm_iwslt_d64,euclidean_iwslt_d64"
+)
 TREES = {split: f"ud_english_ewt/en_ewt-ud-{split}.conllu.gz" for split in ("train", "dev", "test")}
 TABLE = "tatoeba_en_de/deu-eng.zip"
+TEXT = "split-seed1-2000/train.en"
+"""Of the prepared folder: what encoders that the recipe trains are trained on."""
 BEAM = 5
+SAVE_EVERY = 500
+RANKS = "2,4,8,16,32,64"
+
+
+@dataclass(frozen=True)
+class Encoders:
+    """What is probed.
+
+    Attributes:
+        checkpoints: by name; the first is compared with all others.
+        data: the folder that they were prepared in.
+        text: their training text, the source side.
+        after: the steps that make them.
+    """
+
+    checkpoints: Mapping[str, Path]
+    data: Path
+    text: Path | None
+    after: list[Step]
 
 
 def _arguments() -> argparse.Namespace:
     example = "--data ~/corpora --write-readme"
-    parser = options.make_parser(HERE, __doc__, example, archs=MODELS, updates=2000)
+    parser = options.make_parser(HERE, __doc__, example, archs=MODELS, updates=4000)
     options.add_data(parser, f"{TABLE} and {TREES['train']}, …")
-    parser.add_argument("--steps", type=int, default=2000, metavar="N", help="steps of each probe")
+    add = parser.add_argument
+    add("--checkpoint", action="append", metavar="NAME=FILE", help="take it, and train nothing")
+    add("--prepared", type=Path, metavar="DIR", help="folder that the checkpoints were prepared in")
+    add("--text", type=Path, metavar="FILE", help="source side of the checkpoints' training text")
+    add("--steps", type=int, default=2000, metavar="N", help="steps of each probe")
+    add("--seeds", type=int, default=3, metavar="N", help="trainings of each probe")
+    add("--ranks", default=RANKS, metavar="A,B", help="dimensions of rank curves, or nothing")
+    add("--parsed", action="store_true", help="probe on parses of the training text too")
+    add("--parser-steps", type=int, default=3000, metavar="N", help="steps of each stanza model")
+    add("--sentences", type=int, default=10000, metavar="N", help="sentences to parse")
+    add("--held-out", type=int, default=1000, metavar="N", help="of those, in dev and in test")
+    add("--paper-steps", type=int, default=20000, metavar="N", help="probe steps as the paper's")
     return parser.parse_args()
 
 
 def main() -> None:
     """Run every step and write ``results.json`` and the table."""
     args = _arguments()
-    options.check_positive(args, "updates", "steps", "jobs")
-    pairs = _file(args.data, TABLE)
+    counts = ("updates", "steps", "seeds", "jobs", "parser_steps", "sentences", "held_out")
+    options.check_positive(args, *counts, "paper_steps")
     trees = {split: _file(args.data, name) for split, name in TREES.items()}
-    models, run, runner = experiment.start(HERE, args, source="en", target="de")
-    prepared = _prepare(pairs, run.data)
-    runner.run(prepared)
-    chains = {
-        model.name: translation.train_and_translate(run, model, prepared, beams=[BEAM])
-        for model in models
-    }
-    runner.chains(list(chains.values()), jobs=args.jobs)
-    trained = [chain[0] for chain in chains.values()]
-    probed = translation.probe(run, models, trees, trained, args.steps)
-    runner.run(probed)
-    probes = run.out / "probes"
-    found = {
-        "bleu": {name: translation.bleu(run, chain[-1]).value for name, chain in chains.items()},
-        "probes": json.loads((probes / "results.json").read_text(encoding="utf-8")),
-        "table": (probes / "results.md").read_text(encoding="utf-8"),
-        "train_seconds": experiment.train_seconds(runner, models),
-        "probe_seconds": runner.seconds[probed.name],
-        **experiment.conditions(run, runner),
-    }
+    given = _given(args)
+    pairs = None if given else _file(args.data, TABLE)
+    models, run, runner = experiment.start(
+        HERE, args, source="en", target="de", save_every=SAVE_EVERY
+    )
+    found: dict[str, Any] = {}
+    if given is None:
+        assert pairs is not None
+        prepared = _prepare(pairs, run.data)
+        runner.run(prepared)
+        chains = {
+            model.name: translation.train_and_translate(run, model, prepared, beams=[BEAM])
+            for model in models
+        }
+        runner.chains(list(chains.values()), jobs=args.jobs)
+        checkpoints = {name: run.checkpoint(name) for name in chains}
+        trained = [chain[0] for chain in chains.values()]
+        given = Encoders(checkpoints, run.data, run.data / TEXT, trained)
+        found["bleu"] = {
+            name: translation.bleu(run, chain[-1]).value for name, chain in chains.items()
+        }
+        found["train_seconds"] = experiment.train_seconds(runner, models)
+    found["probes"] = {"gold": _gold(runner, run, given, trees, args)}
+    if args.parsed:
+        parser = Parser(run.out / "stanza", trees, args.parser_steps, run.threads, run.cpu)
+        found["probes"] |= _parsed(runner, run, given, parser, args)
+        found["parser"] = json.loads(parser.accuracy.read_text(encoding="utf-8"))
+    found |= experiment.conditions(run, runner)
+    found["updates"] = None if args.checkpoint else run.updates
     experiment.finish(HERE, args, runner, found, table(found))
 
 
@@ -74,20 +126,103 @@ def _file(data: Path | None, name: str) -> Path:
     return data / name
 
 
+def _given(args: argparse.Namespace) -> Encoders | None:
+    """The checkpoints that the options name, if they do.
+
+    Raises:
+        UserError: they are incomplete.
+    """
+    if not args.checkpoint:
+        return None
+    named = dict(one.partition("=")[::2] for one in args.checkpoint)
+    missing = [f"{name}={file}" for name, file in named.items() if not Path(file).is_file()]
+    if missing or "" in named:
+        raise UserError(f"--checkpoint must be NAME=FILE of a file, not {(missing or [''])[0]!r}")
+    if args.prepared is None:
+        raise UserError("--prepared is needed: the folder that the checkpoints were prepared in")
+    if args.parsed and args.text is None:
+        raise UserError("--text is needed: the source side that the checkpoints were trained on")
+    if args.text is not None and not args.text.is_file():
+        raise UserError(f"--text: {args.text} is missing")
+    checkpoints = {name: Path(file) for name, file in named.items()}
+    return Encoders(checkpoints, args.prepared, args.text, [])
+
+
 def _prepare(pairs: Path, out: Path) -> Step:
     script = ROOT / "recipes" / "tatoeba_en_de" / "prepare.py"
     command = ["python", str(script), "--table", str(pairs), "--out", str(out)]
     return Step("prepare", command, [out])
 
 
-def table(found: Mapping[str, Any]) -> str:
-    """The results as Markdown."""
-    scores = ", ".join(f"{name} {bleu:.1f}" for name, bleu in found["bleu"].items())
-    return (
-        f"{found['table'].strip()}\n\nEncoders: {found['updates']:,} updates; BLEU of their "
-        f"translations of the Tatoeba test set, beam {BEAM}: {scores}"
+def _gold(
+    runner: Runner,
+    run: Run,
+    encoders: Encoders,
+    trees: Mapping[str, Path],
+    args: argparse.Namespace,
+) -> dict[str, Any]:
+    """On the treebank, with all controls."""
+    flags = [*_flags(run, args), "--steps", str(args.steps), "--control"]
+    if args.ranks:
+        flags += ["--ranks", *args.ranks.split(",")]
+    if encoders.text:
+        flags += ["--seen", str(encoders.text)]
+    return _probe(runner, run, encoders, trees, "probes", encoders.after, flags)
+
+
+def _parsed(
+    runner: Runner, run: Run, encoders: Encoders, parser: Parser, args: argparse.Namespace
+) -> dict[str, Any]:
+    """On parses of the training text, with our settings of probes and with the paper's."""
+    training = parser.training()
+    for step in training:
+        runner.run(step)
+    assert encoders.text is not None
+    folder = run.out / "parsed"
+    command = ["python", str(HERE / "sentences.py"), "--text", str(encoders.text)]
+    command += ["--count", str(args.sentences), "--held-out", str(args.held_out)]
+    command += ["--seed", str(run.seed), "--out", str(folder)]
+    files = {split: folder / f"{split}.txt" for split in TREES}
+    drawn = Step("draw_sentences", command, list(files.values()), encoders.after)
+    runner.run(drawn)
+    trees, after = {}, [*encoders.after]
+    for split, text in files.items():
+        trees[split] = folder / f"{split}.conllu"
+        before = [drawn, *training[:-2]]
+        after.append(
+            parser.parse(f"parse_{split}", text, trees[split], before, "--one-sentence-per-line")
+        )
+        runner.run(after[-1])
+    shared = _flags(run, args)
+    ours = [*shared, "--steps", str(args.steps)]
+    paper = [*shared, "--steps", str(args.paper_steps), "--lr", "5e-5", "--evaluate-every", "500"]
+    return {
+        name: _probe(runner, run, encoders, trees, f"probes_{name}", after, flags)
+        for name, flags in (("parsed", ours), ("paper", paper))
+    }
+
+
+def _flags(run: Run, args: argparse.Namespace) -> list[str]:
+    return ["--seed", str(run.seed), "--seeds", str(args.seeds)]
+
+
+def _probe(
+    runner: Runner,
+    run: Run,
+    encoders: Encoders,
+    trees: Mapping[str, Path],
+    name: str,
+    after: list[Step],
+    flags: list[str],
+) -> dict[str, Any]:
+    folder = run.out / name
+    step = translation.probe(
+        encoders.checkpoints, encoders.data, trees, folder, after, flags, name=name
     )
+    runner.run(step)
+    found = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    return summary(found) | {"seconds": runner.seconds[step.name]}
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(main))
+    sys.exit(run_command(main, stopped="the same command goes on with the unfinished step"))

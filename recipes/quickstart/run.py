@@ -98,7 +98,9 @@ def _probe(
         trees[split] = run.out / f"{split}.conllu"
         _first_trees(run.out / "toy" / f"{name}.{SOURCE}.conllu", sentences, trees[split])
     trained = [chain[0] for chain in chains.values()]
-    step = translation.probe(run, models, trees, trained, steps)
+    encoders = {model.name: run.checkpoint(model.name) for model in models}
+    flags = ["--steps", str(steps), "--seed", str(run.seed)]
+    step = translation.probe(encoders, run.data, trees, run.out / "probes", trained, flags)
     runner.run(step)
     shutil.copyfile(run.out / "probes" / "report.html", run.out / "report.html")
     probed = json.loads((run.out / "probes" / "results.json").read_text(encoding="utf-8"))
@@ -154,20 +156,16 @@ def _probe_table(found: Mapping[str, Any]) -> str:
     rows = [
         [
             name,
-            *(_figure(scores[key]) for key in ("uuas", "dspr")),
-            _figure(scores["root"], percent=True),
-            _figure(scores["nspr"]),
+            *(_figure(scores[key]) for key in ("uuas", "dspr", "root", "nspr")),
         ]
         for name, scores in found["probe"].items()
     ]
-    lines = results.markdown(["encoder", "UUAS", "Dspr.", "Root%", "Nspr."], rows)
+    lines = results.markdown(["encoder", "UUAS", "Dspr.", "Root", "Nspr."], rows)
     return f"{lines}\n\nTrees of the toy test set, `{found['probe_signature']}`"
 
 
-def _figure(value: float | None, *, percent: bool = False) -> str | None:
-    if value is None:
-        return None
-    return f"{100 * value:.1f}" if percent else f"{value:.3f}"
+def _figure(value: float | None) -> str | None:
+    return None if value is None else f"{value:.3f}"
 
 
 if __name__ == "__main__":

@@ -144,7 +144,7 @@ def _run(training: Training, args: argparse.Namespace) -> dict[str, Any]:
     perplexity = translation.perplexity(runner, validated)
     found = {
         "valid_perplexity": perplexity if math.isfinite(perplexity) else None,
-        "parameters": results.count_parameters(run.checkpoint(training.name)),
+        "parameters": results.count_parameters(run.checkpoint(training.name), run.user_dir),
         **translation.course(runner.log(trained)),
         **_scores(_output(translated), run),
     }

@@ -1,0 +1,101 @@
+"""The recipe's tables, out of its recorded results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from probing.probes.significance import Comparison
+from probing.report import results
+from probing.report.data import ModelResult, RankPoint, Vocabulary
+
+PAPER = {
+    "Transformer": (0.36, 0.30, 0.12, 0.88),
+    "HAtt": (0.50, 0.64, 0.49, 0.88),
+    "HyboNet": (0.59, 0.70, 0.64, 0.92),
+}
+"""Chen et al. 2022, sec. 4.2.2."""
+KEPT = ("signature", "seeds", "notes", "comparisons", "vocabularies", "ranks", "settings")
+SETTINGS = {"parsed": "our settings", "paper": "the paper's settings"}
+
+
+def summary(found: Mapping[str, Any]) -> dict[str, Any]:
+    """What of ``results.json`` of a probing run the recipe records: all but single layers."""
+    models = [model | {"layers": []} for model in found["models"]]
+    return {"models": models} | {key: found[key] for key in KEPT}
+
+
+def table(found: Mapping[str, Any]) -> str:
+    """The results as Markdown."""
+    gold = found["probes"]["gold"]
+    models = _models(gold)
+    blocks = ["Gold trees of UD English EWT:", results.table(models), _about(gold), *_notes(gold)]
+    if "parser" in found:
+        blocks += _parsed(found)
+    if "bleu" in found:
+        scores = ", ".join(f"{name} {bleu:.1f}" for name, bleu in found["bleu"].items())
+        blocks.append(
+            f"Encoders: {found['updates']:,} updates; BLEU of their translations of the Tatoeba "
+            f"test set: {scores}"
+        )
+    return "\n\n".join(blocks)
+
+
+def _models(probes: Mapping[str, Any]) -> list[ModelResult]:
+    made = []
+    for model in probes["models"]:
+        figures = {key: _defined(model[key]) for key in ("test", "spread")}
+        made.append(ModelResult(**model | figures))
+    return made
+
+
+def _defined(figures: Mapping[str, float | None]) -> dict[str, float]:
+    return {metric: value for metric, value in figures.items() if value is not None}
+
+
+def _about(probes: Mapping[str, Any]) -> str:
+    seeds = probes["seeds"]
+    runs = f"means and standard deviations over {seeds} probe seeds" if seeds > 1 else "one run"
+    return (
+        f"{' '.join(probes['notes'])} All from 0 to 1 (correlations from -1), {runs}; layers: of "
+        "UUAS and Dspr. / of Root and Nspr., 0 = embeddings, each the best on the development set "
+        f"(from the lowest to the highest over seeds). Signature: `{probes['signature']}`"
+    )
+
+
+def _notes(probes: Mapping[str, Any]) -> list[str]:
+    first = next(model["name"] for model in probes["models"] if model["role"] == "encoder")
+    comparisons = {
+        name: [Comparison(**one) for one in found] for name, found in probes["comparisons"].items()
+    }
+    words = {name: Vocabulary(**shares) for name, shares in probes["vocabularies"].items()}
+    points = [
+        RankPoint(**p | {key: _defined(p[key]) for key in ("test", "spread")})
+        for p in probes["ranks"]
+    ]
+    return results.notes_on(comparisons, words, points, first)
+
+
+def _parsed(found: Mapping[str, Any]) -> list[str]:
+    """Both settings on parses, beside the paper's figures."""
+    models = [
+        replace(model, name=f"{model.name}, {settings}")
+        for name, settings in SETTINGS.items()
+        for model in _models(found["probes"][name])
+    ]
+    lines = [results.table(models)]
+    for name, figures in PAPER.items():
+        # with the two decimals that they are printed with
+        cells = " | ".join(f"{value:.2f}" for value in figures)
+        lines.append(f"| {name}, as Chen et al. print it | {cells} |  |")
+    parser, parsed = found["parser"], found["probes"]["parsed"]
+    quality = ", ".join(f"{key.upper()} {100 * parser[key]:.1f}" for key in ("las", "uas", "upos"))
+    return [
+        "Parses of the encoders' own training text, as in the paper:",
+        "\n".join(lines),
+        f"Parser: stanza's, trained on EWT; on its test set, of gold words: {quality}.",
+        _about(parsed),
+        *_notes(parsed),
+        f"Signature of the paper's settings: `{found['probes']['paper']['signature']}`",
+    ]

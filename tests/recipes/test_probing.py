@@ -1,0 +1,263 @@
+"""The recipe's steps on small files, its table, and a whole run of tiny checkpoints."""
+
+import gzip
+import json
+from functools import partial
+
+import pytest
+
+from hyptrans.support.errors import UserError
+from probing.text.trees import read_conllu
+from recipes.common.commands import Runner
+from recipes.probing import accuracy, sentences, tables, treebank
+from recipes.probing import parser as parsers
+from recipes.probing.parser import Parser
+from tests.probing.commands.test_run import write_trees
+from tests.probing.helpers.model import make_checkpoint, prepared_folder, real_data
+from tests.recipes.scripts import ROOT, run_script
+
+run_recipe = partial(run_script, "probing/run.py")
+
+TREES = """\
+# newdoc id = a
+# sent_id = 1
+# text = I can't go.
+1\tI\t_\tPRON\t_\t_\t4\tnsubj\t_\t_
+2-3\tcan't\t_\t_\t_\t_\t_\t_\t_\t_
+2\tca\t_\tAUX\t_\t_\t4\taux\t_\t_
+3\tn't\t_\tPART\t_\t_\t4\tadvmod:neg\t_\t_
+4\tgo\t_\tVERB\t_\t_\t0\troot\t_\tSpaceAfter=No
+5\t.\t_\tPUNCT\t_\t_\t4\tpunct\t_\t_
+
+# sent_id = 2
+# text = Go!
+1\tGo\t_\tVERB\t_\t_\t0\troot\t_\tSpaceAfter=No
+1.1\tyou\t_\tPRON\t_\t_\t_\t_\t_\t_
+2\t!\t_\tPUNCT\t_\t_\t1\tpunct\t_\t_
+
+# newpar id = b
+# sent_id = 3
+# text = 10 000 dogs
+1\t10 000\t_\tNUM\t_\t_\t2\tnummod\t_\t_
+2\tdogs\t_\tNOUN\t_\t_\t0\troot\t_\t_
+
+"""
+
+
+@pytest.fixture
+def trees(tmp_path):
+    path = tmp_path / "trees.conllu.gz"
+    path.write_bytes(gzip.compress(TREES.encode()))
+    return path
+
+
+def test_files_for_stanzas_trainers_keep_trees_and_text(trees, tmp_path):
+    words = [word for name in ("train", "dev", "test") for word in (f"--{name}", str(trees))]
+    treebank.main([*words, "--out", str(tmp_path)])
+    folder = tmp_path / "treebank"
+    text = (folder / "train.txt").read_text()
+    assert text == "I can't go. Go!\n\n10 000 dogs\n"
+    found, wanted = read_conllu(folder / "train.conllu"), read_conllu(trees)
+    assert [(s.words, s.heads) for s in found] == [(s.words, s.heads) for s in wanted]
+    assert "you" not in (folder / "train.conllu").read_text()
+    # a digit for each character of the text: ends of tokens, words and sentences
+    labels = (folder / "dev.labels").read_text()
+    assert len(labels.replace("\n", "")) == len(text.replace("\n", ""))
+    assert (folder / "test.words").read_text().splitlines() == [
+        "I ca n't go .",
+        "Go !",
+        "10_000 dogs",
+    ]
+    listed = json.loads((tmp_path / "models" / "resources.json").read_text())
+    assert listed["en"]["packages"]["default"] == dict.fromkeys(treebank.PROCESSORS, "ewt")
+
+
+def test_accuracy_counts_heads_and_relations_without_subtypes(trees, tmp_path):
+    changed = TREES.replace("4\tadvmod:neg", "4\tadvmod").replace("4\tnsubj", "4\tobj")
+    changed = changed.replace("2\tnummod", "0\tnummod").replace("1\tGo\t_\tVERB", "1\tGo\t_\tNOUN")
+    parsed, out = tmp_path / "parsed.conllu", tmp_path / "a.json"
+    parsed.write_text(changed)
+    words = ["--gold", str(trees), "--parsed", str(parsed), "--out", str(out)]
+    accuracy.main(words)
+    found = json.loads(out.read_text())
+    assert (found["words"], found["sentences"]) == (9, 3)
+    assert found["upos"] == pytest.approx(8 / 9)
+    assert found["uas"] == pytest.approx(8 / 9)
+    assert found["las"] == pytest.approx(7 / 9)
+    parsed.write_text(TREES.split("# newpar")[0])
+    with pytest.raises(UserError, match=r"parsed\.conllu has other sentences or words"):
+        accuracy.main(words)
+
+
+def test_sentences_are_drawn_once_and_apart(tmp_path):
+    text = tmp_path / "text"
+    text.write_text("".join(f"line {i % 50}\n\n" for i in range(120)))
+    words = ["--text", str(text), "--held-out", "10"]
+    sentences.main([*words, "--count", "40", "--out", str(tmp_path / "a")])
+    sets = {
+        n: (tmp_path / "a" / f"{n}.txt").read_text().splitlines() for n in ("train", "dev", "test")
+    }
+    assert [len(lines) for lines in sets.values()] == [20, 10, 10]
+    drawn = [line for lines in sets.values() for line in lines]
+    assert len(set(drawn)) == 40
+    sentences.main([*words, "--count", "40", "--out", str(tmp_path / "b")])
+    assert (tmp_path / "b" / "dev.txt").read_text().splitlines() == sets["dev"]
+    with pytest.raises(UserError, match="50 distinct sentences and 60 are asked for"):
+        sentences.main([*words, "--count", "60", "--out", str(tmp_path / "c")])
+    with pytest.raises(UserError, match="--count 20 leaves none"):
+        sentences.main([*words, "--count", "20", "--out", str(tmp_path / "c")])
+
+
+def model(name, role, uuas, spread=None, chosen=()):
+    test = {"uuas": uuas, "dspr": 0.25, "root": None, "nspr": 0.5}
+    return {
+        "name": name,
+        "role": role,
+        "test": test,
+        "spread": dict.fromkeys(test, spread) if spread else {},
+        "chosen": [list(pair) for pair in chosen],
+        "layers": [],
+        **dict.fromkeys(("architecture", "space", "probe", "of"), ""),
+        **dict.fromkeys(("distance_layer", "depth_layer"), 0),
+    }
+
+
+def probes(name):
+    models = [
+        model("linear chain", "baseline", 0.43),
+        model(name, "encoder", 0.5, 0.01, [(3, 4), (2, 4)]),
+    ]
+    values = [("lorentz", 2, 0.3), ("lorentz", 4, 0.4)]
+    values += [("euclidean", 2, 0.2), ("euclidean", 4, 0.35)]
+    points = [
+        {"model": name, "probe": probe, "dimensions": number, "test": {"uuas": uuas}, "spread": {}}
+        for probe, number, uuas in values
+    ]
+    return {
+        "models": models,
+        "signature": "probe:x",
+        "seeds": 2,
+        "notes": ["Scored on 3 of 3 sentences of the test set."],
+        "settings": {},
+        "comparisons": {"linear chain": [{"metric": "uuas", "difference": 0.07, "p": 0.0001}]},
+        "vocabularies": {name: {"unseen": 0.125, "unknown": 0.0, "split": 0.5}},
+        "ranks": points,
+    }
+
+
+def test_table_has_every_figure_with_spread_p_value_and_rank():
+    found = {"probes": {"gold": probes("h")}, "bleu": {"h": 31.44}, "updates": 4000}
+    text = tables.table(found)
+    lines = text.splitlines()
+    assert "| linear chain | 0.430 | 0.250 | - | 0.500 |  |" in lines
+    own = "| h | 0.500 + 0.010 | 0.250 + 0.010 | - | 0.500 + 0.010 | 2..3 / 4 |"
+    assert own.replace("+", "\u00b1").replace("..", "\u2013") in lines
+    assert "| linear chain | +0.070 (p < 0.001) | - | - | - |" in lines
+    assert "| h | 12.5 % | 0.0 % | 50.0 % |" in lines
+    assert "| h, lorentz | 0.300 | 0.400 |" in lines
+    assert "| h, euclidean | 0.200 | 0.350 |" in lines
+    assert "BLEU of their translations of the Tatoeba test set: h 31.4" in text
+    assert "over 2 probe seeds" in text
+
+
+def test_parses_stand_beside_the_papers_figures():
+    found = {
+        "probes": {name: probes("h") for name in ("gold", "parsed", "paper")},
+        "parser": {"las": 0.8123, "uas": 0.85, "upos": 0.93},
+    }
+    lines = tables.table(found).splitlines()
+    assert "| HyboNet, as Chen et al. print it | 0.59 | 0.70 | 0.64 | 0.92 |  |" in lines
+    for settings in ("our settings", "the paper's settings"):
+        assert any(line.startswith(f"| h, {settings} | 0.500") for line in lines)
+    assert any("LAS 81.2, UAS 85.0, UPOS 93.0" in line for line in lines)
+
+
+@pytest.mark.slow
+def test_a_parser_is_trained_scored_and_not_trained_twice(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    small = "--no_pretrain --hidden_dim 32 --num_layers 1 --char_hidden_dim 16 --char_emb_dim 16"
+    monkeypatch.setattr(parsers, "NETWORK", small.split())
+    monkeypatch.setattr(parsers, "LOOKS", 2)
+    trees = {}
+    for part, count in {"train": 60, "dev": 15, "test": 15}.items():
+        text = gzip.decompress((real_data() / f"en_ewt-ud-{part}.conllu.gz").read_bytes()).decode()
+        trees[part] = tmp_path / f"{part}.conllu"
+        trees[part].write_text("\n\n".join(text.split("\n\n")[:count]) + "\n\n", encoding="utf-8")
+    parser = Parser(tmp_path / "stanza", trees, steps=6, threads=1, cpu=True)
+    runner = Runner(tmp_path)
+    steps = parser.training()
+    for step in steps:
+        runner.run(step)
+    found = json.loads(parser.accuracy.read_text(encoding="utf-8"))
+    assert found["sentences"] == 15
+    assert 0 < found["las"] <= found["uas"] < 1
+    (tmp_path / "text").write_text("The dog doesn't bark.\nA cat sees it. It runs.\n")
+    out = tmp_path / "parsed.conllu"
+    flag = "--one-sentence-per-line"
+    runner.run(parser.parse("parse", tmp_path / "text", out, steps[:5], flag))
+    assert [tree.id for tree in read_conllu(out)] == ["1", "2"]
+    capsys.readouterr()
+    for step in parser.training():
+        runner.run(step)
+    assert capsys.readouterr().out.count(": reused from an earlier run") == len(steps)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Tiny checkpoints, and a folder of data with trees in place of the treebank."""
+    folder = tmp_path_factory.mktemp("recipe")
+    data = prepared_folder(folder / "prepared")
+    for name, arch in (("hybo", "hybonet_tiny"), ("twin", "euclidean_tiny")):
+        make_checkpoint(folder / f"{name}.pt", data, arch)
+    (folder / "ud_english_ewt").mkdir()
+    for i, (part, count) in enumerate({"train": 30, "dev": 12, "test": 15}.items()):
+        trees = write_trees(folder / f"{part}.conllu", count, seed=i)
+        place = folder / "ud_english_ewt" / f"en_ewt-ud-{part}.conllu.gz"
+        place.write_bytes(gzip.compress(trees.read_bytes()))
+    return folder
+
+
+def words_of(made, out, *extra):
+    words = ["--data", str(made), "--out", str(out), "--prepared", str(made / "prepared")]
+    for name in ("hybo", "twin"):
+        words += ["--checkpoint", f"{name}={made / f'{name}.pt'}"]
+    return [*words, "--steps", "6", "--seeds", "2", "--ranks", "2,3", "--cpu", *extra]
+
+
+@pytest.mark.slow
+def test_checkpoints_fill_the_table_and_a_second_run_repeats_nothing(made, tmp_path):
+    words = words_of(made, tmp_path, "--text", str(made / "prepared" / "text"))
+    run = run_recipe(*words)
+    assert run.returncode == 0, run.stderr + run.stdout
+    found = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
+    gold = found["probes"]["gold"]
+    names = [model["name"] for model in gold["models"]]
+    assert names[2:5] == ["hybo", "hybo, control trees", "hybo, random"]
+    assert gold["seeds"] == 2
+    assert gold["vocabularies"]["hybo"]["unseen"] is not None
+    assert {point["dimensions"] for point in gold["ranks"]} == {2, 3}
+    assert tables.table(found) in run.stdout
+    assert "| twin | " in run.stdout
+    assert "fairseq-train" not in run.stdout
+    again = run_recipe(*words)
+    assert again.stdout.count(": reused from an earlier run of") == 1
+    assert (tmp_path / "probes" / "report.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("extra", "message"),
+    [
+        (
+            ["--checkpoint", "x=none.pt"],
+            "--checkpoint must be NAME=FILE of a file, not 'x=none.pt'",
+        ),
+        (["--text", "none"], "--text: none is missing"),
+        (["--parsed"], "--text is needed: the source side that the checkpoints were trained on"),
+        (["--seeds", "0"], "at least 1 is needed: --seeds 0"),
+    ],
+)
+def test_what_is_missing_is_told_before_any_work(made, tmp_path, extra, message):
+    run = run_recipe(*words_of(made, tmp_path / "out", *extra))
+    assert run.returncode == 2
+    assert run.stderr == f"error: {message}\n"
+    assert not (tmp_path / "out").exists()
