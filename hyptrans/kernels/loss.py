@@ -13,6 +13,7 @@ from torch.autograd.function import once_differentiable
 from hyptrans.geometry.precision import at_least_float32, without_autocast
 from hyptrans.kernels.backend import chosen, launcher
 from hyptrans.kernels.operands import LossOperands
+from hyptrans.kernels.products import times_transposed
 
 TILE_NUMBERS = 1 << 21
 """Logits in memory at a time: 8 MiB of float32, about what a core's cache holds."""
@@ -58,22 +59,20 @@ class _CrossEntropy(torch.autograd.Function):
         dtype = at_least_float32(features[:0]).dtype
         sums = features.new_zeros(2, dtype=dtype)
         by_features = torch.empty_like(features, dtype=dtype) if wanted else None
-        by_table = torch.zeros_like(table, dtype=dtype) if wanted else None
+        # transposed, so that it is the narrow rows that a product copies
+        by_table = torch.zeros_like(table.t(), dtype=dtype) if wanted else None
         tile = max(LEAST_ROWS, TILE_NUMBERS // len(table))
         for start in range(0, len(features), tile):
             rows = features[start : start + tile]
-            logits = at_least_float32(rows @ table.t())
+            logits = at_least_float32(times_transposed(rows, table))
             losses = smoothed_losses_(logits, targets[start : start + tile], smoothing, wanted)
             sums += losses.sum(0)
             if by_features is not None and by_table is not None:
                 gradient = logits.to(rows.dtype)
-                by_features[start : start + tile] = gradient @ table
-                if gradient.dtype == by_table.dtype:
-                    by_table.addmm_(gradient.t(), rows)
-                else:
-                    by_table += gradient.t() @ rows
+                by_features[start : start + tile] = times_transposed(gradient, table.t())
+                by_table += times_transposed(rows.t(), gradient.t())
         ctx.dtype = features.dtype
-        ctx.save_for_backward(*([] if by_features is None else [by_features, by_table]))
+        ctx.save_for_backward(*([] if by_table is None else [by_features, by_table.t()]))
         loss, nll_loss = sums.unbind()
         ctx.mark_non_differentiable(nll_loss)
         return loss, nll_loss

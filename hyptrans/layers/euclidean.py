@@ -4,9 +4,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from hyptrans.kernels import products
 from hyptrans.kernels.operators import relu_dropout
 from hyptrans.layers.decoding_state import State
 from hyptrans.layers.positions import sinusoids
+
+
+class Linear(nn.Linear):
+    """torch's, through :func:`hyptrans.kernels.products.linear`."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return products.linear(x, self.weight, self.bias)
 
 
 class ResidualNorm(nn.Module):
@@ -93,8 +101,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, width: int, inner_width: int, *, dropout: float = 0.0) -> None:
         super().__init__()
-        self.expand = nn.Linear(width, inner_width)
-        self.contract = nn.Linear(inner_width, width)
+        self.expand = Linear(width, inner_width)
+        self.contract = Linear(inner_width, width)
         self.residual = ResidualNorm(width, dropout=dropout)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -123,7 +131,7 @@ class DotProductLogits(nn.Module):
 
     def forward(self, x: Tensor, state: State | None = None) -> Tensor:
         """Logits; there is nothing to keep in a decoding ``state``."""
-        return F.linear(x, self.weight)
+        return products.linear(x, self.weight)
 
     def factors(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """``[..., width]`` and ``[num_embeddings, width]``, whose product the logits are."""

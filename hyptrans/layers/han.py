@@ -19,7 +19,7 @@ from hyptrans.geometry.precision import (
     without_autocast,
 )
 from hyptrans.layers.attention import Attention, attention_weights
-from hyptrans.layers.euclidean import ResidualNorm
+from hyptrans.layers.euclidean import Linear, ResidualNorm
 
 Coordinates = Literal["polar", "cartesian"]
 Weights = Literal["softmax", "sigmoid"]
@@ -88,14 +88,14 @@ class HyperbolicAttention(Attention):
         # softplus of it is 1
         self.raw_beta = nn.Parameter(torch.full((heads,), math.log(math.e - 1)))
         self.c = nn.Parameter(torch.zeros(heads)) if weights == "sigmoid" else None
-        self.out = nn.Linear(width, width)
+        self.out = Linear(width, width)
         nn.init.xavier_uniform_(self.out.weight)
         nn.init.zeros_(self.out.bias)
         self.residual = ResidualNorm(width, dropout=dropout)
 
-    def _projection(self, in_width: int, width: int, projections: int, gain: float) -> nn.Linear:
+    def _projection(self, in_width: int, width: int, projections: int, gain: float) -> Linear:
         numbers = width + self.heads * (self.coordinates == "polar")
-        linear = nn.Linear(in_width, projections * numbers)
+        linear = Linear(in_width, projections * numbers)
         for weight in linear.weight.chunk(projections):
             nn.init.xavier_uniform_(weight, gain=gain)
         return linear

@@ -18,6 +18,7 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import poincare
 from hyptrans.geometry.precision import at_least_float32
+from hyptrans.kernels import products
 from hyptrans.kernels.operators import relu_dropout
 from hyptrans.layers.decoding_state import State
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
@@ -60,7 +61,7 @@ class MobiusLinear(nn.Module):
 
         ``W (x)_M x`` is ``exp_o(W log_o(x))``, so the matrix acts on the tangent as it is.
         """
-        z = F.linear(u.to(self.weight.dtype), self.weight)
+        z = products.linear(u.to(self.weight.dtype), self.weight)
         z = z.view(*z.shape[:-1], *self.bias.shape)
         return poincare.add_tangents(z, self.bias, c=self.c)
 

@@ -19,10 +19,9 @@ ours, for these reasons:
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from hyptrans.geometry.precision import at_least_float32, half_in_force
-from hyptrans.kernels import operators
+from hyptrans.kernels import operators, products
 from hyptrans.layers.attention import Attention
 from hyptrans.layers.decoding_state import Past
 from hyptrans.layers.lorentz.mix import lorentz_mix, lorentz_mix_past
@@ -109,7 +108,7 @@ class LorentzLinear(nn.Module):
     def _numbers(self, x: Tensor) -> Tensor:
         """``z``, all projections side by side."""
         x = operators.relu_dropout(x, self.dropout, relu=self.relu, training=self.training)
-        return F.linear(x.to(self.weight.dtype), self.weight, self.bias)
+        return products.linear(x.to(self.weight.dtype), self.weight, self.bias)
 
     def heads(self, x: Tensor, *, query_factor: Tensor | None = None) -> tuple[Tensor, ...]:
         """The points of all heads: for each projection ``[..., split_heads, width of a head]``.

@@ -21,6 +21,7 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32, without_autocast
+from hyptrans.kernels import products
 from hyptrans.kernels.operators import lift, relu_dropout
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding, Storage
 from hyptrans.layers.lorentz.logits import LorentzLogits
@@ -138,7 +139,7 @@ class HTC(nn.Module):
             # scaling the weights is cheaper than scaling what they give at every position
             scale = scale_between(c_in, c_out)
             weight, bias = weight * scale, bias * scale
-        return at_least_float32(F.linear(x.to(weight.dtype), weight, bias))
+        return at_least_float32(products.linear(x.to(weight.dtype), weight, bias))
 
     def from_space(self, space: Tensor, *, c_in: lorentz.Curvature) -> Tensor:
         """Map the point above ``space``, without building it: the curvature stays.
@@ -147,7 +148,7 @@ class HTC(nn.Module):
         """
         time = lorentz.time_above(space.square().sum(-1, keepdim=True), c=c_in)
         weight = self.weight
-        mapped = F.linear(space.to(weight.dtype), weight[:, 1:], self.bias)
+        mapped = products.linear(space.to(weight.dtype), weight[:, 1:], self.bias)
         return at_least_float32(mapped) + time * at_least_float32(weight[:, 0])
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from fairseq import models, utils
-from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
 from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.modules import MultiheadAttention
@@ -20,6 +19,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import hyptrans.models  # noqa: F401 - registers the architectures
+from hyptrans.criterions.tiled import TiledCrossEntropy, factors_of
+from hyptrans.kernels import products
+from hyptrans.kernels.loss import TILE_NUMBERS
+from hyptrans.layers.euclidean import Linear
 from hyptrans.layers.han import HyperbolicAttention
 from hyptrans.models._config import SIZES, flags_of
 from hyptrans.models._parts import Role
@@ -133,7 +136,7 @@ class FloorParts(HANParts):
 
     def feed_forward(self, *, before: Any) -> Any:
         width, inner = self.side.width, self.side.ffn_width
-        return nn.Sequential(nn.Linear(width, inner), nn.Linear(inner, width))
+        return nn.Sequential(Linear(width, inner), Linear(inner, width))
 
 
 class _Unchanged(nn.Module):
@@ -200,7 +203,8 @@ def training_step(
 ) -> Callable[[], None]:
     """A function that makes one whole update: forward, loss, backward, clipping, Adam.
 
-    That of the floor: forward and backward from a given gradient, no more.
+    The loss is in tiles for all. The floor: forward and backward from a given gradient of a tile's
+    logits, no more.
     """
     model = build(name, device, size.fields()).train()
     shape = (size.sentences, size.length)
@@ -208,29 +212,38 @@ def training_step(
         torch.randint(4, VOCABULARY, shape, device=device) for _ in range(3)
     )
     lengths = torch.full((size.sentences,), size.length, device=device)
+    inputs = {"src_tokens": source, "src_lengths": lengths, "prev_output_tokens": previous}
+    sample = {"net_input": inputs, "target": target, "ntokens": target.numel()}
+    criterion = TiledCrossEntropy(SimpleNamespace(target_dictionary=dictionary()), False, 0.1)
     parameters = list(model.parameters())
     adam = RiemannianAdam if name == MANIFOLD else Adam
     optimizer = adam(parameters, lr=1e-4, betas=(0.9, 0.98))
-    given = torch.randn(*shape, VOCABULARY, device=device) * 1e-6 if name == FLOOR else None
+    given = torch.randn(TILE_NUMBERS // VOCABULARY, VOCABULARY, device=device) * 1e-6
 
     def step() -> None:
         with torch.autocast(device, dtype=autocast, enabled=autocast is not None):
-            out = model(source, lengths, previous)
-            if given is None:
-                logits = model.get_normalized_probs(out, log_probs=True)
-                loss, _ = label_smoothed_nll_loss(
-                    logits.view(-1, VOCABULARY), target.view(-1, 1), 0.1, ignore_index=1
-                )
-        if given is not None:
-            torch.autograd.backward(out[0], given.to(out[0].dtype))
-            model.zero_grad()
-            return
+            if name == FLOOR:
+                features, _ = model(source, lengths, previous, features_only=True)
+                _back(features, model.decoder, given)
+                model.zero_grad()
+                return
+            loss, *_ = criterion(model, sample)
         (loss / target.numel()).backward()
         utils.clip_grad_norm_(parameters, 0.5)
         optimizer.step()
         optimizer.zero_grad()
 
     return step
+
+
+def _back(states: Tensor, decoder: Any, given: Tensor) -> None:
+    """Products of logits and backward, of a few rows at a time as in the criterion."""
+    features, table = factors_of(decoder)(states.flatten(0, 1))
+    rows = features.detach().requires_grad_()
+    for tile in rows.split(len(given)):
+        logits = products.linear(tile, table)
+        torch.autograd.backward(logits, given[: len(tile)].to(logits.dtype))
+    features.backward(rows.grad)
 
 
 def decoding(

@@ -5,6 +5,7 @@ from torch import Tensor, nn
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32, without_autocast
+from hyptrans.kernels import products
 from hyptrans.layers.decoding_state import State
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
 
@@ -53,7 +54,7 @@ class LorentzLogits(nn.Module):
         """Logits; a ``state`` keeps the tokens' points from one decoding step to the next."""
         features, table = self.factors(x, state)
         with without_autocast(x):
-            return features @ table.t()
+            return products.linear(features, table)
 
     def factors(self, x: Tensor, state: State | None = None) -> tuple[Tensor, Tensor]:
         """``[..., K]`` and ``[num_embeddings, K]``, whose product in float32 the logits are."""

@@ -1,0 +1,87 @@
+"""Matrix products in float32, through whichever of torch's two libraries is the faster one.
+
+torch multiplies through MKL, which leaves the AVX-512 units of AMD's processors idle; oneDNN, which
+torch has for convolutions, uses them and is over twice as fast there. Elsewhere, under autocast and
+for small products, all of this is torch's own.
+"""
+
+import functools
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
+
+from hyptrans.kernels.backend import chosen
+
+LEAST_PRODUCTS = 1 << 22
+"""Fewer products of two numbers take less time than oneDNN's way to its kernel."""
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``x W^T + b``, as :func:`torch.nn.functional.linear`; without a second derivative.
+
+    Shapes: x ``[..., in]``, weight ``[out, in]``, bias ``[out]`` -> ``[..., out]``.
+    """
+    if not _in_onednn(x, weight):
+        return F.linear(x, weight, bias)
+    if not torch.is_grad_enabled():
+        return _onednn(x, weight, bias)
+    out: Tensor = _Linear.apply(x, weight, bias)
+    return out
+
+
+def times_transposed(a: Tensor, b: Tensor) -> Tensor:
+    """``a b^T`` outside of autograd; ``a`` is copied where it is not contiguous.
+
+    Shapes: a ``[N, K]``, b ``[M, K]`` -> ``[N, M]``.
+    """
+    return _onednn(a, b) if _in_onednn(a, b) else a @ b.t()
+
+
+class _Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return _onednn(x, weight, bias)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight = ctx.saved_tensors
+        of_x, of_weight, of_bias = ctx.needs_input_grad
+        rows, grad_rows = x.flatten(0, -2), grad.flatten(0, -2)
+        grad_weight = None
+        if of_weight and grad_rows.size(1) < rows.size(1):
+            grad_weight = times_transposed(grad_rows.t(), rows.t())
+        elif of_weight:
+            # the narrower factor is the one that is copied
+            grad_weight = times_transposed(rows.t(), grad_rows.t()).t()
+        grad_x = times_transposed(grad_rows, weight.t()).view(x.shape) if of_x else None
+        return grad_x, grad_weight, grad_rows.sum(0) if of_bias else None
+
+
+def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    out: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+    return out
+
+
+def _in_onednn(x: Tensor, weight: Tensor) -> bool:
+    if not x.dtype == weight.dtype == torch.float32 or x.numel() * len(weight) < LEAST_PRODUCTS:
+        return False
+    return chosen(x) == "numba" and _faster() and not torch.is_autocast_enabled("cpu")
+
+
+@functools.cache
+def _faster() -> bool:
+    """Whether oneDNN is there, and MKL without the code for this processor."""
+    try:
+        # numba comes with it
+        from llvmlite import binding
+    except ImportError:
+        return False
+    if not torch.backends.mkl.is_available() or not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+        return False
+    wide = binding.get_host_cpu_features().get("avx512f", False)
+    return bool(wide and binding.get_host_cpu_name().startswith("znver"))

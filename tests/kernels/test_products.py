@@ -1,0 +1,73 @@
+"""Matrix products in oneDNN against those of float64."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from hyptrans.kernels import products
+from tests.kernels.contract import numbers
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(torch.ops.mkldnn, "_linear_pointwise"), reason="a torch without oneDNN"
+)
+
+
+@pytest.fixture
+def onednn(monkeypatch):
+    """All products in oneDNN, however small and whatever the processor; counts them."""
+    calls = []
+
+    def counted(*factors):
+        calls.append(factors)
+        return original(*factors)
+
+    original = products._onednn
+    monkeypatch.setattr(products, "_onednn", counted)
+    monkeypatch.setattr(products, "LEAST_PRODUCTS", 0)
+    monkeypatch.setattr(products, "_faster", lambda: True)
+    return calls
+
+
+@pytest.mark.parametrize("biased", [True, False])
+@pytest.mark.parametrize("strided", [True, False])
+@pytest.mark.parametrize(("wide", "narrow"), [(65, 24), (24, 65), (16, 16)])
+def test_a_linear_map_and_its_gradients(wide, narrow, strided, biased, rng, onednn):
+    x = numbers(rng, 30, 7, wide)
+    x = x.transpose(0, 1) if strided else x
+    given = [x, numbers(rng, narrow, wide + 1), numbers(rng, narrow)]
+    results = []
+    for dtype, linear in ((torch.float32, products.linear), (torch.float64, F.linear)):
+        x, wider, bias = (t.to(dtype).requires_grad_() for t in given)
+        weight = wider[:, 1:] if strided else wider[:, :-1].contiguous()
+        out = linear(x, weight, bias if biased else None)
+        inputs = [x, wider, bias] if biased else [x, wider]
+        results.append([out, *torch.autograd.grad(out.square().sum(), inputs)])
+    assert len(onednn) == 3
+    for ours, expected in zip(*results, strict=True):
+        atol = 2e-6 * expected.abs().max().item()
+        torch.testing.assert_close(ours.double(), expected, rtol=0, atol=atol)
+
+
+def test_only_gradients_that_are_wanted_are_computed(rng, onednn):
+    x, weight = numbers(rng, 5, 4, dtype=torch.float32), numbers(rng, 3, 4, dtype=torch.float32)
+    products.linear(x, weight.requires_grad_()).sum().backward()
+    assert len(onednn) == 2
+    with torch.no_grad():
+        assert products.linear(x, weight).grad_fn is None
+
+
+@pytest.mark.parametrize("kind", ["eager", "autocast", "float64", "small"])
+def test_what_is_left_to_torch(kind, rng, onednn, monkeypatch):
+    x, weight = numbers(rng, 5, 4, dtype=torch.float32), numbers(rng, 3, 4, dtype=torch.float32)
+    if kind == "eager":
+        monkeypatch.setenv("HYPTRANS_KERNELS", "eager")
+    if kind == "float64":
+        x, weight = x.double(), weight.double()
+    if kind == "small":
+        monkeypatch.setattr(products, "LEAST_PRODUCTS", 5 * 4 * 3 + 1)
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=kind == "autocast"):
+        out = products.linear(x, weight)
+        expected = F.linear(x, weight)
+    assert not onednn
+    assert out.dtype == expected.dtype
+    assert torch.equal(out, expected)
