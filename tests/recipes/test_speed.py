@@ -7,8 +7,8 @@ from functools import partial
 import pytest
 import torch
 
+from hyptrans.inference import describe
 from recipes.benchmark import contenders, timing
-from recipes.common import results
 from tests.recipes.scripts import run_script
 
 run = partial(run_script, "benchmark/speed.py")
@@ -67,7 +67,7 @@ def test_the_floor_has_the_matrix_products_of_the_twin():
     theirs = sum(
         p.numel()
         for n, p in twin.named_parameters()
-        if p.dim() == 2 and "embed_positions" not in n and not results._COPIES.match(n)
+        if p.dim() == 2 and "embed_positions" not in n and not describe._COPIES.match(n)
     )
     assert ours == theirs
 
