@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 import hyptrans.models  # noqa: F401 - registers the architectures
 from hyptrans.geometry.space import Space
+from hyptrans.inference.checkpoint import read_state
 from hyptrans.support.errors import UserError
 from hyptrans_startup.guards.building import within
 
@@ -110,7 +111,7 @@ def _load(
     path: Path, data: Path, *, seed: int, user_dir: str | None
 ) -> tuple[LoadedModel, dict[str, Tensor]]:
     """The model with fresh parameters, and those of the checkpoint."""
-    state = _read(path)
+    state = read_state(path)
     cfg, parameters = state["cfg"], state["model"]
     if user_dir is not None:
         _import_user_dir(user_dir)
@@ -141,21 +142,6 @@ def all_states(encoder: Any, tokens: Tensor) -> Tensor:
     # with --encoder-normalize-before the output has one more norm than the last layer's state
     states = [*out["encoder_states"][:-1], out["encoder_out"][0]]
     return torch.stack(states).transpose(1, 2)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    from fairseq.checkpoint_utils import load_checkpoint_to_cpu
-
-    if not path.is_file():
-        raise UserError(f"checkpoint {path} is not a file: name one that fairseq-train wrote")
-    try:
-        state = load_checkpoint_to_cpu(str(path))
-    except (OSError, AttributeError) as error:
-        raise UserError(f"checkpoint {path} was not written by fairseq ({error})") from error
-    missing = [key for key in ("cfg", "model") if not state.get(key)]
-    if missing:
-        raise UserError(f"checkpoint {path} was not written by fairseq: no {missing[0]} in it")
-    return state
 
 
 def _import_user_dir(user_dir: str) -> None:
