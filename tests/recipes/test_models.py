@@ -28,6 +28,11 @@ def parse(path):
     return options.parse_args_and_arch(parser, words, modify_parser=None)
 
 
+def sizes_of(args):
+    """The defaults of a hyperbolic architecture, where its sizes are."""
+    return models.MODEL_DATACLASS_REGISTRY[args.arch]()
+
+
 @pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda p: f"{p.parent.name}/{p.stem}")
 def test_configuration_is_understood_by_fairseq_train_and_makes_a_model(path):
     args = parse(path)
@@ -61,10 +66,9 @@ def test_hybonet_has_the_settings_printed_in_its_paper(name, width, ffn, heads, 
     path = next(path for path in PAPERS if path.stem == f"hybonet_{name}")
     args = parse(path)
     for side in ("encoder", "decoder"):
-        found = (getattr(args, f"{side}_{part}") for part in ("embed_dim", "ffn_embed_dim"))
-        assert tuple(found) == (width, ffn)
-        assert getattr(args, f"{side}_attention_heads") == heads
-        assert getattr(args, f"{side}_layers") == 6
+        parts = ("embed_dim", "ffn_embed_dim", "attention_heads", "layers")
+        found = [getattr(sizes_of(args), f"{side}_{part}") for part in parts]
+        assert found == [width, ffn, heads, 6]
     assert args.max_tokens * args.update_freq[0] == batch
     iwslt = name.startswith("iwslt")
     assert (args.warmup_updates, args.max_update) == ((8000, 40000) if iwslt else (6000, 200000))
@@ -82,7 +86,8 @@ def test_han_has_the_sizes_of_its_paper_and_is_trained_as_its_twins(size):
     )
     assert (han.han_weights, han.han_coordinates) == ("sigmoid", "polar")
     expected = {"tiny": (128, 2, 4), "base": (512, 6, 8), "big": (1024, 6, 16)}
-    found = (han.encoder_embed_dim, han.encoder_layers, han.encoder_attention_heads)
+    sizes = sizes_of(han)
+    found = (sizes.encoder_embed_dim, sizes.encoder_layers, sizes.encoder_attention_heads)
     assert found == expected[size]
     for name in ("lr", "warmup_updates", "max_update", "adam_eps", "dropout", "max_tokens"):
         assert len({str(getattr(args, name)) for args in (han, *twins)}) == 1, name

@@ -164,7 +164,8 @@ def _curve(parent: svg.Element, plot: _Plot, number: int, curve: Curve) -> None:
 
 def _bars(finals: dict[str, list[Line]]) -> svg.Element:
     """A bar a model: the mean over its seeds, and a dot for each of them."""
-    left = 12 + max(svg.text_width(model, SIZE) for model in finals)
+    # bold letters are wider than the estimate
+    left = 12 + 1.15 * max(svg.text_width(model, SIZE) for model in finals)
     right = WIDTH - 110
     top, bottom = 34.0, 34 + _ROW * len(finals)
     ticks = axes.ticks(0, max(line["bleu"] for found in finals.values() for line in found))
