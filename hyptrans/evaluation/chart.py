@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
 from hyptrans.evaluation.curves import METRICS, Course
-from probing.report import axes, svg
+from hyptrans.support import axes, svg
 
 _WIDTH, _HEIGHT, _ROOM = 520.0, 250.0, 16.0
 _LEFT, _TOP, _BOTTOM = 64.0, 34.0, 46.0

@@ -4,7 +4,8 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from probing.report import axes, svg
+from hyptrans.support import axes, svg
+from probing.report import looks
 from probing.report.data import ModelResult
 from probing.report.results import TITLES
 
@@ -37,10 +38,10 @@ class Line:
 
 def lines(models: Sequence[ModelResult], metric: str) -> list[Line]:
     """The lines of one metric over layers: of all that has a number."""
-    made, looks = [], axes.looks(models)
+    made, shown = [], looks.looks(models)
     task = 0 if metric in OF_DISTANCE else 1
     for model in models:
-        look, flat = looks[model.name], not model.layers
+        look, flat = shown[model.name], not model.layers
         found = [model.test] if flat else model.layers
         values = [one.get(metric, math.nan) for one in found]
         chosen = model.chosen or [(model.distance_layer, model.depth_layer)]

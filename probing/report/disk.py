@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 
-from probing.report import layout, svg
+from hyptrans.support import svg
+from probing.report import layout
 from probing.report.arcs import undirected
 from probing.report.data import Example, Prediction
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from markupsafe import Markup
 
+from hyptrans.support import svg
 from probing.probes.metrics import METRICS
-from probing.report import arcs, axes, curves, disk, layout, radii, ranks, svg
+from probing.report import arcs, curves, disk, layout, looks, radii, ranks
 from probing.report.data import Edge, Example, Prediction, Report
 from probing.report.results import TITLES, cell
 
@@ -60,10 +61,10 @@ def radius_figures(report: Report) -> list[dict[str, Any]]:
     top = max(max((*box.few, box.quantiles[-1])) for box in every)
     last = max(box.depth for box in every)
     order = {model.name: place for place, model in enumerate(report.models)}
-    looks, probes = axes.looks(report.models), {m.name: m.probe for m in report.models}
+    shown, probes = looks.looks(report.models), {m.name: m.probe for m in report.models}
     made = []
     for name in sorted(found, key=lambda name: order.get(name, len(order))):
-        kind = looks[name].kind if name in looks else "base"
+        kind = shown[name].kind if name in shown else "base"
         drawn = radii.draw(name, kind, probes.get(name, ""), found[name], max(top, 1e-6), last)
         table = [
             (box.depth, box.count, [figure_number(value) for value in box.quantiles])

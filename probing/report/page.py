@@ -9,9 +9,10 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from hyptrans.support import svg
 from hyptrans.support.files import write_whole
 from probing.probes.metrics import METRICS
-from probing.report import figures, radii, results, svg
+from probing.report import figures, radii, results
 from probing.report.data import ModelResult, Report
 from probing.report.figures import figure_number
 

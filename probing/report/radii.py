@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from probing.report import axes, svg
+from hyptrans.support import axes, svg
 
 Sample = list[tuple[int, float]]
 

@@ -3,7 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from probing.report import axes, curves, svg
+from hyptrans.support import axes, svg
+from probing.report import curves, looks
 from probing.report.data import ModelResult, RankPoint
 from probing.report.results import TITLES
 
@@ -11,7 +12,7 @@ METRIC = "uuas"
 PROBES = ("lorentz", "poincare", "euclidean")
 
 
-def lines(points: Sequence[RankPoint], look: axes.Look) -> list[curves.Line]:
+def lines(points: Sequence[RankPoint], look: looks.Look) -> list[curves.Line]:
     """A line for each kind of probe of one encoder: its color, and a form for each."""
     made = []
     for number, probe in enumerate(PROBES):
@@ -20,7 +21,7 @@ def lines(points: Sequence[RankPoint], look: axes.Look) -> list[curves.Line]:
             values = [point.test.get(METRIC, math.nan) for point in own]
             deviations = [point.spread.get(METRIC, math.nan) for point in own]
             kind = f"{look.kind} {probe}"
-            line = curves.Line(probe, kind, axes.mark(number), values, spread=deviations)
+            line = curves.Line(probe, kind, looks.mark(number), values, spread=deviations)
             made.append(line)
     return made
 
@@ -40,7 +41,7 @@ def draw(
         axis: ticks upwards, common to all encoders.
     """
     dimensions = sorted({point.dimensions for point in points})
-    every = lines(points, axes.looks(models)[model])
+    every = lines(points, looks.looks(models)[model])
     for baseline in models:
         value = baseline.test.get(METRIC, math.nan)
         if baseline.role == "baseline" and axis[0] <= value <= axis[-1]:

@@ -8,12 +8,11 @@ from dataclasses import replace
 
 from hyptrans import __version__
 from hyptrans.geometry.space import Space
-from hyptrans.support import provenance
+from hyptrans.support import provenance, svg
 from probing.probes.evaluation import SELECTED_BY
 from probing.probes.metrics import LONGEST, METRICS, SHORTEST, Punctuation
 from probing.probes.significance import TOSSES, Comparison
 from probing.probes.training import Settings
-from probing.report import svg
 from probing.report.data import ModelResult, RankPoint, Vocabulary
 
 TITLES = {"uuas": "UUAS", "dspr": "Dspr.", "root": "Root", "nspr": "Nspr."}

@@ -150,8 +150,8 @@ def shown(name: str) -> None:
     """The table has one line and six columns more, and nothing that a renderer would follow."""
     import re
 
+    from hyptrans.support.svg import clean
     from probing.report.results import escaped
-    from probing.report.svg import clean
 
     text = escaped(name)
     assert not re.search(

@@ -6,7 +6,8 @@ import math
 import statistics
 from collections.abc import Sequence
 
-from probing.report import axes, svg
+from hyptrans.support import axes, svg
+from probing.report import looks
 from recipes.study.findings.finals import Line, chosen
 from recipes.study.findings.table import BARS, CURVES, spread
 
@@ -158,7 +159,7 @@ def _curve(parent: svg.Element, plot: _Plot, number: int, curve: Curve) -> None:
     svg.add(parent, "path", f"line {kind}", d=f"M{'L'.join(means)}")
     for place in means:
         svg.add(
-            parent, "path", f"mark {kind}", d=axes.mark(number), transform=f"translate({place})"
+            parent, "path", f"mark {kind}", d=looks.mark(number), transform=f"translate({place})"
         )
 
 

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from hyptrans.geometry import lorentz, poincare
-from probing.report import arcs, axes, disk, layout, svg
+from hyptrans.support import axes, svg
+from probing.report import arcs, disk, layout
 from probing.report.data import Example, Prediction
 
 

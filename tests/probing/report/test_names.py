@@ -2,8 +2,8 @@
 
 import pytest
 
+from hyptrans.support.svg import clean
 from probing.report.results import escaped
-from probing.report.svg import clean
 from tests.hostile.stores import NAMES, shown
 
 
