@@ -54,8 +54,12 @@ def outcome(kind, model, sample, **options):
     return loss.item(), size, logged["nll_loss"].item(), gradients
 
 
+# distances to tokens are no product of states and a table
+PRODUCTS = [arch for arch in ARCHITECTURES if arch != "geodesic_logits_tiny"]
+
+
 @pytest.mark.parametrize("options", [{}, {"ignore_prefix_size": 1}], ids=["whole", "prefix"])
-@pytest.mark.parametrize("arch", [*ARCHITECTURES, "euclidean_tiny"])
+@pytest.mark.parametrize("arch", [*PRODUCTS, "euclidean_tiny"])
 def test_loss_and_gradients_are_those_of_fairseqs_criterion(arch, options, pairs):
     model = small(arch) if arch in ARCHITECTURES else build(arch, **SMALL).double().eval()
     sample = sample_of(pairs)

@@ -76,4 +76,5 @@ class LorentzResidual(nn.Module):
         return torch.cat([argument, r[..., 1:]], dim=-1)
 
     def extra_repr(self) -> str:
-        return self.form
+        # fairseq's choices are no strings
+        return str(self.form)

@@ -196,7 +196,7 @@ def test_missing_files_are_all_named(tmp_path, run, original):
 
 def test_broken_xml_is_located(tmp_path, run, original):
     path = original / "de-en/IWSLT14.TED.dev2010.de-en.de.xml"
-    path.write_text(path.read_text().replace("</seg>", "", 1))
+    path.write_text(path.read_text().replace("</doc>", "", 1))
     message = error_of(run(iwslt14.main, "--raw", original, "--out", tmp_path / "out", *SMALL))
     assert (
         "IWSLT14.TED.dev2010.de-en.de.xml is not well-formed XML: mismatched tag: line" in message
