@@ -60,8 +60,8 @@ class Encoding:
 class Translator:
     """A translation model with its text processing; :func:`hyptrans.load` makes one.
 
-    Results come in the order of the sentences and do not depend on how often it is asked. Empty
-    text has an empty translation.
+    Results come in the order of the sentences and do not depend on how often it is asked. Text
+    that is empty, or has spaces only, has an empty translation.
 
     Args:
         contents: what the model is made of.
@@ -265,7 +265,8 @@ class Translator:
         for number, text in enumerate(texts):
             if not isinstance(text, str):
                 raise TypeError(f"sentence {number} is no text but {type(text).__name__}")
-            subwords = cut(text)
+            # spaces alone would be subwords to some models
+            subwords = cut(text) if text.strip() else []
             row = [words.index(subword) for subword in subwords]
             rows.append([*row, words.eos()] if row else [])
             if len(rows[-1]) > longest:

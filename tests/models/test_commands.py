@@ -200,6 +200,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", ["hybonet_tiny", "euclidean_tiny"])
 def test_the_criterion_in_tiles_trains_as_fairseqs(data, tmp_path, arch):
     tiled = ["--criterion", "tiled_label_smoothed_cross_entropy"]
@@ -229,6 +230,7 @@ def test_a_checkpoint_of_an_earlier_version_is_refused_in_one_sentence(
     assert "Traceback" not in process.stderr
 
 
+@pytest.mark.slow
 def test_one_more_architecture_is_one_file(data, tmp_path):
     source = Path(__file__).with_name("fifth.py").read_text()
     assert len(source.splitlines()) <= 60

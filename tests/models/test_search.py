@@ -85,6 +85,7 @@ def test_a_prefix_is_kept(made, tmp_path):
             assert hypothesis.split()[:3] == spelled(target).split()[:3]
 
 
+@pytest.mark.slow
 def test_samples_follow_the_seed(made, tmp_path):
     sample = ["--sampling", "--sampling-topk", "10", "--nbest", "4"]
     one, again, other = (
@@ -94,6 +95,7 @@ def test_samples_follow_the_seed(made, tmp_path):
     assert one != other
 
 
+@pytest.mark.slow
 def test_groups_of_diverse_beams_differ(made, tmp_path):
     groups = ["--diverse-beam-groups", "4", "--diverse-beam-strength", "50", "--nbest", "4"]
     found = run(made, tmp_path, made.hybonet, *groups)

@@ -30,6 +30,7 @@ def test_speed_is_printed_by_length():
     assert all(len(row) == 3 and float(cell) > 0 for row in rows for cell in row[1:])
 
 
+@pytest.mark.slow
 def test_curves_start_at_the_same_loss_in_every_precision():
     options = ["--updates", "2", "--models", "hybonet", "--device", "cpu"]
     done = run_script("benchmark/half_precision.py", *options)

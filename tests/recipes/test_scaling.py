@@ -10,6 +10,7 @@ from tests.recipes.scripts import run_script
 SCRIPT = "benchmark/scaling.py"
 
 
+@pytest.mark.slow
 def test_script_prints_a_row_for_every_length_and_position():
     done = run_script(SCRIPT, "--lengths", "32", "--positions", "5")
     assert done.returncode == 0, done.stderr[-2000:]

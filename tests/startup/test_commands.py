@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 import torch
 
 from tests.startup.conftest import TINY
@@ -80,6 +81,7 @@ checkpoint: {save_dir: lm-ck}
 """
 
 
+@pytest.mark.slow
 def test_hydra_train_and_eval_lm_work_on_a_language_model(work, run):
     sets = [f"--{name}pref={name}.en" for name in ("train", "valid", "test")]
     run("fairseq-preprocess", "--only-source", *sets, "--destdir=lm", cwd=work)

@@ -16,6 +16,7 @@ SENTENCE = re.compile(
 )
 
 
+@pytest.mark.slow
 def test_nan_is_told_in_one_sentence_and_its_batch_runs_again(data, work, run):
     exploding = ["--lr=1e30", "--save-dir=nan", "--clip-norm=5"]
     done = run("fairseq-train", data, *TINY, *exploding, cwd=work, check=False)
