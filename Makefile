@@ -40,7 +40,7 @@ endef
 export PREFLIGHT
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test test-slow test-hostile test-pythons test-gpu format lint tables docs dist
+.PHONY: help quickstart test test-slow test-long test-hostile test-pythons test-gpu format lint tables docs dist
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -64,6 +64,9 @@ test-slow: $(READY)  ## the tests that take minutes
 test-pythons:  ## install and try the commands on every Python found (ENDS=1: oldest and newest)
 	@$(PYTHON) -c "$$PREFLIGHT"
 	TORCH="$(TORCH)" $(PYTHON) .ci/pythons.py $(if $(ENDS),--ends)
+
+test-long: $(READY)  ## the tests that take up to an hour: fifty kills
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m long -s
 
 test-hostile: $(READY)  ## files that nobody should open, by class: tried, held, fell
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.hostile $(if $(SEED),--seed $(SEED))

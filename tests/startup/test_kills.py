@@ -18,7 +18,7 @@ from tests.probing.commands.test_run import FAST, write_trees
 from tests.probing.helpers.model import make_checkpoint, prepared_folder
 from tests.startup.conftest import TINY
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 TRAININGS, PREPARATIONS, PROBINGS = 30, 10, 10
 UPDATES = 300
