@@ -18,6 +18,7 @@ needs_triton = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow
 @needs_triton
 def test_kernels_agree_with_the_eager_operators_in_the_interpreter():
     """A process of its own: triton is told to interpret before it is imported, or never."""
@@ -84,6 +85,7 @@ def compiler(request, monkeypatch, tmp_path):
     monkeypatch.setattr(rows, "dropout", Compiled(rows.dropout, request.param))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_row_kernels_compile_for_a_gpu(dtype, compiler):
     z = torch.ones(5, 3, 2, 33, dtype=dtype, requires_grad=True)

@@ -153,6 +153,7 @@ def test_manifold_embeddings_train_and_stay_points_through_a_checkpoint(data, tm
     assert hypotheses(generate(data, tmp_path))
 
 
+@pytest.mark.slow
 def test_hydra_configuration_trains_the_same_model_as_flags(data, tmp_path):
     flags = losses(train(data, tmp_path / "flags", *OPTIMIZER, updates=20))
     names = [flag.removeprefix("--").replace("-", "_") for flag in SIZES[::2]]
