@@ -108,7 +108,8 @@ def speed_table(found: Mapping[str, Any]) -> str:
         ]
         for arch, step, dim, length in SPEED_ROWS
     ]
-    return f"{results.markdown(['step', 'times as fast as the twin'], shown)}\n\n{found['device']}"
+    lines = results.markdown(["step", "times as fast as the twin"], shown)
+    return f"{lines}\n\n{found['device']}; measured with version {found['versions']['hyptrans']}"
 
 
 def with_tables() -> list[Path]:

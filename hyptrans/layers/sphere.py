@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hyptrans.geometry.precision import at_least_float32
+from hyptrans.kernels import products
 from hyptrans.kernels.operators import relu_dropout
 from hyptrans.layers.attention import Attention, causal_mask
 from hyptrans.layers.decoding_state import State
@@ -61,7 +62,7 @@ class SphereLinear(nn.Module):
     def heads(self, x: Tensor, residual: Tensor | None = None) -> tuple[Tensor, ...]:
         """The vectors of all heads of each projection; a residual is of the whole output."""
         x = relu_dropout(x, self.dropout, relu=self.relu, training=self.training)
-        v = F.linear(x.to(self.weight.dtype), self.weight, self.bias)
+        v = products.linear(x.to(self.weight.dtype), self.weight, self.bias)
         v = at_least_float32(v if residual is None else v + residual).unflatten(-1, self.shape)
         return (F.normalize(v, dim=-1) * at_least_float32(self.log_radius).exp()).unbind(-3)
 
@@ -199,8 +200,7 @@ class SphereLogits(nn.Module):
 
     def forward(self, x: Tensor, state: State | None = None) -> Tensor:
         """Logits; there is nothing to keep in a decoding ``state``."""
-        features, table = self.factors(x)
-        return features @ table.t()
+        return products.linear(*self.factors(x))
 
     def factors(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """``[..., width + 1]`` and ``[num_embeddings, width + 1]``: the logits' two factors."""
