@@ -91,15 +91,29 @@ def script(name: str) -> str:
 
 
 def prepare(
-    run: Run, files: dict[str, tuple[Path, Path]], vocab: int, after: Sequence[Step]
+    run: Run,
+    files: dict[str, tuple[Path, Path]],
+    vocab: int,
+    after: Sequence[Step],
+    *,
+    joined: bool = False,
 ) -> Step:
-    """Learn subwords and binarize; ``files``: source and target of train, valid and test."""
+    """Learn subwords and binarize.
+
+    Args:
+        run: what the recipe's steps share.
+        files: source and target of train, valid and test.
+        vocab: pieces of the joint sentencepiece model.
+        after: steps whose output this one reads.
+        joined: one dictionary for both languages.
+    """
     command = ["python", script("prepare_text.py")]
     for name, pair in files.items():
         command += [f"--{name}", *map(str, pair)]
     command += ["--source-lang", run.source, "--target-lang", run.target, "--raw-text"]
     command += ["--bpe", "sentencepiece", "--vocab-size", str(vocab), "--out", str(run.data)]
-    return Step("prepare", command, [run.data], after)
+    command += ["--joined-dictionary"] if joined else []
+    return Step("prepare_joined" if joined else "prepare", command, [run.data], after)
 
 
 def train(run: Run, model: Model, after: Step, *, untrained: bool = False) -> Step:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 RATES = {
     "hybonet": (5e-3, 1e-2, 2e-2, 4e-2),
@@ -30,16 +30,24 @@ CANDIDATES = {
 }
 """What else was tried, as long, at the two rates that HyboNet, or Hypformer, learns best at."""
 ADVANCED = {"one_time": 1e-2, "sphere": 1e-2}
-"""Candidates that went on to final trainings at every dropout, and their rate."""
+"""Candidates that went on to final trainings as HyboNet's, and their rate."""
+PUBLISHED = {
+    "published_prenorm": 5e-3,
+    "published_hybonet": 1e-2,
+    "published_sphere": 5e-3,
+    "published_postnorm": 5e-3,
+}
+"""Models of the size of a published baseline, at its dropout; the twins at its rate too."""
+PUBLISHED_DROPOUT = 0.3
 RATES_UPDATES, FINAL_UPDATES = 600, 3000
 DROPOUT, DROPOUTS = 0.1, (0.1, 0.2, 0.3)
 """While rates are tried, and those that are tried in final trainings."""
 TWINS = ("prenorm", "postnorm")
 TUNED = ("hybonet", *TWINS)
-"""Models whose final trainings are at every dropout; the others take the better twin's."""
+"""Models that are tuned further in final trainings; others take the better twin's dropout."""
 SEEDS = 3
-"""Final trainings of HyboNet, the better twin and advanced candidates at their best dropout; one of
-all others."""
+"""Final trainings of HyboNet, the better twin and advanced candidates as they are best; one of all
+others."""
 
 Results = Sequence[Mapping[str, Any]]
 
@@ -61,6 +69,11 @@ class Training:
         dropout = "" if self.dropout == DROPOUT else f"-dropout{_number(self.dropout)}"
         return f"{self.stage}-{self.model}-lr{_number(self.rate)}{dropout}-seed{self.seed}"
 
+    @property
+    def joined(self) -> bool:
+        """Whether both languages have one dictionary and all embeddings are shared."""
+        return self.stage == "published"
+
 
 def _number(value: float) -> str:
     return f"{value:g}".replace(".", "p")
@@ -78,60 +91,86 @@ def trainings(results: Results) -> list[Training]:
     first, later = [], []
     for model in (*RATES, *ADVANCED):
         if model in TUNED or model in ADVANCED:
-            first += _final(results, model, DROPOUTS)
-            best = best_dropout(results, model)
+            first += _finals(model, final_settings(results, model))
+            best = best_setting(results, model)
             if best is not None and model in ("hybonet", twin, *ADVANCED):
-                later += _final(results, model, [best], range(2, SEEDS + 1))
-        elif twin is not None and (dropout := best_dropout(results, twin)) is not None:
-            later += _final(results, model, [dropout])
-    return [*rates, *first, *sorted(later, key=lambda training: training.seed)]
+                later += _finals(model, [best], range(2, SEEDS + 1))
+        elif twin is not None and (rate := best_rate(results, model)) is not None:
+            _, dropout = best_setting(results, twin) or (None, DROPOUT)
+            later += _finals(model, [(rate, dropout)])
+    published = [
+        Training("published", model, rate, FINAL_UPDATES, dropout=PUBLISHED_DROPOUT)
+        for model, rate in PUBLISHED.items()
+    ]
+    return [*rates, *first, *sorted(later, key=lambda training: training.seed), *published]
 
 
-def _final(
-    results: Results, model: str, dropouts: Iterable[float], seeds: Iterable[int] = (1,)
+def _finals(
+    model: str, settings: Iterable[tuple[float, float]], seeds: Iterable[int] = (1,)
 ) -> list[Training]:
-    """Final trainings at the best rate; none until that is known."""
-    rate = ADVANCED.get(model) or best_rate(results, model)
-    if rate is None:
-        return []
     return [
         Training("final", model, rate, FINAL_UPDATES, seed, dropout)
         for seed in seeds
-        for dropout in dropouts
+        for rate, dropout in settings
     ]
 
 
 def best_rate(results: Results, model: str) -> float | None:
     """The rate with the lowest validation perplexity, once all of a model's rates are tried."""
-    return _best(results, ("rates", model), "rate", RATES[model])
+    found = _tried(results, "rates", model)
+    rates = {rate: perplexity for (rate, _), perplexity in found.items()}
+    return _lowest(rates, RATES[model])
 
 
-def best_dropout(results: Results, model: str) -> float | None:
-    """The same of dropouts, by final trainings with the first seed."""
-    firsts = [line for line in results if line["seed"] == 1]
-    return _best(firsts, ("final", model), "dropout", DROPOUTS)
+def final_settings(results: Results, model: str) -> list[tuple[float, float]]:
+    """Rates and dropouts of a model's final trainings with the first seed, known so far.
+
+    Its best rate of the short trainings at every dropout, then half that rate, as long trainings
+    often ask for a lower one, at the dropout that was best.
+    """
+    rate = ADVANCED.get(model) or best_rate(results, model)
+    if rate is None:
+        return []
+    settings = [(rate, dropout) for dropout in DROPOUTS]
+    best = _lowest(_tried(results, "final", model), settings)
+    return settings if best is None else [*settings, (rate / 2, best[1])]
+
+
+def best_setting(results: Results, model: str) -> tuple[float, float] | None:
+    """Rate and dropout with the lowest validation perplexity, once all are tried."""
+    settings = final_settings(results, model)
+    if len(settings) <= len(DROPOUTS):
+        return None
+    return _lowest(_tried(results, "final", model), settings)
 
 
 def better_twin(results: Results) -> str | None:
-    """The twin with the lowest validation perplexity at its best dropout, once both are tried."""
-    if any(best_dropout(results, twin) is None for twin in TWINS):
+    """The twin with the lowest validation perplexity at its best setting, once both are tuned."""
+    best = {}
+    for twin in TWINS:
+        setting = best_setting(results, twin)
+        if setting is None:
+            return None
+        best[twin] = _tried(results, "final", twin)[setting]
+    return _lowest(best, TWINS)
+
+
+_Key = TypeVar("_Key")
+
+
+def _lowest(tried: Mapping[_Key, float], wanted: Sequence[_Key]) -> _Key | None:
+    """The wanted one with the lowest perplexity; None while one is not tried."""
+    if not all(one in tried for one in wanted):
         return None
-    return min(TWINS, key=lambda twin: min(_tried(results, ("final", twin), "dropout").values()))
+    return min(wanted, key=lambda one: tried[one])
 
 
-def _best(
-    results: Results, kind: tuple[str, str], key: str, values: Sequence[float]
-) -> float | None:
-    tried = _tried(results, kind, key)
-    return min(tried, key=lambda value: tried[value]) if set(tried) == set(values) else None
-
-
-def _tried(results: Results, kind: tuple[str, str], key: str) -> dict[float, float]:
-    """Validation perplexity by rate or dropout, of a stage and model."""
+def _tried(results: Results, stage: str, model: str) -> dict[tuple[float, float], float]:
+    """Validation perplexity by rate and dropout, of a stage's trainings with the first seed."""
     return {
-        line.get(key, DROPOUT): perplexity_of(line)
+        (line["rate"], line.get("dropout", DROPOUT)): perplexity_of(line)
         for line in results
-        if (line["stage"], line["model"]) == kind
+        if (line["stage"], line["model"], line["seed"]) == (stage, model, 1)
     }
 
 

@@ -118,7 +118,7 @@ def _run(training: Training, args: argparse.Namespace) -> dict[str, Any]:
     """Train and score; a training that diverged is a result too, without scores."""
     run = _run_of(training, args)
     runner = Runner(args.out)
-    prepared = translation.prepare(run, multi30k.files(args.data), multi30k.VOCABULARY, [])
+    prepared = _prepare(run, training, multi30k.files(args.data))
     runner.run(prepared)
     trained = _train(run, training, [prepared])
     # fairseq's own copy may be cut where an earlier run was killed
@@ -127,7 +127,7 @@ def _run(training: Training, args: argparse.Namespace) -> dict[str, Any]:
         "name": training.name,
         **asdict(training),
         "threads": run.threads,
-        "command": portable_command(trained, run.out),
+        "command": portable_command(trained, args.out),
         "valid_perplexity": None,
     }
     try:
@@ -160,7 +160,7 @@ def _user_dir(model: str) -> str:
 
 def _run_of(training: Training, args: argparse.Namespace) -> Run:
     return Run(
-        out=args.out,
+        out=args.out / "joined" if training.joined else args.out,
         source=multi30k.SOURCE,
         target=multi30k.TARGET,
         seed=training.seed,
@@ -169,6 +169,10 @@ def _run_of(training: Training, args: argparse.Namespace) -> Run:
         cpu=args.cpu,
         user_dir=_user_dir(training.model),
     )
+
+
+def _prepare(run: Run, training: Training, files: dict[str, tuple[Path, Path]]) -> Step:
+    return translation.prepare(run, files, multi30k.VOCABULARY, [], joined=training.joined)
 
 
 def _output(translated: Step) -> Path:
@@ -192,7 +196,7 @@ def _compare(pair: comparisons.Pair, args: argparse.Namespace) -> dict[str, Any]
             commands.append(shown_command(translated))
     if not run.references.exists():
         files = multi30k.paths(args.data or Path("DIR"))
-        prepared = translation.prepare(run, files, multi30k.VOCABULARY, [])
+        prepared = _prepare(run, training, files)
         commands.insert(0, shown_command(prepared))
     if commands:
         print(f"{pair.name} is not made: what it reads is not all in {args.out}; made by")

@@ -22,18 +22,24 @@ def tried(model, perplexities):
     ]
 
 
-def trained(model, perplexities, seed=1):
-    """Final trainings; a line without a dropout is of the one that rates are tried at."""
-    line = {"stage": "final", "model": model, "seed": seed}
-    dropouts = zip(plan.DROPOUTS, perplexities, strict=True)
-    lines = [line | {"dropout": rate, "valid_perplexity": found} for rate, found in dropouts]
+def trained(model, rate, perplexities, half=None, seed=1):
+    """Final trainings at all dropouts, and at half the rate with the best of them.
+
+    A line without a dropout is of the one that rates are tried at.
+    """
+    line = {"stage": "final", "model": model, "rate": rate, "seed": seed}
+    dropouts = dict(zip(plan.DROPOUTS, perplexities, strict=True))
+    lines = [line | {"dropout": rate, "valid_perplexity": dropouts[rate]} for rate in dropouts]
     del lines[plan.DROPOUTS.index(plan.DROPOUT)]["dropout"]
+    if half is not None:
+        best = min(dropouts, key=dropouts.get)
+        lines.append(line | {"rate": rate / 2, "dropout": best, "valid_perplexity": half})
     return lines
 
 
 def finals(lines):
     found = [t for t in plan.trainings(lines) if t.stage == "final"]
-    return [(t.model, t.seed, t.dropout) for t in found if t.model not in plan.ADVANCED]
+    return [(t.model, t.rate, t.dropout, t.seed) for t in found if t.model not in plan.ADVANCED]
 
 
 def test_every_model_is_tried_at_as_many_rates_a_factor_of_two_apart():
@@ -43,51 +49,64 @@ def test_every_model_is_tried_at_as_many_rates_a_factor_of_two_apart():
 
 def test_a_final_training_takes_the_best_rate_once_all_are_tried_and_every_dropout():
     lines = tried("hybonet", [12.0, 10.5, 11.0, None])
-    assert plan.best_rate(lines, "hybonet") == plan.RATES["hybonet"][1]
+    rate = plan.RATES["hybonet"][1]
+    assert plan.best_rate(lines, "hybonet") == rate
     assert plan.best_rate(lines[:3], "hybonet") is None
-    assert finals(lines) == [("hybonet", 1, dropout) for dropout in plan.DROPOUTS]
-    rates = {t.rate for t in plan.trainings(lines) if (t.stage, t.model) == ("final", "hybonet")}
-    assert rates == {plan.RATES["hybonet"][1]}
+    assert finals(lines) == [("hybonet", rate, dropout, 1) for dropout in plan.DROPOUTS]
 
 
-def test_seeds_follow_at_the_best_dropout_once_all_are_tried():
+@pytest.mark.parametrize(("half", "best"), [(5.5, 5e-3), (6.5, 1e-2), (None, 1e-2)])
+def test_half_the_rate_follows_at_the_best_dropout_and_seeds_as_is_best(half, best):
     lines = tried("hybonet", [12.0, 10.5, 11.0, None])
-    assert len(finals([*lines, *trained("hybonet", [7.0, 6.0, 8.0])[:2]])) == 3
-    lines += trained("hybonet", [7.0, 6.0, 8.0])
-    assert finals(lines)[3:] == [("hybonet", 2, 0.2), ("hybonet", 3, 0.2)]
+    made = trained("hybonet", 1e-2, [7.0, 6.0, 8.0])
+    assert len(finals([*lines, *made[:2]])) == 3
+    lines += made
+    assert finals(lines)[3:] == [("hybonet", 5e-3, 0.2, 1)]
+    # a training that diverged is tried too
+    lines.append(made[1] | {"rate": 5e-3, "valid_perplexity": half})
+    assert finals(lines)[4:] == [("hybonet", best, 0.2, seed) for seed in (2, 3)]
     # other seeds do not decide
-    assert len(finals(lines + trained("hybonet", [1.0, 1.0, 1.0], seed=2))) == 5
+    others = trained("hybonet", 1e-2, [1.0, 2.0, 3.0], half=0.5, seed=2)
+    assert finals(lines + others)[4:] == finals(lines)[4:]
 
 
 @pytest.mark.parametrize(("prenorm", "better"), [(5.0, "prenorm"), (6.5, "postnorm")])
 def test_the_better_twin_is_trained_as_often_as_hybonet_and_the_others_at_its_dropout(
     prenorm, better
 ):
+    rates = {"postnorm": plan.RATES["postnorm"][1], "prenorm": plan.RATES["prenorm"][1]}
     lines = tried("postnorm", [12.0, 10.5, 11.0, 13.0]) + tried("han", [20.0, 19.0, 21.0, 22.0])
-    lines += tried("prenorm", [14.0, 11.0, 20.0, 21.0]) + trained("postnorm", [7.0, 8.0, 6.0])
+    lines += tried("prenorm", [14.0, 11.0, 20.0, 21.0])
+    lines += trained("postnorm", rates["postnorm"], [7.0, 8.0, 6.0], half=6.1)
+    lines += trained("prenorm", rates["prenorm"], [7.0, prenorm + 0.1, 9.0])
     assert plan.better_twin(lines) is None
-    tuned = [(twin, 1, dropout) for twin in ("prenorm", "postnorm") for dropout in plan.DROPOUTS]
-    assert finals(lines) == tuned
-    lines += trained("prenorm", [7.0, prenorm, 9.0])
-    best = {"prenorm": 0.2, "postnorm": 0.3}[better]
-    assert sorted(finals(lines)[6:]) == [("han", 1, best), (better, 2, best), (better, 3, best)]
+    assert len(finals(lines)) == 2 * (len(plan.DROPOUTS) + 1)
+    half = {"stage": "final", "model": "prenorm", "rate": rates["prenorm"] / 2, "seed": 1}
+    lines.append(half | {"dropout": 0.2, "valid_perplexity": prenorm})
+    best = {"prenorm": (rates["prenorm"] / 2, 0.2), "postnorm": (rates["postnorm"], 0.3)}[better]
+    han = ("han", plan.RATES["han"][1], best[1], 1)
+    assert sorted(finals(lines)[8:]) == sorted([han, (better, *best, 2), (better, *best, 3)])
 
 
 def test_advanced_candidates_are_trained_as_hybonet_is():
     (model, rate), *_ = plan.ADVANCED.items()
     assert rate in plan.CANDIDATES[model]
-    found = [t for t in plan.trainings(trained(model, [7.0, 6.0, 8.0])) if t.model == model]
-    finals = [(t.seed, t.dropout) for t in found if t.stage == "final"]
-    assert finals == [*((1, dropout) for dropout in plan.DROPOUTS), (2, 0.2), (3, 0.2)]
-    assert {t.rate for t in found if t.stage == "final"} == {rate}
+    lines = trained(model, rate, [7.0, 6.0, 8.0], half=9.0)
+    found = [t for t in plan.trainings(lines) if (t.stage, t.model) == ("final", model)]
+    first = [(rate, dropout, 1) for dropout in plan.DROPOUTS] + [(rate / 2, 0.2, 1)]
+    assert [(t.rate, t.dropout, t.seed) for t in found] == [*first, (rate, 0.2, 2), (rate, 0.2, 3)]
 
 
 def test_names_differ():
     lines = [line for model in plan.RATES for line in tried(model, [3.0, 2.0, 1.0, 4.0])]
     for model in (*plan.TUNED, *plan.ADVANCED):
-        lines += trained(model, [7.0, 8.0, 6.0])
-    names = [training.name for training in plan.trainings(lines)]
-    assert len(set(names)) == len(names) == 4 * 7 + 2 * len(plan.CANDIDATES) + 5 * 3 + 4 * 2 + 4
+        rate = plan.ADVANCED.get(model) or plan.RATES[model][2]
+        lines += trained(model, rate, [7.0, 8.0, 6.0], half=6.5)
+    found = plan.trainings(lines)
+    names = [training.name for training in found]
+    once = 2 * len(plan.CANDIDATES) + len(plan.PUBLISHED)
+    assert len(set(names)) == len(names) == 4 * 7 + 5 * 4 + 4 * 2 + 4 + once
+    assert {training.model for training in found if training.joined} == set(plan.PUBLISHED)
     assert "final-hybonet-lr0p02-dropout0p3-seed2" in names
 
 
@@ -115,7 +134,16 @@ def test_a_name_that_no_training_has_is_refused(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_training_goes_on_from_a_whole_checkpoint_and_leaves_one_line(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("whole", "folder"),
+    [
+        (Training("rates", "hybonet", 1e-2, 12), "data"),
+        (Training("published", "published_sphere", 1e-2, 12), "joined/data"),
+    ],
+)
+def test_a_training_goes_on_from_a_whole_checkpoint_and_leaves_one_line(
+    tmp_path, monkeypatch, whole, folder
+):
     data = tmp_path / "multi30k"
     data.mkdir()
     for name in ("train", "val", "test_2016_flickr"):
@@ -127,7 +155,7 @@ def test_a_training_goes_on_from_a_whole_checkpoint_and_leaves_one_line(tmp_path
             (data / f"{name}.{side}").write_text("\n".join(lines) + "\n")
     readme = tmp_path / "README.md"
     readme.write_text("<!-- results: begin -->\n<!-- results: end -->\n")
-    for name in (*plan.RATES, *plan.CANDIDATES):
+    for name in (*plan.RATES, *plan.CANDIDATES, *plan.PUBLISHED):
         flags = (study.HERE / f"{name}.args").read_text()
         small = " --encoder-layers 1 --decoder-layers 1 --max-tokens 400"
         (tmp_path / f"{name}.args").write_text(flags + small)
@@ -135,7 +163,6 @@ def test_a_training_goes_on_from_a_whole_checkpoint_and_leaves_one_line(tmp_path
     monkeypatch.setattr(study, "RESULTS", tmp_path / "results.jsonl")
     monkeypatch.setattr(study, "SAVE_EVERY", 4)
     monkeypatch.setattr(study.multi30k, "VOCABULARY", 36)
-    whole = Training("rates", "hybonet", 1e-2, 12)
     monkeypatch.setattr(study, "trainings", lambda lines: [whole])
     options = ["--data", str(data), "--out", str(tmp_path / "out"), "--cpu", "--write-readme"]
 
@@ -161,11 +188,11 @@ def test_a_training_goes_on_from_a_whole_checkpoint_and_leaves_one_line(tmp_path
     assert [update for update, _ in line["curve"]] == [4, 8, 12]
     assert line["curve"][-1][1] == pytest.approx(line["valid_perplexity"], abs=0.02)
     assert {"bleu", "chrf", "bleu_lowercased", "chrf_signature", "commit"} <= line.keys()
-    assert line["command"].startswith("fairseq-train OUT/data/data-bin")
+    assert line["command"].startswith(f"fairseq-train OUT/{folder}/data-bin ")
     assert str(tmp_path) not in line["command"]
     log = (tmp_path / "out" / "logs" / f"train_{whole.name}.log").read_text()
     assert "Loaded checkpoint" in log
-    assert "| hybonet | 0.01 | 0.1 | 1 |" in readme.read_text()
+    assert f"| {whole.model} | 0.01 | 0.1 | 1 |" in readme.read_text()
 
 
 def test_a_training_that_diverged_is_a_line_without_scores(tmp_path, monkeypatch):

@@ -21,12 +21,18 @@ CURVES, BARS = "findings/curves.svg", "findings/bleu.svg"
 SCORES = {"bleu": "BLEU", "chrf": "chrF", "bleu_lowercased": "BLEU, lower-cased tokens"}
 _MEASURES = ("parameters", "valid perplexity", *SCORES.values())
 _DECIMALS = {"valid_perplexity": 2}
+_STAGES = {
+    "published": "The published baseline's size",
+    "candidates": "Candidates",
+    "rates": "Rates",
+}
+"""What is run once each, and the titles of its tables."""
 
 
 def table(lines: Sequence[Line]) -> str:
     """Tables of final trainings, their comparisons, candidates and rates, where there are some."""
     blocks = [*_finals(lines), *_comparisons(lines)]
-    for stage, title in (("candidates", "Candidates"), ("rates", "Rates")):
+    for stage, title in _STAGES.items():
         blocks += _tried(lines, stage, title)
     trainings = [line for line in lines if line["stage"] != "comparison"]
     if signed := scored(trainings):
