@@ -27,8 +27,9 @@ CANDIDATES = {
     "geodesic_logits": (1e-2, 2e-2),
     "geodesic_attention": (1e-2, 2e-2),
     "hypformer_softmax": (5e-3, 1e-2),
+    "han_prenorm": (5e-3, 1e-2),
 }
-"""What else was tried, as long, at the two rates that HyboNet, or Hypformer, learns best at."""
+"""What else was tried, as long, at the two rates that HyboNet learns best at, or half of them."""
 ADVANCED = {"one_time": 1e-2, "sphere": 1e-2}
 """Candidates that went on to final trainings as HyboNet's, and their rate."""
 PUBLISHED = {

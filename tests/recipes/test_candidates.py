@@ -2,13 +2,16 @@
 
 import pytest
 import torch
+from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
+from hyptrans.layers.han import HyperbolicAttention
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
 from recipes.study import plan
 from recipes.study import run as study
 from recipes.study.candidates.geodesic_attention import GeodesicAttention
 from recipes.study.candidates.geodesic_logits import GeodesicLogits
+from recipes.study.candidates.han_prenorm import PreNormAttention, PreNormLogits, StreamSum
 from recipes.study.candidates.lorentz_prenorm import PointNorm, PreNormFeedForward
 from recipes.study.candidates.one_time import INNER_LOG_SCALE, OneTimeAttention
 from tests.geometry.helpers import points
@@ -47,6 +50,23 @@ def test_blocks_read_points_of_one_size_and_add_to_the_stream(rng):
     inner = block.expand(read).clamp_min(0)
     added = inner @ block.contract.weight.t() + block.contract.bias
     torch.testing.assert_close(block(x), lorentz.lift(x[:, 1:] + added[:, 1:]))
+
+
+def test_hyperbolic_attention_reads_normalized_states_and_adds_to_the_stream(rng):
+    layer = PreNormAttention(8, 2, memory_width=6).double()
+    x, memory = (torch.randn(2, 5, n, generator=rng, dtype=torch.float64) for n in (8, 6))
+    added = layer(x, memory) - x
+    torch.testing.assert_close(
+        layer(3 * x + 1, 5 * memory - 2) - (3 * x + 1), added, atol=1e-4, rtol=0
+    )
+    # post-norm HAN of the same states
+    whole = HyperbolicAttention(8, 2, memory_width=6).double()
+    whole.load_state_dict(layer.state_dict(), strict=False)
+    whole.residual = StreamSum(0.0)
+    read = [F.layer_norm(part, part.shape[-1:]) for part in (x, memory)]
+    torch.testing.assert_close(whole(*read) - read[0], added)
+    logits = PreNormLogits(11, 8).double()
+    torch.testing.assert_close(logits(4 * x), logits(x), atol=1e-4, rtol=0)
 
 
 def test_all_points_of_a_layer_have_one_time_and_go_on_having_it(rng):

@@ -1,8 +1,8 @@
-"""Forms of HyboNet that the study tried and the package does not have.
+"""Forms of HyboNet and HAN that the study tried and the package does not have.
 
 A plug-in of fairseq, ``--user-dir recipes/study/candidates``: each file registers one architecture.
 """
 
-from . import geodesic_attention, geodesic_logits, lorentz_prenorm, one_time
+from . import geodesic_attention, geodesic_logits, han_prenorm, lorentz_prenorm, one_time
 
-__all__ = ["geodesic_attention", "geodesic_logits", "lorentz_prenorm", "one_time"]
+__all__ = ["geodesic_attention", "geodesic_logits", "han_prenorm", "lorentz_prenorm", "one_time"]
