@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from hyptrans.kernels import products
 from tests.kernels.contract import numbers
@@ -46,6 +47,29 @@ def test_a_linear_map_and_its_gradients(wide, narrow, strided, biased, rng, oned
     for ours, expected in zip(*results, strict=True):
         atol = 2e-6 * expected.abs().max().item()
         torch.testing.assert_close(ours.double(), expected, rtol=0, atol=atol)
+
+
+class Weights(TorchDispatchMode):
+    """Notes down which matrices oneDNN is given."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        if "_linear_pointwise" in str(operator):
+            self.seen.append(args[1])
+        return operator(*args, **(kwargs or {}))
+
+
+@pytest.mark.usefixtures("onednn")
+def test_no_part_of_a_wider_matrix_is_given_to_onednn(rng):
+    wider = numbers(rng, 6, 9, dtype=torch.float32).requires_grad_()
+    x = numbers(rng, 5, 8, dtype=torch.float32).requires_grad_()
+    with Weights() as given:
+        products.linear(x, wider[:, 1:]).sum().backward()
+    assert len(given.seen) == 3
+    assert all(w.is_contiguous() or w.t().is_contiguous() for w in given.seen)
 
 
 def test_only_gradients_that_are_wanted_are_computed(rng, onednn):
