@@ -14,6 +14,7 @@ from recipes.study.candidates.geodesic_logits import GeodesicLogits
 from recipes.study.candidates.han_prenorm import PreNormAttention, PreNormLogits, StreamSum
 from recipes.study.candidates.lorentz_prenorm import PointNorm, PreNormFeedForward
 from recipes.study.candidates.one_time import INNER_LOG_SCALE, OneTimeAttention
+from recipes.study.candidates.one_time_mean import MeanAttention
 from tests.geometry.helpers import points
 
 
@@ -81,6 +82,23 @@ def test_all_points_of_a_layer_have_one_time_and_go_on_having_it(rng):
         made[-1].square().sum().backward()
         optimizer.step()
     assert layer.qkv.log_scale.detach().tolist() != [INNER_LOG_SCALE] * 3
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_values_give_the_point_above_the_mean_of_their_space_coordinates(is_causal, rng):
+    layer = MeanAttention(8, 2, c=0.5, causal=is_causal).double()
+    query, key, value = (points(rng, 2, 2, 5, 4, c=0.5) for _ in range(3))
+    padding = torch.zeros(2, 1, 1, 5, dtype=torch.bool)
+    padding[1, ..., 0 if is_causal else -1] = True
+    scores = lorentz.inner(query[:, :, :, None], key[:, :, None])
+    hidden = padding | (~torch.ones(5, 5, dtype=torch.bool).tril() if is_causal else False)
+    # a first query that sees nothing is no row of a real batch
+    rows = slice(1, None) if is_causal else slice(None)
+    weights = scores.masked_fill(hidden, -torch.inf).softmax(-1)[:, :, rows]
+    wanted = lorentz.lift(weights @ value[..., 1:], c=0.5)
+    flipped = lorentz.flip_time(query)
+    made = layer.mix(flipped, key, value, allowed=~padding, is_causal=is_causal)
+    torch.testing.assert_close(made[:, :, rows], wanted)
 
 
 def test_a_candidate_is_trained_with_its_own_plug_in_and_its_command_names_no_machine(tmp_path):

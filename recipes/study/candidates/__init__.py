@@ -3,6 +3,20 @@
 A plug-in of fairseq, ``--user-dir recipes/study/candidates``: each file registers one architecture.
 """
 
-from . import geodesic_attention, geodesic_logits, han_prenorm, lorentz_prenorm, one_time
+from . import (
+    geodesic_attention,
+    geodesic_logits,
+    han_prenorm,
+    lorentz_prenorm,
+    one_time,
+    one_time_mean,
+)
 
-__all__ = ["geodesic_attention", "geodesic_logits", "han_prenorm", "lorentz_prenorm", "one_time"]
+__all__ = [
+    "geodesic_attention",
+    "geodesic_logits",
+    "han_prenorm",
+    "lorentz_prenorm",
+    "one_time",
+    "one_time_mean",
+]
