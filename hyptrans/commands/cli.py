@@ -11,12 +11,12 @@ PROGRAM = Program(
         "translate": Command(
             "hyptrans.commands.translate",
             "translate the lines of standard input",
-            "translate tatoeba-en-de < text.en > text.de",
+            "translate toy-en-qtv < text.en > text.qtv",
         ),
         "info": Command(
             "hyptrans.commands.info",
             "sizes, options, spaces and radii of a model",
-            "info tatoeba-en-de",
+            "info toy-en-qtv",
         ),
         "average": Command(
             "hyptrans.commands.average",

@@ -33,6 +33,8 @@ def main(args: argparse.Namespace) -> None:
     if args.samples < 2:
         raise UserError(f"--samples must be at least 2, got {args.samples}")
     references = scores.read_text(args.references)
+    if not any(references):
+        raise UserError(f"{args.references} has no text: name the references")
     systems = []
     for path in (args.first, args.second):
         systems.append(scores.read_translations(path))

@@ -56,7 +56,8 @@ def main(args: argparse.Namespace) -> None:
         UserError: the checkpoint or its data cannot be used.
     """
     with quiet():
-        from hyptrans.inference import checkpoint, folder, training_command
+        from hyptrans.inference import checkpoint
+        from hyptrans.inference.sharing import folder, training_command
         from hyptrans.inference.translator import BEAM, Translator
 
         contents = checkpoint.read(
@@ -119,8 +120,8 @@ def _scores(model: "Translator", source: Path, reference: Path, *, beam: int) ->
 def _card(
     name: str, contents: "Contents", model: "Translator", facts: dict[str, Any], precision: str
 ) -> str:
-    from hyptrans.inference import card
     from hyptrans.inference.describe import learned_numbers
+    from hyptrans.inference.sharing import card
 
     return card.make(
         name,

@@ -6,13 +6,13 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from hyptrans.inference.load import load
+from hyptrans.inference.load import MODEL_HELP, load
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add = parser.add_argument
-    add("model", metavar="MODEL", help="model folder, checkpoint, or user/name of the hub")
+    add("model", metavar="MODEL", help=MODEL_HELP)
     add("--data", metavar="DIR", help="data folder of a checkpoint (default: that of its training)")
     add("--json", action="store_true", help="the same as JSON")
 

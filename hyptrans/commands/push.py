@@ -22,7 +22,7 @@ def main(args: argparse.Namespace) -> None:
         UserError: the folder cannot be used, or the hub refuses it.
     """
     with quiet():
-        from hyptrans.inference import hub
+        from hyptrans.inference.sharing import hub
 
         address = hub.push(args.folder, args.repository, private=args.private)
     sys.stdout.write(f"{address}\n")

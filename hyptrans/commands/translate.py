@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from hyptrans.dataprep.corpus import decode
-from hyptrans.inference.load import load
+from hyptrans.inference.load import MODEL_HELP, load
 from hyptrans.support.errors import UserError
 from hyptrans.support.progress import bar
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from hyptrans.inference.translator import Translator
 
 BEAM = 5
+_LONGEST_LINE = 1 << 20
+"""Bytes; a file that is no text may have no line at all."""
 _AT_A_TIME = 4000
 """Lines that are sorted by length together; what is translated is written after each."""
 
@@ -22,7 +24,7 @@ _AT_A_TIME = 4000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add = parser.add_argument
-    add("model", metavar="MODEL", help="model folder, checkpoint, or user/name of the hub")
+    add("model", metavar="MODEL", help=MODEL_HELP)
     beam = "hypotheses that are kept of each sentence (default: %(default)s)"
     add("--beam", type=int, default=BEAM, metavar="N", help=beam)
     add(
@@ -69,11 +71,17 @@ def main(args: argparse.Namespace) -> None:
         done += len(lines)
 
 
-def _shown(lines: Any) -> Iterator[str]:
+def _shown(stream: Any) -> Iterator[str]:
     """The lines of standard input; on a terminal, how many were read."""
     watched = sys.stderr.isatty() and not sys.stdin.isatty()
+    lines = iter(lambda: stream.readline(_LONGEST_LINE + 1), b"")
     numbered = enumerate(bar(lines, "translate") if watched else lines, start=1)
     for number, line in numbered:
+        if len(line) > _LONGEST_LINE:
+            raise UserError(
+                f"standard input, line {number} has more than {_LONGEST_LINE:,} bytes: give text, "
+                "a sentence a line"
+            )
         text = decode(line.removesuffix(b"\n"), f"standard input, line {number}")
         yield text.removesuffix("\r")
 

@@ -21,8 +21,8 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.files import whole_file
 from hyptrans.support.progress import bar
 
-_COPIES = ("checkpoint_last", "checkpoint_best", "checkpoint.best_", "checkpoint_crash")
-"""How files begin that hold what another one holds too."""
+_NOT_CHOSEN = ("checkpoint_last", "checkpoint_best", "checkpoint_crash")
+"""How files begin that are there for another use."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,18 @@ def choose(folder: Path, *, last: int | None = None, best: int | None = None) ->
     Raises:
         UserError: the folder has fewer.
     """
+    count = last if best is None else best
+    if count is None or count < 1:
+        raise UserError(f"at least 1 checkpoint is to be chosen, not {count}")
     known = [_look(path) for path in sorted(folder.glob("checkpoint*.pt"))]
-    known = [one for one in known if not one.path.name.startswith(_COPIES)]
-    count = last or best or 0
-    if best:
+    known = [one for one in known if not one.path.name.startswith(_NOT_CHOSEN)]
+    # --keep-best-checkpoints writes some a second time
+    known = list({one.updates: one for one in known}.values())
+    if best is not None:
         known = sorted((one for one in known if one.loss is not None), key=lambda one: one.loss)  # type: ignore[arg-type, return-value]
     else:
         known = sorted(known, key=lambda one: -one.updates)
-    if count < 1 or len(known) < count:
+    if len(known) < count:
         raise UserError(
             f"{folder} has {len(known)} checkpoints to choose {count} from: keep more of them with "
             "--save-interval-updates and --keep-interval-updates of fairseq-train"
@@ -83,6 +87,11 @@ def average(paths: Sequence[Path]) -> dict[str, Any]:
     """
     if not paths:
         raise UserError("no checkpoint was named")
+    for path in paths:
+        if path.is_dir():
+            raise UserError(f"{path} is a folder: choose from it with --last N or --best N")
+        if not path.is_file():
+            raise UserError(f"checkpoint {path} is not there")
     sums: dict[str, Tensor] = {}
     state: dict[str, Any] = {}
     for path in bar(paths, "average", len(paths), " checkpoints"):

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from hyptrans.inference.contents import Contents
     from hyptrans.inference.translator import Translator
 
+MODEL_HELP = "model folder, checkpoint, name of a model of the package, or user/name of the hub"
 SHIPPED = Path(__file__).resolve().parents[1] / "pretrained"
-_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
+# a name that begins with a point is a path
+_REPOSITORY = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 
 
 def load(
@@ -50,10 +52,16 @@ def read(
     Raises:
         UserError: there is no such model, or a part of it is missing or damaged.
     """
-    from hyptrans.inference import checkpoint, folder
+    from hyptrans.inference import checkpoint
+    from hyptrans.inference.sharing import folder
 
     found = locate(place)
     if found.is_dir():
+        if data is not None or subword_models or moses:
+            raise UserError(
+                f"{place} is a model folder, which brings its text processing: data and subword "
+                "models are for checkpoints, leave them out"
+            )
         return folder.read(found)
     where = None if data is None else Path(data)
     return checkpoint.read(found, where, subword_models=subword_models, moses=moses)
@@ -74,21 +82,24 @@ def locate(place: str | os.PathLike[str]) -> Path:
     Raises:
         UserError: none of these.
     """
-    path = Path(place)
-    if path.exists():
-        return path
     name = os.fspath(place)
+    if name and Path(name).exists():
+        return Path(name)
     if name in shipped():
         return SHIPPED / name
-    if _REPOSITORY.fullmatch(name):
-        from hyptrans.inference.hub import fetch
-
-        return fetch(name)
     known = ", ".join(shipped()) or "none"
-    raise UserError(
-        f"{name} is neither a file or folder, nor a model that comes with hyptrans ({known}), nor "
-        "a repository user/name"
+    nothing = (
+        f"{name or 'an empty name'} is neither a file or folder, nor a model that comes with "
+        f"hyptrans ({known})"
     )
+    if not _REPOSITORY.fullmatch(name):
+        raise UserError(f"{nothing}, nor a repository user/name")
+    from hyptrans.inference.sharing.hub import fetch
+
+    try:
+        return fetch(name)
+    except UserError as error:
+        raise UserError(f"{nothing}; as a repository: {error}") from error
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """A model that translates, scores and encodes raw text."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -12,6 +11,9 @@ from hyptrans.geometry.space import Space
 from hyptrans.inference.architecture import build
 from hyptrans.inference.batches import by_length, padded, rounded_up
 from hyptrans.inference.contents import Contents
+from hyptrans.inference.results import Encoding, Hypothesis
+from hyptrans.inference.sentences import Language, check_at_least_one, check_finite
+from hyptrans.inference.states import all_states, spaces_of
 from hyptrans.support.errors import UserError
 
 BEAM = 5
@@ -21,40 +23,6 @@ LENGTH_LIMIT = (2, 10)
 """A translation has at most this many times the tokens of its source, and this many more."""
 _STEP = 8
 """For that, tokens of a source are rounded up to a multiple of this."""
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """One translation of a sentence.
-
-    Attributes:
-        text: raw text.
-        score: what beam search ranks by, ``log_probability`` over the number of subwords, the end
-            of the sentence included, to the power of ``lenpen``.
-        log_probability: of the whole translation, base e.
-        subwords: of the text.
-    """
-
-    text: str
-    score: float
-    log_probability: float
-    subwords: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Encoding:
-    """The encoder's states of one sentence.
-
-    Attributes:
-        subwords: ``T`` of them, the last the end of the sentence, ``</s>``.
-        states: ``[layers + 1, T, D]``; first the embeddings with positions, last what the decoder
-            attends to.
-        spaces: the space that the states of each layer are points of, for ``hyptrans.geometry``.
-    """
-
-    subwords: tuple[str, ...]
-    states: Tensor
-    spaces: tuple[Space, ...]
 
 
 class Translator:
@@ -80,37 +48,40 @@ class Translator:
     """
 
     def __init__(self, contents: Contents, device: str = "cpu") -> None:
-        self._contents = contents
         self.architecture, self.languages = contents.architecture, contents.languages
         self.options, self.facts = dict(contents.options), dict(contents.facts)
         self.dictionary_sizes = (len(contents.dictionaries[0]), len(contents.dictionaries[1]))
-        self._source, self._target = contents.dictionaries
         try:
             self.model: Any = build(
                 contents.architecture, contents.options, contents.dictionaries, contents.parameters
             )
-            self._cut = [
-                contents.text.encoder(side, frozenset(words.symbols[words.nspecial :]))
-                for side, words in enumerate(contents.dictionaries)
-            ]
+            self._source, self._target = (self._language(contents, side) for side in (0, 1))
             self._join = contents.text.decoder()
         except UserError as error:
             raise UserError(f"{contents.place} cannot be used: {error}") from error
         self.device = torch.device("cpu")
         self.to(device)
 
-    def to(self, device: str) -> "Translator":
+    def to(self, device: str | torch.device) -> "Translator":
         """Compute on another device, such as ``cuda``; returns the same object.
 
         Raises:
-            UserError: there is no such device here.
+            TypeError: something else than a device or its name.
+            UserError: there is no such device here; the model stays where it was.
         """
+        if not isinstance(device, (str, torch.device)):
+            raise TypeError(f"a device is a name such as cuda, got {type(device).__name__}")
         try:
-            self.model.to(device)
-            self.device = torch.device(device)
+            wanted = torch.device(device)
+            if wanted.type == "meta":
+                raise RuntimeError("nothing is computed there")
+            self.model.to(wanted)
         except (RuntimeError, AssertionError) as error:
+            # a part of it may be there already
+            self.model.to(self.device)
             reason = str(error).partition("\n")[0]
             raise UserError(f"device {device} cannot be used ({reason})") from error
+        self.device = wanted
         return self
 
     def translate(
@@ -158,10 +129,11 @@ class Translator:
             TypeError: something else than a list of text.
             UserError: a sentence is longer than the model takes, or an option out of range.
         """
-        _check_at_least_one(n=n, beam=beam, batch_tokens=batch_tokens)
+        check_at_least_one(n=n, beam=beam, batch_tokens=batch_tokens)
         if n > beam:
             raise UserError(f"n={n} translations need a beam of at least as many, got beam={beam}")
-        rows = self._rows(sources, 0)
+        check_finite(lenpen=lenpen)
+        rows = self._source.rows(sources)
         generator = self._generator(beam, lenpen)
         empty = Hypothesis("", 0.0, 0.0, ())
         found = [[empty] for _ in rows]
@@ -192,13 +164,13 @@ class Translator:
             TypeError: something else than lists of text.
             UserError: lists of different length, or a sentence longer than the model takes.
         """
-        _check_at_least_one(batch_tokens=batch_tokens)
-        rows, wanted = self._rows(sources, 0), self._rows(targets, 1)
+        check_at_least_one(batch_tokens=batch_tokens)
+        rows, wanted = self._source.rows(sources), self._target.rows(targets)
         if len(rows) != len(wanted):
             raise UserError(f"{len(rows)} sources cannot have {len(wanted)} targets: one for each")
         # an empty source is its end of sentence alone
-        rows = [row or [self._source.eos()] for row in rows]
-        wanted = [row or [self._target.eos()] for row in wanted]
+        rows = [row or [self._source.words.eos()] for row in rows]
+        wanted = [row or [self._target.words.eos()] for row in wanted]
         scores = [0.0] * len(rows)
         sizes = list(map(max, _sizes(rows), _sizes(wanted)))
         for batch in by_length(sizes, batch_tokens, "score", progress):
@@ -220,75 +192,51 @@ class Translator:
             TypeError: something else than a list of text.
             UserError: a sentence is longer than the model takes.
         """
-        _check_at_least_one(batch_tokens=batch_tokens)
-        rows = [row or [self._source.eos()] for row in self._rows(sources, 0)]
+        check_at_least_one(batch_tokens=batch_tokens)
+        rows = [row or [self._source.words.eos()] for row in self._source.rows(sources)]
         spaces = self.spaces
         found: list[Any] = [None] * len(rows)
         for batch in by_length(_sizes(rows), batch_tokens, "encode", progress):
-            states = self._states(self._input(rows, batch))
+            states = all_states(self.model.encoder, self._input(rows, batch)["src_tokens"])
             for i, own in zip(batch, states.unbind(1), strict=True):
-                subwords = tuple(self._source[token] for token in rows[i])
                 # padding is on the left
-                found[i] = Encoding(subwords, own[:, -len(rows[i]) :].clone(), spaces)
+                own_states = own[:, -len(rows[i]) :].clone()
+                found[i] = Encoding(self._source.subwords(rows[i]), own_states, spaces)
         return found
 
     @property
     def spaces(self) -> tuple[Space, ...]:
         """The space of each of the encoder's states, from the embeddings to the last layer."""
-        encoder = self.model.encoder
-        if hasattr(encoder, "state_spaces"):
-            return tuple(encoder.state_spaces())
-        return (Space("euclidean"),) * (len(encoder.layers) + 1)
+        return tuple(spaces_of(self.model.encoder))
 
     @property
     def max_tokens(self) -> int:
         """Most subwords of a source, the end of the sentence included."""
-        return int(self.model.max_positions()[0])
+        return self._source.longest
 
     def too_long(self, sources: Sequence[str]) -> dict[int, int]:
         """Sentences that the model cannot take: their places in the list, and their subwords."""
-        sizes = [len(self._cut[0](text)) + 1 for text in sources]
-        return {i: size for i, size in enumerate(sizes) if size > self.max_tokens}
+        return self._source.too_long(sources)
 
-    def _rows(self, texts: Sequence[str], side: int) -> list[list[int]]:
-        """Tokens of texts, with the end of sentence; none of empty text.
-
-        Raises:
-            TypeError: no list of text.
-            UserError: one has more tokens than the model takes.
-        """
-        if isinstance(texts, str) or not isinstance(texts, Sequence):
-            raise TypeError(f"a list of sentences is needed, got {type(texts).__name__}")
-        words, cut = self._contents.dictionaries[side], self._cut[side]
-        longest = self.model.max_positions()[side]
-        rows = []
-        for number, text in enumerate(texts):
-            if not isinstance(text, str):
-                raise TypeError(f"sentence {number} is no text but {type(text).__name__}")
-            # spaces alone would be subwords to some models
-            subwords = cut(text) if text.strip() else []
-            row = [words.index(subword) for subword in subwords]
-            rows.append([*row, words.eos()] if row else [])
-            if len(rows[-1]) > longest:
-                raise UserError(
-                    f"sentence {number} has {len(rows[-1]):,} tokens, the model takes {longest:,}: "
-                    "split it or leave it out"
-                )
-        return rows
+    def _language(self, contents: Contents, side: int) -> Language:
+        words = contents.dictionaries[side]
+        cut = contents.text.encoder(side, frozenset(words.symbols[words.nspecial :]))
+        return Language(words, cut, int(self.model.max_positions()[side]))
 
     def _input(self, rows: Sequence[Sequence[int]], batch: Sequence[int]) -> dict[str, Tensor]:
         lengths = torch.tensor([len(rows[i]) for i in batch])
-        tokens = padded([rows[i] for i in batch], self._source, left=True)
+        tokens = padded([rows[i] for i in batch], self._source.words, left=True)
         return {"src_tokens": tokens.to(self.device), "src_lengths": lengths.to(self.device)}
 
     def _generator(self, beam: int, lenpen: float) -> SequenceGenerator:
-        return SequenceGenerator([self.model], self._target, beam_size=beam, len_penalty=lenpen).to(
-            self.device
+        made = SequenceGenerator(
+            [self.model], self._target.words, beam_size=beam, len_penalty=lenpen
         )
+        return made.to(self.device)
 
     def _hypothesis(self, found: dict[str, Tensor]) -> Hypothesis:
-        eos = self._target.eos()
-        subwords = tuple(self._target[token] for token in found["tokens"].tolist() if token != eos)
+        eos = self._target.words.eos()
+        subwords = self._target.subwords([t for t in found["tokens"].tolist() if t != eos])
         return Hypothesis(
             self._join(" ".join(subwords)),
             float(found["score"]),
@@ -300,36 +248,17 @@ class Translator:
     def _log_probabilities(
         self, rows: list[list[int]], wanted: list[list[int]], batch: list[int]
     ) -> Tensor:
-        targets = padded([wanted[i] for i in batch], self._target)
+        words = self._target.words
+        targets = padded([wanted[i] for i in batch], words)
         # each token is predicted from those before it, the first from the end of a sentence
-        before = [[self._target.eos(), *wanted[i][:-1]] for i in batch]
-        previous = padded(before, self._target).to(self.device)
+        before = [[words.eos(), *wanted[i][:-1]] for i in batch]
+        previous = padded(before, words).to(self.device)
         out = self.model(**self._input(rows, batch), prev_output_tokens=previous)
         found = self.model.get_normalized_probs(out, log_probs=True)
         targets = targets.to(self.device)
         each = found.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
-        return each.masked_fill(targets.eq(self._target.pad()), 0.0).double().sum(1)
-
-    @torch.inference_mode()
-    def _states(self, net_input: dict[str, Tensor]) -> Tensor:
-        """States of every layer, ``[layers + 1, B, T, D]``."""
-        encoder = self.model.encoder
-        for layer in encoder.layers:
-            # torch's fused layer, which fairseq takes in evaluation, hands out nested tensors
-            layer.can_use_fastpath = False
-        out = encoder(**net_input, return_all_hiddens=True)
-        # with --encoder-normalize-before the output has one more norm than the last layer's state
-        states = [*out["encoder_states"][:-1], out["encoder_out"][0]]
-        return torch.stack(states).transpose(1, 2)
+        return each.masked_fill(targets.eq(words.pad()), 0.0).double().sum(1)
 
 
 def _sizes(rows: Sequence[Sequence[int]]) -> list[int]:
     return [len(row) for row in rows]
-
-
-def _check_at_least_one(**values: int) -> None:
-    for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise TypeError(f"{name} is a number of things, got {type(value).__name__}")
-        if value < 1:
-            raise UserError(f"{name} must be at least 1, got {value}")

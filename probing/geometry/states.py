@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from hyptrans.geometry.space import Space
+from hyptrans.inference.states import all_states, spaces_of
 from hyptrans.support.errors import UserError
 from probing.geometry.layers import Tokens
-from probing.states.checkpoint import LoadedModel, all_states, data_bin, language_pair
+from probing.states.checkpoint import LoadedModel, data_bin, language_pair
 
 BATCH_SENTENCES = 64
 
@@ -75,9 +76,7 @@ def _side(
     part = getattr(loaded.model, name)
     tokens, positions = (torch.cat(parts) for parts in zip(*kept, strict=True))
     counts = torch.tensor(part.dictionary.count, dtype=torch.float64).clamp_min(1)
-    flat = [Space("euclidean")] * len(states)
-    spaces = part.state_spaces() if hasattr(part, "state_spaces") else flat
-    return Side(name, states, spaces, Tokens(counts[tokens].log(), positions))
+    return Side(name, states, spaces_of(part), Tokens(counts[tokens].log(), positions))
 
 
 def _pairs(

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 import hyptrans.models  # noqa: F401 - registers the architectures
 from hyptrans.geometry.space import Space
 from hyptrans.inference.checkpoint import read_state
+from hyptrans.inference.states import all_states, spaces_of
 from hyptrans.support.errors import UserError
 from hyptrans_startup.guards.building import within
 
@@ -28,7 +29,7 @@ class LoadedEncoder:
 
     Attributes:
         path: the checkpoint.
-        encoder: fairseq's module; :func:`all_states` runs it.
+        encoder: fairseq's module; :func:`hyptrans.inference.states.all_states` runs it.
         dictionary: fairseq's dictionary of the source language.
         architecture: name, as of ``--arch``.
         spaces: of each state, the embeddings first.
@@ -129,19 +130,6 @@ def _load(
         )
     _check_dictionary(path, parameters, source, dictionary_file(cfg, data, 0))
     return LoadedModel(path, model, cfg, architecture, source), parameters
-
-
-def all_states(encoder: Any, tokens: Tensor) -> Tensor:
-    """States of every layer, 0 the embeddings with positions and the last the encoder's output.
-
-    Shapes: tokens ``[B, T]``, padded, with the end of sentence -> ``[layers + 1, B, T, D]``.
-    """
-    lengths = tokens.ne(encoder.dictionary.pad()).sum(1)
-    with torch.inference_mode():
-        out = encoder(tokens, src_lengths=lengths, return_all_hiddens=True)
-    # with --encoder-normalize-before the output has one more norm than the last layer's state
-    states = [*out["encoder_states"][:-1], out["encoder_out"][0]]
-    return torch.stack(states).transpose(1, 2)
 
 
 def _import_user_dir(user_dir: str) -> None:
@@ -260,13 +248,12 @@ def _finish(
 ) -> LoadedEncoder:
     _prepare(encoder)
     states = all_states(encoder, torch.tensor([[dictionary.eos()]]))
-    spaces = getattr(encoder, "state_spaces", lambda: [Space("euclidean")] * len(states))()
     return LoadedEncoder(
         path=path,
         encoder=encoder,
         dictionary=dictionary,
         architecture=architecture,
-        spaces=spaces,
+        spaces=spaces_of(encoder),
         max_positions=int(encoder.max_positions() or sys.maxsize),
         width=states.size(-1),
         random=random,
@@ -277,8 +264,3 @@ def _finish(
 def _prepare(part: Any) -> None:
     """Make a model or encoder ready to be looked at."""
     part.float().eval().requires_grad_(False)
-    for module in part.modules():
-        if hasattr(module, "can_use_fastpath"):
-            # torch's fused layer, which fairseq takes in evaluation, leaves nested or transposed
-            # tensors among the states
-            module.can_use_fastpath = False

@@ -6,9 +6,10 @@ from typing import Protocol
 from torch import Tensor
 
 from hyptrans.geometry.space import Space
+from hyptrans.inference.states import all_states
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256
-from probing.states.checkpoint import LoadedEncoder, all_states, load_encoder
+from probing.states.checkpoint import LoadedEncoder, load_encoder
 from probing.text import segment
 from probing.text.align import Piece
 
@@ -87,7 +88,7 @@ class CheckpointEncoder:
         self._loaded.encoder.to(device)
 
     def states(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """As :func:`probing.states.checkpoint.all_states`, which counts lengths itself."""
+        """As :func:`hyptrans.inference.states.all_states`, which counts lengths itself."""
         device = next(self._loaded.encoder.parameters()).device
         return all_states(self._loaded.encoder, tokens.to(device))
 

@@ -1,3 +1,3 @@
 """The small models of the tests of inference."""
 
-from tests.inference.conftest import make, prepared, texts  # noqa: F401
+from tests.inference.conftest import make, make_of, prepared, texts  # noqa: F401

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 import hyptrans
 from hyptrans.commands.cli import PROGRAM
+from hyptrans.inference.load import shipped
 from tests.inference.conftest import export
 
 ROOT = Path(__file__).parents[2]
@@ -44,6 +46,14 @@ def test_every_command_has_help_with_an_example(capsys):
     with pytest.raises(SystemExit):
         PROGRAM.run([])
     assert all(name in capsys.readouterr().out for name in ["translate"])
+
+
+def test_examples_name_models_that_are_there(capsys):
+    examples = [command.example for command in PROGRAM.commands.values()]
+    named = [example.split()[1] for example in examples if example.startswith(("tr", "info"))]
+    named += re.findall(r'load\("([^"]+)"\)', hyptrans.load.__doc__)
+    assert len(named) == 3
+    assert set(named) <= set(shipped())
 
 
 def test_the_list_of_commands_needs_nothing_heavy():
@@ -103,6 +113,16 @@ def test_translate_answers_bad_input_in_one_sentence(
     status, out, error = call(capsys, "translate", *words)
     assert (status, out) == (2, "")
     assert error.startswith(message)
+
+
+def test_a_file_without_lines_is_not_read_to_its_end(model, capsys, monkeypatch):
+    # which may be endless, as /dev/zero
+    endless = io.BytesIO(b"the dog.\n" + b"\0" * (3 << 20))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(endless, encoding="utf-8"))
+    status, out, error = call(capsys, "translate", model)
+    assert (status, out) == (2, "")
+    assert error.startswith("error: standard input, line 2 has more than 1,048,576 bytes")
+    assert endless.tell() < 2 << 20
 
 
 def test_no_input_has_no_output(model, capsys, monkeypatch):

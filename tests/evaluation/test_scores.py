@@ -88,11 +88,13 @@ def test_compare_prints_a_table_with_signatures(systems, tmp_path, capsys, monke
         (["far", "short", "ref"], "short has 1 translations for 150 lines of ref"),
         (["far", "near", "ref", "--samples", "1"], "--samples must be at least 2, got 1"),
         (["bytes", "near", "ref"], "bytes is not UTF-8 text"),
+        (["empty", "empty", "empty"], "empty has no text: name the references"),
     ],
 )
 def test_bad_files_are_told_in_one_sentence(systems, tmp_path, monkeypatch, capsys, words, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "short").write_text("one\n")
+    (tmp_path / "empty").write_text("")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\n")
     assert PROGRAM.run(["compare", *words]) == 2
     assert capsys.readouterr().err.strip().startswith(f"error: {message}")

@@ -1,12 +1,14 @@
 """Small models of all architectures on a prepared folder, as checkpoints and as model folders."""
 
 import itertools
+from functools import partial
 
 import pytest
 import torch
 
 import hyptrans
-from hyptrans.inference import checkpoint, folder
+from hyptrans.inference import checkpoint
+from hyptrans.inference.sharing import folder
 from tests.probing.helpers.model import make_checkpoint, prepared_folder, sentences
 
 ARCHS = ("hybonet", "han", "hypformer", "hvt", "transformer")
@@ -30,15 +32,21 @@ _count = itertools.count()
 
 
 @pytest.fixture
-def make(tmp_path, prepared):
-    """Make a checkpoint of fresh parameters that are unlike each other."""
+def make_of(tmp_path):
+    """Make a checkpoint of fresh parameters that are unlike each other, for a prepared folder."""
 
-    def made(arch, *flags):
+    def made(data, arch, *flags):
         path = tmp_path / f"{arch}{next(_count)}.pt"
-        make_checkpoint(path, prepared, arch, *POSITIONS, *flags)
+        make_checkpoint(path, data, arch, *POSITIONS, *flags)
         return path
 
     return made
+
+
+@pytest.fixture
+def make(make_of, prepared):
+    """The same, for the folder of the tests."""
+    return partial(make_of, prepared)
 
 
 def export(path, out, precision="full", **options):

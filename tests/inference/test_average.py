@@ -114,15 +114,21 @@ def test_the_newest_and_the_best_are_chosen(make, tmp_path):
     for copy in ("checkpoint_last.pt", "checkpoint_best.pt"):
         moved(path, tmp_path / copy, seed=9, updates=999, loss=0.1)
 
+    # what --keep-best-checkpoints keeps: one that is there anyway, and one that is not
+    moved(path, tmp_path / "checkpoint.best_loss_4.0_200.pt", seed=200, updates=200, loss=4.0)
+    moved(path, tmp_path / "checkpoint.best_loss_4.1_250.pt", seed=250, updates=250, loss=4.1)
+
     def chosen(**options):
         return [int(path.stem.rpartition("_")[2]) for path in average.choose(tmp_path, **options)]
 
     assert chosen(last=2) == [300, 400]
-    assert chosen(best=2) == [200, 400]
-    with pytest.raises(UserError, match="has 4 checkpoints to choose 5 from"):
-        chosen(last=5)
-    with pytest.raises(UserError, match="has 4 checkpoints to choose 0 from"):
-        chosen(last=0)
+    assert chosen(best=2) == [200, 250]
+    assert chosen(best=3) == [200, 250, 400]
+    with pytest.raises(UserError, match="has 5 checkpoints to choose 6 from"):
+        chosen(last=6)
+    for options in ({"last": 0}, {"best": -1}):
+        with pytest.raises(UserError, match="at least 1 checkpoint is to be chosen"):
+            chosen(**options)
 
 
 def test_checkpoints_of_different_models_are_refused(make):
@@ -131,3 +137,12 @@ def test_checkpoints_of_different_models_are_refused(make):
         average.average([one, other])
     with pytest.raises(UserError, match="no checkpoint was named"):
         average.average([])
+
+
+def test_what_is_no_checkpoint_is_told_before_anything_is_read(make, tmp_path, capsys):
+    path = make("hybonet")
+    with pytest.raises(UserError, match="is a folder: choose from it with --last N or --best N"):
+        average.average([path, tmp_path])
+    with pytest.raises(UserError, match=r"none\.pt is not there"):
+        average.average([path, tmp_path / "none.pt"])
+    assert capsys.readouterr().err == ""

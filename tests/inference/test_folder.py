@@ -3,22 +3,24 @@
 import json
 import math
 import shutil
+import sys
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
 import hyptrans
-from hyptrans.inference import folder
+from hyptrans.inference.sharing import folder
 from hyptrans.support.errors import UserError
 from tests.inference.conftest import ARCHS, export, load, same_states
 
 TIED = ["--share-decoder-input-output-embed"]
 ALL_TIED = ["--share-all-embeddings"]
 MANIFOLD = ["--embedding-storage", "manifold"]
+POINTS = [arch for arch in ARCHS if arch not in ("han", "transformer")]
+"""Architectures whose embeddings can be kept as points."""
 CASES = [(arch, flags) for arch in ARCHS for flags in ([], TIED, ALL_TIED)]
-CASES += [(arch, [*MANIFOLD, *tied]) for arch in ARCHS[:4:2] for tied in ([], TIED)]
-CASES += [("hvt", MANIFOLD)]
+CASES += [(arch, [*MANIFOLD, *tied]) for arch in POINTS for tied in ([], TIED, ALL_TIED)]
 CASES += [("transformer", ["--encoder-normalize-before", "--decoder-normalize-before"])]
 CASES += [("hybonet", ["--no-encoder-learned-pos", "--curvature", "0.5"])]
 
@@ -26,7 +28,28 @@ CASES += [("hybonet", ["--no-encoder-learned-pos", "--curvature", "0.5"])]
 @pytest.mark.parametrize(("arch", "flags"), CASES, ids=lambda case: "".join(case) or "plain")
 def test_a_folder_translates_to_the_token_as_its_checkpoint(arch, flags, make, texts, tmp_path):
     # both sides have one dictionary here, as --joined-dictionary makes it
-    path = make(arch, *flags)
+    translates_as_its_checkpoint(make(arch, *flags), texts, tmp_path)
+
+
+SEPARATE = [(arch, tied) for arch in ARCHS for tied in ([], TIED)]
+SEPARATE += [(arch, [*MANIFOLD, *tied]) for arch in POINTS for tied in ([], TIED)]
+
+
+@pytest.mark.parametrize(("arch", "flags"), SEPARATE, ids=lambda case: "".join(case) or "plain")
+def test_it_does_so_with_a_dictionary_for_each_side(
+    arch, flags, prepared, make_of, texts, tmp_path
+):
+    data = shutil.copytree(prepared, tmp_path / "data")
+    target = data / "data-bin" / "dict.de.txt"
+    # the same words at other places, and more of them
+    words = [*reversed(target.read_text().splitlines()), *(f"more{i} 1" for i in range(8))]
+    target.write_text("".join(f"{word}\n" for word in words))
+    model = translates_as_its_checkpoint(make_of(data, arch, *flags), texts, tmp_path)
+    source, target = model.dictionary_sizes
+    assert target == source + 8
+
+
+def translates_as_its_checkpoint(path, texts, tmp_path):
     first, out = load(path), export(path, tmp_path / "out")
     moved = shutil.move(out, tmp_path / "elsewhere")
     second = load(moved)
@@ -35,6 +58,7 @@ def test_a_folder_translates_to_the_token_as_its_checkpoint(arch, flags, make, t
     assert one == other
     assert len({hypotheses[0].score for hypotheses in one}) > 5
     assert [path.name for path in moved.iterdir() if path.suffix in (".pt", ".bin", ".pkl")] == []
+    return second
 
 
 @pytest.mark.parametrize("arch", ARCHS)
@@ -177,6 +201,41 @@ def test_a_damaged_configuration_is_refused(written, values, message):
 
 
 @pytest.mark.parametrize(
+    "facts",
+    [
+        {"scores": 3},
+        {"scores": [{"name": "BLEU"}]},
+        {"scores": [{"name": "BLEU", "value": "<script>", "signature": ""}]},
+        {"updates": "many"},
+        {"command": ["rm"]},
+    ],
+)
+def test_damaged_facts_are_refused(written, facts):
+    change(written, facts=facts)
+    with pytest.raises(UserError, match=rf"is damaged: its {next(iter(facts))} is not what"):
+        load(written)
+
+
+def test_facts_that_are_not_known_are_left_out(written):
+    change(written, facts={"updates": 7, "license": None, "__class__": "x"})
+    assert load(written).facts == {"updates": 7}
+    change(written, facts=None)
+    assert load(written).facts == {}
+
+
+def test_a_damaged_dictionary_is_named(written):
+    (written / "dict.de.txt").write_text("word\n")
+    with pytest.raises(UserError, match=r"dict\.de\.txt is damaged: export the model again"):
+        load(written)
+
+
+@pytest.mark.parametrize("options", [{"data": "x"}, {"subword_models": {"none": None}}])
+def test_what_a_folder_brings_is_not_named_beside_it(written, options):
+    with pytest.raises(UserError, match="is a model folder, which brings its text processing"):
+        hyptrans.load(written, **options)
+
+
+@pytest.mark.parametrize(
     "content", [b"\x80\x04K\x01.", b"{" * 100_000, b"[]", b"\xff\xfe", b""], ids=len
 )
 def test_a_configuration_that_is_no_json_object_is_refused(written, content):
@@ -211,6 +270,17 @@ def test_a_missing_or_superfluous_parameter_is_told(written):
         load(written)
 
 
-def test_a_place_that_is_nothing_is_named():
-    with pytest.raises(UserError, match="nowhere-at-all is neither a file or folder"):
-        hyptrans.load("nowhere-at-all")
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("nowhere-at-all", "nowhere-at-all"), ("", "an empty name"), ("../runs", r"\.\./runs")],
+)
+def test_a_place_that_is_nothing_is_named(name, said):
+    with pytest.raises(UserError, match=f"{said} is neither a file or folder.*nor a repository"):
+        hyptrans.load(name)
+
+
+def test_a_path_with_one_slash_that_is_nothing_is_named_as_such_too(monkeypatch):
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(UserError, match=r"runs/model is neither .*hyptrans\[hub\]") as caught:
+        hyptrans.load("runs/model")
+    assert "\n" not in str(caught.value)

@@ -122,6 +122,24 @@ def test_what_was_pushed_is_loaded_and_translates_the_same(
     assert hyptrans.load("user/name").translate(texts) == hyptrans.load(model).translate(texts)
 
 
+def test_a_hub_that_cannot_be_reached_is_told_in_one_sentence(
+    server, make, tmp_path, capsys, monkeypatch
+):
+    model = export(make("hybonet"), tmp_path / "model")
+    # a port at which nobody listens any more
+    monkeypatch.setattr(hub.hf_api.api, "endpoint", "http://127.0.0.1:9")
+    monkeypatch.setattr(hub.hf_api, "ENDPOINT", "http://127.0.0.1:9", raising=False)
+    for module in (hub.constants, hub.utils):
+        for name in ("ENDPOINT", "HF_ENDPOINT"):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, "http://127.0.0.1:9")
+    assert PROGRAM.run(["push", str(model), "user/name"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: user/name cannot be written (")
+    assert error.count("\n") == 1
+    assert server.made == []
+
+
 def test_a_repository_that_is_not_there_is_told_in_one_sentence(server, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match="user/name cannot be fetched") as caught:

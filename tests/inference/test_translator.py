@@ -1,10 +1,12 @@
 """Translating, scoring and encoding from Python."""
 
 import logging
+import math
 import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import sentencepiece
 import torch
@@ -114,6 +116,17 @@ def test_states_are_the_encoders_with_their_spaces(arch, make, texts):
     assert found[0].spaces == model.spaces
 
 
+def test_encoding_changes_nothing_of_what_comes_after_it(make, texts):
+    # fairseq's twin has a fused layer for translating, which hands out no states
+    model = load(make("transformer"))
+    fused = [layer.can_use_fastpath for layer in model.model.encoder.layers]
+    before = model.n_best(texts, 3)
+    model.encode(texts)
+    assert any(fused)
+    assert [layer.can_use_fastpath for layer in model.model.encoder.layers] == fused
+    assert model.n_best(texts, 3) == before
+
+
 def test_an_empty_list_has_empty_results(model):
     assert model.translate([]) == []
     assert model.n_best([]) == []
@@ -129,7 +142,11 @@ def test_an_empty_list_has_empty_results(model):
         (lambda m: m.translate([b"a"]), TypeError, "sentence 0 is no text but bytes"),
         (lambda m: m.translate(["a", 3]), TypeError, "sentence 1 is no text but int"),
         (lambda m: m.translate(["a"], beam=0), UserError, "beam must be at least 1, got 0"),
-        (lambda m: m.translate(["a"], beam=2.5), TypeError, "beam is a number of things"),
+        (lambda m: m.translate(["a"], beam=2.5), TypeError, "beam is a whole number, got float"),
+        (lambda m: m.translate(["a"], beam=True), TypeError, "beam is a whole number, got bool"),
+        (lambda m: m.translate(["a"], lenpen=math.nan), UserError, "lenpen must be a finite"),
+        (lambda m: m.translate(["a"], lenpen="1"), TypeError, "lenpen is a number, got str"),
+        (lambda m: m.translate(["a", "\ud800"]), UserError, r"sentence 1 has half of a character"),
         (lambda m: m.n_best(["a"], 6, beam=5), UserError, "n=6 translations need a beam"),
         (lambda m: m.score(["a"], []), UserError, "1 sources cannot have 0 targets"),
         (
@@ -138,12 +155,36 @@ def test_an_empty_list_has_empty_results(model):
             r"sentence 0 has .* the model takes 64",
         ),
         (lambda m: m.to("tpu9"), UserError, "device tpu9 cannot be used"),
+        (lambda m: m.to("meta"), UserError, "device meta cannot be used"),
+        (lambda m: m.to(None), TypeError, "a device is a name such as cuda, got NoneType"),
     ],
 )
 def test_bad_input_is_answered_in_one_sentence(model, call, error, message):
     with pytest.raises(error, match=message) as caught:
         call(model)
     assert "\n" not in str(caught.value)
+    # and nothing is broken by it
+    assert len(model.translate(["a dog"])) == 1
+
+
+def test_numbers_of_numpy_are_numbers(model, texts):
+    wanted = model.n_best(texts, 2, beam=3)
+    assert model.n_best(texts, np.int64(2), beam=np.int64(3), lenpen=np.float32(1)) == wanted
+
+
+def test_a_model_stays_where_it_was_when_it_cannot_be_moved(model, monkeypatch):
+    moves = []
+
+    def to(device):
+        moves.append(str(device))
+        if device.type == "cuda":
+            raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(model.model, "to", to)
+    with pytest.raises(UserError, match=r"device cuda cannot be used \(out of memory\)"):
+        model.to("cuda")
+    assert moves == ["cuda", "cpu"]
+    assert model.to(torch.device("cpu")) is model
 
 
 def test_any_text_goes_through(model):

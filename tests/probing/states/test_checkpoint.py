@@ -5,8 +5,9 @@ import re
 import pytest
 import torch
 
+from hyptrans.inference.states import all_states
 from hyptrans.support.errors import UserError
-from probing.states.checkpoint import all_states, load_encoder
+from probing.states.checkpoint import load_encoder
 from tests.probing.helpers.model import load_dictionary, make_checkpoint, prepared_folder
 
 ARCHS = {

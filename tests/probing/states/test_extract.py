@@ -8,11 +8,12 @@ import torch
 
 from hyptrans.geometry import lorentz, poincare
 from hyptrans.geometry.space import Space
+from hyptrans.inference.states import all_states
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256
 from probing.commands import extract as commands
 from probing.states import encoder, extract
-from probing.states.checkpoint import all_states, load_encoder
+from probing.states.checkpoint import load_encoder
 from probing.states.file import States
 from probing.states.pooling import pool
 from probing.text.align import align, surface

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.dataprep.steps import subwords
-from hyptrans.inference import folder
+from hyptrans.inference.sharing import folder
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 
@@ -57,12 +57,14 @@ def push(place: Path, repository: str, *, private: bool = False) -> str:
 
 @contextmanager
 def _told(hub: Any, repository: str, what: str) -> Iterator[None]:
-    """Errors of the hub's library, which are of many kinds, as one sentence."""
+    """Errors of the hub's library as one sentence.
+
+    They are of its own kinds, of the system's, and of the HTTP library that it happens to use.
+    """
     try:
         yield
-    except (hub.errors.HfHubHTTPError, hub.errors.HFValidationError, OSError, ValueError) as error:
+    except Exception as error:
         lines = str(error).splitlines() or [type(error).__name__]
-        raise UserError(
-            f"{repository} cannot be {what} ({lines[0][:160]}); hf auth login is for "
-            "repositories that are not public"
-        ) from error
+        denied = isinstance(error, hub.errors.HfHubHTTPError)
+        hint = "; hf auth login is for repositories that are not public" if denied else ""
+        raise UserError(f"{repository} cannot be {what} ({lines[0][:160]}){hint}") from error

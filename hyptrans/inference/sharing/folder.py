@@ -31,6 +31,13 @@ PRECISIONS: Mapping[str, torch.dtype] = {"half": torch.float16, "full": torch.fl
 # fairseq's sinusoidal positions keep one number, of which only the type is used, and never set it
 _WITHOUT_MEANING = "._float_tensor"
 _LANGUAGE = re.compile(r"[A-Za-z0-9_-]{1,32}")
+_FACTS: Mapping[str, type] = {
+    **dict.fromkeys(("license", "dataset", "test", "command"), str),
+    **dict.fromkeys(("updates", "beam"), int),
+    "data": dict,
+    "scores": list,
+}
+"""Of the training: names, and what they are."""
 _MOST_BYTES = 64 << 20
 """Of a file other than the parameters; real ones have a hundredth of it."""
 
@@ -53,7 +60,6 @@ def read(folder: Path) -> Contents:
         languages = _languages(config)
     except UserError as error:
         raise UserError(f"{folder / CONFIG} cannot be used: {error}") from error
-    facts = config.get("facts")
     return Contents(
         place=str(folder),
         architecture=architecture,
@@ -62,7 +68,7 @@ def read(folder: Path) -> Contents:
         dictionaries=(_dictionary(folder, languages[0]), _dictionary(folder, languages[1])),
         parameters=_parameters(folder / WEIGHTS),
         text=text.from_json(config.get("text"), folder, languages),
-        facts=facts if isinstance(facts, dict) else {},
+        facts=_facts(folder / CONFIG, config.get("facts")),
     )
 
 
@@ -174,10 +180,36 @@ def _languages(config: Mapping[str, Any]) -> tuple[str, str]:
     raise UserError("its languages are not two names of letters and digits")
 
 
+def _facts(path: Path, found: Any) -> dict[str, Any]:
+    """What is known of the training, as far as :func:`write` writes it; other entries are left out.
+
+    Raises:
+        UserError: an entry is of another kind.
+    """
+    found = found if isinstance(found, dict) else {}
+    facts = {name: found[name] for name in _FACTS if found.get(name) is not None}
+    wrong = [name for name, value in facts.items() if not isinstance(value, _FACTS[name])]
+    scores = facts.get("scores", [])
+    if not wrong and not all(isinstance(one, dict) and _is_score(one) for one in scores):
+        wrong = ["scores"]
+    if wrong:
+        raise UserError(f"{path} is damaged: its {wrong[0]} is not what hyptrans export writes")
+    return facts
+
+
+def _is_score(found: Mapping[str, Any]) -> bool:
+    names = (found.get("name"), found.get("signature"))
+    return isinstance(found.get("value"), float) and all(isinstance(name, str) for name in names)
+
+
 def _dictionary(folder: Path, language: str) -> Dictionary:
     path = folder / f"dict.{language}.txt"
     _small_file(path)
-    return Dictionary.load(str(path))
+    try:
+        return Dictionary.load(str(path))
+    except UserError as error:
+        # its own words on how to mend it are for data folders
+        raise UserError(f"{path} is damaged: export the model again") from error
 
 
 def _parameters(path: Path) -> dict[str, Tensor]:

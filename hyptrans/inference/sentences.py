@@ -1,0 +1,85 @@
+"""Sentences of one language as tokens of a model, and what of its input cannot be taken."""
+
+import math
+from collections.abc import Callable, Sequence
+from numbers import Real
+from typing import SupportsIndex
+
+from fairseq.data import Dictionary
+
+from hyptrans.support.errors import UserError
+
+
+class Language:
+    """Source or target of a model: texts become rows of tokens.
+
+    Args:
+        words: fairseq's dictionary.
+        cut: the function from a text to its subwords.
+        longest: most tokens that the model takes, the end of the sentence included.
+    """
+
+    def __init__(self, words: Dictionary, cut: Callable[[str], list[str]], longest: int) -> None:
+        self.words, self.longest = words, longest
+        self._cut = cut
+
+    def rows(self, texts: Sequence[str]) -> list[list[int]]:
+        """Tokens of texts, with the end of sentence; none of empty text.
+
+        Raises:
+            TypeError: no list of text.
+            UserError: one has more tokens than the model takes, or characters that are none.
+        """
+        if isinstance(texts, str) or not isinstance(texts, Sequence):
+            raise TypeError(f"a list of sentences is needed, got {type(texts).__name__}")
+        rows = []
+        for number, text in enumerate(texts):
+            rows.append(self._row(number, text))
+            if len(rows[-1]) > self.longest:
+                raise UserError(
+                    f"sentence {number} has {len(rows[-1]):,} tokens, the model takes "
+                    f"{self.longest:,}: split it or leave it out"
+                )
+        return rows
+
+    def too_long(self, texts: Sequence[str]) -> dict[int, int]:
+        """Sentences that the model cannot take: their places in the list, and their tokens."""
+        sizes = [len(self._cut(text)) + 1 for text in texts]
+        return {i: size for i, size in enumerate(sizes) if size > self.longest}
+
+    def subwords(self, tokens: Sequence[int]) -> tuple[str, ...]:
+        """What stands for tokens in the dictionary."""
+        return tuple(self.words[token] for token in tokens)
+
+    def _row(self, number: int, text: str) -> list[int]:
+        if not isinstance(text, str):
+            raise TypeError(f"sentence {number} is no text but {type(text).__name__}")
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise UserError(
+                f"sentence {number} has half of a character ({error.object[error.start]!a}): "
+                "decode its file as UTF-8"
+            ) from error
+        # spaces alone would be subwords to some models
+        subwords = self._cut(text) if text.strip() else []
+        row = [self.words.index(subword) for subword in subwords]
+        return [*row, self.words.eos()] if row else []
+
+
+def check_at_least_one(**values: SupportsIndex) -> None:
+    """Raise TypeError for what is no whole number, UserError for one below 1."""
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, SupportsIndex):
+            raise TypeError(f"{name} is a whole number, got {type(value).__name__}")
+        if value.__index__() < 1:
+            raise UserError(f"{name} must be at least 1, got {value}")
+
+
+def check_finite(**values: float) -> None:
+    """Raise TypeError for what is no number, UserError for one that is not finite."""
+    for name, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise TypeError(f"{name} is a number, got {type(value).__name__}")
+        if not math.isfinite(value):
+            raise UserError(f"{name} must be a finite number, got {value}")
