@@ -15,7 +15,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from hyptrans.support.errors import UserError, run_command
-from recipes.common import results
+from recipes.common import comparison, results
+from recipes.study.plan import TWINS
 
 HERE = Path(__file__).resolve().parent
 README = HERE.parent / "README.md"
@@ -83,6 +84,16 @@ def study_table(lines: Sequence[Mapping[str, Any]]) -> str:
     # the first of a model is its best
     best = {line["model"]: line for line in reversed(scored)}
     scored = finals or sorted(best.values(), key=scored.index)
+    compared = {
+        line["trainings"][0]: line
+        for line in lines
+        if line["stage"] == "comparison" and line["baseline"] in TWINS
+    }
+
+    def cell(line: Mapping[str, Any], metric: str) -> str:
+        found = compared.get(line.get("name"))
+        return comparison.cell(line[metric], found and found["scores"][metric]["p"])
+
     header = ["model", "updates", "seed", "valid perplexity", "BLEU", "chrF"]
     rows = [
         [
@@ -90,12 +101,19 @@ def study_table(lines: Sequence[Mapping[str, Any]]) -> str:
             f"{line['updates']:,}",
             line["seed"],
             f"{line['valid_perplexity']:.2f}",
-            f"{line['bleu']:.1f}",
-            f"{line['chrf']:.1f}",
+            cell(line, "bleu"),
+            cell(line, "chrf"),
         ]
         for line in scored
     ]
-    return results.markdown(header, rows) if rows else results.NOT_MEASURED
+    if not rows:
+        return results.NOT_MEASURED
+    tested = [compared[line["name"]] for line in scored if line.get("name") in compared]
+    table = results.markdown(header, rows)
+    if not tested:
+        return table
+    about = comparison.about(tested[0]["baseline"], tested[0]["signatures"].values())
+    return f"{table}\n\n{about[0].upper()}{about[1:]}"
 
 
 def speed_table(found: Mapping[str, Any]) -> str:

@@ -2,7 +2,7 @@
 
 Both translate the test set with the same beam and length limit. fairseq counts the search alone, so
 from Python everything from text to text stands against that; from the shell whole commands against
-each other, in CPU seconds too, which a busy machine does not change.
+each other. Both in CPU seconds too, which a busy machine does not change.
 """
 
 from __future__ import annotations
@@ -25,6 +25,13 @@ from hyptrans.support.errors import UserError, run_command
 from recipes.common import options, results
 
 _RATE = re.compile(r"Translated .* \(([\d.]+) sentences/s")
+_BY_CPU = [
+    sys.executable,
+    "-c",
+    "import time; time.perf_counter = time.process_time; "
+    "from fairseq_cli.generate import cli_main; cli_main()",
+]
+"""fairseq-generate whose clock is the processor's time."""
 
 
 def main() -> None:
@@ -50,15 +57,21 @@ def main() -> None:
     same = 0
     for _ in range(args.rounds):
         theirs = _fairseq(args, rows)
-        start = time.perf_counter()
+        start, used = time.perf_counter(), time.process_time()
         ours = model.translate(sentences, beam=args.beam)
-        seconds = time.perf_counter() - start
+        seconds, used = time.perf_counter() - start, time.process_time() - used
         rows.setdefault("model.translate", []).append(len(sentences) / seconds)
+        rows.setdefault("model.translate, CPU", []).append(len(sentences) / used)
+        rows.setdefault("search, CPU", []).append(_rate("".join(_run(_search(args, _BY_CPU)))))
         _shell(args, source, rows)
         same = sum(one == other for one, other in zip(ours, theirs, strict=True))
     median = {name: statistics.median(values) for name, values in rows.items()}
     pairs = {
         "sentences a second, search and text, from Python": ("model.translate", "search"),
+        "sentences a CPU second, search and text, from Python": (
+            "model.translate, CPU",
+            "search, CPU",
+        ),
         "sentences a second, whole commands": ("hyptrans translate", "fairseq-generate"),
         "sentences a CPU second, whole commands": ("hyptrans, CPU", "fairseq, CPU"),
     }
@@ -71,15 +84,9 @@ def main() -> None:
 
 
 def _fairseq(args: argparse.Namespace, rows: dict[str, list[float]]) -> list[str]:
-    binary = args.data / "data-bin"
-    command = ["fairseq-generate", str(binary), "--user-dir", "hyptrans", "--gen-subset", "test"]
-    command += ["--path", str(args.checkpoint), "--beam", str(args.beam), "--cpu"]
-    command += ["--max-len-a", "2", "--max-len-b", "10", "--remove-bpe", "sentencepiece"]
-    output = _timed([_script(command[0]), *command[1:]], None, "fairseq", rows)
-    found = _RATE.search(output)
-    if found is None:
-        raise UserError(f"fairseq-generate failed: {output.strip().splitlines()[-1]}")
-    rows.setdefault("search", []).append(float(found[1]))
+    script = str(Path(sys.executable).parent / "fairseq-generate")
+    output = _timed(_search(args, [script]), None, "fairseq", rows)
+    rows.setdefault("search", []).append(_rate(output))
     lines = (line[2:].split("\t") for line in output.splitlines() if line.startswith("D-"))
     by_number = {int(number): text for number, _, text in lines}
     return [by_number[number] for number in sorted(by_number)]
@@ -91,24 +98,38 @@ def _shell(args: argparse.Namespace, source: Path, rows: dict[str, list[float]])
     _timed(command, source, "hyptrans", rows)
 
 
-def _script(name: str) -> str:
-    return str(Path(sys.executable).parent / name)
+def _search(args: argparse.Namespace, program: list[str]) -> list[str]:
+    command = [*program, str(args.data / "data-bin"), "--user-dir", "hyptrans"]
+    command += ["--gen-subset", "test", "--path", str(args.checkpoint), "--cpu"]
+    command += ["--beam", str(args.beam), "--max-len-a", "2", "--max-len-b", "10"]
+    return [*command, "--remove-bpe", "sentencepiece"]
+
+
+def _rate(output: str) -> float:
+    """Sentences a second of the search, as fairseq prints them."""
+    found = _RATE.search(output)
+    if found is None:
+        raise UserError(f"fairseq-generate failed: {output.strip().splitlines()[-1]}")
+    return float(found[1])
+
+
+def _run(command: list[str], text: bytes = b"") -> tuple[str, str]:
+    done = subprocess.run(command, input=text, capture_output=True, check=False)
+    return done.stdout.decode(), done.stderr.decode()
 
 
 def _timed(command: list[str], source: Path | None, name: str, rows: dict[str, list[float]]) -> str:
     """Run a command that translates all; note how fast, and what of the processor it took."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    text = source.read_bytes() if source else b""
-    done = subprocess.run(command, input=text, capture_output=True, check=False)
+    printed, logged = _run(command, source.read_bytes() if source else b"")
     seconds = time.perf_counter() - start
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    output = (done.stdout + done.stderr).decode()
-    count = sum(1 for line in done.stdout.splitlines() if source or line.startswith(b"D-"))
+    count = sum(1 for line in printed.split("\n")[:-1] if source or line.startswith("D-"))
     whole = {"fairseq": "fairseq-generate", "hyptrans": "hyptrans translate"}[name]
     rows.setdefault(whole, []).append(count / seconds)
     rows.setdefault(f"{name}, CPU", []).append(count / used)
-    return output
+    return printed + logged
 
 
 if __name__ == "__main__":

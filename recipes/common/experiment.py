@@ -27,8 +27,9 @@ def start(
         of_run: other fields of :class:`Run`.
 
     Raises:
-        UserError: a model has no configuration.
+        UserError: a model has no configuration, or ``--average`` is below 1.
     """
+    options.check_positive(args, "average")
     models = read_models(recipe, args.archs.split(","))
     run = Run(
         out=args.out,
@@ -38,6 +39,7 @@ def start(
         updates=args.updates,
         threads=options.threads_of(args.jobs, len(models)),
         cpu=args.cpu,
+        averaged=args.average,
         **of_run,
     )
     runner = Runner(args.out, overwrite=args.overwrite)
@@ -56,10 +58,17 @@ def conditions(run: Run, runner: Runner) -> dict[str, Any]:
     return {
         "seed": run.seed,
         "updates": run.updates,
+        "averaged": run.averaged,
         "threads": run.threads,
         **results.surroundings(),
         "commands": runner.commands,
     }
+
+
+def averaged(found: Mapping[str, Any]) -> str:
+    """Which checkpoints were averaged; empty where none were."""
+    count = found.get("averaged", 1)
+    return f"the average of the last {count} checkpoints of each" if count > 1 else ""
 
 
 def finish(

@@ -25,6 +25,12 @@ class Model:
         return [flag.replace("{updates}", str(updates)) for flag in self.flags]
 
     @property
+    def architecture(self) -> str:
+        """What ``--arch`` says."""
+        words = [word for flag in self.flags for word in flag.split("=", 1)]
+        return words[words.index("--arch") + 1]
+
+    @property
     def updates(self) -> int:
         """The updates that its own flags ask for.
 

@@ -51,6 +51,13 @@ def make_parser(
         + ("" if updates else " (default: as its .args file says)"),
     )
     add("--seed", type=int, default=1, help="seed of the training")
+    add(
+        "--average",
+        type=int,
+        default=1,
+        metavar="N",
+        help="translate with the average of the last N checkpoints of each training",
+    )
     jobs = jobs or os.cpu_count() or 1
     add("--jobs", type=int, default=jobs, metavar="N", help="models trained at the same time")
     add("--cpu", action="store_true", help="keep off the GPU")

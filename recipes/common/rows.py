@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans_startup import saving
-from recipes.common import experiment, results, scoring, translation
+from recipes.common import comparison, experiment, results, scoring, translation
 from recipes.common.commands import Runner, Step
 from recipes.common.models import Model
 from recipes.common.scoring import Score
@@ -25,6 +25,7 @@ class Column:
         beam: hypotheses that beam search keeps.
         subset: the test set.
         measure: scores a file that ``fairseq-generate`` wrote, against raw references.
+        tested: the metric, ``bleu`` or ``chrf``, by which differences from the twin are tested.
     """
 
     key: str
@@ -32,6 +33,7 @@ class Column:
     beam: int
     subset: str = "test"
     measure: Callable[[Path, Path], Score] = scoring.score
+    tested: str | None = "bleu"
 
     @property
     def translation(self) -> tuple[int, str]:
@@ -44,13 +46,17 @@ class _Chain:
     """The steps behind the row of a model."""
 
     model: Model
-    trained: Step
+    trained: Sequence[Step]
     validated: Step
     translated: Mapping[tuple[int, str], Step]
 
     @property
     def steps(self) -> list[Step]:
-        return [self.trained, self.validated, *self.translated.values()]
+        return [*self.trained, self.validated, *self.translated.values()]
+
+    def output(self, column: Column) -> Path:
+        """The file that a column is a score of."""
+        return self.translated[column.translation].outputs[0] / f"generate-{column.subset}.txt"
 
 
 def measure(
@@ -74,7 +80,10 @@ def measure(
     runner.chains([chain.steps for chain in chains], jobs=jobs)
     rows, signatures = {}, {}
     for chain in chains:
-        scores = {column.key: _score(run, chain, column) for column in columns}
+        scores = {
+            column.key: column.measure(chain.output(column), run.references_of(column.subset))
+            for column in columns
+        }
         # the same for every model
         signatures = {key: score.signature for key, score in scores.items()}
         rows[chain.model.name] = {
@@ -82,29 +91,44 @@ def measure(
             "updates": run.updates_of(chain.model),
             "valid_perplexity": translation.perplexity(runner, chain.validated),
             **{key: score.value for key, score in scores.items()},
-            "train_seconds": runner.seconds[chain.trained.name],
+            "train_seconds": runner.seconds[chain.trained[0].name],
         }
-    return {"models": rows, "signatures": signatures, **experiment.conditions(run, runner)}
+    found = {"models": rows, "signatures": signatures}
+    return {**found, **_compared(run, chains, columns), **experiment.conditions(run, runner)}
+
+
+def _compared(run: Run, chains: Sequence[_Chain], columns: Sequence[Column]) -> dict[str, Any]:
+    """By model and column, how likely its difference from the twin is by chance."""
+    baseline = comparison.baseline_of([chain.model for chain in chains])
+    if baseline is None:
+        return {}
+    p: dict[str, dict[str, float]] = {}
+    signatures: dict[str, str] = {}
+    tested = [column for column in columns if column.tested]
+    for translation_ in dict.fromkeys(column.translation for column in tested):
+        same = [column for column in tested if column.translation == translation_]
+        outputs = {chain.model.name: chain.output(same[0]) for chain in chains}
+        references = run.references_of(same[0].subset)
+        found, signatures = comparison.against(baseline, outputs, references)
+        for name, values in found.items():
+            p.setdefault(name, {}).update({c.key: values[str(c.tested)] for c in same})
+    return {"baseline": baseline, "p": p, "comparison_signatures": signatures}
 
 
 def _chain(run: Run, model: Model, prepared: Step, columns: Sequence[Column]) -> _Chain:
-    trained = translation.train(run, model, prepared)
+    trained = translation.trained(run, model, prepared)
     wanted = dict.fromkeys(column.translation for column in columns)
     return _Chain(
         model,
         trained,
-        translation.validate(run, model.name, trained),
+        translation.validate(run, model.name, trained[-1]),
         {
-            (beam, subset): translation.generate(run, model.name, trained, beam=beam, subset=subset)
+            (beam, subset): translation.generate(
+                run, model.name, trained[-1], beam=beam, subset=subset
+            )
             for beam, subset in wanted
         },
     )
-
-
-def _score(run: Run, chain: _Chain, column: Column) -> Score:
-    folder = chain.translated[column.translation].outputs[0]
-    output = folder / f"generate-{column.subset}.txt"
-    return column.measure(output, run.references_of(column.subset))
 
 
 def table(found: Mapping[str, Any], columns: Sequence[Column], test: str) -> str:
@@ -119,7 +143,10 @@ def table(found: Mapping[str, Any], columns: Sequence[Column], test: str) -> str
             f"{row['parameters']:,}",
             *([] if one_length else [f"{row['updates']:,}"]),
             f"{row['valid_perplexity']:.2f}",
-            *(f"{row[column.key]:.1f}" for column in columns),
+            *(
+                comparison.cell(row[column.key], found.get("p", {}).get(name, {}).get(column.key))
+                for column in columns
+            ),
         ]
         for name, row in found["models"].items()
     ]
@@ -127,8 +154,11 @@ def table(found: Mapping[str, Any], columns: Sequence[Column], test: str) -> str
     updates = f"{found['updates']:,} updates; " if one_length else ""
     signatures = dict.fromkeys(f"`{found['signatures'][column.key]}`" for column in columns)
     versions = found["versions"]
-    return (
-        f"{lines}\n\nsacreBLEU {', '.join(signatures)} on {test}; {updates}"
-        f"one run of each, seed {found['seed']}; torch {versions['torch']}, "
-        f"fairseq {versions['fairseq']}"
-    )
+    about = [
+        f"sacreBLEU {', '.join(signatures)} on {test}",
+        comparison.caption(found),
+        f"{updates}one run of each, seed {found['seed']}",
+        experiment.averaged(found),
+        f"torch {versions['torch']}, fairseq {versions['fairseq']}",
+    ]
+    return f"{lines}\n\n{'; '.join(filter(None, about))}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,9 @@ _PERPLEXITY = re.compile(rf"\| valid \| .*\| ppl {_NUMBER}")
 # a sentence that never ends would cost as much time as hundreds that do
 _LENGTH_LIMIT = ("--max-len-a", "2", "--max-len-b", "10")
 _LOG_INTERVAL = 50
+_SAVED = 50
+"""Checkpoints that are averaged are at most this part of a training apart; ten minutes of twelve
+hours in Vaswani et al. 2017, sec. 6.1."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class Run:
         save_every: updates between checkpoints, from which a training that was stopped goes on;
             0: there are none, and it starts anew.
         best: translate with the checkpoint of the lowest validation perplexity, not with the last.
+        averaged: translate with the average of so many of the last checkpoints; 1: with one.
         train_flags: further flags of every training.
         text_flags: what makes text of subwords again.
     """
@@ -50,6 +54,7 @@ class Run:
     user_dir: str = "hyptrans"
     save_every: int = 0
     best: bool = False
+    averaged: int = 1
     train_flags: Sequence[str] = ()
     text_flags: Sequence[str] = ("--remove-bpe", "sentencepiece")
 
@@ -74,6 +79,8 @@ class Run:
 
     def checkpoint(self, name: str) -> Path:
         """The checkpoint of a training to translate with."""
+        if self.averaged > 1:
+            return self.out / name / "average.pt"
         return self.out / name / f"checkpoint_{'best' if self.best else 'last'}.pt"
 
     def updates_of(self, model: Model) -> int:
@@ -134,8 +141,12 @@ def train(run: Run, model: Model, after: Step, *, untrained: bool = False) -> St
     command += ["--num-workers", "0"]  # the data fit into memory: no second process to start
     if untrained:
         command += ["--lr", "0", "--disable-validation"]
-    if run.save_every:
-        command += ["--save-interval-updates", str(run.save_every), "--keep-interval-updates", "1"]
+    every = run.save_every
+    if run.averaged > 1 and not untrained:
+        every = min(every or updates, max(1, updates // _SAVED))
+    if every:
+        command += ["--save-interval-updates", str(every)]
+        command += ["--keep-interval-updates", str(run.averaged)]
     command += [*run.train_flags, *(["--cpu"] if run.cpu else [])]
     return Step(
         f"train_{name}",
@@ -146,6 +157,17 @@ def train(run: Run, model: Model, after: Step, *, untrained: bool = False) -> St
         progress=training_progress,
         resumes=bool(run.save_every),
     )
+
+
+def trained(run: Run, model: Model, after: Step) -> list[Step]:
+    """Train a model, and average its last checkpoints where that is asked for."""
+    training = train(run, model, after)
+    if run.averaged == 1:
+        return [training]
+    out = run.checkpoint(model.name)
+    command = ["python", "-m", "hyptrans", "average", str(out.parent)]
+    command += ["--last", str(run.averaged), "--out", str(out)]
+    return [training, Step(f"average_{model.name}", command, [out], [training], run.threads)]
 
 
 def training_progress(line: str) -> str | None:
@@ -197,9 +219,14 @@ def train_and_translate(
     run: Run, model: Model, after: Step, *, beams: Sequence[int], untrained: bool = False
 ) -> list[Step]:
     """Train a model, then translate the test set once per beam size."""
-    trained = train(run, model, after, untrained=untrained)
-    name = trained.name.removeprefix("train_")
-    return [trained, *(generate(run, name, trained, beam=beam) for beam in beams)]
+    if untrained:
+        # it has one checkpoint
+        run = replace(run, averaged=1)
+        steps = [train(run, model, after, untrained=True)]
+    else:
+        steps = trained(run, model, after)
+    name = steps[0].name.removeprefix("train_")
+    return [*steps, *(generate(run, name, steps[-1], beam=beam) for beam in beams)]
 
 
 def probe(
@@ -254,11 +281,16 @@ def perplexity(runner: Runner, step: Step) -> float:
     return float(found[-1])
 
 
+def output(step: Step) -> Path:
+    """The file that a translation step of the test set writes."""
+    return step.outputs[0] / "generate-test.txt"
+
+
 def bleu(run: Run, step: Step) -> Score:
     """The BLEU of a translation step."""
-    return scoring.score(step.outputs[0] / "generate-test.txt", run.references)
+    return scoring.score(output(step), run.references)
 
 
 def chrf(run: Run, step: Step) -> Score:
     """The chrF of a translation step."""
-    return scoring.chrf(step.outputs[0] / "generate-test.txt", run.references)
+    return scoring.chrf(output(step), run.references)

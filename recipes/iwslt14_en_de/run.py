@@ -25,11 +25,13 @@ CORPUS = Corpus(
     archs="hybonet_iwslt_d64,euclidean_prenorm_iwslt_d64,euclidean_iwslt_d64",
     columns=(
         Column("bleu", "BLEU", BEAM, measure=partial(scoring.score, lowercase=True)),
+        Column("chrf", "chrF", BEAM, measure=scoring.chrf, tested="chrf"),
         Column(
             "bleu_tokens",
             "BLEU of tokens",
             BEAM,
             measure=partial(scoring.lowercased_bleu, language=TARGET),
+            tested=None,
         ),
     ),
     test="the test set, which is lower-cased",

@@ -20,7 +20,7 @@ MODELS = "hybonet_iwslt_d64,euclidean_iwslt_d64"
 COLUMNS = (
     Column("bleu_beam1", "BLEU, greedy", beam=1),
     Column("bleu_beam5", "BLEU, beam 5", beam=5),
-    Column("chrf_beam5", "chrF, beam 5", beam=5, measure=scoring.chrf),
+    Column("chrf_beam5", "chrF, beam 5", beam=5, measure=scoring.chrf, tested="chrf"),
 )
 
 

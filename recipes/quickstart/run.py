@@ -15,7 +15,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from hyptrans.support.errors import run_command
-from recipes.common import experiment, options, results, translation
+from recipes.common import comparison, experiment, options, results, translation
 from recipes.common.commands import Runner, Step
 from recipes.common.models import Model
 from recipes.common.scoring import Score
@@ -59,6 +59,7 @@ def main() -> None:
         "bleu": {name: score.value for name, score in scores.items()},
         "signature": signature,
         **_chrf(run, chains),
+        **_compared(run, models, chains),
         "bleu_untrained": {name: score.value for name, score in _scores(run, untrained).items()},
         "parameters": {name: results.count_parameters(run.checkpoint(name)) for name in chains},
         "train_seconds": experiment.train_seconds(runner, models),
@@ -97,7 +98,7 @@ def _probe(
         name = "valid" if split == "dev" else split
         trees[split] = run.out / f"{split}.conllu"
         _first_trees(run.out / "toy" / f"{name}.{SOURCE}.conllu", sentences, trees[split])
-    trained = [chain[0] for chain in chains.values()]
+    trained = [chain[-2] for chain in chains.values()]
     encoders = {model.name: run.checkpoint(model.name) for model in models}
     flags = ["--steps", str(steps), "--seed", str(run.seed)]
     step = translation.probe(encoders, run.data, trees, run.out / "probes", trained, flags)
@@ -127,28 +128,46 @@ def _chrf(run: Run, chains: Mapping[str, list[Step]]) -> dict[str, Any]:
     return {"chrf": values, "chrf_signature": next(iter(scores.values())).signature}
 
 
+def _compared(run: Run, models: list[Model], chains: Mapping[str, list[Step]]) -> dict[str, Any]:
+    baseline = comparison.baseline_of(models)
+    if baseline is None:
+        return {}
+    outputs = {name: translation.output(chain[-1]) for name, chain in chains.items()}
+    p, signatures = comparison.against(baseline, outputs, run.references)
+    return {"baseline": baseline, "p": p, "comparison_signatures": signatures}
+
+
 def table(found: Mapping[str, Any]) -> str:
     """The results as Markdown."""
+
+    def cell(name: str, metric: str) -> str:
+        p = found.get("p", {}).get(name, {})
+        return comparison.cell(found[metric][name], p.get(metric))
+
     rows: list[list[object]] = [
         [
             name,
             f"{found['parameters'][name]:,}",
-            f"{bleu:.1f}",
+            cell(name, "bleu"),
             # runs of version 0.1.0 did not measure it
-            *([f"{found['chrf'][name]:.1f}"] if "chrf" in found else []),
+            *([cell(name, "chrf")] if "chrf" in found else []),
             f"{found['train_seconds'][name]:.0f}",
         ]
-        for name, bleu in found["bleu"].items()
+        for name in found["bleu"]
     ]
     for name, bleu in found["bleu_untrained"].items():
         numbers = [f"{found['parameters'][name]:,}", f"{bleu:.1f}"]
         rows.append([f"{name}, untrained", *numbers, *[None] * (2 if "chrf" in found else 1)])
     scored = ["BLEU", "chrF"] if "chrf" in found else ["BLEU"]
     lines = results.markdown(["model", "parameters", *scored, "training, s"], rows)
-    bleu = (
-        f"{lines}\n\nsacreBLEU {results.signatures(found)} on the toy test set; "
-        f"{found['updates']} updates; one run, seed {found['seed']}"
-    )
+    about = [
+        f"sacreBLEU {results.signatures(found)} on the toy test set",
+        comparison.caption(found),
+        f"{found['updates']} updates",
+        experiment.averaged(found),
+        f"one run, seed {found['seed']}",
+    ]
+    bleu = f"{lines}\n\n{'; '.join(filter(None, about))}"
     return f"{bleu}\n\n{_probe_table(found)}" if "probe" in found else bleu
 
 

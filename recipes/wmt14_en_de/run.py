@@ -12,6 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from hyptrans.support.errors import run_command
+from recipes.common import scoring
 from recipes.common.archives import Corpus
 from recipes.common.rows import Column
 
@@ -22,7 +23,16 @@ CORPUS = Corpus(
     archs="hybonet_wmt_d64,euclidean_prenorm_wmt_d64,euclidean_wmt_d64",
     columns=(
         Column("bleu_2014", "BLEU, newstest2014", BEAM),
+        Column("chrf_2014", "chrF, newstest2014", BEAM, measure=scoring.chrf, tested="chrf"),
         Column("bleu_2013", "BLEU, newstest2013", BEAM, subset="test1"),
+        Column(
+            "chrf_2013",
+            "chrF, newstest2013",
+            BEAM,
+            subset="test1",
+            measure=scoring.chrf,
+            tested="chrf",
+        ),
     ),
     test="newstest2014 and newstest2013, which is the validation set too",
     # Vaswani et al. 2017, sec. 6.1

@@ -6,12 +6,13 @@ import pytest
 
 from hyptrans.support.errors import UserError
 from recipes.iwslt14_en_de import run as iwslt
+from recipes.multi30k_en_de import run as multi30k
 from recipes.wmt14_en_de import run as wmt
 from tests.dataprep.commands.test_iwslt14 import COUNTS, tag_file, xml_file
 from tests.dataprep.conftest import make_sentences
 from tests.recipes.scripts import run_script
 
-MODEL = "euclidean_prenorm_iwslt_d64"
+MODEL, OTHER = "euclidean_prenorm_iwslt_d64", "hybonet_iwslt_d64"
 
 
 @pytest.mark.parametrize("word", ["--raw-text", "--bpe=sentencepiece"])
@@ -64,6 +65,15 @@ def test_every_signature_is_named_once_and_what_was_not_measured_is_left_out():
     assert "newstest2013" not in wmt.table(found).splitlines()[0]
 
 
+@pytest.mark.parametrize("columns", [iwslt.CORPUS.columns, wmt.CORPUS.columns, multi30k.COLUMNS])
+def test_chrf_stands_beside_every_bleu_of_beam_search_and_both_are_tested(columns):
+    measured = {}
+    for column in columns:
+        measured.setdefault(column.translation, set()).add(column.tested)
+    # what is translated greedily shows the search, not the model
+    assert all({"bleu", "chrf"} <= of for (beam, _), of in measured.items() if beam > 1)
+
+
 @pytest.mark.slow
 def test_iwslt_gives_a_row_from_the_archive_s_files(tmp_path):
     folder = tmp_path / "de-en"
@@ -73,7 +83,8 @@ def test_iwslt_gives_a_row_from_the_archive_s_files(tmp_path):
             lines = [*make_sentences(seed, lang, seed), f"R&D <{lang}> isn\u2019t"]
             xml_file(folder / f"IWSLT14.{name}.de-en.{lang}.xml", lines)
     out = tmp_path / "out"
-    options = ["--vocab-size", "60", "--workers", "1", "--archs", MODEL, "--updates", "3"]
+    options = ["--vocab-size", "60", "--workers", "1", "--archs", f"{OTHER},{MODEL}"]
+    options += ["--updates", "3", "--average", "2"]
     run = run_script(
         "iwslt14_en_de/run.py", "--raw", str(folder), "--out", str(out), "--cpu", *options
     )
@@ -85,12 +96,18 @@ def test_iwslt_gives_a_row_from_the_archive_s_files(tmp_path):
     assert row["valid_perplexity"] > 1
     assert found["signatures"]["bleu"].startswith("nrefs:1|case:lc|eff:no|tok:13a")
     assert found["signatures"]["bleu_tokens"].startswith("nrefs:1|case:lc|eff:no|tok:none")
+    assert found["signatures"]["chrf"].startswith("nrefs:1|case:mixed|eff:yes|nc:6")
     assert f"| {MODEL} | {row['parameters']:,} | {row['valid_perplexity']:.2f} |" in run.stdout
+    assert found["baseline"] == MODEL
+    assert found["p"].keys() == {OTHER}
+    assert found["p"][OTHER].keys() == {"bleu", "chrf"}
+    assert f"({found['p'][OTHER]['chrf']:.3f})" in run.stdout
 
-    _, train, validate, generate = found["commands"]
+    train, average, validate, generate = found["commands"][-4:]
     assert "--arch euclidean_iwslt_d64 --encoder-normalize-before" in train
-    assert "--save-interval-updates 1000" in train
-    assert all("checkpoint_best.pt" in command for command in (validate, generate))
+    assert "--save-interval-updates 1 --keep-interval-updates 2" in train
+    assert f"-m hyptrans average {out}/{MODEL} --last 2" in average
+    assert all(f"{MODEL}/average.pt" in command for command in (validate, generate))
     lines = (out / f"{MODEL}_beam5" / "generate-test.txt").read_text(encoding="utf-8").splitlines()
     translations = [line for line in lines if line.startswith("D-")]
     # every set has one more line than its number

@@ -67,6 +67,22 @@ def test_multi30k_table_shows_chrf_where_it_was_measured(tmp_path):
     assert "sacreBLEU `tok:13a`, `nc:6` on" in table
 
 
+def test_a_difference_from_the_twin_has_its_p_beside_the_score(tmp_path):
+    recipe = RECIPES / "multi30k_en_de" / "run.py"
+    (tmp_path / "run.py").write_text(recipe.read_text(encoding="utf-8"), encoding="utf-8")
+    found = json.loads(json.dumps(FOUND))
+    found["models"]["twin"] = found["models"]["b"]
+    found |= {"baseline": "twin", "p": {"b": {"bleu_beam5": 0.0312}}, "averaged": 5}
+    found["comparison_signatures"] = {"bleu": "bs:1000|tok:13a", "chrf": "bs:1000|nc:6"}
+    (tmp_path / "results.json").write_text(json.dumps(found), encoding="utf-8")
+    table = tables.block_for(tmp_path).splitlines()
+    assert table[2] == "| b | 1,234,567 | 7.80 | 29.3 | 30.0 (0.031) |"
+    assert table[3] == "| twin | 1,234,567 | 7.80 | 29.3 | 30.0 |"
+    assert "in brackets p of the difference from `twin`: " in table[-1]
+    assert "paired bootstrap `bs:1000|tok:13a`, `bs:1000|nc:6`;" in table[-1]
+    assert "the average of the last 5 checkpoints of each" in table[-1]
+
+
 def test_table_goes_between_the_markers_and_nowhere_else(tmp_path):
     readme = tmp_path / "README.md"
     readme.write_text(f"# T\n\n{results.BEGIN}\nold\n{results.END}\n\nend\n", encoding="utf-8")
@@ -98,7 +114,8 @@ def test_the_first_page_shows_the_committed_speed():
 def test_the_first_page_shows_nothing_that_the_study_has_not_found():
     # a study that goes on may be ahead of the page
     lines = results.read_lines(RECIPES / "study" / "results.jsonl")
-    known = {row for line in lines for row in tables.study_table([line]).splitlines()}
+    compared = [line for line in lines if line["stage"] == "comparison"]
+    known = {row for line in lines for row in tables.study_table([line, *compared]).splitlines()}
     shown = results.block_of(tables.README, "study").splitlines()
     assert shown
     assert set(shown) <= known
@@ -114,5 +131,16 @@ def test_the_first_page_prefers_the_final_trainings():
     assert tables.study_table([rates, final]).splitlines()[2:] == [
         "| m | 600 | 1 | 9.10 | 30.0 | 50.0 |"
     ]
+    compared = {
+        "stage": "comparison",
+        "trainings": ["one", "other"],
+        "baseline": "prenorm",
+        "scores": {"bleu": {"p": 0.0123}, "chrf": {"p": 0.5}},
+        "signatures": {"bleu": "bs:1000|tok:13a", "chrf": "bs:1000|nc:6"},
+    }
+    table = tables.study_table([{**final, "name": "one"}, compared]).splitlines()
+    assert table[2] == "| m | 600 | 1 | 9.10 | 30.0 (0.012) | 50.0 (0.500) |"
+    assert table[4].startswith("In brackets p of the difference from `prenorm`: ")
+    assert "`bs:1000|tok:13a`, `bs:1000|nc:6`" in table[4]
     diverged = {**line, "stage": "final", "valid_perplexity": None}
     assert tables.study_table([diverged]) == results.NOT_MEASURED

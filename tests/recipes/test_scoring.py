@@ -1,6 +1,10 @@
+import random
+
 import pytest
 
 from hyptrans.support.errors import UserError
+from recipes.common import comparison
+from recipes.common.models import Model
 from recipes.common.scoring import detokenized, score
 
 OUTPUT = """\
@@ -61,3 +65,38 @@ def test_a_missing_or_doubled_translation_is_an_error(output):
 def test_another_number_of_references_is_an_error(output, tmp_path):
     with pytest.raises(UserError, match="3 translations for 2 lines"):
         score(output, write_references(tmp_path, "a", "b"))
+
+
+def test_every_model_is_compared_with_the_first_euclidean_one():
+    models = [
+        Model("ours", ("--arch", "hybonet_tiny")),
+        Model("pre", ("--arch=euclidean_tiny", "--encoder-normalize-before")),
+        Model("post", ("--lr", "1", "--arch", "euclidean_tiny")),
+    ]
+    assert comparison.baseline_of(models) == "pre"
+    assert comparison.baseline_of(models[:1]) is None
+    assert comparison.baseline_of(models[1:2]) is None
+
+
+def test_p_is_small_where_models_differ_and_1_where_they_do_not(tmp_path):
+    rng = random.Random(1)
+    words = ["the", "a", "dog", "cat", "runs", "sees", "old", "red", "house", "in", "with"]
+    lines = [" ".join(rng.choices(words, k=9)) + " ." for _ in range(120)]
+
+    def written(name, share):
+        made = [
+            " ".join(rng.choice(words) if rng.random() < share else word for word in line.split())
+            for line in lines
+        ]
+        path = tmp_path / name
+        path.write_text("".join(f"D-{i}\t-0.1\t{line}\n" for i, line in enumerate(made)))
+        return path
+
+    outputs = {"twin": written("twin", 0.3), "better": written("better", 0.1)}
+    outputs["same"] = outputs["twin"]
+    p, signatures = comparison.against("twin", outputs, write_references(tmp_path, *lines))
+    assert p.keys() == {"better", "same"}
+    assert p["same"] == {"bleu": 1.0, "chrf": 1.0}
+    assert all(value < 0.01 for value in p["better"].values())
+    assert "bs:1000|seed:" in signatures["bleu"]
+    assert "nc:6" in signatures["chrf"]

@@ -1,0 +1,69 @@
+"""Whether models translate differently from one of them: sacreBLEU's paired bootstrap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hyptrans.evaluation import significance
+from recipes.common import scoring
+from recipes.common.models import Model
+
+TWIN = "euclidean"
+"""How the names of the architectures begin that others are compared with."""
+
+
+def baseline_of(models: Sequence[Model]) -> str | None:
+    """The first Euclidean model; none where there is no other model to compare with it."""
+    twins = [model.name for model in models if model.architecture.startswith(TWIN)]
+    return twins[0] if twins and len(models) > 1 else None
+
+
+def against(
+    baseline: str, outputs: Mapping[str, Path], references: Path
+) -> tuple[dict[str, dict[str, float]], dict[str, str]]:
+    """How likely each model's difference from one of them is by the choice of sentences alone.
+
+    Args:
+        baseline: its name.
+        outputs: what ``fairseq-generate`` wrote of each model, that one too, by their names.
+        references: raw, one a line.
+
+    Returns:
+        p of each model but the baseline by metric, ``bleu`` and ``chrf``; and the signatures.
+
+    Raises:
+        UserError: a file has another number of sentences.
+    """
+    theirs, lines = scoring.pairs(outputs[baseline], references)
+    found: dict[str, dict[str, float]] = {}
+    signatures: dict[str, str] = {}
+    for name, output in outputs.items():
+        if name != baseline:
+            ours, _ = scoring.pairs(output, references)
+            bleu, chrf = significance.compare(theirs, ours, lines)
+            found[name] = {"bleu": round(float(bleu.p), 4), "chrf": round(float(chrf.p), 4)}
+            signatures = {"bleu": bleu.signature, "chrf": chrf.signature}
+    return found, signatures
+
+
+def cell(value: float, p: float | None) -> str:
+    """A score of a table, with the p of its difference behind it if there is one."""
+    return f"{value:.1f}" if p is None else f"{value:.1f} ({p:.3f})"
+
+
+def caption(found: Mapping[str, Any]) -> str:
+    """What the numbers in brackets are; empty where results have none, as older ones."""
+    if "baseline" not in found:
+        return ""
+    return about(found["baseline"], found["comparison_signatures"].values())
+
+
+def about(baseline: str, signatures: Iterable[str]) -> str:
+    """What p of a table is."""
+    signed = ", ".join(f"`{one}`" for one in signatures)
+    return (
+        f"in brackets p of the difference from `{baseline}`: how likely so large a one is by the "
+        f"choice of sentences alone, paired bootstrap {signed}"
+    )

@@ -1,0 +1,65 @@
+"""The steps of a training and its translations."""
+
+from dataclasses import replace
+
+import pytest
+
+from recipes.common import translation
+from recipes.common.commands import Step
+from recipes.common.models import Model
+from recipes.common.translation import Run
+from tests.recipes.scripts import run_script
+
+MODEL = Model("m", ("--arch", "hybonet_tiny"))
+
+
+@pytest.fixture
+def run(tmp_path):
+    return Run(tmp_path, "en", "de", seed=1, updates=1500, threads=1, cpu=True)
+
+
+def value(step, flag):
+    return step.command[step.command.index(flag) + 1]
+
+
+def steps(run, **options):
+    prepared = Step("prepare", ["python"], [run.data])
+    return translation.train_and_translate(run, MODEL, prepared, beams=[5], **options)
+
+
+def test_without_an_average_the_last_or_the_best_checkpoint_is_translated_with(run):
+    trained, translated = steps(run)
+    assert "--save-interval-updates" not in trained.command
+    assert value(translated, "--path") == str(run.out / "m" / "checkpoint_last.pt")
+    trained, translated = steps(replace(run, best=True, save_every=1000))
+    assert value(trained, "--save-interval-updates") == "1000"
+    assert value(trained, "--keep-interval-updates") == "1"
+    assert value(translated, "--path") == str(run.out / "m" / "checkpoint_best.pt")
+
+
+@pytest.mark.parametrize(("save_every", "every"), [(0, "30"), (1000, "30"), (20, "20")])
+def test_an_average_is_of_checkpoints_that_the_training_keeps(run, save_every, every):
+    trained, averaged, translated = steps(replace(run, averaged=5, save_every=save_every))
+    assert value(trained, "--save-interval-updates") == every
+    assert value(trained, "--keep-interval-updates") == "5"
+    average = run.out / "m" / "average.pt"
+    assert averaged.command[1:5] == ["-m", "hyptrans", "average", str(average.parent)]
+    assert value(averaged, "--last") == "5"
+    assert value(averaged, "--out") == value(translated, "--path") == str(average)
+    assert averaged.outputs == [average]
+    # one after the other
+    assert averaged.after == [trained]
+    assert translated.after == [averaged]
+
+
+def test_an_untrained_model_has_nothing_to_average(run):
+    trained, translated = steps(replace(run, averaged=5), untrained=True)
+    assert "--save-interval-updates" not in trained.command
+    assert value(translated, "--path").endswith("untrained_m/checkpoint_last.pt")
+
+
+def test_an_average_of_none_is_refused(tmp_path):
+    found = run_script("quickstart/run.py", "--average", "0", "--out", str(tmp_path / "out"))
+    assert found.returncode == 2
+    assert found.stderr == "error: at least 1 is needed: --average 0\n"
+    assert not (tmp_path / "out").exists()
