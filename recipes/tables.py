@@ -92,7 +92,7 @@ def study_table(lines: Sequence[Mapping[str, Any]]) -> str:
 
     def cell(line: Mapping[str, Any], metric: str) -> str:
         found = compared.get(line.get("name"))
-        return comparison.cell(line[metric], found and found["scores"][metric]["p"])
+        return comparison.cell(line[metric], found["scores"][metric]["p"] if found else None)
 
     header = ["model", "updates", "seed", "valid perplexity", "BLEU", "chrF"]
     rows = [

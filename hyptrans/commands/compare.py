@@ -40,7 +40,11 @@ def main(args: argparse.Namespace) -> None:
         systems.append(scores.read_translations(path))
         scores.check_lengths(systems[-1], path, references, args.references)
     found = significance.compare(systems[0], systems[1], references, samples=args.samples)
-    lines = [f"| metric | {args.first.name} | {args.second.name} | difference | p |"]
+    names = [args.first.name, args.second.name]
+    if names[0] == names[1]:
+        # fairseq-generate calls them all alike
+        names = [str(args.first), str(args.second)]
+    lines = [f"| metric | {' | '.join(names)} | difference | p |"]
     lines.append("| --- | ---: | ---: | ---: | ---: |")
     for one in found:
         shown = [f"{v:.2f} ± {i:.2f}" for v, i in zip(one.values, one.intervals, strict=True)]

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from hyptrans.geometry import lorentz
 from hyptrans.inference.architecture import configuration
-from hyptrans.inference.checkpoint import architecture_of, read_state
+from hyptrans.inference.checkpoint import AVERAGED, architecture_of, read_state, updates_of
 from hyptrans.layers.lorentz.manifold import StableLorentz
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import whole_file
@@ -66,13 +66,12 @@ def choose(folder: Path, *, last: int | None = None, best: int | None = None) ->
 
 def _look(path: Path) -> _Known:
     state = read_state(path)
-    history = state.get("optimizer_history") or [{}]
     loss = (state.get("extra_state") or {}).get("val_loss")
     if loss is not None and getattr(
         state["cfg"].checkpoint, "maximize_best_checkpoint_metric", False
     ):
         loss = -loss
-    return _Known(path, int(history[-1].get("num_updates") or 0), loss)
+    return _Known(path, updates_of(state) or 0, loss)
 
 
 def average(paths: Sequence[Path]) -> dict[str, Any]:
@@ -80,7 +79,7 @@ def average(paths: Sequence[Path]) -> dict[str, Any]:
 
     Ordinary parameters by their mean; points of a manifold by their Lorentz centroid (HyboNet
     eq. 4), which is again a point; both in float64. The state of the optimizer, which belongs to no
-    average, is left out.
+    average, is left out; after how many updates each was written is noted.
 
     Raises:
         UserError: no checkpoints of one model.
@@ -93,16 +92,19 @@ def average(paths: Sequence[Path]) -> dict[str, Any]:
         if not path.is_file():
             raise UserError(f"checkpoint {path} is not there")
     sums: dict[str, Tensor] = {}
+    updates: list[int] = []
     state: dict[str, Any] = {}
     for path in bar(paths, "average", len(paths), " checkpoints"):
         state = read_state(path)
         _add(sums, state["model"], paths[0], path)
+        updates.append(updates_of(state) or 0)
     points = _points(paths[-1], state)
     state["model"] = {
         name: _mean(total, len(paths), points.get(name)).to(state["model"][name].dtype)
         for name, total in sums.items()
     }
     state["last_optimizer_state"] = None
+    state["extra_state"] = {**(state.get("extra_state") or {}), AVERAGED: updates}
     # plain values, as fairseq stores them; what refers to something else stays a reference
     state["cfg"] = OmegaConf.to_container(state["cfg"], resolve=False, enum_to_str=True)
     return state

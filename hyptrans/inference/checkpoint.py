@@ -15,6 +15,9 @@ from hyptrans.inference.architecture import choose_options, require_known
 from hyptrans.inference.contents import Contents
 from hyptrans.support.errors import UserError
 
+AVERAGED = "averaged_updates"
+"""What an average calls the updates after which its checkpoints were written."""
+
 
 def read_state(path: Path) -> dict[str, Any]:
     """A checkpoint as fairseq keeps it, read by torch's safe loader.
@@ -32,6 +35,12 @@ def read_state(path: Path) -> dict[str, Any]:
     if missing:
         raise UserError(f"checkpoint {path} was not written by fairseq: no {missing[0]} in it")
     return state
+
+
+def updates_of(state: Mapping[str, Any]) -> int | None:
+    """Updates after which a checkpoint was written, None where it does not say."""
+    updates = (state.get("optimizer_history") or [{}])[-1].get("num_updates")
+    return None if updates is None else int(updates)
 
 
 def architecture_of(path: Path, state: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -119,10 +128,10 @@ def _parameters(path: Path, state: Mapping[str, Any]) -> dict[str, Tensor]:
 
 def _facts(state: Mapping[str, Any], prepared: Path) -> dict[str, Any]:
     """What the model card tells of the training."""
-    history = state.get("optimizer_history") or [{}]
     found = manifest.load(prepared)
     inputs = found["inputs"] if found else {}
     return {
-        "updates": history[-1].get("num_updates"),
+        "updates": updates_of(state),
+        AVERAGED: (state.get("extra_state") or {}).get(AVERAGED),
         "data": {Path(name).name: one["sha256"] for name, one in inputs.items()},
     }

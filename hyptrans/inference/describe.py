@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from hyptrans.geometry.space import Space, vectors
+from hyptrans.inference.checkpoint import AVERAGED
 from hyptrans.inference.translator import Translator
 
 # weights that fairseq's encoder layer keeps a second time for inference
@@ -52,6 +53,7 @@ def describe(translator: Translator) -> dict[str, Any]:
             for side, symbols in sides
         },
         "updates": facts.get("updates"),
+        **({"average of": facts[AVERAGED]} if facts.get(AVERAGED) else {}),
         "scores": {one["name"]: one["value"] for one in facts.get("scores") or ()},
         "license": facts.get("license"),
     }

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 import hyptrans
 from hyptrans.commands.cli import PROGRAM
@@ -184,6 +185,23 @@ def test_average_writes_a_checkpoint(make, tmp_path, capsys):
     status, _, error = call(capsys, "average", *paths, "--last", 2, "--out", out)
     assert status == 2
     assert error == "error: --last and --best choose from one folder: name that alone"
+
+
+def test_the_card_of_an_average_says_that_it_is_one(make, tmp_path, capsys):
+    paths = []
+    for updates in (1400, 1500):
+        paths.append(make("hybonet"))
+        state = torch.load(paths[-1], weights_only=True)
+        state["optimizer_history"][-1]["num_updates"] = updates
+        torch.save(state, paths[-1])
+    out = tmp_path / "average.pt"
+    assert call(capsys, "average", *paths, "--out", out)[0] == 0
+    assert call(capsys, "export", out, "--out", tmp_path / "model")[0] == 0
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "* Parameters: the average of those after 1,400, 1,500 updates" in card
+    assert "1,400, 1,500" in call(capsys, "info", tmp_path / "model")[1]
+    assert call(capsys, "export", paths[0], "--out", tmp_path / "one")[0] == 0
+    assert "average" not in (tmp_path / "one" / "README.md").read_text()
 
 
 def test_push_refuses_what_is_no_model_folder(tmp_path, capsys):

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -79,6 +80,12 @@ def test_compare_prints_a_table_with_signatures(systems, tmp_path, capsys, monke
     wanted = scores.bleu(systems["near"], systems["ref"]).value
     assert f" {wanted:.2f} ± " in table[2]
     assert "bs:1000" in table[-1]
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        shutil.copy("generate-test.txt", name)
+    paths = ["a/generate-test.txt", "b/generate-test.txt"]
+    assert PROGRAM.run(["compare", *paths, "ref", "--samples", "10"]) == 0
+    assert f"| metric | {paths[0]} | {paths[1]} |" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -208,6 +208,7 @@ def test_a_damaged_configuration_is_refused(written, values, message):
         {"scores": [{"name": "BLEU", "value": "<script>", "signature": ""}]},
         {"updates": "many"},
         {"command": ["rm"]},
+        {"averaged_updates": ["many"]},
     ],
 )
 def test_damaged_facts_are_refused(written, facts):

@@ -7,6 +7,7 @@ from typing import Any
 
 from hyptrans import __version__
 from hyptrans.geometry.space import Space
+from hyptrans.inference.checkpoint import AVERAGED
 
 
 def make(
@@ -25,8 +26,8 @@ def make(
         name: of the model.
         architecture: as of ``--arch``.
         languages: source and target.
-        facts: ``license``, ``dataset``, ``data``, ``updates``, ``command`` and ``scores``, as far
-            as they are known.
+        facts: ``license``, ``dataset``, ``data``, ``updates``, ``averaged_updates``, ``command``
+            and ``scores``, as far as they are known.
         spaces: of the encoder's states.
         parameters: learned numbers.
         precision: that they are stored in.
@@ -107,6 +108,9 @@ def _training(facts: Mapping[str, Any]) -> str:
         lines.append(f"* License of the parameters: {facts['license']}")
     if facts.get("updates"):
         lines.append(f"* Updates: {facts['updates']:,}")
+    if facts.get(AVERAGED):
+        updates = ", ".join(f"{number:,}" for number in facts[AVERAGED])
+        lines.append(f"* Parameters: the average of those after {updates} updates")
     if facts.get("command"):
         lines += ["", "```", facts["command"], "```"]
     if facts.get("data"):

@@ -18,6 +18,7 @@ from torch import Tensor
 from hyptrans import __version__
 from hyptrans.inference import text
 from hyptrans.inference.architecture import check_options, require_known
+from hyptrans.inference.checkpoint import AVERAGED
 from hyptrans.inference.contents import Contents
 from hyptrans.support import provenance
 from hyptrans.support.errors import UserError
@@ -35,7 +36,7 @@ _FACTS: Mapping[str, type] = {
     **dict.fromkeys(("license", "dataset", "test", "command"), str),
     **dict.fromkeys(("updates", "beam"), int),
     "data": dict,
-    "scores": list,
+    **dict.fromkeys(("scores", AVERAGED), list),
 }
 """Of the training: names, and what they are."""
 _MOST_BYTES = 64 << 20
@@ -192,6 +193,8 @@ def _facts(path: Path, found: Any) -> dict[str, Any]:
     scores = facts.get("scores", [])
     if not wrong and not all(isinstance(one, dict) and _is_score(one) for one in scores):
         wrong = ["scores"]
+    if not wrong and not all(isinstance(one, int) for one in facts.get(AVERAGED, [])):
+        wrong = [AVERAGED]
     if wrong:
         raise UserError(f"{path} is damaged: its {wrong[0]} is not what hyptrans export writes")
     return facts
