@@ -36,6 +36,7 @@ def compare(
     references: Sequence[str],
     *,
     samples: int = SAMPLES,
+    lowercase: bool = False,
 ) -> list[Comparison]:
     """Compare two systems by paired bootstrap resampling (Koehn 2004), with sacreBLEU's seed.
 
@@ -44,10 +45,14 @@ def compare(
         second: translations of the other.
         references: one for each.
         samples: resamplings of the test set.
+        lowercase: take no notice of case.
     """
     signatures, found = PairedTest(
         [("first", first), ("second", second)],
-        {"BLEU": BLEU(references=[references]), "chrF": CHRF(references=[references])},
+        {
+            "BLEU": BLEU(lowercase=lowercase, references=[references]),
+            "chrF": CHRF(lowercase=lowercase, references=[references]),
+        },
         references=None,
         test_type="bs",
         n_samples=samples,

@@ -21,7 +21,7 @@ def baseline_of(models: Sequence[Model]) -> str | None:
 
 
 def against(
-    baseline: str, outputs: Mapping[str, Path], references: Path
+    baseline: str, outputs: Mapping[str, Path], references: Path, *, lowercase: bool = False
 ) -> tuple[dict[str, dict[str, float]], dict[str, str]]:
     """How likely each model's difference from one of them is by the choice of sentences alone.
 
@@ -29,6 +29,7 @@ def against(
         baseline: its name.
         outputs: what ``fairseq-generate`` wrote of each model, that one too, by their names.
         references: raw, one a line.
+        lowercase: take no notice of case.
 
     Returns:
         p of each model but the baseline by metric, ``bleu`` and ``chrf``; and the signatures.
@@ -42,7 +43,7 @@ def against(
     for name, output in outputs.items():
         if name != baseline:
             ours, _ = scoring.pairs(output, references)
-            bleu, chrf = significance.compare(theirs, ours, lines)
+            bleu, chrf = significance.compare(theirs, ours, lines, lowercase=lowercase)
             found[name] = {"bleu": round(float(bleu.p), 4), "chrf": round(float(chrf.p), 4)}
             signatures = {"bleu": bleu.signature, "chrf": chrf.signature}
     return found, signatures

@@ -26,6 +26,7 @@ class Column:
         subset: the test set.
         measure: scores a file that ``fairseq-generate`` wrote, against raw references.
         tested: the metric, ``bleu`` or ``chrf``, by which differences from the twin are tested.
+        lowercase: they are without case.
     """
 
     key: str
@@ -34,6 +35,7 @@ class Column:
     subset: str = "test"
     measure: Callable[[Path, Path], Score] = scoring.score
     tested: str | None = "bleu"
+    lowercase: bool = False
 
     @property
     def translation(self) -> tuple[int, str]:
@@ -109,7 +111,9 @@ def _compared(run: Run, chains: Sequence[_Chain], columns: Sequence[Column]) -> 
         same = [column for column in tested if column.translation == translation_]
         outputs = {chain.model.name: chain.output(same[0]) for chain in chains}
         references = run.references_of(same[0].subset)
-        found, signatures = comparison.against(baseline, outputs, references)
+        found, signatures = comparison.against(
+            baseline, outputs, references, lowercase=same[0].lowercase
+        )
         for name, values in found.items():
             p.setdefault(name, {}).update({c.key: values[str(c.tested)] for c in same})
     return {"baseline": baseline, "p": p, "comparison_signatures": signatures}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sacrebleu.metrics import BLEU
+from sacrebleu.metrics import BLEU, CHRF
 
 from hyptrans.evaluation import scores
 from hyptrans.evaluation.scores import Score, detokenized
@@ -23,9 +23,9 @@ def lowercased_bleu(output: Path, references: Path, language: str) -> Score:
     return scores.score_by(metric, tokens(translations), tokens(lines))
 
 
-def chrf(output: Path, references: Path) -> Score:
-    """ChrF of a file that ``fairseq-generate`` wrote."""
-    return scores.chrf(*pairs(output, references))
+def chrf(output: Path, references: Path, *, lowercase: bool = False) -> Score:
+    """ChrF of a file that ``fairseq-generate`` wrote, with the errors of :func:`score`."""
+    return scores.score_by(CHRF(lowercase=lowercase), *pairs(output, references))
 
 
 def score(output: Path, references: Path, *, lowercase: bool = False) -> Score:

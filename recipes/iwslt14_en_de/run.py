@@ -24,8 +24,17 @@ CORPUS = Corpus(
     script="prepare_iwslt14.py",
     archs="hybonet_iwslt_d64,euclidean_prenorm_iwslt_d64,euclidean_iwslt_d64",
     columns=(
-        Column("bleu", "BLEU", BEAM, measure=partial(scoring.score, lowercase=True)),
-        Column("chrf", "chrF", BEAM, measure=scoring.chrf, tested="chrf"),
+        Column(
+            "bleu", "BLEU", BEAM, measure=partial(scoring.score, lowercase=True), lowercase=True
+        ),
+        Column(
+            "chrf",
+            "chrF",
+            BEAM,
+            measure=partial(scoring.chrf, lowercase=True),
+            tested="chrf",
+            lowercase=True,
+        ),
         Column(
             "bleu_tokens",
             "BLEU of tokens",

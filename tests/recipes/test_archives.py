@@ -96,7 +96,8 @@ def test_iwslt_gives_a_row_from_the_archive_s_files(tmp_path):
     assert row["valid_perplexity"] > 1
     assert found["signatures"]["bleu"].startswith("nrefs:1|case:lc|eff:no|tok:13a")
     assert found["signatures"]["bleu_tokens"].startswith("nrefs:1|case:lc|eff:no|tok:none")
-    assert found["signatures"]["chrf"].startswith("nrefs:1|case:mixed|eff:yes|nc:6")
+    assert found["signatures"]["chrf"].startswith("nrefs:1|case:lc|eff:yes|nc:6")
+    assert all("|case:lc|" in signature for signature in found["comparison_signatures"].values())
     assert f"| {MODEL} | {row['parameters']:,} | {row['valid_perplexity']:.2f} |" in run.stdout
     assert found["baseline"] == MODEL
     assert found["p"].keys() == {OTHER}
