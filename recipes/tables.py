@@ -16,8 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from hyptrans.support.errors import UserError, run_command
 from recipes.common import comparison, results
-from recipes.study.findings.finals import chosen
-from recipes.study.plan import TWINS
+from recipes.study.plan import DROPOUT, TWINS
 
 HERE = Path(__file__).resolve().parent
 README = HERE.parent / "README.md"
@@ -77,12 +76,11 @@ def first_page() -> dict[str, str]:
 
 
 def study_table(lines: Sequence[Mapping[str, Any]]) -> str:
-    """Of the study, final trainings at each model's best, or else its best rate so far."""
+    """Of the study, the final trainings, or else each model at its best rate so far."""
     scored = sorted(
         (line for line in lines if "bleu" in line), key=lambda one: one["valid_perplexity"]
     )
-    best_finals = [line for one in chosen(lines).values() for line in one.finished]
-    finals = [line for line in scored if line in best_finals]
+    finals = [line for line in scored if line["stage"] == "final"]
     # the first of a model is its best
     best = {line["model"]: line for line in reversed(scored)}
     scored = finals or sorted(best.values(), key=scored.index)
@@ -96,11 +94,12 @@ def study_table(lines: Sequence[Mapping[str, Any]]) -> str:
         found = compared.get(line.get("name"))
         return comparison.cell(line[metric], found["scores"][metric]["p"] if found else None)
 
-    header = ["model", "updates", "seed", "valid perplexity", "BLEU", "chrF"]
+    header = ["model", "updates", "dropout", "seed", "valid perplexity", "BLEU", "chrF"]
     rows = [
         [
             line["model"],
             f"{line['updates']:,}",
+            f"{line.get('dropout', DROPOUT):g}",
             line["seed"],
             f"{line['valid_perplexity']:.2f}",
             cell(line, "bleu"),
