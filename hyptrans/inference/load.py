@@ -92,7 +92,9 @@ def locate(place: str | os.PathLike[str]) -> Path:
         f"{name or 'an empty name'} is neither a file or folder, nor a model that comes with "
         f"hyptrans ({known})"
     )
-    if not _REPOSITORY.fullmatch(name):
+    # a folder of that name is here, or the name is that of a checkpoint: something in it is missing
+    is_path = name.endswith(".pt") or Path(name).parent.is_dir()
+    if is_path or not _REPOSITORY.fullmatch(name):
         raise UserError(f"{nothing}, nor a repository user/name")
     from hyptrans.inference.sharing.hub import fetch
 

@@ -273,9 +273,17 @@ def test_a_missing_or_superfluous_parameter_is_told(written):
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("nowhere-at-all", "nowhere-at-all"), ("", "an empty name"), ("../runs", r"\.\./runs")],
+    [
+        ("nowhere-at-all", "nowhere-at-all"),
+        ("", "an empty name"),
+        ("../runs", r"\.\./runs"),
+        ("checkpoints/checkpoint_best.pt", r"checkpoints/checkpoint_best\.pt"),
+        ("here/model", "here/model"),
+    ],
 )
-def test_a_place_that_is_nothing_is_named(name, said):
+def test_a_place_that_is_nothing_is_named(name, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here").mkdir()
     with pytest.raises(UserError, match=f"{said} is neither a file or folder.*nor a repository"):
         hyptrans.load(name)
 
