@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from hyptrans.geometry.space import Space
+from hyptrans.inference.batches import padded
 from hyptrans.support.errors import UserError
 from probing.geometry.layers import Tokens
 from probing.states.checkpoint import LoadedModel, all_states, data_bin, language_pair
@@ -42,19 +43,19 @@ def both_sides(loaded: LoadedModel, data: Path, *, subset: str, sentences: int) 
         UserError: there is no such data set, or a state is not a finite number.
     """
     source, target = _pairs(loaded, data, subset, sentences)
-    pad = loaded.model.decoder.dictionary.pad()
+    words = loaded.model.decoder.dictionary
     found: dict[str, list[Tensor]] = {"encoder": [], "decoder": []}
     kept: dict[str, list[tuple[Tensor, Tensor]]] = {"encoder": [], "decoder": []}
     for start in range(0, len(source), BATCH_SENTENCES):
         rows = slice(start, start + BATCH_SENTENCES)
-        before, after = _padded(source[rows], pad), _padded(target[rows], pad)
+        before, after = padded(source[rows], words), padded(target[rows], words)
         # as in training, the end of a sentence stands before the first word of the target
         given = torch.cat([after.new_full((len(after), 1), loaded.dictionary.eos()), after], 1)
         for name, states, tokens in (
             ("encoder", all_states(loaded.model.encoder, before), before),
             ("decoder", _decoder_states(loaded.model, before, given), given),
         ):
-            real = tokens.ne(pad) & tokens.ne(loaded.dictionary.eos())
+            real = tokens.ne(words.pad()) & tokens.ne(loaded.dictionary.eos())
             position = torch.arange(tokens.size(1)).expand_as(tokens)
             found[name].append(states[:, real])
             kept[name].append((tokens[real], position[real]))
@@ -82,7 +83,7 @@ def _side(
 
 def _pairs(
     loaded: LoadedModel, data: Path, subset: str, sentences: int
-) -> tuple[list[Tensor], list[Tensor]]:
+) -> tuple[list[list[int]], list[list[int]]]:
     from fairseq.data.data_utils import load_indexed_dataset
 
     source, target = language_pair(loaded.cfg, data)
@@ -94,21 +95,15 @@ def _pairs(
             raise UserError(f"{prefix}.{language} is not there: name another set with --subset")
         sides.append(found)
     most = loaded.model.max_positions()
-    chosen: tuple[list[Tensor], list[Tensor]] = ([], [])
+    chosen: tuple[list[list[int]], list[list[int]]] = ([], [])
     for i in range(min(sentences, len(sides[0]))):
         pair = [side[i] for side in sides]
         if all(len(tokens) <= longest for tokens, longest in zip(pair, most, strict=True)):
-            chosen[0].append(pair[0])
-            chosen[1].append(pair[1][:-1])
+            chosen[0].append(pair[0].tolist())
+            chosen[1].append(pair[1][:-1].tolist())
     if not chosen[0]:
         raise UserError(f"{prefix} has no sentence that the model can take")
     return chosen
-
-
-def _padded(rows: Sequence[Tensor], pad: int) -> Tensor:
-    return torch.nn.utils.rnn.pad_sequence(
-        [row.long() for row in rows], batch_first=True, padding_value=pad
-    )
 
 
 def _decoder_states(model: Any, source: Tensor, given: Tensor) -> Tensor:

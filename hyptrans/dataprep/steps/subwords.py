@@ -197,6 +197,22 @@ def sentencepiece_encoder(model: Path, known: Collection[str] | None) -> LineFun
     return encode
 
 
+@contextmanager
+def reading(kind: str, model: Path) -> Iterator[None]:
+    """Whatever a library says of a file that is no model of its kind, in one sentence.
+
+    Raises:
+        UserError: the model cannot be read.
+    """
+    try:
+        yield
+    except ImportError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"{model} is not a {kind} model ({reason})") from error
+
+
 def _harmless(
     subwords: list[str], joiner: str, known: Collection[str] | None = None
 ) -> Iterator[str]:
