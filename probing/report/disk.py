@@ -145,4 +145,4 @@ def _leader(picture: svg.Element, point: tuple[float, float], box: np.ndarray) -
     """A thin line from a point to its name, where that is not beside it."""
     x, y = (float(np.clip(point[k], box[k] + 2, box[k + 2] - 2)) for k in (0, 1))
     if math.hypot(x - point[0], y - point[1]) > 13:
-        svg.add(picture, "path", "leader", d=f"M{svg.points(*point)}L{svg.points(x, y)}")
+        svg.add(picture, "path", "leader", d=svg.line([point, (x, y)]))
