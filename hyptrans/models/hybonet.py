@@ -1,7 +1,7 @@
 """HyboNet: the fully Lorentz Transformer of Chen et al. (2022)."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from fairseq.dataclass import ChoiceEnum
 from torch import nn
@@ -10,7 +10,7 @@ from hyptrans.geometry.space import Space
 from hyptrans.layers.hybonet import LorentzAttention, LorentzFeedForward, LorentzPositions
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
 from hyptrans.layers.lorentz.logits import LorentzLogits
-from hyptrans.layers.lorentz.residual import RESIDUALS
+from hyptrans.layers.lorentz.residual import RESIDUALS, Residual
 from hyptrans.models._config import LorentzConfig, register_sizes
 from hyptrans.models._parts import Parts, Role
 from hyptrans.models._skeleton import HypTransformer
@@ -38,6 +38,11 @@ class HyboNetParts(Parts):
 
     attention_type: type[LorentzAttention] = LorentzAttention
 
+    @property
+    def residual(self) -> Residual:
+        """How a residual enters; fairseq's choices are no strings."""
+        return cast(Residual, str(self.cfg.hybonet_residual))
+
     def embedding(self, num_embeddings: int, padding_idx: int) -> LorentzEmbedding:
         return LorentzEmbedding(
             num_embeddings,
@@ -55,7 +60,7 @@ class HyboNetParts(Parts):
             c=self.cfg.curvature,
             dropout=self.cfg.dropout,
             # a position's vector is no point, which the other forms need
-            residual="space" if self.cfg.hybonet_residual == "space" else "full",
+            residual="space" if self.residual == "space" else "full",
         )
 
     def attention(self, role: Role, *, before: Any) -> LorentzAttention:
@@ -65,7 +70,7 @@ class HyboNetParts(Parts):
             c=self.cfg.curvature,
             dropout=self.cfg.dropout,
             attention_dropout=self.cfg.attention_dropout,
-            residual=self.cfg.hybonet_residual,
+            residual=self.residual,
             half_precision=self.cfg.attention_precision == "half",
             memory_width=role.memory_width,
             causal=role.causal,
@@ -77,7 +82,7 @@ class HyboNetParts(Parts):
             self.side.ffn_width,
             c=self.cfg.curvature,
             dropout=self.cfg.dropout,
-            residual=self.cfg.hybonet_residual,
+            residual=self.residual,
         )
 
     def logits(self, num_embeddings: int, padding_idx: int, *, tied: Any, before: Any) -> nn.Module:
