@@ -26,9 +26,9 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.progress import bar, by_name
 from hyptrans.support.provenance import versions
 
-# The packages that shape the output.
+# the packages that shape the output
 _TOOLS = ("fairseq", "sacremoses", "subword-nmt", "sentencepiece", "datasets", "tqdm")
-# Learning on less text than this (bytes) takes less memory than a process is worth.
+# learning on less text than this (bytes) takes less memory than a process is worth
 _WORTH_PROCESS = 20_000_000
 
 

@@ -10,9 +10,10 @@ from torch import Tensor
 
 from hyptrans.geometry.space import Space
 from hyptrans.inference.batches import padded
+from hyptrans.inference.checkpoint import data_bin, language_pair
 from hyptrans.support.errors import UserError
 from probing.geometry.layers import Tokens
-from probing.states.checkpoint import LoadedModel, all_states, data_bin, language_pair
+from probing.states.checkpoint import LoadedModel, all_states
 
 BATCH_SENTENCES = 64
 
@@ -86,8 +87,9 @@ def _pairs(
 ) -> tuple[list[list[int]], list[list[int]]]:
     from fairseq.data.data_utils import load_indexed_dataset
 
-    source, target = language_pair(loaded.cfg, data)
-    prefix = data_bin(data) / f"{subset}.{source}-{target}"
+    binary = data_bin(data)
+    source, target = language_pair(loaded.cfg.task, binary)
+    prefix = binary / f"{subset}.{source}-{target}"
     sides = []
     for language, part in ((source, loaded.model.encoder), (target, loaded.model.decoder)):
         found = load_indexed_dataset(f"{prefix}.{language}", part.dictionary)

@@ -7,8 +7,7 @@ import pytest
 from hyptrans.support.errors import UserError
 from recipes.iwslt14_en_de import run as iwslt
 from recipes.wmt14_en_de import run as wmt
-from tests.dataprep.commands.test_iwslt14 import COUNTS, tag_file, xml_file
-from tests.dataprep.conftest import make_sentences
+from tests.dataprep.commands.test_iwslt14 import COUNTS, corpus
 from tests.recipes.scripts import run_script
 
 MODEL = "euclidean_prenorm_iwslt_d64"
@@ -66,12 +65,7 @@ def test_every_signature_is_named_once_and_what_was_not_measured_is_left_out():
 
 @pytest.mark.slow
 def test_iwslt_gives_a_row_from_the_archive_s_files(tmp_path):
-    folder = tmp_path / "de-en"
-    for lang in ("de", "en"):
-        tag_file(folder / f"train.tags.de-en.{lang}", make_sentences(230, lang))
-        for seed, name in enumerate(COUNTS, 1):
-            lines = [*make_sentences(seed, lang, seed), f"R&D <{lang}> isn\u2019t"]
-            xml_file(folder / f"IWSLT14.{name}.de-en.{lang}.xml", lines)
+    folder = corpus(tmp_path / "de-en")
     out = tmp_path / "out"
     options = ["--vocab-size", "60", "--workers", "1", "--archs", MODEL, "--updates", "3"]
     run = run_script(
