@@ -14,6 +14,7 @@ from typing import Any
 # a recipe is run as a file, and the recipes are not installed
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from hyptrans.support import tables
 from hyptrans.support.errors import UserError, run_command
 from recipes.common import results
 
@@ -95,7 +96,7 @@ def study_table(lines: Sequence[Mapping[str, Any]]) -> str:
         ]
         for line in scored
     ]
-    return results.markdown(header, rows) if rows else results.NOT_MEASURED
+    return tables.markdown(header, rows) if rows else results.NOT_MEASURED
 
 
 def speed_table(found: Mapping[str, Any]) -> str:
@@ -108,7 +109,7 @@ def speed_table(found: Mapping[str, Any]) -> str:
         ]
         for arch, step, dim, length in SPEED_ROWS
     ]
-    lines = results.markdown(["step", "times as fast as the twin"], shown)
+    lines = tables.markdown(["step", "times as fast as the twin"], shown)
     return f"{lines}\n\n{found['device']}; measured with version {found['versions']['hyptrans']}"
 
 

@@ -12,11 +12,15 @@ MOST_PLACES = 13
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
     """Round numbers that cover a range; the first and the last are the ends of the axis."""
-    wanted = max(high - low, 1e-9) / count
-    power = 10.0 ** math.floor(math.log10(wanted))
-    step = next(power * k for k in (1, 2, 5, 10, 20) if power * k >= wanted * (1 - 1e-9))
+    step = round_step(max(high - low, 1e-9) / count)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     return [step * k for k in range(first, max(last, first + 1) + 1)]
+
+
+def round_step(wanted: float) -> float:
+    """The least of 1, 2 and 5 times a power of ten that is not below a number."""
+    power = 10.0 ** math.floor(math.log10(wanted))
+    return next(power * k for k in (1, 2, 5, 10, 20) if power * k >= wanted * (1 - 1e-9))
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,6 @@
 """The whole of it: extract, train, evaluate and compare several encoders, and write a report."""
 
 import argparse
-import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -17,6 +15,7 @@ from probing.commands.options import (
     add_punct_argument,
     add_training_arguments,
     settings_of,
+    typed_command,
 )
 from probing.commands.pages import about, report, texts_of, vocabularies
 from probing.commands.ranks import add_rank_argument, check_ranks, rank_points
@@ -112,7 +111,7 @@ def main(args: argparse.Namespace) -> None:
     line = signature(run.settings, run.punct, run.seeds)
     told = notes_on(findings.comparisons, findings.vocabularies, findings.ranks, first)
     text = markdown(models, line, [*_notes(run), *told])
-    command = shlex.join(["python", "-m", "probing", *sys.argv[1:]])
+    command = typed_command()
     write_json(
         run.out / "results.json",
         as_json(models, line) | _described(run, findings, command) | _training(run),

@@ -44,8 +44,7 @@ def lines(models: Sequence[ModelResult], metric: str) -> list[Line]:
         look, flat = shown[model.name], not model.layers
         found = [model.test] if flat else model.layers
         values = [one.get(metric, math.nan) for one in found]
-        chosen = model.chosen or [(model.distance_layer, model.depth_layer)]
-        rings = frozenset(() if flat else (pair[task] for pair in chosen))
+        rings = frozenset(pair[task] for pair in model.chosen_layers)
         if any(map(math.isfinite, values)):
             made.append(Line(model.name, look.kind, look.mark, values, rings, flat=flat))
     return made

@@ -23,10 +23,11 @@ from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEn
 
 from hyptrans.criterions.tiled import TiledCrossEntropy
 from hyptrans.models._config import SIZES
+from hyptrans.support import tables
 from hyptrans.support.errors import run_command
 from recipes.benchmark import contenders, timing
 from recipes.benchmark.contenders import TWIN, Size
-from recipes.common import options, results
+from recipes.common import options
 
 CRITERIONS = {"fairseq's": LabelSmoothedCrossEntropyCriterion, "in tiles": TiledCrossEntropy}
 
@@ -47,7 +48,7 @@ def main() -> None:
     timing.check_device(args.device)
     rows = [row(name, args) for name in ("hybonet", TWIN)]
     header = ["model", "s, fairseq's", "s, in tiles", "ratio", "MiB, fairseq's", "MiB, in tiles"]
-    print(results.markdown(header, rows))
+    print(tables.markdown(header, rows))
 
 
 def row(name: str, args: argparse.Namespace) -> list[object]:
