@@ -52,10 +52,9 @@ def both_sides(loaded: LoadedModel, data: Path, *, subset: str, sentences: int) 
         before, after = padded(source[rows], words), padded(target[rows], words)
         # as in training, the end of a sentence stands before the first word of the target
         given = torch.cat([after.new_full((len(after), 1), loaded.dictionary.eos()), after], 1)
-        for name, states, tokens in (
-            ("encoder", all_states(loaded.model.encoder, before), before),
-            ("decoder", _decoder_states(loaded.model, before, given), given),
-        ):
+        encoded = all_states(loaded.model.encoder, before)
+        decoded = _decoder_states(loaded.model, encoded[-1], before.eq(words.pad()), given)
+        for name, states, tokens in (("encoder", encoded, before), ("decoder", decoded, given)):
             real = tokens.ne(words.pad()) & tokens.ne(loaded.dictionary.eos())
             position = torch.arange(tokens.size(1)).expand_as(tokens)
             found[name].append(states[:, real])
@@ -108,13 +107,16 @@ def _pairs(
     return chosen
 
 
-def _decoder_states(model: Any, source: Tensor, given: Tensor) -> Tensor:
-    """``[layers + 1, B, T, D]``; tokens after a sentence's end are padding and harm nothing."""
-    lengths = source.ne(model.encoder.dictionary.pad()).sum(1)
+def _decoder_states(model: Any, memory: Tensor, padding: Tensor, given: Tensor) -> Tensor:
+    """States of every layer; tokens after a sentence's end are padding and harm nothing.
+
+    Shapes: memory ``[B, S, D]``, the encoder's output; padding ``[B, S]``, true there; given
+    ``[B, T]`` -> ``[layers + 1, B, T, D]``.
+    """
+    encoder_out = {"encoder_out": [memory.transpose(0, 1)], "encoder_padding_mask": [padding]}
     with torch.inference_mode():
-        memory = model.encoder(source, src_lengths=lengths)
         features, extra = model.decoder(
-            given, encoder_out=memory, features_only=True, return_all_hiddens=True
+            given, encoder_out=encoder_out, features_only=True, return_all_hiddens=True
         )
     # with --decoder-normalize-before the output has one more norm than the last layer's state
     inner = [state.transpose(0, 1) for state in extra["inner_states"][:-1]]
