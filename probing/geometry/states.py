@@ -44,7 +44,7 @@ def both_sides(loaded: LoadedModel, data: Path, *, subset: str, sentences: int) 
         UserError: there is no such data set, or a state is not a finite number.
     """
     source, target = _pairs(loaded, data, subset, sentences)
-    words = loaded.model.decoder.dictionary
+    words, device = loaded.model.decoder.dictionary, next(loaded.model.parameters()).device
     found: dict[str, list[Tensor]] = {"encoder": [], "decoder": []}
     kept: dict[str, list[tuple[Tensor, Tensor]]] = {"encoder": [], "decoder": []}
     for start in range(0, len(source), BATCH_SENTENCES):
@@ -52,9 +52,13 @@ def both_sides(loaded: LoadedModel, data: Path, *, subset: str, sentences: int) 
         before, after = padded(source[rows], words), padded(target[rows], words)
         # as in training, the end of a sentence stands before the first word of the target
         given = torch.cat([after.new_full((len(after), 1), loaded.dictionary.eos()), after], 1)
-        encoded = all_states(loaded.model.encoder, before)
-        decoded = _decoder_states(loaded.model, encoded[-1], before.eq(words.pad()), given)
-        for name, states, tokens in (("encoder", encoded, before), ("decoder", decoded, given)):
+        encoded = all_states(loaded.model.encoder, before.to(device))
+        padding = before.eq(words.pad()).to(device)
+        decoded = _decoder_states(loaded.model, encoded[-1], padding, given.to(device))
+        for name, states, tokens in (
+            ("encoder", encoded.cpu(), before),
+            ("decoder", decoded.cpu(), given),
+        ):
             real = tokens.ne(words.pad()) & tokens.ne(loaded.dictionary.eos())
             position = torch.arange(tokens.size(1)).expand_as(tokens)
             found[name].append(states[:, real])
