@@ -68,7 +68,7 @@ def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def _dense(matrix: Tensor) -> Tensor:
-    """The matrix, copied where it is part of a wider one: oneDNN takes 1,000 times as long there."""
+    """The matrix, copied if it is part of a wider one: oneDNN takes 1,000 times as long there."""
     return matrix if matrix.t().is_contiguous() else matrix.contiguous()
 
 

@@ -52,6 +52,8 @@ class HANConfig(SkeletonConfig):
 class HANParts(Parts):
     """The Transformer's parts, and attention in hyperbolic space; states are vectors."""
 
+    attention_type: type[HyperbolicAttention] = HyperbolicAttention
+
     def embedding(self, num_embeddings: int, padding_idx: int) -> ScaledEmbedding:
         return ScaledEmbedding(num_embeddings, self.side.width, padding_idx=padding_idx)
 
@@ -64,7 +66,7 @@ class HANParts(Parts):
         )
 
     def attention(self, role: Role, *, before: Any) -> HyperbolicAttention:
-        return HyperbolicAttention(
+        return self.attention_type(
             self.side.width,
             self.side.heads,
             coordinates=self.cfg.han_coordinates,
