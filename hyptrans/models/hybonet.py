@@ -1,6 +1,6 @@
 """HyboNet: the fully Lorentz Transformer of Chen et al. (2022)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 
 from fairseq.dataclass import ChoiceEnum
@@ -14,6 +14,7 @@ from hyptrans.layers.lorentz.residual import RESIDUALS, Residual
 from hyptrans.models._config import LorentzConfig, register_sizes
 from hyptrans.models._parts import Parts, Role
 from hyptrans.models._skeleton import HypTransformer
+from hyptrans.support.options import option
 
 SIZES = ("tiny", "iwslt_d64", "wmt_d64", "wmt_d128", "wmt_d256", "base")
 
@@ -22,14 +23,12 @@ SIZES = ("tiny", "iwslt_d64", "wmt_d64", "wmt_d128", "wmt_d256", "base")
 class HyboNetConfig(LorentzConfig):
     """Options of HyboNet."""
 
-    hybonet_residual: ChoiceEnum(RESIDUALS) = field(  # type: ignore[valid-type]
-        default="full",
-        metadata={
-            "help": "how a residual enters: full, added to all of the linear layer's output, as in "
-            "the paper's code; space, to its space part, as in the paper's equation; logit, to the "
-            "time as its sigmoid's argument; sphere, to the space part, with one time for all "
-            "states; centroid, by the Lorentz centroid with a learned weight"
-        },
+    hybonet_residual: ChoiceEnum(RESIDUALS) = option(  # type: ignore[valid-type]
+        "full",
+        "how a residual enters: full, added to all of the linear layer's output, as in "
+        "the paper's code; space, to its space part, as in the paper's equation; logit, to the "
+        "time as its sigmoid's argument; sphere, to the space part, with one time for all "
+        "states; centroid, by the Lorentz centroid with a learned weight",
     )
 
 
