@@ -14,6 +14,7 @@ from typing import Any
 # a recipe is run as a file, and the recipes are not installed
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from hyptrans.support import tables
 from hyptrans.support.errors import UserError, run_command
 from recipes.common import comparison, results
 from recipes.study.plan import DROPOUT, TWINS
@@ -110,7 +111,7 @@ def study_table(lines: Sequence[Mapping[str, Any]]) -> str:
     if not rows:
         return results.NOT_MEASURED
     tested = [compared[line["name"]] for line in scored if line.get("name") in compared]
-    table = results.markdown(header, rows)
+    table = tables.markdown(header, rows)
     if not tested:
         return table
     about = comparison.about(tested[0]["baseline"], tested[0]["signatures"].values())
@@ -127,7 +128,7 @@ def speed_table(found: Mapping[str, Any]) -> str:
         ]
         for arch, step, dim, length in SPEED_ROWS
     ]
-    lines = results.markdown(["step", "times as fast as the twin"], shown)
+    lines = tables.markdown(["step", "times as fast as the twin"], shown)
     return f"{lines}\n\n{found['device']}; measured with version {found['versions']['hyptrans']}"
 
 

@@ -1,6 +1,6 @@
 """Label-smoothed cross entropy with a term that keeps the states of different tokens apart."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from hyptrans.geometry import poincare
 from hyptrans.layers.hvt import PoincareLogits
+from hyptrans.support.options import option
 
 SAMPLED_PAIRS = 4096
 """Pairs of positions drawn from a batch: their cost does not grow with its square."""
@@ -22,12 +23,10 @@ SAMPLED_PAIRS = 4096
 class GeodesicConfig(LabelSmoothedCrossEntropyCriterionConfig):
     """Options of the criterion."""
 
-    geodesic_regularization: float = field(
-        default=0.0,
-        metadata={
-            "help": "weight, per target token, of mean exp(-distance) between the decoder's points "
-            "at positions with different target tokens, while training (hvt only)"
-        },
+    geodesic_regularization: float = option(
+        0.0,
+        "weight, per target token, of mean exp(-distance) between the decoder's points "
+        "at positions with different target tokens, while training (hvt only)",
     )
 
 

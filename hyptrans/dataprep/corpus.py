@@ -14,17 +14,17 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.files import open_maybe_gzip, whole_file
 
 _BOM = b"\xef\xbb\xbf"
-# Characters that str.splitlines, text-mode files or terminals take for the end of a line.
+# characters that str.splitlines, text-mode files or terminals take for the end of a line
 _BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\u2028\u2029"
-# The other control characters (NUL ends a string for C code), and stray byte order marks.
+# the other control characters (NUL ends a string for C code), and stray byte order marks
 _CONTROLS = "".join(
     chr(code)
     for code in (*range(0x20), *range(0x7F, 0xA0), 0xFEFF)
     if chr(code) not in _BREAKS + "\t"
 )
-# Spaces at which fairseq splits tokens, so no subword may contain them.
+# spaces at which fairseq splits tokens, so no subword may contain them
 _SPACES = "\t\xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
-# sentencepiece writes a space as this one.
+# sentencepiece writes a space as this one
 _META_SPACE = "\u2581"
 _ALWAYS = re.compile(f"[{_BREAKS}{_CONTROLS}]")
 _RAW = re.compile(f"[{_BREAKS}{_CONTROLS}{_SPACES}{_META_SPACE}]")

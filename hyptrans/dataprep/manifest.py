@@ -43,7 +43,7 @@ def load(out: Path) -> dict[str, Any] | None:
             return found
     except ValueError:
         pass
-    raise UserError(f"{path} is not a manifest of these commands; choose another --out")
+    raise UserError(f"{path} is not a manifest of these commands: name another folder")
 
 
 def write(out: Path, content: Mapping[str, Any]) -> None:

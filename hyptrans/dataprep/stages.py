@@ -15,6 +15,7 @@ from hyptrans.dataprep.corpus import (
     zip_sides,
 )
 from hyptrans.dataprep.journal import Journal
+from hyptrans.dataprep.layout import Layout
 from hyptrans.dataprep.plan import Job, Plan, Tally
 from hyptrans.dataprep.steps import subwords
 from hyptrans.dataprep.steps.binarize import binarize
@@ -26,9 +27,9 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.progress import bar, by_name
 from hyptrans.support.provenance import versions
 
-# The packages that shape the output.
+# the packages that shape the output
 _TOOLS = ("fairseq", "sacremoses", "subword-nmt", "sentencepiece", "datasets", "tqdm")
-# Learning on less text than this (bytes) takes less memory than a process is worth.
+# learning on less text than this (bytes) takes less memory than a process is worth
 _WORTH_PROCESS = 20_000_000
 
 
@@ -39,8 +40,9 @@ class Stages:
         self.plan = plan
         self.job = job
         self.journal = journal
+        self.layout = Layout(plan, job, journal.work)
         self.model = job.out / subwords.MODEL_NAMES[job.bpe]
-        self.tests = [name for name in plan.sets if name.startswith("test")]
+        self.tests = self.layout.tests
         self.sizes: dict[str, int] = {}
         self.versions = versions(*_TOOLS)
         # joined: what was seen on either side counts for both
@@ -62,33 +64,11 @@ class Stages:
 
     def finished_files(self) -> list[Path]:
         """Return the files of the result."""
-        files = sorted(path for path in (self.job.out / "data-bin").iterdir() if path.is_file())
-        return [*files, *(p for name in self.tests for p in self._files("raw", name)), self.model]
-
-    def _files(self, stage: str, name: str) -> tuple[Path, Path]:
-        """Return the files of both sides; the raw test sets are part of the result."""
-        final = stage == "raw" and name in self.tests
-        folder = (self.job.out if final else self.journal.work) / stage
-        source, target = (folder / f"{name}.{lang}" for lang in self.job.languages)
-        return source, target
-
-    def _text(self, name: str) -> tuple[Path, Path]:
-        """Return the files of a set just before subwords."""
-        if name == "train" or (name == "valid" and self.plan.held_out):
-            return self._files("clean", name)
-        return self._files("text" if self.plan.text.get(name) else "raw", name)
-
-    def _encoded(self, name: str) -> tuple[Path, Path]:
-        """Return the files that fairseq binarizes."""
-        cleaned = self.plan.clean_subwords and not name.startswith("test")
-        return self._files("final" if cleaned else "encoded", name)
-
-    def _notes(self, stage: str) -> list[Path]:
-        return [self.journal.work / "seen" / f"{stage}.{lang}" for lang in self.job.languages]
+        return [*self.layout.finished(), self.model]
 
     def _read(self, name: str) -> None:
         source = self.plan.sets[name]
-        outputs = self._files("raw", name)
+        outputs = self.layout.files("raw", name)
 
         def work() -> dict[str, Any]:
             tally = Tally()
@@ -118,7 +98,10 @@ class Stages:
         if not flags:
             return
         for lang, before, after in zip(
-            self.job.languages, self._files("raw", name), self._files("text", name), strict=True
+            self.job.languages,
+            self.layout.files("raw", name),
+            self.layout.files("text", name),
+            strict=True,
         ):
             done = ", ".join(flag for flag, wanted in flags.items() if wanted)
             self._map(
@@ -159,8 +142,8 @@ class Stages:
     def _clean(self) -> None:
         """Drop training pairs by length and hold out every n-th of those kept."""
         rule, n = self.plan.clean_text, self.plan.held_out
-        before = self._files("text" if self.plan.text.get("train") else "raw", "train")
-        train, valid = self._text("train"), self._text("valid")
+        before = self.layout.files("text" if self.plan.text.get("train") else "raw", "train")
+        train, valid = self.layout.text("train"), self.layout.text("valid")
         dropped: Counter[str] = Counter()
 
         def kept(title: str) -> Iterator[tuple[int, tuple[str, str]]]:
@@ -195,7 +178,7 @@ class Stages:
                 )
 
     def _learn(self) -> None:
-        texts = list(self._text("train"))
+        texts = list(self.layout.text("train"))
         kind, size = self.job.bpe, self.job.vocab_size
 
         def work() -> dict[str, Any]:
@@ -213,15 +196,15 @@ class Stages:
         )
 
     def _encode(self, name: str) -> None:
-        known = self._notes("pieces")
+        known = self.layout.notes("pieces")
         restricted = self.job.bpe == "sentencepiece" and name != "train"
         for side, lang in enumerate(self.job.languages):
             pieces = known[side] if restricted else None
             self._map(
                 f"encode {name}.{lang}",
                 subwords.Encoder(self.job.bpe, self.model, pieces),
-                self._text(name)[side],
-                self._files("encoded", name)[side],
+                self.layout.text(name)[side],
+                self.layout.files("encoded", name)[side],
                 self.sizes[name],
                 notes={},
                 also=(self.model, pieces) if pieces else (self.model,),
@@ -230,7 +213,7 @@ class Stages:
             self._clean_subwords(name, self.plan.clean_subwords)
 
     def _clean_subwords(self, name: str, rule: CleanRule) -> None:
-        before, after = self._files("encoded", name), self._files("final", name)
+        before, after = self.layout.files("encoded", name), self.layout.files("final", name)
 
         def work() -> dict[str, Any]:
             dropped: Counter[str] = Counter()
@@ -249,13 +232,13 @@ class Stages:
 
     def _inventory(self) -> None:
         """Note the characters and pieces of the training text, and sentencepiece dictionaries."""
-        texts = dict(zip(self.job.languages, self._text("train"), strict=True))
-        encoded = dict(zip(self.job.languages, self._encoded("train"), strict=True))
+        texts = dict(zip(self.job.languages, self.layout.text("train"), strict=True))
+        encoded = dict(zip(self.job.languages, self.layout.encoded("train"), strict=True))
         stages = ["characters", "pieces", "dict"]
         if self.job.bpe == "subword-nmt":
             # as in fairseq's scripts, fairseq-preprocess builds the dictionaries
             stages = ["characters"]
-        outputs = [path for stage in stages for path in self._notes(stage)]
+        outputs = [path for stage in stages for path in self.layout.notes(stage)]
 
         self.journal.step(
             "inventory",
@@ -268,7 +251,11 @@ class Stages:
     def _restore(self) -> None:
         """Check that the text of every test set comes back, and count what training never saw."""
         for name in self.tests:
-            files = [*self._text(name), *self._encoded(name), *self._notes("characters")]
+            files = [
+                *self.layout.text(name),
+                *self.layout.encoded(name),
+                *self.layout.notes("characters"),
+            ]
 
             def work(files: list[Path] = files) -> dict[str, Any]:
                 return {
@@ -292,18 +279,18 @@ class Stages:
 
     def _binarize(self) -> None:
         prefixes = {
-            name: self._encoded(name)[0].with_suffix("") for name in ("train", "valid", *self.tests)
+            name: self.layout.encoded(name)[0].with_suffix("")
+            for name in ("train", "valid", *self.tests)
         }
-        ready = self._notes("dict") if self.job.bpe == "sentencepiece" else []
+        ready = self.layout.notes("dict") if self.job.bpe == "sentencepiece" else []
         if self.job.joined_dictionary:
             ready = ready[:1]
-        folder = self.job.out / "data-bin"
 
         def work() -> dict[str, Any]:
             counts = binarize(
                 prefixes=prefixes,
                 languages=self.job.languages,
-                folder=folder,
+                folder=self.layout.binarized,
                 scratch=self.journal.work / "data-bin",
                 joined=self.job.joined_dictionary,
                 dictionaries=ready,
@@ -323,6 +310,6 @@ class Stages:
             "binarize",
             work,
             settings={"joined": self.job.joined_dictionary, "versions": self.versions},
-            inputs=[*(p for name in prefixes for p in self._encoded(name)), *ready],
-            outputs=[folder],
+            inputs=[*(p for name in prefixes for p in self.layout.encoded(name)), *ready],
+            outputs=[self.layout.binarized],
         )

@@ -1,7 +1,6 @@
-"""Learning curves as one SVG, with the report's pieces of SVG."""
+"""Learning curves as one SVG."""
 
 from collections.abc import Sequence
-from xml.etree import ElementTree as ET
 
 from hyptrans.evaluation.curves import METRICS, Course
 from hyptrans.support import axes, svg
@@ -23,9 +22,7 @@ def draw(courses: Sequence[Course]) -> str:
     room = max(svg.text_width(course.name, 13) for course in courses) + 30
     height = len(titles) * _HEIGHT + _ROOM * (len(courses) + 1)
     label = f"{', '.join(titles)} of {', '.join(course.name for course in courses)}, by updates"
-    picture = svg.figure(_WIDTH + room, height, label, "curves")
-    picture.set("xmlns", "http://www.w3.org/2000/svg")
-    ET.SubElement(picture, "style").text = _STYLE
+    picture = svg.document(_WIDTH + room, height, label, "curves", _STYLE)
     for row, title in enumerate(titles):
         _panel(picture, courses, title, row * _HEIGHT)
     for i, course in enumerate(courses):
@@ -42,25 +39,18 @@ def _color(index: int) -> str:
 def _panel(picture: svg.Element, courses: Sequence[Course], title: str, top: float) -> None:
     curves = [sorted(course.curves.get(title, {}).items()) for course in courses]
     points = [point for curve in curves for point in curve]
-    across = axes.ticks(0, max(updates for updates, _ in points))
-    upwards = axes.ticks(min(value for _, value in points), max(value for _, value in points))
-    bottom = top + _HEIGHT - _BOTTOM
-
-    def x(updates: float) -> float:
-        return _LEFT + (_WIDTH - _LEFT) * updates / across[-1]
-
-    def y(value: float) -> float:
-        share = (value - upwards[0]) / (upwards[-1] - upwards[0])
-        return bottom - share * (bottom - top - _TOP)
-
+    values = [value for _, value in points]
+    frame = axes.Frame(
+        left=_LEFT,
+        right=_WIDTH,
+        top=top + _TOP,
+        bottom=top + _HEIGHT - _BOTTOM,
+        across=axes.along(axes.ticks(0, max(updates for updates, _ in points)), ",.0f"),
+        upwards=axes.along(axes.ticks(min(values), max(values))),
+    )
     svg.add(picture, "text", "title", title, x=2, y=top + 18)
-    for value in upwards:
-        svg.add(picture, "path", "grid", d=f"M{svg.points(_LEFT, y(value))}H{_WIDTH:.0f}")
-        svg.add(picture, "text", "tick end", f"{value:.4g}", x=_LEFT - 7, y=y(value) + 4)
-    for value in across:
-        svg.add(picture, "text", "tick", f"{value:,.0f}", x=x(value), y=bottom + 17)
-    svg.add(picture, "text", "tick", "updates", x=(_LEFT + _WIDTH) / 2, y=bottom + 34)
+    frame.draw(picture, "updates")
     for i, curve in enumerate(curves):
         if curve:
-            path = "L".join(svg.points(x(updates), y(value)) for updates, value in curve)
-            svg.add(picture, "path", "line", d=f"M{path}", stroke=_color(i))
+            path = svg.line((frame.x(updates), frame.y(value)) for updates, value in curve)
+            svg.add(picture, "path", "line", d=path, stroke=_color(i))

@@ -54,4 +54,4 @@ def padded(rows: Sequence[Sequence[int]], words: Dictionary, *, left: bool = Fal
     for row in rows:
         padding = [words.pad()] * (longest - len(row))
         filled.append([*padding, *row] if left else [*row, *padding])
-    return torch.tensor(filled)
+    return torch.tensor(filled, dtype=torch.long)

@@ -90,33 +90,62 @@ def read(
         raise UserError(
             f"checkpoint {path}: its data folder {folder} is not there; name it with --data"
         )
-    binary = folder / "data-bin" if (folder / "data-bin").is_dir() else folder
-    languages = _languages(task, binary)
+    binary = data_bin(folder)
+    languages = language_pair(task, binary)
     prepared = binary.parent if (binary.parent / manifest.NAME).is_file() else binary
     return Contents(
         place=f"checkpoint {path}",
         architecture=architecture,
         options=options,
         languages=languages,
-        dictionaries=(_dictionary(binary, languages[0]), _dictionary(binary, languages[1])),
+        dictionaries=dictionaries(binary, languages),
         parameters=_parameters(path, state),
         text=text.from_data(prepared, languages, subword_models or {}, moses=moses),
         facts=_facts(state, prepared),
     )
 
 
-def _languages(task: Any, binary: Path) -> tuple[str, str]:
+def data_bin(data: Path) -> Path:
+    """The binarized data of a folder that ``data-prep/`` wrote, or the folder itself."""
+    folder = data / "data-bin"
+    return folder if folder.is_dir() else data
+
+
+def language_pair(task: Any, binary: Path) -> tuple[str, str]:
+    """Source and target language of a checkpoint's task, or of its data where it does not say.
+
+    Raises:
+        UserError: the data do not tell them either.
+    """
     pair = (getattr(task, "source_lang", None), getattr(task, "target_lang", None))
     if None in pair:
-        pair = infer_language_pair(str(binary))
+        try:
+            pair = infer_language_pair(str(binary))
+        except UserError as error:
+            raise UserError(f"--data: {error}") from error
     return str(pair[0]), str(pair[1])
 
 
-def _dictionary(binary: Path, language: str) -> Dictionary:
-    file = binary / f"dict.{language}.txt"
-    if not file.is_file():
-        raise UserError(f"{file} is not there: name the data folder of the checkpoint with --data")
-    return Dictionary.load(str(file))
+def dictionaries(binary: Path, languages: tuple[str, str]) -> tuple[Dictionary, Dictionary]:
+    """The dictionaries of source and target.
+
+    Raises:
+        UserError: one is missing.
+    """
+    loaded = []
+    for language in languages:
+        file = dictionary_file(binary, language)
+        if not file.is_file():
+            raise UserError(
+                f"{file} is not there: name the data folder of the checkpoint with --data"
+            )
+        loaded.append(Dictionary.load(str(file)))
+    return loaded[0], loaded[1]
+
+
+def dictionary_file(binary: Path, language: str) -> Path:
+    """Where the dictionary of a language is."""
+    return binary / f"dict.{language}.txt"
 
 
 def _parameters(path: Path, state: Mapping[str, Any]) -> dict[str, Tensor]:

@@ -70,15 +70,10 @@ class TextRules:
             return str
         if not self.model.is_file():
             raise UserError(f"{self.model} is missing: a subword model is needed to read text")
-        try:
+        with subwords.reading(self.kind, self.model):
             if self.kind == "sentencepiece":
                 return subwords.sentencepiece_encoder(self.model, known)
             return subwords.Encoder(self.kind, self.model).build()
-        except ImportError:
-            raise
-        except Exception as error:
-            reason = " ".join(str(error).split())
-            raise UserError(f"{self.model} is not a {self.kind} model ({reason})") from error
 
     def as_json(self) -> dict[str, Any]:
         """Values for JSON; :func:`from_json` reads them."""

@@ -10,6 +10,8 @@ from typing import Any, Optional
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import BaseFairseqModel, register_model
 
+from hyptrans.support.options import option
+
 SIZES: dict[str, dict[str, Any]] = {
     "tiny": {"width": 128, "ffn": 512, "layers": 2, "heads": 4, "dropout": (0.1, 0.0)},
     "iwslt_d64": {"width": 64, "ffn": 256, "layers": 6, "heads": 4, "dropout": (0.0, 0.1)},
@@ -55,77 +57,51 @@ class Side:
 class SkeletonConfig(FairseqDataclass):
     """Options of every architecture; named and meant as those of fairseq's transformer."""
 
-    dropout: float = field(default=0.1, metadata={"help": "dropout probability"})
-    attention_dropout: float = field(
-        default=0.0, metadata={"help": "dropout probability for attention weights"}
+    dropout: float = option(0.1, "dropout probability")
+    attention_dropout: float = option(0.0, "dropout probability for attention weights")
+    encoder_embed_dim: int = option(
+        512, "numbers per encoder state, a time coordinate included where there is one"
     )
-    encoder_embed_dim: int = field(
-        default=512,
-        metadata={
-            "help": "numbers per encoder state, a time coordinate included where there is one"
-        },
+    encoder_ffn_embed_dim: int = option(
+        2048, "numbers per state inside the encoder's feed-forward blocks"
     )
-    encoder_ffn_embed_dim: int = field(
-        default=2048,
-        metadata={"help": "numbers per state inside the encoder's feed-forward blocks"},
+    encoder_layers: int = option(6, "number of encoder layers")
+    encoder_attention_heads: int = option(8, "number of encoder attention heads")
+    encoder_learned_pos: bool = option(True, "learned positions in the encoder, else sinusoidal")
+    decoder_embed_dim: Optional[int] = option(
+        None, "numbers per decoder state (default: as the encoder's)"
     )
-    encoder_layers: int = field(default=6, metadata={"help": "number of encoder layers"})
-    encoder_attention_heads: int = field(
-        default=8, metadata={"help": "number of encoder attention heads"}
+    decoder_ffn_embed_dim: Optional[int] = option(
+        None,
+        "numbers per state inside the decoder's feed-forward blocks (default: as the encoder's)",
     )
-    encoder_learned_pos: bool = field(
-        default=True, metadata={"help": "learned positions in the encoder, else sinusoidal"}
+    decoder_layers: int = option(6, "number of decoder layers")
+    decoder_attention_heads: Optional[int] = option(
+        None, "number of decoder attention heads (default: as the encoder's)"
     )
-    decoder_embed_dim: Optional[int] = field(
-        default=None, metadata={"help": "numbers per decoder state (default: as the encoder's)"}
+    decoder_learned_pos: bool = option(True, "learned positions in the decoder, else sinusoidal")
+    share_decoder_input_output_embed: bool = option(
+        False, "share decoder input and output embeddings"
     )
-    decoder_ffn_embed_dim: Optional[int] = field(
-        default=None,
-        metadata={
-            "help": "numbers per state inside the decoder's feed-forward blocks "
-            "(default: as the encoder's)"
-        },
+    share_all_embeddings: bool = option(
+        False,
+        "share encoder, decoder and output embeddings "
+        "(needs a joined dictionary and one embed dim)",
     )
-    decoder_layers: int = field(default=6, metadata={"help": "number of decoder layers"})
-    decoder_attention_heads: Optional[int] = field(
-        default=None,
-        metadata={"help": "number of decoder attention heads (default: as the encoder's)"},
-    )
-    decoder_learned_pos: bool = field(
-        default=True, metadata={"help": "learned positions in the decoder, else sinusoidal"}
-    )
-    share_decoder_input_output_embed: bool = field(
-        default=False, metadata={"help": "share decoder input and output embeddings"}
-    )
-    share_all_embeddings: bool = field(
-        default=False,
-        metadata={
-            "help": "share encoder, decoder and output embeddings "
-            "(needs a joined dictionary and one embed dim)"
-        },
-    )
-    max_source_positions: int = field(
-        default=1024, metadata={"help": "longest source the encoder takes, in tokens"}
-    )
-    max_target_positions: int = field(
-        default=1024, metadata={"help": "longest target the decoder takes, in tokens"}
-    )
+    max_source_positions: int = option(1024, "longest source the encoder takes, in tokens")
+    max_target_positions: int = option(1024, "longest target the decoder takes, in tokens")
 
 
 @dataclass
 class HyperbolicConfig(SkeletonConfig):
     """Options of the architectures whose states are points of hyperbolic space."""
 
-    curvature: float = field(
-        default=1.0, metadata={"help": "c > 0: the space has curvature -c (unit: 1 / length^2)"}
-    )
-    embedding_storage: ChoiceEnum(["space", "manifold"]) = field(  # type: ignore[valid-type]
-        default="space",
-        metadata={
-            "help": "space: space coordinates are ordinary parameters, for any optimizer; "
-            "manifold: points are manifold parameters, as in the paper, for --optimizer "
-            "riemannian_adam"
-        },
+    curvature: float = option(1.0, "c > 0: the space has curvature -c (unit: 1 / length^2)")
+    embedding_storage: ChoiceEnum(["space", "manifold"]) = option(  # type: ignore[valid-type]
+        "space",
+        "space: space coordinates are ordinary parameters, for any optimizer; "
+        "manifold: points are manifold parameters, as in the paper, for --optimizer "
+        "riemannian_adam",
     )
 
 
@@ -133,19 +109,15 @@ class HyperbolicConfig(SkeletonConfig):
 class LorentzConfig(HyperbolicConfig):
     """Options of the architectures whose attention is that of the Lorentz model."""
 
-    attention_dropout: float = field(
-        default=0.0,
-        metadata={
-            "help": "dropout probability on the inputs of the query, key and value maps "
-            "(unlike fairseq's: not on the weights)"
-        },
+    attention_dropout: float = option(
+        0.0,
+        "dropout probability on the inputs of the query, key and value maps "
+        "(unlike fairseq's: not on the weights)",
     )
-    attention_precision: ChoiceEnum(["float32", "half"]) = field(  # type: ignore[valid-type]
-        default="float32",
-        metadata={
-            "help": "under --amp, --fp16 or --bf16. float32: attention in float32; half: in that "
-            "half precision too, meant for long sentences on a GPU"
-        },
+    attention_precision: ChoiceEnum(["float32", "half"]) = option(  # type: ignore[valid-type]
+        "float32",
+        "under --amp, --fp16 or --bf16. float32: attention in float32; half: in that "
+        "half precision too, meant for long sentences on a GPU",
     )
 
 

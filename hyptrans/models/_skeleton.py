@@ -1,18 +1,15 @@
 """The one encoder-decoder: tokens, padding, layers, decoding state; parts make an architecture."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIncrementalDecoder
 from torch import Tensor, nn
 
 from hyptrans.geometry.space import Space
-from hyptrans.layers.decoding_state import State
 from hyptrans.layers.positions import token_positions
-from hyptrans.models._beams import beams_of, sentence_rows
 from hyptrans.models._config import Side, add_switches, side_of
+from hyptrans.models._decoding import STATE, DecoderState, IncrementalState, LayerState
 from hyptrans.models._parts import Parts, Role
 from hyptrans.models._version import KEY, check_version, this_version
 
@@ -29,45 +26,6 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x: Tensor, padding: Tensor | None) -> Tensor:
         return self.feed_forward(self.attention(x, padding=padding))
-
-
-@dataclass
-class LayerState:
-    """What a decoder layer keeps; the cross-attention one row for all hypotheses of a sentence."""
-
-    attention: State = field(default_factory=State)
-    cross_attention: State = field(default_factory=State)
-
-
-@dataclass
-class DecoderState:
-    """What a decoder keeps between steps; that of the logits is the same for all hypotheses."""
-
-    layers: list[LayerState]
-    logits: State = field(default_factory=State)
-
-    def beams(self, memory: Tensor) -> int:
-        """Hypotheses to a row of the cross-attention's state, which the first step decides."""
-        kept = self.layers[0].cross_attention.kept
-        return beams_of(memory) if kept is None else len(memory) // kept.rows
-
-    def reorder(self, new_order: Tensor) -> None:
-        """Let hypothesis ``i`` be what ``new_order[i]`` was."""
-        first = self.layers[0]
-        if first.attention.kept is None:
-            return
-        sentences = first.cross_attention.kept.rows
-        rows = sentence_rows(new_order, first.attention.kept.rows // sentences)
-        moved = not torch.equal(rows, torch.arange(sentences, device=rows.device))
-        for layer in self.layers:
-            layer.attention.kept = layer.attention.kept.reorder(new_order)
-            if moved:
-                layer.cross_attention.kept = layer.cross_attention.kept.reorder(rows)
-
-
-IncrementalState = dict[str, DecoderState]
-STATE = "decoder"
-"""Where fairseq's dictionary of states has the decoder's."""
 
 
 class DecoderLayer(nn.Module):

@@ -4,7 +4,7 @@ The paper's best figure (``big``, 28.52 BLEU) is of sigmoid weights; its table s
 pseudo-polar coordinates, its text without them.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from fairseq.dataclass import ChoiceEnum
@@ -21,6 +21,7 @@ from hyptrans.layers.han import HyperbolicAttention
 from hyptrans.models._config import SkeletonConfig, register_sizes
 from hyptrans.models._parts import Parts, Role
 from hyptrans.models._skeleton import HypTransformer
+from hyptrans.support.options import option
 
 SIZES = ("tiny", "iwslt_d64", "wmt_d64", "wmt_d128", "wmt_d256", "base", "big")
 
@@ -29,28 +30,24 @@ SIZES = ("tiny", "iwslt_d64", "wmt_d64", "wmt_d128", "wmt_d256", "base", "big")
 class HANConfig(SkeletonConfig):
     """Options of HAN."""
 
-    han_coordinates: ChoiceEnum(["polar", "cartesian"]) = field(  # type: ignore[valid-type]
-        default="polar",
-        metadata={
-            "help": "how numbers are read as points: polar, a direction and a radius; cartesian, "
-            "the space coordinates"
-        },
+    han_coordinates: ChoiceEnum(["polar", "cartesian"]) = option(  # type: ignore[valid-type]
+        "polar",
+        "how numbers are read as points: polar, a direction and a radius; cartesian, "
+        "the space coordinates",
     )
-    han_weights: ChoiceEnum(["softmax", "sigmoid"]) = field(  # type: ignore[valid-type]
-        default="softmax",
-        metadata={
-            "help": "what makes attention weights of distances: softmax, or sigmoid, where keys "
-            "do not compete"
-        },
+    han_weights: ChoiceEnum(["softmax", "sigmoid"]) = option(  # type: ignore[valid-type]
+        "softmax",
+        "what makes attention weights of distances: softmax, or sigmoid, where keys do not compete",
     )
-    han_max_radius: float = field(
-        default=DEFAULT_MAX_RADIUS,
-        metadata={"help": "largest distance of a point from the origin (curvature -1)"},
+    han_max_radius: float = option(
+        DEFAULT_MAX_RADIUS, "largest distance of a point from the origin (curvature -1)"
     )
 
 
 class HANParts(Parts):
     """The Transformer's parts, and attention in hyperbolic space; states are vectors."""
+
+    attention_type: type[HyperbolicAttention] = HyperbolicAttention
 
     def embedding(self, num_embeddings: int, padding_idx: int) -> ScaledEmbedding:
         return ScaledEmbedding(num_embeddings, self.side.width, padding_idx=padding_idx)
@@ -64,7 +61,7 @@ class HANParts(Parts):
         )
 
     def attention(self, role: Role, *, before: Any) -> HyperbolicAttention:
-        return HyperbolicAttention(
+        return self.attention_type(
             self.side.width,
             self.side.heads,
             coordinates=self.cfg.han_coordinates,

@@ -1,6 +1,6 @@
 """HVT: the Poincare-ball Transformer of Fein-Ashley et al. (2024), as an encoder-decoder."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from fairseq.dataclass import ChoiceEnum
@@ -16,27 +16,21 @@ from hyptrans.layers.hvt_attention import PoincareAttention
 from hyptrans.models._config import HyperbolicConfig, register_sizes
 from hyptrans.models._parts import Parts, Role
 from hyptrans.models._skeleton import HypTransformer
+from hyptrans.support.options import option
 
 
 @dataclass
 class HVTConfig(HyperbolicConfig):
     """Options of the HVT."""
 
-    dropout: float = field(
-        default=0.1,
-        metadata={
-            "help": "dropout probability on the tangents of positions and of sublayers' outputs"
-        },
+    dropout: float = option(
+        0.1, "dropout probability on the tangents of positions and of sublayers' outputs"
     )
-    attention_dropout: float = field(
-        default=0.0, metadata={"help": "DropConnect probability for attention weights"}
-    )
-    hvt_aggregation: ChoiceEnum(["midpoint", "tangent"]) = field(  # type: ignore[valid-type]
-        default="midpoint",
-        metadata={
-            "help": "what attention makes of the values: midpoint, their weighted gyromidpoint; "
-            "tangent, the exponential of the weighted mean of their tangents"
-        },
+    attention_dropout: float = option(0.0, "DropConnect probability for attention weights")
+    hvt_aggregation: ChoiceEnum(["midpoint", "tangent"]) = option(  # type: ignore[valid-type]
+        "midpoint",
+        "what attention makes of the values: midpoint, their weighted gyromidpoint; "
+        "tangent, the exponential of the weighted mean of their tangents",
     )
 
 

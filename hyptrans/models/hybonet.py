@@ -1,7 +1,7 @@
 """HyboNet: the fully Lorentz Transformer of Chen et al. (2022)."""
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
 from fairseq.dataclass import ChoiceEnum
 from torch import nn
@@ -10,10 +10,11 @@ from hyptrans.geometry.space import Space
 from hyptrans.layers.hybonet import LorentzAttention, LorentzFeedForward, LorentzPositions
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
 from hyptrans.layers.lorentz.logits import LorentzLogits
-from hyptrans.layers.lorentz.residual import RESIDUALS
+from hyptrans.layers.lorentz.residual import RESIDUALS, Residual
 from hyptrans.models._config import LorentzConfig, register_sizes
 from hyptrans.models._parts import Parts, Role
 from hyptrans.models._skeleton import HypTransformer
+from hyptrans.support.options import option
 
 SIZES = ("tiny", "iwslt_d64", "wmt_d64", "wmt_d128", "wmt_d256", "base")
 
@@ -22,14 +23,12 @@ SIZES = ("tiny", "iwslt_d64", "wmt_d64", "wmt_d128", "wmt_d256", "base")
 class HyboNetConfig(LorentzConfig):
     """Options of HyboNet."""
 
-    hybonet_residual: ChoiceEnum(RESIDUALS) = field(  # type: ignore[valid-type]
-        default="full",
-        metadata={
-            "help": "how a residual enters: full, added to all of the linear layer's output, as in "
-            "the paper's code; space, to its space part, as in the paper's equation; logit, to the "
-            "time as its sigmoid's argument; sphere, to the space part, with one time for all "
-            "states; centroid, by the Lorentz centroid with a learned weight"
-        },
+    hybonet_residual: ChoiceEnum(RESIDUALS) = option(  # type: ignore[valid-type]
+        "full",
+        "how a residual enters: full, added to all of the linear layer's output, as in "
+        "the paper's code; space, to its space part, as in the paper's equation; logit, to the "
+        "time as its sigmoid's argument; sphere, to the space part, with one time for all "
+        "states; centroid, by the Lorentz centroid with a learned weight",
     )
 
 
@@ -37,6 +36,11 @@ class HyboNetParts(Parts):
     """Lorentz layers throughout; no layer norm."""
 
     attention_type: type[LorentzAttention] = LorentzAttention
+
+    @property
+    def residual(self) -> Residual:
+        """How a residual enters; fairseq's choices are no strings."""
+        return cast(Residual, str(self.cfg.hybonet_residual))
 
     def embedding(self, num_embeddings: int, padding_idx: int) -> LorentzEmbedding:
         return LorentzEmbedding(
@@ -55,7 +59,7 @@ class HyboNetParts(Parts):
             c=self.cfg.curvature,
             dropout=self.cfg.dropout,
             # a position's vector is no point, which the other forms need
-            residual="space" if self.cfg.hybonet_residual == "space" else "full",
+            residual="space" if self.residual == "space" else "full",
         )
 
     def attention(self, role: Role, *, before: Any) -> LorentzAttention:
@@ -65,7 +69,7 @@ class HyboNetParts(Parts):
             c=self.cfg.curvature,
             dropout=self.cfg.dropout,
             attention_dropout=self.cfg.attention_dropout,
-            residual=self.cfg.hybonet_residual,
+            residual=self.residual,
             half_precision=self.cfg.attention_precision == "half",
             memory_width=role.memory_width,
             causal=role.causal,
@@ -77,7 +81,7 @@ class HyboNetParts(Parts):
             self.side.ffn_width,
             c=self.cfg.curvature,
             dropout=self.cfg.dropout,
-            residual=self.cfg.hybonet_residual,
+            residual=self.residual,
         )
 
     def logits(self, num_embeddings: int, padding_idx: int, *, tied: Any, before: Any) -> nn.Module:

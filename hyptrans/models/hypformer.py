@@ -1,7 +1,7 @@
 """Hypformer, Yang et al. (2024), as an encoder-decoder: linear attention, learned curvatures."""
 
 import argparse
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Optional
 
 import torch
@@ -24,6 +24,7 @@ from hyptrans.layers.lorentz.embedding import LorentzEmbedding
 from hyptrans.models._config import LorentzConfig, Side, register_sizes
 from hyptrans.models._parts import Parts, Role
 from hyptrans.models._skeleton import HypTransformer
+from hyptrans.support.options import option
 
 HTC_GAIN = 0.7
 """Times Xavier's uniform distribution; a fresh 6+6 model then tells words and positions apart as
@@ -37,23 +38,18 @@ DEFAULT_FOCUS_POWER = 2.0
 class HypformerConfig(LorentzConfig):
     """Options of Hypformer."""
 
-    hypformer_learn_curvature: bool = field(
-        default=True,
-        metadata={"help": "every block learns a curvature, starting at --curvature"},
+    hypformer_learn_curvature: bool = option(
+        True, "every block learns a curvature, starting at --curvature"
     )
-    hypformer_attention: ChoiceEnum(["linear", "softmax"]) = field(  # type: ignore[valid-type]
-        default="linear",
-        metadata={
-            "help": "linear: focused linear attention, time and memory grow as the length; "
-            "softmax: Lorentz attention, as their square"
-        },
+    hypformer_attention: ChoiceEnum(["linear", "softmax"]) = option(  # type: ignore[valid-type]
+        "linear",
+        "linear: focused linear attention, time and memory grow as the length; "
+        "softmax: Lorentz attention, as their square",
     )
-    hypformer_focus_power: Optional[float] = field(
-        default=None,
-        metadata={
-            "help": "linear attention's features are raised to this power; above 1 sharpens "
-            f"(default: {DEFAULT_FOCUS_POWER:g})"
-        },
+    hypformer_focus_power: Optional[float] = option(
+        None,
+        "linear attention's features are raised to this power; above 1 sharpens "
+        f"(default: {DEFAULT_FOCUS_POWER:g})",
     )
 
 

@@ -1,23 +1,21 @@
 """The learning-rate schedule of the Transformer and HyboNet papers."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, List, Optional  # noqa: UP035 - fairseq reads typing.List
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.optim.lr_scheduler import FairseqLRScheduler, register_lr_scheduler
 from omegaconf import II
 
+from hyptrans.support.options import option
+
 
 @dataclass
 class NoamConfig(FairseqDataclass):
     """Options of the schedule; the factor is ``--lr``."""
 
-    warmup_updates: int = field(
-        default=4000, metadata={"help": "updates during which the rate grows"}
-    )
-    noam_dim: Optional[int] = field(
-        default=None, metadata={"help": "model width d (default: --encoder-embed-dim)"}
-    )
+    warmup_updates: int = option(4000, "updates during which the rate grows")
+    noam_dim: Optional[int] = option(None, "model width d (default: --encoder-embed-dim)")
     lr: List[float] = II("optimization.lr")  # noqa: UP006, RUF009 - as fairseq reads it
 
 

@@ -1,7 +1,7 @@
 """geoopt's Riemannian Adam as a fairseq optimizer."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, List  # noqa: UP035 - fairseq reads typing.List
 
 import geoopt
@@ -12,6 +12,7 @@ from omegaconf import II
 from torch import nn
 
 from hyptrans.geometry.precision import DEFAULT_MAX_RADIUS
+from hyptrans.support.options import option
 
 
 class RiemannianAdam(geoopt.optim.RiemannianAdam):
@@ -35,27 +36,18 @@ class RiemannianAdam(geoopt.optim.RiemannianAdam):
 class RiemannianAdamConfig(FairseqDataclass):
     """Options of the optimizer; the first three are those of fairseq's Adam."""
 
-    adam_betas: Any = field(default=(0.9, 0.999), metadata={"help": "betas for Adam optimizer"})
-    adam_eps: float = field(default=1e-8, metadata={"help": "epsilon for Adam optimizer"})
-    weight_decay: float = field(
-        default=0.0, metadata={"help": "decoupled weight decay of plain parameters"}
+    adam_betas: Any = option((0.9, 0.999), "betas for Adam optimizer")
+    adam_eps: float = option(1e-8, "epsilon for Adam optimizer")
+    weight_decay: float = option(0.0, "decoupled weight decay of plain parameters")
+    stabilize: int = option(10, "project points and their momenta every N updates (0: never)")
+    embedding_lr_scale: float = option(
+        1.0,
+        "rate of manifold parameters in units of --lr; sqrt(--encoder-embed-dim) makes "
+        "their coordinates move as far as Adam would move them",
     )
-    stabilize: int = field(
-        default=10,
-        metadata={"help": "project points and their momenta every N updates (0: never)"},
-    )
-    embedding_lr_scale: float = field(
-        default=1.0,
-        metadata={
-            "help": "rate of manifold parameters in units of --lr; sqrt(--encoder-embed-dim) makes "
-            "their coordinates move as far as Adam would move them"
-        },
-    )
-    max_radius: float = field(
-        default=DEFAULT_MAX_RADIUS,
-        metadata={
-            "help": "manifold parameters stay this near the origin (unit: 1/sqrt(curvature))"
-        },
+    max_radius: float = option(
+        DEFAULT_MAX_RADIUS,
+        "manifold parameters stay this near the origin (unit: 1/sqrt(curvature))",
     )
     lr: List[float] = II("optimization.lr")  # noqa: UP006, RUF009 - as fairseq reads it
 

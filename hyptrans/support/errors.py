@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hyptrans.support.extras import how_to_install
 from hyptrans_startup.errors import UserError
 
-# What a full disk looks like: no space, quota reached, file size limit reached.
+# what a full disk looks like: no space, quota reached, file size limit reached
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 

@@ -30,6 +30,7 @@ class Program:
         commands: by name.
         stopped: what Ctrl-C means for the next run, may be empty.
         memory: what to do where memory does not suffice.
+        shown: the command whose example stands in the program's help; the first, if empty.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Program:
     commands: Mapping[str, Command]
     stopped: str = ""
     memory: str = ""
+    shown: str = ""
 
     def run(self, argv: Sequence[str] | None = None) -> int:
         """Run a command and return its exit status: 0, 2 after an error, 130 after Ctrl-C."""
@@ -74,11 +76,11 @@ class Program:
 
     def _overview(self) -> argparse.ArgumentParser:
         lines = [f"  {name:<10}{command.about}" for name, command in self.commands.items()]
-        first = next(iter(self.commands.values())).example
+        shown = self.commands[self.shown or next(iter(self.commands))].example
         parser = argparse.ArgumentParser(
             prog=self.name,
             description=self.about,
-            epilog="\n".join(["commands:", *lines, "", "example:", f"  {self.name} {first}"]),
+            epilog="\n".join(["commands:", *lines, "", "example:", f"  {self.name} {shown}"]),
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )

@@ -1,7 +1,7 @@
 """Small pieces of SVG, built as trees so that every text and attribute is escaped."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree as ET
 
 Element = ET.Element
@@ -31,6 +31,11 @@ def points(*values: float) -> str:
     return " ".join(number(value) for value in values)
 
 
+def line(places: Iterable[tuple[float, float]]) -> str:
+    """A path from place to place."""
+    return "M" + "L".join(points(*place) for place in places)
+
+
 def text_width(text: str, size: float) -> float:
     """About the width of a text in pixels, for a font of ``size``."""
     return size * sum(_WIDTHS.get(c, 0.56 if ord(c) < 0x1100 else 1.0) for c in text)
@@ -49,6 +54,14 @@ def figure(width: float, height: float, label: str, kind: str) -> Element:
             "aria-label": clean(label),
         },
     )
+
+
+def document(width: float, height: float, label: str, kind: str, style: str) -> Element:
+    """A :func:`figure` that is a file of its own, not a part of a page."""
+    picture = figure(width, height, label, kind)
+    picture.set("xmlns", "http://www.w3.org/2000/svg")
+    ET.SubElement(picture, "style").text = style
+    return picture
 
 
 def add(

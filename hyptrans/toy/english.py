@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hyptrans.toy.grammar import Clause, NounPhrase, PrepositionalPhrase
 from hyptrans.toy.lexicon import BE
+from hyptrans.toy.meaning import Clause, NounPhrase, PrepositionalPhrase
 from hyptrans.toy.sentence import Words, adverb, coordinate, sentence
 from hyptrans.toy.trees import Word, number
 

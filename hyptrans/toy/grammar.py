@@ -1,7 +1,6 @@
-"""Meanings of the toy language and how they are drawn at random.
+"""How meanings of the toy language are drawn at random.
 
-A meaning is a small tree of phrases without word order; :mod:`hyptrans.toy.english`
-says it in both languages. What is drawn here never lets an English sentence be read in two ways:
+What is drawn here never lets an English sentence be read in two ways:
 
 * a preposition belongs either to nouns or to verbs, and a noun has one phrase or clause after it,
   so that it belongs to the nearest noun;
@@ -14,11 +13,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TypeVar
 
 from hyptrans.toy import lexicon
-from hyptrans.toy.lexicon import Adjective, Noun, Preposition, Verb
+from hyptrans.toy.lexicon import Noun, Verb
+from hyptrans.toy.meaning import Clause, NounPhrase, PrepositionalPhrase
 
 T = TypeVar("T")
 
@@ -38,73 +37,6 @@ NOUNS = {
 DETERMINERS = ("the",) * 6 + ("a",) * 4 + ("this", "that", "every", "no")
 
 NO_CLAUSE = -1  # the depth at which a noun phrase takes no relative clause
-
-
-@dataclass(eq=False)
-class NounPhrase:
-    """A noun, a name or a pronoun with all that belongs to it."""
-
-    noun: Noun
-    plural: bool = False
-    pronoun: tuple[str, str, str, str, str] | None = None
-    determiner: str = ""
-    quantifier: str = ""
-    adjectives: list[Adjective] = field(default_factory=list)
-    phrase: PrepositionalPhrase | None = None
-    relative: Clause | None = None
-    second: NounPhrase | None = None
-
-    @property
-    def person(self) -> str:
-        """The person its verb agrees with: 1, 2 or 3."""
-        return self.pronoun[4] if self.pronoun else "3"
-
-    @property
-    def many(self) -> bool:
-        """Whether its verb is in the plural."""
-        return self.plural or self.second is not None
-
-    @property
-    def has_clause(self) -> bool:
-        """Whether a relative clause is somewhere inside."""
-        return bool(
-            self.relative
-            or (self.phrase and self.phrase.inner.has_clause)
-            or (self.second and self.second.has_clause)
-        )
-
-
-@dataclass(eq=False)
-class PrepositionalPhrase:
-    """A preposition and its noun phrase."""
-
-    preposition: Preposition
-    inner: NounPhrase
-
-
-@dataclass(eq=False)
-class Clause:
-    """A verb, or ``olo``/``be`` with a predicate, and what belongs to it.
-
-    ``gap`` names the part that a relative clause leaves to its noun. ``second`` is a coordinated
-    clause; without a subject of its own it shares this one's.
-    """
-
-    verb: Verb
-    tense: str
-    subject: NounPhrase | None = None
-    object: NounPhrase | None = None
-    predicate: Adjective | None = None
-    complement: Clause | None = None
-    wanted: Clause | None = None
-    phrases: list[PrepositionalPhrase] = field(default_factory=list)
-    negative: bool = False
-    manner: tuple[str, str] | None = None
-    time: tuple[str, str] | None = None
-    gap: str = ""
-    second: Clause | None = None
-    subordinator: str = ""
-    subordinate: Clause | None = None
 
 
 class Sampler:

@@ -206,7 +206,7 @@ ADJECTIVES = tuple(
 MANNERS = _pairs(_MANNERS)
 TIMES = _pairs(_TIMES)
 
-# No preposition is in both lists: so the source never leaves open what a phrase belongs to.
+# no preposition is in both lists: so the source never leaves open what a phrase belongs to
 OF_NOUNS = (
     Preposition("of", "gen"),
     Preposition("near", "gen", "liki"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from hyptrans.toy.grammar import Clause, NounPhrase
+from hyptrans.toy.meaning import Clause, NounPhrase
 from hyptrans.toy.trees import Word, comma, full_stop
 
 

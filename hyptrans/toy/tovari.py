@@ -7,8 +7,8 @@ relative clause is a participle, and endings follow the vowels of their stem.
 
 from __future__ import annotations
 
-from hyptrans.toy.grammar import Clause, NounPhrase, PrepositionalPhrase
 from hyptrans.toy.lexicon import BE, DETERMINERS, QUANTIFIERS, SUBORDINATORS
+from hyptrans.toy.meaning import Clause, NounPhrase, PrepositionalPhrase
 from hyptrans.toy.sentence import Words, adverb, coordinate, sentence
 from hyptrans.toy.trees import Word, number
 

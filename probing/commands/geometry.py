@@ -2,9 +2,6 @@
 
 import argparse
 import math
-import shlex
-import sys
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,16 +9,19 @@ from tempfile import TemporaryDirectory
 import torch
 from torch import Tensor
 
+from hyptrans.support import tables
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256, write_json
 from hyptrans.support.progress import bar
 from probing.commands.extract import add_model_arguments
+from probing.commands.options import typed_command
 from probing.commands.sources import Source, reading_of
 from probing.geometry.layers import Layer, measure, verdict
 from probing.geometry.measures import Estimate
 from probing.geometry.states import both_sides
 from probing.report.results import versions
 from probing.states.checkpoint import LoadedModel, load_model
+from probing.states.encoder import moved
 from probing.states.extract import extract
 from probing.text.trees import depths, read_conllu
 
@@ -70,11 +70,7 @@ def main(args: argparse.Namespace) -> None:
         raise UserError("the data are missing: name a folder with --data or --data-bin")
     data = args.data_bin or args.data
     loaded = load_model(args.checkpoint, data, user_dir=args.user_dir)
-    try:
-        loaded.model.to(args.device)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).partition("\n")[0]
-        raise UserError(f"--device {args.device} cannot be used ({reason})") from error
+    moved(loaded.model, args.device)
     words = _words(args) if args.trees else None
     layers = look(loaded, data, words, args)
     sentence = verdict(layers)
@@ -82,13 +78,13 @@ def main(args: argparse.Namespace) -> None:
         figures = {
             "checkpoint_sha256": sha256(args.checkpoint),
             "architecture": loaded.architecture,
-            "command": shlex.join(["python", "-m", "probing", *sys.argv[1:]]),
+            "command": typed_command(),
             "layers": [asdict(layer) for layer in layers],
             "verdict": sentence,
             "versions": versions(),
         }
         write_json(args.out, figures)
-    print(table(layers))
+    print(tables.markdown(HEADER, [_cells(layer) for layer in layers], texts=2))
     print(f"\n{sentence}")
 
 
@@ -141,13 +137,6 @@ def _words(args: argparse.Namespace) -> tuple[Tensor, Tensor]:
         points = [states.sentence(i) for i in range(min(len(states), args.sentences))]
     gold = [depths(trees[place]) for place in states.kept[: len(points)]]
     return torch.cat(points, 1), torch.cat(gold)
-
-
-def table(layers: Sequence[Layer]) -> str:
-    """The figures as Markdown."""
-    lines = [f"| {' | '.join(HEADER)} |", f"| --- | --- |{' ---: |' * (len(HEADER) - 2)}"]
-    lines += [f"| {' | '.join(_cells(layer))} |" for layer in layers]
-    return "\n".join(lines)
 
 
 def _cells(layer: Layer) -> list[str]:

@@ -1,6 +1,8 @@
 """Options that several commands share."""
 
 import argparse
+import shlex
+import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import TypeVar
@@ -61,6 +63,11 @@ def settings_of(args: argparse.Namespace) -> Settings:
         UserError: values out of range.
     """
     return filled(Settings, args)
+
+
+def typed_command() -> str:
+    """The command of this process, to be typed again."""
+    return shlex.join(["python", "-m", "probing", *sys.argv[1:]])
 
 
 def filled(kind: type[Options], args: argparse.Namespace) -> Options:

@@ -1,10 +1,8 @@
 """The whole of it: extract, train, evaluate and compare several encoders, and write a report."""
 
 import argparse
-import shlex
-import sys
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +15,18 @@ from probing.commands.options import (
     add_punct_argument,
     add_training_arguments,
     settings_of,
+    typed_command,
 )
 from probing.commands.pages import about, report, texts_of, vocabularies
 from probing.commands.ranks import add_rank_argument, check_ranks, rank_points
-from probing.commands.sources import add_source_arguments, reading_of, sources_of
+from probing.commands.sources import Source, add_source_arguments, reading_of, sources_of
 from probing.commands.subjects import subjects_of
 from probing.probes.file import load_probes
 from probing.probes.metrics import kept_words
 from probing.probes.significance import Comparison
 from probing.probes.significance import compare as compare_scores
 from probing.report import write_report
+from probing.report.data import RankPoint, Vocabulary
 from probing.report.results import markdown, notes_on, signature, table
 from probing.states.file import States
 from probing.text.trees import read_conllu
@@ -77,21 +77,75 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+@dataclass(frozen=True)
+class Findings:
+    """What is told beside the scores.
+
+    Attributes:
+        comparisons: of the first encoder with each other model.
+        vocabularies: what of the test set each encoder does not know.
+        ranks: scores of probes of fewer dimensions.
+    """
+
+    comparisons: dict[str, list[Comparison]]
+    vocabularies: dict[str, Vocabulary]
+    ranks: list[RankPoint]
+
+
 def main(args: argparse.Namespace) -> None:
     """Run ``python -m probing run``."""
-    settings = settings_of(args)
     if args.seeds < 1:
         raise UserError(f"--seeds must be above 0, not {args.seeds}")
     check_ranks(args.ranks)
     sources = sources_of(args)
-    subjects = subjects_of(sources, args.names, args.out, random=not args.no_random)
     texts = texts_of(args.seen, len(sources))
+    run = _run_of(args, sources)
+    scored = compare(run)
+    models = [model for model, _ in scored]
+    first = run.subjects[0].name
+    findings = Findings(
+        comparisons=_comparisons(scored, first),
+        vocabularies=vocabularies(run, texts),
+        ranks=rank_points(run, models, args.ranks),
+    )
+    line = signature(run.settings, run.punct, run.seeds)
+    told = notes_on(findings.comparisons, findings.vocabularies, findings.ranks, first)
+    text = markdown(models, line, [*_notes(run), *told])
+    command = typed_command()
+    write_json(
+        run.out / "results.json",
+        as_json(models, line) | _described(run, findings, command) | _training(run),
+    )
+    write_whole(run.out / "results.md", text)
+    page = report(
+        run,
+        models,
+        max(0, args.examples),
+        signature=line,
+        table=table(models),
+        about=about(run, command),
+        comparisons=findings.comparisons,
+        ranks=findings.ranks,
+        vocabularies=findings.vocabularies,
+    )
+    write_report(run.out / "report.html", page)
+    print(f"{text}\n{run.out / 'results.json'}, results.md and report.html are written")
+
+
+def _run_of(args: argparse.Namespace, sources: Sequence[Source]) -> Run:
+    """What the options ask for.
+
+    Raises:
+        UserError: a value is out of range, or the trees cannot be read or lack tags.
+    """
+    settings = settings_of(args)
+    subjects = subjects_of(sources, args.names, args.out, random=not args.no_random)
     trees = {name: _trees(getattr(args, name)) for name in SETS}
     for part in ("dev", "test"):
         for sentence in trees[part].sentences:
-            # tags are missing now, not after an hour
+            # where tags are missing, that is told before an hour of training
             kept_words(sentence, args.punct)
-    run = Run(
+    return Run(
         out=args.out,
         subjects=subjects,
         trees=trees,
@@ -103,42 +157,6 @@ def main(args: argparse.Namespace) -> None:
         batch_tokens=args.batch_tokens,
         device=args.device,
     )
-    found = compare(run)
-    models = [model for model, _ in found]
-    first = subjects[0].name
-    comparisons = _comparisons(found, first)
-    known = vocabularies(run, texts)
-    ranks = rank_points(run, models, args.ranks)
-    line = signature(settings, args.punct, args.seeds)
-    notes = [*_notes(run), *notes_on(comparisons, known, ranks, first)]
-    text = markdown(models, line, notes)
-    command = shlex.join(["python", "-m", "probing", *sys.argv[1:]])
-    described = {
-        "command": command,
-        "settings": asdict(settings),
-        "seeds": args.seeds,
-        "trees": {n: {"file": str(t.path), "sha256": t.sha256} for n, t in trees.items()},
-        "notes": _notes(run),
-        "comparisons": {n: [asdict(c) for c in rows] for n, rows in comparisons.items()},
-        "vocabularies": {name: asdict(shares) for name, shares in known.items()},
-        "ranks": [asdict(point) for point in ranks],
-        "seconds": run.seconds,
-    }
-    write_json(args.out / "results.json", as_json(models, line) | described | _training(run))
-    write_whole(args.out / "results.md", text)
-    page = report(
-        run,
-        models,
-        max(0, args.examples),
-        signature=line,
-        table=table(models),
-        about=about(run, command),
-        comparisons=comparisons,
-        ranks=ranks,
-        vocabularies=known,
-    )
-    write_report(args.out / "report.html", page)
-    print(f"{text}\n{args.out / 'results.json'}, results.md and report.html are written")
 
 
 def _trees(path: Path) -> Trees:
@@ -162,6 +180,21 @@ def _notes(run: Run) -> list[str]:
     if scored < total:
         note += " The others have words that some encoder cannot take; extract listed them."
     return [note]
+
+
+def _described(run: Run, findings: Findings, command: str) -> dict[str, Any]:
+    """What the scores are of, and what is told beside them."""
+    return {
+        "command": command,
+        "settings": asdict(run.settings),
+        "seeds": run.seeds,
+        "trees": {n: {"file": str(t.path), "sha256": t.sha256} for n, t in run.trees.items()},
+        "notes": _notes(run),
+        "comparisons": {n: [asdict(c) for c in rows] for n, rows in findings.comparisons.items()},
+        "vocabularies": {n: asdict(shares) for n, shares in findings.vocabularies.items()},
+        "ranks": [asdict(point) for point in findings.ranks],
+        "seconds": run.seconds,
+    }
 
 
 def _training(run: Run) -> dict[str, Any]:

@@ -9,10 +9,12 @@ import torch
 from torch import Tensor
 
 from hyptrans.geometry.space import Space
+from hyptrans.inference.batches import padded
+from hyptrans.inference.checkpoint import data_bin, language_pair
 from hyptrans.inference.states import all_states, spaces_of
 from hyptrans.support.errors import UserError
 from probing.geometry.layers import Tokens
-from probing.states.checkpoint import LoadedModel, data_bin, language_pair
+from probing.states.checkpoint import LoadedModel
 
 BATCH_SENTENCES = 64
 
@@ -43,19 +45,22 @@ def both_sides(loaded: LoadedModel, data: Path, *, subset: str, sentences: int) 
         UserError: there is no such data set, or a state is not a finite number.
     """
     source, target = _pairs(loaded, data, subset, sentences)
-    pad = loaded.model.decoder.dictionary.pad()
+    words, device = loaded.model.decoder.dictionary, next(loaded.model.parameters()).device
     found: dict[str, list[Tensor]] = {"encoder": [], "decoder": []}
     kept: dict[str, list[tuple[Tensor, Tensor]]] = {"encoder": [], "decoder": []}
     for start in range(0, len(source), BATCH_SENTENCES):
         rows = slice(start, start + BATCH_SENTENCES)
-        before, after = _padded(source[rows], pad), _padded(target[rows], pad)
+        before, after = padded(source[rows], words), padded(target[rows], words)
         # as in training, the end of a sentence stands before the first word of the target
         given = torch.cat([after.new_full((len(after), 1), loaded.dictionary.eos()), after], 1)
+        encoded = all_states(loaded.model.encoder, before.to(device))
+        padding = before.eq(words.pad()).to(device)
+        decoded = _decoder_states(loaded.model, encoded[-1], padding, given.to(device))
         for name, states, tokens in (
-            ("encoder", all_states(loaded.model.encoder, before), before),
-            ("decoder", _decoder_states(loaded.model, before, given), given),
+            ("encoder", encoded.cpu(), before),
+            ("decoder", decoded.cpu(), given),
         ):
-            real = tokens.ne(pad) & tokens.ne(loaded.dictionary.eos())
+            real = tokens.ne(words.pad()) & tokens.ne(loaded.dictionary.eos())
             position = torch.arange(tokens.size(1)).expand_as(tokens)
             found[name].append(states[:, real])
             kept[name].append((tokens[real], position[real]))
@@ -81,11 +86,12 @@ def _side(
 
 def _pairs(
     loaded: LoadedModel, data: Path, subset: str, sentences: int
-) -> tuple[list[Tensor], list[Tensor]]:
+) -> tuple[list[list[int]], list[list[int]]]:
     from fairseq.data.data_utils import load_indexed_dataset
 
-    source, target = language_pair(loaded.cfg, data)
-    prefix = data_bin(data) / f"{subset}.{source}-{target}"
+    binary = data_bin(data)
+    source, target = language_pair(loaded.cfg.task, binary)
+    prefix = binary / f"{subset}.{source}-{target}"
     sides = []
     for language, part in ((source, loaded.model.encoder), (target, loaded.model.decoder)):
         found = load_indexed_dataset(f"{prefix}.{language}", part.dictionary)
@@ -93,30 +99,27 @@ def _pairs(
             raise UserError(f"{prefix}.{language} is not there: name another set with --subset")
         sides.append(found)
     most = loaded.model.max_positions()
-    chosen: tuple[list[Tensor], list[Tensor]] = ([], [])
+    chosen: tuple[list[list[int]], list[list[int]]] = ([], [])
     for i in range(min(sentences, len(sides[0]))):
         pair = [side[i] for side in sides]
         if all(len(tokens) <= longest for tokens, longest in zip(pair, most, strict=True)):
-            chosen[0].append(pair[0])
-            chosen[1].append(pair[1][:-1])
+            chosen[0].append(pair[0].tolist())
+            chosen[1].append(pair[1][:-1].tolist())
     if not chosen[0]:
         raise UserError(f"{prefix} has no sentence that the model can take")
     return chosen
 
 
-def _padded(rows: Sequence[Tensor], pad: int) -> Tensor:
-    return torch.nn.utils.rnn.pad_sequence(
-        [row.long() for row in rows], batch_first=True, padding_value=pad
-    )
+def _decoder_states(model: Any, memory: Tensor, padding: Tensor, given: Tensor) -> Tensor:
+    """States of every layer; tokens after a sentence's end are padding and harm nothing.
 
-
-def _decoder_states(model: Any, source: Tensor, given: Tensor) -> Tensor:
-    """``[layers + 1, B, T, D]``; tokens after a sentence's end are padding and harm nothing."""
-    lengths = source.ne(model.encoder.dictionary.pad()).sum(1)
+    Shapes: memory ``[B, S, D]``, the encoder's output; padding ``[B, S]``, true there; given
+    ``[B, T]`` -> ``[layers + 1, B, T, D]``.
+    """
+    encoder_out = {"encoder_out": [memory.transpose(0, 1)], "encoder_padding_mask": [padding]}
     with torch.inference_mode():
-        memory = model.encoder(source, src_lengths=lengths)
         features, extra = model.decoder(
-            given, encoder_out=memory, features_only=True, return_all_hiddens=True
+            given, encoder_out=encoder_out, features_only=True, return_all_hiddens=True
         )
     # with --decoder-normalize-before the output has one more norm than the last layer's state
     inner = [state.transpose(0, 1) for state in extra["inner_states"][:-1]]

@@ -44,8 +44,7 @@ def lines(models: Sequence[ModelResult], metric: str) -> list[Line]:
         look, flat = shown[model.name], not model.layers
         found = [model.test] if flat else model.layers
         values = [one.get(metric, math.nan) for one in found]
-        chosen = model.chosen or [(model.distance_layer, model.depth_layer)]
-        rings = frozenset(() if flat else (pair[task] for pair in chosen))
+        rings = frozenset(pair[task] for pair in model.chosen_layers)
         if any(map(math.isfinite, values)):
             made.append(Line(model.name, look.kind, look.mark, values, rings, flat=flat))
     return made
@@ -84,15 +83,17 @@ def plot(
     last = max(len(line.values) for line in every) - 1
     room = max(svg.text_width(line.name, SIZE) for line in every)
     height = max(230.0, 16.0 * len(every) + 70)
-    axis = axis or axes.ticks(min(values), max(values))
-    frame = axes.Frame(44, 306, 34, height - 42, last, axis, names=names)
+    upwards = axes.along(axis or axes.ticks(min(values), max(values)))
+    frame = axes.Frame(44, 306, 34, height - 42, axes.places(last, names), upwards, inset=14)
     if frame.cut:
-        label += f"; the axis begins at {frame.axis[0]:.4g}"
+        label += f"; the axis begins at {upwards.low:.4g}"
     picture = svg.figure(frame.right + 22 + room, height, label, "chart")
-    frame.draw(picture, across, title)
+    svg.add(picture, "text", "title", title, x=2, y=16)
+    frame.draw(picture, across)
+    frame.draw_side(picture)
     for line in reversed(every):
         _line(picture, frame, line)
-    _names(picture, frame, every)
+    frame.draw_names(picture, [_end(frame, line) for line in every])
     return picture
 
 
@@ -126,16 +127,7 @@ def _line(picture: svg.Element, frame: axes.Frame, line: Line) -> None:
             svg.add(picture, "circle", f"chosen {line.kind}", cx=x, cy=y, r=8.5)
 
 
-def _names(picture: svg.Element, frame: axes.Frame, every: Sequence[Line]) -> None:
-    """The models' names beside the ends of their lines, moved apart where they would touch."""
-    ends = []
-    for line in every:
-        layer = max(i for i, value in enumerate(line.values) if math.isfinite(value))
-        x = frame.right if line.flat else frame.x(layer) + 8
-        ends.append((x, frame.y(line.values[layer])))
-    heights = svg.spread([y for _, y in ends], 16, frame.top - 4, frame.bottom + 8)
-    for line, (x, y), height in zip(every, ends, heights, strict=True):
-        start = frame.right + 16
-        path = f"M{svg.points(x, y)}L{svg.points(start, height)}"
-        svg.add(picture, "path", f"leader {line.kind}", d=path)
-        svg.add(picture, "text", f"of {line.kind}", line.name, x=start + 4, y=height + 4.5)
+def _end(frame: axes.Frame, line: Line) -> axes.End:
+    place = max(i for i, value in enumerate(line.values) if math.isfinite(value))
+    x = frame.right if line.flat else frame.x(place) + 8
+    return axes.End(x, frame.y(line.values[place]), line.name, line.kind)

@@ -47,6 +47,11 @@ class ModelResult:
         """Not a trained encoder; it may have no layers."""
         return self.role != "encoder"
 
+    @property
+    def chosen_layers(self) -> list[tuple[int, int]]:
+        """For distances and for depths, of every seed; none of a baseline without layers."""
+        return self.chosen or [(self.distance_layer, self.depth_layer)] * bool(self.layers)
+
 
 @dataclass(frozen=True)
 class Vocabulary:
@@ -85,8 +90,6 @@ class Prediction:
     distance_points: Tensor | None
     """``[n, D]``, points of the Lorentz model of curvature -1 with the time first, as the distance
     probe made them; None for a Euclidean probe."""
-    depth_points: Tensor | None
-    """The same of the depth probe."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from hyptrans.support import svg
+from hyptrans.support import axes, svg
 from probing.report import layout
 from probing.report.arcs import undirected
 from probing.report.data import Example, Prediction
@@ -73,9 +73,7 @@ def _rings(picture: svg.Element, scale: float) -> None:
     """The boundary, and circles at whole geodesic radii (or a round part, or multiple, of one)."""
     middle = {"cx": WIDTH / 2, "cy": HEIGHT / 2}
     svg.add(picture, "circle", "boundary", r=RADIUS, **middle)
-    wide = 3.5 / scale / MOST_RINGS
-    power = 10.0 ** math.floor(math.log10(wide))
-    step = next(power * k for k in (1, 2, 5, 10) if power * k >= wide - 1e-9)
+    step = axes.round_step(3.5 / scale / MOST_RINGS)
     for k in range(1, MOST_RINGS + 1):
         radius = RADIUS * layout.to_disk(k * step * scale)
         if radius < RADIUS - 12:
@@ -145,4 +143,4 @@ def _leader(picture: svg.Element, point: tuple[float, float], box: np.ndarray) -
     """A thin line from a point to its name, where that is not beside it."""
     x, y = (float(np.clip(point[k], box[k] + 2, box[k + 2] - 2)) for k in (0, 1))
     if math.hypot(x - point[0], y - point[1]) > 13:
-        svg.add(picture, "path", "leader", d=f"M{svg.points(*point)}L{svg.points(x, y)}")
+        svg.add(picture, "path", "leader", d=svg.line([point, (x, y)]))

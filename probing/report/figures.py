@@ -1,7 +1,8 @@
 """What the page shows of a report: pictures, their captions and the numbers behind them."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
@@ -23,12 +24,35 @@ def figure_number(value: float | None, decimals: int = 2) -> str:
     return f"{value:.{decimals}f}"
 
 
+@dataclass(frozen=True)
+class Chart:
+    """A chart and the numbers behind it.
+
+    Attributes:
+        name: of what is drawn.
+        svg: the picture, as HTML that is escaped already.
+        caption: what a screen reader says of the picture.
+        region: what it calls the place of the numbers.
+        title: what it calls their table.
+        columns: heads of the columns that vary from chart to chart.
+        rows: of the table, as its template takes them.
+    """
+
+    name: str
+    svg: Markup
+    caption: str
+    region: str
+    title: str
+    columns: Sequence[int]
+    rows: Sequence[tuple[Any, ...]]
+
+
 def picture(element: svg.Element) -> Markup:
     """A picture as HTML that is escaped already."""
     return Markup(svg.render(element))
 
 
-def layer_figures(report: Report) -> list[dict[str, Any]]:
+def layer_figures(report: Report) -> list[Chart]:
     """One chart for each metric that has numbers, with the numbers of every layer."""
     made = []
     for metric in METRICS:
@@ -36,22 +60,25 @@ def layer_figures(report: Report) -> list[dict[str, Any]]:
         if drawn is None:
             continue
         every = [line for line in curves.lines(report.models, metric) if not line.flat]
-        last = max(len(line.values) for line in every)
-        table = [
-            (line.name, [figure_number(v, 3) for v in line.values], line.rings) for line in every
-        ]
+        title = TITLES[metric]
         made.append(
-            {
-                "title": TITLES[metric],
-                "svg": picture(drawn),
-                "layers": list(range(last)),
-                "table": table,
-            }
+            Chart(
+                name=title,
+                svg=picture(drawn),
+                caption=f"{title} over layers",
+                region=f"{title} of every layer",
+                title=f"{title} of every layer on the development set; the chosen one is bold",
+                columns=range(max(len(line.values) for line in every)),
+                rows=[
+                    (line.name, [figure_number(value, 3) for value in line.values], line.rings)
+                    for line in every
+                ],
+            )
         )
     return made
 
 
-def radius_figures(report: Report) -> list[dict[str, Any]]:
+def radius_figures(report: Report) -> list[Chart]:
     """One chart for each model with radii, all on the same axes."""
     found = {name: radii.boxes(sample) for name, sample in report.radii.items()}
     found = {name: boxes for name, boxes in found.items() if boxes}
@@ -60,50 +87,71 @@ def radius_figures(report: Report) -> list[dict[str, Any]]:
     every = [box for boxes in found.values() for box in boxes]
     top = max(max((*box.few, box.quantiles[-1])) for box in every)
     last = max(box.depth for box in every)
-    order = {model.name: place for place, model in enumerate(report.models)}
     shown, probes = looks.looks(report.models), {m.name: m.probe for m in report.models}
     made = []
-    for name in sorted(found, key=lambda name: order.get(name, len(order))):
+    for name in _in_order(report, found):
         kind = shown[name].kind if name in shown else "base"
         drawn = radii.draw(name, kind, probes.get(name, ""), found[name], max(top, 1e-6), last)
-        table = [
-            (box.depth, box.count, [figure_number(value) for value in box.quantiles])
-            for box in found[name]
-        ]
-        made.append({"model": name, "svg": picture(drawn), "table": table})
+        made.append(
+            Chart(
+                name=name,
+                svg=picture(drawn),
+                caption=f"Radius by depth, {name}",
+                region=f"Radius by depth, {name}",
+                title=f"Hyperbolic radius by gold depth, {name}",
+                columns=(),
+                rows=[
+                    (box.depth, box.count, [figure_number(value) for value in box.quantiles])
+                    for box in found[name]
+                ],
+            )
+        )
     return made
 
 
-def rank_figures(report: Report) -> list[dict[str, Any]]:
+def rank_figures(report: Report) -> list[Chart]:
     """One chart for each encoder that has rank curves, with the numbers behind it."""
     axis, made = ranks.axis_of(report.ranks), []
     for name in dict.fromkeys(point.model for point in report.ranks) if axis else ():
         points = [point for point in report.ranks if point.model == name]
-        rows = [
-            (probe, [cell(point, ranks.METRIC) for point in points if point.probe == probe])
-            for probe in dict.fromkeys(point.probe for point in points)
-        ]
         drawn = ranks.draw(name, points, report.models, axis)
-        dimensions = list(dict.fromkeys(point.dimensions for point in points))
-        made.append({"model": name, "svg": picture(drawn), "dimensions": dimensions, "table": rows})
+        made.append(
+            Chart(
+                name=name,
+                svg=picture(drawn),
+                caption=f"UUAS over dimensions, {name}",
+                region=f"UUAS by dimensions, {name}",
+                title=f"UUAS on the test set by probe and dimensions, {name}",
+                columns=list(dict.fromkeys(point.dimensions for point in points)),
+                rows=[
+                    (probe, [cell(point, ranks.METRIC) for point in points if point.probe == probe])
+                    for probe in dict.fromkeys(point.probe for point in points)
+                ],
+            )
+        )
     return made
 
 
 def example_figures(report: Report) -> Iterator[dict[str, Any]]:
     """The trees and disks of each sentence, one for each model that predicts it."""
-    order = {model.name: place for place, model in enumerate(report.models)}
     for example in report.examples:
-        models = []
-        for name in sorted(example.predictions, key=lambda name: order.get(name, len(order))):
-            models.append(_one(example, name, example.predictions[name]))
+        models = [
+            _one(example, name, example.predictions[name])
+            for name in _in_order(report, example.predictions)
+        ]
         yield {"words": example.words, "text": " ".join(example.words), "models": models}
 
 
 def model_names(report: Report) -> list[str]:
     """The models that predict some sentence, in the order of the report."""
-    order = {model.name: place for place, model in enumerate(report.models)}
     names = {name for example in report.examples for name in example.predictions}
-    return sorted(names, key=lambda name: (order.get(name, len(order)), name))
+    return _in_order(report, sorted(names))
+
+
+def _in_order(report: Report, names: Iterable[str]) -> list[str]:
+    """Names of models in the order of the report, those that it does not know last."""
+    order = {model.name: place for place, model in enumerate(report.models)}
+    return sorted(names, key=lambda name: order.get(name, len(order)))
 
 
 def heads(edges: list[Edge], root: int, count: int) -> list[int | None]:

@@ -56,7 +56,6 @@ def predict(
         depths=found.tolist(),
         root=predicted_root(found.numpy(), keep) if keep.any() else -1,
         distance_points=_first(trained.distance.lorentz_points(for_distance, at[0])),
-        depth_points=_first(trained.depth.lorentz_points(for_depth, at[1])),
     )
 
 

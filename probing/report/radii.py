@@ -58,8 +58,11 @@ def draw(model: str, kind: str, probe: str, found: list[Box], top: float, last: 
     """
     label = f"Hyperbolic radius by gold depth, {model}; the numbers are in the table below"
     picture = svg.figure(400, 270, label, "chart")
-    frame = axes.Frame(42, 392, 34, 228, last, axes.ticks(0, top), inset=16)
-    frame.draw(picture, "depth in the gold tree", model)
+    upwards = axes.along(axes.ticks(0, top))
+    frame = axes.Frame(42, 392, 34, 228, axes.places(last), upwards, inset=16)
+    svg.add(picture, "text", "title", model, x=2, y=16)
+    frame.draw(picture, "depth in the gold tree")
+    frame.draw_side(picture)
     beside = 10 + svg.text_width(model, 15)
     svg.add(picture, "text", "tick start", "radius", x=beside, y=16)
     half = min(9.0, 0.32 * (frame.x(1) - frame.x(0)) if last else 9.0)
@@ -77,7 +80,6 @@ def draw(model: str, kind: str, probe: str, found: list[Box], top: float, last: 
         # close together at the root, where the curve is steep
         depths = [last * (step / 60) ** 2 for step in range(61)]
         wanted = [(depth, TARGETS[probe](depth)) for depth in depths]
-        inside = [(frame.x(d), frame.y(r)) for d, r in wanted if r <= frame.axis[-1]]
-        path = "M" + "L".join(svg.points(*place) for place in inside)
-        svg.add(picture, "path", "target", d=path)
+        inside = [(frame.x(d), frame.y(r)) for d, r in wanted if r <= upwards.high]
+        svg.add(picture, "path", "target", d=svg.line(inside))
     return picture

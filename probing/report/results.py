@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from hyptrans import __version__
 from hyptrans.geometry.space import Space
-from hyptrans.support import provenance, svg
+from hyptrans.support import provenance, svg, tables
 from probing.probes.evaluation import SELECTED_BY
 from probing.probes.metrics import LONGEST, METRICS, SHORTEST, Punctuation
 from probing.probes.significance import TOSSES, Comparison
@@ -94,7 +94,7 @@ def table(models: Sequence[ModelResult]) -> str:
         (escaped(model.name), *(cell(model, metric) for metric in METRICS), layers_of(model))
         for model in models
     ]
-    return _markdown(_HEADER, rows)
+    return tables.markdown(_HEADER, rows)
 
 
 def comparison_table(comparisons: Mapping[str, Sequence[Comparison]], first: str) -> str:
@@ -103,7 +103,7 @@ def comparison_table(comparisons: Mapping[str, Sequence[Comparison]], first: str
     for name, found in comparisons.items():
         by_metric = {comparison.metric: comparison for comparison in found}
         rows.append((escaped(name), *(difference(by_metric.get(metric)) for metric in METRICS)))
-    return _markdown((f"{escaped(first)} less", *TITLES.values()), rows)
+    return tables.markdown((f"{escaped(first)} less", *TITLES.values()), rows)
 
 
 def vocabulary_table(vocabularies: Mapping[str, Vocabulary]) -> str:
@@ -113,7 +113,7 @@ def vocabulary_table(vocabularies: Mapping[str, Vocabulary]) -> str:
         for name, found in vocabularies.items()
     ]
     header = ("words of the test set", "not in the training text", "unknown pieces", "split")
-    return _markdown(header, rows)
+    return tables.markdown(header, rows)
 
 
 def escaped(name: str) -> str:
@@ -134,12 +134,7 @@ def rank_table(points: Sequence[RankPoint], metric: str = "uuas") -> str:
         for model, probe in dict.fromkeys((point.model, point.probe) for point in points)
     ]
     header = (f"{TITLES[metric]} by dimensions of the probe", *map(str, dimensions))
-    return _markdown(header, rows)
-
-
-def _markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [header, ("---", *["---:"] * (len(header) - 1)), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return tables.markdown(header, rows)
 
 
 def cell(figures: ModelResult | RankPoint, metric: str) -> str:
@@ -153,10 +148,10 @@ def cell(figures: ModelResult | RankPoint, metric: str) -> str:
 
 def layers_of(model: ModelResult) -> str:
     """The layers that seeds chose, from the lowest to the highest."""
-    chosen = model.chosen or [(model.distance_layer, model.depth_layer)] * bool(model.layers)
-    if not chosen:
+    if not model.chosen_layers:
         return ""
-    return " / ".join(_range(sorted({pair[task] for pair in chosen})) for task in (0, 1))
+    pairs = zip(*model.chosen_layers, strict=True)
+    return " / ".join(_range(sorted(set(layers))) for layers in pairs)
 
 
 def _range(layers: list[int]) -> str:

@@ -15,7 +15,13 @@ from torch import Tensor, nn
 
 import hyptrans.models  # noqa: F401 - registers the architectures
 from hyptrans.geometry.space import Space
-from hyptrans.inference.checkpoint import read_state
+from hyptrans.inference.checkpoint import (
+    data_bin,
+    dictionaries,
+    dictionary_file,
+    language_pair,
+    read_state,
+)
 from hyptrans.inference.states import all_states, spaces_of
 from hyptrans.support.errors import UserError
 from hyptrans_startup.guards.building import within
@@ -117,7 +123,9 @@ def _load(
     if user_dir is not None:
         _import_user_dir(user_dir)
     architecture = _architecture(path, cfg)
-    source, target = _dictionaries(cfg, data)
+    binary = data_bin(data)
+    languages = language_pair(cfg.task, binary)
+    source, target = dictionaries(binary, languages)
     model = _build(path, cfg, architecture, source, target, seed)
     try:
         model.upgrade_state_dict(parameters)
@@ -128,7 +136,7 @@ def _load(
             f"checkpoint {path}: the encoder of {architecture} does not hand out its layers' "
             "states; take a Transformer of fairseq or of hyptrans"
         )
-    _check_dictionary(path, parameters, source, dictionary_file(cfg, data, 0))
+    _check_dictionary(path, parameters, source, dictionary_file(binary, languages[0]))
     return LoadedModel(path, model, cfg, architecture, source), parameters
 
 
@@ -156,48 +164,6 @@ def _architecture(path: Path, cfg: Any) -> str:
             f"was trained {where}: name the folder that registers it with --user-dir"
         )
     return str(name)
-
-
-def data_bin(data: Path) -> Path:
-    """The binarized data of a folder that ``data-prep/`` wrote, or the folder itself."""
-    folder = data / "data-bin"
-    return folder if folder.is_dir() else data
-
-
-def language_pair(cfg: Any, data: Path) -> tuple[str, str]:
-    """Source and target language of a checkpoint, or of its data where it does not say.
-
-    Raises:
-        UserError: the folder does not tell the languages.
-    """
-    from fairseq.data.data_utils import infer_language_pair
-
-    source, target = (getattr(cfg.task, f"{side}_lang", None) for side in ("source", "target"))
-    if source is None or target is None:
-        try:
-            source, target = infer_language_pair(str(data_bin(data)))
-        except UserError as error:
-            raise UserError(f"--data: {error}") from error
-    return str(source), str(target)
-
-
-def dictionary_file(cfg: Any, data: Path, side: int) -> Path:
-    """File of the dictionary of the source (0) or target (1) side."""
-    return data_bin(data) / f"dict.{language_pair(cfg, data)[side]}.txt"
-
-
-def _dictionaries(cfg: Any, data: Path) -> tuple[Any, Any]:
-    from fairseq.data import Dictionary
-
-    loaded = []
-    for side in (0, 1):
-        file = dictionary_file(cfg, data, side)
-        if not file.is_file():
-            raise UserError(
-                f"{file} is not there: name the data folder of the checkpoint with --data"
-            )
-        loaded.append(Dictionary.load(str(file)))
-    return loaded[0], loaded[1]
 
 
 def _build(path: Path, cfg: Any, architecture: str, source: Any, target: Any, seed: int) -> Any:

@@ -1,9 +1,9 @@
 """What an extraction asks of an encoder, and the encoders of fairseq checkpoints as such."""
 
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from hyptrans.geometry.space import Space
 from hyptrans.inference.states import all_states
@@ -64,6 +64,9 @@ class WordEncoder(Protocol):
 
     def states(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Shapes: tokens ``[B, T]``, padded, lengths ``[B]`` -> ``[layers, B, T, width]``."""
+
+
+Movable = TypeVar("Movable", WordEncoder, nn.Module)
 
 
 class CheckpointEncoder:
@@ -127,15 +130,15 @@ def from_checkpoint(
     return CheckpointEncoder(loaded, segmenter)
 
 
-def moved(encoder: WordEncoder, device: str) -> WordEncoder:
-    """The encoder on a device.
+def moved(part: Movable, device: str) -> Movable:
+    """A model or encoder on a device.
 
     Raises:
         UserError: torch cannot use it.
     """
     try:
-        encoder.to(device)
+        part.to(device)
     except (RuntimeError, AssertionError) as error:
         reason = str(error).partition("\n")[0]
         raise UserError(f"--device {device} cannot be used ({reason})") from error
-    return encoder
+    return part

@@ -63,16 +63,8 @@ def extract(
     Raises:
         UserError: there is no such sentence, or a state is not a finite number.
     """
-    kept: list[int] = []
-    aligned: list[Aligned] = []
-    left_out: list[LeftOut] = []
-    for index, sentence in enumerate(bar(sentences, "align", len(sentences), " sentences")):
-        found = align_sentence(encoder, sentence)
-        if isinstance(found, str):
-            left_out.append(LeftOut(index, sentence.id, found))
-        else:
-            kept.append(index)
-            aligned.append(found)
+    kept, left_out = _align(encoder, sentences)
+    aligned = list(kept.values())
     if not kept:
         reason = f": sentence {left_out[0].id}, {left_out[0].reason}" if left_out else ""
         raise UserError(f"{trees} has no sentence that the encoder can take{reason}")
@@ -85,7 +77,7 @@ def extract(
         trees=str(trees),
         trees_sha256=sha256(trees),
         spaces=encoder.spaces,
-        kept=kept,
+        kept=list(kept),
         lengths=[sentence.count for sentence in aligned],
         left_out=left_out,
         unknown=sum(sentence.unknown for sentence in aligned),
@@ -93,6 +85,21 @@ def extract(
     )
     _write(moved(encoder, device), aligned, out, contents, batch_tokens)
     return States.open(out)
+
+
+def _align(
+    encoder: WordEncoder, sentences: Sequence[Sentence]
+) -> tuple[dict[int, Aligned], list[LeftOut]]:
+    """The sentences that the encoder can take, by their places, and the others."""
+    kept: dict[int, Aligned] = {}
+    left_out: list[LeftOut] = []
+    for place, sentence in enumerate(bar(sentences, "align", len(sentences), " sentences")):
+        found = align_sentence(encoder, sentence)
+        if isinstance(found, str):
+            left_out.append(LeftOut(place, sentence.id, found))
+        else:
+            kept[place] = found
+    return kept, left_out
 
 
 def align_sentence(encoder: WordEncoder, sentence: Sentence) -> Aligned | str:

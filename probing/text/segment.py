@@ -12,7 +12,7 @@ from unicodedata import normalize
 
 import sentencepiece
 
-from hyptrans.dataprep import manifest
+from hyptrans.dataprep import manifest, recorded
 from hyptrans.dataprep.corpus import Scrubber
 from hyptrans.dataprep.steps import subwords
 from hyptrans.dataprep.steps.tokenize import TextSteps
@@ -24,9 +24,8 @@ Offsets = list[tuple[str, int, int]]
 # how sentencepiece writes a space
 _SPACE = "\u2581"
 _WORD = re.compile(r"\S+")
-# in the order in which the data preparation takes them; it also escapes what stands in XML files,
-# which plain text does not
-_FLAGS = ("straight_apostrophe", "normalize", "tokenize", "lowercase")
+# how to tokenize, not a step of its own
+_MANNER = "aggressive"
 
 
 @dataclass(frozen=True)
@@ -76,21 +75,18 @@ class Segmenter:
     ) -> None:
         self._scrub = Scrubber(raw_text=raw_text)
         self._steps = [
-            (flag, _step(steps, flag)) for flag in _FLAGS if getattr(steps, flag) is True
+            (flag, _step(steps, flag))
+            for flag in recorded.STEPS
+            if flag != _MANNER and getattr(steps, flag)
         ]
         self._split: Callable[[str], Offsets]
         if not model.is_file():
             raise UserError(f"{model} is not a file: name the subword model with --data")
-        try:
+        with subwords.reading(kind, model):
             if kind == "sentencepiece":
                 self._split = _sentencepiece_splitter(model, spell_out)
             else:
                 self._split = _bpe_splitter(model)
-        except ImportError:
-            raise
-        except Exception as error:
-            reason = " ".join(str(error).split())
-            raise UserError(f"{model} is not a {kind} model ({reason})") from error
 
     def __call__(self, text: str) -> list[Piece]:
         """Pieces of a text, in its order."""
@@ -122,24 +118,18 @@ def from_prepared(folder: Path, dictionary: Any) -> Segmenter:
     Raises:
         UserError: the folder is none of those.
     """
-    try:
-        found = manifest.load(folder)
-    except UserError as error:
-        raise UserError(f"{error} as --data") from error
+    found = recorded.read(folder)
     if found is None:
         raise UserError(
             f"{folder} has no {manifest.NAME}: name the folder that data-prep/ wrote with --data, "
             "or the pieces with --data-bin and --sentencepiece-model or --bpe-codes"
         )
-    kinds = [kind for kind, name in subwords.MODEL_NAMES.items() if name in found["outputs"]]
-    if len(kinds) != 1 or not found.get("languages"):
-        raise UserError(f"{folder / manifest.NAME} names no subword model or no languages")
     known = frozenset(dictionary.symbols[dictionary.nspecial :])
     return Segmenter(
-        _recorded_steps(found),
-        raw_text="--raw-text" in found["command"],
-        kind=kinds[0],
-        model=folder / subwords.MODEL_NAMES[kinds[0]],
+        found.steps[0],
+        raw_text=found.raw_text,
+        kind=found.kind,
+        model=found.model,
         # as in the sets that were encoded with the pieces of the training text
         spell_out=lambda piece: piece not in known,
     )
@@ -171,23 +161,10 @@ def from_options(options: Options, dictionary: Any) -> Segmenter:
     )
 
 
-def _recorded_steps(found: dict[str, Any]) -> TextSteps:
-    """The text steps of the test set's source side, or of the next best set's."""
-    language = found["languages"][0]
-    steps = {step["name"]: step for step in found["steps"]}
-    if not any(name.startswith("tokenize ") for name in steps):
-        return TextSteps(language)
-    # sets that stand without steps of their own are not in the list
-    names = (f"tokenize {name}.{language}" for name in ("test", "valid", "train"))
-    flags = next((steps[name]["steps"] for name in names if name in steps), "").split(", ")
-    wanted = {flag: True for flag in (*_FLAGS, "aggressive") if flag in flags}
-    return TextSteps(language, **wanted)
-
-
 def _step(steps: TextSteps, flag: str) -> Callable[[str], str]:
     """One of the steps alone."""
-    aggressive = {"aggressive": steps.aggressive} if flag == "tokenize" else {}
-    return TextSteps(steps.language, **{flag: True}, **aggressive).build()
+    manner = {_MANNER: steps.aggressive} if flag == "tokenize" else {}
+    return TextSteps(steps.language, **{flag: True}, **manner).build()
 
 
 def _as_it_is(character: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from fairseq import models, utils
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.data import Dictionary
 from fairseq.models import FairseqEncoderDecoderModel
 from fairseq.modules import MultiheadAttention
@@ -198,6 +199,22 @@ def _twin(task: Any, fields: Mapping[str, Any], *, fused: bool) -> FairseqEncode
     return twin
 
 
+def batch(size: Size, device: str) -> dict[str, Any]:
+    """A batch of random sentences to train on, as fairseq gives it to a criterion."""
+    shape = (size.sentences, size.length)
+    source, previous, target = (
+        torch.randint(4, VOCABULARY, shape, device=device) for _ in range(3)
+    )
+    lengths = torch.full((size.sentences,), size.length, device=device)
+    inputs = {"src_tokens": source, "src_lengths": lengths, "prev_output_tokens": previous}
+    return {"net_input": inputs, "target": target, "ntokens": target.numel()}
+
+
+def criterion(kind: type[LabelSmoothedCrossEntropyCriterion]) -> Any:
+    """A criterion that counts by tokens, with label smoothing of 0.1."""
+    return kind(SimpleNamespace(target_dictionary=dictionary()), False, 0.1)
+
+
 def training_step(
     name: str, size: Size, device: str, autocast: torch.dtype | None = None
 ) -> Callable[[], None]:
@@ -207,14 +224,7 @@ def training_step(
     logits, no more.
     """
     model = build(name, device, size.fields()).train()
-    shape = (size.sentences, size.length)
-    source, previous, target = (
-        torch.randint(4, VOCABULARY, shape, device=device) for _ in range(3)
-    )
-    lengths = torch.full((size.sentences,), size.length, device=device)
-    inputs = {"src_tokens": source, "src_lengths": lengths, "prev_output_tokens": previous}
-    sample = {"net_input": inputs, "target": target, "ntokens": target.numel()}
-    criterion = TiledCrossEntropy(SimpleNamespace(target_dictionary=dictionary()), False, 0.1)
+    sample, loss_of = batch(size, device), criterion(TiledCrossEntropy)
     parameters = list(model.parameters())
     adam = RiemannianAdam if name == MANIFOLD else Adam
     optimizer = adam(parameters, lr=1e-4, betas=(0.9, 0.98))
@@ -223,12 +233,12 @@ def training_step(
     def step() -> None:
         with torch.autocast(device, dtype=autocast, enabled=autocast is not None):
             if name == FLOOR:
-                features, _ = model(source, lengths, previous, features_only=True)
+                features, _ = model(**sample["net_input"], features_only=True)
                 _back(features, model.decoder, given)
                 model.zero_grad()
                 return
-            loss, *_ = criterion(model, sample)
-        (loss / target.numel()).backward()
+            loss, *_ = loss_of(model, sample)
+        (loss / sample["ntokens"]).backward()
         utils.clip_grad_norm_(parameters, 0.5)
         optimizer.step()
         optimizer.zero_grad()

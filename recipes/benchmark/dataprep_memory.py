@@ -34,8 +34,8 @@ from hyptrans.dataprep.steps import subwords
 from hyptrans.support.errors import run_command
 from recipes.common import options
 
-# Running words and distinct words in the first 375, 750, 1,500 and 3,003 lines of newstest2014,
-# tokenized: what the generated text is fitted to.
+# running words and distinct words in the first 375, 750, 1,500 and 3,003 lines of newstest2014,
+# tokenized: what the generated text is fitted to
 GROWTH = {
     "en": ((8925, 2400), (17650, 4084), (34485, 6520), (68932, 10230)),
     "de": ((7781, 2657), (15489, 4737), (31129, 8104), (64496, 13813)),

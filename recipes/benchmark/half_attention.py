@@ -28,9 +28,10 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
 from hyptrans.layers.lorentz.mix import lorentz_mix
+from hyptrans.support import tables
 from hyptrans.support.errors import UserError, run_command
 from recipes.benchmark import timing
-from recipes.common import options, results
+from recipes.common import options
 
 TAU = 8.0
 SENTENCES, HEADS, LENGTH = 4, 4, 64
@@ -81,7 +82,7 @@ def accuracy(width: int, times: list[float], device: str) -> str:
                 points, gradients = zip(*errors(spaces, dtype), strict=True)
                 numbers = [f"{error:.1g}" for error in (*points, *gradients)]
                 cells.append([place.__name__, f"{time:g}", name, *numbers])
-    return results.markdown(header, cells)
+    return tables.markdown(header, cells)
 
 
 def speeds(width: int, device: str) -> str:
@@ -101,7 +102,7 @@ def speeds(width: int, device: str) -> str:
         # the first round warms up
         ratios = [timing.ratio(seconds[None][1:], seconds[d][1:]) for d in PRECISIONS.values()]
         cells.append([f"{length:,}", *(f"{ratio:.2f}" for ratio in ratios)])
-    return results.markdown(["length", *PRECISIONS], cells)
+    return tables.markdown(["length", *PRECISIONS], cells)
 
 
 def _times(text: str) -> list[float]:

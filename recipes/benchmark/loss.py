@@ -14,21 +14,20 @@ import statistics
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 # a benchmark is run as a file, and the recipes are not installed
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-import torch
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 
 from hyptrans.criterions.tiled import TiledCrossEntropy
 from hyptrans.models._config import SIZES
+from hyptrans.support import tables
 from hyptrans.support.errors import run_command
 from recipes.benchmark import contenders, timing
-from recipes.benchmark.contenders import TWIN, VOCABULARY, Size
-from recipes.common import options, results
+from recipes.benchmark.contenders import TWIN, Size
+from recipes.common import options
 
 CRITERIONS = {"fairseq's": LabelSmoothedCrossEntropyCriterion, "in tiles": TiledCrossEntropy}
 
@@ -49,7 +48,7 @@ def main() -> None:
     timing.check_device(args.device)
     rows = [row(name, args) for name in ("hybonet", TWIN)]
     header = ["model", "s, fairseq's", "s, in tiles", "ratio", "MiB, fairseq's", "MiB, in tiles"]
-    print(results.markdown(header, rows))
+    print(tables.markdown(header, rows))
 
 
 def row(name: str, args: argparse.Namespace) -> list[object]:
@@ -67,15 +66,10 @@ def row(name: str, args: argparse.Namespace) -> list[object]:
 
 def step(model: Any, kind: Any, size: Size, device: str) -> Callable[[], None]:
     """Forward, loss and backward of one batch."""
-    dictionary = contenders.dictionary()
-    criterion = kind(SimpleNamespace(target_dictionary=dictionary), False, 0.1)
-    tokens = torch.randint(4, VOCABULARY, (3, size.sentences, size.length), device=device)
-    lengths = torch.full((size.sentences,), size.length, device=device)
-    inputs = {"src_tokens": tokens[0], "src_lengths": lengths, "prev_output_tokens": tokens[1]}
-    sample = {"net_input": inputs, "target": tokens[2], "ntokens": tokens[2].numel()}
+    sample, loss_of = contenders.batch(size, device), contenders.criterion(kind)
 
     def run() -> None:
-        loss, *_ = criterion(model, sample)
+        loss, *_ = loss_of(model, sample)
         loss.backward()
         model.zero_grad()
 

@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import torch
 from tqdm import tqdm
 
+from hyptrans.support import tables
 from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.files import write_json
 from recipes.benchmark import contenders, timing
@@ -240,7 +241,7 @@ def table(found: Mapping[str, Any]) -> str:
     ]
     precision = ", autocast to bfloat16" if found["bf16"] else ""
     return (
-        f"{results.markdown(header, cells)}\n\n{found['device']}{precision}; "
+        f"{tables.markdown(header, cells)}\n\n{found['device']}{precision}; "
         f"torch {found['versions']['torch']}, fairseq {found['versions']['fairseq']}"
     )
 

@@ -21,8 +21,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import hyptrans
 from hyptrans.evaluation import scores
+from hyptrans.support import tables
 from hyptrans.support.errors import UserError, run_command
-from recipes.common import options, results
+from recipes.common import options
 
 _RATE = re.compile(r"Translated .* \(([\d.]+) sentences/s")
 _BY_CPU = [
@@ -79,7 +80,7 @@ def main() -> None:
         [what, f"{median[own]:.1f}", f"{median[other]:.1f}", f"{median[own] / median[other]:.2f}"]
         for what, (own, other) in pairs.items()
     ]
-    print(results.markdown(["", "hyptrans", "fairseq-generate", "ratio"], table))
+    print(tables.markdown(["", "hyptrans", "fairseq-generate", "ratio"], table))
     print(f"\n{same} of {len(sentences)} translations are the same; {args.rounds} rounds, medians")
 
 

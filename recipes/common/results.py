@@ -6,7 +6,7 @@ import argparse
 import json
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,13 +40,6 @@ def count_parameters(checkpoint: Path, user_dir: str = "hyptrans") -> int:
     finally:
         logging.disable(logging.NOTSET)
     return learned_numbers(models[0])
-
-
-def markdown(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A Markdown table; the first column is text, the others are numbers or ``None``."""
-    lines = [header, ["---", *["---:"] * (len(header) - 1)]]
-    lines += [["" if cell is None else str(cell) for cell in row] for row in rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hyptrans.support import tables
 from hyptrans_startup import saving
 from recipes.common import comparison, experiment, results, scoring, translation
 from recipes.common.commands import Runner, Step
@@ -154,7 +155,7 @@ def table(found: Mapping[str, Any], columns: Sequence[Column], test: str) -> str
         ]
         for name, row in found["models"].items()
     ]
-    lines = results.markdown([*header, *(column.title for column in columns)], rows)
+    lines = tables.markdown([*header, *(column.title for column in columns)], rows)
     updates = f"{found['updates']:,} updates; " if one_length else ""
     signatures = dict.fromkeys(f"`{found['signatures'][column.key]}`" for column in columns)
     versions = found["versions"]

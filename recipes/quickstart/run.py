@@ -14,6 +14,7 @@ from typing import Any
 # a recipe is run as a file, and the recipes are not installed
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from hyptrans.support import tables
 from hyptrans.support.errors import run_command
 from recipes.common import comparison, experiment, options, results, translation
 from recipes.common.commands import Runner, Step
@@ -159,7 +160,7 @@ def table(found: Mapping[str, Any]) -> str:
         numbers = [f"{found['parameters'][name]:,}", f"{bleu:.1f}"]
         rows.append([f"{name}, untrained", *numbers, *[None] * (2 if "chrf" in found else 1)])
     scored = ["BLEU", "chrF"] if "chrf" in found else ["BLEU"]
-    lines = results.markdown(["model", "parameters", *scored, "training, s"], rows)
+    lines = tables.markdown(["model", "parameters", *scored, "training, s"], rows)
     about = [
         f"sacreBLEU {results.signatures(found)} on the toy test set",
         comparison.caption(found),
@@ -179,7 +180,7 @@ def _probe_table(found: Mapping[str, Any]) -> str:
         ]
         for name, scores in found["probe"].items()
     ]
-    lines = results.markdown(["encoder", "UUAS", "Dspr.", "Root", "Nspr."], rows)
+    lines = tables.markdown(["encoder", "UUAS", "Dspr.", "Root", "Nspr."], rows)
     return f"{lines}\n\nTrees of the toy test set, `{found['probe_signature']}`"
 
 

@@ -10,7 +10,7 @@ from fairseq.sequence_generator import SequenceGenerator
 
 from hyptrans.layers.decoding_state import State
 from hyptrans.models._config import SIZES
-from hyptrans.models._skeleton import STATE, DecoderState, LayerState
+from hyptrans.models._decoding import STATE, DecoderState, LayerState
 from tests.models.conftest import (
     ARCHITECTURES,
     SMALL,

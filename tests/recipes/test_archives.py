@@ -8,8 +8,7 @@ from hyptrans.support.errors import UserError
 from recipes.iwslt14_en_de import run as iwslt
 from recipes.multi30k_en_de import run as multi30k
 from recipes.wmt14_en_de import run as wmt
-from tests.dataprep.commands.test_iwslt14 import COUNTS, tag_file, xml_file
-from tests.dataprep.conftest import make_sentences
+from tests.dataprep.commands.test_iwslt14 import COUNTS, corpus
 from tests.recipes.scripts import run_script
 
 MODEL, OTHER = "euclidean_prenorm_iwslt_d64", "hybonet_iwslt_d64"
@@ -76,12 +75,7 @@ def test_chrf_stands_beside_every_bleu_of_beam_search_and_both_are_tested(column
 
 @pytest.mark.slow
 def test_iwslt_gives_a_row_from_the_archive_s_files(tmp_path):
-    folder = tmp_path / "de-en"
-    for lang in ("de", "en"):
-        tag_file(folder / f"train.tags.de-en.{lang}", make_sentences(230, lang))
-        for seed, name in enumerate(COUNTS, 1):
-            lines = [*make_sentences(seed, lang, seed), f"R&D <{lang}> isn\u2019t"]
-            xml_file(folder / f"IWSLT14.{name}.de-en.{lang}.xml", lines)
+    folder = corpus(tmp_path / "de-en")
     out = tmp_path / "out"
     options = ["--vocab-size", "60", "--workers", "1", "--archs", f"{OTHER},{MODEL}"]
     options += ["--updates", "3", "--average", "2"]

@@ -156,7 +156,7 @@ def test_a_training_goes_on_from_a_whole_checkpoint_and_leaves_one_line(
     readme = tmp_path / "README.md"
     readme.write_text("<!-- results: begin -->\n<!-- results: end -->\n")
     for name in (*plan.RATES, *plan.CANDIDATES, *plan.PUBLISHED):
-        flags = (study.HERE / f"{name}.args").read_text()
+        flags = (study.HERE / "models" / f"{name}.args").read_text()
         small = " --encoder-layers 1 --decoder-layers 1 --max-tokens 400"
         (tmp_path / f"{name}.args").write_text(flags + small)
     monkeypatch.setattr(study, "HERE", tmp_path)

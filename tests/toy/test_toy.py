@@ -13,7 +13,8 @@ from hyptrans.support.errors import UserError
 from hyptrans.toy import lexicon
 from hyptrans.toy import treebank as toy
 from hyptrans.toy.english import english
-from hyptrans.toy.grammar import Clause, NounPhrase, PrepositionalPhrase, Sampler
+from hyptrans.toy.grammar import Sampler
+from hyptrans.toy.meaning import Clause, NounPhrase, PrepositionalPhrase
 from hyptrans.toy.tovari import ending, tovari
 from hyptrans.toy.trees import text
 

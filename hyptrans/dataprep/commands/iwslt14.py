@@ -12,7 +12,7 @@ from hyptrans.dataprep.sources.markup import ParallelFiles
 from hyptrans.dataprep.steps.clean import CleanRule
 
 URLS = ("https://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz",)
-# In the order in which fairseq's script joins them to one test set.
+# in the order in which fairseq's script joins them to one test set
 TEST_SETS = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
 _SIZES = {"subword-nmt": 10000, "sentencepiece": 10000}
 _HELD_OUT = 23

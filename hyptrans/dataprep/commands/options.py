@@ -10,7 +10,7 @@ from hyptrans.dataprep.plan import Job
 from hyptrans.dataprep.steps.subwords import KINDS
 from hyptrans.support.errors import UserError
 
-# Options that change no byte of the output, so the manifest does not hold them.
+# options that change no byte of the output, so the manifest does not hold them
 _WITHOUT_EFFECT = ("out", "workers", "overwrite", "keep_intermediate")
 _LANGUAGE = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 

@@ -44,7 +44,7 @@ def binarize(
     folder: Path,
     scratch: Path,
     joined: bool,
-    dictionaries: Sequence[Path] | None,
+    dictionaries: Sequence[Path],
     workers: int,
 ) -> dict[str, Any]:
     """Binarize encoded text into ``folder`` and return what fairseq counted.
@@ -55,8 +55,8 @@ def binarize(
         folder: final place, replaced by a rename.
         scratch: where the folder is built.
         joined: one dictionary for both sides.
-        dictionaries: ready ones for source and target (one when joined); fairseq builds its own
-            if None.
+        dictionaries: ready ones for source and target, one when joined; fairseq builds those that
+            are missing.
         workers: processes.
 
     Raises:
@@ -64,18 +64,7 @@ def binarize(
     """
     remove(scratch)
     scratch.mkdir(parents=True)
-    command = [find_command("fairseq-preprocess"), "--source-lang", languages[0]]
-    command += ["--target-lang", languages[1], "--trainpref", str(prefixes["train"])]
-    command += ["--validpref", str(prefixes["valid"])]
-    tests = [str(prefix) for name, prefix in prefixes.items() if name.startswith("test")]
-    if tests:
-        command += ["--testpref", ",".join(tests)]
-    command += ["--destdir", str(scratch), "--workers", str(workers)]
-    if joined:
-        command.append("--joined-dictionary")
-    for option, path in zip(("--srcdict", "--tgtdict"), dictionaries or (), strict=False):
-        command += [option, str(path)]
-    log = _run(command)
+    log = _run(_command(prefixes, languages, scratch, joined, dictionaries, workers))
     # it holds paths and the number of workers, so it is not the same from run to run
     (scratch / "preprocess.log").unlink(missing_ok=True)
     counts = _read_counts(log, prefixes)
@@ -86,6 +75,29 @@ def binarize(
     os.rename(scratch, folder)
     sync_folder(folder.parent)
     return counts
+
+
+def _command(
+    prefixes: dict[str, Path],
+    languages: tuple[str, str],
+    folder: Path,
+    joined: bool,
+    dictionaries: Sequence[Path],
+    workers: int,
+) -> list[str]:
+    """The command that binarizes into ``folder``."""
+    command = [find_command("fairseq-preprocess"), "--source-lang", languages[0]]
+    command += ["--target-lang", languages[1], "--trainpref", str(prefixes["train"])]
+    command += ["--validpref", str(prefixes["valid"])]
+    tests = [str(prefix) for name, prefix in prefixes.items() if name.startswith("test")]
+    if tests:
+        command += ["--testpref", ",".join(tests)]
+    command += ["--destdir", str(folder), "--workers", str(workers)]
+    if joined:
+        command.append("--joined-dictionary")
+    for option, path in zip(("--srcdict", "--tgtdict"), dictionaries, strict=False):
+        command += [option, str(path)]
+    return command
 
 
 def _run(command: list[str]) -> str:

@@ -17,7 +17,7 @@ from hyptrans.support.errors import UserError
 T = TypeVar("T")
 LineFunction = Callable[[str], str]
 _CHUNK = 1000
-# Below this many chunks, starting processes costs more than it saves.
+# below this many chunks, starting processes costs more than it saves
 _WORTH_PROCESSES = 4
 _function: LineFunction
 

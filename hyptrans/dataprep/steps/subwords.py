@@ -30,11 +30,11 @@ MODEL_NAMES = {"subword-nmt": "bpe.codes", "sentencepiece": "sentencepiece.model
 # fairseq's own symbols; as a subword in the text they would become padding or an end of sentence
 _RESERVED = frozenset({"<s>", "<pad>", "</s>", "<unk>"})
 # subword-nmt needs about 1.5 kB for a word type (see recipes/wmt14_en_de), so this many stay below
-# 4 GiB.
+# 4 GiB
 MOST_WORD_TYPES = 2_000_000
-# The unigram model is learned from at most this many lines, evenly spread over the text.
+# the unigram model is learned from at most this many lines, evenly spread over the text
 _SENTENCEPIECE_LINES = 4_000_000
-# fairseq rounds the size of a dictionary up to a multiple of this.
+# fairseq rounds the size of a dictionary up to a multiple of this
 _DICTIONARY_MULTIPLE = 8
 _SPECIAL_SYMBOLS = 4
 
@@ -195,6 +195,22 @@ def sentencepiece_encoder(model: Path, known: Collection[str] | None) -> LineFun
         return " ".join(_harmless(subwords, joiner=" ", known=known))
 
     return encode
+
+
+@contextmanager
+def reading(kind: str, model: Path) -> Iterator[None]:
+    """Whatever a library says of a file that is no model of its kind, in one sentence.
+
+    Raises:
+        UserError: the model cannot be read.
+    """
+    try:
+        yield
+    except ImportError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"{model} is not a {kind} model ({reason})") from error
 
 
 def _harmless(

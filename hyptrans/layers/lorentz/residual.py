@@ -76,5 +76,4 @@ class LorentzResidual(nn.Module):
         return torch.cat([argument, r[..., 1:]], dim=-1)
 
     def extra_repr(self) -> str:
-        # fairseq's choices are no strings
-        return str(self.form)
+        return self.form

@@ -9,7 +9,6 @@ from hyptrans.kernels.operators import relu_dropout
 from hyptrans.layers.euclidean import DotProductLogits, FeedForward
 from hyptrans.layers.han import HyperbolicAttention
 from hyptrans.models._config import register_sizes
-from hyptrans.models._parts import Role
 from hyptrans.models._skeleton import HypTransformer
 from hyptrans.models.han import HANConfig, HANParts
 
@@ -79,18 +78,7 @@ class PreNormLogits(DotProductLogits):
 class PreNormParts(HANParts):
     """HAN's in pre-norm form."""
 
-    def attention(self, role: Role, *, before: Any) -> PreNormAttention:
-        return PreNormAttention(
-            self.side.width,
-            self.side.heads,
-            coordinates=self.cfg.han_coordinates,
-            weights=self.cfg.han_weights,
-            max_radius=self.cfg.han_max_radius,
-            dropout=self.cfg.dropout,
-            attention_dropout=self.cfg.attention_dropout,
-            memory_width=role.memory_width,
-            causal=role.causal,
-        )
+    attention_type = PreNormAttention
 
     def feed_forward(self, *, before: Any) -> PreNormFeedForward:
         return PreNormFeedForward(self.side.width, self.side.ffn_width, dropout=self.cfg.dropout)

@@ -18,13 +18,15 @@ SHOWN = 4.0
 _TICKS = [step * power for power in (1, 10, 100) for step in (1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8)]
 _APART = 22.0
 """Pixels between two ticks of the axis of perplexities, at least."""
+_TOP, _HEIGHT = 34.0, 326.0
+"""Of the plot of curves; bars begin at the same height."""
 _ROW = 30.0
 _BAR = 16.0
 _STYLE = """
 text { font: 12px Arial, "Liberation Sans", Helvetica, sans-serif; fill: #59626d; }
 .title { font-size: 14px; font-weight: bold; fill: #1b1f24; }
 .of { font-size: 13px; font-weight: bold; fill: currentColor; }
-.middle { text-anchor: middle; }
+.tick { text-anchor: middle; }
 .end { text-anchor: end; }
 .grid { stroke: #d6dbe0; fill: none; }
 .line { stroke: currentColor; stroke-width: 2; stroke-linejoin: round; fill: none; }
@@ -43,9 +45,6 @@ text { fill: #a4adb8; } .title { fill: #e7eaee; } .dot { fill: #e7eaee; }
 }
 """
 
-COLORS = 6
-"""Classes of the style above; more models repeat them with other marks."""
-
 Curve = list[tuple[int, float, float, float]]
 """Update, and mean, lowest and highest perplexity over seeds."""
 
@@ -63,15 +62,8 @@ def _render(picture: svg.Element) -> str:
     return f"{svg.render(picture)}\n"
 
 
-def _color(number: int) -> str:
-    return f"m{number % COLORS}"
-
-
 def _figure(height: float, label: str) -> svg.Element:
-    picture = svg.figure(WIDTH, height, label, "chart")
-    # a file of its own, not part of a page
-    picture.set("xmlns", "http://www.w3.org/2000/svg")
-    svg.add(picture, "style", "", _STYLE)
+    picture = svg.document(WIDTH, height, label, "chart", _STYLE)
     svg.add(picture, "text", "title", label, x=2, y=16)
     return picture
 
@@ -86,81 +78,65 @@ def curve_of(found: Sequence[Line]) -> Curve:
     return [(update, statistics.mean(of), min(of), max(of)) for update, of in values]
 
 
-class _Plot:
-    """Updates across, and perplexities upwards on a logarithmic axis."""
-
-    left, top, bottom = 40.0, 34.0, 360.0
-
-    def __init__(self, curves: dict[str, Curve]) -> None:
-        room = max(svg.text_width(name, SIZE) for name in curves)
-        self.right = WIDTH - room - 34
-        self.across = axes.ticks(0, max(curve[-1][0] for curve in curves.values()))
-        self.low = 0.97 * min(lowest for curve in curves.values() for _, _, lowest, _ in curve)
-        self.high = SHOWN * self.low
-
-    def x(self, update: float) -> float:
-        return self.left + (self.right - self.left) * update / self.across[-1]
-
-    def y(self, perplexity: float) -> float:
-        share = math.log(perplexity / self.low) / math.log(self.high / self.low)
-        return self.bottom - (self.bottom - self.top) * share
-
-    def ticks(self) -> list[float]:
-        """Round perplexities far enough apart, from the lowest."""
-        chosen: list[float] = []
-        for tick in _TICKS:
-            inside = self.low <= tick <= self.high
-            if inside and (not chosen or self.y(chosen[-1]) - self.y(tick) >= _APART):
-                chosen.append(tick)
-        return chosen
-
-    def draw(self, picture: svg.Element) -> None:
-        for tick in self.ticks():
-            y = self.y(tick)
-            svg.add(picture, "path", "grid", d=f"M{svg.points(self.left, y)}H{self.right:.0f}")
-            svg.add(picture, "text", "end", f"{tick:g}", x=self.left - 6, y=y + 4)
-        for tick in self.across:
-            svg.add(picture, "text", "middle", f"{tick:,.0f}", x=self.x(tick), y=self.bottom + 18)
-        middle = (self.left + self.right) / 2
-        svg.add(picture, "text", "middle", "updates", x=middle, y=self.bottom + 36)
-
-
 def _curves(finals: dict[str, list[Line]]) -> svg.Element:
     """A line a model: the mean over its seeds, in a band from the lowest to the highest."""
     curves = {model: curve for model, found in finals.items() if (curve := curve_of(found))}
-    plot = _Plot(curves)
-    picture = _figure(plot.bottom + 46, "Validation perplexity by update, final trainings")
-    plot.draw(picture)
+    frame = _frame(curves)
+    picture = _figure(frame.bottom + 46, "Validation perplexity by update, final trainings")
+    frame.draw(picture, "updates")
     clip = svg.add(picture, "clipPath", id="plot")
-    size = {"width": plot.right - plot.left + 6, "height": plot.bottom - plot.top}
-    svg.add(clip, "rect", x=plot.left, y=plot.top, **size)
+    size = {"width": frame.right - frame.left + 6, "height": frame.bottom - frame.top}
+    svg.add(clip, "rect", x=frame.left, y=frame.top, **size)
     inside = svg.add(picture, "g", clip_path="url(#plot)")
     # the best lies on top
     for number, curve in reversed(list(enumerate(curves.values()))):
-        _curve(inside, plot, number, curve)
-    ends = [plot.y(min(curve[-1][1], plot.high)) for curve in curves.values()]
-    heights = svg.spread(ends, 17, plot.top, plot.bottom + 8)
-    for number, (model, end, height) in enumerate(zip(curves, ends, heights, strict=True)):
-        kind, x = _color(number), plot.x(curves[model][-1][0])
-        leader = f"M{svg.points(x + 6, end)}L{svg.points(plot.right + 16, height)}"
-        svg.add(picture, "path", f"leader {kind}", d=leader)
-        svg.add(picture, "text", f"of {kind}", model, x=plot.right + 20, y=height + 4.5)
+        _curve(inside, frame, number, curve)
+    ends = []
+    for number, (model, curve) in enumerate(curves.items()):
+        update, mean, _, _ = curve[-1]
+        x, y = frame.x(update) + 6, frame.y(min(mean, frame.upwards.high))
+        ends.append(axes.End(x, y, model, looks.color(number)))
+    frame.draw_names(picture, ends)
     return picture
 
 
-def _curve(parent: svg.Element, plot: _Plot, number: int, curve: Curve) -> None:
-    kind = _color(number)
-    lower = [svg.points(plot.x(update), plot.y(low)) for update, _, low, _ in curve]
-    upper = [svg.points(plot.x(update), plot.y(high)) for update, _, _, high in curve]
+def _frame(curves: dict[str, Curve]) -> axes.Frame:
+    """Updates across, and perplexities upwards on a logarithmic axis."""
+    room = max(svg.text_width(name, SIZE) for name in curves)
+    last = max(curve[-1][0] for curve in curves.values())
+    low = 0.97 * min(lowest for curve in curves.values() for _, _, lowest, _ in curve)
+    ticks = _perplexities(low)
+    return axes.Frame(
+        left=40,
+        right=WIDTH - room - 34,
+        top=_TOP,
+        bottom=_TOP + _HEIGHT,
+        across=axes.along(axes.ticks(0, last), ",.0f"),
+        upwards=axes.Axis(low, SHOWN * low, ticks, [f"{tick:g}" for tick in ticks], True),
+    )
+
+
+def _perplexities(low: float) -> list[float]:
+    """Round perplexities far enough apart, from the lowest."""
+    chosen: list[float] = []
+    for tick in _TICKS:
+        inside = low <= tick <= SHOWN * low
+        if inside and (not chosen or _HEIGHT * math.log(tick / chosen[-1], SHOWN) >= _APART):
+            chosen.append(tick)
+    return chosen
+
+
+def _curve(parent: svg.Element, frame: axes.Frame, number: int, curve: Curve) -> None:
+    kind = looks.color(number)
+    lower = [(frame.x(update), frame.y(low)) for update, _, low, _ in curve]
+    upper = [(frame.x(update), frame.y(high)) for update, _, _, high in curve]
     if lower != upper:
-        outline = "L".join([*lower, *reversed(upper)])
-        svg.add(parent, "path", f"band {kind}", d=f"M{outline}Z")
-    means = [svg.points(plot.x(update), plot.y(mean)) for update, mean, _, _ in curve]
-    svg.add(parent, "path", f"line {kind}", d=f"M{'L'.join(means)}")
+        svg.add(parent, "path", f"band {kind}", d=f"{svg.line([*lower, *reversed(upper)])}Z")
+    means = [(frame.x(update), frame.y(mean)) for update, mean, _, _ in curve]
+    svg.add(parent, "path", f"line {kind}", d=svg.line(means))
     for place in means:
-        svg.add(
-            parent, "path", f"mark {kind}", d=looks.mark(number), transform=f"translate({place})"
-        )
+        where = f"translate({svg.points(*place)})"
+        svg.add(parent, "path", f"mark {kind}", d=looks.mark(number), transform=where)
 
 
 def _bars(finals: dict[str, list[Line]]) -> svg.Element:
@@ -168,7 +144,7 @@ def _bars(finals: dict[str, list[Line]]) -> svg.Element:
     # bold letters are wider than the estimate
     left = 12 + 1.15 * max(svg.text_width(model, SIZE) for model in finals)
     right = WIDTH - 110
-    top, bottom = 34.0, 34 + _ROW * len(finals)
+    top, bottom = _TOP, _TOP + _ROW * len(finals)
     ticks = axes.ticks(0, max(line["bleu"] for found in finals.values() for line in found))
 
     def x(score: float) -> float:
@@ -177,9 +153,9 @@ def _bars(finals: dict[str, list[Line]]) -> svg.Element:
     picture = _figure(bottom + 28, "BLEU on test_2016_flickr, final trainings, each seed a dot")
     for tick in ticks:
         svg.add(picture, "path", "grid", d=f"M{svg.points(x(tick), top)}V{bottom:.0f}")
-        svg.add(picture, "text", "middle", f"{tick:g}", x=x(tick), y=bottom + 18)
+        svg.add(picture, "text", "tick", f"{tick:g}", x=x(tick), y=bottom + 18)
     for number, (model, found) in enumerate(finals.items()):
-        kind, y = _color(number), top + _ROW * (number + 0.5)
+        kind, y = looks.color(number), top + _ROW * (number + 0.5)
         scores = [float(line["bleu"]) for line in found]
         length = x(statistics.mean(scores)) - left
         svg.add(picture, "text", f"of end {kind}", model, x=left - 8, y=y + 4.5)

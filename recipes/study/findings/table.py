@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
+from hyptrans.support import tables
 from recipes.common import results
 from recipes.study.findings.finals import (
     Line,
@@ -48,7 +49,7 @@ def _finals(lines: Sequence[Line]) -> list[str]:
     blocks = [
         f"Final trainings, {found[0].lines[0]['updates']:,} updates; where there are several "
         "seeds, mean ± standard deviation:",
-        results.markdown(
+        tables.markdown(
             ("model", "rate", "dropout", "seeds", *_MEASURES), [_final_row(one) for one in found]
         ),
         updates_until_twin(lines),
@@ -103,7 +104,7 @@ def _comparisons(lines: Sequence[Line]) -> list[str]:
     return [
         "Final trainings of the same seed on the same sentences, sacreBLEU's paired bootstrap; p: "
         "how likely so large a difference is by the choice of sentences alone:",
-        results.markdown(header, rows),
+        tables.markdown(header, rows),
         f"sacreBLEU: {signatures}",
     ]
 
@@ -114,7 +115,7 @@ def _tried(lines: Sequence[Line], stage: str, title: str) -> list[str]:
         return []
     return [
         f"{title}, {tried[0]['updates']:,} updates, one run a row:",
-        results.markdown(
+        tables.markdown(
             ("model", "rate", "dropout", "seed", *_MEASURES), [_row(line) for line in tried]
         ),
     ]

@@ -43,16 +43,19 @@ def xml_file(path, lines):
     return write(path, [*rows, "</doc>", "</srcset>", "</mteval>"])
 
 
-@pytest.fixture
-def original(tmp_path):
+def corpus(folder):
     """A small tree of the archive's shape, generated."""
-    folder = tmp_path / "de-en"
     for lang in ("de", "en"):
         tag_file(folder / f"train.tags.de-en.{lang}", make_sentences(230, lang))
         for seed, name in enumerate(COUNTS, 1):
             lines = [*make_sentences(seed, lang, seed), f"R&D <{lang}> isn\u2019t"]
             xml_file(folder / f"IWSLT14.{name}.de-en.{lang}.xml", lines)
-    return tmp_path
+    return folder
+
+
+@pytest.fixture
+def original(tmp_path):
+    return corpus(tmp_path / "de-en").parent
 
 
 def steps_of(out):

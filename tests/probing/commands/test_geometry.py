@@ -77,8 +77,9 @@ def test_states_are_those_that_a_forward_pass_goes_through(made):
             part.register_forward_hook(lambda *given, states=states: states.append(given[-1]))
     (encoder, decoder) = both_sides(loaded, made / "data", subset="valid", sentences=1)
     for side in (encoder, decoder):
-        # the encoder runs once for its own states and once for the decoder
-        states = torch.stack(seen[side.name][: len(side.states)])[:, 0]
+        # each side runs once
+        assert len(seen[side.name]) == len(side.states)
+        states = torch.stack(seen[side.name])[:, 0]
         # the end of the source, and what starts the target, are left out
         states = states[:, :-1] if side is encoder else states[:, 1:]
         torch.testing.assert_close(side.states, states)

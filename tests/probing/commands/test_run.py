@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from probing.commands.cli import COMMANDS, load, main
+from probing.commands.cli import PROGRAM, main
 from probing.commands.evaluate import score
 from probing.probes.corpus import Corpus
 from probing.probes.file import load_probes
@@ -395,16 +395,16 @@ def test_probes_of_another_encoder_are_told(made, done, capsys):
     assert "was trained on states of another encoder" in error_of(capsys, words)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", PROGRAM.commands)
 def test_every_command_has_help_with_an_example_that_it_takes(command, capsys):
-    _, parser = load(command)
-    name, *words = COMMANDS[command].example.split()
+    _, parser = PROGRAM.load(command)
+    name, *words = PROGRAM.commands[command].example.split()
     assert name == command
     parser.parse_args(words)
     with pytest.raises(SystemExit, match="0"):
         main([command, "--help"])
     text = capsys.readouterr().out
-    assert f"python -m probing {COMMANDS[command].example}" in text
+    assert f"python -m probing {PROGRAM.commands[command].example}" in text
 
 
 @pytest.mark.parametrize("words", [[], ["--help"]])
@@ -412,7 +412,7 @@ def test_help_lists_the_commands(words, capsys):
     with pytest.raises(SystemExit, match="0"):
         main(words)
     text = capsys.readouterr().out
-    assert all(command.about in text for command in COMMANDS.values())
+    assert all(command.about in text for command in PROGRAM.commands.values())
 
 
 def test_an_unknown_command_is_refused(capsys):

@@ -85,7 +85,6 @@ def example(text: str, heads: list[int], models: dict[str, float], rng: torch.Ge
             depths=[depth + abs(noise) for depth in depths],
             root=guess,
             distance_points=None if noise < 0 else points,
-            depth_points=None,
         )
     gold = [(word, head - 1) for word, head in enumerate(heads) if head]
     return Example(words, gold, root, depths, marks, predictions)

@@ -235,7 +235,7 @@ def test_page_without_anything_is_a_page():
 @pytest.mark.parametrize("root", [0, -1])
 def test_one_word_and_all_punctuation(root):
     point = torch.tensor([[math.sqrt(2.0), 1.0]])
-    prediction = Prediction([], [0.5], root, point, point)
+    prediction = Prediction([], [0.5], root, point)
     example = Example(["!"], [], 0, [0], [root < 0], {"m": prediction})
     page = Page(render(dataclasses.replace(nothing(), examples=[example])))
     assert page.count("svg", "arcs") == 1
