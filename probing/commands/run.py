@@ -8,6 +8,7 @@ from typing import Any
 
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256, write_json, write_whole
+from hyptrans.support.progress import bar
 from probing.commands import extract
 from probing.commands.compare import SETS, Fit, Run, Scored, Trees, compare
 from probing.commands.evaluate import as_json
@@ -21,13 +22,14 @@ from probing.commands.pages import about, report, texts_of, vocabularies
 from probing.commands.ranks import add_rank_argument, check_ranks, rank_points
 from probing.commands.sources import Source, add_source_arguments, reading_of, sources_of
 from probing.commands.subjects import subjects_of
+from probing.geometry.words import SpaceUse, space_use, word_counts
 from probing.probes.file import load_probes
 from probing.probes.metrics import kept_words
 from probing.probes.significance import Comparison
 from probing.probes.significance import compare as compare_scores
 from probing.report import write_report
 from probing.report.data import RankPoint, Vocabulary
-from probing.report.results import markdown, notes_on, signature, table
+from probing.report.results import escaped, markdown, notes_on, signature, table
 from probing.states.file import States
 from probing.text.trees import read_conllu
 
@@ -85,11 +87,13 @@ class Findings:
         comparisons: of the first encoder with each other model.
         vocabularies: what of the test set each encoder does not know.
         ranks: scores of probes of fewer dimensions.
+        spaces: how each encoder uses its space.
     """
 
     comparisons: dict[str, list[Comparison]]
     vocabularies: dict[str, Vocabulary]
     ranks: list[RankPoint]
+    spaces: dict[str, SpaceUse]
 
 
 def main(args: argparse.Namespace) -> None:
@@ -107,9 +111,11 @@ def main(args: argparse.Namespace) -> None:
         comparisons=_comparisons(scored, first),
         vocabularies=vocabularies(run, texts),
         ranks=rank_points(run, models, args.ranks),
+        spaces=_spaces(run),
     )
     line = signature(run.settings, run.punct, run.seeds)
     told = notes_on(findings.comparisons, findings.vocabularies, findings.ranks, first)
+    told += [f"{escaped(name)}: {use.verdict}" for name, use in findings.spaces.items()]
     text = markdown(models, line, [*_notes(run), *told])
     command = typed_command()
     write_json(
@@ -127,6 +133,7 @@ def main(args: argparse.Namespace) -> None:
         comparisons=findings.comparisons,
         ranks=findings.ranks,
         vocabularies=findings.vocabularies,
+        spaces=findings.spaces,
     )
     write_report(run.out / "report.html", page)
     print(f"{text}\n{run.out / 'results.json'}, results.md and report.html are written")
@@ -173,6 +180,21 @@ def _comparisons(found: Sequence[Scored], first: str) -> dict[str, list[Comparis
     }
 
 
+def _spaces(run: Run) -> dict[str, SpaceUse]:
+    """How the trained encoders use their space, at the words of the test set."""
+    counts = word_counts(run.trees["train"].sentences)
+    trained = [subject for subject in run.subjects if not subject.random]
+    return {
+        subject.name: space_use(
+            States.open(subject.states("test")),
+            run.trees["test"].sentences,
+            counts,
+            seed=run.settings.seed,
+        )
+        for subject in bar(trained, "spaces", len(trained), " encoders")
+    }
+
+
 def _notes(run: Run) -> list[str]:
     """On the sentences that encoders were compared on."""
     scored, total = len(run.common("test")), len(run.trees["test"].sentences)
@@ -193,6 +215,7 @@ def _described(run: Run, findings: Findings, command: str) -> dict[str, Any]:
         "comparisons": {n: [asdict(c) for c in rows] for n, rows in findings.comparisons.items()},
         "vocabularies": {n: asdict(shares) for n, shares in findings.vocabularies.items()},
         "ranks": [asdict(point) for point in findings.ranks],
+        "spaces": {n: asdict(use) for n, use in findings.spaces.items()},
         "seconds": run.seconds,
     }
 

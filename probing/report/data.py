@@ -5,6 +5,7 @@ from typing import Literal
 
 from torch import Tensor
 
+from probing.geometry.words import SpaceUse
 from probing.probes.significance import Comparison
 
 Role = Literal["encoder", "fresh", "control", "baseline"]
@@ -125,4 +126,6 @@ class Report:
     """By model: the first encoder against it."""
     ranks: list[RankPoint] = field(default_factory=list)
     vocabularies: dict[str, Vocabulary] = field(default_factory=dict)
+    """By trained encoder."""
+    spaces: dict[str, SpaceUse] = field(default_factory=dict)
     """By trained encoder."""

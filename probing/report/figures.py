@@ -8,10 +8,11 @@ from typing import Any
 from markupsafe import Markup
 
 from hyptrans.support import svg
+from probing.geometry.layers import Layer
 from probing.probes.metrics import METRICS
 from probing.report import arcs, curves, disk, layout, looks, radii, ranks
 from probing.report.data import Edge, Example, Prediction, Report
-from probing.report.results import TITLES, cell
+from probing.report.results import TITLES, cell, percent
 
 NOTHING = "\N{EN DASH}"
 """Printed for a number that does not exist."""
@@ -130,6 +131,45 @@ def rank_figures(report: Report) -> list[Chart]:
             )
         )
     return made
+
+
+def space_figures(report: Report) -> list[Chart]:
+    """One chart for each encoder: the radius of its states over layers."""
+    shown, made = looks.looks(report.models), []
+    for name, use in report.spaces.items():
+        look = shown[name]
+        line = curves.Line(
+            name,
+            look.kind,
+            look.mark,
+            [layer.radius for layer in use.layers],
+            spread=[layer.spread for layer in use.layers],
+        )
+        label = f"Radius of the states of {name} over layers; the numbers are in the table below"
+        made.append(
+            Chart(
+                name=name,
+                svg=picture(curves.plot([line], "radius", "layer", label)),
+                caption=f"Radius over layers, {name}",
+                region=f"Use of the space, {name}",
+                title=f"Figures of every layer, {name}",
+                columns=(),
+                rows=[(layer.number, _space_cells(layer)) for layer in use.layers],
+            )
+        )
+    return made
+
+
+def _space_cells(layer: Layer) -> list[str]:
+    share = layer.direction_share.mean
+    correlations = (layer.with_frequency, layer.with_position, layer.with_depth)
+    return [
+        figure_number(layer.radius),
+        figure_number(layer.spread, 4),
+        *map(figure_number, correlations),
+        NOTHING if math.isnan(share) else percent(share),
+        figure_number(layer.delta.mean, 3),
+    ]
 
 
 def example_figures(report: Report) -> Iterator[dict[str, Any]]:

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from hyptrans.support import svg
 from hyptrans.support.files import write_whole
+from probing.geometry.words import SENTENCES
 from probing.probes.metrics import METRICS
 from probing.report import figures, radii, results
 from probing.report.data import ModelResult, Report
@@ -58,6 +59,8 @@ def render(report: Report) -> str:
         examples=figures.example_figures(report),
         models=figures.model_names(report),
         depths=figures.radius_figures(report),
+        spaces=figures.space_figures(report),
+        sentences=SENTENCES,
         few=radii.FEW,
     )
 

@@ -111,8 +111,13 @@ def test_a_run_writes_figures_table_and_report(done):
     assert uuas["difference"] == pytest.approx(values[0] - values[1])
     assert 0 < uuas["p"] <= 1
     assert results["vocabularies"]["twin"]["unseen"] is None
+    spaces = results["spaces"]
+    assert [len(use["layers"]) for use in spaces.values()] == [3, 3]
+    assert spaces["twin"]["verdict"].endswith("flat vectors, a control.")
+    assert f"hybonet: {spaces['hybonet']['verdict']}" in text
     page = (done / "report.html").read_text()
     assert "hybonet, random" in page
+    assert spaces["hybonet"]["verdict"] in page
 
 
 def test_a_second_run_repeats_nothing_and_says_the_same(made, done, capsys):

@@ -6,6 +6,9 @@ from dataclasses import replace
 import torch
 
 from hyptrans.geometry import lorentz
+from hyptrans.geometry.space import Space
+from probing.geometry.layers import Tokens, measure, verdict
+from probing.geometry.words import SpaceUse
 from probing.probes.significance import Comparison
 from probing.report import Example, ModelResult, Prediction, Report
 from probing.report.data import RankPoint, Vocabulary
@@ -99,6 +102,20 @@ def result(name: str, space: str, probe: str, base: float, peak: int, layers: in
     return ModelResult(name, name, space, probe, every, peak, min(peak + 1, 6), every[peak])
 
 
+def space_use(kind: str, rng: torch.Generator) -> SpaceUse:
+    """Two layers: one of all radii, one of a single radius."""
+    found = []
+    for number in range(2):
+        vectors = torch.randn(60, 4, generator=rng, dtype=torch.float64)
+        if number:
+            vectors = 2 * vectors / vectors.norm(dim=-1, keepdim=True)
+        where = Space(kind, 1.0)
+        points = lorentz.exp_origin(vectors) if kind == "lorentz" else vectors
+        tokens = Tokens(torch.arange(60.0), torch.arange(60.0))
+        found.append(measure(points, tokens, where, side="encoder", number=number))
+    return SpaceUse(found, verdict(found))
+
+
 def report(count: int | None = None) -> Report:
     """Three models (one with a Euclidean probe, so without disks), what stands beside them."""
     rng = torch.Generator().manual_seed(0)
@@ -148,4 +165,5 @@ def report(count: int | None = None) -> Report:
             for i, number in enumerate((2, 4, 8, 16))
         ],
         vocabularies={"hybonet": Vocabulary(0.01, 0.25, 0.125), "han": Vocabulary(0, 0.2, None)},
+        spaces={"hybonet": space_use("lorentz", rng), "transformer": space_use("euclidean", rng)},
     )

@@ -65,7 +65,7 @@ def test_trees_and_disks_have_all_their_edges(report, page):
     assert page.count("path", "edge") == trees + roots + disks + 3  # three in the key
     assert page.count("svg", "arcs") == 12
     assert page.count("svg", "disk") == 8
-    assert page.count("svg", "chart") == 4 + 2 + 2
+    assert page.count("svg", "chart") == 4 + 2 + 2 + 2
     points = sum(2 * len(example.words) for example in report.examples)
     assert page.count("circle", "dot") == points
 
@@ -145,7 +145,7 @@ def test_a_model_has_one_color_in_all_charts_and_fresh_ones_another_form(report)
     text = render(report)
     number = {"transformer": "m0", "han": "m1", "hybonet": "m2"}
     for name, color in number.items():
-        assert kinds_in(text, name) == [color] * 4
+        assert kinds_in(text, name) == [color] * (4 + (name in report.spaces))
     assert set(kinds_in(text, "control trees")) == {"m2 control"}
     assert set(kinds_in(text, "random hybonet")) == {"m2 fresh"}
     assert set(kinds_in(text, "linear chain")) == {"base"}
@@ -258,3 +258,15 @@ def test_size_of_ten_long_sentences_and_six_models(report):
     predictions = {f"model {i}": prediction for i in range(6)}
     many = [dataclasses.replace(example, predictions=predictions)] * 10
     assert len(render(dataclasses.replace(report, examples=many)).encode()) < 2e6
+
+
+def test_the_use_of_the_space_is_said_and_drawn(report):
+    page = render(report)
+    assert 'href="#space"' in page
+    section = page[page.index('id="space"') : page.index('id="about"')]
+    for name, use in report.spaces.items():
+        assert use.verdict in section
+        assert f"Figures of every layer, {name}" in section
+    assert "100.0 %" in section  # one radius: directions explain all
+    assert "nan" not in section
+    assert 'href="#space"' not in render(dataclasses.replace(report, spaces={}))

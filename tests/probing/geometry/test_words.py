@@ -1,0 +1,82 @@
+"""What is said of an encoder's space from its states of words."""
+
+import math
+from collections import Counter
+
+import pytest
+import torch
+
+from hyptrans.geometry import lorentz
+from hyptrans.geometry.space import Space
+from probing.geometry.words import space_use, word_counts
+from probing.states.file import Contents, States, writing
+from probing.text.trees import depths, read_conllu
+
+LORENTZ = Space("lorentz", 1.0)
+
+
+def line(number, word, head):
+    return "\t".join([str(number), word, "_", "NOUN", "_", "_", str(head), "dep", "_", "_"])
+
+
+@pytest.fixture
+def trees(tmp_path):
+    """Three sentences; the one in the middle has no states."""
+    heads = [[2, 0, 2, 3], [0, 1], [0, 1, 2, 3, 4]]
+    blocks = [
+        "\n".join(line(i, f"W{i}", head) for i, head in enumerate(one, 1)) + "\n\n" for one in heads
+    ]
+    path = tmp_path / "trees.conllu"
+    path.write_text("".join(blocks))
+    return read_conllu(path)
+
+
+def states(path, trees, vectors):
+    """Two layers of points above tangent vectors, the second at one radius."""
+    kept = [0, 2]
+    contents = Contents(
+        architecture="a",
+        encoder="a.pt",
+        identity="x",
+        random=False,
+        seed=1,
+        trees="t",
+        trees_sha256="y",
+        spaces=[LORENTZ, LORENTZ],
+        kept=kept,
+        lengths=[len(trees[i]) for i in kept],
+        left_out=[],
+        unknown=0,
+        split=0,
+    )
+    with writing(path, contents, 4) as writer:
+        for place, i in enumerate(kept):
+            own = vectors[i]
+            level = 2 * own / own.norm(dim=-1, keepdim=True)
+            layers = [lorentz.exp_origin(one).float() for one in (own, level)]
+            writer.write(place, torch.stack(layers, 1))
+    return States.open(path)
+
+
+def test_a_radius_that_is_the_depth_goes_with_it(trees, tmp_path, rng):
+    vectors = {}
+    for i in (0, 2):
+        directions = torch.randn(len(trees[i]), 3, generator=rng, dtype=torch.float64)
+        directions /= directions.norm(dim=-1, keepdim=True)
+        vectors[i] = directions * (1 + depths(trees[i]))[:, None]
+    # rare words are far out too: words of the second sentence stand as often as they are deep
+    counts = Counter({"w1": 9, "w2": 7, "w3": 5, "w4": 3, "w5": 1})
+    found = space_use(states(tmp_path / "s", trees, vectors), trees, counts, seed=1)
+    free, level = found.layers
+    # rounding parts words of one depth
+    assert free.with_depth > 0.95
+    assert free.with_frequency < -0.5 < 0.5 < free.with_position
+    radii = torch.cat([vectors[i].norm(dim=-1) for i in (0, 2)])
+    assert (free.radius, free.spread) == pytest.approx((float(radii.mean()), float(radii.std())))
+    assert level.radius == pytest.approx(2, rel=1e-5)
+    assert math.isnan(level.with_depth)
+    assert "layers" in found.verdict
+
+
+def test_words_are_counted_whatever_their_case(trees):
+    assert word_counts(trees)["w2"] == 3
