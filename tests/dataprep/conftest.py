@@ -1,5 +1,4 @@
 import gzip
-import os
 import random
 import shutil
 import sys
@@ -9,6 +8,7 @@ import pytest
 
 from hyptrans.dataprep import stages
 from hyptrans.support.errors import run_command
+from tests.real_data import real_data
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -16,10 +16,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def data():
     """The folder of real data sets."""
-    folder = os.environ.get("HYPTRANS_DATA")
-    if not folder or not Path(folder).is_dir():
-        pytest.skip("HYPTRANS_DATA does not name the folder with the real data sets")
-    return Path(folder)
+    return real_data()
 
 
 @pytest.fixture

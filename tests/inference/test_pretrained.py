@@ -8,21 +8,24 @@ from pathlib import Path
 import pytest
 
 import hyptrans
+from hyptrans.dataprep.sources import tatoeba
 from hyptrans.evaluation import scores
 from hyptrans.inference.load import SHIPPED, shipped
 from hyptrans.support.files import sha256
-from hyptrans.toy import treebank
+from tests.real_data import real_data
 
 ROOT = Path(__file__).parents[2]
-TOY = "toy-en-qtv"
+NAME = "tatoeba-en-de"
 
 
 @pytest.fixture(scope="module")
 def test_set(tmp_path_factory):
-    """The test set of the quickstart, generated anew."""
-    folder = tmp_path_factory.mktemp("toy") / "toy"
-    treebank.write(folder, treebank.Settings(train=20_000))
-    return folder / "test.en", folder / "test.qtv"
+    """The test set of its recipe, split anew."""
+    pairs = tatoeba.read_table(real_data() / "tatoeba_en_de" / "deu-eng.zip")
+    sets, _ = tatoeba.split(pairs, held_out=2000, seed=1)
+    folder = tmp_path_factory.mktemp("tatoeba") / "split"
+    tatoeba.write(sets, folder)
+    return folder / "test.en", folder / "test.de"
 
 
 def facts(name):
@@ -34,10 +37,10 @@ def facts(name):
 def test_its_scores_are_those_of_its_card_on_both_backends(backend, test_set, monkeypatch):
     monkeypatch.setenv("HYPTRANS_KERNELS", backend)
     source, reference = test_set
-    known = facts(TOY)
+    known = facts(NAME)
     assert sha256(source) == known["data"]["test.en"]
-    assert sha256(reference) == known["data"]["test.qtv"]
-    translations = hyptrans.load(TOY).translate(scores.read_text(source))
+    assert sha256(reference) == known["data"]["test.de"]
+    translations = hyptrans.load(NAME).translate(scores.read_text(source))
     references = scores.read_text(reference)
     found = {"BLEU": scores.bleu, "chrF": scores.chrf}
     for one in known["scores"]:
@@ -75,7 +78,7 @@ def test_the_wheel_and_the_sdist_bring_it(tmp_path):
         subprocess.run([sys.executable, *install, "--target", site, package], check=True)
         code = (
             "import hyptrans, pathlib; print(hyptrans.__file__); "
-            f"print(hyptrans.load({TOY!r}).translate(['the merchant rests.']))"
+            f"print(hyptrans.load({NAME!r}).translate(['Where is the station?']))"
         )
         done = subprocess.run(
             [sys.executable, "-c", code],
@@ -87,5 +90,5 @@ def test_the_wheel_and_the_sdist_bring_it(tmp_path):
         )
         place, translation = done.stdout.splitlines()[-2:]
         assert Path(place).is_relative_to(site)
-        assert translation == "['kauppo leppepe.']"
+        assert translation == "['Wo ist der Bahnhof?']"
         assert (site / "bin" / "hyptrans").exists()

@@ -8,7 +8,7 @@ import pytest
 from hyptrans.support.errors import UserError
 from probing.commands import annotate
 from probing.text.trees import read_conllu
-from tests.probing.helpers.model import real_data
+from tests.probing.helpers.model import real_trees
 from tests.probing.helpers.stanza import train
 
 
@@ -43,7 +43,7 @@ LINES = [
 
 @pytest.mark.slow
 def test_models_trained_with_stanza_parse_new_text(tmp_path, capsys):
-    models = train(real_data(), tmp_path)
+    models = train(real_trees(), tmp_path)
     text = tmp_path / "text.gz"
     text.write_bytes(gzip.compress("".join(line + "\n" for line in LINES).encode()))
     words = ["--text", text, "--stanza-dir", models, "--cpu", "--batch-size", "2"]
@@ -64,7 +64,7 @@ def test_models_trained_with_stanza_parse_new_text(tmp_path, capsys):
     trees = read_conllu(tmp_path / "words.conllu")
     assert [list(tree.words) for tree in trees] == [line.split() for line in LINES if line]
 
-    check_unseen_sentences(real_data(), models, tmp_path)
+    check_unseen_sentences(real_trees(), models, tmp_path)
 
 
 def check_unseen_sentences(ewt, models, folder):

@@ -1,12 +1,9 @@
 """Data folders and checkpoints, small, as fairseq writes them, without training."""
 
 import json
-import os
 import random
 from argparse import Namespace
-from pathlib import Path
 
-import pytest
 import torch
 from fairseq import options
 from fairseq.data import Dictionary
@@ -16,6 +13,7 @@ from omegaconf import OmegaConf
 
 import hyptrans.models  # noqa: F401
 from hyptrans.dataprep.steps import subwords
+from tests.real_data import real_data
 
 WORDS = ["the", "a", "dog", "cat", "sees", "can't", "don't", "5%", "R&D", "caf\u00e9", "go"]
 WORDS += ["went", "well-known", "I", "\u0130stanbul"]
@@ -25,11 +23,9 @@ SMALL += ["--decoder-attention-heads", "2", "--encoder-ffn-embed-dim", "32"]
 SMALL += ["--decoder-ffn-embed-dim", "32"]
 
 
-def real_data():
-    folder = os.environ.get("HYPTRANS_DATA")
-    if not folder or not (Path(folder) / "ud_english_ewt").is_dir():
-        pytest.skip("HYPTRANS_DATA does not name the folder with the real data sets")
-    return Path(folder) / "ud_english_ewt"
+def real_trees():
+    """The folder of the real treebank."""
+    return real_data() / "ud_english_ewt"
 
 
 def sentences(count, seed=0):

@@ -13,7 +13,7 @@ from hyptrans.support.errors import UserError
 from probing.probes import metrics
 from probing.probes.metrics import PTB_TAGS, Tally, kept_words, predicted_root, spearman
 from probing.text.trees import distance_matrix, minimum_spanning_edges, read_conllu
-from tests.probing.helpers.model import real_data
+from tests.probing.helpers.model import real_trees
 from tests.probing.helpers.trees import random_heads, sentence_of
 
 FIVE = sentence_of((1, -1, 1, 2, 1), upos=["NOUN", "VERB", "NOUN", "ADJ", "PUNCT"])
@@ -107,7 +107,7 @@ def test_ewt_differs_from_hewitt_and_manning_as_the_docstring_says(
 ):
     monkeypatch.setattr(metrics, "LONGEST", 0)  # correlations take long
     tally, theirs = Tally(1, punct), 0
-    for sentence in read_conllu(real_data() / "en_ewt-ud-test.conllu.gz"):
+    for sentence in read_conllu(real_trees() / "en_ewt-ud-test.conllu.gz"):
         n = len(sentence)
         tally.add(sentence, chain(n)[None], np.arange(n)[None])
         theirs += len(hewitt_and_manning_edges(sentence, punct))

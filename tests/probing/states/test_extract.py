@@ -23,7 +23,7 @@ from tests.probing.helpers.model import (
     load_dictionary,
     make_checkpoint,
     prepared_folder,
-    real_data,
+    real_trees,
     sentences,
 )
 
@@ -248,7 +248,7 @@ def test_missing_data_is_asked_for(data, trees, tmp_path):
 
 @pytest.mark.slow
 def test_all_of_ewt_train_has_states_and_costs_little_more_than_its_tokens(tmp_path, monkeypatch):
-    trees = real_data() / "en_ewt-ud-train.conllu.gz"
+    trees = real_trees() / "en_ewt-ud-train.conllu.gz"
     text = [tree.text.replace("\xa0", " ") for tree in read_conllu(trees)[:3000]]
     data = prepared_folder(tmp_path / "data", text, size=2000)
     sizes = ["--encoder-layers", "6", "--encoder-embed-dim", "64", "--decoder-embed-dim", "64"]

@@ -15,7 +15,7 @@ from probing.text.trees import read_conllu
 from tests.probing.helpers.model import (
     load_dictionary,
     prepared_folder,
-    real_data,
+    real_trees,
     sentences,
     write_lines,
 )
@@ -293,7 +293,7 @@ PARTS = [
 
 
 def ewt_text(count):
-    trees = read_conllu(real_data() / "en_ewt-ud-train.conllu.gz")
+    trees = read_conllu(real_trees() / "en_ewt-ud-train.conllu.gz")
     return [Scrubber(raw_text=True)(surface(tree)[0]) for tree in trees[:count]]
 
 
@@ -301,7 +301,7 @@ def check_ewt(segmenter, numbers, parts):
     """Every word has pieces that cover it, which are those that counting characters finds."""
     different = total = 0
     for part in parts:
-        for tree in read_conllu(real_data() / f"en_ewt-ud-{part}.conllu.gz"):
+        for tree in read_conllu(real_trees() / f"en_ewt-ud-{part}.conllu.gz"):
             text, spans = surface(tree)
             pieces = segmenter(text)
             indices = align(pieces, spans)

@@ -1,9 +1,7 @@
 """Reading of CoNLL-U and distances in trees, against networkx and trees worked by hand."""
 
 import gzip
-import os
 import re
-from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -18,6 +16,7 @@ from probing.text.trees import (
     minimum_spanning_edges,
     read_conllu,
 )
+from tests.probing.helpers.model import real_trees
 from tests.probing.helpers.trees import random_heads, sentence_of
 
 CANNOT = """\
@@ -162,10 +161,8 @@ def test_less_than_two_words_have_no_edges(kept):
     assert minimum_spanning_edges(np.ones((3, 3)), keep) == set()
 
 
-@pytest.mark.skipif("HYPTRANS_DATA" not in os.environ, reason="HYPTRANS_DATA has the real data")
 def test_a_real_treebank_is_read_whole():
-    folder = Path(os.environ["HYPTRANS_DATA"]) / "ud_english_ewt"
-    sentences = read_conllu(folder / "en_ewt-ud-test.conllu.gz")
+    sentences = read_conllu(real_trees() / "en_ewt-ud-test.conllu.gz")
     assert len(sentences) == 2077
     assert sum(map(len, sentences)) == 25094
     for sentence in sentences:
