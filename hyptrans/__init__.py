@@ -20,7 +20,7 @@ def load(
     moses: bool = False,
     device: str = "cpu",
 ) -> "Translator":
-    """Load a translation model: ``hyptrans.load("toy-en-qtv").translate(["the merchant rests."])``.
+    """Load a translation model: ``hyptrans.load("tatoeba-en-de").translate(["Good night."])``.
 
     Nothing that a folder or a checkpoint brings is run.
 

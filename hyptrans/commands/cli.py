@@ -11,12 +11,12 @@ PROGRAM = Program(
         "translate": Command(
             "hyptrans.commands.translate",
             "translate the lines of standard input",
-            "translate toy-en-qtv < text.en > text.qtv",
+            "translate tatoeba-en-de < text.en > text.de",
         ),
         "info": Command(
             "hyptrans.commands.info",
             "sizes, options, spaces and radii of a model",
-            "info toy-en-qtv",
+            "info tatoeba-en-de",
         ),
         "average": Command(
             "hyptrans.commands.average",
