@@ -14,6 +14,7 @@ from recipes.study.candidates.geodesic_logits import GeodesicLogits
 from recipes.study.candidates.han_prenorm import PreNormAttention, PreNormLogits, StreamSum
 from recipes.study.candidates.lorentz_prenorm import PointNorm, PreNormFeedForward
 from recipes.study.candidates.one_time import INNER_LOG_SCALE, OneTimeAttention
+from recipes.study.candidates.one_time_flat import FlatLogits
 from recipes.study.candidates.one_time_mean import MeanAttention
 from tests.geometry.helpers import points
 
@@ -25,6 +26,15 @@ def test_logits_are_geodesic_distances(rng):
     x = points(rng, 4, 6, c=0.5)
     found = lorentz.distance(x[:, None], layer.table.points(), c=0.5)
     torch.testing.assert_close(layer(x), layer.bias - 8 * found, atol=1e-6, rtol=1e-6)
+
+
+def test_logits_of_space_coordinates_are_dot_products(rng):
+    layer = FlatLogits(LorentzEmbedding(11, 6, c=0.5)).double()
+    with torch.no_grad():
+        layer.bias.normal_(generator=rng)
+    x = points(rng, 4, 6, c=0.5)
+    wanted = 2 * x[:, 1:] @ layer.table.points()[:, 1:].t() + layer.bias
+    torch.testing.assert_close(layer(x), wanted)
 
 
 @pytest.mark.parametrize("is_causal", [False, True])

@@ -9,6 +9,7 @@ from . import (
     han_prenorm,
     lorentz_prenorm,
     one_time,
+    one_time_flat,
     one_time_mean,
 )
 
@@ -18,5 +19,6 @@ __all__ = [
     "han_prenorm",
     "lorentz_prenorm",
     "one_time",
+    "one_time_flat",
     "one_time_mean",
 ]
