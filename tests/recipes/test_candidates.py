@@ -16,6 +16,7 @@ from recipes.study.candidates.lorentz_prenorm import PointNorm, PreNormFeedForwa
 from recipes.study.candidates.one_time import INNER_LOG_SCALE, OneTimeAttention
 from recipes.study.candidates.one_time_flat import FlatLogits
 from recipes.study.candidates.one_time_mean import MeanAttention
+from recipes.study.candidates.one_time_unread import UnreadAttention
 from tests.geometry.helpers import points
 
 
@@ -109,6 +110,18 @@ def test_values_give_the_point_above_the_mean_of_their_space_coordinates(is_caus
     flipped = lorentz.flip_time(query)
     made = layer.mix(flipped, key, value, allowed=~padding, is_causal=is_causal)
     torch.testing.assert_close(made[:, :, rows], wanted)
+
+
+def test_times_are_not_read_and_stay_so(rng):
+    layer = UnreadAttention(8, 2).double()
+    optimizer = torch.optim.Adam(layer.parameters(), lr=0.1)
+    x = points(rng, 2, 5, 8)
+    layer(x)[..., 1].sum().backward()
+    optimizer.step()
+    assert layer.qkv.weight.detach()[:, 1:].abs().max() > 0.05
+    other = torch.cat([7 * x[..., :1], x[..., 1:]], dim=-1)
+    torch.testing.assert_close(layer.qkv.heads(other), layer.qkv.heads(x), rtol=0, atol=0)
+    assert layer.out.weight.detach()[:, ::4].abs().max() == 0
 
 
 def test_a_candidate_is_trained_with_its_own_plug_in_and_its_command_names_no_machine(tmp_path):

@@ -11,6 +11,7 @@ from . import (
     one_time,
     one_time_flat,
     one_time_mean,
+    one_time_unread,
 )
 
 __all__ = [
@@ -21,4 +22,5 @@ __all__ = [
     "one_time",
     "one_time_flat",
     "one_time_mean",
+    "one_time_unread",
 ]
