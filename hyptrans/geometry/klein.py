@@ -86,7 +86,7 @@ def distances(query: Tensor, key: Tensor) -> Tensor:
 
     Shapes: query ``[..., T, D]``, key ``[..., S, D]`` -> ``[..., T, S]``.
     """
-    return Arcosh.apply(lorentz.flip_time(-query) @ key.transpose(-1, -2))
+    return Arcosh.apply(-lorentz.pairwise_inner(query, key))
 
 
 def midpoint(weights: Tensor, value: Tensor) -> Tensor:
@@ -99,7 +99,14 @@ def midpoint(weights: Tensor, value: Tensor) -> Tensor:
     Shapes: weights ``[..., T, S]``, value ``[..., S, D]`` -> ``[..., T, D - 1]``.
     Source: HAN eq. 3.
     """
-    total = weights @ value
+    return midpoint_of_sum(weights @ value)
+
+
+def midpoint_of_sum(total: Tensor) -> Tensor:
+    """:func:`midpoint` of the points whose weighted sum is ``total``.
+
+    Shapes: ``[..., D]`` -> ``[..., D - 1]``.
+    """
     time = total[..., :1]
     # one, and not the smallest time, in its place: its inverse would blow up the gradient
     return total[..., 1:] / time.masked_fill(time < LEAST_TIME, 1.0)

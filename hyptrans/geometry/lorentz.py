@@ -33,6 +33,16 @@ def inner(x: Tensor, y: Tensor) -> Tensor:
     return product[..., 1:].sum(-1) - product[..., 0]
 
 
+def pairwise_inner(x: Tensor, y: Tensor) -> Tensor:
+    """Lorentz products of all points of one list and all of another, by one matrix product.
+
+    Shapes: x ``[..., N, D]``, y ``[..., M, D]`` -> ``[..., N, M]``.
+    """
+    signs = torch.ones(x.size(-1), dtype=x.dtype, device=x.device)
+    signs[0] = -1
+    return (x * signs) @ y.transpose(-2, -1)
+
+
 def flip_time(x: Tensor) -> Tensor:
     """Return ``(-x_t, x_s)``, whose ordinary dot product is the Lorentz product with ``x``."""
     return torch.cat([-x[..., :1], x[..., 1:]], dim=-1)

@@ -150,10 +150,16 @@ def pairwise_squared_distance(x: Tensor, y: Tensor) -> Tensor:
     Shapes: x ``[..., N, D + 1]``, y ``[..., M, D + 1]`` as of :func:`lift_tangent`
     -> ``[..., N, M]``.
     """
-    signs = torch.ones(x.size(-1), dtype=x.dtype, device=x.device)
-    signs[0] = -1
-    distances: Tensor = _SquaredArcosh.apply((x * signs) @ y.transpose(-2, -1))
-    return distances
+    return squared_arcosh(lorentz.pairwise_inner(x, y))
+
+
+def squared_arcosh(product: Tensor) -> Tensor:
+    """``arcosh(-p)^2`` of Lorentz products ``p``: squared distances at curvature -1.
+
+    Shapes: any, elementwise. Gradient: finite also at distance zero, where it is -2.
+    """
+    squared: Tensor = _SquaredArcosh.apply(product)
+    return squared
 
 
 def midpoint(points: Tensor, weights: Tensor, *, c: float = 1.0) -> Tensor:

@@ -4,6 +4,7 @@ A backend is checked at its first use on a device and dtype. One that passes is 
 decides its results: versions, sources, device; one that does not pass is left out.
 """
 
+import contextlib
 import functools
 import hashlib
 import importlib
@@ -19,8 +20,8 @@ from torch import Tensor
 from hyptrans import __version__
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import HALF
-from hyptrans.kernels import functions, loss, operators
-from hyptrans.kernels.backend import Backend, launcher
+from hyptrans.kernels import cpu_cases, functions, loss, operators
+from hyptrans.kernels.backend import Backend, launcher, under_check
 from hyptrans.kernels.operands import LossOperands
 from hyptrans.support.files import write_whole
 
@@ -64,7 +65,7 @@ def failure(backend: Backend, device: torch.device, dtype: torch.dtype) -> str |
         return torch.randn(shape, generator=rng, dtype=torch.float64).to(device, dtype)
 
     autocast = torch.autocast(device.type, enabled=False)
-    with torch.inference_mode(False), torch.enable_grad(), autocast:
+    with torch.inference_mode(False), torch.enable_grad(), autocast, _under_check():
         for name, kernel, formula in _operators(backend, numbers, dtype):
             try:
                 got, expected = kernel(), formula()
@@ -76,6 +77,15 @@ def failure(backend: Backend, device: torch.device, dtype: torch.dtype) -> str |
                 if not bool((off <= TOLERANCE[dtype]).all()):
                     return f"{name} is off by {float(off.max()):.2g}"
     return None
+
+
+@contextlib.contextmanager
+def _under_check() -> Iterator[None]:
+    token = under_check.set(True)
+    try:
+        yield
+    finally:
+        under_check.reset(token)
 
 
 def _operators(
@@ -104,6 +114,12 @@ def _operators(
     yield _losses(backend, numbers(ROWS, 50))
     if backend == "numba":
         yield _centroids(numbers)
+        for case, given, kernel, formula in cpu_cases.cases(numbers):
+            yield (
+                case,
+                functools.partial(_differentiated, given, kernel),
+                functools.partial(_differentiated, given, formula),
+            )
 
 
 def _differentiated(
@@ -208,8 +224,8 @@ def _key(backend: Backend, device: torch.device, dtype: torch.dtype) -> str:
 @functools.cache
 def _sources() -> str:
     folder = Path(__file__).parent
-    files = [*sorted(folder.rglob("*.py")), folder.parent / "geometry" / "lorentz.py"]
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
+    files = [*folder.rglob("*.py"), *(folder.parent / "geometry").glob("*.py")]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(files))).hexdigest()[:16]
 
 
 def _notes() -> Path | None:

@@ -5,6 +5,8 @@ from typing import NamedTuple
 from torch import Tensor
 
 Numbers = tuple[float, ...]
+Heads = tuple[int, int, int, int]
+"""Sentences, positions, projections and heads."""
 
 
 class PointOperands(NamedTuple):
@@ -40,3 +42,18 @@ class LossOperands(NamedTuple):
     """The share that every token has."""
     gradient: bool
     """Whether gradients are wanted."""
+
+
+class WeightOperands(NamedTuple):
+    """What :func:`hyptrans.kernels.weights.distance_weights` reads, in contiguous tensors."""
+
+    products: Tensor
+    """``[B, H, T, S]``."""
+    scale: Tensor
+    """``[H]``."""
+    allowed: Tensor | None
+    """``[B, S]``: 1 at keys that may be looked at, else 0."""
+    numbers: Numbers
+    """The least excess of a product."""
+    integers: tuple[int, int, int, int]
+    """T, H, whether no query sees a later key, and whether distances are squared."""

@@ -3,10 +3,10 @@
 from abc import ABC, abstractmethod
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from hyptrans.kernels.operators import relu_dropout
+from hyptrans.kernels.weights import masked_softmax
 from hyptrans.layers.decoding_state import Memory, Past, State, append
 
 
@@ -57,7 +57,7 @@ class Attention(nn.Module, ABC):
         """Mix the values for every query.
 
         ``allowed`` ``[B, 1, 1, S]`` is true at keys that may be looked at, ``is_causal`` says that
-        a query sees its own and earlier positions only; :func:`causal_mask` joins the two.
+        a query sees its own and earlier positions only; ``causal_mask`` joins the two.
         """
 
     @abstractmethod
@@ -131,18 +131,6 @@ def _check_step(state: State, length: int, padding: Tensor | None) -> None:
         raise ValueError("decoding with a state takes no padding: every position counts")
 
 
-def causal_mask(length: int, allowed: Tensor | None, device: torch.device) -> Tensor:
-    """True where a query may look: at itself, and at earlier positions that are ``allowed``.
-
-    Shapes: allowed ``[B, 1, 1, T]`` or None -> ``[B, 1, T, T]`` or ``[T, T]``.
-    """
-    past = torch.ones(length, length, dtype=torch.bool, device=device).tril()
-    if allowed is None:
-        return past
-    # a padding position that sees nothing would have no weights to normalize, hence NaN
-    return (allowed & past) | torch.eye(length, dtype=torch.bool, device=device)
-
-
 def attention_weights(
     scores: Tensor, *, allowed: Tensor | None, is_causal: bool, dropout: float, training: bool
 ) -> Tensor:
@@ -151,11 +139,8 @@ def attention_weights(
     Shapes: scores ``[B, H, T, S]``, which are written over; ``allowed`` and ``is_causal`` as in
     :meth:`Attention.mix` -> ``[B, H, T, S]``.
     """
-    if is_causal:
-        allowed = causal_mask(scores.size(-1), allowed, scores.device)
-    if allowed is not None:
-        scores = scores.masked_fill_(~allowed, -torch.inf)
-    return relu_dropout(scores.softmax(-1), dropout, training=training)
+    weights = masked_softmax(scores, allowed=allowed, is_causal=is_causal)
+    return relu_dropout(weights, dropout, training=training)
 
 
 def fold_beams(query: Tensor, sentences: int) -> Tensor:

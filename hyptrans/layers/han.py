@@ -6,19 +6,23 @@ in Klein coordinates, an ordinary vector, with which the Transformer goes on.
 """
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from hyptrans.geometry import klein
+from hyptrans.geometry import klein, lorentz
 from hyptrans.geometry.precision import (
     DEFAULT_MAX_RADIUS,
     at_least_float32,
     without_autocast,
 )
-from hyptrans.layers.attention import Attention, attention_weights
+from hyptrans.kernels import klein as kernels
+from hyptrans.kernels.operators import relu_dropout
+from hyptrans.kernels.tangents import cut
+from hyptrans.kernels.weights import distance_weights, masked_softmax
+from hyptrans.layers.attention import Attention
 from hyptrans.layers.euclidean import Linear, ResidualNorm
 
 Coordinates = Literal["polar", "cartesian"]
@@ -106,20 +110,22 @@ class HyperbolicAttention(Attention):
         return F.softplus(at_least_float32(self.raw_beta))[:, None, None]
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        query, key, value = self._split(self.qkv(x), 3)
+        query, key, value = self._heads(self.qkv(x), 3)
         return query, key, value
 
     def query(self, x: Tensor) -> Tensor:
-        return self._split(self.q(x), 1)[0]
+        return self._heads(self.q(x), 1)[0]
 
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        key, value = self._split(self.kv(memory), 2)
+        key, value = self._heads(self.kv(memory), 2)
         return key, value
 
-    def _split(self, numbers: Tensor, projections: int) -> Tensor:
-        """``[B, T, projections * H * n]`` -> ``[projections, B, H, T, D / H + 1]``."""
-        heads = numbers.unflatten(-1, (projections, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        return self.points(heads)
+    def _heads(self, numbers: Tensor, projections: int) -> tuple[Tensor, ...]:
+        """``[B, T, projections * H * n]`` -> as many points ``[B, H, T, D / H + 1]``."""
+        numbers = numbers.unflatten(-1, (projections, -1))
+        if self.coordinates == "polar":
+            return kernels.polar_heads(numbers, self.heads, self.max_radius)
+        return self.points(cut(numbers, self.heads)).unbind()
 
     def points(self, numbers: Tensor) -> Tensor:
         """The numbers of each head ``[..., n]`` as a point ``[..., D / H + 1]``."""
@@ -132,22 +138,20 @@ class HyperbolicAttention(Attention):
     ) -> Tensor:
         """Midpoints in Klein coordinates, ``[B, H, T, D / H]``."""
         with without_autocast(query):
-            weights = attention_weights(
-                self.scores(query, key),
-                allowed=allowed,
-                is_causal=is_causal,
-                dropout=self.attention_dropout,
-                training=self.training,
-            )
-            return klein.midpoint(weights, value)
+            weights = self._weights(query, key, allowed, is_causal)
+            weights = relu_dropout(weights, self.attention_dropout, training=self.training)
+            return kernels.midpoint_of_sum(weights @ value)
 
-    def scores(self, query: Tensor, key: Tensor) -> Tensor:
-        """Logarithms of the weights, up to a constant per query; ``[B, H, T, S]``."""
-        apart = klein.distances(query, key)
+    def _weights(
+        self, query: Tensor, key: Tensor, allowed: Tensor | None, is_causal: bool
+    ) -> Tensor:
+        masks: dict[str, Any] = {"allowed": allowed, "is_causal": is_causal}
         if self.c is None:
-            return apart * -self.beta
+            products = lorentz.pairwise_inner(query, key)
+            return distance_weights(products, -self.beta.flatten(), squared=False, **masks)
+        apart = klein.distances(query, key)
         c = at_least_float32(self.c)[:, None, None]
-        return F.logsigmoid(torch.addcmul(-c, apart, -self.beta))
+        return masked_softmax(F.logsigmoid(torch.addcmul(-c, apart, -self.beta)), **masks)
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         joined = heads.transpose(1, 2).flatten(2)

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import poincare
 from hyptrans.geometry.precision import at_least_float32
-from hyptrans.kernels import products
+from hyptrans.kernels import products, tangents
 from hyptrans.kernels.operators import relu_dropout
 from hyptrans.layers.decoding_state import State
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
@@ -53,8 +53,8 @@ class MobiusLinear(nn.Module):
             nn.init.xavier_uniform_(part)
 
     def forward(self, x: Tensor) -> Tensor:
-        tangent = self.tangent(poincare.log_origin(x, c=self.c))
-        return poincare.exp_origin(tangent, c=self.c)
+        tangent = self.tangent(tangents.log_origin(x, c=self.c))
+        return tangents.exp_origin(tangent, c=self.c)
 
     def tangent(self, u: Tensor) -> Tensor:
         """The layer between the tangents of its input and of its output.
@@ -63,7 +63,7 @@ class MobiusLinear(nn.Module):
         """
         z = products.linear(u.to(self.weight.dtype), self.weight)
         z = z.view(*z.shape[:-1], *self.bias.shape)
-        return poincare.add_tangents(z, self.bias, c=self.c)
+        return tangents.add_tangents(z, self.bias, c=self.c)
 
     def extra_repr(self) -> str:
         return f"weight={tuple(self.weight.shape)}, c={self.c}"
@@ -112,8 +112,8 @@ class ScaledResidual(nn.Module):
     def forward(self, x: Tensor, update: Tensor) -> Tensor:
         update = relu_dropout(update, self.dropout, training=self.training)
         update = update * at_least_float32(self.beta)
-        total = poincare.add_tangents(poincare.log_origin(x, c=self.c), update, c=self.c)
-        return poincare.exp_origin(self.norm(total), c=self.c)
+        total = tangents.add_tangents(tangents.log_origin(x, c=self.c), update, c=self.c)
+        return tangents.exp_origin(self.norm(total), c=self.c)
 
 
 class PoincareFeedForward(nn.Module):
@@ -138,7 +138,7 @@ class PoincareFeedForward(nn.Module):
         self.residual = ScaledResidual(width, c=c, dropout=dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        hidden = self.expand.tangent(poincare.log_origin(x, c=self.c))
+        hidden = self.expand.tangent(tangents.log_origin(x, c=self.c))
         return self.residual(x, self.contract.tangent(F.relu(hidden)))
 
 
@@ -193,9 +193,9 @@ class PoincarePositions(nn.Module):
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
         moves = at_least_float32(self.vectors(positions)) * at_least_float32(self.scale)
-        total = poincare.add_tangents(poincare.log_origin(x, c=self.c), moves, c=self.c)
+        total = tangents.add_tangents(tangents.log_origin(x, c=self.c), moves, c=self.c)
         total = relu_dropout(total, self.dropout, training=self.training)
-        return poincare.exp_origin(total, c=self.c)
+        return tangents.exp_origin(total, c=self.c)
 
 
 class PoincareLogits(LorentzLogits):

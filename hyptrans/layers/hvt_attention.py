@@ -7,9 +7,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from hyptrans.geometry import poincare
+from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32, without_autocast
-from hyptrans.layers.attention import Attention, attention_weights
+from hyptrans.kernels import tangents
+from hyptrans.kernels.operators import relu_dropout
+from hyptrans.kernels.weights import distance_weights
+from hyptrans.layers.attention import Attention
 from hyptrans.layers.hvt import MobiusLinear, ScaledResidual
 
 Aggregation = Literal["midpoint", "tangent"]
@@ -82,15 +85,16 @@ class PoincareAttention(Attention):
         self.residual = ScaledResidual(width, c=c, dropout=dropout)
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        query, key, value = self._split(self.qkv, x)
-        return self._lift(query), self._lift(key), self._value(value)
+        query, key, value = self._heads(self.qkv, x)
+        return query, key, value
 
     def query(self, x: Tensor) -> Tensor:
-        return self._lift(self._split(self.q, x)[0])
+        (query,) = tangents.lift_heads(self._tangents(self.q, x), self.heads, c=self.c)
+        return query
 
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        key, value = self._split(self.kv, memory)
-        return self._lift(key), self._value(value)
+        key, value = self._heads(self.kv, memory)
+        return key, value
 
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
@@ -99,28 +103,29 @@ class PoincareAttention(Attention):
         with without_autocast(query):
             alpha = F.softplus(at_least_float32(self.raw_alpha))
             scale = -1 / (alpha * self.c * (query.size(-1) - 1) ** 0.5)
-            weights = attention_weights(
-                poincare.pairwise_squared_distance(query, key) * scale[:, None, None],
+            weights = distance_weights(
+                lorentz.pairwise_inner(query, key),
+                scale,
+                squared=True,
                 allowed=allowed,
                 is_causal=is_causal,
-                dropout=self.attention_dropout,
-                training=self.training,
             )
-            mixed = weights @ value
+            mixed = relu_dropout(weights, self.attention_dropout, training=self.training) @ value
             if self.aggregation == "tangent":
                 return mixed
-            return poincare.centroid_tangent(mixed, c=self.c)
+            return tangents.centroid_tangent(mixed, c=self.c)
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         return self.residual(x, self.out.tangent(heads.transpose(1, 2).flatten(2)))
 
-    def _split(self, linear: MobiusLinear, x: Tensor) -> Tensor:
-        """Project, and cut the tangents: ``[B, T, width]`` -> ``[projections, B, H, T, D]``."""
-        tangents = linear.tangent(poincare.log_origin(x, c=self.c))
-        return tangents.unflatten(-1, (self.heads, -1)).permute(2, 0, 3, 1, 4)
+    def _tangents(self, linear: MobiusLinear, x: Tensor) -> Tensor:
+        """``[B, T, width]`` -> ``[B, T, projections, width]``."""
+        return linear.tangent(tangents.log_origin(x, c=self.c))
 
-    def _lift(self, tangent: Tensor) -> Tensor:
-        return poincare.lift_tangent(tangent, c=self.c)
-
-    def _value(self, tangent: Tensor) -> Tensor:
-        return tangent if self.aggregation == "tangent" else self._lift(tangent)
+    def _heads(self, linear: MobiusLinear, x: Tensor) -> tuple[Tensor, ...]:
+        """Heads ``[B, H, T, D + 1]``, the last of them, values, as they are mixed."""
+        made = self._tangents(linear, x)
+        if self.aggregation == "midpoint":
+            return tangents.lift_heads(made, self.heads, c=self.c)
+        lifted = tangents.lift_heads(made[:, :, :-1], self.heads, c=self.c)
+        return *lifted, tangents.cut(made, self.heads)[-1]

@@ -14,7 +14,8 @@ from torch.nn import functional as F
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels import products
 from hyptrans.kernels.operators import relu_dropout
-from hyptrans.layers.attention import Attention, causal_mask
+from hyptrans.kernels.weights import causal_mask
+from hyptrans.layers.attention import Attention
 from hyptrans.layers.decoding_state import State
 from hyptrans.layers.hybonet import INITIAL_LOG_SCALE, INITIAL_WEIGHT_BOUND
 from hyptrans.layers.positions import position_vectors

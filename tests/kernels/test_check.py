@@ -24,6 +24,20 @@ LAUNCHED = {
     "relu_dropout_backward": "dropout after ReLU",
     "cross_entropy": "cross entropy",
     "centroids": "centroids",
+    "add_forward": "sum of tangents",
+    "add_backward": "sum of tangents",
+    "radial_forward": "exponential map",
+    "radial_backward": "exponential map",
+    "lift_tangent_forward": "lifted heads",
+    "lift_tangent_backward": "lifted heads",
+    "centroid_forward": "mean of heads",
+    "centroid_backward": "mean of heads",
+    "polar_forward": "polar heads",
+    "polar_backward": "polar heads",
+    "midpoint_forward": "midpoint of heads",
+    "midpoint_backward": "midpoint of heads",
+    "weights_forward": "weights of distances",
+    "weights_backward": "weights of distances",
 }
 
 

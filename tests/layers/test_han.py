@@ -15,7 +15,7 @@ from hyptrans.geometry.klein import (
     midpoint,
     polar_points,
 )
-from hyptrans.layers import attention
+from hyptrans.layers import han
 from hyptrans.layers.han import HyperbolicAttention
 from tests.geometry.helpers import EXACT_IN_BALL
 from tests.layers.conftest import hyperbolic_attention, vectors
@@ -278,7 +278,7 @@ def test_attention_dropout_takes_weights_away_while_training(rng, monkeypatch):
         assert p == 0.25
         return x * kept if training else x
 
-    monkeypatch.setattr(attention, "relu_dropout", dropout)
+    monkeypatch.setattr(han, "relu_dropout", dropout)
     whole = layer.mix(q, k, v, allowed=None, is_causal=False)
     without = layer.mix(q, k, v, allowed=kept, is_causal=False)
     torch.testing.assert_close(layer.train().mix(q, k, v, allowed=None, is_causal=False), without)

@@ -22,11 +22,13 @@ def attention(*args, rng=None, **options):
 
 
 def lifted(layer, points):
-    return layer._lift(poincare.log_origin(points, c=layer.c))
+    return poincare.lift_tangent(poincare.log_origin(points, c=layer.c), c=layer.c)
 
 
 def value_of(layer, points):
-    return layer._value(poincare.log_origin(points, c=layer.c))
+    if layer.aggregation == "midpoint":
+        return lifted(layer, points)
+    return poincare.log_origin(points, c=layer.c)
 
 
 @pytest.mark.parametrize("c", CURVATURES)

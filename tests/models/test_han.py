@@ -7,7 +7,7 @@ import torch
 from fairseq.modules import MultiheadAttention
 from torch.nn import functional as F
 
-from hyptrans.layers.attention import causal_mask
+from hyptrans.kernels.weights import causal_mask
 from hyptrans.layers.han import HyperbolicAttention
 from hyptrans.models.han import HAN, SIZES, HANConfig, HANParts
 from tests.models.conftest import (

@@ -4,9 +4,9 @@ import torch
 from torch import Tensor
 
 from hyptrans.geometry.lorentz import Curvature
-from hyptrans.kernels.cpu import dropout, loss, rows
+from hyptrans.kernels.cpu import dropout, klein, loss, rows, tangents, weights
 from hyptrans.kernels.cpu.jobs import blocks, run
-from hyptrans.kernels.operands import LossOperands, Numbers, PointOperands
+from hyptrans.kernels.operands import Heads, LossOperands, Numbers, PointOperands, WeightOperands
 
 
 def points_forward(operands: PointOperands, out: Tensor) -> None:
@@ -107,3 +107,101 @@ def cross_entropy(operands: LossOperands, losses: Tensor) -> None:
     blocks = -(-len(logits) // loss.ROWS)
     matrices = (logits, targets.view(-1, 1), losses)
     run(loss.cross_entropy, blocks, matrices, shares, (gradient,))
+
+
+def add_forward(u: Tensor, v: Tensor, numbers: Numbers, out: Tensor) -> None:
+    """Sums into ``out``."""
+    run(tangents.add_forward, _blocks(u), (u, v, out), numbers)
+
+
+def add_backward(
+    grad: Tensor, u: Tensor, v: Tensor, numbers: Numbers, grad_v: Tensor, grad_u: Tensor
+) -> None:
+    """The gradients into ``grad_v`` and ``grad_u``."""
+    if v.numel() == u.numel():
+        run(tangents.add_backward, _blocks(u), (grad, u, v, grad_u, grad_v), numbers)
+        return
+    partial = u.new_empty(_blocks(u), v.numel())
+    run(tangents.add_backward, len(partial), (grad, u, v, grad_u, partial), numbers)
+    torch.sum(partial, 0, out=grad_v.view(-1))
+
+
+def radial_forward(u: Tensor, inverse: bool, numbers: Numbers, out: Tensor) -> None:
+    """What comes of the rows into ``out``."""
+    run(tangents.radial_forward, _blocks(u), (u, out), numbers, (inverse,))
+
+
+def radial_backward(
+    grad: Tensor, u: Tensor, inverse: bool, numbers: Numbers, grad_u: Tensor
+) -> None:
+    """The gradient into ``grad_u``."""
+    run(tangents.radial_backward, _blocks(u), (grad, u, grad_u), numbers, (inverse,))
+
+
+def lift_tangent_forward(u: Tensor, heads: Heads, numbers: Numbers, out: Tensor) -> None:
+    """Points into ``out`` ``[P, B, H, T, d + 1]``."""
+    run(tangents.lift_forward, _blocks(out), (out, u), numbers, heads)
+
+
+def lift_tangent_backward(
+    grads: tuple[Tensor, ...], u: Tensor, heads: Heads, numbers: Numbers, grad_u: Tensor
+) -> None:
+    """The gradient into ``grad_u``."""
+    each, grads = _blocks(grads[0]), tuple(grad.contiguous() for grad in grads)
+    integers = (*heads, each)
+    run(tangents.lift_backward, each * len(grads), (grad_u, u, *grads), numbers, integers)
+
+
+def centroid_forward(total: Tensor, heads: Heads, numbers: Numbers, out: Tensor) -> None:
+    """Tangents into ``out`` ``[B, T, H, d]``."""
+    run(tangents.centroid_forward, _blocks(out), (out, total), numbers, heads)
+
+
+def centroid_backward(
+    grad: Tensor, total: Tensor, heads: Heads, numbers: Numbers, grad_total: Tensor
+) -> None:
+    """The gradient into ``grad_total``."""
+    run(tangents.centroid_backward, _blocks(total), (grad, total, grad_total), numbers, heads)
+
+
+def weights_forward(operands: WeightOperands, out: Tensor) -> None:
+    """Weights into ``out`` ``[B, H, T, S]``."""
+    products, scale, allowed, numbers, integers = operands
+    run(weights.forward, _blocks(products), (products, scale, allowed, out), numbers, integers)
+
+
+def weights_backward(
+    grad: Tensor, made: Tensor, operands: WeightOperands, grad_products: Tensor
+) -> Tensor:
+    """The gradient into ``grad_products``; that of the scales ``[H]``."""
+    products, scale, _, numbers, integers = operands
+    partial = scale.new_empty(_blocks(products), len(scale))
+    matrices = (grad, made, products, scale, grad_products, partial)
+    run(weights.backward, len(partial), matrices, numbers, integers)
+    return partial.sum(0)
+
+
+def polar_forward(given: Tensor, heads: Heads, numbers: Numbers, out: Tensor) -> None:
+    """Points into ``out`` ``[P, B, H, T, d]``."""
+    run(klein.polar_forward, _blocks(out), (out, given), numbers, heads)
+
+
+def polar_backward(
+    grads: tuple[Tensor, ...], given: Tensor, heads: Heads, numbers: Numbers, grad_given: Tensor
+) -> None:
+    """The gradient into ``grad_given``."""
+    each, grads = _blocks(grads[0]), tuple(grad.contiguous() for grad in grads)
+    matrices = (grad_given, given, *grads)
+    run(klein.polar_backward, each * len(grads), matrices, numbers, (*heads, each))
+
+
+def midpoint_forward(total: Tensor, heads: Heads, numbers: Numbers, out: Tensor) -> None:
+    """Midpoints into ``out`` ``[B, T, H, d]``."""
+    run(klein.midpoint_forward, _blocks(out), (out, total), numbers, heads)
+
+
+def midpoint_backward(
+    grad: Tensor, total: Tensor, heads: Heads, numbers: Numbers, grad_total: Tensor
+) -> None:
+    """The gradient into ``grad_total``."""
+    run(klein.midpoint_backward, _blocks(total), (grad, total, grad_total), numbers, heads)

@@ -7,7 +7,7 @@ from torch.nn import functional as F
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import without_autocast
 from hyptrans.kernels import operators
-from hyptrans.layers.attention import causal_mask
+from hyptrans.kernels.weights import causal_mask
 from hyptrans.layers.decoding_state import Past
 from hyptrans.layers.lorentz import half_attention
 

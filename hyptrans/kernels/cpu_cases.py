@@ -1,0 +1,77 @@
+"""Small calls of the operators that have kernels for the CPU alone, for their check."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from hyptrans.geometry import klein, lorentz, poincare
+from hyptrans.kernels import klein as klein_kernels
+from hyptrans.kernels import tangents, weights
+
+Function = Callable[..., Sequence[Tensor]]
+Case = tuple[str, Sequence[Tensor], Function, Function]
+"""A name, inputs, and what the kernel and the formula make of them."""
+
+WIDTH, C = 9, 0.5
+
+
+def cases(numbers: Callable[..., Tensor]) -> Iterator[Case]:
+    """All cases, of random numbers of a shape."""
+    yield from _tangents(numbers)
+    yield from _klein(numbers)
+    yield from _weights(numbers)
+
+
+def _one(function: Callable[..., Tensor]) -> Function:
+    return lambda *inputs: (function(*inputs, c=C),)
+
+
+def _tangents(numbers: Callable[..., Tensor]) -> Iterator[Case]:
+    u, v = 0.3 * numbers(300, WIDTH), 0.3 * numbers(300, WIDTH)
+    x = poincare.exp_origin(u, c=C)
+    added = _one(tangents.add_tangents), _one(poincare.add_tangents)
+    yield "sum of tangents", [u, v], *added
+    yield "sum with one tangent", [u, v[0]], *added
+    yield "exponential map", [u], _one(tangents.exp_origin), _one(poincare.exp_origin)
+    yield "logarithm", [x], _one(tangents.log_origin), _one(poincare.log_origin)
+    yield (
+        "lifted heads",
+        [0.3 * numbers(6, 10, 3, 2 * WIDTH)],
+        partial(tangents.lift_heads, heads=2, c=C),
+        lambda u: poincare.lift_tangent(tangents.cut(u, 2), c=C).unbind(),
+    )
+    means = _one(tangents.centroid_tangent), _one(poincare.centroid_tangent)
+    yield "mean of heads", [lorentz.lift(numbers(5, 2, 30, WIDTH))], *means
+
+
+def _klein(numbers: Callable[..., Tensor]) -> Iterator[Case]:
+    yield (
+        "polar heads",
+        [numbers(6, 10, 3, 2 * WIDTH)],
+        partial(klein_kernels.polar_heads, heads=2, max_radius=3.0),
+        lambda given: klein.polar_points(tangents.cut(given, 2), 3.0).unbind(),
+    )
+    yield (
+        "midpoint of heads",
+        [lorentz.lift(numbers(5, 2, 30, WIDTH))],
+        lambda total: (klein_kernels.midpoint_of_sum(total),),
+        lambda total: (klein.midpoint_of_sum(total),),
+    )
+
+
+def _weights(numbers: Callable[..., Tensor]) -> Iterator[Case]:
+    products, scale = -1 - numbers(5, 2, 30, 30).square(), -numbers(2).exp()
+    allowed = (torch.arange(150, device=products.device) % 3 != 1).view(5, 1, 1, 30)
+
+    def made_by(function: Callable[..., Tensor], squared: bool, is_causal: bool) -> Function:
+        return lambda p, s: (function(p, s, squared=squared, is_causal=is_causal, allowed=allowed),)
+
+    for squared, is_causal in ((False, True), (True, False)):
+        yield (
+            f"weights of {'squared ' * squared}distances",
+            [products, scale],
+            made_by(weights.distance_weights, squared, is_causal),
+            made_by(weights.plain_weights, squared, is_causal),
+        )

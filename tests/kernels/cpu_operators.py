@@ -1,0 +1,104 @@
+"""Operators with kernels for the CPU alone, as the contract's tests call them.
+
+Each makes inputs with the leading dimensions ``shape``, and a call of them.
+"""
+
+import math
+
+import torch
+
+from hyptrans.kernels import klein, tangents, weights
+
+
+def numbers(rng, *shape, dtype=torch.float64):
+    return torch.randn(shape, generator=rng, dtype=torch.float64).to(dtype)
+
+
+def sum_of(rng, shape, dtype, *, c=0.5, one=False):
+    u = numbers(rng, *shape, 6, dtype=dtype)
+    v = numbers(rng, *([] if one else shape), 6, dtype=dtype)
+    inputs = [(0.3 * x).requires_grad_() for x in (u, v)]
+    return inputs, lambda: (tangents.add_tangents(*inputs, c=c),)
+
+
+def radial_of(rng, shape, dtype, *, c=0.5, inverse=False):
+    # within half of the ball, where nothing is clamped
+    x = numbers(rng, *shape, 6, dtype=dtype).tanh() * (0.2 * c**-0.5)
+    x.requires_grad_()
+    function = tangents.log_origin if inverse else tangents.exp_origin
+    return [x], lambda: (function(x, c=c),)
+
+
+def batch_of(shape):
+    """Sentences and positions."""
+    return shape[0], math.prod(shape[1:])
+
+
+def lifted_heads_of(rng, shape, dtype, *, c=0.5):
+    u = (0.5 * numbers(rng, *shape, 3, 6, dtype=dtype)).requires_grad_()
+    return [u], lambda: tangents.lift_heads(u.reshape(*batch_of(shape), 3, 6), 2, c=c)
+
+
+def mean_of_heads(rng, shape, dtype, *, c=0.5):
+    total = numbers(rng, *shape, 2, 5)
+    total[..., 0] = 1.1 * total[..., 1:].norm(dim=-1) + 0.1
+    total = total.to(dtype).requires_grad_()
+
+    def call():
+        heads = total.reshape(*batch_of(shape), 2, 5).transpose(1, 2)
+        return (tangents.centroid_tangent(heads, c=c).transpose(1, 2),)
+
+    return [total], call
+
+
+def polar_heads_of(rng, shape, dtype, *, c=0.5):
+    given = numbers(rng, *shape, 3, 6, dtype=dtype).requires_grad_()
+    return [given], lambda: klein.polar_heads(given.reshape(*batch_of(shape), 3, 6), 2, 3 * c)
+
+
+def midpoint_of_heads(rng, shape, dtype, *, c=0.5):
+    (total,), _ = mean_of_heads(rng, shape, dtype)
+
+    def call():
+        heads = total.reshape(*batch_of(shape), 2, 5).transpose(1, 2)
+        return (klein.midpoint_of_sum(heads).transpose(1, 2) * c,)
+
+    return [total], call
+
+
+def weights_of(rng, shape, dtype, *, c=0.5, **options):
+    batch, length = batch_of(shape)
+    length = max(2, min(length, 40))
+    products = -1 - c * numbers(rng, batch, 2, length, length).square()
+    if 0 in shape:
+        products = products[:0]
+    products = products.to(dtype).requires_grad_()
+    scale = -numbers(rng, 2, dtype=dtype).exp()
+    scale.requires_grad_()
+    if options.pop("masked", False):
+        options["allowed"] = torch.rand(len(products), 1, 1, length, generator=rng) < 0.7
+        options["allowed"][..., :2] = True
+    return [products, scale], lambda: (weights.distance_weights(products, scale, **options),)
+
+
+OPERATORS = {
+    "sum of tangents": sum_of,
+    "sum with one tangent": lambda *a, **k: sum_of(*a, one=True, **k),
+    "exponential map": radial_of,
+    "logarithm": lambda *a, **k: radial_of(*a, inverse=True, **k),
+    "lifted heads": lifted_heads_of,
+    "mean of heads": mean_of_heads,
+    "polar heads": polar_heads_of,
+    "midpoint of heads": midpoint_of_heads,
+    "weights": lambda *a, **k: weights_of(*a, squared=False, masked=True, **k),
+    "weights of squares": lambda *a, **k: weights_of(*a, squared=True, **k),
+    "causal weights": lambda *a, **k: weights_of(*a, squared=True, is_causal=True, **k),
+    "causal weights, masked": lambda *a, **k: weights_of(
+        *a, squared=False, is_causal=True, masked=True, **k
+    ),
+}
+NOTHING_TO_COMPARE = {
+    *(("lifted heads", size) for size in (1e2, 1e4)),
+    *((name, size) for name in ("weights of squares", "causal weights") for size in (1e-12, 1e-4)),
+}
+"""Times of large tangents are infinite; equal weights have no gradient but rounding."""
