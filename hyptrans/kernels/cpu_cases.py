@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from hyptrans.geometry import klein, lorentz, poincare
+from hyptrans.kernels import hypformer, tangents, weights
 from hyptrans.kernels import klein as klein_kernels
-from hyptrans.kernels import tangents, weights
 
 Function = Callable[..., Sequence[Tensor]]
 Case = tuple[str, Sequence[Tensor], Function, Function]
@@ -21,6 +21,7 @@ def cases(numbers: Callable[..., Tensor]) -> Iterator[Case]:
     """All cases, of random numbers of a shape."""
     yield from _tangents(numbers)
     yield from _klein(numbers)
+    yield from _hypformer(numbers)
     yield from _weights(numbers)
 
 
@@ -58,6 +59,33 @@ def _klein(numbers: Callable[..., Tensor]) -> Iterator[Case]:
         [lorentz.lift(numbers(5, 2, 30, WIDTH))],
         lambda total: (klein_kernels.midpoint_of_sum(total),),
         lambda total: (klein.midpoint_of_sum(total),),
+    )
+
+
+def _hypformer(numbers: Callable[..., Tensor]) -> Iterator[Case]:
+    x, update, c = numbers(300, WIDTH + 1), numbers(300, WIDTH), numbers(1)[0].exp()
+    gain, bias, scale = numbers(WIDTH), numbers(WIDTH), numbers(1)[0]
+
+    def normed_by(function: Callable[..., Tensor]) -> Function:
+        return lambda *given: (function(*given[:-1], c=given[-1], epsilon=1e-5),)
+
+    yield (
+        "norm of points",
+        [x, update, scale, gain, bias, c],
+        normed_by(hypformer.norm_points),
+        normed_by(hypformer.plain_norm_points),
+    )
+    yield (
+        "lift after ReLU",
+        [update, c],
+        lambda space, c: (hypformer.relu_lift(space, c=c),),
+        lambda space, c: (lorentz.lift(torch.relu(space), c=c),),
+    )
+    yield (
+        "features",
+        [numbers(5, 2, 30, WIDTH), numbers(2, 1, WIDTH)],
+        lambda given, scale: (hypformer.focus(given, scale, 2.0),),
+        lambda given, scale: (hypformer.plain_focus(given, scale, 2.0),),
     )
 
 

@@ -22,6 +22,7 @@ from torch.nn import functional as F
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32, without_autocast
 from hyptrans.kernels import products
+from hyptrans.kernels.hypformer import norm_points, relu_lift
 from hyptrans.kernels.operators import lift, relu_dropout
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding, Storage
 from hyptrans.layers.lorentz.logits import LorentzLogits
@@ -141,16 +142,6 @@ class HTC(nn.Module):
             weight, bias = weight * scale, bias * scale
         return at_least_float32(products.linear(x.to(weight.dtype), weight, bias))
 
-    def from_space(self, space: Tensor, *, c_in: lorentz.Curvature) -> Tensor:
-        """Map the point above ``space``, without building it: the curvature stays.
-
-        Shapes: ``[..., in_space]`` -> ``[..., projections * out_space]``.
-        """
-        time = lorentz.time_above(space.square().sum(-1, keepdim=True), c=c_in)
-        weight = self.weight
-        mapped = products.linear(space.to(weight.dtype), weight[:, 1:], self.bias)
-        return at_least_float32(mapped) + time * at_least_float32(weight[:, 0])
-
 
 class HypformerEmbedding(LorentzEmbedding):
     """Token embeddings at a learned curvature; points of a manifold stay at its starting value.
@@ -229,10 +220,8 @@ class CentroidNorm(nn.Module):
     ) -> Tensor:
         with without_autocast(x):
             out = relu_dropout(out, self.dropout, training=self.training)
-            both = out + x[..., 1:] * scale_between(c_in, c_out)
-            weight, bias = at_least_float32(self.weight), at_least_float32(self.bias)
-            normed = F.layer_norm(both, weight.shape, weight, bias, NORM_EPSILON)
-            return readjust(normed, c_in=c_out)
+            scale = scale_between(c_in, c_out)
+            return norm_points(x, out, scale, self.weight, self.bias, c=c_out, epsilon=NORM_EPSILON)
 
 
 class HypformerPositions(nn.Module):
@@ -312,5 +301,5 @@ class HypformerFeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         c_in, c = self.input_curvature(), self.curvature()
-        inner = F.relu(self.expand(x, c_in=c_in, c_out=c))
-        return self.norm(x, self.contract.from_space(inner, c_in=c), c_in=c_in, c_out=c)
+        inner = relu_lift(self.expand(x, c_in=c_in, c_out=c), c=c)
+        return self.norm(x, self.contract(inner, c_in=c), c_in=c_in, c_out=c)

@@ -8,12 +8,13 @@ from torch import Tensor, nn
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32, half_in_force, without_autocast
+from hyptrans.kernels.hypformer import focus
 from hyptrans.kernels.operators import relu_dropout
 from hyptrans.layers import hypformer_linear_attention as linear_attention
 from hyptrans.layers.attention import Attention
 from hyptrans.layers.decoding_state import Past, State
 from hyptrans.layers.hypformer import HTC, CentroidNorm, Curvature, InputCurvature, readjust
-from hyptrans.layers.hypformer_linear_attention import Sums, focus
+from hyptrans.layers.hypformer_linear_attention import Sums
 from hyptrans.layers.lorentz.mix import lorentz_mix, lorentz_mix_past
 
 
@@ -91,7 +92,7 @@ class HypformerAttention(Attention):
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         c_in, c = self.input_curvature(), self.curvature()
         joined = heads.transpose(1, 2).flatten(2)  # [B, T, H * head_space]
-        return self.norm(x, self.out.from_space(joined, c_in=c), c_in=c_in, c_out=c)
+        return self.norm(x, self.out(readjust(joined, c_in=c), c_in=c), c_in=c_in, c_out=c)
 
 
 class LinearAttention(HypformerAttention):

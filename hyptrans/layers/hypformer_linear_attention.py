@@ -3,8 +3,9 @@
     Z_i = phi(q_i) (sum_j phi(k_j)^T v_j) / (phi(q_i) . sum_j phi(k_j))
 
 ``j`` runs over all positions, or over those up to ``i`` (causal). The functions take features
-``phi(.)``, all positive; a key whose features are zero takes no part, which is how padding is left
-out. Shapes: query and key ``[B, H, T, d]``, value ``[B, H, T, e]`` -> ``[B, H, T, e]``.
+``phi(.)``, of :func:`hyptrans.kernels.hypformer.focus`, all positive; a key whose features are zero
+takes no part, which is how padding is left out. Shapes: query and key ``[B, H, T, d]``, value
+``[B, H, T, e]`` -> ``[B, H, T, e]``.
 
 :func:`quadratic` is the formula as it stands, in O(T^2); :func:`summarize` with :func:`read`, and
 :func:`causal` for training, take O(T) time and memory; :func:`step` decodes one position from sums
@@ -19,10 +20,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from hyptrans.geometry.precision import at_least_float32
-
-FEATURE_EPSILON = 1e-6
-"""Added after ReLU and to the scale, so that a row without a positive number has features."""
 DENOMINATOR_FLOOR = 1e-30
 """Below every sum of products of features at powers up to 4; reached only where no key is seen, or
 where high powers underflow. Then the result is zero instead of 0/0."""
@@ -47,23 +44,6 @@ class Sums(NamedTuple):
     def reorder(self, order: Tensor) -> "Sums":
         """Row ``i`` of the result is row ``order[i]``."""
         return Sums(*(t.index_select(0, order) for t in self))
-
-
-def focus(numbers: Tensor, scale: Tensor, power: float) -> Tensor:
-    """Features ``phi``: a power that sharpens the direction of a vector and keeps its length.
-
-    ``phi = |u| / |u^p| u^p`` with ``u = (ReLU(numbers) + eps) / (softplus(scale) + eps)``.
-
-    Shapes: numbers ``[..., d]``, scale broadcasts against it -> ``[..., d]``.
-    Range: all positive; finite for any finite input, also in half precision (float32 inside).
-    Source: Hypformer eq. 19; ``scale`` has a number per channel, as a single one would cancel.
-    """
-    numbers, scale = at_least_float32(numbers), at_least_float32(scale)
-    u = (F.relu(numbers) + FEATURE_EPSILON) / (F.softplus(scale) + FEATURE_EPSILON)
-    # the largest number of a row cancels; dividing by it first keeps the power from overflowing
-    # and its length from underflowing
-    sharp = (u / u.detach().amax(-1, keepdim=True)).pow(power)
-    return sharp * (u.norm(dim=-1, keepdim=True) / sharp.norm(dim=-1, keepdim=True))
 
 
 def quadratic(query: Tensor, key: Tensor, value: Tensor, *, causal: bool = False) -> Tensor:

@@ -7,7 +7,7 @@ import math
 
 import torch
 
-from hyptrans.kernels import klein, tangents, weights
+from hyptrans.kernels import hypformer, klein, tangents, weights
 
 
 def numbers(rng, *shape, dtype=torch.float64):
@@ -66,6 +66,31 @@ def midpoint_of_heads(rng, shape, dtype, *, c=0.5):
     return [total], call
 
 
+def norm_of(rng, shape, dtype, *, c=0.5):
+    x, update = numbers(rng, *shape, 6, dtype=dtype), numbers(rng, *shape, 5, dtype=dtype)
+    gain, bias = numbers(rng, 5, dtype=dtype), numbers(rng, 5, dtype=dtype)
+    scale, c = torch.tensor(0.7, dtype=dtype), torch.tensor(c, dtype=dtype)
+    inputs = [t.requires_grad_() for t in (update, x, scale, gain, bias, c)]
+    return inputs, lambda: (hypformer.norm_points(x, update, scale, gain, bias, c=c, epsilon=1e-5),)
+
+
+def relu_lift_of(rng, shape, dtype, *, c=0.5):
+    space = numbers(rng, *shape, 5, dtype=dtype).requires_grad_()
+    c = torch.tensor(c, dtype=dtype, requires_grad=True)
+    return [space, c], lambda: (hypformer.relu_lift(space, c=c),)
+
+
+def focus_of(rng, shape, dtype, *, c=0.5):
+    given = numbers(rng, *shape, 2, 5, dtype=dtype).requires_grad_()
+    scale = numbers(rng, 2, 1, 5, dtype=dtype).requires_grad_()
+
+    def call():
+        heads = given.reshape(*batch_of(shape), 2, 5).transpose(1, 2)
+        return (hypformer.focus(heads, scale, 2.0).transpose(1, 2) * c,)
+
+    return [given, scale], call
+
+
 def weights_of(rng, shape, dtype, *, c=0.5, **options):
     batch, length = batch_of(shape)
     length = max(2, min(length, 40))
@@ -90,6 +115,9 @@ OPERATORS = {
     "mean of heads": mean_of_heads,
     "polar heads": polar_heads_of,
     "midpoint of heads": midpoint_of_heads,
+    "norm of points": norm_of,
+    "lift after ReLU": relu_lift_of,
+    "features": focus_of,
     "weights": lambda *a, **k: weights_of(*a, squared=False, masked=True, **k),
     "weights of squares": lambda *a, **k: weights_of(*a, squared=True, **k),
     "causal weights": lambda *a, **k: weights_of(*a, squared=True, is_causal=True, **k),
@@ -99,6 +127,11 @@ OPERATORS = {
 }
 NOTHING_TO_COMPARE = {
     *(("lifted heads", size) for size in (1e2, 1e4)),
-    *((name, size) for name in ("weights of squares", "causal weights") for size in (1e-12, 1e-4)),
+    *(
+        (name, size)
+        for name in ("weights of squares", "causal weights", "norm of points")
+        for size in (1e-12, 1e-4)
+    ),
 }
-"""Times of large tangents are infinite; equal weights have no gradient but rounding."""
+"""Times of large tangents are infinite; where all weights are equal, or a layer norm takes away the
+one scale that there is, gradients are rounding alone."""

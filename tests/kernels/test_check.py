@@ -36,6 +36,12 @@ LAUNCHED = {
     "polar_backward": "polar heads",
     "midpoint_forward": "midpoint of heads",
     "midpoint_backward": "midpoint of heads",
+    "norm_forward": "norm of points",
+    "norm_backward": "norm of points",
+    "relu_lift_forward": "lift after ReLU",
+    "relu_lift_backward": "lift after ReLU",
+    "focus_forward": "features",
+    "focus_backward": "features",
     "weights_forward": "weights of distances",
     "weights_backward": "weights of distances",
 }

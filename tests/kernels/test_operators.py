@@ -213,6 +213,42 @@ def test_the_exponential_function_of_kernels():
     assert math.isnan(ours[4])
 
 
+NUMBERS = np.geomspace(1e-9, 1e3, 5001)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("ours", "library", "most", "digits"),
+    [
+        (exponential.log1p, np.log1p, 1e3, lambda x: 3e-7),
+        (exponential.tanh_ratio, lambda x: np.tanh(x) / x, 1e3, lambda x: 4e-7),
+        (exponential.sinh_ratio, lambda x: np.sinh(x) / x, 80.0, lambda x: 4e-7 * (1 + x)),
+    ],
+)
+def test_the_other_functions_of_kernels(ours, library, most, digits, dtype):
+    @numba.njit
+    def all_of(x, out):
+        for i in range(x.size):
+            out[i] = ours(x[i])
+
+    x = NUMBERS[most >= NUMBERS].astype(dtype)
+    out = np.empty_like(x)
+    all_of(x, out)
+    exact = x.astype("float64")
+    allowed = digits(exact) if dtype == "float32" else 1e-14
+    assert (abs(out / library(exact) - 1) <= allowed).all()
+    none, out = np.array([np.nan], dtype), np.empty(1, dtype)
+    all_of(none, out)
+    assert np.isnan(out).all()
+
+
+def test_the_largest_of_a_row():
+    row = np.array([-3.0, -1.5, -np.inf, -2.0], np.float32)
+    assert exponential.largest_of(row) == -1.5
+    row[2] = np.nan
+    assert np.isnan(row - exponential.largest_of(row)).any()
+
+
 # backends, threads and processes
 
 

@@ -69,13 +69,6 @@ def test_htc_matches_the_formula(c_in, c_out, rng):
         np.testing.assert_allclose(got[i], expected, **EXACT)
 
 
-@pytest.mark.parametrize("c", CURVATURES)
-def test_htc_from_space_coordinates_is_htc_of_the_point_above_them(c, rng):
-    layer = randomized(HTC(7, 4, gain=1.0).double(), rng)
-    x = points(rng, 6, 8, c=c)
-    torch.testing.assert_close(layer.from_space(x[:, 1:], c_in=c), layer(x, c_in=c), **EXACT)
-
-
 def test_fresh_htc_is_xavier_of_one_map_and_ignores_the_time():
     layer = HTC(64, 32, gain=0.5, projections=3)
     bound = 0.5 * math.sqrt(6 / (64 + 32))

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+from hyptrans.kernels.hypformer import focus
 from hyptrans.layers import hypformer_linear_attention as linear_attention
 from hyptrans.layers.hypformer_linear_attention import (
     Sums,
     causal,
-    focus,
     quadratic,
     read,
     step,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import extending, types
+from numba import extending, njit, types
 
 from hyptrans.kernels.cpu.jobs import intrinsic
 
@@ -74,6 +74,19 @@ def _power_of_two(_context: Any, exponent: Any) -> Any:
         return builder.bitcast(bits, ir.FloatType())
 
     return types.float32(types.int32), generate
+
+
+@njit(fastmath=True, error_model="numpy")
+def largest_of(row: Any) -> Any:
+    """The largest number of a row that has one; any number where one is NaN.
+
+    Unlike kernels it is compiled as if there was no NaN, which makes it vector code; the difference
+    from it is NaN where a number is.
+    """
+    largest = row[0]
+    for j in range(row.size):
+        largest = max(largest, row[j])
+    return largest
 
 
 def log1p(x: float) -> float:

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from hyptrans.geometry.lorentz import Curvature
-from hyptrans.kernels.cpu import dropout, klein, loss, rows, tangents, weights
+from hyptrans.kernels.cpu import dropout, hypformer, klein, loss, rows, tangents, weights
 from hyptrans.kernels.cpu.jobs import blocks, run
 from hyptrans.kernels.operands import Heads, LossOperands, Numbers, PointOperands, WeightOperands
 
@@ -205,3 +205,56 @@ def midpoint_backward(
 ) -> None:
     """The gradient into ``grad_total``."""
     run(klein.midpoint_backward, _blocks(total), (grad, total, grad_total), numbers, heads)
+
+
+def norm_forward(
+    x: Tensor,
+    update: Tensor,
+    scale: Tensor,
+    gain: Tensor,
+    bias: Tensor,
+    numbers: Numbers,
+    out: Tensor,
+) -> None:
+    """Points into ``out``."""
+    run(hypformer.norm_forward, _blocks(x), (x, update, scale, gain, bias, out), numbers)
+
+
+def norm_backward(
+    operands: tuple[Tensor, ...], numbers: Numbers, grad_x: Tensor, grad_update: Tensor
+) -> Tensor:
+    """The gradients into ``grad_x`` and ``grad_update``; those of gain, bias, scale and 1/c."""
+    partial = grad_x.new_empty(_blocks(grad_x), 2 * grad_update.size(-1) + 2)
+    matrices = (*operands, grad_x, grad_update, partial)
+    run(hypformer.norm_backward, len(partial), matrices, numbers)
+    return partial.sum(0)
+
+
+def relu_lift_forward(space: Tensor, inverse_c: float, out: Tensor) -> None:
+    """Points into ``out``."""
+    run(hypformer.relu_lift_forward, _blocks(out), (out, space), (inverse_c,))
+
+
+def relu_lift_backward(grad: Tensor, out: Tensor, grad_space: Tensor) -> Tensor:
+    """The gradient into ``grad_space``; that of 1/c."""
+    partial = out.new_empty(_blocks(out), 1)
+    run(hypformer.relu_lift_backward, len(partial), (grad, out, grad_space, partial))
+    return partial.sum()
+
+
+def focus_forward(numbers: Tensor, factors: Tensor, epsilon: float, out: Tensor) -> None:
+    """Features into ``out`` ``[B, H, T, d]``."""
+    integers = (*out.shape[1:3], *numbers.stride()[:3])
+    matrices = (out, numbers, factors)
+    run(hypformer.focus_forward, _blocks(out), matrices, (epsilon,), integers, strided=True)
+
+
+def focus_backward(
+    grad: Tensor, numbers: Tensor, factors: Tensor, epsilon: float, grad_numbers: Tensor
+) -> Tensor:
+    """The gradient into ``grad_numbers``; that of the factors ``[H, 1, d]``."""
+    integers = (*grad.shape[1:3], *numbers.stride()[:3])
+    partial = grad.new_empty(_blocks(grad), factors.numel())
+    matrices = (grad, numbers, factors, grad_numbers, partial)
+    run(hypformer.focus_backward, len(partial), matrices, (epsilon,), integers, strided=True)
+    return partial.sum(0).view_as(factors)

@@ -6,7 +6,7 @@ Kernels as in :mod:`~hyptrans.kernels.cpu.rows`.
 import math
 from typing import Any
 
-from hyptrans.kernels.cpu.exponential import exp
+from hyptrans.kernels.cpu.exponential import exp, largest_of
 from hyptrans.kernels.cpu.jobs import indices, matrix, read
 
 ROWS = 8
@@ -28,9 +28,8 @@ def cross_entropy(block: int, pointer: Any) -> None:
     zero, one = logits.dtype.type(0), logits.dtype.type(1)
     for n in range(block * ROWS, min((block + 1) * ROWS, rows)):
         target = targets[n, 0]
-        chosen, largest, plain = logits[n, target], logits[n, 0], zero
+        chosen, largest, plain = logits[n, target], largest_of(logits[n]), zero
         for j in range(size):
-            largest = max(largest, logits[n, j])
             plain += logits[n, j]
         total = zero
         if wanted:

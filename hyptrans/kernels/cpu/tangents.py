@@ -92,9 +92,10 @@ def add_backward(block: int, pointer: Any) -> None:
                     grad_v[n, j] = other * g + of_v * y + across * x
             else:
                 for j in range(d):
-                    g, x, y = grad[n, j], u[n, j], v[m, j]
-                    grad_u[n, j] = share * g + of_u * x + across * y
-                    grad_v[block, m * d + j] += other * g + of_v * y + across * x
+                    grad_u[n, j] = share * grad[n, j] + of_u * u[n, j] + across * v[m, j]
+                sums = grad_v[block, m * d : (m + 1) * d]
+                for j in range(d):
+                    sums[j] += other * grad[n, j] + of_v * v[m, j] + across * u[n, j]
 
 
 def radial_forward(block: int, pointer: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hyptrans.kernels.cpu.exponential import exp, log1p
+from hyptrans.kernels.cpu.exponential import exp, largest_of, log1p
 from hyptrans.kernels.cpu.jobs import BLOCK, matrix, read
 
 
@@ -47,10 +47,7 @@ def forward(block: int, pointer: Any) -> None:
             if causal:
                 # a padding position that sees nothing would have no weights to normalize
                 out[n, t] = own
-        largest = none
-        for j in range(seen):
-            largest = max(largest, out[n, j])
-        total = zero
+        largest, total = largest_of(out[n, :seen]), zero
         for j in range(seen):
             power = exp(out[n, j] - largest)
             power = power if out[n, j] != none else zero

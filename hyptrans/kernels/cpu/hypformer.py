@@ -1,0 +1,218 @@
+"""One-pass kernels for what Hypformer does between matrix products.
+
+Kernels as in :mod:`~hyptrans.kernels.cpu.rows`; the formulas are those of
+:mod:`hyptrans.kernels.hypformer`.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from hyptrans.kernels.cpu.jobs import BLOCK, matrix, read, vector
+
+
+def norm_forward(block: int, pointer: Any) -> None:
+    """Layer norm of an update and the scaled space part of a point, lifted.
+
+    Matrices: points ``[N, d + 1]``, updates ``[N, d]``, scale ``[1, 1]``, gain and bias ``[1, d]``,
+    new points. Numbers: 1/c, what is added to a variance.
+    """
+    job = read(pointer)
+    x, update, scale = matrix(job, 0), matrix(job, 1), matrix(job, 2)[0, 0]
+    gain, bias, out = matrix(job, 3)[0], matrix(job, 4)[0], matrix(job, 5)
+    inverse_c, epsilon = job.numbers[0], job.numbers[1]
+    rows, d = update.shape
+    zero, one = x.dtype.type(0), x.dtype.type(1)
+    share = one / x.dtype.type(d)
+    for n in range(block * BLOCK, min((block + 1) * BLOCK, rows)):
+        total = zero
+        for j in range(d):
+            both = update[n, j] + scale * x[n, j + 1]
+            out[n, j + 1] = both
+            total += both
+        mean, squared = total * share, zero
+        for j in range(d):
+            off = out[n, j + 1] - mean
+            squared += off * off
+        slope, squared = one / math.sqrt(squared * share + epsilon), zero
+        for j in range(d):
+            value = (out[n, j + 1] - mean) * slope * gain[j] + bias[j]
+            out[n, j + 1] = value
+            squared += value * value
+        out[n, 0] = math.sqrt(squared + inverse_c)
+
+
+def norm_backward(block: int, pointer: Any) -> None:
+    """Gradient of :func:`norm_forward`.
+
+    Matrices: gradient of the new points, points, updates, scale, gain, new points, gradient of the
+    points, gradient of the updates, ``partial`` ``[blocks, 2 d + 2]`` (of gain, bias, scale and
+    1/c). Numbers as there.
+    """
+    job = read(pointer)
+    grad, x, update = matrix(job, 0), matrix(job, 1), matrix(job, 2)
+    scale, gain, made = matrix(job, 3)[0, 0], matrix(job, 4)[0], matrix(job, 5)
+    grad_x, grad_update, partial = matrix(job, 6), matrix(job, 7), matrix(job, 8)
+    epsilon = job.numbers[1]
+    rows, d = update.shape
+    zero, half, one = x.dtype.type(0), x.dtype.type(0.5), x.dtype.type(1)
+    share = one / x.dtype.type(d)
+    sums = partial[block]
+    sums[:] = zero
+    normed = np.empty(d, x.dtype)
+    for n in range(block * BLOCK, min((block + 1) * BLOCK, rows)):
+        total = zero
+        for j in range(d):
+            both = update[n, j] + scale * x[n, j + 1]
+            normed[j] = both
+            total += both
+        mean, squared = total * share, zero
+        for j in range(d):
+            off = normed[j] - mean
+            normed[j] = off
+            squared += off * off
+        slope = one / math.sqrt(squared * share + epsilon)
+        by_time = grad[n, 0] / made[n, 0]
+        level, along = zero, zero
+        for j in range(d):
+            value = normed[j] * slope
+            by_value = grad[n, j + 1] + by_time * made[n, j + 1]
+            sums[j] += by_value * value
+            sums[d + j] += by_value
+            by_value *= gain[j]
+            normed[j] = value
+            grad_update[n, j] = by_value
+            level += by_value
+            along += by_value * value
+        level *= share
+        along *= share
+        by_scale = zero
+        for j in range(d):
+            by_both = slope * (grad_update[n, j] - level - along * normed[j])
+            grad_update[n, j] = by_both
+            grad_x[n, j + 1] = scale * by_both
+            by_scale += by_both * x[n, j + 1]
+        grad_x[n, 0] = zero
+        sums[2 * d] += by_scale
+        sums[2 * d + 1] += half * by_time
+
+
+def relu_lift_forward(block: int, pointer: Any) -> None:
+    """Rows ``[N, d]`` after ReLU to points. Matrices: points, rows. Numbers: 1/c."""
+    job = read(pointer)
+    out, space = matrix(job, 0), matrix(job, 1)
+    rows, d = space.shape
+    zero = out.dtype.type(0)
+    for n in range(block * BLOCK, min((block + 1) * BLOCK, rows)):
+        squared = job.numbers[0]
+        for j in range(d):
+            value = space[n, j]
+            value = zero if value < zero else value
+            squared += value * value
+            out[n, j + 1] = value
+        out[n, 0] = math.sqrt(squared)
+
+
+def relu_lift_backward(block: int, pointer: Any) -> None:
+    """Gradient of :func:`relu_lift_forward`.
+
+    Matrices: gradient of the points, points, gradient of the rows, ``partial`` ``[blocks, 1]`` (of
+    1/c).
+    """
+    job = read(pointer)
+    grad, out, grad_space, partial = matrix(job, 0), matrix(job, 1), matrix(job, 2), matrix(job, 3)
+    rows, d = grad_space.shape
+    zero, half, by_inverse = out.dtype.type(0), out.dtype.type(0.5), out.dtype.type(0)
+    for n in range(block * BLOCK, min((block + 1) * BLOCK, rows)):
+        by_time = grad[n, 0] / out[n, 0]
+        for j in range(d):
+            value = out[n, j + 1]
+            by_value = grad[n, j + 1] + by_time * value
+            grad_space[n, j] = by_value if value > zero else zero
+        by_inverse += half * by_time
+    partial[block, 0] = by_inverse
+
+
+def focus_forward(block: int, pointer: Any) -> None:
+    """Features of power 2, of numbers that may lie anyhow but for their last dimension.
+
+    Matrices: features ``[B H T, d]``, numbers, factors ``[H, d]``. Numbers: what is added to ReLU.
+    Integers: H, T, and the strides of all but the last dimension of the numbers.
+    """
+    job = read(pointer)
+    out, factors, epsilon = matrix(job, 0), matrix(job, 2), job.numbers[0]
+    heads, length = job.integers[0], job.integers[1]
+    rows, d = out.shape
+    zero, one = out.dtype.type(0), out.dtype.type(1)
+    for n in range(block * BLOCK, min((block + 1) * BLOCK, rows)):
+        h, given = n // length % heads, vector(job, 1, _start(n, job.integers))
+        squared = zero
+        for j in range(d):
+            value = given[j]
+            value = (zero if value < zero else value) + epsilon
+            value *= factors[h, j]
+            out[n, j] = value
+            squared += value * value
+        inverse, sharp = one / squared, zero
+        for j in range(d):
+            value = out[n, j] * out[n, j] * inverse
+            out[n, j] = value
+            sharp += value * value
+        scale = math.sqrt(squared / sharp)
+        for j in range(d):
+            out[n, j] *= scale
+
+
+def focus_backward(block: int, pointer: Any) -> None:
+    """Gradient of :func:`focus_forward`.
+
+    Matrices: gradient of the features ``[B H T, d]``, numbers, factors, gradient of the numbers
+    ``[B H T, d]``, ``partial`` ``[blocks, H d]`` (of the factors). Numbers and integers as there.
+    """
+    job = read(pointer)
+    grad, factors = matrix(job, 0), matrix(job, 2)
+    grad_given, partial, epsilon = matrix(job, 3), matrix(job, 4), job.numbers[0]
+    heads, length = job.integers[0], job.integers[1]
+    rows, d = grad.shape
+    zero, one = grad.dtype.type(0), grad.dtype.type(1)
+    sums = partial[block]
+    sums[:] = zero
+    units = np.empty(d, grad.dtype)
+    for n in range(block * BLOCK, min((block + 1) * BLOCK, rows)):
+        h, given = n // length % heads, vector(job, 1, _start(n, job.integers))
+        squared = zero
+        for j in range(d):
+            value = given[j]
+            value = (zero if value < zero else value) + epsilon
+            value *= factors[h, j]
+            units[j] = value
+            squared += value * value
+        inverse = one / math.sqrt(squared)
+        sharp, along = zero, zero
+        for j in range(d):
+            unit = units[j] * inverse
+            units[j] = unit
+            sharp += unit * unit * unit * unit
+            along += grad[n, j] * unit * unit
+        root = one / math.sqrt(sharp)
+        along *= root
+        cubic = (along + along) / sharp
+        root += root
+        for j in range(d):
+            unit = units[j]
+            units[j] = unit * (grad[n, j] * root + along - cubic * unit * unit)
+        for j in range(d):
+            grad_given[n, j] = units[j] * factors[h, j] if given[j] > zero else zero
+        for j in range(d):
+            value = given[j]
+            sums[h * d + j] += units[j] * ((zero if value < zero else value) + epsilon)
+
+
+@njit(inline="always")
+def _start(row: int, integers: Any) -> int:
+    """Where a row of ``[B H T]`` starts, from its strides."""
+    heads, length = integers[0], integers[1]
+    t, rest = row % length, row // length
+    return rest // heads * integers[2] + rest % heads * integers[3] + t * integers[4]

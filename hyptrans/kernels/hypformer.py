@@ -1,0 +1,165 @@
+"""What Hypformer does between matrix products, each part in one pass on the CPU.
+
+There are no kernels for CUDA yet: there the formulas run, ``plain_*`` or made of other operators.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
+
+from hyptrans.geometry import lorentz
+from hyptrans.geometry.precision import at_least_float32
+from hyptrans.kernels.backend import chosen, launcher
+from hyptrans.kernels.operators import lift
+
+Grads = tuple[Tensor | None, ...]
+
+FEATURE_EPSILON = 1e-6
+"""Added after ReLU and to the scale, so that a row without a positive number has features."""
+
+
+def norm_points(
+    x: Tensor,
+    update: Tensor,
+    scale: lorentz.Curvature,
+    gain: Tensor,
+    bias: Tensor,
+    *,
+    c: lorentz.Curvature,
+    epsilon: float,
+) -> Tensor:
+    """The points above ``LayerNorm(update + scale x_s)``.
+
+    Shapes: x ``[..., D]``, update ``[..., D - 1]``, gain and bias ``[D - 1]`` -> ``[..., D]``.
+    Source: Hypformer eq. 13 and 21.
+    """
+    x, update, gain, bias = (at_least_float32(t) for t in (x, update, gain, bias))
+    alike = x.shape[:-1] == update.shape[:-1] and x.dtype == update.dtype == gain.dtype
+    if not alike or chosen(update, c=c) != "numba":
+        return plain_norm_points(x, update, scale, gain, bias, c=c, epsilon=epsilon)
+    scale = torch.as_tensor(scale, dtype=x.dtype)
+    inverse_c = torch.as_tensor(1 / c, dtype=x.dtype)
+    out: Tensor = _NormPoints.apply(x, update, scale, gain, bias, inverse_c, epsilon)
+    return out
+
+
+def plain_norm_points(
+    x: Tensor,
+    update: Tensor,
+    scale: lorentz.Curvature,
+    gain: Tensor,
+    bias: Tensor,
+    *,
+    c: lorentz.Curvature,
+    epsilon: float,
+) -> Tensor:
+    """:func:`norm_points` in plain torch."""
+    normed = F.layer_norm(update + x[..., 1:] * scale, gain.shape, gain, bias, epsilon)
+    return lift(normed, c=c)
+
+
+def relu_lift(space: Tensor, *, c: lorentz.Curvature) -> Tensor:
+    """The points above ``ReLU(space)``: ``[..., D - 1]`` -> ``[..., D]``."""
+    space = at_least_float32(space)
+    if chosen(space, c=c) != "numba":
+        return lift(F.relu(space), c=c)
+    out: Tensor = _ReluLift.apply(space, torch.as_tensor(1 / c, dtype=space.dtype))
+    return out
+
+
+def focus(numbers: Tensor, scale: Tensor, power: float) -> Tensor:
+    """Features ``phi``: a power that sharpens the direction of a vector and keeps its length.
+
+    ``phi = |u| / |u^p| u^p`` with ``u = (ReLU(numbers) + eps) / (softplus(scale) + eps)``.
+
+    Shapes: numbers ``[..., d]``, scale broadcasts against it -> ``[..., d]``.
+    Range: all positive; finite for any finite input, also in half precision (float32 inside).
+    Source: Hypformer eq. 19; ``scale`` has a number per channel, as a single one would cancel.
+    """
+    numbers, scale = at_least_float32(numbers), at_least_float32(scale)
+    by_head = numbers.dim() == 4 and scale.shape == (numbers.size(1), 1, numbers.size(-1))
+    alike = numbers.dtype == scale.dtype
+    if power != 2 or not by_head or not alike or chosen(numbers) != "numba":
+        return plain_focus(numbers, scale, power)
+    out: Tensor = _Focus.apply(numbers, 1 / (F.softplus(scale) + FEATURE_EPSILON))
+    return out
+
+
+def plain_focus(numbers: Tensor, scale: Tensor, power: float) -> Tensor:
+    """:func:`focus` in plain torch."""
+    u = (F.relu(numbers) + FEATURE_EPSILON) / (F.softplus(scale) + FEATURE_EPSILON)
+    # the largest number of a row cancels; dividing by it first keeps the power from overflowing
+    # and its length from underflowing
+    sharp = (u / u.detach().amax(-1, keepdim=True)).pow(power)
+    return sharp * (u.norm(dim=-1, keepdim=True) / sharp.norm(dim=-1, keepdim=True))
+
+
+class _NormPoints(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        update: Tensor,
+        scale: Tensor,
+        gain: Tensor,
+        bias: Tensor,
+        inverse_c: Tensor,
+        epsilon: float,
+    ) -> Tensor:
+        x, update, gain = x.contiguous(), update.contiguous(), gain.contiguous()
+        out = torch.empty_like(x)
+        ctx.numbers = (float(inverse_c), epsilon)
+        launcher("numba").norm_forward(x, update, scale, gain, bias.contiguous(), ctx.numbers, out)
+        ctx.save_for_backward(x, update, scale, gain, out)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Grads:
+        x, update, scale, gain, out = ctx.saved_tensors
+        grad_x, grad_update = torch.empty_like(x), torch.empty_like(update)
+        operands = (grad.contiguous(), x, update, scale, gain, out)
+        sums = launcher("numba").norm_backward(operands, ctx.numbers, grad_x, grad_update)
+        by_gain, by_bias, others = sums.split([len(gain), len(gain), 2])
+        return grad_x, grad_update, others[0], by_gain, by_bias, others[1], None
+
+
+class _ReluLift(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, space: Tensor, inverse_c: Tensor) -> Tensor:
+        out = space.new_empty(*space.shape[:-1], space.size(-1) + 1)
+        launcher("numba").relu_lift_forward(space.contiguous(), float(inverse_c), out)
+        ctx.save_for_backward(out)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Grads:
+        (out,) = ctx.saved_tensors
+        grad_space = out.new_empty(*out.shape[:-1], out.size(-1) - 1)
+        by_inverse = launcher("numba").relu_lift_backward(grad.contiguous(), out, grad_space)
+        return grad_space, by_inverse
+
+
+class _Focus(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, numbers: Tensor, factors: Tensor) -> Tensor:
+        numbers = numbers if numbers.stride(-1) == 1 else numbers.contiguous()
+        factors = factors.contiguous()
+        out = numbers.new_empty(numbers.shape)
+        launcher("numba").focus_forward(numbers, factors, FEATURE_EPSILON, out)
+        ctx.save_for_backward(numbers, factors)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Grads:
+        numbers, factors = ctx.saved_tensors
+        out = numbers.new_empty(numbers.shape)
+        by_factors = launcher("numba").focus_backward(
+            grad.contiguous(), numbers, factors, FEATURE_EPSILON, out
+        )
+        return out, by_factors
