@@ -59,8 +59,8 @@ def norm_backward(block: int, pointer: Any) -> None:
     rows, d = update.shape
     zero, half, one = x.dtype.type(0), x.dtype.type(0.5), x.dtype.type(1)
     share = one / x.dtype.type(d)
-    sums = partial[block]
-    sums[:] = zero
+    partial[block] = zero
+    by_gain, by_bias = partial[block, :d], partial[block, d : 2 * d]
     normed = np.empty(d, x.dtype)
     for n in range(block * BLOCK, min((block + 1) * BLOCK, rows)):
         total = zero
@@ -79,8 +79,8 @@ def norm_backward(block: int, pointer: Any) -> None:
         for j in range(d):
             value = normed[j] * slope
             by_value = grad[n, j + 1] + by_time * made[n, j + 1]
-            sums[j] += by_value * value
-            sums[d + j] += by_value
+            by_gain[j] += by_value * value
+            by_bias[j] += by_value
             by_value *= gain[j]
             normed[j] = value
             grad_update[n, j] = by_value
@@ -95,8 +95,8 @@ def norm_backward(block: int, pointer: Any) -> None:
             grad_x[n, j + 1] = scale * by_both
             by_scale += by_both * x[n, j + 1]
         grad_x[n, 0] = zero
-        sums[2 * d] += by_scale
-        sums[2 * d + 1] += half * by_time
+        partial[block, 2 * d] += by_scale
+        partial[block, 2 * d + 1] += half * by_time
 
 
 def relu_lift_forward(block: int, pointer: Any) -> None:
@@ -148,21 +148,20 @@ def focus_forward(block: int, pointer: Any) -> None:
     zero, one = out.dtype.type(0), out.dtype.type(1)
     for n in range(block * BLOCK, min((block + 1) * BLOCK, rows)):
         h, given = n // length % heads, vector(job, 1, _start(n, job.integers))
-        squared = zero
+        # loops that only read need not be told that nothing overlaps
+        squared, sharp = zero, zero
         for j in range(d):
-            value = given[j]
-            value = (zero if value < zero else value) + epsilon
-            value *= factors[h, j]
-            out[n, j] = value
+            value = _channel(given[j], factors[h, j], epsilon, zero)
             squared += value * value
-        inverse, sharp = one / squared, zero
+        inverse = one / squared
         for j in range(d):
-            value = out[n, j] * out[n, j] * inverse
-            out[n, j] = value
+            value = _channel(given[j], factors[h, j], epsilon, zero)
+            value *= value * inverse
             sharp += value * value
-        scale = math.sqrt(squared / sharp)
+        scale = inverse * math.sqrt(squared / sharp)
         for j in range(d):
-            out[n, j] *= scale
+            value = _channel(given[j], factors[h, j], epsilon, zero)
+            out[n, j] = value * value * scale
 
 
 def focus_backward(block: int, pointer: Any) -> None:
@@ -177,23 +176,17 @@ def focus_backward(block: int, pointer: Any) -> None:
     heads, length = job.integers[0], job.integers[1]
     rows, d = grad.shape
     zero, one = grad.dtype.type(0), grad.dtype.type(1)
-    sums = partial[block]
-    sums[:] = zero
-    units = np.empty(d, grad.dtype)
+    partial[block] = zero
     for n in range(block * BLOCK, min((block + 1) * BLOCK, rows)):
         h, given = n // length % heads, vector(job, 1, _start(n, job.integers))
-        squared = zero
+        sums = partial[block, h * d : (h + 1) * d]
+        squared, sharp, along = zero, zero, zero
         for j in range(d):
-            value = given[j]
-            value = (zero if value < zero else value) + epsilon
-            value *= factors[h, j]
-            units[j] = value
+            value = _channel(given[j], factors[h, j], epsilon, zero)
             squared += value * value
         inverse = one / math.sqrt(squared)
-        sharp, along = zero, zero
         for j in range(d):
-            unit = units[j] * inverse
-            units[j] = unit
+            unit = _channel(given[j], factors[h, j], epsilon, zero) * inverse
             sharp += unit * unit * unit * unit
             along += grad[n, j] * unit * unit
         root = one / math.sqrt(sharp)
@@ -201,13 +194,17 @@ def focus_backward(block: int, pointer: Any) -> None:
         cubic = (along + along) / sharp
         root += root
         for j in range(d):
-            unit = units[j]
-            units[j] = unit * (grad[n, j] * root + along - cubic * unit * unit)
-        for j in range(d):
-            grad_given[n, j] = units[j] * factors[h, j] if given[j] > zero else zero
-        for j in range(d):
-            value = given[j]
-            sums[h * d + j] += units[j] * ((zero if value < zero else value) + epsilon)
+            value, factor = given[j], factors[h, j]
+            unit = _channel(value, factor, epsilon, zero) * inverse
+            by_channel = unit * (grad[n, j] * root + along - cubic * unit * unit)
+            grad_given[n, j] = by_channel * factor if value > zero else zero
+            sums[j] += by_channel * ((zero if value < zero else value) + epsilon)
+
+
+@njit(inline="always")
+def _channel(number: float, factor: float, epsilon: float, zero: float) -> Any:
+    """A number after ReLU and scaling."""
+    return ((zero if number < zero else number) + epsilon) * factor
 
 
 @njit(inline="always")
