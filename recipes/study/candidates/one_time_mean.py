@@ -4,7 +4,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from hyptrans.kernels.operators import lift
-from hyptrans.layers.attention import Attention, causal_mask
+from hyptrans.kernels.weights import causal_mask
+from hyptrans.layers.attention import Attention
 from hyptrans.layers.decoding_state import Past
 from hyptrans.models._config import register_sizes
 from hyptrans.models._skeleton import HypTransformer
