@@ -79,7 +79,7 @@ def _sources() -> str:
     numba's cache looks at that file only; so this is part of their signature.
     """
     folder = Path(__file__).parent
-    files = [folder / "jobs.py", folder / "exponential.py"]
+    files = [folder / name for name in ("jobs.py", "exponential.py", "ball.py")]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 

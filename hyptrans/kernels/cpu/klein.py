@@ -1,6 +1,6 @@
 """One-pass kernels for points read from plain numbers, and their midpoints in Klein coordinates.
 
-Kernels as in :mod:`~hyptrans.kernels.cpu.rows`, heads as in :mod:`~hyptrans.kernels.cpu.tangents`;
+Kernels as in :mod:`~hyptrans.kernels.cpu.rows`, heads as in :mod:`~hyptrans.kernels.cpu.ball`;
 the formulas are those of :mod:`hyptrans.geometry.klein`.
 """
 
@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from hyptrans.kernels.cpu.ball import next_place, place
 from hyptrans.kernels.cpu.exponential import sinh_ratio, tanh_ratio
 from hyptrans.kernels.cpu.jobs import BLOCK, matrix, read
 from hyptrans.kernels.cpu.rows import TILE
-from hyptrans.kernels.cpu.tangents import next_place, place
 
 TINY = 1e-30
 """Added to what a ratio divides by; nothing to any other number."""

@@ -10,9 +10,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from hyptrans.kernels.cpu.exponential import log1p, sinh_ratio, tanh_ratio
+from hyptrans.kernels.cpu.ball import artanh, by_lengths, next_place, place, shares, tanh
+from hyptrans.kernels.cpu.exponential import sinh_ratio
 from hyptrans.kernels.cpu.jobs import BLOCK, matrix, read
 from hyptrans.kernels.cpu.rows import TILE
 
@@ -39,7 +39,7 @@ def add_forward(block: int, pointer: Any) -> None:
                 uv += u[n, j] * v[m, j]
             of_u[k], of_v[k], both[k] = c * u2, c * v2, c * uv
         for k in range(tile):
-            of_u[k], of_v[k] = _shares(of_u[k], of_v[k], both[k], bound, epsilon, one)
+            of_u[k], of_v[k] = shares(of_u[k], of_v[k], both[k], bound, epsilon, one)
         for k in range(tile):
             n, m = start + k, (start + k) % added
             share, other = of_u[k], of_v[k]
@@ -77,7 +77,7 @@ def add_backward(block: int, pointer: Any) -> None:
             u2s[k], v2s[k], uvs[k] = c * u2, c * v2, c * uv
             alongs[k], others[k] = along, other
         for k in range(tile):
-            share, other, by_u2, by_v2, by_uv = _by_lengths(
+            share, other, by_u2, by_v2, by_uv = by_lengths(
                 u2s[k], v2s[k], uvs[k], alongs[k], others[k], bound, epsilon, one
             )
             alongs[k], others[k] = share, other
@@ -119,10 +119,10 @@ def radial_forward(block: int, pointer: Any) -> None:
             squares[k] = c * squared
         if inverse:
             for k in range(tile):
-                squares[k] = _artanh(squares[k], bound, epsilon, one)[0]
+                squares[k] = artanh(squares[k], bound, epsilon, one)[0]
         else:
             for k in range(tile):
-                squares[k] = _tanh(squares[k], bound, epsilon, one)[0]
+                squares[k] = tanh(squares[k], bound, epsilon, one)[0]
         for k in range(tile):
             ratio = squares[k]
             for j in range(d):
@@ -151,11 +151,11 @@ def radial_backward(block: int, pointer: Any) -> None:
             squares[k], alongs[k] = c * squared, (c + c) * along
         if inverse:
             for k in range(tile):
-                squares[k], slope = _artanh(squares[k], bound, epsilon, one)
+                squares[k], slope = artanh(squares[k], bound, epsilon, one)
                 alongs[k] *= slope
         else:
             for k in range(tile):
-                squares[k], slope = _tanh(squares[k], bound, epsilon, one)
+                squares[k], slope = tanh(squares[k], bound, epsilon, one)
                 alongs[k] *= slope
         for k in range(tile):
             ratio, along = squares[k], alongs[k]
@@ -267,7 +267,7 @@ def centroid_forward(block: int, pointer: Any) -> None:
         for k in range(tile):
             time = total[start + k, 0]
             time = least if time < least else time
-            ratio = _artanh(scales[k] / (time * time), bound, epsilon, one)[0]
+            ratio = artanh(scales[k] / (time * time), bound, epsilon, one)[0]
             scales[k] = ratio / (unit * time)
         t, n = place(start, job.integers)
         for k in range(tile):
@@ -303,7 +303,7 @@ def centroid_backward(block: int, pointer: Any) -> None:
         for k in range(tile):
             time = least if times[k] < least else times[k]
             squared = squares[k] / (time * time)
-            ratio, slope = _artanh(squared, bound, epsilon, one)
+            ratio, slope = artanh(squared, bound, epsilon, one)
             along = alongs[k] / (unit * time * time)
             by_time = along * (ratio + (slope + slope) * squared)
             alongs[k] = along * (slope + slope) / time
@@ -316,102 +316,3 @@ def centroid_backward(block: int, pointer: Any) -> None:
                 grad_total[start + k, j + 1] = ratio * grad[n, j] + along * total[start + k, j + 1]
             grad_total[start + k, 0] = times[k]
             t, n = next_place(start + k, t, n, job.integers)
-
-
-@njit(inline="always")
-def place(row: int, sizes: Any) -> Any:
-    """The position of a row of ``[P B H T]``, and where the same one is in ``[B T P H]``."""
-    batch, length, projections, heads = sizes[0], sizes[1], sizes[2], sizes[3]
-    t, rest = row % length, row // length
-    h, rest = rest % heads, rest // heads
-    b, p = rest % batch, rest // batch
-    return t, ((b * length + t) * projections + p) * heads + h
-
-
-@njit(inline="always")
-def next_place(row: int, t: int, n: int, sizes: Any) -> Any:
-    """What :func:`place` gives for the row after this one."""
-    if t + 1 < sizes[1]:
-        return t + 1, n + sizes[2] * sizes[3]
-    return place(row + 1, sizes)
-
-
-@njit(inline="always")
-def _tanh(squared: float, bound: float, epsilon: float, one: float) -> Any:
-    """``tanh(a) / a``, clamped, of a squared length ``a^2``, and its derivative by that."""
-    squared += epsilon
-    length = math.sqrt(squared)
-    ratio = tanh_ratio(length)
-    most = bound / length
-    slope = one - squared * ratio * ratio if ratio < most else one - one
-    ratio = ratio if ratio < most else most
-    return ratio, (slope - ratio) / (squared + squared)
-
-
-@njit(inline="always")
-def _artanh(squared: float, bound: float, epsilon: float, one: float) -> Any:
-    """``artanh(a) / a``, its argument clamped, of a squared norm, and its derivative by that."""
-    squared += epsilon
-    length = math.sqrt(squared)
-    inside = length if length < bound else bound
-    ratio = log1p((inside + inside) / (one - inside)) / (length + length)
-    slope = one / (one - squared) if length < bound else one - one
-    return ratio, (slope - ratio) / (squared + squared)
-
-
-@njit(inline="always")
-def _shares(u2: float, v2: float, uv: float, bound: float, epsilon: float, one: float) -> Any:
-    """The factors of two tangents in their sum, from ``c`` times their products."""
-    to_x, to_y = _tanh(u2, bound, epsilon, one)[0], _tanh(v2, bound, epsilon, one)[0]
-    x2, y2, xy2 = u2 * to_x * to_x, v2 * to_y * to_y, (uv + uv) * to_x * to_y
-    denominator = one + xy2 + x2 * y2
-    sum2 = (x2 + xy2 + y2) / denominator
-    sum2 = one - one if sum2 < one - one else sum2
-    scale = _artanh(sum2, bound, epsilon, one)[0] / denominator
-    return scale * (one + xy2 + y2) * to_x, scale * (one - x2) * to_y
-
-
-@njit(inline="always")
-def _by_lengths(
-    u2: float,
-    v2: float,
-    uv: float,
-    along: float,
-    other: float,
-    bound: float,
-    epsilon: float,
-    one: float,
-) -> Any:
-    """The factors of :func:`_shares`, and what its three arguments get of the gradients of these.
-
-    ``along`` and ``other`` are the gradients of the two factors.
-    """
-    to_x, x_slope = _tanh(u2, bound, epsilon, one)
-    to_y, y_slope = _tanh(v2, bound, epsilon, one)
-    x2, y2, xy2 = u2 * to_x * to_x, v2 * to_y * to_y, (uv + uv) * to_x * to_y
-    denominator = one + xy2 + x2 * y2
-    raw = (x2 + xy2 + y2) / denominator
-    sum2 = one - one if raw < one - one else raw
-    ratio, slope = _artanh(sum2, bound, epsilon, one)
-    slope = one - one if raw < one - one else slope
-    scale = ratio / denominator
-    first, second = one + xy2 + y2, one - x2
-    by_first, by_second = along * scale * to_x, other * scale * to_y
-    by_x, by_y = along * scale * first, other * scale * second
-    by_scale = along * first * to_x + other * second * to_y
-    by_sum = by_scale * slope / (denominator * denominator)
-    by_denominator = -by_scale * scale / denominator - by_sum * sum2
-    by_x2 = by_sum + by_denominator * y2 - by_second
-    by_y2 = by_sum + by_denominator * x2 + by_first
-    by_xy2 = by_sum + by_denominator + by_first
-    by_x += (by_x2 + by_x2) * u2 * to_x + (by_xy2 + by_xy2) * uv * to_y
-    by_y += (by_y2 + by_y2) * v2 * to_y + (by_xy2 + by_xy2) * uv * to_x
-    by_u2 = by_x2 * to_x * to_x + by_x * x_slope
-    by_v2 = by_y2 * to_y * to_y + by_y * y_slope
-    return (
-        scale * first * to_x,
-        scale * second * to_y,
-        by_u2,
-        by_v2,
-        (by_xy2 + by_xy2) * to_x * to_y,
-    )

@@ -1,0 +1,111 @@
+"""What kernels of the Poincare ball do with the numbers of a point, and where heads' rows stand.
+
+The formulas are those of :mod:`hyptrans.geometry.poincare`; ``bound`` is the largest norm in the
+unit ball, ``epsilon`` the unit of rounding, ``one`` the number in the dtype of the others.
+"""
+
+import math
+from typing import Any
+
+from numba import njit
+
+from hyptrans.kernels.cpu.exponential import log1p, tanh_ratio
+
+
+@njit(inline="always")
+def place(row: int, sizes: Any) -> Any:
+    """The position of a row of ``[P B H T]``, and where the same one is in ``[B T P H]``."""
+    batch, length, projections, heads = sizes[0], sizes[1], sizes[2], sizes[3]
+    t, rest = row % length, row // length
+    h, rest = rest % heads, rest // heads
+    b, p = rest % batch, rest // batch
+    return t, ((b * length + t) * projections + p) * heads + h
+
+
+@njit(inline="always")
+def next_place(row: int, t: int, n: int, sizes: Any) -> Any:
+    """What :func:`place` gives for the row after this one."""
+    if t + 1 < sizes[1]:
+        return t + 1, n + sizes[2] * sizes[3]
+    return place(row + 1, sizes)
+
+
+@njit(inline="always")
+def tanh(squared: float, bound: float, epsilon: float, one: float) -> Any:
+    """``tanh(a) / a``, clamped, of a squared length ``a^2``, and its derivative by that."""
+    squared += epsilon
+    length = math.sqrt(squared)
+    ratio = tanh_ratio(length)
+    most = bound / length
+    slope = one - squared * ratio * ratio if ratio < most else one - one
+    ratio = ratio if ratio < most else most
+    return ratio, (slope - ratio) / (squared + squared)
+
+
+@njit(inline="always")
+def artanh(squared: float, bound: float, epsilon: float, one: float) -> Any:
+    """``artanh(a) / a``, its argument clamped, of a squared norm, and its derivative by that."""
+    squared += epsilon
+    length = math.sqrt(squared)
+    inside = length if length < bound else bound
+    ratio = log1p((inside + inside) / (one - inside)) / (length + length)
+    slope = one / (one - squared) if length < bound else one - one
+    return ratio, (slope - ratio) / (squared + squared)
+
+
+@njit(inline="always")
+def shares(u2: float, v2: float, uv: float, bound: float, epsilon: float, one: float) -> Any:
+    """The factors of two tangents in their sum, from ``c`` times their products."""
+    to_x, to_y = tanh(u2, bound, epsilon, one)[0], tanh(v2, bound, epsilon, one)[0]
+    x2, y2, xy2 = u2 * to_x * to_x, v2 * to_y * to_y, (uv + uv) * to_x * to_y
+    denominator = one + xy2 + x2 * y2
+    sum2 = (x2 + xy2 + y2) / denominator
+    sum2 = one - one if sum2 < one - one else sum2
+    scale = artanh(sum2, bound, epsilon, one)[0] / denominator
+    return scale * (one + xy2 + y2) * to_x, scale * (one - x2) * to_y
+
+
+@njit(inline="always")
+def by_lengths(
+    u2: float,
+    v2: float,
+    uv: float,
+    along: float,
+    other: float,
+    bound: float,
+    epsilon: float,
+    one: float,
+) -> Any:
+    """The factors of :func:`shares`, and what its three arguments get of the gradients of these.
+
+    ``along`` and ``other`` are the gradients of the two factors.
+    """
+    to_x, x_slope = tanh(u2, bound, epsilon, one)
+    to_y, y_slope = tanh(v2, bound, epsilon, one)
+    x2, y2, xy2 = u2 * to_x * to_x, v2 * to_y * to_y, (uv + uv) * to_x * to_y
+    denominator = one + xy2 + x2 * y2
+    raw = (x2 + xy2 + y2) / denominator
+    sum2 = one - one if raw < one - one else raw
+    ratio, slope = artanh(sum2, bound, epsilon, one)
+    slope = one - one if raw < one - one else slope
+    scale = ratio / denominator
+    first, second = one + xy2 + y2, one - x2
+    by_first, by_second = along * scale * to_x, other * scale * to_y
+    by_x, by_y = along * scale * first, other * scale * second
+    by_scale = along * first * to_x + other * second * to_y
+    by_sum = by_scale * slope / (denominator * denominator)
+    by_denominator = -by_scale * scale / denominator - by_sum * sum2
+    by_x2 = by_sum + by_denominator * y2 - by_second
+    by_y2 = by_sum + by_denominator * x2 + by_first
+    by_xy2 = by_sum + by_denominator + by_first
+    by_x += (by_x2 + by_x2) * u2 * to_x + (by_xy2 + by_xy2) * uv * to_y
+    by_y += (by_y2 + by_y2) * v2 * to_y + (by_xy2 + by_xy2) * uv * to_x
+    by_u2 = by_x2 * to_x * to_x + by_x * x_slope
+    by_v2 = by_y2 * to_y * to_y + by_y * y_slope
+    return (
+        scale * first * to_x,
+        scale * second * to_y,
+        by_u2,
+        by_v2,
+        (by_xy2 + by_xy2) * to_x * to_y,
+    )
