@@ -1,5 +1,26 @@
 """The one error for what a user can mend; here, as the start-up hook may import nothing else."""
 
+import re
+
+# what neither XML nor HTML takes in a text, and what overrides its direction to show another text
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+
+
+def clean(text: str) -> str:
+    """The text with characters that no document may hold shown as U+FFFD; a terminal acts on some.
+
+    Tabs and ends of lines stay.
+    """
+    return _CONTROL.sub("\ufffd", text)
+
 
 class UserError(Exception):
-    """What the user gave cannot be used; one sentence says what, what was found, what to do."""
+    """What the user gave cannot be used; one sentence says what, what was found, what to do.
+
+    Parts of files and their names may be in it, so it shows no control characters.
+    """
+
+    def __str__(self) -> str:
+        return clean(super().__str__())

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hyptrans.inference.load import MODEL_HELP, load
+from hyptrans.support.errors import clean
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +35,8 @@ def main(args: argparse.Namespace) -> None:
     width = max(map(len, found))
     for name, value in found.items():
         for i, line in enumerate(_lines(value)):
-            sys.stdout.write(f"{'' if i else name:<{width}}  {line}\n")
+            # a stranger's folder may say anything of itself
+            sys.stdout.write(f"{'' if i else name:<{width}}  {clean(line)}\n")
 
 
 def _lines(value: Any) -> Iterator[str]:

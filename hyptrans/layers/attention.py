@@ -5,6 +5,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from hyptrans.geometry.precision import without_autocast
 from hyptrans.kernels.operators import relu_dropout
 from hyptrans.kernels.weights import masked_softmax
 from hyptrans.layers.decoding_state import Memory, Past, State, append
@@ -60,6 +61,16 @@ class Attention(nn.Module, ABC):
         a query sees its own and earlier positions only; ``causal_mask`` joins the two.
         """
 
+    def scores(self, query: Tensor, key: Tensor) -> Tensor:
+        """Logarithms of the weights, up to a constant per query; ``[B, H, T, S]``."""
+        return query @ key.transpose(-1, -2)
+
+    def weights(self, query: Tensor, key: Tensor, allowed: Tensor | None) -> Tensor:
+        """What :meth:`mix` weighs the values with, ``[B, H, T, S]``, without dropout."""
+        return attention_weights(
+            self.scores(query, key), allowed=allowed, is_causal=False, dropout=0.0, training=False
+        )
+
     @abstractmethod
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         """Join the heads ``[B, H, T, D / H]`` and add the residual ``x``."""
@@ -107,6 +118,16 @@ class Attention(nn.Module, ABC):
             return self.merge(self.mix_next(query, key, value, state), x)
         is_causal = self.causal and x.size(1) > 1
         return self.merge(self.mix(query, key, value, allowed=allowed, is_causal=is_causal), x)
+
+    def look(self, x: Tensor, memory: Tensor, *, padding: Tensor | None = None) -> Tensor:
+        """Return how much each position looks at those of a memory, ``[B, T, S]``.
+
+        That is the mean of the heads' weights, whose sum over the memory is 1.
+        """
+        allowed = None if padding is None else ~padding[:, None, None, :]
+        query, (key, _) = self.query(x), self.keys_and_values(memory)
+        with without_autocast(query):
+            return self.weights(query, key, allowed).mean(1)
 
     def _look_at(
         self, memory: Tensor, x: Tensor, allowed: Tensor | None, state: State | None

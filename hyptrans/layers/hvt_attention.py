@@ -101,19 +101,23 @@ class PoincareAttention(Attention):
     ) -> Tensor:
         """As the base class says; the heads of the result are tangents."""
         with without_autocast(query):
-            alpha = F.softplus(at_least_float32(self.raw_alpha))
-            scale = -1 / (alpha * self.c * (query.size(-1) - 1) ** 0.5)
-            weights = distance_weights(
-                lorentz.pairwise_inner(query, key),
-                scale,
-                squared=True,
-                allowed=allowed,
-                is_causal=is_causal,
-            )
+            weights = self._weights(query, key, allowed, is_causal=is_causal)
             mixed = relu_dropout(weights, self.attention_dropout, training=self.training) @ value
             if self.aggregation == "tangent":
                 return mixed
             return tangents.centroid_tangent(mixed, c=self.c)
+
+    def weights(self, query: Tensor, key: Tensor, allowed: Tensor | None) -> Tensor:
+        """What the values are weighted with, by distances."""
+        return self._weights(query, key, allowed, is_causal=False)
+
+    def _weights(
+        self, query: Tensor, key: Tensor, allowed: Tensor | None, *, is_causal: bool
+    ) -> Tensor:
+        alpha = F.softplus(at_least_float32(self.raw_alpha))
+        scale = -1 / (alpha * self.c * (query.size(-1) - 1) ** 0.5)
+        inner = lorentz.pairwise_inner(query, key)
+        return distance_weights(inner, scale, squared=True, allowed=allowed, is_causal=is_causal)
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         return self.residual(x, self.out.tangent(heads.transpose(1, 2).flatten(2)))

@@ -57,6 +57,12 @@ def quadratic(query: Tensor, key: Tensor, value: Tensor, *, causal: bool = False
     return _ratio(weights @ value, weights.sum(-1, keepdim=True))
 
 
+def weights(query: Tensor, key: Tensor) -> Tensor:
+    """The weights of queries on keys, whose sum over the keys is 1: ``[B, H, T, S]``."""
+    products = query @ key.transpose(-1, -2)
+    return _ratio(products, products.sum(-1, keepdim=True))
+
+
 def summarize(key: Tensor, value: Tensor) -> Sums:
     """Sums over all positions."""
     return Sums(key.transpose(-1, -2) @ value, key.sum(-2))

@@ -189,3 +189,21 @@ def add_switches(parser: argparse.ArgumentParser) -> None:
             default=argparse.SUPPRESS,
             help=f"learned positions in the {side} (default), else sinusoidal",
         )
+
+
+def check_shareable(source: Any, target: Any, encoder: Side, decoder: Side) -> None:
+    """Check that both sides can have one embedding.
+
+    Raises:
+        ValueError: their dictionaries or widths differ.
+    """
+    if source != target:
+        raise ValueError(
+            "--share-all-embeddings needs one dictionary for both languages: "
+            "prepare the data with --joined-dictionary"
+        )
+    if encoder.width != decoder.width:
+        raise ValueError(
+            "--share-all-embeddings needs --decoder-embed-dim to equal --encoder-embed-dim, "
+            f"got {decoder.width} and {encoder.width}"
+        )

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from hyptrans.geometry.space import Space
 from hyptrans.layers.positions import token_positions
-from hyptrans.models._config import Side, add_switches, side_of
+from hyptrans.models._config import add_switches, check_shareable, side_of
 from hyptrans.models._decoding import STATE, DecoderState, IncrementalState, LayerState
 from hyptrans.models._parts import Parts, Role
 from hyptrans.models._version import KEY, check_version, this_version
@@ -49,6 +49,11 @@ class DecoderLayer(nn.Module):
         x = self.attention(x, padding=padding, state=own)
         x = self.cross_attention(x, memory, padding=memory_padding, state=cross)
         return self.feed_forward(x)
+
+    def look(self, x: Tensor, padding: Any, memory: Tensor, memory_padding: Any) -> Tensor:
+        """The weights of every target position on the source ``[B, T, S]``, without a state."""
+        x = self.attention(x, padding=padding)
+        return self.cross_attention.look(x, memory, padding=memory_padding)
 
 
 class Layered:
@@ -126,8 +131,11 @@ class Decoder(Layered, FairseqIncrementalDecoder):
 
     Beside them it returns what fairseq's transformer decoder does: ``inner_states``, the embeddings
     first, are ``[T, B, D]``. With an ``incremental_state`` only the last token is new; the rest is
-    in its :class:`DecoderState`.
+    in its :class:`DecoderState`. Attention to the source, ``attn``, is given where ``need_attn`` of
+    fairseq's ``make_generation_fast_`` asked for it, that of the last layer as a mean over heads.
     """
+
+    gives_attention = False
 
     def __init__(
         self, parts: Parts, dictionary: Any, embedding: nn.Module, *, cross: Role, tied: bool
@@ -158,9 +166,9 @@ class Decoder(Layered, FairseqIncrementalDecoder):
         **_: Any,
     ) -> tuple[Tensor, dict[str, Any]]:
         state = None if incremental_state is None else self._state(incremental_state)
-        x, states = self._points(prev_output_tokens, encoder_out or {}, state)
+        x, states, attention = self._points(prev_output_tokens, encoder_out or {}, state)
         inner = [state.transpose(0, 1) for state in states] if return_all_hiddens else None
-        extra = {"attn": [None], "inner_states": inner}
+        extra = {"attn": [attention], "inner_states": inner}
         if not features_only:
             x = self.logits(x, None if state is None else state.logits)
         return x, extra
@@ -175,7 +183,7 @@ class Decoder(Layered, FairseqIncrementalDecoder):
         tokens: Tensor,
         encoder_out: EncoderOut,
         state: DecoderState | None,
-    ) -> tuple[Tensor, list[Tensor]]:
+    ) -> tuple[Tensor, list[Tensor], Tensor | None]:
         padding = tokens.eq(self.padding_idx)
         positions = token_positions(padding, self.max_target_positions)
         mask = None
@@ -196,7 +204,13 @@ class Decoder(Layered, FairseqIncrementalDecoder):
         for i, layer in enumerate(self.layers):
             x = layer(x, mask, memory, memory_mask, None if state is None else state.layers[i])
             states.append(x)
-        return x, states
+        attention = None
+        if self.gives_attention and state is None:
+            attention = self.layers[-1].look(states[-2], mask, memory, memory_mask)
+        return x, states, attention
+
+    def make_generation_fast_(self, need_attn: bool = False, **_: Any) -> None:
+        self.gives_attention = bool(need_attn)
 
     def extract_features(self, *args: Any, **kwargs: Any) -> tuple[Tensor, dict[str, Any]]:
         return self(*args, features_only=True, **kwargs)
@@ -229,6 +243,8 @@ class HypTransformer(FairseqEncoderDecoderModel):
 
     parts: type[Parts]
     version: Tensor
+    # fairseq's question whether alignments need another pass, over the whole translation
+    full_context_alignment = property(lambda self: self.decoder.gives_attention)
 
     def __init__(self, encoder: Encoder, decoder: Decoder) -> None:
         super().__init__(encoder, decoder)
@@ -270,7 +286,7 @@ class HypTransformer(FairseqEncoderDecoderModel):
         encoder = Encoder(encoder_parts, source, embedding)
         decoder_parts = cls.parts(cfg, side_of(cfg, "decoder"))
         if cfg.share_all_embeddings:
-            _check_shareable(source, target, encoder_parts.side, decoder_parts.side)
+            check_shareable(source, target, encoder_parts.side, decoder_parts.side)
         else:
             embedding = decoder_parts.embedding(len(target), target.pad())
         decoder = Decoder(
@@ -281,16 +297,3 @@ class HypTransformer(FairseqEncoderDecoderModel):
             tied=cfg.share_all_embeddings or cfg.share_decoder_input_output_embed,
         )
         return cls(encoder, decoder)
-
-
-def _check_shareable(source: Any, target: Any, encoder: Side, decoder: Side) -> None:
-    if source != target:
-        raise ValueError(
-            "--share-all-embeddings needs one dictionary for both languages: "
-            "prepare the data with --joined-dictionary"
-        )
-    if encoder.width != decoder.width:
-        raise ValueError(
-            "--share-all-embeddings needs --decoder-embed-dim to equal --encoder-embed-dim, "
-            f"got {decoder.width} and {encoder.width}"
-        )

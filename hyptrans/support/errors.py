@@ -5,7 +5,9 @@ import sys
 from collections.abc import Callable
 
 from hyptrans.support.extras import how_to_install
-from hyptrans_startup.errors import UserError
+from hyptrans_startup.errors import UserError, clean
+
+__all__ = ["UserError", "clean", "describe_os_error", "run_command"]
 
 # what a full disk looks like: no space, quota reached, file size limit reached
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}

@@ -1,6 +1,7 @@
 """Dataclasses out of JSON that somebody else may have written: only what the fields allow."""
 
 import dataclasses
+import functools
 import json
 import typing
 from collections.abc import Mapping
@@ -32,15 +33,23 @@ def build(kind: type[T], found: Any) -> T:
     """
     if not isinstance(found, Mapping):
         raise ValueError(f"{kind.__name__} is a {type(found).__name__}, not an object")
-    fields = {field.name: field for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    hints = typing.get_type_hints(kind)
-    if unknown := sorted(set(found) - set(fields)):
+    hints, needed = _declared(kind)  # type: ignore[arg-type]
+    if unknown := sorted(found.keys() - hints.keys()):
         raise ValueError(f"{kind.__name__} has no {unknown[0]!r}")
-    none = dataclasses.MISSING
-    needed = {n for n, f in fields.items() if f.default is none and f.default_factory is none}
-    if missing := sorted(needed - set(found)):
+    if missing := sorted(needed - found.keys()):
         raise ValueError(f"{kind.__name__} lacks {missing[0]!r}")
     return kind(**{name: as_declared(name, value, hints[name]) for name, value in found.items()})
+
+
+@functools.cache
+def _declared(kind: type) -> tuple[dict[str, Any], frozenset[str]]:
+    """The fields of a dataclass: types by name, and those without a default."""
+    fields, none = dataclasses.fields(kind), dataclasses.MISSING
+    every = typing.get_type_hints(kind)
+    return (
+        {field.name: every[field.name] for field in fields},
+        frozenset(f.name for f in fields if f.default is none and f.default_factory is none),
+    )
 
 
 def as_declared(name: str, value: Any, declared: Any) -> Any:

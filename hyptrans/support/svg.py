@@ -4,20 +4,13 @@ import re
 from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree as ET
 
+from hyptrans.support.errors import clean
+
 Element = ET.Element
 
 # narrow and wide letters of the usual sans-serif fonts, in ems
 _WIDTHS = dict.fromkeys("iljI.,:;'|!", 0.26) | dict.fromkeys('frt()[]-/ "', 0.34)
 _WIDTHS |= dict.fromkeys("mwMW@%", 0.86) | dict.fromkeys("ABCDEGHKNOPQRSUVXY&", 0.7)
-# what neither XML nor HTML takes in a text, and what overrides its direction to show another text
-_CONTROL = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
-)
-
-
-def clean(text: str) -> str:
-    """The text with characters that no document may hold shown as U+FFFD."""
-    return _CONTROL.sub("\ufffd", text)
 
 
 def number(value: float) -> str:

@@ -66,12 +66,15 @@ def load_probes(path: Path) -> Trained:
 
 def _trained(about: dict[str, Any], parameters: dict[str, torch.Tensor]) -> Trained:
     settings = build(Settings, about["settings"])
-    spaces = [build(Space, space) for space in about["spaces"]]
+    layers = len(about["spaces"])
     width = as_declared("width", about["width"], int)
     held = sum(tensor.numel() for tensor in parameters.values())
     # a map takes a coordinate less of each where points have a time
-    if not 0 < (width - 1) * (settings.rank - 1) * len(spaces) <= held:
+    if not 0 < (width - 1) * (settings.rank - 1) * layers <= held:
         raise ValueError("its sizes are not those of its parameters")
+    if any(len(about["courses"][task]) != layers for task in TASKS):
+        raise ValueError("it has not one course of training for each layer")
+    spaces = [build(Space, space) for space in about["spaces"]]
     if any(tensor.dtype != torch.float32 for tensor in parameters.values()):
         raise ValueError("its parameters are not of float32")
     probes = {}

@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import torch
 
 import hyptrans
 from hyptrans.commands.cli import PROGRAM
-from hyptrans.inference.load import shipped
+from hyptrans.inference.load import SHIPPED, shipped
 from tests.inference.conftest import export
 
 ROOT = Path(__file__).parents[2]
@@ -167,6 +168,16 @@ def test_export_writes_what_info_tells_and_the_card_has_the_scores(
     assert found["radii of embeddings"]["encoder"]["greatest"] > 0
     assert found["scores"]["BLEU"] == score["value"]
     assert "curvature" in call(capsys, "info", out)[1]
+
+
+def test_info_shows_nothing_that_a_terminal_acts_on(tmp_path, capsys):
+    made = shutil.copytree(SHIPPED / "tatoeba-en-de", tmp_path / "made")
+    config = json.loads((made / "config.json").read_text())
+    config["facts"]["license"] = "mit\x1b]0;title\x07\x1b[2J\u202etim"
+    (made / "config.json").write_text(json.dumps(config))
+    status, shown, _ = call(capsys, "info", made)
+    assert status == 0
+    assert "mit\ufffd]0;title\ufffd\ufffd[2J\ufffdtim" in shown
 
 
 def test_export_of_what_is_no_checkpoint_leaves_nothing(tmp_path, capsys):

@@ -9,7 +9,7 @@ from collections import deque
 from functools import partial
 from pathlib import Path
 
-from tests.hostile.running import Hostile
+from tests.hostile.running import Hostile, ordinary
 
 WANTED = ["train.en", "train.de"]
 
@@ -46,12 +46,13 @@ def padded(data: bytes) -> bytes:
 
 def archives(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
     """One danger in each archive."""
-    tries = []
+    good, other = (header(f"a/{name}", tarfile.REGTYPE, 4) + padded(b"one\n") for name in WANTED)
+    path = packed(folder / "whole.tgz", good + other + bytes(1024), zipped=True)
+    tries = [ordinary(partial(unpack, path, folder / "whole"))]
     for i in range(count):
         kind = list(KINDS)[i % len(KINDS)]
-        ordinary = header("a/train.en", tarfile.REGTYPE, 4) + padded(b"one\n")
         bad = KINDS[kind](draw)
-        data = draw.choice([bad + ordinary, ordinary + bad]) + bytes(1024)
+        data = draw.choice([bad + good, good + bad]) + bytes(1024)
         path = packed(folder / f"archive{i}.tgz", data, zipped=draw.random() < 0.5)
         tries.append(Hostile(kind, partial(unpack, path, folder / f"out{i}")))
     return tries
@@ -142,24 +143,36 @@ def tables(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
     """Zip files in place of a table of sentences."""
     from hyptrans.dataprep.sources.tatoeba import read_table
 
-    tries = []
+    def read(path: Path) -> None:
+        deque(read_table(path), maxlen=0)
+
+    whole = folder / "whole.zip"
+    whole.write_bytes(table("deu.txt", 9))
+    tries = [ordinary(partial(read, whole))]
     for i in range(count):
-        file, kind = io.BytesIO(), draw.choice(["bomb", "cut", "other"])
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            name = "other.txt" if kind == "other" else "deu.txt"
-            archive.writestr(name, b"a\tb\n" * draw.randint(17 << 20, 40 << 20))
+        kind = draw.choice(["bomb", "cut", "other"])
+        name = "other.txt" if kind == "other" else "deu.txt"
+        content = table(name, draw.randint(17 << 20, 40 << 20))
         path = folder / f"table{i}.zip"
-        content = file.getvalue()
         path.write_bytes(content[: len(content) // 2] if kind == "cut" else content)
-        tries.append(Hostile(kind, lambda path=path: deque(read_table(path), maxlen=0)))
+        tries.append(Hostile(kind, partial(read, path)))
     return tries
+
+
+def table(name: str, lines: int) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, b"a\tb\tc\n" * lines)
+    return file.getvalue()
 
 
 def markup(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
     """Segments that are not closed, lie in each other, or hold what takes for ever."""
     from hyptrans.dataprep.sources.markup import READERS
 
-    tries = []
+    whole = folder / "whole"
+    whole.write_text('<doc docid="1"><seg id="1">x</seg></doc>')
+    tries = [ordinary(partial(read_once, READERS["sgml"], whole))]
     for i in range(count):
         n = draw.randint(15_000, 40_000)
         seg = '<seg id="1">'

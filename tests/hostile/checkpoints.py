@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import torch
 
-from tests.hostile.running import Hostile, payload
+from tests.hostile.running import Hostile, ordinary, payload
 
 SMALL = ["--encoder-embed-dim=16", "--decoder-embed-dim=16"]
 MODELS = {
@@ -115,6 +115,11 @@ def with_option(state: dict, group: str, name: str, value: object) -> dict:
 def evaluated(draw: random.Random, folder: Path, states: dict, count: int) -> list[Hostile]:
     """Expressions in options that fairseq evaluates."""
     tries = []
+    for arch, state in states.items():
+        path = written(state, folder / f"{arch}.pt")
+        tries.append(ordinary(partial(build, path)))
+        if arch in ("euclidean_tiny", "hybonet_tiny"):
+            tries.append(ordinary(partial(extract, path, folder.parent / "data")))
     for i in range(count):
         arch = draw.choice(list(EVALUATED))
         option = draw.choice(EVALUATED[arch])

@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.hostile import archives, checkpoints, pickles, sets, stores
+from tests.hostile import archives, checkpoints, folders, pickles, sets, stores
 from tests.hostile.running import Hostile
 
 Make = Callable[[random.Random, Path], list[Hostile]]
@@ -45,6 +45,7 @@ CLASSES: dict[str, Make] = {
     "pickle: keys and length": alone(pickles.keys, 12),
     "pickle: tensors that claim": of_one(pickles.claims, 12),
     "container: cut and changed": of_one(pickles.containers, 20),
+    "model folders": alone(folders.folders, 40),
     "data: binarized sets": alone(sets.sets, 26),
     "data: archives": alone(archives.archives, 24),
     "data: tables in zip files": alone(archives.tables, 6),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from tests.hostile.checkpoints import build, written
-from tests.hostile.running import RAN, Hostile
+from tests.hostile.running import RAN, Hostile, ordinary
 
 NUMBER = rb"(?s:K.|M..|J....)"
 """A number in a pickle, of one, two or four bytes."""
@@ -126,7 +126,7 @@ def claims(draw: random.Random, folder: Path, state: dict, count: int) -> list[H
     with zipfile.ZipFile(whole) as archive:
         records = {name: archive.read(name) for name in archive.namelist()}
     name = next(name for name in records if name.endswith("/data.pkl"))
-    tries = []
+    tries = [ordinary(partial(build, whole))]
     for i in range(count):
         changed, kind = dict(records), draw.choice(["elements", "shape", "cut", "gone", "deflated"])
         size = draw.choice([2**31 - 1, 2**24, 2**20])
@@ -157,7 +157,7 @@ def containers(draw: random.Random, folder: Path, state: dict, count: int) -> li
     """Files that are cut, changed at random, of the older format, of another, or zips of zips."""
     new = written(state, folder / "new.pt").read_bytes()
     old = written(state, folder / "old.pt", _use_new_zipfile_serialization=False).read_bytes()
-    tries = []
+    tries = [ordinary(partial(build, folder / f"{name}.pt")) for name in ("new", "old")]
     for i in range(count):
         kind = draw.choice(
             ["cut", "changed", "old cut", "old changed", "other", "appended", "bomb"]
@@ -187,7 +187,9 @@ def statistics(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
     """Classes of statistics by any name, as training reads them when it goes on."""
     from fairseq.logging import metrics
 
-    tries = []
+    value = collections.OrderedDict(val=1, sum=1, count=1, round=3)
+    good = {"default": [(0, "loss", "AverageMeter", value)]}
+    tries = [ordinary(partial(metrics.load_state_dict, good))]
     for _ in range(count):
         name = draw.choice(["os", "time", "torch", "exit", "__builtins__", "bisect", "MetersDict"])
         name = draw.choice([name, "type_as", "safe_round", "OrderedDict", "Dict", 3, None, [1]])

@@ -2,29 +2,29 @@
 
 import json
 import random
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from tests.hostile.running import Hostile
+from tests.hostile.running import Hostile, ordinary
 
 
 def contents(lengths: list[int]) -> dict:
-    return {
-        "architecture": "hybonet_tiny",
-        "checkpoint": "c.pt",
-        "checkpoint_sha256": "0" * 64,
-        "random": False,
-        "seed": 1,
-        "trees": "t.conllu",
-        "trees_sha256": "1" * 64,
-        "spaces": [{"kind": "lorentz", "c": 1.0}] * 2,
-        "kept": list(range(len(lengths))),
-        "lengths": lengths,
-        "left_out": [],
-    }
+    from hyptrans.geometry.space import Space
+    from probing.states.file import Contents
+
+    spaces, kept = [Space("lorentz")] * 2, list(range(len(lengths)))
+    hashes = {"identity": "0" * 64, "trees_sha256": "1" * 64}
+    named = {"architecture": "hybonet_tiny", "encoder": "c.pt", "trees": "t.conllu", **hashes}
+    counts = {"seed": 1, "unknown": 0, "split": 0}
+    return asdict(
+        Contents(
+            **named, **counts, random=False, spaces=spaces, kept=kept, lengths=lengths, left_out=[]
+        )
+    )
 
 
 def read_states(path: Path) -> None:
@@ -44,7 +44,12 @@ def states(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
     """One thing is wrong in each file."""
     from safetensors import numpy as safetensors
 
-    tries = []
+    from probing.states.file import FORMAT
+
+    whole, about = folder / "whole.safetensors", contents([3, 1])
+    metadata = {"format": FORMAT, "contents": json.dumps(about)}
+    safetensors.save_file({"states": np.zeros([4, 2, 4], np.float32)}, whole, metadata)
+    tries = [ordinary(partial(read_states, whole))]
     for i in range(count):
         about = contents([draw.randint(1, 5) for _ in range(draw.randint(2, 6))])
         shape = [sum(about["lengths"]), 2, 4]
@@ -61,12 +66,14 @@ def states(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
             del about[draw.choice(list(about))]
         elif kind in about:
             value = about[kind]
-            if isinstance(value, list) and value and draw.random() < 0.7:
+            if isinstance(value, list) and draw.random() < 0.2:
+                about[kind] = (value or [{}]) * 10**5
+            elif isinstance(value, list) and value and draw.random() < 0.7:
                 value[draw.randrange(len(value))] = draw.choice(ODD)
             else:
                 about[kind] = draw.choice([odd for odd in ODD if type(odd) is not type(value)])
         path = folder / f"states{i}.safetensors"
-        version = "hyptrans states 9" if kind == "format" else "hyptrans states 1"
+        version = "hyptrans states 9" if kind == "format" else FORMAT
         metadata = {"format": version, "contents": text or json.dumps(about)}
         safetensors.save_file({"states": np.zeros(shape, dtype)}, path, metadata)
         if kind == "header":
@@ -89,14 +96,14 @@ def probes(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
 
     made = [make_probe("lorentz", 6, 4, [Space("lorentz")] * 2) for _ in TASKS]
     courses = {task: [Course(), Course()] for task in TASKS}
-    ordinary = folder / "probes"
-    save_probes(ordinary, Trained(Settings(rank=4), *made, courses))
+    whole = folder / "probes"
+    save_probes(whole, Trained(Settings(rank=4), *made, courses))
     from safetensors import safe_open
 
-    with safe_open(ordinary, "pt") as file:
+    with safe_open(whole, "pt") as file:
         metadata = file.metadata()
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    tries = []
+    tries = [ordinary(partial(load_probes, whole))]
     for i in range(count):
         about, held = json.loads(metadata["about"]), dict(tensors)
         kind = draw.choice(["width", "rank", "spaces", "settings", "courses", "dtype", "gone"])
@@ -110,7 +117,9 @@ def probes(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
             name = draw.choice([*about["settings"], "brand_new"])
             about["settings"][name] = draw.choice([[], {}, None, "x" * 99])
         elif kind == "courses":
-            about["courses"] = draw.choice([{}, [], {"distance": [1], "depth": [[]]}, None])
+            many = {task: courses * 10**5 for task, courses in about["courses"].items()}
+            few = {"distance": [1], "depth": [[]]}
+            about["courses"] = draw.choice([{}, [], few, many, None])
         elif kind == "dtype":
             name = draw.choice(list(held))
             held[name] = held[name].to(draw.choice([torch.float64, torch.int8, torch.complex64]))

@@ -1,18 +1,84 @@
-"""What the decoders here do not give is refused by name."""
+"""Attention to the source: what a decoder looks at is what it mixes, and fairseq prints it."""
 
 import pytest
 import torch
 from fairseq.sequence_generator import SequenceGeneratorWithAlignment
 
+from hyptrans.geometry import klein, lorentz, poincare
+from hyptrans.layers.han import HyperbolicAttention
+from hyptrans.layers.hvt_attention import PoincareAttention
+from hyptrans.layers.hybonet import LorentzAttention
+from hyptrans.layers.hypformer_attention import LinearAttention, SoftmaxAttention
+from hyptrans.layers.sphere import SphereAttention
 from hyptrans.support.errors import UserError
-from tests.models.conftest import dictionary, small, task_of
+from tests.models.conftest import ARCHITECTURES, dictionary, small, task_of
+
+# what an attention makes of weights, values and queries
+MIXED = {
+    LorentzAttention: lambda layer, w, v, q: lorentz.centroid(v, w, c=layer.c),
+    SoftmaxAttention: lambda layer, w, v, q: lorentz.centroid(v, w, c=layer.curvature()),
+    LinearAttention: lambda layer, w, v, q: w @ v + q @ layer.psi,
+    HyperbolicAttention: lambda layer, w, v, q: klein.midpoint(w, v),
+    PoincareAttention: lambda layer, w, v, q: poincare.centroid_tangent(w @ v, c=layer.c),
+    SphereAttention: lambda layer, w, v, q: w @ v,
+}
+WAYS = [(arch, {}) for arch in ARCHITECTURES]
+WAYS += [("hypformer_tiny", {"hypformer_attention": "softmax"})]
 
 
-def test_alignments_are_refused():
+def batch(words):
+    """Two sentences, the first padded on the left, and what they are translated to."""
+    source = torch.tensor([[words.pad(), 5, 6, words.eos()], [7, 8, 9, words.eos()]])
+    previous = torch.tensor([[words.eos(), 5, 6, 9], [words.eos(), 9, 8, 7]])
+    return source, torch.tensor([3, 4]), previous
+
+
+@pytest.mark.parametrize(("arch", "options"), WAYS)
+def test_weights_are_those_that_mix_the_values(arch, options):
+    words = dictionary()
+    model = small(arch, task_of(words), **options)
+    source, lengths, previous = batch(words)
+    layer, seen = model.decoder.layers[-1].cross_attention, []
+    layer.register_forward_pre_hook(lambda layer, given: seen.append(given))
+    assert model(source, lengths, previous)[1]["attn"] == [None]
+    ((x, memory),) = seen
+
+    allowed = source.ne(words.pad())[:, None, None, :]
+    query, (key, value) = layer.query(x), layer.keys_and_values(memory)
+    weights = layer.weights(query, key, allowed)
+    kind = next(kind for kind in MIXED if isinstance(layer, kind))
+    torch.testing.assert_close(
+        MIXED[kind](layer, weights, value, query),
+        layer.recall(query, layer.remember(memory, allowed), allowed),
+    )
+    model.make_generation_fast_(need_attn="hard")
+    attention = model(source, lengths, previous)[1]["attn"][0]
+    torch.testing.assert_close(attention, weights.mean(1))
+    torch.testing.assert_close(attention.sum(-1), torch.ones(2, 4, dtype=attention.dtype))
+    assert not attention[0, :, 0].any()  # padding
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_generator_aligns_every_word_with_one_of_the_source(arch):
+    words = dictionary()
+    model = small(arch, task_of(words))
+    model.make_generation_fast_(need_attn="hard")
+    generator = SequenceGeneratorWithAlignment([model], words, beam_size=2, max_len_b=5)
+    source, lengths, _ = batch(words)
+    sample = {"net_input": {"src_tokens": source, "src_lengths": lengths}}
+    sample["target"] = source
+    for i, hypotheses in enumerate(generator.generate([model], sample)):
+        for hypothesis in hypotheses:
+            aligned = {target: place for place, target in hypothesis["alignment"]}
+            assert set(aligned) == set(range(len(hypothesis["tokens"]) - 1))
+            assert all(0 <= place < lengths[i] for place in aligned.values())
+
+
+def test_alignments_of_a_model_that_gives_no_attention_are_refused():
     words = dictionary()
     model = small("hybonet_tiny", task_of(words))
     generator = SequenceGeneratorWithAlignment([model], words, beam_size=2, max_len_b=5)
-    source = torch.tensor([[5, 6, words.eos()]])
-    sample = {"net_input": {"src_tokens": source, "src_lengths": torch.tensor([3])}}
+    source, lengths, _ = batch(words)
+    sample = {"net_input": {"src_tokens": source, "src_lengths": lengths}}
     with pytest.raises(UserError, match="--print-alignment needs attention weights"):
         generator.generate([model], sample)

@@ -123,6 +123,22 @@ def test_copy_task_is_learned(data, trained):
     assert float(re.search(r"BLEU = ([\d.]+)", generated.stdout)[1]) > 80
 
 
+def test_alignments_of_a_copy_lead_from_letters_to_themselves(data, trained):
+    generated = generate(data, trained[0], "--print-alignment", "hard")
+    aligned = re.findall(r"^A-(\d+)\t(.*)$", generated.stdout, re.MULTILINE)
+    sources = dict(re.findall(r"^S-(\d+)\t(.*)$", generated.stdout, re.MULTILINE))
+    found = hypotheses(generated)
+    assert len(aligned) == 80
+    right = []
+    for number, pairs in aligned:
+        source, target = sources[number].split(), found[f"H-{number}"].split()
+        places = [tuple(map(int, pair.split("-"))) for pair in pairs.split()]
+        assert [place for _, place in places] == list(range(len(target)))
+        right += [source[i] == target[j] for i, j in places]
+    # by chance it is a third: sentences have two to seven of ten letters
+    assert sum(right) > 0.8 * len(right)
+
+
 def test_batches_of_1_and_64_and_whole_decoding_give_the_same_tokens(data, trained):
     folder, _ = trained
     one, many = (hypotheses(generate(data, folder, "--batch-size", n)) for n in (1, 64))

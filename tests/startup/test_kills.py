@@ -6,6 +6,7 @@
 import logging
 import os
 import random
+import re
 import signal
 import sys
 import time
@@ -21,7 +22,10 @@ from tests.startup.conftest import TINY
 pytestmark = pytest.mark.long
 
 TRAININGS, PREPARATIONS, PROBINGS = 30, 10, 10
-UPDATES = 300
+UPDATES = 150
+"""More than all kills let through."""
+UNLEARNED = re.compile(r"\._float_tensor$|^encoder\.layers\.\d\.(in_proj|out_proj|fc1|fc2)_")
+"""A number of fairseq's that is never set, and copies of weights that it makes at loading."""
 
 
 def start(main, log):
@@ -67,9 +71,9 @@ def report(what, kills, writing):
 
 
 def training(data, save):
-    """A training whose last checkpoint is copied from another one, every three updates."""
+    """A training whose last checkpoint is copied from another one, every two updates."""
     words = ["fairseq-train", str(data), *TINY, f"--save-dir={save}", f"--max-update={UPDATES}"]
-    words += ["--save-interval-updates=3", "--keep-interval-updates=2", "--no-epoch-checkpoints"]
+    words += ["--save-interval-updates=2", "--keep-interval-updates=2", "--no-epoch-checkpoints"]
     words += ["--log-interval=1", "--num-workers=0", "--dropout=0.1"]
 
     def main():
@@ -95,7 +99,10 @@ def test_training_loses_nothing(data, tmp_path):
     kills = writing = reached = 0
     while kills < TRAININGS:
         log.unlink(missing_ok=True)
-        at_write, updates = draw.random() < 0.5, draw.randint(1, 6)
+        # what the last kill cut would be taken for a write that is under way
+        for cut in save.glob("*.tmp"):
+            cut.unlink()
+        at_write, updates = draw.random() < 0.5, draw.randint(1, 4)
 
         def ready(at_write=at_write, updates=updates):
             if at_write:
@@ -113,6 +120,9 @@ def test_training_loses_nothing(data, tmp_path):
     assert finish(start(training(data, save), log)) == 0
     expected, found = (torch.load(folder / last.name) for folder in (whole, save))
     assert updates_of(last) == UPDATES
+    for state in (expected, found):
+        for name in filter(UNLEARNED.search, list(state["model"])):
+            del state["model"][name]
     for part in ("model", "last_optimizer_state"):
         torch.testing.assert_close(found[part], expected[part], rtol=0, atol=0)
     report("training", kills, writing)
@@ -123,7 +133,7 @@ def test_preparation_loses_nothing(tmp_path):
     from hyptrans.support.errors import run_command
 
     draw = random.Random(0)
-    words = ["--raw-text", "--vocab-size", "150", "--workers", "1"]
+    words = ["--raw-text", "--vocab-size", "40", "--workers", "1"]
     for name, count in {"train": 3000, "valid": 50, "test": 50}.items():
         pair = [tmp_path / f"{name}.{side}" for side in ("en", "de")]
         for path in pair:

@@ -23,6 +23,11 @@ def test_a_command_that_ends_well_is_silent_with_status_0(capsys):
     assert capsys.readouterr() == ("", "")
 
 
+def test_a_sentence_shows_nothing_that_a_terminal_acts_on():
+    error = UserError("checkpoint \x1b]0;x\x07\u202e.pt is\tcut\nshort")
+    assert str(error) == "checkpoint \ufffd]0;x\ufffd\ufffd.pt is\tcut\nshort"
+
+
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [

@@ -33,16 +33,20 @@ class GeodesicAttention(LorentzAttention):
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
     ) -> Tensor:
-        cosh = -self.c * query @ key.transpose(-1, -2)
-        distance = torch.acosh(cosh.clamp_min(1 + LEAST_EXCESS)) / self.c**0.5
         weights = attention_weights(
-            -distance / at_least_float32(self.tau),
+            self.scores(query, key),
             allowed=allowed,
             is_causal=is_causal,
             dropout=0.0,
             training=self.training,
         )
         return lorentz.centroid(value, weights, c=self.c)
+
+    def scores(self, query: Tensor, key: Tensor) -> Tensor:
+        """Logarithms of the weights, up to a constant per query."""
+        cosh = -self.c * query @ key.transpose(-1, -2)
+        distance = torch.acosh(cosh.clamp_min(1 + LEAST_EXCESS)) / self.c**0.5
+        return -distance / at_least_float32(self.tau)
 
     def mix_past(self, query: Tensor, past: Past) -> Tensor:
         return Attention.mix_past(self, query, past)

@@ -1,15 +1,19 @@
 """Training of probes: the losses of the spec, planted trees found again, layers on their own."""
 
 import dataclasses
+import json
 
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.space import Space
 from hyptrans.support.errors import UserError
 from probing.probes import baselines
+from probing.probes import file as probes_file
 from probing.probes.corpus import LARGEST_PAIRS, Corpus, SomeLayers
 from probing.probes.evaluation import best_layer, evaluate
 from probing.probes.file import check_fits, load_probes, save_probes
@@ -201,13 +205,31 @@ def test_probes_come_back_from_their_file(tmp_path):
 def test_a_file_that_holds_no_probes_is_refused(tmp_path, content):
     path = tmp_path / "probes.safetensors"
     if content == "other":
-        from safetensors.torch import save_file
-
         save_file({"x": torch.zeros(1)}, path)
     elif content is not None:
         path.write_bytes(content)
     with pytest.raises(UserError, match=r"python -m probing train"):
         load_probes(path)
+
+
+@pytest.mark.parametrize("much", ["spaces", "courses"])
+def test_a_file_of_more_layers_than_parameters_is_refused_unread(much, tmp_path, monkeypatch):
+    corpus, path = noise(5), tmp_path / "probes.safetensors"
+    save_probes(path, train(corpus, corpus, QUICK))
+    with safe_open(path, "pt") as file:
+        metadata = file.metadata()
+    about = json.loads(metadata["about"])
+    if much == "spaces":
+        about["spaces"] *= 1000
+    else:
+        about["courses"]["depth"] *= 1000
+    save_file(load_file(path), path, {**metadata, "about": json.dumps(about)})
+    built = []
+    stock = probes_file.build
+    monkeypatch.setattr(probes_file, "build", lambda *of: built.append(of) or stock(*of))
+    with pytest.raises(UserError, match=r"its sizes are not|not one course of training for each"):
+        load_probes(path)
+    assert len(built) == 1  # the settings
 
 
 def test_batches_hold_every_sentence_once_an_epoch_and_lengths_alike():
