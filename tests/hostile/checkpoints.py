@@ -203,7 +203,8 @@ def others(draw: random.Random, folder: Path, states: dict, count: int) -> list[
     tasks = ["dummy_mt", "audio_pretraining", "language_modeling", "nope", "../x"]
     for i, name in enumerate(draw.sample(tasks, 3)):
         state = with_option(states["euclidean_tiny"], "task", "_name", name)
-        state["cfg"]["task"]["dict_size"] = 10 ** draw.randint(9, 15)
+        if draw.random() < 0.5:
+            state["cfg"]["task"]["dict_size"] = 10 ** draw.randint(9, 15)
         path = written(state, folder / f"task{i}.pt")
         tries.append(Hostile(f"task {name}", partial(build, path)))
     return tries

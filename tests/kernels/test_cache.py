@@ -1,6 +1,7 @@
-"""The cache of compiled kernels: missing, not writable, cut."""
+"""The cache of compiled kernels: missing, not writable, cut; commands of who may write nothing."""
 
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -65,3 +66,61 @@ def test_cut_file_of_the_cache_is_made_anew(ending, package):
         os.truncate(file, whole[file] // 2)
     assert lift(package, **variables) == (EXPECTED, "")
     assert {file: file.stat().st_size for file in files} == pytest.approx(whole, rel=0.05)
+
+
+NOBODY = 65534
+AS_NOBODY = [
+    "setpriv",
+    f"--reuid={NOBODY}",
+    f"--regid={NOBODY}",
+    "--clear-groups",
+    # where an interpreter lies in root's home, nobody else could start it; to write is not in it
+    "--inh-caps=-all,+dac_read_search",
+    "--ambient-caps=+dac_read_search",
+    "--bounding-set=-all,+dac_read_search",
+]
+TRAIN = ["--arch=hybonet_tiny", "--criterion=cross_entropy", "--optimizer=adam", "--lr=1e-3"]
+TRAIN += ["--max-tokens=200", "--max-update=2", "--save-dir=ck", "--no-progress-bar"]
+MODEL = ["--path=ck/checkpoint_last.pt", "--user-dir=hyptrans", "--cpu"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv, of util-linux, is missing")
+def test_who_may_write_nothing_but_one_folder_trains_and_translates(package):
+    (package / "hyptrans" / "kernels" / "cpu" / "__pycache__").unlink()
+    home, work = package / "home", package / "work"
+    home.mkdir()
+    work.mkdir()
+    os.chown(work, NOBODY, NOBODY)
+    draw = random.Random(0)
+    for name in ("train", "valid", "test"):
+        for side in ("en", "de"):
+            lines = (" ".join(draw.choices("abcdef", k=4)) + "\n" for _ in range(30))
+            (work / f"{name}.{side}").write_text("".join(lines))
+    before = {path for path in package.rglob("*") if work not in path.parents}
+    sets = [f"--{name}pref={name}" for name in ("train", "valid", "test")]
+    call_as_nobody(work, "fairseq-preprocess", "-s=en", "-t=de", *sets, "--destdir=bin")
+    errors = call_as_nobody(work, "fairseq-train", "bin", "--user-dir=hyptrans", "--cpu", *TRAIN)
+    assert errors.count("every process compiles the kernels anew") == 1
+    call_as_nobody(work, "fairseq-generate", "bin", *MODEL, "--results-path=out")
+    translated = (work / "out" / "generate-test.txt").read_text()
+    assert translated.count("\nD-") == 30
+    assert {path for path in package.rglob("*") if work not in path.parents} == before
+
+
+def call_as_nobody(work, *command):
+    """Run a command of this environment as an unprivileged user; returns what it says of errors."""
+    program = Path(sys.executable).with_name(command[0])
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("HYPTRANS", "NUMBA", "XDG"))}
+    env |= {"PYTHONPATH": str(work.parent), "HOME": str(work.parent / "home")}
+    done = subprocess.run(
+        [*AS_NOBODY, str(program), *command[1:]],
+        cwd=work,
+        env=env | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return done.stdout + done.stderr
