@@ -62,6 +62,15 @@ def sparse(draw: random.Random) -> bytes:
     return header("train.de", tarfile.GNUTYPE_SPARSE, 10 ** draw.randint(9, 12))
 
 
+def sparse_chain(draw: random.Random) -> bytes:
+    """A member of few bytes and a map of its holes that goes on and on, tarfile reads all of it."""
+    head = bytearray(header("x", tarfile.GNUTYPE_SPARSE, 0))
+    head[482:495] = b"\1%011o\0" % draw.randint(10**8, 10**9)
+    head[148:156] = b"%06o\0 " % (sum(head[:148]) + 8 * 32 + sum(head[156:]))
+    hole = b"%011o\0%011o\0" % (draw.randint(1, 9), draw.randint(1, 9))
+    return bytes(head) + (hole * 21 + b"\1" + bytes(7)) * draw.randint(50_000, 200_000)
+
+
 def pax_sparse(draw: random.Random) -> bytes:
     info = tarfile.TarInfo("train.de")
     size = 10 ** draw.randint(9, 12)
@@ -125,6 +134,7 @@ def noise(draw: random.Random) -> bytes:
 
 KINDS = {
     "sparse": sparse,
+    "map of holes": sparse_chain,
     "sparse by pax": pax_sparse,
     "size by pax": pax_size,
     "claimed size": claims,

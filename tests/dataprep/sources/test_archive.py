@@ -105,6 +105,13 @@ def test_archive_that_unpacks_without_end_leaves_nothing(tmp_path, kind, zipped)
         archives.unpack(archive, tmp_path / "out")
 
 
+def test_map_of_holes_without_end_is_refused_by_its_header(tmp_path):
+    data = archives.sparse_chain(random.Random(1)) + bytes(1024)
+    archive = archives.packed(tmp_path / "a.tgz", data, zipped=True)
+    with pytest.raises(UserError, match="has a member with holes"):
+        unpack(archive, WANTED, tmp_path / "out")
+
+
 def test_more_may_be_allowed(tmp_path):
     archive = make(tmp_path / "a.tgz", member("train.en", bytes(90 << 20)))
     with pytest.raises(UserError, match="allow more with --max-unpacked"):
