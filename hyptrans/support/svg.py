@@ -1,6 +1,5 @@
 """Small pieces of SVG, built as trees so that every text and attribute is escaped."""
 
-import re
 from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree as ET
 

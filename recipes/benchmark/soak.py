@@ -16,7 +16,7 @@ import os
 import re
 import statistics
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from hyptrans.support.errors import UserError, run_command
+from hyptrans.support.tables import markdown
 from recipes.common import options, results
 from recipes.common.commands import Runner, Step
 
@@ -119,7 +120,7 @@ def resident(process: int) -> tuple[int, int]:
     return process, int(found[1]) if found else 0
 
 
-def growth(entries: list[Mapping[str, Any]]) -> float:
+def growth(entries: Sequence[Mapping[str, Any]]) -> float:
     """How much memory grew, as a share: the last fifth of a process's records over the first."""
     shares = [0.0]
     for process in {entry["process"] for entry in entries}:
@@ -168,7 +169,7 @@ HEADER += ["MiB", "growth"]
 def main() -> None:
     """Train and print the table."""
     rows = list(soaked())
-    print(f"\n{results.markdown(HEADER, rows)}")
+    print(f"\n{markdown(HEADER, rows)}")
 
 
 def soaked() -> Iterator[list[object]]:

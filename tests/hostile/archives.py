@@ -109,6 +109,11 @@ def bomb(draw: random.Random) -> bytes:
     return header(draw.choice(["train.de", "x"]), tarfile.REGTYPE, size) + bytes(size)
 
 
+def after_the_end(draw: random.Random) -> bytes:
+    """Zeros behind the end of the archive, up to which a gzip file is read."""
+    return bytes(1024 + draw.randint(200 << 20, 300 << 20))
+
+
 def outside(draw: random.Random) -> bytes:
     parts = draw.choice(["../", "../../", "/tmp/", "a/../../", "..\\", "./../"])
     return header(f"{parts}train.de", tarfile.REGTYPE, 4) + padded(b"out\n")
@@ -142,6 +147,7 @@ KINDS = {
     "chain of headers": chain,
     "members": members,
     "bomb": bomb,
+    "bomb after the end": after_the_end,
     "outside": outside,
     "link": link,
     "twice": twice,

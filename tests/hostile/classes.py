@@ -47,7 +47,7 @@ CLASSES: dict[str, Make] = {
     "container: cut and changed": of_one(pickles.containers, 20),
     "model folders": alone(folders.folders, 40),
     "data: binarized sets": alone(sets.sets, 26),
-    "data: archives": alone(archives.archives, 26),
+    "data: archives": alone(archives.archives, 28),
     "data: tables in zip files": alone(archives.tables, 6),
     "data: markup": alone(archives.markup, 17),
     "probing: states": alone(stores.states, 26),

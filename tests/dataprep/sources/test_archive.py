@@ -98,7 +98,7 @@ def test_what_is_no_archive_is_refused(tmp_path, content):
 @pytest.mark.parametrize("zipped", [True, False])
 def test_archive_that_unpacks_without_end_leaves_nothing(tmp_path, kind, zipped):
     data = archives.KINDS[kind](random.Random(1)) + bytes(1024)
-    if kind in ("noise", "twice") or (kind == "bomb" and not zipped):
+    if kind in ("noise", "twice") or ("bomb" in kind and not zipped):
         pytest.skip("these may be read")
     archive = archives.packed(tmp_path / "a.tgz", data, zipped=zipped)
     with pytest.raises(UserError, match=r"a\.tgz is (refused|truncated|not a tar)"):
