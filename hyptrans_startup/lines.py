@@ -36,10 +36,8 @@ def line_ends_it_all(module: ModuleType) -> Iterator[None]:
                     number += len(part)
                     yield part
         except UnicodeDecodeError as error:
-            # lines of a buffer that is not full are not counted yet
-            line = number + error.object[: error.start].count(b"\n") + 1
             raise UserError(
-                f"the input is not UTF-8 text at line {line} or later ({error.reason}); convert it"
+                f"the input is not UTF-8 text after line {number} ({error.reason}); convert it"
             ) from error
 
     def make_batches(

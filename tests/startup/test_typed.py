@@ -55,7 +55,7 @@ CASES = {
     ),
     "input is not UTF-8": (
         ["fairseq-interactive", "bin", LAST, "--cpu", "--input=latin1"],
-        "the input is not UTF-8 text at line 2 or later (",
+        "the input is not UTF-8 text after line ",
     ),
 }
 WORKING = {
