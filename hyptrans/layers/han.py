@@ -142,6 +142,10 @@ class HyperbolicAttention(Attention):
             weights = relu_dropout(weights, self.attention_dropout, training=self.training)
             return kernels.midpoint_of_sum(weights @ value)
 
+    def weights(self, query: Tensor, key: Tensor, allowed: Tensor | None) -> Tensor:
+        """What the values are weighted with, by distances."""
+        return self._weights(query, key, allowed, False)
+
     def _weights(
         self, query: Tensor, key: Tensor, allowed: Tensor | None, is_causal: bool
     ) -> Tensor:

@@ -4,7 +4,8 @@ import pytest
 import torch
 from fairseq.sequence_generator import SequenceGeneratorWithAlignment
 
-from hyptrans.geometry import klein, lorentz, poincare
+from hyptrans.geometry import lorentz
+from hyptrans.kernels import klein, tangents
 from hyptrans.layers.han import HyperbolicAttention
 from hyptrans.layers.hvt_attention import PoincareAttention
 from hyptrans.layers.hybonet import LorentzAttention
@@ -21,8 +22,8 @@ MIXED = {
     LorentzAttention: lambda layer, w, v, q: lorentz.centroid(v, w, c=layer.c),
     SoftmaxAttention: lambda layer, w, v, q: lorentz.centroid(v, w, c=layer.curvature()),
     LinearAttention: lambda layer, w, v, q: w @ v + q @ layer.psi,
-    HyperbolicAttention: lambda layer, w, v, q: klein.midpoint(w, v),
-    PoincareAttention: lambda layer, w, v, q: poincare.centroid_tangent(w @ v, c=layer.c),
+    HyperbolicAttention: lambda layer, w, v, q: klein.midpoint_of_sum(w @ v),
+    PoincareAttention: lambda layer, w, v, q: tangents.centroid_tangent(w @ v, c=layer.c),
     SphereAttention: lambda layer, w, v, q: w @ v,
 }
 WAYS = [(arch, {}) for arch in ARCHITECTURES]
