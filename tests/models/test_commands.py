@@ -139,6 +139,7 @@ def test_alignments_of_a_copy_lead_from_letters_to_themselves(data, trained):
     assert sum(right) > 0.8 * len(right)
 
 
+@pytest.mark.slow
 def test_batches_of_1_and_64_and_whole_decoding_give_the_same_tokens(data, trained):
     folder, _ = trained
     one, many = (hypotheses(generate(data, folder, "--batch-size", n)) for n in (1, 64))

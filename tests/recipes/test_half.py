@@ -22,6 +22,7 @@ def test_accuracy_of_attention_is_printed_beside_that_of_casting():
         assert in_float32 < half < cast < 0.1
 
 
+@pytest.mark.slow
 def test_speed_is_printed_by_length():
     done = run_script("benchmark/half_attention.py", "--speed")
     assert done.returncode == 0, done.stderr[-2000:]
@@ -49,6 +50,7 @@ def test_every_model_can_be_built_in_every_precision(name):
         assert len(model.encoder.layers) == len(model.decoder.layers) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("script", "options", "message"),
     [

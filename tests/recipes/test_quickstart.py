@@ -6,6 +6,8 @@ import pytest
 
 from tests.recipes.scripts import ROOT, run_script
 
+pytestmark = pytest.mark.slow
+
 MODEL = "euclidean_prenorm_tiny"
 """Not the name of an architecture: its flags name that."""
 SMALL = ("--updates", "30", "--sentences", "400", "--vocab-size", "350", "--probe-steps", "30")
@@ -112,7 +114,6 @@ def test_bad_options_are_one_sentence_and_status_2(tmp_path, options, message):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.slow
 def test_both_models_learn_the_toy_language(tmp_path):
     run = quickstart(tmp_path)
     assert run.returncode == 0, run.stderr

@@ -14,6 +14,7 @@ from tests.recipes.scripts import run_script
 run = partial(run_script, "benchmark/speed.py")
 
 
+@pytest.mark.slow
 def test_script_prints_and_writes_the_rows_asked_for(tmp_path):
     out = tmp_path / "speed.json"
     done = run("--rows", "hybonet decode d=64", "--rounds", "1", "--json", str(out))
@@ -26,6 +27,7 @@ def test_script_prints_and_writes_the_rows_asked_for(tmp_path):
     assert f"| hybonet | decode | 64 | 32 | 6+6 | {row['ratio']:.2f} | 0.95 |" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -12,6 +12,7 @@ import pytest
 
 from hyptrans_startup import lines, messages, typed
 from hyptrans_startup.errors import UserError
+from tests import interrupts
 from tests.startup import commands
 from tests.startup.conftest import TINY
 
@@ -135,6 +136,7 @@ def test_ctrl_c_says_what_is_saved_and_how_to_go_on(data, work, run):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=interrupts.heed,
     )
     last = work / "stopped" / "checkpoint_last.pt"
     while not last.exists() and process.poll() is None:

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests import interrupts
+
 ROOT = Path(__file__).parents[3]
 SCRIPT = """
 import sys, time
@@ -43,6 +45,7 @@ def test_ctrl_c_shows_one_sentence_and_no_traceback_of_a_worker(tmp_path):
         text=True,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         start_new_session=True,
+        preexec_fn=interrupts.heed,
     )
     assert process.stdout.readline() == "0\n"
     # a terminal sends it to all processes of the command
