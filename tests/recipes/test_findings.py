@@ -248,8 +248,12 @@ def test_comparisons_are_lines_of_the_results_made_once(tmp_path):
     assert f"| 1 | {bleu['model']:.1f} | {difference:+.1f} | {bleu['p']:.3f} |" in row
     better = final("hybonet", 1, [20.0, 9.0, 6.0], 40.0, dropout=0.2)
     assert "| hybonet | prenorm |" not in study.table([*found, better])
-    # what reads scores of trainings does not take a comparison for one
-    assert tables.study_table(found) == tables.study_table(lines)
+    # the first page has p beside scores; a comparison is no training with scores of its own
+    shown, _, about = tables.study_table(found).partition("\n\n")
+    chances = re.findall(r" \((0\.\d{3})\)", shown)
+    assert chances == [f"{line['scores'][name]['p']:.3f}" for name in ("bleu", "chrf")]
+    assert re.sub(r" \(0\.\d{3}\)", "", shown) == tables.study_table(lines)
+    assert "the difference from `prenorm`" in about
 
 
 def test_what_a_comparison_lacks_is_said_with_the_commands_that_make_it(tmp_path, capsys):
