@@ -13,7 +13,7 @@ from recipes.probing import accuracy, sentences, tables, treebank
 from recipes.probing import parser as parsers
 from recipes.probing.parser import Parser
 from tests.probing.commands.test_run import write_trees
-from tests.probing.helpers.model import make_checkpoint, prepared_folder, real_data
+from tests.probing.helpers.model import make_checkpoint, prepared_folder, real_trees
 from tests.recipes.scripts import ROOT, run_script
 
 run_recipe = partial(run_script, "probing/run.py")
@@ -180,7 +180,7 @@ def test_a_parser_is_trained_scored_and_not_trained_twice(tmp_path, monkeypatch,
     monkeypatch.setattr(parsers, "LOOKS", 2)
     trees = {}
     for part, count in {"train": 60, "dev": 15, "test": 15}.items():
-        text = gzip.decompress((real_data() / f"en_ewt-ud-{part}.conllu.gz").read_bytes()).decode()
+        text = gzip.decompress((real_trees() / f"en_ewt-ud-{part}.conllu.gz").read_bytes()).decode()
         trees[part] = tmp_path / f"{part}.conllu"
         trees[part].write_text("\n\n".join(text.split("\n\n")[:count]) + "\n\n", encoding="utf-8")
     parser = Parser(tmp_path / "stanza", trees, steps=6, threads=1, cpu=True)
