@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from hyptrans.evaluation import scores, significance
+from hyptrans.support import tables
 from hyptrans.support.errors import UserError
 
 
@@ -44,11 +45,11 @@ def main(args: argparse.Namespace) -> None:
     if names[0] == names[1]:
         # fairseq-generate calls them all alike
         names = [str(args.first), str(args.second)]
-    lines = [f"| metric | {' | '.join(names)} | difference | p |"]
-    lines.append("| --- | ---: | ---: | ---: | ---: |")
+    rows = []
     for one in found:
         shown = [f"{v:.2f} ± {i:.2f}" for v, i in zip(one.values, one.intervals, strict=True)]
         difference = one.values[1] - one.values[0]
-        lines.append(f"| {one.metric} | {' | '.join(shown)} | {difference:+.2f} | {one.p:.4f} |")
-    lines += ["", *(f"{one.metric}: `{one.signature}`" for one in found)]
-    sys.stdout.write("\n".join([*lines, ""]))
+        rows.append([one.metric, *shown, f"{difference:+.2f}", f"{one.p:.4f}"])
+    table = tables.markdown(["metric", *names, "difference", "p"], rows)
+    signatures = (f"{one.metric}: `{one.signature}`" for one in found)
+    sys.stdout.write("\n".join([table, "", *signatures, ""]))

@@ -9,6 +9,7 @@ from torch import Tensor
 from hyptrans.geometry import klein, lorentz, poincare
 from hyptrans.kernels import hypformer, tangents, weights
 from hyptrans.kernels import klein as klein_kernels
+from hyptrans.kernels.heads import cut
 
 Function = Callable[..., Sequence[Tensor]]
 Case = tuple[str, Sequence[Tensor], Function, Function]
@@ -41,7 +42,7 @@ def _tangents(numbers: Callable[..., Tensor]) -> Iterator[Case]:
         "lifted heads",
         [0.3 * numbers(6, 10, 3, 2 * WIDTH)],
         partial(tangents.lift_heads, heads=2, c=C),
-        lambda u: poincare.lift_tangent(tangents.cut(u, 2), c=C).unbind(),
+        lambda u: poincare.lift_tangent(cut(u, 2), c=C).unbind(),
     )
     means = _one(tangents.centroid_tangent), _one(poincare.centroid_tangent)
     yield "mean of heads", [lorentz.lift(numbers(5, 2, 30, WIDTH))], *means
@@ -52,7 +53,7 @@ def _klein(numbers: Callable[..., Tensor]) -> Iterator[Case]:
         "polar heads",
         [numbers(6, 10, 3, 2 * WIDTH)],
         partial(klein_kernels.polar_heads, heads=2, max_radius=3.0),
-        lambda given: klein.polar_points(tangents.cut(given, 2), 3.0).unbind(),
+        lambda given: klein.polar_points(cut(given, 2), 3.0).unbind(),
     )
     yield (
         "midpoint of heads",

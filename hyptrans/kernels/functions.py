@@ -8,9 +8,7 @@ from torch.autograd.function import once_differentiable
 
 from hyptrans.geometry import lorentz
 from hyptrans.kernels.backend import Backend, launcher
-from hyptrans.kernels.operands import Numbers, PointOperands
-
-Grads = tuple[Tensor | None, ...]
+from hyptrans.kernels.operands import Grads, Numbers, PointOperands
 
 
 def points(

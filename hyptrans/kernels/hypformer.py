@@ -13,9 +13,8 @@ from torch.nn import functional as F
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels.backend import chosen, launcher
+from hyptrans.kernels.operands import Grads
 from hyptrans.kernels.operators import lift
-
-Grads = tuple[Tensor | None, ...]
 
 FEATURE_EPSILON = 1e-6
 """Added after ReLU and to the scale, so that a row without a positive number has features."""

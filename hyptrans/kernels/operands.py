@@ -5,6 +5,9 @@ from typing import NamedTuple
 from torch import Tensor
 
 Numbers = tuple[float, ...]
+Grads = tuple[Tensor | None, ...]
+MOST_PROJECTIONS = 4
+"""More at a time are left to plain torch; a job's matrices are limited."""
 Heads = tuple[int, int, int, int]
 """Sentences, positions, projections and heads."""
 

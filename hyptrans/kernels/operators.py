@@ -10,11 +10,10 @@ from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels import functions
 from hyptrans.kernels.backend import chosen, launcher
+from hyptrans.kernels.operands import MOST_PROJECTIONS
 
 FEW_QUERIES = 8
 """More at a time make torch's fused attention the faster one."""
-MOST_PROJECTIONS = 4
-"""More at a time are left to eager; a job's matrices are limited."""
 
 
 def points(

@@ -13,12 +13,8 @@ from torch.autograd.function import once_differentiable
 from hyptrans.geometry import poincare
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels.backend import chosen, launcher
-from hyptrans.kernels.operands import Heads, Numbers
-
-Grads = tuple[Tensor | None, ...]
-
-MOST_PROJECTIONS = 4
-"""More at a time are left to plain torch; a job's matrices are limited."""
+from hyptrans.kernels.heads import cut, of_sums, points_of
+from hyptrans.kernels.operands import MOST_PROJECTIONS, Grads, Numbers
 
 
 def add_tangents(u: Tensor, v: Tensor, *, c: float = 1.0) -> Tensor:
@@ -34,19 +30,19 @@ def add_tangents(u: Tensor, v: Tensor, *, c: float = 1.0) -> Tensor:
 
 def exp_origin(u: Tensor, *, c: float = 1.0) -> Tensor:
     """:func:`hyptrans.geometry.poincare.exp_origin`."""
-    u = at_least_float32(u)
-    if chosen(u) != "numba":
-        return poincare.exp_origin(u, c=c)
-    out: Tensor = _Radial.apply(u, False, _numbers(u, c))
-    return out
+    return _radial(u, c, inverse=False)
 
 
 def log_origin(x: Tensor, *, c: float = 1.0) -> Tensor:
     """:func:`hyptrans.geometry.poincare.log_origin`."""
+    return _radial(x, c, inverse=True)
+
+
+def _radial(x: Tensor, c: float, *, inverse: bool) -> Tensor:
     x = at_least_float32(x)
     if chosen(x) != "numba":
-        return poincare.log_origin(x, c=c)
-    out: Tensor = _Radial.apply(x, True, _numbers(x, c))
+        return poincare.log_origin(x, c=c) if inverse else poincare.exp_origin(x, c=c)
+    out: Tensor = _Radial.apply(x, inverse, _numbers(x, c))
     return out
 
 
@@ -58,13 +54,7 @@ def lift_heads(u: Tensor, heads: int, *, c: float = 1.0) -> tuple[Tensor, ...]:
     u = at_least_float32(u)
     if u.size(2) > MOST_PROJECTIONS or chosen(u) != "numba":
         return poincare.lift_tangent(cut(u, heads), c=c).unbind()
-    out: tuple[Tensor, ...] = _LiftHeads.apply(u, heads, _numbers(u, c))
-    return out
-
-
-def cut(u: Tensor, heads: int) -> Tensor:
-    """Tangents in equal parts: ``[B, T, P, H d]`` -> ``[P, B, H, T, d]``."""
-    return u.unflatten(-1, (heads, -1)).permute(2, 0, 3, 1, 4)
+    return points_of(u, heads, "lift_tangent", _numbers(u, c), more=1)
 
 
 def centroid_tangent(total: Tensor, *, c: float = 1.0) -> Tensor:
@@ -74,8 +64,7 @@ def centroid_tangent(total: Tensor, *, c: float = 1.0) -> Tensor:
     """
     if chosen(total) != "numba":
         return poincare.centroid_tangent(total, c=c)
-    out: Tensor = _Centroid.apply(total, _numbers(total, c))
-    return out.transpose(1, 2)
+    return of_sums(total, "centroid", _numbers(total, c))
 
 
 def _numbers(like: Tensor, c: float) -> Numbers:
@@ -121,47 +110,3 @@ class _Radial(torch.autograd.Function):
         out = torch.empty_like(u)
         launcher("numba").radial_backward(grad.contiguous(), u, ctx.inverse, ctx.numbers, out)
         return out, None, None
-
-
-class _LiftHeads(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, u: Tensor, heads: int, numbers: Numbers) -> tuple[Tensor, ...]:
-        u = u.contiguous()
-        batch, length, projections, width = u.shape
-        sizes: Heads = (batch, length, projections, heads)
-        out = u.new_empty(projections, batch, heads, length, width // heads + 1)
-        launcher("numba").lift_tangent_forward(u.view(-1, width // heads), sizes, numbers, out)
-        ctx.save_for_backward(u)
-        ctx.sizes, ctx.numbers = sizes, numbers
-        return out.unbind()
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *grads: Tensor) -> Grads:
-        (u,) = ctx.saved_tensors
-        out = torch.empty_like(u)
-        size = u.size(-1) // ctx.sizes[3]
-        launcher("numba").lift_tangent_backward(
-            grads, u.view(-1, size), ctx.sizes, ctx.numbers, out.view(-1, size)
-        )
-        return out, None, None
-
-
-class _Centroid(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, total: Tensor, numbers: Numbers) -> Tensor:
-        total = total.contiguous()
-        batch, heads, length, width = total.shape
-        out = total.new_empty(batch, length, heads, width - 1)
-        ctx.sizes, ctx.numbers = (batch, length, 1, heads), numbers
-        launcher("numba").centroid_forward(total, ctx.sizes, numbers, out)
-        ctx.save_for_backward(total)
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> Grads:
-        (total,) = ctx.saved_tensors
-        out = torch.empty_like(total)
-        launcher("numba").centroid_backward(grad.contiguous(), total, ctx.sizes, ctx.numbers, out)
-        return out, None

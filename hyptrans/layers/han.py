@@ -19,8 +19,8 @@ from hyptrans.geometry.precision import (
     without_autocast,
 )
 from hyptrans.kernels import klein as kernels
+from hyptrans.kernels.heads import cut
 from hyptrans.kernels.operators import relu_dropout
-from hyptrans.kernels.tangents import cut
 from hyptrans.kernels.weights import distance_weights, masked_softmax
 from hyptrans.layers.attention import Attention
 from hyptrans.layers.euclidean import Linear, ResidualNorm

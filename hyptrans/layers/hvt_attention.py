@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32, without_autocast
 from hyptrans.kernels import tangents
+from hyptrans.kernels.heads import cut
 from hyptrans.kernels.operators import relu_dropout
 from hyptrans.kernels.weights import distance_weights
 from hyptrans.layers.attention import Attention
@@ -132,4 +133,4 @@ class PoincareAttention(Attention):
         if self.aggregation == "midpoint":
             return tangents.lift_heads(made, self.heads, c=self.c)
         lifted = tangents.lift_heads(made[:, :, :-1], self.heads, c=self.c)
-        return *lifted, tangents.cut(made, self.heads)[-1]
+        return *lifted, cut(made, self.heads)[-1]

@@ -1,7 +1,6 @@
 """Look at how a model uses its space: radii, directions and Gromov's delta of every layer."""
 
 import argparse
-import math
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,26 +16,14 @@ from probing.commands.extract import add_model_arguments
 from probing.commands.options import typed_command
 from probing.commands.sources import Source, reading_of
 from probing.geometry.layers import Layer, measure, verdict
-from probing.geometry.measures import Estimate
 from probing.geometry.states import both_sides
+from probing.geometry.table import HEADER, cells
+from probing.geometry.words import SENTENCES, words_of
 from probing.report.results import versions
 from probing.states.checkpoint import LoadedModel, load_model
 from probing.states.encoder import moved
 from probing.states.extract import extract
 from probing.text.trees import depths, read_conllu
-
-SENTENCES = 300
-HEADER = (
-    "layer",
-    "space",
-    "radius",
-    "spread",
-    "with frequency",
-    "with position",
-    "with depth",
-    "directions explain",
-    "Gromov's delta",
-)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -84,7 +71,7 @@ def main(args: argparse.Namespace) -> None:
             "versions": versions(),
         }
         write_json(args.out, figures)
-    print(tables.markdown(HEADER, [_cells(layer) for layer in layers], texts=2))
+    print(tables.markdown(HEADER, [cells(layer) for layer in layers], texts=2))
     print(f"\n{sentence}")
 
 
@@ -134,34 +121,5 @@ def _words(args: argparse.Namespace) -> tuple[Tensor, Tensor]:
             batch_tokens=args.batch_tokens,
             device=args.device,
         )
-        points = [states.sentence(i) for i in range(min(len(states), args.sentences))]
-    gold = [depths(trees[place]) for place in states.kept[: len(points)]]
-    return torch.cat(points, 1), torch.cat(gold)
-
-
-def _cells(layer: Layer) -> list[str]:
-    space = layer.space
-    curvature = "" if space.kind == "euclidean" else f", c = {space.c:.3g}"
-    return [
-        f"{layer.side} {layer.number}",
-        f"{space.kind}{curvature}",
-        f"{layer.radius:.3f}",
-        f"{layer.spread:.4f}",
-        _number(layer.with_frequency),
-        _number(layer.with_position),
-        _number(layer.with_depth),
-        _estimate(layer.direction_share, percent=True),
-        _estimate(layer.delta),
-    ]
-
-
-def _number(value: float) -> str:
-    return "" if math.isnan(value) else f"{value:.2f}"
-
-
-def _estimate(found: Estimate, *, percent: bool = False) -> str:
-    if math.isnan(found.mean):
-        return ""
-    scale, digits, unit = (100, 1, " %") if percent else (1, 3, "")
-    error = "" if math.isnan(found.error) else f" ± {scale * found.error:.{digits}f}"
-    return f"{scale * found.mean:.{digits}f}{error}{unit}"
+        points, sentences = words_of(states, trees, args.sentences)
+    return points, torch.cat([depths(sentence) for sentence in sentences])

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from probing.geometry.layers import Layer, Tokens, measure, verdict
 from probing.states.file import States
@@ -26,6 +27,16 @@ def word_counts(sentences: Sequence[Sentence]) -> Counter[str]:
     return Counter(word.lower() for sentence in sentences for word in sentence.words)
 
 
+def words_of(states: States, trees: Sequence[Sentence], most: int) -> tuple[Tensor, list[Sentence]]:
+    """States of the words of the first sentences that have some, and these sentences.
+
+    Shapes: -> ``[layers, W, D]``. ``trees`` are all of the file that the states are of.
+    """
+    places = range(min(len(states), most))
+    points = torch.cat([states.sentence(i) for i in places], 1)
+    return points, [trees[states.kept[i]] for i in places]
+
+
 def space_use(
     states: States, trees: Sequence[Sentence], counts: Counter[str], *, seed: int
 ) -> SpaceUse:
@@ -37,9 +48,7 @@ def space_use(
         counts: how often words stand in a text, for their frequency.
         seed: of samples.
     """
-    places = range(min(len(states), SENTENCES))
-    points = torch.cat([states.sentence(i) for i in places], 1)
-    chosen = [trees[states.kept[i]] for i in places]
+    points, chosen = words_of(states, trees, SENTENCES)
     often = [counts[word.lower()] for sentence in chosen for word in sentence.words]
     tokens = Tokens(
         torch.tensor(often, dtype=torch.float64).log1p(),

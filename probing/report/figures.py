@@ -8,11 +8,11 @@ from typing import Any
 from markupsafe import Markup
 
 from hyptrans.support import svg
-from probing.geometry.layers import Layer
+from probing.geometry.table import HEADER, cells
 from probing.probes.metrics import METRICS
 from probing.report import arcs, curves, disk, layout, looks, radii, ranks
 from probing.report.data import Edge, Example, Prediction, Report
-from probing.report.results import TITLES, cell, percent
+from probing.report.results import TITLES, cell
 
 NOTHING = "\N{EN DASH}"
 """Printed for a number that does not exist."""
@@ -44,7 +44,7 @@ class Chart:
     caption: str
     region: str
     title: str
-    columns: Sequence[int]
+    columns: Sequence[int | str]
     rows: Sequence[tuple[Any, ...]]
 
 
@@ -153,23 +153,11 @@ def space_figures(report: Report) -> list[Chart]:
                 caption=f"Radius over layers, {name}",
                 region=f"Use of the space, {name}",
                 title=f"Figures of every layer, {name}",
-                columns=(),
-                rows=[(layer.number, _space_cells(layer)) for layer in use.layers],
+                columns=HEADER,
+                rows=[tuple(cells(layer)) for layer in use.layers],
             )
         )
     return made
-
-
-def _space_cells(layer: Layer) -> list[str]:
-    share = layer.direction_share.mean
-    correlations = (layer.with_frequency, layer.with_position, layer.with_depth)
-    return [
-        figure_number(layer.radius),
-        figure_number(layer.spread, 4),
-        *map(figure_number, correlations),
-        NOTHING if math.isnan(share) else percent(share),
-        figure_number(layer.delta.mean, 3),
-    ]
 
 
 def example_figures(report: Report) -> Iterator[dict[str, Any]]:

@@ -31,6 +31,7 @@ CANDIDATES = {
     "geodesic_attention": (1e-2, 2e-2),
     "hypformer_softmax": (5e-3, 1e-2),
     "han_prenorm": (5e-3, 1e-2),
+    "sphere_han": (5e-3, 1e-2),
 }
 """What else was tried, as long, at the two rates that HyboNet learns best at, or half of them."""
 ADVANCED = {"one_time": 1e-2, "sphere": 1e-2}

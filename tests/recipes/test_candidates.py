@@ -1,5 +1,7 @@
 """What the study's candidates compute; tests/models has what every architecture must do."""
 
+import math
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -17,6 +19,7 @@ from recipes.study.candidates.one_time import INNER_LOG_SCALE, OneTimeAttention
 from recipes.study.candidates.one_time_flat import FlatLogits
 from recipes.study.candidates.one_time_mean import MeanAttention
 from recipes.study.candidates.one_time_unread import UnreadAttention
+from recipes.study.candidates.sphere_han import SphereHANAttention
 from tests.geometry.helpers import points
 
 
@@ -133,3 +136,15 @@ def test_a_candidate_is_trained_with_its_own_plug_in_and_its_command_names_no_ma
     assert study.portable_command(step, tmp_path) == (
         "fairseq-train --user-dir recipes/study/candidates"
     )
+
+
+def test_hyperbolic_attention_of_states_on_a_sphere_is_that_of_han(rng):
+    layer = SphereHANAttention(8, 2).double()
+    x = torch.randn(2, 5, 8, generator=rng, dtype=torch.float64)
+    plain = HyperbolicAttention(8, 2).double()
+    plain.load_state_dict(layer.state_dict(), strict=False)
+    heads = plain.mix(*plain.project(x), allowed=None, is_causal=False)
+    update = heads.transpose(1, 2).flatten(2) @ layer.out.weight.t() + layer.out.bias
+    # the log of the radius starts at 2.3
+    wanted = math.exp(2.3) * F.normalize(x + update, dim=-1)
+    torch.testing.assert_close(layer(x, None), wanted, atol=1e-5, rtol=1e-5)

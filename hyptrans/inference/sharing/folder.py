@@ -43,11 +43,6 @@ _MOST_BYTES = 64 << 20
 """Of a file other than the parameters; real ones have a hundredth of it."""
 
 
-def is_folder(place: Path) -> bool:
-    """Whether a place is a folder with a model, or was meant to be one."""
-    return place.is_dir()
-
-
 def read(folder: Path) -> Contents:
     """Read a folder that :func:`write` wrote; nothing in it is run.
 

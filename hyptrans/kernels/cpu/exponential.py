@@ -76,7 +76,8 @@ def _power_of_two(_context: Any, exponent: Any) -> Any:
     return types.float32(types.int32), generate
 
 
-@njit(fastmath=True, error_model="numpy")
+# masked keys are -inf, so infinities count
+@njit(fastmath={"nnan", "nsz"}, error_model="numpy")
 def largest_of(row: Any) -> Any:
     """The largest number of a row that has one; any number where one is NaN.
 

@@ -12,6 +12,7 @@ from . import (
     one_time_flat,
     one_time_mean,
     one_time_unread,
+    sphere_han,
 )
 
 __all__ = [
@@ -23,4 +24,5 @@ __all__ = [
     "one_time_flat",
     "one_time_mean",
     "one_time_unread",
+    "sphere_han",
 ]
