@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 
 Backend = Literal["eager", "numba", "triton"]
+Part = Literal["points", "dropout", "loss", "tangents", "klein", "hypformer", "weights"]
+"""Kernels that are compiled and checked together: an architecture needs a few of these."""
 
 VARIABLE = "HYPTRANS_KERNELS"
 CHOICES = ("auto", "eager", "numba", "triton")
@@ -25,12 +27,27 @@ under_check: ContextVar[bool] = ContextVar("under_check", default=False)
 _MODULES = {"numba": "hyptrans.kernels.cpu.launch", "triton": "hyptrans.kernels.cuda.launch"}
 
 
-def chosen(x: Tensor, *, c: float | Tensor = 1.0) -> Backend:
-    """The backend for a tensor: numba on the CPU, Triton on CUDA, else eager.
+def chosen(x: Tensor, part: Part = "points", *, c: float | Tensor = 1.0) -> Backend:
+    """The backend for a tensor: :func:`possible`, if its kernels of the part give what they should.
+
+    Those that do not give the formulas' results here (:mod:`hyptrans.kernels.check`) leave the
+    tensor to eager.
+
+    Raises:
+        ValueError: as of :func:`possible`.
+    """
+    backend = possible(x, c=c)
+    if backend == "eager" or not _loaded(backend):
+        return "eager"
+    trusted = under_check.get() or _trusted(backend, x.device, x.dtype, part)
+    return backend if trusted else "eager"
+
+
+def possible(x: Tensor, *, c: float | Tensor = 1.0) -> Backend:
+    """The backend that is made for a tensor: numba on the CPU, Triton on CUDA, else eager.
 
     ``HYPTRANS_KERNELS`` may ask for one of them; a kernel that does not run on the tensor's device
-    leaves it to eager, as do other dtypes, tensors without rows, curvatures that differ by row, and
-    kernels that do not give the formulas' results here (:mod:`hyptrans.kernels.check`).
+    leaves it to eager, as do other dtypes, tensors without rows and curvatures that differ by row.
 
     Raises:
         ValueError: ``HYPTRANS_KERNELS`` has another value than those of ``CHOICES``.
@@ -43,9 +60,7 @@ def chosen(x: Tensor, *, c: float | Tensor = 1.0) -> Backend:
     if torch.compiler.is_compiling() or (isinstance(c, Tensor) and c.numel() != 1):
         return "eager"
     backend = _for_device(x, wanted)
-    if backend == "eager" or x.dtype not in KERNEL_DTYPES[backend] or not _loaded(backend):
-        return "eager"
-    return backend if under_check.get() or _trusted(backend, x.device, x.dtype) else "eager"
+    return backend if x.dtype in KERNEL_DTYPES.get(backend, ()) else "eager"
 
 
 def _for_device(x: Tensor, wanted: str) -> Backend:
@@ -75,11 +90,11 @@ def _loaded(backend: Backend) -> ModuleType | None:
 
 
 @functools.cache
-def _trusted(backend: Backend, device: torch.device, dtype: torch.dtype) -> bool:
+def _trusted(backend: Backend, device: torch.device, dtype: torch.dtype, part: Part) -> bool:
     # it is made of the operators, which choose by this module
     from hyptrans.kernels import check
 
-    return check.trusted(backend, device, dtype)
+    return check.trusted(backend, device, dtype, part)
 
 
 def _interpreted() -> bool:

@@ -1,7 +1,7 @@
 """What kernels must show before they are trusted on a device: small numbers as the formulas give.
 
-A backend is checked at its first use on a device and dtype. One that passes is noted down by what
-decides its results: versions, sources, device; one that does not pass is left out.
+A part of a backend is checked at its first use on a device and dtype. One that passes is noted down
+by what decides its results: versions, sources, device; one that does not pass is left out.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from hyptrans import __version__
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import HALF
 from hyptrans.kernels import cpu_cases, functions, loss, operators
-from hyptrans.kernels.backend import Backend, launcher, under_check
+from hyptrans.kernels.backend import Backend, Part, launcher, under_check
 from hyptrans.kernels.operands import LossOperands
 from hyptrans.support.files import write_whole
 
@@ -37,19 +37,19 @@ SEED = 20_240_229
 Call = Callable[[], Sequence[Tensor]]
 
 
-def trusted(backend: Backend, device: torch.device, dtype: torch.dtype) -> bool:
-    """Whether a backend gives the results of the plain formulas on a device.
+def trusted(backend: Backend, device: torch.device, dtype: torch.dtype, part: Part) -> bool:
+    """Whether a part of a backend gives the results of the plain formulas on a device.
 
     It is found out once; where it does not, a warning says what differs.
     """
-    key = _key(backend, device, dtype)
+    key = _key(backend, device, dtype, part)
     if key in _passed():
         return True
-    reason = failure(backend, device, dtype)
+    reason = failure(backend, device, dtype, part)
     if reason is not None:
         warnings.warn(
-            f"{backend} kernels are switched off on {device} for {dtype}, and layers run slower: "
-            f"{reason}",
+            f"{backend} kernels of {part} are switched off on {device} for {dtype}, and layers run "
+            f"slower: {reason}",
             stacklevel=2,
         )
         return False
@@ -57,8 +57,8 @@ def trusted(backend: Backend, device: torch.device, dtype: torch.dtype) -> bool:
     return True
 
 
-def failure(backend: Backend, device: torch.device, dtype: torch.dtype) -> str | None:
-    """Run every operator of a backend beside its formula; return what differs, None if nothing."""
+def failure(backend: Backend, device: torch.device, dtype: torch.dtype, part: Part) -> str | None:
+    """Run every operator of a part beside its formula; return what differs, None if nothing."""
     rng = torch.Generator().manual_seed(SEED)
 
     def numbers(*shape: int) -> Tensor:
@@ -66,7 +66,7 @@ def failure(backend: Backend, device: torch.device, dtype: torch.dtype) -> str |
 
     autocast = torch.autocast(device.type, enabled=False)
     with torch.inference_mode(False), torch.enable_grad(), autocast, _under_check():
-        for name, kernel, formula in _operators(backend, numbers, dtype):
+        for name, kernel, formula in _operators(backend, numbers, dtype, part):
             try:
                 got, expected = kernel(), formula()
             except Exception as error:
@@ -89,14 +89,30 @@ def _under_check() -> Iterator[None]:
 
 
 def _operators(
-    backend: Backend, numbers: Callable[..., Tensor], dtype: torch.dtype
+    backend: Backend, numbers: Callable[..., Tensor], dtype: torch.dtype, part: Part
 ) -> Iterator[tuple[str, Call, Call]]:
     """Names of operators, what kernels make of small tensors, and what formulas make of them."""
-    x = numbers(ROWS, WIDTH)
-    for relu in (False, True):
-        yield _dropout(backend, x, relu)
+    if part == "dropout":
+        for relu in (False, True):
+            yield _dropout(backend, numbers(ROWS, WIDTH), relu)
     if dtype in HALF:
         return  # of half precision the kernels are given nothing else
+    if part == "loss":
+        yield _losses(backend, numbers(ROWS, 50))
+    if part == "points":
+        yield from _of_points(backend, numbers, dtype)
+    for case, given, kernel, formula in cpu_cases.cases(part, numbers):
+        yield (
+            case,
+            functools.partial(_differentiated, given, kernel),
+            functools.partial(_differentiated, given, formula),
+        )
+
+
+def _of_points(
+    backend: Backend, numbers: Callable[..., Tensor], dtype: torch.dtype
+) -> Iterator[tuple[str, Call, Call]]:
+    x = numbers(ROWS, WIDTH)
     for heads, of in ((1, "residual"), (3, "queries")):
         yield _points(backend, numbers, heads, of)
     c = torch.tensor(0.5, dtype=dtype, device=x.device)
@@ -111,15 +127,8 @@ def _operators(
             functools.partial(_differentiated, inputs, lambda r, k, f=ours: (f(backend, r, k),)),
             functools.partial(_differentiated, inputs, lambda r, k, f=plain: (f(r, c=k),)),
         )
-    yield _losses(backend, numbers(ROWS, 50))
     if backend == "numba":
         yield _centroids(numbers)
-        for case, given, kernel, formula in cpu_cases.cases(numbers):
-            yield (
-                case,
-                functools.partial(_differentiated, given, kernel),
-                functools.partial(_differentiated, given, formula),
-            )
 
 
 def _differentiated(
@@ -210,7 +219,7 @@ def _centroids(numbers: Callable[..., Tensor]) -> tuple[str, Call, Call]:
     )
 
 
-def _key(backend: Backend, device: torch.device, dtype: torch.dtype) -> str:
+def _key(backend: Backend, device: torch.device, dtype: torch.dtype, part: Part) -> str:
     compiler = importlib.import_module(backend).__version__
     if device.type == "cuda":
         name = f"{torch.cuda.get_device_name(device)} {torch.cuda.get_device_capability(device)}"
@@ -218,7 +227,7 @@ def _key(backend: Backend, device: torch.device, dtype: torch.dtype) -> str:
         name = importlib.import_module("llvmlite.binding").get_host_cpu_name()
     interpreted = os.environ.get("TRITON_INTERPRET", "")
     parts = (__version__, _sources(), torch.__version__, backend, compiler, interpreted, name)
-    return " | ".join(map(str, (*parts, dtype)))
+    return " | ".join(map(str, (*parts, dtype, part)))
 
 
 @functools.cache

@@ -37,7 +37,7 @@ def norm_points(
     """
     x, update, gain, bias = (at_least_float32(t) for t in (x, update, gain, bias))
     alike = x.shape[:-1] == update.shape[:-1] and x.dtype == update.dtype == gain.dtype
-    if not alike or chosen(update, c=c) != "numba":
+    if not alike or chosen(update, "hypformer", c=c) != "numba":
         return plain_norm_points(x, update, scale, gain, bias, c=c, epsilon=epsilon)
     scale = torch.as_tensor(scale, dtype=x.dtype)
     inverse_c = torch.as_tensor(1 / c, dtype=x.dtype)
@@ -63,7 +63,7 @@ def plain_norm_points(
 def relu_lift(space: Tensor, *, c: lorentz.Curvature) -> Tensor:
     """The points above ``ReLU(space)``: ``[..., D - 1]`` -> ``[..., D]``."""
     space = at_least_float32(space)
-    if chosen(space, c=c) != "numba":
+    if chosen(space, "hypformer", c=c) != "numba":
         return lift(F.relu(space), c=c)
     out: Tensor = _ReluLift.apply(space, torch.as_tensor(1 / c, dtype=space.dtype))
     return out
@@ -81,7 +81,7 @@ def focus(numbers: Tensor, scale: Tensor, power: float) -> Tensor:
     numbers, scale = at_least_float32(numbers), at_least_float32(scale)
     by_head = numbers.dim() == 4 and scale.shape == (numbers.size(1), 1, numbers.size(-1))
     alike = numbers.dtype == scale.dtype
-    if power != 2 or not by_head or not alike or chosen(numbers) != "numba":
+    if power != 2 or not by_head or not alike or chosen(numbers, "hypformer") != "numba":
         return plain_focus(numbers, scale, power)
     out: Tensor = _Focus.apply(numbers, 1 / (F.softplus(scale) + FEATURE_EPSILON))
     return out

@@ -18,7 +18,7 @@ def polar_heads(numbers: Tensor, heads: int, max_radius: float) -> tuple[Tensor,
     Shapes: ``[B, T, P, H n]`` -> ``P`` tensors ``[B, H, T, n]``.
     """
     numbers = at_least_float32(numbers)
-    if numbers.size(2) > MOST_PROJECTIONS or chosen(numbers) != "numba":
+    if numbers.size(2) > MOST_PROJECTIONS or chosen(numbers, "klein") != "numba":
         return klein.polar_points(cut(numbers, heads), max_radius).unbind()
     # in place of the radius they have a time
     return points_of(numbers, heads, "polar", (max_radius, klein.DIRECTION_EPSILON), more=0)
@@ -29,6 +29,6 @@ def midpoint_of_sum(total: Tensor) -> Tensor:
 
     Shapes: ``[B, H, T, D]`` -> ``[B, H, T, D - 1]``, in memory positions before heads.
     """
-    if chosen(total) != "numba":
+    if chosen(total, "klein") != "numba":
         return klein.midpoint_of_sum(total)
     return of_sums(total, "midpoint", (klein.LEAST_TIME,))

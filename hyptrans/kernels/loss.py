@@ -94,7 +94,7 @@ def smoothed_losses_(logits: Tensor, targets: Tensor, smoothing: float, gradient
     of_all = smoothing / max(1, size - 1)
     of_target = 1 - smoothing - of_all
     operands = LossOperands(logits, targets.contiguous(), of_target, of_all, gradient)
-    if (backend := chosen(logits)) != "eager":
+    if (backend := chosen(logits, "loss")) != "eager":
         losses = logits.new_empty(len(logits), 2)
         launcher(backend).cross_entropy(operands, losses)
         return losses

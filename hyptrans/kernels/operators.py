@@ -103,7 +103,7 @@ def relu_dropout(x: Tensor, p: float, *, relu: bool = False, training: bool = Tr
         raise ValueError(f"a dropout probability must be between 0 and 1, got {p}")
     if not training or p == 0:
         return F.relu(x) if relu else x
-    backend = chosen(x)
+    backend = chosen(x, "dropout")
     if backend == "eager" or p == 1:
         return F.dropout(F.relu(x) if relu else x, p)
     return functions.relu_dropout(backend, x, p, relu, int(torch.randint(2**63 - 1, ())))

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from hyptrans.kernels.backend import chosen
+from hyptrans.kernels.backend import possible
 
 LEAST_PRODUCTS = 1 << 22
 """Fewer products of two numbers take less time than oneDNN's way to its kernel."""
@@ -75,7 +75,7 @@ def _dense(matrix: Tensor) -> Tensor:
 def _in_onednn(x: Tensor, weight: Tensor) -> bool:
     if not x.dtype == weight.dtype == torch.float32 or x.numel() * len(weight) < LEAST_PRODUCTS:
         return False
-    return chosen(x) == "numba" and _faster() and not torch.is_autocast_enabled("cpu")
+    return possible(x) == "numba" and _faster() and not torch.is_autocast_enabled("cpu")
 
 
 @functools.cache

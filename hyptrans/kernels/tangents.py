@@ -20,7 +20,7 @@ from hyptrans.kernels.operands import MOST_PROJECTIONS, Grads, Numbers
 def add_tangents(u: Tensor, v: Tensor, *, c: float = 1.0) -> Tensor:
     """:func:`hyptrans.geometry.poincare.add_tangents`; ``v`` may be broadcast."""
     u, v = at_least_float32(u), at_least_float32(v)
-    if u.dtype != v.dtype or chosen(u) != "numba" or v.dim() > u.dim():
+    if u.dtype != v.dtype or chosen(u, "tangents") != "numba" or v.dim() > u.dim():
         return poincare.add_tangents(u, v, c=c)
     if v.shape != u.shape[u.dim() - v.dim() :]:
         v = v.expand(u.shape)
@@ -40,7 +40,7 @@ def log_origin(x: Tensor, *, c: float = 1.0) -> Tensor:
 
 def _radial(x: Tensor, c: float, *, inverse: bool) -> Tensor:
     x = at_least_float32(x)
-    if chosen(x) != "numba":
+    if chosen(x, "tangents") != "numba":
         return poincare.log_origin(x, c=c) if inverse else poincare.exp_origin(x, c=c)
     out: Tensor = _Radial.apply(x, inverse, _numbers(x, c))
     return out
@@ -52,7 +52,7 @@ def lift_heads(u: Tensor, heads: int, *, c: float = 1.0) -> tuple[Tensor, ...]:
     Shapes: ``[B, T, P, H d]`` -> ``P`` tensors ``[B, H, T, d + 1]``.
     """
     u = at_least_float32(u)
-    if u.size(2) > MOST_PROJECTIONS or chosen(u) != "numba":
+    if u.size(2) > MOST_PROJECTIONS or chosen(u, "tangents") != "numba":
         return poincare.lift_tangent(cut(u, heads), c=c).unbind()
     return points_of(u, heads, "lift_tangent", _numbers(u, c), more=1)
 
@@ -62,7 +62,7 @@ def centroid_tangent(total: Tensor, *, c: float = 1.0) -> Tensor:
 
     Shapes: ``[B, H, T, d + 1]`` -> ``[B, H, T, d]``, in memory positions before heads.
     """
-    if chosen(total) != "numba":
+    if chosen(total, "tangents") != "numba":
         return poincare.centroid_tangent(total, c=c)
     return of_sums(total, "centroid", _numbers(total, c))
 

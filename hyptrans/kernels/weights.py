@@ -31,7 +31,7 @@ def distance_weights(
     batch, _, _, keys = products.shape
     by_keys = allowed is None or allowed.shape == (batch, 1, 1, keys)
     # there is no kernel for CUDA yet, nor for a mask of queries and keys
-    if by_keys and chosen(products) == "numba":
+    if by_keys and chosen(products, "weights") == "numba":
         weights: Tensor = _Weights.apply(products, scale, squared, allowed, is_causal)
         return weights
     return plain_weights(products, scale, squared=squared, allowed=allowed, is_causal=is_causal)

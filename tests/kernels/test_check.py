@@ -1,7 +1,11 @@
 """Kernels are checked at their first use: what is wrong is seen, told once, and left out."""
 
 import json
+import os
+import subprocess
+import sys
 import warnings
+from typing import get_args
 
 import pytest
 import torch
@@ -47,6 +51,14 @@ LAUNCHED = {
 }
 
 
+PARTS = get_args(backend.Part)
+
+
+def failure(dtype=torch.float32):
+    """What is wrong with the kernels of the CPU, part by part."""
+    return next(filter(None, (check.failure("numba", CPU, dtype, part) for part in PARTS)), None)
+
+
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch, tmp_path):
     """As at the first use by a user without notes."""
@@ -71,7 +83,7 @@ def spoil(monkeypatch, name, harm):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_kernels_of_the_cpu_pass(dtype):
-    assert check.failure("numba", CPU, dtype) is None
+    assert failure(dtype) is None
 
 
 @pytest.mark.parametrize("harm", ["one number", "nan"])
@@ -81,7 +93,7 @@ def test_wrong_kernel_is_named(name, harm, monkeypatch):
         out.view(-1)[-1] += 0.01 if harm == "one number" else float("nan")
 
     spoil(monkeypatch, name, one)
-    assert check.failure("numba", CPU, torch.float32).startswith(f"{LAUNCHED[name]} is off by ")
+    assert failure().startswith(f"{LAUNCHED[name]} is off by ")
 
 
 def test_kernel_that_does_not_compile_is_named(monkeypatch):
@@ -89,23 +101,26 @@ def test_kernel_that_does_not_compile_is_named(monkeypatch):
         raise RuntimeError("out of\nregisters")
 
     monkeypatch.setattr(launch, "lift_forward", fail)
-    reason = check.failure("numba", CPU, torch.float32)
+    reason = failure()
     assert reason == "lift ends with RuntimeError: out of registers"
 
 
 def test_wrong_kernels_are_switched_off_with_one_sentence(monkeypatch):
     spoil(monkeypatch, "lift_forward", lambda out: out.mul_(2))
     space = torch.randn(40, 5)
-    with pytest.warns(UserWarning, match="numba kernels are switched off on cpu .*lift is off by"):
+    with pytest.warns(
+        UserWarning, match="numba kernels of points are switched off on cpu .*lift is off by"
+    ):
         lifted = operators.lift(space)
     torch.testing.assert_close(lifted, lorentz.lift(space))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert backend.chosen(space) == "eager"
+        assert backend.chosen(space, "dropout") == "numba"
 
 
 def test_what_has_passed_is_noted_by_what_decides_it(monkeypatch, tmp_path):
-    assert check.trusted("numba", CPU, torch.float32)
+    assert check.trusted("numba", CPU, torch.float32, "points")
     (key,) = json.loads((tmp_path / "cache" / "hyptrans" / "kernels.json").read_text())
     assert "numba" in key
     assert torch.__version__ in key
@@ -115,10 +130,10 @@ def test_what_has_passed_is_noted_by_what_decides_it(monkeypatch, tmp_path):
 
     with monkeypatch.context() as patched:
         patched.setattr(check, "failure", again)
-        assert check.trusted("numba", CPU, torch.float32)
+        assert check.trusted("numba", CPU, torch.float32, "points")
         patched.setattr(check, "__version__", "9.9.9")
         with pytest.raises(AssertionError, match="checked again"):
-            check.trusted("numba", CPU, torch.float32)
+            check.trusted("numba", CPU, torch.float32, "points")
 
 
 @pytest.mark.parametrize("content", ["", "{", "3", "[]"])
@@ -126,26 +141,48 @@ def test_damaged_notes_are_made_anew(content, tmp_path):
     notes = tmp_path / "cache" / "hyptrans" / "kernels.json"
     notes.parent.mkdir(parents=True)
     notes.write_text(content)
-    assert check.trusted("numba", CPU, torch.float32)
+    assert check.trusted("numba", CPU, torch.float32, "points")
     assert len(json.loads(notes.read_text())) == 1
 
 
 def test_no_home_is_made_for_notes(monkeypatch, tmp_path):
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "missing"))
-    assert check.trusted("numba", CPU, torch.float32)
+    assert check.trusted("numba", CPU, torch.float32, "points")
     assert not (tmp_path / "missing").exists()
 
 
 def test_folder_that_cannot_be_written_stops_nothing(monkeypatch, tmp_path):
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert check.trusted("numba", CPU, torch.float32)
+    assert check.trusted("numba", CPU, torch.float32, "points")
 
 
 def test_check_leaves_random_numbers_and_modes_as_they_are():
     state = torch.get_rng_state()
     with torch.inference_mode(), torch.autocast("cpu", dtype=torch.bfloat16):
-        assert check.failure("numba", CPU, torch.float32) is None
+        assert failure() is None
         assert torch.is_inference_mode_enabled()
     assert torch.equal(torch.get_rng_state(), state)
+
+
+COMPILED = """
+import torch
+from hyptrans.kernels import klein
+from hyptrans.kernels.cpu import jobs, launch
+compiled, stock = [], jobs.compiled
+def noted(kernel, *args, **options):
+    compiled.append(kernel.__module__)
+    return stock(kernel, *args, **options)
+jobs.compiled = noted
+klein.polar_heads(torch.ones(1, 2, 3, 8), 2, 1.0)
+print(sorted({name.rpartition(".")[2] for name in compiled}))
+"""
+
+
+def test_nothing_is_compiled_that_belongs_to_other_architectures(tmp_path):
+    env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILED], env=env, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "['jobs', 'klein']\n"
