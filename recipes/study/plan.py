@@ -23,6 +23,7 @@ CANDIDATES = {
     "one_time_mean": (1e-2, 2e-2),
     "one_time_flat": (1e-2, 2e-2),
     "one_time_unread": (1e-2, 2e-2),
+    "one_time_sphere": (1e-2, 2e-2),
     "hybonet_sphere": (1e-2, 2e-2),
     "hybonet_logit": (1e-2, 2e-2),
     "hybonet_centroid": (1e-2, 2e-2),

@@ -1,6 +1,7 @@
 """What the study's candidates compute; tests/models has what every architecture must do."""
 
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -9,6 +10,8 @@ from torch.nn import functional as F
 from hyptrans.geometry import lorentz
 from hyptrans.layers.han import HyperbolicAttention
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
+from hyptrans.models._parts import Role
+from hyptrans.models.hybonet import HyboNetConfig
 from recipes.study import plan
 from recipes.study import run as study
 from recipes.study.candidates.geodesic_attention import GeodesicAttention
@@ -18,6 +21,7 @@ from recipes.study.candidates.lorentz_prenorm import PointNorm, PreNormFeedForwa
 from recipes.study.candidates.one_time import INNER_LOG_SCALE, OneTimeAttention
 from recipes.study.candidates.one_time_flat import FlatLogits
 from recipes.study.candidates.one_time_mean import MeanAttention
+from recipes.study.candidates.one_time_sphere import OneTimeSphereParts
 from recipes.study.candidates.one_time_unread import UnreadAttention
 from recipes.study.candidates.sphere_han import SphereHANAttention
 from tests.geometry.helpers import points
@@ -148,3 +152,24 @@ def test_hyperbolic_attention_of_states_on_a_sphere_is_that_of_han(rng):
     # the log of the radius starts at 2.3
     wanted = math.exp(2.3) * F.normalize(x + update, dim=-1)
     torch.testing.assert_close(layer(x, None), wanted, atol=1e-5, rtol=1e-5)
+
+
+def test_nothing_of_the_times_is_left_where_all_are_one(rng):
+    torch.manual_seed(0)
+    side = SimpleNamespace(width=8, heads=2, ffn_width=16, max_positions=5, learned_positions=True)
+    parts = OneTimeSphereParts(HyboNetConfig(dropout=0.0), side)
+    table = parts.embedding(11, 0)
+    x = table(torch.randint(1, 11, (2, 4)))
+    positions = parts.positions(before=table)
+    placed = positions(x, torch.arange(4).expand(2, 4))
+    block = parts.attention(Role(), before=None)
+    for made in (placed, block(placed), parts.feed_forward(before=None)(placed)):
+        torch.testing.assert_close(made[..., 0], made[0, 0, 0].expand(2, 4), atol=0, rtol=1e-3)
+    moved = torch.cat([placed[..., :1] + 1, placed[..., 1:]], dim=-1)
+    torch.testing.assert_close(block(moved), block(placed))
+    logits = parts.logits(11, 0, tied=None, before=None)
+    torch.testing.assert_close(logits(moved), logits(placed))
+    (block(placed)[..., 1:].sum() + logits(placed).square().sum()).backward()
+    for layer in (positions.linear, block.qkv):
+        assert layer.weight.grad[1:, 1:].any()
+        assert not layer.weight.grad[:, 0].any()

@@ -11,6 +11,7 @@ from . import (
     one_time,
     one_time_flat,
     one_time_mean,
+    one_time_sphere,
     one_time_unread,
     sphere_han,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "one_time",
     "one_time_flat",
     "one_time_mean",
+    "one_time_sphere",
     "one_time_unread",
     "sphere_han",
 ]
