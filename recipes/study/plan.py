@@ -35,7 +35,7 @@ CANDIDATES = {
     "sphere_han": (5e-3, 1e-2),
 }
 """What else was tried, as long, at the two rates that HyboNet learns best at, or half of them."""
-ADVANCED = {"one_time": 1e-2, "sphere": 1e-2}
+ADVANCED = {"hypformer_softmax": 1e-2, "one_time": 1e-2, "sphere": 1e-2}
 """Candidates that went on to final trainings as HyboNet's, and their rate."""
 PUBLISHED = {
     "published_prenorm": 5e-3,

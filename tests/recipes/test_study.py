@@ -105,7 +105,9 @@ def test_names_differ():
     found = plan.trainings(lines)
     names = [training.name for training in found]
     once = 2 * len(plan.CANDIDATES) + len(plan.PUBLISHED)
-    assert len(set(names)) == len(names) == 4 * 7 + 5 * 4 + 4 * 2 + 4 + once
+    advanced = len(plan.ADVANCED)
+    finals = (3 + advanced) * 4 + (2 + advanced) * 2 + 4
+    assert len(set(names)) == len(names) == 4 * 7 + finals + once
     assert {training.model for training in found if training.joined} == set(plan.PUBLISHED)
     assert "final-hybonet-lr0p02-dropout0p3-seed2" in names
 
