@@ -30,11 +30,14 @@ CANDIDATES = {
     "lorentz_prenorm": (1e-2, 2e-2),
     "geodesic_logits": (1e-2, 2e-2),
     "geodesic_attention": (1e-2, 2e-2),
-    "hypformer_softmax": (5e-3, 1e-2),
+    "hypformer_softmax": (5e-3, 1e-2, 2e-2),
+    "hypformer_flat": (1e-2, 2e-2),
+    "hypformer_fixed": (1e-2, 2e-2),
     "han_prenorm": (5e-3, 1e-2),
     "sphere_han": (5e-3, 1e-2),
 }
-"""What else was tried, as long, at the two rates that HyboNet learns best at, or half of them."""
+"""What else was tried, as long, at the two rates that HyboNet learns best at, or half of them; at a
+third where the higher of two was better by far."""
 ADVANCED = {"hypformer_softmax": 1e-2, "one_time": 1e-2, "sphere": 1e-2}
 """Candidates that went on to final trainings as HyboNet's, and their rate."""
 PUBLISHED = {

@@ -104,7 +104,7 @@ def test_names_differ():
         lines += trained(model, rate, [7.0, 8.0, 6.0], half=6.5)
     found = plan.trainings(lines)
     names = [training.name for training in found]
-    once = 2 * len(plan.CANDIDATES) + len(plan.PUBLISHED)
+    once = sum(map(len, plan.CANDIDATES.values())) + len(plan.PUBLISHED)
     advanced = len(plan.ADVANCED)
     finals = (3 + advanced) * 4 + (2 + advanced) * 2 + 4
     assert len(set(names)) == len(names) == 4 * 7 + finals + once
