@@ -33,6 +33,7 @@ CANDIDATES = {
     "hypformer_softmax": (5e-3, 1e-2, 2e-2),
     "hypformer_flat": (1e-2, 2e-2),
     "hypformer_fixed": (1e-2, 2e-2),
+    "hypformer_small_updates": (1e-2, 2e-2),
     "han_prenorm": (5e-3, 1e-2),
     "sphere_han": (5e-3, 1e-2),
 }

@@ -9,14 +9,18 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
 from hyptrans.layers.han import HyperbolicAttention
+from hyptrans.layers.hypformer import Curvature
+from hyptrans.layers.hypformer_attention import SoftmaxAttention
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
 from hyptrans.models._parts import Role
 from hyptrans.models.hybonet import HyboNetConfig
+from hyptrans.models.hypformer import HTC_GAIN
 from recipes.study import plan
 from recipes.study import run as study
 from recipes.study.candidates.geodesic_attention import GeodesicAttention
 from recipes.study.candidates.geodesic_logits import GeodesicLogits
 from recipes.study.candidates.han_prenorm import PreNormAttention, PreNormLogits, StreamSum
+from recipes.study.candidates.hypformer_small_updates import UPDATE
 from recipes.study.candidates.lorentz_prenorm import PointNorm, PreNormFeedForward
 from recipes.study.candidates.one_time import INNER_LOG_SCALE, OneTimeAttention
 from recipes.study.candidates.one_time_flat import FlatLogits
@@ -173,3 +177,15 @@ def test_nothing_of_the_times_is_left_where_all_are_one(rng):
     for layer in (positions.linear, block.qkv):
         assert layer.weight.grad[1:, 1:].any()
         assert not layer.weight.grad[:, 0].any()
+
+
+def test_small_updates_are_those_of_curved_space_before_training(rng):
+    torch.manual_seed(0)
+    options = {"gain": HTC_GAIN, "input_curvature": Curvature(1.0, learned=False)}
+    curved = SoftmaxAttention(64, 4, curvature=Curvature(1.0, learned=False), **options)
+    x = lorentz.lift(torch.randn(2, 200, 63, generator=rng))
+    query, key, value = curved.project(x)
+    mixed = curved.mix(query, key, value, allowed=None, is_causal=False)[..., 1:]
+    mean = curved.weights(query, key, None) @ value[..., 1:]
+    found = (mixed.norm(dim=-1) / mean.norm(dim=-1)).mean()
+    assert found.item() == pytest.approx(UPDATE, rel=0.15)

@@ -1,4 +1,4 @@
-"""Forms of HyboNet and HAN that the study tried and the package does not have.
+"""Forms of HyboNet, HAN and Hypformer that the study tried and the package does not have.
 
 A plug-in of fairseq, ``--user-dir recipes/study/candidates``: each file registers one architecture.
 """
@@ -7,6 +7,7 @@ from . import (
     geodesic_attention,
     geodesic_logits,
     han_prenorm,
+    hypformer_small_updates,
     lorentz_prenorm,
     one_time,
     one_time_flat,
@@ -20,6 +21,7 @@ __all__ = [
     "geodesic_attention",
     "geodesic_logits",
     "han_prenorm",
+    "hypformer_small_updates",
     "lorentz_prenorm",
     "one_time",
     "one_time_flat",
