@@ -18,9 +18,10 @@ import torch
 from torch import Tensor
 
 from hyptrans import __version__
-from hyptrans.geometry import lorentz
+from hyptrans.geometry import klein, lorentz
 from hyptrans.geometry.precision import HALF
 from hyptrans.kernels import cpu_cases, functions, loss, operators
+from hyptrans.kernels import klein as klein_kernels
 from hyptrans.kernels.backend import Backend, Part, launcher, under_check
 from hyptrans.kernels.operands import LossOperands
 from hyptrans.support.files import write_whole
@@ -128,7 +129,7 @@ def _of_points(
             functools.partial(_differentiated, inputs, lambda r, k, f=plain: (f(r, c=k),)),
         )
     if backend == "numba":
-        yield _centroids(numbers)
+        yield from _few_queries(numbers)
 
 
 def _differentiated(
@@ -202,20 +203,33 @@ def _losses(backend: Backend, logits: Tensor) -> tuple[str, Call, Call]:
     return "cross entropy", kernel, formula
 
 
-def _centroids(numbers: Callable[..., Tensor]) -> tuple[str, Call, Call]:
+def _few_queries(numbers: Callable[..., Tensor]) -> Iterator[tuple[str, Call, Call]]:
+    """All of attention in one call, which has no gradient."""
     rows, length, heads = 3, 7, 2
     query, keys = numbers(rows, heads, 1, WIDTH), numbers(rows * length, heads, WIDTH)
     values = lorentz.lift(numbers(rows * length, heads, WIDTH), c=0.5)
     places = torch.arange(rows * length).view(rows, length)
+    points, other_points = lorentz.lift(query), lorentz.lift(keys)
+    scale = -numbers(heads).exp()
 
-    def formula() -> list[Tensor]:
+    def centroids() -> list[Tensor]:
         weights = torch.einsum("bhtd,bshd->bhts", query, keys[places]).softmax(-1)
         return [lorentz.centroid(values[places].transpose(1, 2), weights, c=0.5)]
 
-    return (
+    def midpoints() -> list[Tensor]:
+        apart = klein.distances(points, other_points[places].transpose(1, 2))
+        shares = (apart * scale[:, None, None]).softmax(-1)
+        return [klein.midpoint(shares, values[places].transpose(1, 2))]
+
+    yield (
         "centroids",
         lambda: [operators.centroids(query, keys, values, places, c=0.5)],
-        formula,
+        centroids,
+    )
+    yield (
+        "midpoints",
+        lambda: [klein_kernels.midpoints(points, other_points, values, places, scale)],
+        midpoints,
     )
 
 

@@ -110,8 +110,9 @@ def relu_dropout(x: Tensor, p: float, *, relu: bool = False, training: bool = Tr
 
 
 def in_one_pass(query: Tensor) -> bool:
-    """Whether :func:`centroids` is there for queries ``[B, H, T, d]``, and the faster way.
+    """Whether all of attention is one operator for queries ``[B, H, T, d]``, and the faster way.
 
+    That is :func:`centroids` or :func:`hyptrans.kernels.klein.midpoints`.
     It is on the CPU, for a few queries of each hypothesis, where no gradient is wanted.
     """
     few = query.size(2) <= FEW_QUERIES
@@ -131,11 +132,20 @@ def centroids(
     Raises:
         ValueError: places of another number of rows than the queries'.
     """
-    if len(places) != len(query):
-        raise ValueError(f"{len(query)} rows of queries need as many of places, got {len(places)}")
+    check_places(query, places)
     out = query.new_empty(query.size(0), query.size(2), query.size(1), values.size(-1))
     launcher("numba").centroids(query, keys, values, places, c, out)
     return out.transpose(1, 2)
+
+
+def check_places(query: Tensor, places: Tensor) -> None:
+    """Refuse places ``[B', S]`` of another number of rows than the queries' ``[B, H, T, d]``.
+
+    Raises:
+        ValueError: they are.
+    """
+    if len(places) != len(query):
+        raise ValueError(f"{len(query)} rows of queries need as many of places, got {len(places)}")
 
 
 def _of_one_dtype(first: Tensor, *others: Tensor | None) -> tuple[Any, ...]:

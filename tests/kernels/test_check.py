@@ -28,6 +28,7 @@ LAUNCHED = {
     "relu_dropout_backward": "dropout after ReLU",
     "cross_entropy": "cross entropy",
     "centroids": "centroids",
+    "midpoints": "midpoints",
     "add_forward": "sum of tangents",
     "add_backward": "sum of tangents",
     "radial_forward": "exponential map",

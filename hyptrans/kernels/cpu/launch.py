@@ -5,7 +5,7 @@ from torch import Tensor
 
 from hyptrans.geometry.lorentz import Curvature
 from hyptrans.kernels.cpu import dropout, hypformer, klein, loss, rows, tangents, weights
-from hyptrans.kernels.cpu.jobs import blocks, run
+from hyptrans.kernels.cpu.jobs import Kernel, blocks, run
 from hyptrans.kernels.operands import Heads, LossOperands, Numbers, PointOperands, WeightOperands
 
 
@@ -57,21 +57,41 @@ def centroids(
     query: Tensor, keys: Tensor, values: Tensor, places: Tensor, c: Curvature, out: Tensor
 ) -> None:
     """Points into ``out`` ``[B, T, H, d]``."""
-    query, keys, values = (
-        t if t.stride(-1) == 1 else t.contiguous() for t in (query, keys, values)
-    )
-    matrices = (query, keys, values, places.contiguous(), out)
-    strides = (*query.stride()[:3], *keys.stride()[:2], *values.stride()[:2])
+    _attend(weights.centroids, (query, keys, values, places, out), _by(c, query))
+
+
+def midpoints(
+    query: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    places: Tensor,
+    scale: Tensor,
+    numbers: Numbers,
+    out: Tensor,
+) -> None:
+    """Midpoints into ``out`` ``[B, T, H, d - 1]``."""
+    _attend(weights.midpoints, (query, keys, values, places, out, scale), numbers)
+
+
+def _attend(kernel: Kernel, matrices: tuple[Tensor, ...], numbers: Numbers) -> None:
+    """Run attention of a few queries on query, keys, values, places, output and what else it reads.
+
+    Shapes: query ``[B, H, T, d]``, keys and values ``[number of places, H, d]``, places ``[B, S]``,
+    output ``[B, T, H, e]``.
+    """
+    rows = (t if t.stride(-1) == 1 else t.contiguous() for t in matrices[:3])
+    query, keys, values = rows
+    places, out = matrices[3].contiguous(), matrices[4]
     sizes = (out.size(1), out.size(2))
-    work = places.numel() * out.size(1) * out.size(2) * (keys.size(-1) + values.size(-1))
+    strides = (*query.stride()[:3], *keys.stride()[:2], *values.stride()[:2])
     run(
-        rows.centroids,
+        kernel,
         len(out),
-        matrices,
-        _by(c, query),
+        (query, keys, values, places, out, *matrices[5:]),
+        numbers,
         (*sizes, *strides),
         strided=True,
-        work=work,
+        work=places.numel() * out.size(1) * out.size(2) * (keys.size(-1) + values.size(-1)),
     )
 
 

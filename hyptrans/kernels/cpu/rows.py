@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from hyptrans.kernels.cpu.exponential import exp
-from hyptrans.kernels.cpu.jobs import BLOCK, indices, matrix, read, vector
+from hyptrans.kernels.cpu.jobs import BLOCK, matrix, read
 
 TILE = 64
 """Rows worked on at a time, a part of a block: few enough to stay in the cache."""
@@ -255,51 +255,6 @@ def lift_backward(block: int, pointer: Any) -> None:
             grad_space[n, j - 1] = grad[n, j] + by_time * out[n, j]
         by_inverse += half * by_time
     partial[block, 0] = by_inverse
-
-
-def centroids(block: int, pointer: Any) -> None:
-    """Lorentz attention of a few queries; a block is all those with the same places.
-
-    Matrices: query ``[B, H, T, d]``, keys and values ``[number of places, H, d]``, places
-    ``[B, S]`` (-1: not looked at), points ``[B, T, H, d]``. Numbers: 1/c, relative floor of
-    ``|v|_L^2``. Integers: T, H, and the strides of all but the last dimension of queries, keys and
-    values.
-    """
-    job = read(pointer)
-    places, out, integers = indices(job, 3), matrix(job, 4), job.integers
-    inverse_c, floor = job.numbers[0], job.numbers[1]
-    zero, none = out.dtype.type(0), out.dtype.type(-np.inf)
-    length = places.shape[1]
-    weights = np.empty(length, out.dtype)
-    for t, h in np.ndindex(integers[0], integers[1]):
-        query = vector(job, 0, block * integers[2] + h * integers[3] + t * integers[4])
-        largest = none
-        for s in range(length):
-            place, score = places[block, s], none
-            if place >= 0:
-                key, score = vector(job, 1, place * integers[5] + h * integers[6]), zero
-                for j in range(key.size):
-                    score += query[j] * key[j]
-            weights[s] = score
-            largest = max(largest, score)
-        for s in range(length):
-            weights[s] = exp(weights[s] - largest)
-        # the centroid does not depend on the scale of the weights
-        mixed = out[(block * integers[0] + t) * integers[1] + h]
-        mixed[:] = zero
-        for s in range(length):
-            place, weight = places[block, s], weights[s]
-            if place >= 0:
-                value = vector(job, 2, place * integers[7] + h * integers[8])
-                for j in range(value.size):
-                    mixed[j] += weight * value[j]
-        squared, time = zero, mixed[0] * mixed[0]
-        for j in range(1, mixed.size):
-            squared += mixed[j] * mixed[j]
-        scale = math.sqrt(inverse_c / max(time - squared, floor * time))
-        for j in range(1, mixed.size):
-            mixed[j] *= scale
-        mixed[0] = math.sqrt(squared * scale * scale + inverse_c)
 
 
 @njit(inline="always")
