@@ -18,10 +18,9 @@ import torch
 from torch import Tensor
 
 from hyptrans import __version__
-from hyptrans.geometry import klein, lorentz
+from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import HALF
 from hyptrans.kernels import cpu_cases, functions, loss, operators
-from hyptrans.kernels import klein as klein_kernels
 from hyptrans.kernels.backend import Backend, Part, launcher, under_check
 from hyptrans.kernels.operands import LossOperands
 from hyptrans.support.files import write_whole
@@ -102,6 +101,8 @@ def _operators(
         yield _losses(backend, numbers(ROWS, 50))
     if part == "points":
         yield from _of_points(backend, numbers, dtype)
+    if backend == "numba":
+        yield from cpu_cases.without_gradient(part, numbers)
     for case, given, kernel, formula in cpu_cases.cases(part, numbers):
         yield (
             case,
@@ -128,8 +129,6 @@ def _of_points(
             functools.partial(_differentiated, inputs, lambda r, k, f=ours: (f(backend, r, k),)),
             functools.partial(_differentiated, inputs, lambda r, k, f=plain: (f(r, c=k),)),
         )
-    if backend == "numba":
-        yield from _few_queries(numbers)
 
 
 def _differentiated(
@@ -201,36 +200,6 @@ def _losses(backend: Backend, logits: Tensor) -> tuple[str, Call, Call]:
         return [loss.plain_losses_(LossOperands(grad, targets, 0.9, 0.002, True)), grad]
 
     return "cross entropy", kernel, formula
-
-
-def _few_queries(numbers: Callable[..., Tensor]) -> Iterator[tuple[str, Call, Call]]:
-    """All of attention in one call, which has no gradient."""
-    rows, length, heads = 3, 7, 2
-    query, keys = numbers(rows, heads, 1, WIDTH), numbers(rows * length, heads, WIDTH)
-    values = lorentz.lift(numbers(rows * length, heads, WIDTH), c=0.5)
-    places = torch.arange(rows * length).view(rows, length)
-    points, other_points = lorentz.lift(query), lorentz.lift(keys)
-    scale = -numbers(heads).exp()
-
-    def centroids() -> list[Tensor]:
-        weights = torch.einsum("bhtd,bshd->bhts", query, keys[places]).softmax(-1)
-        return [lorentz.centroid(values[places].transpose(1, 2), weights, c=0.5)]
-
-    def midpoints() -> list[Tensor]:
-        apart = klein.distances(points, other_points[places].transpose(1, 2))
-        shares = (apart * scale[:, None, None]).softmax(-1)
-        return [klein.midpoint(shares, values[places].transpose(1, 2))]
-
-    yield (
-        "centroids",
-        lambda: [operators.centroids(query, keys, values, places, c=0.5)],
-        centroids,
-    )
-    yield (
-        "midpoints",
-        lambda: [klein_kernels.midpoints(points, other_points, values, places, scale)],
-        midpoints,
-    )
 
 
 def _key(backend: Backend, device: torch.device, dtype: torch.dtype, part: Part) -> str:

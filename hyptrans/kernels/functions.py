@@ -11,6 +11,16 @@ from hyptrans.kernels.backend import Backend, launcher
 from hyptrans.kernels.operands import Grads, Numbers, PointOperands
 
 
+def applied(function: type[torch.autograd.Function], *args: Any) -> Any:
+    """Apply a function; without the bookkeeping of autograd where no gradient is wanted.
+
+    Its ``forward`` then gets None in place of the context.
+    """
+    if torch.is_grad_enabled():
+        return function.apply(*args)
+    return function.forward(None, *args)
+
+
 def points(
     backend: Backend,
     z: Tensor,
@@ -23,33 +33,28 @@ def points(
     """See :func:`hyptrans.kernels.operators.points`."""
     epsilon = lorentz.space_norm_epsilon(z.dtype)
     numbers = (c**-0.5 + lorentz.TIME_MARGIN, 1 / c, epsilon, float(residual_time))
-    out: tuple[Tensor, ...] = _run(_Points, backend, z, residual, log_scale, query_factor, numbers)
+    out: tuple[Tensor, ...] = applied(
+        _Points, backend, z, residual, log_scale, query_factor, numbers
+    )
     return out
 
 
 def normalize(backend: Backend, v: Tensor, c: lorentz.Curvature) -> Tensor:
     """See :func:`hyptrans.geometry.lorentz.normalize`."""
-    out: Tensor = _run(_FromRows, backend, False, v, c)
+    out: Tensor = applied(_FromRows, backend, False, v, c)
     return out
 
 
 def lift(backend: Backend, space: Tensor, c: lorentz.Curvature) -> Tensor:
     """See :func:`hyptrans.geometry.lorentz.lift`."""
-    out: Tensor = _run(_FromRows, backend, True, space, c)
+    out: Tensor = applied(_FromRows, backend, True, space, c)
     return out
 
 
 def relu_dropout(backend: Backend, x: Tensor, p: float, relu: bool, seed: int) -> Tensor:
     """See :func:`hyptrans.kernels.operators.relu_dropout`; ``0 < p < 1``."""
-    out: Tensor = _run(_ReluDropout, backend, x, p, relu, seed)
+    out: Tensor = applied(_ReluDropout, backend, x, p, relu, seed)
     return out
-
-
-def _run(function: type[torch.autograd.Function], *args: Any) -> Any:
-    """Apply a function; without the bookkeeping of autograd where no gradient is wanted."""
-    if torch.is_grad_enabled():
-        return function.apply(*args)
-    return function.forward(None, *args)
 
 
 class _Points(torch.autograd.Function):

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels import functions
-from hyptrans.kernels.backend import chosen, launcher
+from hyptrans.kernels.backend import Part, chosen, launcher
 from hyptrans.kernels.operands import MOST_PROJECTIONS
 
 FEW_QUERIES = 8
@@ -109,14 +109,15 @@ def relu_dropout(x: Tensor, p: float, *, relu: bool = False, training: bool = Tr
     return functions.relu_dropout(backend, x, p, relu, int(torch.randint(2**63 - 1, ())))
 
 
-def in_one_pass(query: Tensor) -> bool:
+def in_one_pass(query: Tensor, part: Part = "points") -> bool:
     """Whether all of attention is one operator for queries ``[B, H, T, d]``, and the faster way.
 
-    That is :func:`centroids` or :func:`hyptrans.kernels.klein.midpoints`.
-    It is on the CPU, for a few queries of each hypothesis, where no gradient is wanted.
+    It is on the CPU, for a few queries of each hypothesis, where no gradient is wanted. The operator
+    is of a part: :func:`centroids` of the points, :func:`hyptrans.kernels.klein.midpoints`,
+    :func:`hyptrans.kernels.hypformer.linear_step`.
     """
     few = query.size(2) <= FEW_QUERIES
-    return few and not torch.is_grad_enabled() and chosen(query) == "numba"
+    return few and not torch.is_grad_enabled() and chosen(query, part) == "numba"
 
 
 def centroids(

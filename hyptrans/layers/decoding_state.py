@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from hyptrans.kernels.backend import Part
 from hyptrans.kernels.operators import in_one_pass
 
 FIRST_POSITIONS = 16
@@ -118,7 +119,7 @@ def append(state: State, key: Tensor, value: Tensor) -> Past:
 
 
 def as_table(
-    query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None
+    query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None, part: Part = "points"
 ) -> tuple[Tensor, Tensor, Tensor] | None:
     """Keys, values and places, as operators that attend in one pass take them.
 
@@ -131,7 +132,7 @@ def as_table(
     """
     rows, length = key.size(0), key.size(2)
     same = len(query) == rows and (allowed is None or allowed.shape == (rows, 1, 1, length))
-    if not (same and in_one_pass(query)):
+    if not (same and in_one_pass(query, part)):
         return None
     keys, values = (t.transpose(1, 2).flatten(0, 1) for t in (key, value))
     places = torch.arange(rows * length, device=key.device).view(rows, length)

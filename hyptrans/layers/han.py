@@ -139,7 +139,7 @@ class HyperbolicAttention(Attention):
     ) -> Tensor:
         """Midpoints in Klein coordinates, ``[B, H, T, D / H]``."""
         in_table = self._in_table() and not is_causal
-        if in_table and (table := as_table(query, key, value, allowed)):
+        if in_table and (table := as_table(query, key, value, allowed, "klein")):
             return kernels.midpoints(query, *table, self._scale())
         with without_autocast(query):
             weights = self._weights(query, key, allowed, is_causal)
@@ -147,7 +147,7 @@ class HyperbolicAttention(Attention):
             return kernels.midpoint_of_sum(weights @ value)
 
     def mix_past(self, query: Tensor, past: Past) -> Tensor:
-        if not (self._in_table() and in_one_pass(query)):
+        if not (self._in_table() and in_one_pass(query, "klein")):
             return super().mix_past(query, past)
         tables = past.tables
         return kernels.midpoints(query, tables.keys, tables.values, past.places, self._scale())
@@ -157,11 +157,11 @@ class HyperbolicAttention(Attention):
         return self.c is None and not (self.training and self.attention_dropout > 0)
 
     def remember(self, memory: Tensor, allowed: Tensor | None) -> Memory:
-        both = self.keys_and_values(memory)
+        key, value = self.keys_and_values(memory)
         if not torch.is_grad_enabled():
             # once, and not at every step, for the operator that reads a table
-            both = tuple(t.transpose(1, 2).contiguous().transpose(1, 2) for t in both)
-        return Memory(*both)
+            key, value = (t.transpose(1, 2).contiguous().transpose(1, 2) for t in (key, value))
+        return Memory(key, value)
 
     def weights(self, query: Tensor, key: Tensor, allowed: Tensor | None) -> Tensor:
         """What the values are weighted with, by distances."""

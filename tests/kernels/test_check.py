@@ -29,6 +29,8 @@ LAUNCHED = {
     "cross_entropy": "cross entropy",
     "centroids": "centroids",
     "midpoints": "midpoints",
+    "linear_step": "step of linear attention",
+    "linear_read": "linear attention of sums",
     "add_forward": "sum of tangents",
     "add_backward": "sum of tangents",
     "radial_forward": "exponential map",

@@ -6,6 +6,8 @@ import torch
 from hyptrans.geometry import klein, lorentz
 from hyptrans.kernels import klein as klein_kernels
 from hyptrans.kernels import operators
+from hyptrans.kernels.hypformer import head_maps, linear_read, linear_step, plain_focus
+from hyptrans.layers.hypformer_linear_attention import DENOMINATOR_FLOOR, Sums, read, step
 from hyptrans.layers.lorentz.mix import lorentz_mix
 from tests.kernels.contract import TOLERANCE, numbers
 
@@ -170,3 +172,72 @@ def test_midpoints_of_too_few_places_are_refused(rng):
     query, keys, values, places, scale = in_table(rng, torch.float32)
     with pytest.raises(ValueError, match="7 rows of queries need as many of places, got 6"):
         klein_kernels.midpoints(query, keys, values, places[:6], scale)
+
+
+# from sums
+
+
+def linear_heads(rng, dtype, rows=4):
+    """Numbers of queries, keys and values of a position, and what a layer's heads have."""
+    given = numbers(rng, 3, rows, 1, 2, 5, dtype=dtype).transpose(2, 3)
+    return given.unbind(), numbers(rng, 2, 1, 5, dtype=dtype), numbers(rng, 2, 5, 5, dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+def test_steps_of_reordered_hypotheses_equal_the_plain_steps(dtype, rng):
+    _, scale, psi = linear_heads(rng, dtype)
+    sums = Sums(torch.zeros(4, 2, 5, 5, dtype=dtype), torch.zeros(4, 2, 5, dtype=dtype))
+    plain, order = sums, None
+    for rows in (4, 4, 6, 6, 2):
+        (query, key, value), _, _ = linear_heads(rng, dtype, rows)
+        if len(plain.key) != rows or order is not None:
+            order = torch.randint(len(plain.key), (rows,), generator=rng)
+            plain = plain.reorder(order)
+        query[0] = -query[0].abs()  # no positive number
+        features = [plain_focus(t, scale, 2.0) for t in (query, key)]
+        expected, plain = step(*features, value, plain)
+        with torch.no_grad():
+            out, *after = linear_step(
+                (query, key, value), *sums, order, head_maps(scale, psi), least=DENOMINATOR_FLOOR
+            )
+        sums = Sums(*after)
+        tolerance = {"rtol": 0, "atol": 20 * TOLERANCE[dtype]}
+        torch.testing.assert_close(out, expected + value @ psi, **tolerance)
+        for ours, other in zip(sums, plain, strict=True):
+            torch.testing.assert_close(ours, other, **tolerance)
+        order = order if order is not None else torch.arange(rows)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+def test_queries_read_the_sums_of_their_rows(dtype, rng):
+    query = numbers(rng, 4, 3, 2, 5, dtype=dtype).transpose(1, 2)
+    _, scale, psi = linear_heads(rng, dtype)
+    sums = Sums(
+        numbers(rng, 6, 2, 5, 5, dtype=dtype), 1 + numbers(rng, 6, 2, 5, dtype=dtype).square()
+    )
+    order = torch.tensor([5, 0, 0, 2])
+    with torch.no_grad():
+        out = linear_read(query, *sums, order, head_maps(scale, psi), least=DENOMINATOR_FLOOR)
+    expected = read(plain_focus(query, scale, 2.0), sums.reorder(order)) + query @ psi
+    torch.testing.assert_close(out, expected, rtol=0, atol=20 * TOLERANCE[dtype])
+
+
+def test_sums_of_nothing_give_what_a_position_has_of_its_own(rng):
+    query = numbers(rng, 4, 2, 1, 5)
+    scale, psi = numbers(rng, 2, 1, 5), numbers(rng, 2, 5, 5)
+    nothing = Sums(torch.zeros(4, 2, 5, 5).double(), torch.zeros(4, 2, 5).double())
+    with torch.no_grad():
+        out = linear_read(query, *nothing, None, head_maps(scale, psi), least=DENOMINATOR_FLOOR)
+    torch.testing.assert_close(out, query @ psi)
+
+
+def test_linear_steps_do_not_hide_nan(rng):
+    (query, key, value), scale, psi = linear_heads(rng, torch.float32)
+    key[2, 1, 0, 3] = torch.nan
+    sums = torch.ones(4, 2, 5, 5), torch.ones(4, 2, 5)
+    with torch.no_grad():
+        out, *_ = linear_step(
+            (query, key, value), *sums, None, head_maps(scale, psi), least=DENOMINATOR_FLOOR
+        )
+    assert out[2, 1, 0].isnan().all()
+    assert int(out.isnan().any(-1).sum()) == 1

@@ -6,7 +6,14 @@ from torch import Tensor
 from hyptrans.geometry.lorentz import Curvature
 from hyptrans.kernels.cpu import dropout, hypformer, klein, loss, rows, tangents, weights
 from hyptrans.kernels.cpu.jobs import Kernel, blocks, run
-from hyptrans.kernels.operands import Heads, LossOperands, Numbers, PointOperands, WeightOperands
+from hyptrans.kernels.operands import (
+    Heads,
+    LossOperands,
+    Numbers,
+    PointOperands,
+    StepOperands,
+    WeightOperands,
+)
 
 
 def points_forward(operands: PointOperands, out: Tensor) -> None:
@@ -228,16 +235,10 @@ def midpoint_backward(
 
 
 def norm_forward(
-    x: Tensor,
-    update: Tensor,
-    scale: Tensor,
-    gain: Tensor,
-    bias: Tensor,
-    numbers: Numbers,
-    out: Tensor,
+    x: Tensor, update: Tensor, gain: Tensor, bias: Tensor, numbers: Numbers, out: Tensor
 ) -> None:
     """Points into ``out``."""
-    run(hypformer.norm_forward, _blocks(x), (x, update, scale, gain, bias, out), numbers)
+    run(hypformer.norm_forward, _blocks(x), (x, update, gain, bias, out), numbers)
 
 
 def norm_backward(
@@ -278,3 +279,36 @@ def focus_backward(
     matrices = (grad, numbers, factors, grad_numbers, partial)
     run(hypformer.focus_backward, len(partial), matrices, (epsilon,), integers, strided=True)
     return partial.sum(0).view_as(factors)
+
+
+def linear_step(operands: StepOperands, keys_after: Tensor, after: Tensor, out: Tensor) -> None:
+    """Outputs into ``out`` ``[B, 1, H, e]``, sums into ``after`` and ``keys_after``."""
+    query, key, value, before, keys_before, order, maps, numbers = operands
+    matrices = (out, query, key, value, before, keys_before, order, after, keys_after, maps)
+    strides = (stride for t in (query, key, value) for stride in t.stride()[:2])
+    integers = (query.size(1), *strides)
+    run(
+        hypformer.linear_step,
+        len(out),
+        matrices,
+        numbers,
+        integers,
+        strided=True,
+        work=2 * after.numel(),
+    )
+
+
+def linear_read(
+    query: Tensor,
+    sums: Tensor,
+    keys: Tensor,
+    order: Tensor | None,
+    maps: Tensor,
+    numbers: Numbers,
+    out: Tensor,
+) -> None:
+    """Outputs into ``out`` ``[B, T, H, e]``."""
+    integers = (*out.shape[1:3], *query.stride()[:3])
+    matrices = (out, query, sums, keys, order, maps)
+    work = out.numel() * query.size(-1)
+    run(hypformer.linear_read, len(out), matrices, numbers, integers, strided=True, work=work)
