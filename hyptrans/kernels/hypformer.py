@@ -130,9 +130,8 @@ def linear_step(
         query.new_empty(batch, *key_value.shape[1:]),
         query.new_empty(batch, heads, d),
     )
-    sums = key_value.contiguous(), key_sum.contiguous()
-    limits = (FEATURE_EPSILON, least)
-    operands = StepOperands(query, key, value, *sums, order, maps, limits)
+    stored = _stored(key_value, key_sum, order)
+    operands = StepOperands(query, key, value, *stored, maps, (FEATURE_EPSILON, least))
     launcher("numba").linear_step(operands, keys_after, after, out)
     return out.transpose(1, 2), after, keys_after
 
@@ -152,9 +151,17 @@ def linear_read(
     """
     query = _rows(query)
     out = query.new_empty(query.size(0), query.size(2), query.size(1), key_value.size(-1))
-    sums = key_value.contiguous(), key_sum.contiguous()
-    launcher("numba").linear_read(query, *sums, order, maps, (FEATURE_EPSILON, least), out)
+    stored = _stored(key_value, key_sum, order)
+    launcher("numba").linear_read(query, *stored, maps, (FEATURE_EPSILON, least), out)
     return out.transpose(1, 2)
+
+
+def _stored(
+    key_value: Tensor, key_sum: Tensor, order: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Sums and their rows as kernels read them."""
+    order = None if order is None else order.contiguous()
+    return key_value.contiguous(), key_sum.contiguous(), order
 
 
 def _rows(numbers: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from hyptrans.kernels.backend import possible
 
-LEAST_PRODUCTS = 1 << 22
+LEAST_PRODUCTS = 3 << 19
 """Fewer products of two numbers take less time than oneDNN's way to its kernel."""
 
 
