@@ -93,7 +93,10 @@ def points_backward(block: int, pointer: Any) -> None:
     queries = projection == 0 and factor.shape[0] > 0
     # rows of z between those of this projection
     others, before = (projections - 1) * heads, projection * heads
-    squares, alongs, times, space_scales, by_squares = np.empty((5, TILE), z.dtype)
+    squares, alongs, times, space_scales, by_squares, grad_times = np.empty((6, TILE), z.dtype)
+    time_factor, space_factor = one, one
+    if queries:
+        time_factor, space_factor = -factor[0, 0], factor[0, 0]
     sum_scale, sum_factor = zero, zero
     for start in range(first, min(first + BLOCK, rows), TILE):
         tile = min(TILE, min(first + BLOCK, rows) - start)
@@ -111,25 +114,25 @@ def points_backward(block: int, pointer: Any) -> None:
                 for j in range(1, d):
                     squared += z[n, j] * z[n, j]
                     along += z[n, j] * grad[g, j]
-            squares[k], alongs[k], times[k] = squared, along, time
+            squares[k], alongs[k], times[k], grad_times[k] = squared, along, time, grad[g, 0]
             head, n = _next(head, n, heads, others)
         by_scale, by_factor = zero, zero
+        # nothing here but numbers of the tile, without a choice: it becomes vector code
         for k in range(tile):
-            squared, along, grad_time = squares[k], alongs[k], grad[start + k, 0]
+            squared, along, grad_time = squares[k], alongs[k], grad_times[k]
             sigmoid = one / (one + exp(-times[k]))
             time = scale * sigmoid + least
             inverse = one / (squared + epsilon)
             ratio = (time * time - inverse_c) * inverse
             root = math.sqrt(ratio)
             out_time = math.sqrt(squared * ratio + inverse_c)
-            space_scales[k] = root
-            if queries:
-                by_factor += along * root - grad_time * out_time
-                grad_time *= -factor[0, 0]
-                along *= factor[0, 0]
-                space_scales[k] *= factor[0, 0]
-            by_ratio = half * (along / root + grad_time * squared / out_time)
-            by_squares[k] = grad_time * ratio / out_time - (by_ratio + by_ratio) * ratio * inverse
+            by_factor += along * root - grad_time * out_time
+            grad_time *= time_factor
+            along *= space_factor
+            space_scales[k] = root * space_factor
+            by_time = grad_time / out_time
+            by_ratio = half * (along / root + by_time * squared)
+            by_squares[k] = by_time * ratio - (by_ratio + by_ratio) * ratio * inverse
             by_time = (by_ratio + by_ratio) * time * inverse * scale * sigmoid
             times[k] = by_time * (one - sigmoid)
             by_scale += by_time
@@ -191,7 +194,7 @@ def normalize_backward(block: int, pointer: Any) -> None:
     inverse_c, floor = job.numbers[0], job.numbers[1]
     rows, d = v.shape
     zero, half = v.dtype.type(0), v.dtype.type(0.5)
-    squares, alongs, scales, own = np.empty((4, TILE), v.dtype)
+    squares, alongs, scales, own, times, grad_times = np.empty((6, TILE), v.dtype)
     sum_inverse = zero
     for start in range(block * BLOCK, min((block + 1) * BLOCK, rows), TILE):
         tile = min(TILE, min((block + 1) * BLOCK, rows) - start)
@@ -202,27 +205,26 @@ def normalize_backward(block: int, pointer: Any) -> None:
                 squared += v[n, j] * v[n, j]
                 along += v[n, j] * grad[n, j]
             squares[k], alongs[k] = squared, along
+            times[k], grad_times[k] = v[n, 0], grad[n, 0]
         by_inverse = zero
         for k in range(tile):
-            n = start + k
-            squared = v[n, 0] * v[n, 0]
+            squared = times[k] * times[k]
             length = max(squared - squares[k], floor * squared)
             scale = math.sqrt(inverse_c / length)
             # of the space part: its own gradient and that of the time, which follows from it
-            by_time = grad[n, 0] / math.sqrt(squares[k] * scale * scale + inverse_c)
+            by_time = grad_times[k] / math.sqrt(squares[k] * scale * scale + inverse_c)
             along = alongs[k] * scale + by_time * squares[k] * scale * scale
             by_inverse += half * (along / inverse_c + by_time)
             along /= length
-            scales[k], own[k], squares[k] = scale, by_time * scale * scale, along * floor
-            if length > floor * squared:
-                own[k] += along
-                squares[k] = along
+            time_like = length > floor * squared
+            scales[k], own[k] = scale, by_time * scale * scale + (along if time_like else zero)
+            squares[k] = along if time_like else along * floor
         sum_inverse += by_inverse
         for k in range(tile):
             n, scale, share = start + k, scales[k], own[k]
             for j in range(d):
                 grad_v[n, j] = scale * grad[n, j] + share * v[n, j]
-            grad_v[n, 0] = -squares[k] * v[n, 0]
+            grad_v[n, 0] = -squares[k] * times[k]
     partial[block, 0] = sum_inverse
 
 
