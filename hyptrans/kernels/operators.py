@@ -112,8 +112,8 @@ def relu_dropout(x: Tensor, p: float, *, relu: bool = False, training: bool = Tr
 def in_one_pass(query: Tensor, part: Part = "points") -> bool:
     """Whether all of attention is one operator for queries ``[B, H, T, d]``, and the faster way.
 
-    It is on the CPU, for a few queries of each hypothesis, where no gradient is wanted. The operator
-    is of a part: :func:`centroids` of the points, :func:`hyptrans.kernels.klein.midpoints`,
+    It is on the CPU, for a few queries of each hypothesis, where no gradient is wanted. The part
+    names the operator: :func:`centroids`, :func:`hyptrans.kernels.klein.midpoints`,
     :func:`hyptrans.kernels.hypformer.linear_step`.
     """
     few = query.size(2) <= FEW_QUERIES
