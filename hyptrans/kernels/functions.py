@@ -23,29 +23,41 @@ def points(
     """See :func:`hyptrans.kernels.operators.points`."""
     epsilon = lorentz.space_norm_epsilon(z.dtype)
     numbers = (c**-0.5 + lorentz.TIME_MARGIN, 1 / c, epsilon, float(residual_time))
-    out: tuple[Tensor, ...] = _run(_Points, backend, z, residual, log_scale, query_factor, numbers)
+    out: tuple[Tensor, ...] = applied(
+        _Points, backend, z, residual, log_scale, query_factor, numbers
+    )
     return out
 
 
 def normalize(backend: Backend, v: Tensor, c: lorentz.Curvature) -> Tensor:
     """See :func:`hyptrans.geometry.lorentz.normalize`."""
-    out: Tensor = _run(_FromRows, backend, False, v, c)
+    out: Tensor = applied(_FromRows, backend, False, v, c)
     return out
 
 
 def lift(backend: Backend, space: Tensor, c: lorentz.Curvature) -> Tensor:
     """See :func:`hyptrans.geometry.lorentz.lift`."""
-    out: Tensor = _run(_FromRows, backend, True, space, c)
+    out: Tensor = applied(_FromRows, backend, True, space, c)
     return out
 
 
 def relu_dropout(backend: Backend, x: Tensor, p: float, relu: bool, seed: int) -> Tensor:
     """See :func:`hyptrans.kernels.operators.relu_dropout`; ``0 < p < 1``."""
-    out: Tensor = _run(_ReluDropout, backend, x, p, relu, seed)
+    out: Tensor = applied(_ReluDropout, backend, x, p, relu, seed)
     return out
 
 
-def _run(function: type[torch.autograd.Function], *args: Any) -> Any:
+def kept_by(p: float) -> tuple[int, float]:
+    """The least hash of a number that dropout keeps, and the scale of such a number."""
+    return min(round(p * 2**32), 2**32 - 1), 1 / (1 - p)
+
+
+def drawn_seed() -> int:
+    """A seed for the hashes of dropout, drawn by torch's generator."""
+    return int(torch.randint(2**63 - 1, ()))
+
+
+def applied(function: type[torch.autograd.Function], *args: Any) -> Any:
     """Apply a function; without the bookkeeping of autograd where no gradient is wanted."""
     if torch.is_grad_enabled():
         return function.apply(*args)
@@ -128,8 +140,7 @@ class _ReluDropout(torch.autograd.Function):
     def forward(ctx: Any, backend: Backend, x: Tensor, p: float, relu: bool, seed: int) -> Tensor:
         x = x.contiguous()
         out = torch.empty_like(x)
-        scale = 1 / (1 - p)
-        threshold = min(round(p * 2**32), 2**32 - 1)
+        threshold, scale = kept_by(p)
         launcher(backend).dropout_forward(x, seed, threshold, scale, relu, out)
         if ctx is not None:
             ctx.backend, ctx.kept = backend, (seed, threshold, scale)
