@@ -101,6 +101,8 @@ def _operators(
         yield _losses(backend, numbers(ROWS, 50))
     if part == "points":
         yield from _of_points(backend, numbers, dtype)
+    if backend == "numba":
+        yield from cpu_cases.without_gradient(part, numbers)
     for case, given, kernel, formula in cpu_cases.cases(part, numbers):
         yield (
             case,
@@ -127,8 +129,6 @@ def _of_points(
             functools.partial(_differentiated, inputs, lambda r, k, f=ours: (f(backend, r, k),)),
             functools.partial(_differentiated, inputs, lambda r, k, f=plain: (f(r, c=k),)),
         )
-    if backend == "numba":
-        yield _centroids(numbers)
 
 
 def _differentiated(
@@ -200,23 +200,6 @@ def _losses(backend: Backend, logits: Tensor) -> tuple[str, Call, Call]:
         return [loss.plain_losses_(LossOperands(grad, targets, 0.9, 0.002, True)), grad]
 
     return "cross entropy", kernel, formula
-
-
-def _centroids(numbers: Callable[..., Tensor]) -> tuple[str, Call, Call]:
-    rows, length, heads = 3, 7, 2
-    query, keys = numbers(rows, heads, 1, WIDTH), numbers(rows * length, heads, WIDTH)
-    values = lorentz.lift(numbers(rows * length, heads, WIDTH), c=0.5)
-    places = torch.arange(rows * length).view(rows, length)
-
-    def formula() -> list[Tensor]:
-        weights = torch.einsum("bhtd,bshd->bhts", query, keys[places]).softmax(-1)
-        return [lorentz.centroid(values[places].transpose(1, 2), weights, c=0.5)]
-
-    return (
-        "centroids",
-        lambda: [operators.centroids(query, keys, values, places, c=0.5)],
-        formula,
-    )
 
 
 def _key(backend: Backend, device: torch.device, dtype: torch.dtype, part: Part) -> str:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from hyptrans.geometry import klein, lorentz, poincare
-from hyptrans.kernels import hypformer, weights
+from hyptrans.kernels import hypformer, operators, weights
 from hyptrans.kernels import klein as klein_kernels
 from hyptrans.kernels.backend import Part
 from hyptrans.kernels.ball import heads, residual, tangents
@@ -17,6 +17,9 @@ from hyptrans.kernels.heads import cut
 Function = Callable[..., Sequence[Tensor]]
 Case = tuple[str, Sequence[Tensor], Function, Function]
 """A name, inputs, and what the kernel and the formula make of them."""
+Call = Callable[[], Sequence[Tensor]]
+Without = tuple[str, Call, Call]
+"""A name, and what the kernel and the formula give, where no gradient is wanted."""
 
 WIDTH, C, SEED = 9, 0.5, 20_240_301
 
@@ -25,6 +28,12 @@ def cases(part: Part, numbers: Callable[..., Tensor]) -> Iterator[Case]:
     """The cases of a part, of random numbers of a shape; none of a part that CUDA has as well."""
     if part in _CASES:
         yield from _CASES[part](numbers)
+
+
+def without_gradient(part: Part, numbers: Callable[..., Tensor]) -> Iterator[Without]:
+    """The cases of a part that run only where no gradient is wanted."""
+    if part in _WITHOUT_GRADIENT:
+        yield from _WITHOUT_GRADIENT[part](numbers)
 
 
 def _one(function: Callable[..., Tensor]) -> Function:
@@ -135,9 +144,80 @@ def _weights(numbers: Callable[..., Tensor]) -> Iterator[Case]:
         )
 
 
+def _centroids(numbers: Callable[..., Tensor]) -> Iterator[Without]:
+    query, keys, values, places = _table(numbers)
+
+    def formula() -> list[Tensor]:
+        shares = torch.einsum("bhtd,bshd->bhts", query, keys[places]).softmax(-1)
+        return [lorentz.centroid(values[places].transpose(1, 2), shares, c=C)]
+
+    yield "centroids", lambda: [operators.centroids(query, keys, values, places, c=C)], formula
+
+
+def _midpoints(numbers: Callable[..., Tensor]) -> Iterator[Without]:
+    query, keys, values, places = _table(numbers)
+    query, keys, scale = lorentz.lift(query), lorentz.lift(keys), -numbers(query.size(1)).exp()
+
+    def formula() -> list[Tensor]:
+        apart = klein.distances(query, keys[places].transpose(1, 2))
+        shares = (apart * scale[:, None, None]).softmax(-1)
+        return [klein.midpoint(shares, values[places].transpose(1, 2))]
+
+    yield (
+        "midpoints",
+        lambda: [klein_kernels.midpoints(query, keys, values, places, scale)],
+        formula,
+    )
+
+
+def _table(numbers: Callable[..., Tensor]) -> tuple[Tensor, ...]:
+    """Queries, keys, values and the places of those that they look at."""
+    rows, length, heads = 3, 7, 2
+    query, keys = numbers(rows, heads, 1, WIDTH), numbers(rows * length, heads, WIDTH)
+    values = lorentz.lift(numbers(rows * length, heads, WIDTH), c=C)
+    return query, keys, values, torch.arange(rows * length).view(rows, length)
+
+
+def _sums(numbers: Callable[..., Tensor]) -> Iterator[Without]:
+    rows, heads, least = 3, 2, 1e-30
+    query, key, value = numbers(3, rows, heads, 1, WIDTH).unbind()
+    key_value = numbers(rows, heads, WIDTH, WIDTH)
+    key_sum = 1 + numbers(rows, heads, WIDTH).square()
+    scale, psi = numbers(heads, 1, WIDTH), numbers(heads, WIDTH, WIDTH)
+    maps, order = hypformer.head_maps(scale, psi), torch.tensor([2, 0, 2])
+
+    def answers(asked: Tensor, key_value: Tensor, key_sum: Tensor, own: Tensor) -> Tensor:
+        features = hypformer.plain_focus(asked, scale, 2.0)
+        return features @ key_value / (features @ key_sum.unsqueeze(-1)) + own @ psi
+
+    def step() -> list[Tensor]:
+        known = hypformer.plain_focus(key, scale, 2.0)
+        after = key_value[order] + known.transpose(-1, -2) @ value, key_sum[order] + known[:, :, 0]
+        return [answers(query, *after, value), *after]
+
+    numbers_of_a_position = (query, key, value)
+    yield (
+        "step of linear attention",
+        lambda: hypformer.linear_step(
+            numbers_of_a_position, key_value, key_sum, order, maps, least=least
+        ),
+        step,
+    )
+    yield (
+        "linear attention of sums",
+        lambda: [hypformer.linear_read(query, key_value, key_sum, order, maps, least=least)],
+        lambda: [answers(query, key_value[order], key_sum[order], query)],
+    )
+
+
 _CASES: dict[Part, Callable[[Callable[..., Tensor]], Iterator[Case]]] = {
     "tangents": _tangents,
     "klein": _klein,
     "hypformer": _hypformer,
     "weights": _weights,
+}
+_WITHOUT_GRADIENT: dict[Part, Callable[[Callable[..., Tensor]], Iterator[Without]]] = {
+    "points": _centroids,
+    "klein": _midpoints,
+    "hypformer": _sums,
 }

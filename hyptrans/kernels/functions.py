@@ -11,6 +11,16 @@ from hyptrans.kernels.backend import Backend, launcher
 from hyptrans.kernels.operands import Grads, Numbers, PointOperands
 
 
+def applied(function: type[torch.autograd.Function], *args: Any) -> Any:
+    """Apply a function; without the bookkeeping of autograd where no gradient is wanted.
+
+    Its ``forward`` then gets None in place of the context.
+    """
+    if torch.is_grad_enabled():
+        return function.apply(*args)
+    return function.forward(None, *args)
+
+
 def points(
     backend: Backend,
     z: Tensor,
@@ -55,13 +65,6 @@ def kept_by(p: float) -> tuple[int, float]:
 def drawn_seed() -> int:
     """A seed for the hashes of dropout, drawn by torch's generator."""
     return int(torch.randint(2**63 - 1, ()))
-
-
-def applied(function: type[torch.autograd.Function], *args: Any) -> Any:
-    """Apply a function; without the bookkeeping of autograd where no gradient is wanted."""
-    if torch.is_grad_enabled():
-        return function.apply(*args)
-    return function.forward(None, *args)
 
 
 class _Points(torch.autograd.Function):

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from hyptrans.kernels.backend import launcher
+from hyptrans.kernels.functions import applied
 from hyptrans.kernels.operands import Grads, Heads, Numbers
 
 
@@ -25,7 +26,7 @@ def points_of(
 
     Shapes: ``[B, T, P, H n]`` -> ``P`` tensors ``[B, H, T, n + more]``.
     """
-    out: tuple[Tensor, ...] = _Points.apply(given, heads, kernel, numbers, more)
+    out: tuple[Tensor, ...] = applied(_Points, given, heads, kernel, numbers, more)
     return out
 
 
@@ -34,7 +35,7 @@ def of_sums(total: Tensor, kernel: str, numbers: Numbers) -> Tensor:
 
     Shapes: ``[B, H, T, d + 1]`` -> ``[B, H, T, d]``, in memory positions before heads.
     """
-    out: Tensor = _OfSums.apply(total, kernel, numbers)
+    out: Tensor = applied(_OfSums, total, kernel, numbers)
     return out.transpose(1, 2)
 
 
@@ -53,8 +54,9 @@ class _Points(torch.autograd.Function):
         sizes: Heads = (batch, length, projections, heads)
         out = given.new_empty(projections, batch, heads, length, size + more)
         _launched(kernel, "forward")(given.view(-1, size), sizes, numbers, out)
-        ctx.save_for_backward(given)
-        ctx.kernel, ctx.sizes, ctx.numbers = kernel, sizes, numbers
+        if ctx is not None:
+            ctx.save_for_backward(given)
+            ctx.kernel, ctx.sizes, ctx.numbers = kernel, sizes, numbers
         return out.unbind()
 
     @staticmethod
@@ -75,9 +77,11 @@ class _OfSums(torch.autograd.Function):
         total = total.contiguous()
         batch, heads, length, width = total.shape
         out = total.new_empty(batch, length, heads, width - 1)
-        ctx.kernel, ctx.sizes, ctx.numbers = kernel, (batch, length, 1, heads), numbers
-        _launched(kernel, "forward")(total, ctx.sizes, numbers, out)
-        ctx.save_for_backward(total)
+        sizes: Heads = (batch, length, 1, heads)
+        _launched(kernel, "forward")(total, sizes, numbers, out)
+        if ctx is not None:
+            ctx.save_for_backward(total)
+            ctx.kernel, ctx.sizes, ctx.numbers = kernel, sizes, numbers
         return out
 
     @staticmethod

@@ -13,7 +13,8 @@ from torch.nn import functional as F
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels.backend import chosen, launcher
-from hyptrans.kernels.operands import Grads
+from hyptrans.kernels.functions import applied
+from hyptrans.kernels.operands import Grads, StepOperands
 from hyptrans.kernels.operators import lift
 
 FEATURE_EPSILON = 1e-6
@@ -39,9 +40,7 @@ def norm_points(
     alike = x.shape[:-1] == update.shape[:-1] and x.dtype == update.dtype == gain.dtype
     if not alike or chosen(update, "hypformer", c=c) != "numba":
         return plain_norm_points(x, update, scale, gain, bias, c=c, epsilon=epsilon)
-    scale = torch.as_tensor(scale, dtype=x.dtype)
-    inverse_c = torch.as_tensor(1 / c, dtype=x.dtype)
-    out: Tensor = _NormPoints.apply(x, update, scale, gain, bias, inverse_c, epsilon)
+    out: Tensor = applied(_NormPoints, x, update, scale, gain, bias, 1 / c, epsilon)
     return out
 
 
@@ -65,7 +64,7 @@ def relu_lift(space: Tensor, *, c: lorentz.Curvature) -> Tensor:
     space = at_least_float32(space)
     if chosen(space, "hypformer", c=c) != "numba":
         return lift(F.relu(space), c=c)
-    out: Tensor = _ReluLift.apply(space, torch.as_tensor(1 / c, dtype=space.dtype))
+    out: Tensor = applied(_ReluLift, space, 1 / c)
     return out
 
 
@@ -83,7 +82,7 @@ def focus(numbers: Tensor, scale: Tensor, power: float) -> Tensor:
     alike = numbers.dtype == scale.dtype
     if power != 2 or not by_head or not alike or chosen(numbers, "hypformer") != "numba":
         return plain_focus(numbers, scale, power)
-    out: Tensor = _Focus.apply(numbers, 1 / (F.softplus(scale) + FEATURE_EPSILON))
+    out: Tensor = applied(_Focus, numbers, 1 / (F.softplus(scale) + FEATURE_EPSILON))
     return out
 
 
@@ -96,42 +95,122 @@ def plain_focus(numbers: Tensor, scale: Tensor, power: float) -> Tensor:
     return sharp * (u.norm(dim=-1, keepdim=True) / sharp.norm(dim=-1, keepdim=True))
 
 
+def head_maps(scale: Tensor, psi: Tensor) -> Tensor:
+    """What :func:`linear_step` and :func:`linear_read` take of a layer.
+
+    Shapes: scale ``[H, 1, d]`` of the features, psi ``[H, d, e]`` -> ``[H, d, 1 + e]``.
+    """
+    scale, psi = at_least_float32(scale), at_least_float32(psi)
+    factors = 1 / (F.softplus(scale) + FEATURE_EPSILON)
+    return torch.cat([factors.transpose(1, 2), psi], dim=-1)
+
+
+def linear_step(
+    numbers: tuple[Tensor, Tensor, Tensor],
+    key_value: Tensor,
+    key_sum: Tensor,
+    order: Tensor | None,
+    maps: Tensor,
+    *,
+    least: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """One position of linear attention of power 2 after those in sums, in one pass.
+
+    It is there where :func:`hyptrans.kernels.operators.in_one_pass` says so. Sums of reordered
+    hypotheses are read where they stand: ``order`` ``[B]`` has their rows, None stands for 0, 1, ….
+
+    Shapes: numbers of queries, keys and values ``[B, H, 1, .]``, sums ``[R, H, d, e]`` and
+    ``[R, H, d]``, maps of :func:`head_maps` -> outputs ``[B, H, 1, e]``, sums ``[B, H, d, e]`` and
+    ``[B, H, d]``. Source: Hypformer eq. 15 and 16.
+    """
+    query, key, value = (_rows(t) for t in numbers)
+    batch, heads, _, d = query.shape
+    out = query.new_empty(batch, 1, heads, value.size(-1))
+    after, keys_after = (
+        query.new_empty(batch, *key_value.shape[1:]),
+        query.new_empty(batch, heads, d),
+    )
+    stored = _stored(key_value, key_sum, order)
+    operands = StepOperands(query, key, value, *stored, maps, (FEATURE_EPSILON, least))
+    launcher("numba").linear_step(operands, keys_after, after, out)
+    return out.transpose(1, 2), after, keys_after
+
+
+def linear_read(
+    query: Tensor,
+    key_value: Tensor,
+    key_sum: Tensor,
+    order: Tensor | None,
+    maps: Tensor,
+    *,
+    least: float,
+) -> Tensor:
+    """What a few queries get from sums, as :func:`linear_step`; they map themselves.
+
+    Shapes: numbers ``[B, H, T, d]`` -> ``[B, H, T, e]``, in memory positions before heads.
+    """
+    query = _rows(query)
+    out = query.new_empty(query.size(0), query.size(2), query.size(1), key_value.size(-1))
+    stored = _stored(key_value, key_sum, order)
+    launcher("numba").linear_read(query, *stored, maps, (FEATURE_EPSILON, least), out)
+    return out.transpose(1, 2)
+
+
+def _stored(
+    key_value: Tensor, key_sum: Tensor, order: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Sums and their rows as kernels read them."""
+    order = None if order is None else order.contiguous()
+    return key_value.contiguous(), key_sum.contiguous(), order
+
+
+def _rows(numbers: Tensor) -> Tensor:
+    """Numbers of which those of a head lie side by side."""
+    return numbers if numbers.stride(-1) == 1 else numbers.contiguous()
+
+
 class _NormPoints(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
         x: Tensor,
         update: Tensor,
-        scale: Tensor,
+        scale: lorentz.Curvature,
         gain: Tensor,
         bias: Tensor,
-        inverse_c: Tensor,
+        inverse_c: lorentz.Curvature,
         epsilon: float,
     ) -> Tensor:
         x, update, gain = x.contiguous(), update.contiguous(), gain.contiguous()
         out = torch.empty_like(x)
-        ctx.numbers = (float(inverse_c), epsilon)
-        launcher("numba").norm_forward(x, update, scale, gain, bias.contiguous(), ctx.numbers, out)
-        ctx.save_for_backward(x, update, scale, gain, out)
+        numbers = (float(inverse_c), epsilon, float(scale))
+        launcher("numba").norm_forward(x, update, gain, bias.contiguous(), numbers, out)
+        if ctx is not None:
+            ctx.numbers = numbers
+            ctx.save_for_backward(x, update, gain, out)
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Grads:
-        x, update, scale, gain, out = ctx.saved_tensors
+        x, update, gain, out = ctx.saved_tensors
         grad_x, grad_update = torch.empty_like(x), torch.empty_like(update)
-        operands = (grad.contiguous(), x, update, scale, gain, out)
+        operands = (grad.contiguous(), x, update, gain, out)
         sums = launcher("numba").norm_backward(operands, ctx.numbers, grad_x, grad_update)
         by_gain, by_bias, others = sums.split([len(gain), len(gain), 2])
-        return grad_x, grad_update, others[0], by_gain, by_bias, others[1], None
+        _, _, of_scale, _, _, of_inverse, _ = ctx.needs_input_grad
+        by_scale = others[0] if of_scale else None
+        by_inverse = others[1] if of_inverse else None
+        return grad_x, grad_update, by_scale, by_gain, by_bias, by_inverse, None
 
 
 class _ReluLift(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, space: Tensor, inverse_c: Tensor) -> Tensor:
+    def forward(ctx: Any, space: Tensor, inverse_c: lorentz.Curvature) -> Tensor:
         out = space.new_empty(*space.shape[:-1], space.size(-1) + 1)
         launcher("numba").relu_lift_forward(space.contiguous(), float(inverse_c), out)
-        ctx.save_for_backward(out)
+        if ctx is not None:
+            ctx.save_for_backward(out)
         return out
 
     @staticmethod
@@ -140,17 +219,18 @@ class _ReluLift(torch.autograd.Function):
         (out,) = ctx.saved_tensors
         grad_space = out.new_empty(*out.shape[:-1], out.size(-1) - 1)
         by_inverse = launcher("numba").relu_lift_backward(grad.contiguous(), out, grad_space)
-        return grad_space, by_inverse
+        return grad_space, by_inverse if ctx.needs_input_grad[1] else None
 
 
 class _Focus(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, numbers: Tensor, factors: Tensor) -> Tensor:
-        numbers = numbers if numbers.stride(-1) == 1 else numbers.contiguous()
+        numbers = _rows(numbers)
         factors = factors.contiguous()
         out = numbers.new_empty(numbers.shape)
         launcher("numba").focus_forward(numbers, factors, FEATURE_EPSILON, out)
-        ctx.save_for_backward(numbers, factors)
+        if ctx is not None:
+            ctx.save_for_backward(numbers, factors)
         return out
 
     @staticmethod

@@ -7,9 +7,10 @@ from torch import Tensor
 
 from hyptrans.geometry import klein
 from hyptrans.geometry.precision import at_least_float32
-from hyptrans.kernels.backend import chosen
+from hyptrans.kernels.backend import chosen, launcher
 from hyptrans.kernels.heads import cut, of_sums, points_of
 from hyptrans.kernels.operands import MOST_PROJECTIONS
+from hyptrans.kernels.operators import check_places
 
 
 def polar_heads(numbers: Tensor, heads: int, max_radius: float) -> tuple[Tensor, ...]:
@@ -32,3 +33,23 @@ def midpoint_of_sum(total: Tensor) -> Tensor:
     if chosen(total, "klein") != "numba":
         return klein.midpoint_of_sum(total)
     return of_sums(total, "midpoint", (klein.LEAST_TIME,))
+
+
+def midpoints(query: Tensor, keys: Tensor, values: Tensor, places: Tensor, scale: Tensor) -> Tensor:
+    """Midpoints of values at places in a table, weighted by ``softmax(scale d(query, key))``.
+
+    Queries and table are read in one pass and where they lie, without a gradient, where
+    :func:`hyptrans.kernels.operators.in_one_pass` says so.
+
+    Shapes: query ``[B, H, T, d]``, keys and values ``[number of places, H, d]``, places ``[B, S]``
+    (-1 where nobody looks), scale ``[H]`` -> ``[B, H, T, d - 1]``, in memory positions first.
+    Source: HAN eq. 2 and 3.
+
+    Raises:
+        ValueError: places of another number of rows than the queries'.
+    """
+    check_places(query, places)
+    out = query.new_empty(query.size(0), query.size(2), query.size(1), values.size(-1) - 1)
+    scale = scale.to(query.dtype).contiguous()
+    launcher("numba").midpoints(query, keys, values, places, scale, (klein.LEAST_TIME,), out)
+    return out.transpose(1, 2)

@@ -60,3 +60,23 @@ class WeightOperands(NamedTuple):
     """The least excess of a product."""
     integers: tuple[int, int, int, int]
     """T, H, whether no query sees a later key, and whether distances are squared."""
+
+
+class StepOperands(NamedTuple):
+    """What :func:`hyptrans.kernels.hypformer.linear_step` reads."""
+
+    query: Tensor
+    """Numbers ``[B, H, 1, d]``, those of a head side by side, as in the next two."""
+    key: Tensor
+    value: Tensor
+    """``[B, H, 1, e]``."""
+    key_value: Tensor
+    """``[R, H, d, e]``."""
+    key_sum: Tensor
+    """``[R, H, d]``."""
+    order: Tensor | None
+    """``[B]``: of which row of the sums a hypothesis is; None for its own."""
+    maps: Tensor
+    """``[H, d, 1 + e]``."""
+    numbers: Numbers
+    """What is added to ReLU, and the least sum to divide by."""

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels import functions
-from hyptrans.kernels.backend import chosen, launcher
+from hyptrans.kernels.backend import Part, chosen, launcher
 from hyptrans.kernels.operands import MOST_PROJECTIONS
 
 FEW_QUERIES = 8
@@ -109,13 +109,15 @@ def relu_dropout(x: Tensor, p: float, *, relu: bool = False, training: bool = Tr
     return functions.relu_dropout(backend, x, p, relu, functions.drawn_seed())
 
 
-def in_one_pass(query: Tensor) -> bool:
-    """Whether :func:`centroids` is there for queries ``[B, H, T, d]``, and the faster way.
+def in_one_pass(query: Tensor, part: Part = "points") -> bool:
+    """Whether all of attention is one operator for queries ``[B, H, T, d]``, and the faster way.
 
-    It is on the CPU, for a few queries of each hypothesis, where no gradient is wanted.
+    It is on the CPU, for a few queries of each hypothesis, where no gradient is wanted. The part
+    names the operator: :func:`centroids`, :func:`hyptrans.kernels.klein.midpoints`,
+    :func:`hyptrans.kernels.hypformer.linear_step`.
     """
     few = query.size(2) <= FEW_QUERIES
-    return few and not torch.is_grad_enabled() and chosen(query) == "numba"
+    return few and not torch.is_grad_enabled() and chosen(query, part) == "numba"
 
 
 def centroids(
@@ -131,11 +133,20 @@ def centroids(
     Raises:
         ValueError: places of another number of rows than the queries'.
     """
-    if len(places) != len(query):
-        raise ValueError(f"{len(query)} rows of queries need as many of places, got {len(places)}")
+    check_places(query, places)
     out = query.new_empty(query.size(0), query.size(2), query.size(1), values.size(-1))
     launcher("numba").centroids(query, keys, values, places, c, out)
     return out.transpose(1, 2)
+
+
+def check_places(query: Tensor, places: Tensor) -> None:
+    """Refuse places ``[B', S]`` of another number of rows than the queries' ``[B, H, T, d]``.
+
+    Raises:
+        ValueError: they are.
+    """
+    if len(places) != len(query):
+        raise ValueError(f"{len(query)} rows of queries need as many of places, got {len(places)}")
 
 
 def _of_one_dtype(first: Tensor, *others: Tensor | None) -> tuple[Any, ...]:

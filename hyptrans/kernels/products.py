@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from hyptrans.kernels.backend import possible
 
-LEAST_PRODUCTS = 1 << 22
+LEAST_PRODUCTS = 3 << 19
 """Fewer products of two numbers take less time than oneDNN's way to its kernel."""
 
 
@@ -30,6 +30,18 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         return _onednn(x, weight, bias)
     out: Tensor = _Linear.apply(x, weight, bias)
     return out
+
+
+def scaled_linear(x: Tensor, weight: Tensor, bias: Tensor, scale: Tensor | float) -> Tensor:
+    """``scale (x W^T + b)``; the scale, a tensor without dimensions, may have a gradient.
+
+    Shapes: x ``[..., in]``, weight ``[out, in]``, bias ``[out]`` -> ``[..., out]``.
+    """
+    if isinstance(scale, Tensor) or _in_onednn(x, weight):
+        # scaling the weights is cheaper than scaling what they give at every position
+        return linear(x, weight * scale, bias * scale)
+    rows = torch.addmm(bias, x.flatten(0, -2), weight.t(), beta=scale, alpha=scale)
+    return rows.view(*x.shape[:-1], -1)
 
 
 def times_transposed(a: Tensor, b: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from torch.autograd.function import once_differentiable
 from hyptrans.geometry import klein, poincare
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels.backend import chosen, launcher
+from hyptrans.kernels.functions import applied
 from hyptrans.kernels.operands import WeightOperands
 
 
@@ -32,7 +33,7 @@ def distance_weights(
     by_keys = allowed is None or allowed.shape == (batch, 1, 1, keys)
     # there is no kernel for CUDA yet, nor for a mask of queries and keys
     if by_keys and chosen(products, "weights") == "numba":
-        weights: Tensor = _Weights.apply(products, scale, squared, allowed, is_causal)
+        weights: Tensor = applied(_Weights, products, scale, squared, allowed, is_causal)
         return weights
     return plain_weights(products, scale, squared=squared, allowed=allowed, is_causal=is_causal)
 
@@ -97,8 +98,9 @@ class _Weights(torch.autograd.Function):
         )
         out = torch.empty_like(operands.products)
         launcher("numba").weights_forward(operands, out)
-        ctx.save_for_backward(out, operands.products, operands.scale)
-        ctx.others = operands[2:]
+        if ctx is not None:
+            ctx.save_for_backward(out, operands.products, operands.scale)
+            ctx.others = operands[2:]
         return out
 
     @staticmethod

@@ -12,6 +12,9 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from hyptrans.kernels.backend import Part
+from hyptrans.kernels.operators import in_one_pass
+
 FIRST_POSITIONS = 16
 """Positions that fresh tables have room for; full ones are replaced by tables twice as large."""
 
@@ -113,6 +116,29 @@ def append(state: State, key: Tensor, value: Tensor) -> Past:
     past = Past(past.tables, torch.cat([past.places, new_places], dim=1))
     state.kept = past
     return past
+
+
+def as_table(
+    query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None, part: Part = "points"
+) -> tuple[Tensor, Tensor, Tensor] | None:
+    """Keys, values and places, as operators that attend in one pass take them.
+
+    None where that is not possible: :func:`hyptrans.kernels.operators.in_one_pass` says no, or the
+    queries of a row may not all look at the same positions of that row. Nothing is copied where
+    positions stand before heads in memory.
+
+    Shapes: query ``[B, H, T, d]``, key and value ``[B, H, S, d]``, allowed ``[B, 1, 1, S]`` ->
+    ``[B S, H, d]`` twice, ``[B, S]`` (-1 where nobody may look).
+    """
+    rows, length = key.size(0), key.size(2)
+    same = len(query) == rows and (allowed is None or allowed.shape == (rows, 1, 1, length))
+    if not (same and in_one_pass(query, part)):
+        return None
+    keys, values = (t.transpose(1, 2).flatten(0, 1) for t in (key, value))
+    places = torch.arange(rows * length, device=key.device).view(rows, length)
+    if allowed is not None:
+        places = places.masked_fill(~allowed.view(rows, length), -1)
+    return keys, values, places
 
 
 def _has_room(past: Past, key: Tensor) -> bool:

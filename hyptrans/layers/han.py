@@ -20,9 +20,10 @@ from hyptrans.geometry.precision import (
 )
 from hyptrans.kernels import klein as kernels
 from hyptrans.kernels.heads import cut
-from hyptrans.kernels.operators import relu_dropout
+from hyptrans.kernels.operators import in_one_pass, relu_dropout
 from hyptrans.kernels.weights import distance_weights, masked_softmax
 from hyptrans.layers.attention import Attention
+from hyptrans.layers.decoding_state import Memory, Past, as_table
 from hyptrans.layers.euclidean import Linear, ResidualNorm
 
 Coordinates = Literal["polar", "cartesian"]
@@ -137,10 +138,30 @@ class HyperbolicAttention(Attention):
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
     ) -> Tensor:
         """Midpoints in Klein coordinates, ``[B, H, T, D / H]``."""
+        in_table = self._in_table() and not is_causal
+        if in_table and (table := as_table(query, key, value, allowed, "klein")):
+            return kernels.midpoints(query, *table, self._scale())
         with without_autocast(query):
             weights = self._weights(query, key, allowed, is_causal)
             weights = relu_dropout(weights, self.attention_dropout, training=self.training)
             return kernels.midpoint_of_sum(weights @ value)
+
+    def mix_past(self, query: Tensor, past: Past) -> Tensor:
+        if not (self._in_table() and in_one_pass(query, "klein")):
+            return super().mix_past(query, past)
+        tables = past.tables
+        return kernels.midpoints(query, tables.keys, tables.values, past.places, self._scale())
+
+    def _in_table(self) -> bool:
+        """Whether there is an operator for the weights of a few queries."""
+        return self.c is None and not (self.training and self.attention_dropout > 0)
+
+    def remember(self, memory: Tensor, allowed: Tensor | None) -> Memory:
+        key, value = self.keys_and_values(memory)
+        if not torch.is_grad_enabled():
+            # once, and not at every step, for the operator that reads a table
+            key, value = (t.transpose(1, 2).contiguous().transpose(1, 2) for t in (key, value))
+        return Memory(key, value)
 
     def weights(self, query: Tensor, key: Tensor, allowed: Tensor | None) -> Tensor:
         """What the values are weighted with, by distances."""
@@ -152,10 +173,14 @@ class HyperbolicAttention(Attention):
         masks: dict[str, Any] = {"allowed": allowed, "is_causal": is_causal}
         if self.c is None:
             products = lorentz.pairwise_inner(query, key)
-            return distance_weights(products, -self.beta.flatten(), squared=False, **masks)
+            return distance_weights(products, self._scale(), squared=False, **masks)
         apart = klein.distances(query, key)
         c = at_least_float32(self.c)[:, None, None]
         return masked_softmax(F.logsigmoid(torch.addcmul(-c, apart, -self.beta)), **masks)
+
+    def _scale(self) -> Tensor:
+        """What distances are multiplied with, ``[H]``."""
+        return -self.beta.flatten()
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         joined = heads.transpose(1, 2).flatten(2)

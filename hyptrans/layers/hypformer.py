@@ -35,7 +35,8 @@ NORM_EPSILON = 1e-5
 class Curvature(nn.Module):
     """The ``c > 0`` of a space of curvature ``-c``, learned as ``softplus`` of a free number.
 
-    Calling it gives ``c``: a tensor without dimensions where it is learned, else a number.
+    Calling it gives ``c``: a tensor without dimensions where it is learned, else a number. On the
+    CPU it is a number too where no gradient is wanted, as what follows from it is no operator then.
 
     Args:
         c: the value, or where learning starts.
@@ -55,7 +56,12 @@ class Curvature(nn.Module):
         self.raw = nn.Parameter(raw) if learned else None
 
     def forward(self) -> lorentz.Curvature:
-        return self.start if self.raw is None else F.softplus(at_least_float32(self.raw))
+        if self.raw is None:
+            return self.start
+        if torch.is_grad_enabled() or self.raw.device.type != "cpu":
+            return F.softplus(at_least_float32(self.raw))
+        raw = float(self.raw)
+        return max(raw, 0.0) + math.log1p(math.exp(-abs(raw)))
 
     def extra_repr(self) -> str:
         return f"c={self.start}, learned={self.raw is not None}"
@@ -134,13 +140,9 @@ class HTC(nn.Module):
         self, x: Tensor, *, c_in: lorentz.Curvature, c_out: lorentz.Curvature | None = None
     ) -> Tensor:
         """Map a point; without ``c_out`` the curvature stays."""
-        weight: Tensor = self.weight
-        bias: Tensor = self.bias
-        if c_out is not None:
-            # scaling the weights is cheaper than scaling what they give at every position
-            scale = scale_between(c_in, c_out)
-            weight, bias = weight * scale, bias * scale
-        return at_least_float32(products.linear(x.to(weight.dtype), weight, bias))
+        x = x.to(self.weight.dtype)
+        scale = 1.0 if c_out is None else scale_between(c_in, c_out)
+        return at_least_float32(products.scaled_linear(x, self.weight, self.bias, scale))
 
 
 class HypformerEmbedding(LorentzEmbedding):

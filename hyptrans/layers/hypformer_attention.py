@@ -8,13 +8,13 @@ from torch import Tensor, nn
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32, half_in_force, without_autocast
-from hyptrans.kernels.hypformer import focus
-from hyptrans.kernels.operators import relu_dropout
+from hyptrans.kernels.hypformer import focus, head_maps, linear_read, linear_step
+from hyptrans.kernels.operators import in_one_pass, relu_dropout
 from hyptrans.layers import hypformer_linear_attention as linear_attention
 from hyptrans.layers.attention import Attention
 from hyptrans.layers.decoding_state import Past, State
 from hyptrans.layers.hypformer import HTC, CentroidNorm, Curvature, InputCurvature, readjust
-from hyptrans.layers.hypformer_linear_attention import Sums
+from hyptrans.layers.hypformer_linear_attention import DENOMINATOR_FLOOR, Kept, Sums
 from hyptrans.layers.lorentz.mix import lorentz_mix, lorentz_mix_past
 
 
@@ -147,22 +147,50 @@ class LinearAttention(HypformerAttention):
 
     def mix_next(self, query: Tensor, key: Tensor, value: Tensor, state: State) -> Tensor:
         """Mix the values of these positions and of those whose sums ``state`` has; add theirs."""
+        kept: Kept | None = state.kept
         with without_autocast(query):
+            if query.size(2) == 1 and self._in_one_pass(query):
+                kept = kept or self._nothing(query, value)
+                maps = self._maps(kept)
+                mixed, *sums = linear_step(
+                    (query, key, value), *kept.sums, kept.order, maps, least=DENOMINATOR_FLOOR
+                )
+                state.kept = Kept(Sums(*sums), maps=maps)
+                return mixed
             query, key = self._features(query), self._features(key)
-            if state.kept is None:
-                mixed, state.kept = linear_attention.causal(query, key, value)
+            if kept is None:
+                mixed, after = linear_attention.causal(query, key, value)
             else:
-                mixed, state.kept = linear_attention.step(query, key, value, state.kept)
+                mixed, after = linear_attention.step(query, key, value, kept.own())
+            state.kept = Kept(after)
             return self._with_own(mixed, value)
 
-    def remember(self, memory: Tensor, allowed: Tensor | None) -> Sums:
+    def _nothing(self, query: Tensor, value: Tensor) -> Kept:
+        """Sums of no positions."""
+        batch, heads, _, size = query.shape
+        shape = (batch, heads, size)
+        return Kept(Sums(query.new_zeros(*shape, value.size(-1)), query.new_zeros(shape)))
+
+    def _maps(self, kept: Kept) -> Tensor:
+        if kept.maps is None:
+            kept.maps = head_maps(self.scale, self.psi)
+        return kept.maps
+
+    def _in_one_pass(self, query: Tensor) -> bool:
+        return self.power == 2 and in_one_pass(query, "hypformer")
+
+    def remember(self, memory: Tensor, allowed: Tensor | None) -> Kept:
         key, value = self.keys_and_values(memory)
         with without_autocast(key):
-            return linear_attention.summarize(self._features(key, allowed), value)
+            return Kept(linear_attention.summarize(self._features(key, allowed), value))
 
-    def recall(self, query: Tensor, kept: Sums, allowed: Tensor | None) -> Tensor:
+    def recall(self, query: Tensor, kept: Kept, allowed: Tensor | None) -> Tensor:
         with without_autocast(query):
-            return self._with_own(linear_attention.read(self._features(query), kept), query)
+            if self._in_one_pass(query):
+                maps, least = self._maps(kept), DENOMINATOR_FLOOR
+                return linear_read(query, *kept.sums, kept.order, maps, least=least)
+            mixed = linear_attention.read(self._features(query), kept.own())
+            return self._with_own(mixed, query)
 
     def _with_own(self, mixed: Tensor, own: Tensor) -> Tensor:
         """Add what a position has of its own, ``psi(own)``."""

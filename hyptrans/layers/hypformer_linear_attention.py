@@ -14,6 +14,7 @@ of a constant size.
 Source: Hypformer eq. 16 and 19 (space coordinates only; the values stay raw, as in its code).
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -44,6 +45,32 @@ class Sums(NamedTuple):
     def reorder(self, order: Tensor) -> "Sums":
         """Row ``i`` of the result is row ``order[i]``."""
         return Sums(*(t.index_select(0, order) for t in self))
+
+
+@dataclass
+class Kept:
+    """Sums between decoding steps; reordering moves no sums, but says which row is whose."""
+
+    sums: Sums
+    order: Tensor | None = None
+    """``[B]``, rows of the sums; None where hypothesis ``i`` has row ``i``."""
+    maps: Tensor | None = None
+    """Of :func:`hyptrans.kernels.hypformer.head_maps`, where they were needed."""
+
+    @property
+    def rows(self) -> int:
+        """How many hypotheses or sentences."""
+        return self.sums.rows if self.order is None else len(self.order)
+
+    def reorder(self, order: Tensor) -> "Kept":
+        """Row ``i`` of the result is row ``order[i]``."""
+        if self.order is not None:
+            order = self.order.index_select(0, order)
+        return Kept(self.sums, order, self.maps)
+
+    def own(self) -> Sums:
+        """The sums of every hypothesis or sentence."""
+        return self.sums if self.order is None else self.sums.reorder(self.order)
 
 
 def quadratic(query: Tensor, key: Tensor, value: Tensor, *, causal: bool = False) -> Tensor:

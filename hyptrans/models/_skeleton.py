@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIncrementalDecoder
 from torch import Tensor, nn
 
@@ -14,6 +15,7 @@ from hyptrans.models._parts import Parts, Role
 from hyptrans.models._version import KEY, check_version, this_version
 
 EncoderOut = dict[str, list[Any]]
+SENTENCES = "sentences"
 
 
 class EncoderLayer(nn.Module):
@@ -77,7 +79,7 @@ class Encoder(Layered, FairseqEncoder):
 
     Returns what fairseq's transformer encoder returns: ``encoder_out`` and all ``encoder_states``
     (the embeddings first) are ``[T, B, D]``, ``encoder_padding_mask`` ``[B, T]`` is true at
-    padding.
+    padding. Beside them ``sentences`` ``[B]`` says which sentence of the batch a row is of.
     """
 
     def __init__(self, parts: Parts, dictionary: Any, embedding: nn.Module) -> None:
@@ -113,9 +115,14 @@ class Encoder(Layered, FairseqEncoder):
             "encoder_states": [s.transpose(0, 1) for s in states] if return_all_hiddens else [],
             "src_tokens": [],
             "src_lengths": [],
+            SENTENCES: [torch.arange(len(padding), device=padding.device)],
         }
 
     def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
+        # beam search asks at every step, and mostly moves hypotheses within their sentence
+        for sentences in encoder_out.get(SENTENCES, []):
+            if torch.equal(sentences.index_select(0, new_order), sentences):
+                return encoder_out
         time_first = ("encoder_out", "encoder_states")
         return {
             name: [t.index_select(int(name in time_first), new_order) for t in tensors]

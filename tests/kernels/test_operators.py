@@ -18,14 +18,7 @@ from hyptrans.kernels.backend import chosen
 from hyptrans.kernels.cpu import exponential, jobs, threads
 from hyptrans.kernels.cpu import rows as rows_numba
 from hyptrans.kernels.cpu.threads import NUMBERS_PER_THREAD
-from hyptrans.layers.lorentz.mix import lorentz_mix
-from tests.kernels.contract import (
-    OPERATORS,
-    TOLERANCE,
-    KernelContract,
-    numbers,
-    with_gradients,
-)
+from tests.kernels.contract import OPERATORS, KernelContract, numbers, with_gradients
 
 
 class TestNumba(KernelContract):
@@ -80,100 +73,6 @@ def test_dropout_of_none_and_of_all(name, monkeypatch):
     assert operators.relu_dropout(x, 1.0).tolist() == [[0.0, 0.0]]
     with pytest.raises(ValueError, match=r"between 0 and 1, got 1\.5"):
         operators.relu_dropout(x, 1.5)
-
-
-# attention of a few queries
-
-
-def few_queries(rng, dtype, *, rows=7, length=9, queries=3, radius=2.0):
-    """Queries ``2 / tau (-t, s)``, and keys and values of every row, in memory positions first."""
-
-    def points(*shape):
-        space = numbers(rng, *shape, 5) * radius
-        return lorentz.lift(space, c=0.5).to(dtype).transpose(1, 2)
-
-    query = lorentz.flip_time(points(rows, queries, 2)) * 0.4
-    return query, points(rows, length, 2), points(rows, length, 2)
-
-
-def direct_centroids(query, key, value, seen, c):
-    """Weights and centroids as the paper writes them, in float64."""
-    query, key, value = query.double(), key.double(), value.double()
-    products = lorentz.inner(lorentz.flip_time(query)[..., None, :] / 0.4, key[..., None, :, :])
-    scores = (2 / c + 2 * products) * 0.2  # -d2 / tau with tau = 2 / 0.4
-    weights = scores.masked_fill(~seen, -torch.inf).softmax(-1)
-    return lorentz.normalize(weights @ value, c=c)
-
-
-@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
-@pytest.mark.parametrize("length", [1, 9, 70])
-@pytest.mark.parametrize("masked", [False, True])
-def test_a_few_queries_get_the_centroids_of_the_paper(masked, length, dtype, rng):
-    query, key, value = few_queries(rng, dtype, length=length)
-    allowed = torch.rand(7, 1, 1, length, generator=rng) < 0.6
-    allowed[..., 0] = True
-    seen = allowed if masked else torch.ones_like(allowed)
-    with torch.no_grad():
-        assert operators.in_one_pass(query)
-        out = lorentz_mix(
-            query, key, value, c=0.5, allowed=allowed if masked else None, is_causal=False
-        )
-    assert out.dtype == dtype
-    expected = direct_centroids(query, key, value, seen, 0.5)
-    torch.testing.assert_close(out.double(), expected, rtol=0, atol=8 * TOLERANCE[dtype])
-
-
-@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
-def test_keys_and_values_are_read_where_they_stand(dtype, rng):
-    query, key, value = few_queries(rng, dtype, queries=1)
-    places = torch.randint(63, (7, 12), generator=rng)
-    keys, values = (t.transpose(1, 2).flatten(0, 1) for t in (key, value))
-    wide = torch.full((63, 2, 12), torch.nan, dtype=dtype)
-    wide[..., 3:9] = keys
-    with torch.no_grad():
-        out = operators.centroids(query, wide[..., 3:9], values, places, c=torch.tensor(0.5))
-    taken = [t[places].transpose(1, 2) for t in (keys, values)]
-    expected = direct_centroids(query, *taken, torch.ones(7, 1, 1, 12, dtype=torch.bool), 0.5)
-    torch.testing.assert_close(out.double(), expected, rtol=0, atol=8 * TOLERANCE[dtype])
-
-
-@pytest.mark.parametrize("radius", [1e-4, 300.0])
-def test_a_few_queries_near_and_far_agree_with_fused_attention(radius, rng, monkeypatch):
-    query, key, value = few_queries(rng, torch.float32, radius=radius)
-    with torch.no_grad():
-        one_pass = lorentz_mix(query, key, value, c=0.5, allowed=None, is_causal=False)
-        monkeypatch.setenv("HYPTRANS_KERNELS", "eager")
-        fused = lorentz_mix(query, key, value, c=0.5, allowed=None, is_causal=False)
-    assert torch.isfinite(one_pass).all()
-    # scores reach 1e5, where float32 numbers are 0.01 apart
-    atol = 1e-5 if radius < 1 else 0.02 * fused.abs().max().item()
-    torch.testing.assert_close(one_pass, fused, rtol=0, atol=atol)
-
-
-def test_fused_attention_is_left_what_the_kernel_does_not_do(rng):
-    query, key, value = few_queries(rng, torch.float32)
-    assert not operators.in_one_pass(query)  # a gradient may be wanted
-    square = torch.ones(7, 1, 3, 9, dtype=torch.bool).tril()
-    with torch.no_grad():
-        assert not operators.in_one_pass(torch.ones(1, 1, operators.FEW_QUERIES + 1, 3))
-        out = lorentz_mix(query, key, value, c=0.5, allowed=square, is_causal=False)
-        causal = lorentz_mix(
-            query, key[:, :, :3], value[:, :, :3], c=0.5, allowed=None, is_causal=True
-        )
-    torch.testing.assert_close(out, causal)
-    expected = direct_centroids(query, key, value, square, 0.5)
-    torch.testing.assert_close(out.double(), expected, rtol=0, atol=4e-4)
-
-
-def test_a_memory_for_all_rows_is_left_to_fused_attention(rng):
-    query, key, value = few_queries(rng, torch.float64)
-    with torch.no_grad():
-        out = lorentz_mix(query, key[:1], value[:1], c=0.5, allowed=None, is_causal=False)
-        with pytest.raises(ValueError, match="7 rows of queries need as many of places, got 1"):
-            operators.centroids(query, key[0], value[0], torch.zeros(1, 2).long(), c=0.5)
-    seen = torch.ones(1, 1, 1, 9, dtype=torch.bool)
-    expected = direct_centroids(query, key[:1], value[:1], seen, 0.5)
-    torch.testing.assert_close(out, expected, rtol=0, atol=1e-10)
 
 
 def test_matrices_that_a_kernel_would_misread_are_refused():

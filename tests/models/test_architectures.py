@@ -34,6 +34,14 @@ def log_probabilities(model, source, previous):
     return model(source, None, previous)[0].log_softmax(-1)
 
 
+@pytest.fixture(params=[True, False], ids=["gradients", "none"])
+def gradients(request):
+    """Whether gradients are wanted: where none are, other kernels decode."""
+    with torch.set_grad_enabled(request.param):
+        yield
+
+
+@pytest.mark.usefixtures("gradients")
 def test_steps_equal_the_whole_sequence_in_a_ragged_batch(arch, sentences):
     model = small(arch)
     source, previous = batch(sentences, SYMBOLS)
@@ -46,6 +54,7 @@ def test_steps_equal_the_whole_sequence_in_a_ragged_batch(arch, sentences):
         torch.testing.assert_close(step[real, 0], whole[real, i], **EXACT)
 
 
+@pytest.mark.usefixtures("gradients")
 def test_reordered_beams_go_on_as_their_own_prefix(arch, sentences, rng):
     model = small(arch)
     source, previous = batch(sentences, SYMBOLS)
@@ -71,6 +80,7 @@ def copy_of(state):
     return {STATE: DecoderState(layers, State(kept.logits.kept))}
 
 
+@pytest.mark.usefixtures("gradients")
 @pytest.mark.parametrize(
     "order",
     [
@@ -189,6 +199,21 @@ def test_encoder_gives_the_states_of_all_layers(arch, sentences):
     assert torch.equal(out["encoder_states"][-1], out["encoder_out"][0])
     assert torch.equal(out["encoder_padding_mask"][0], source == SYMBOLS.pad())
     assert model.encoder(source)["encoder_states"] == []
+
+
+def test_encoder_output_is_copied_where_rows_change_their_sentence(arch, sentences):
+    model = small(arch)
+    source, _ = batch(sentences[:4], SYMBOLS)
+    out = model.encoder.reorder_encoder_out(
+        model.encoder(source, return_all_hiddens=True), torch.arange(4).repeat_interleave(2)
+    )
+    assert model.encoder.reorder_encoder_out(out, torch.tensor([1, 1, 3, 2, 4, 5, 6, 6])) is out
+    for order in ([0, 1, 3, 2, 4, 5, 7, 2], [1, 1, 3, 2, 6, 6]):
+        moved = model.encoder.reorder_encoder_out(out, torch.tensor(order))
+        again = model.encoder.reorder_encoder_out(moved, torch.arange(len(order)))
+        assert torch.equal(again["encoder_out"][0], out["encoder_out"][0][:, order])
+        assert torch.equal(again["encoder_states"][1], out["encoder_states"][1][:, order])
+        assert torch.equal(again["encoder_padding_mask"][0], out["encoder_padding_mask"][0][order])
 
 
 @pytest.mark.parametrize(

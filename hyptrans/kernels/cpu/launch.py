@@ -17,8 +17,15 @@ from hyptrans.kernels.cpu.ball.launch import (  # noqa: F401 - they are called a
     radial_backward,
     radial_forward,
 )
-from hyptrans.kernels.cpu.jobs import blocks, run
-from hyptrans.kernels.operands import Heads, LossOperands, Numbers, PointOperands, WeightOperands
+from hyptrans.kernels.cpu.jobs import Kernel, blocks, run
+from hyptrans.kernels.operands import (
+    Heads,
+    LossOperands,
+    Numbers,
+    PointOperands,
+    StepOperands,
+    WeightOperands,
+)
 
 
 def points_forward(operands: PointOperands, out: Tensor) -> None:
@@ -69,21 +76,41 @@ def centroids(
     query: Tensor, keys: Tensor, values: Tensor, places: Tensor, c: Curvature, out: Tensor
 ) -> None:
     """Points into ``out`` ``[B, T, H, d]``."""
-    query, keys, values = (
-        t if t.stride(-1) == 1 else t.contiguous() for t in (query, keys, values)
-    )
-    matrices = (query, keys, values, places.contiguous(), out)
-    strides = (*query.stride()[:3], *keys.stride()[:2], *values.stride()[:2])
+    _attend(weights.centroids, (query, keys, values, places, out), _by(c, query))
+
+
+def midpoints(
+    query: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    places: Tensor,
+    scale: Tensor,
+    numbers: Numbers,
+    out: Tensor,
+) -> None:
+    """Midpoints into ``out`` ``[B, T, H, d - 1]``."""
+    _attend(weights.midpoints, (query, keys, values, places, out, scale), numbers)
+
+
+def _attend(kernel: Kernel, matrices: tuple[Tensor, ...], numbers: Numbers) -> None:
+    """Run attention of a few queries on query, keys, values, places, output and what else it reads.
+
+    Shapes: query ``[B, H, T, d]``, keys and values ``[number of places, H, d]``, places ``[B, S]``,
+    output ``[B, T, H, e]``.
+    """
+    rows = (t if t.stride(-1) == 1 else t.contiguous() for t in matrices[:3])
+    query, keys, values = rows
+    places, out = matrices[3].contiguous(), matrices[4]
     sizes = (out.size(1), out.size(2))
-    work = places.numel() * out.size(1) * out.size(2) * (keys.size(-1) + values.size(-1))
+    strides = (*query.stride()[:3], *keys.stride()[:2], *values.stride()[:2])
     run(
-        rows.centroids,
+        kernel,
         len(out),
-        matrices,
-        _by(c, query),
+        (query, keys, values, places, out, *matrices[5:]),
+        numbers,
         (*sizes, *strides),
         strided=True,
-        work=work,
+        work=places.numel() * out.size(1) * out.size(2) * (keys.size(-1) + values.size(-1)),
     )
 
 
@@ -165,16 +192,10 @@ def midpoint_backward(
 
 
 def norm_forward(
-    x: Tensor,
-    update: Tensor,
-    scale: Tensor,
-    gain: Tensor,
-    bias: Tensor,
-    numbers: Numbers,
-    out: Tensor,
+    x: Tensor, update: Tensor, gain: Tensor, bias: Tensor, numbers: Numbers, out: Tensor
 ) -> None:
     """Points into ``out``."""
-    run(hypformer.norm_forward, _blocks(x), (x, update, scale, gain, bias, out), numbers)
+    run(hypformer.norm_forward, _blocks(x), (x, update, gain, bias, out), numbers)
 
 
 def norm_backward(
@@ -215,3 +236,36 @@ def focus_backward(
     matrices = (grad, numbers, factors, grad_numbers, partial)
     run(hypformer.focus_backward, len(partial), matrices, (epsilon,), integers, strided=True)
     return partial.sum(0).view_as(factors)
+
+
+def linear_step(operands: StepOperands, keys_after: Tensor, after: Tensor, out: Tensor) -> None:
+    """Outputs into ``out`` ``[B, 1, H, e]``, sums into ``after`` and ``keys_after``."""
+    query, key, value, before, keys_before, order, maps, numbers = operands
+    matrices = (out, query, key, value, before, keys_before, order, after, keys_after, maps)
+    strides = (stride for t in (query, key, value) for stride in t.stride()[:2])
+    integers = (query.size(1), *strides)
+    run(
+        hypformer.linear_step,
+        len(out),
+        matrices,
+        numbers,
+        integers,
+        strided=True,
+        work=2 * after.numel(),
+    )
+
+
+def linear_read(
+    query: Tensor,
+    sums: Tensor,
+    keys: Tensor,
+    order: Tensor | None,
+    maps: Tensor,
+    numbers: Numbers,
+    out: Tensor,
+) -> None:
+    """Outputs into ``out`` ``[B, T, H, e]``."""
+    integers = (*out.shape[1:3], *query.stride()[:3])
+    matrices = (out, query, sums, keys, order, maps)
+    work = out.numel() * query.size(-1)
+    run(hypformer.linear_read, len(out), matrices, numbers, integers, strided=True, work=work)

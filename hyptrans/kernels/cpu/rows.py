@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from hyptrans.kernels.cpu.exponential import exp
-from hyptrans.kernels.cpu.jobs import BLOCK, indices, matrix, read, vector
+from hyptrans.kernels.cpu.jobs import BLOCK, matrix, read
 
 TILE = 64
 """Rows worked on at a time, a part of a block: few enough to stay in the cache."""
@@ -93,7 +93,10 @@ def points_backward(block: int, pointer: Any) -> None:
     queries = projection == 0 and factor.shape[0] > 0
     # rows of z between those of this projection
     others, before = (projections - 1) * heads, projection * heads
-    squares, alongs, times, space_scales, by_squares = np.empty((5, TILE), z.dtype)
+    squares, alongs, times, space_scales, by_squares, grad_times = np.empty((6, TILE), z.dtype)
+    time_factor, space_factor = one, one
+    if queries:
+        time_factor, space_factor = -factor[0, 0], factor[0, 0]
     sum_scale, sum_factor = zero, zero
     for start in range(first, min(first + BLOCK, rows), TILE):
         tile = min(TILE, min(first + BLOCK, rows) - start)
@@ -111,25 +114,25 @@ def points_backward(block: int, pointer: Any) -> None:
                 for j in range(1, d):
                     squared += z[n, j] * z[n, j]
                     along += z[n, j] * grad[g, j]
-            squares[k], alongs[k], times[k] = squared, along, time
+            squares[k], alongs[k], times[k], grad_times[k] = squared, along, time, grad[g, 0]
             head, n = _next(head, n, heads, others)
         by_scale, by_factor = zero, zero
+        # nothing here but numbers of the tile, without a choice: it becomes vector code
         for k in range(tile):
-            squared, along, grad_time = squares[k], alongs[k], grad[start + k, 0]
+            squared, along, grad_time = squares[k], alongs[k], grad_times[k]
             sigmoid = one / (one + exp(-times[k]))
             time = scale * sigmoid + least
             inverse = one / (squared + epsilon)
             ratio = (time * time - inverse_c) * inverse
             root = math.sqrt(ratio)
             out_time = math.sqrt(squared * ratio + inverse_c)
-            space_scales[k] = root
-            if queries:
-                by_factor += along * root - grad_time * out_time
-                grad_time *= -factor[0, 0]
-                along *= factor[0, 0]
-                space_scales[k] *= factor[0, 0]
-            by_ratio = half * (along / root + grad_time * squared / out_time)
-            by_squares[k] = grad_time * ratio / out_time - (by_ratio + by_ratio) * ratio * inverse
+            by_factor += along * root - grad_time * out_time
+            grad_time *= time_factor
+            along *= space_factor
+            space_scales[k] = root * space_factor
+            by_time = grad_time / out_time
+            by_ratio = half * (along / root + by_time * squared)
+            by_squares[k] = by_time * ratio - (by_ratio + by_ratio) * ratio * inverse
             by_time = (by_ratio + by_ratio) * time * inverse * scale * sigmoid
             times[k] = by_time * (one - sigmoid)
             by_scale += by_time
@@ -191,7 +194,7 @@ def normalize_backward(block: int, pointer: Any) -> None:
     inverse_c, floor = job.numbers[0], job.numbers[1]
     rows, d = v.shape
     zero, half = v.dtype.type(0), v.dtype.type(0.5)
-    squares, alongs, scales, own = np.empty((4, TILE), v.dtype)
+    squares, alongs, scales, own, times, grad_times = np.empty((6, TILE), v.dtype)
     sum_inverse = zero
     for start in range(block * BLOCK, min((block + 1) * BLOCK, rows), TILE):
         tile = min(TILE, min((block + 1) * BLOCK, rows) - start)
@@ -202,27 +205,26 @@ def normalize_backward(block: int, pointer: Any) -> None:
                 squared += v[n, j] * v[n, j]
                 along += v[n, j] * grad[n, j]
             squares[k], alongs[k] = squared, along
+            times[k], grad_times[k] = v[n, 0], grad[n, 0]
         by_inverse = zero
         for k in range(tile):
-            n = start + k
-            squared = v[n, 0] * v[n, 0]
+            squared = times[k] * times[k]
             length = max(squared - squares[k], floor * squared)
             scale = math.sqrt(inverse_c / length)
             # of the space part: its own gradient and that of the time, which follows from it
-            by_time = grad[n, 0] / math.sqrt(squares[k] * scale * scale + inverse_c)
+            by_time = grad_times[k] / math.sqrt(squares[k] * scale * scale + inverse_c)
             along = alongs[k] * scale + by_time * squares[k] * scale * scale
             by_inverse += half * (along / inverse_c + by_time)
             along /= length
-            scales[k], own[k], squares[k] = scale, by_time * scale * scale, along * floor
-            if length > floor * squared:
-                own[k] += along
-                squares[k] = along
+            time_like = length > floor * squared
+            scales[k], own[k] = scale, by_time * scale * scale + (along if time_like else zero)
+            squares[k] = along if time_like else along * floor
         sum_inverse += by_inverse
         for k in range(tile):
             n, scale, share = start + k, scales[k], own[k]
             for j in range(d):
                 grad_v[n, j] = scale * grad[n, j] + share * v[n, j]
-            grad_v[n, 0] = -squares[k] * v[n, 0]
+            grad_v[n, 0] = -squares[k] * times[k]
     partial[block, 0] = sum_inverse
 
 
@@ -255,51 +257,6 @@ def lift_backward(block: int, pointer: Any) -> None:
             grad_space[n, j - 1] = grad[n, j] + by_time * out[n, j]
         by_inverse += half * by_time
     partial[block, 0] = by_inverse
-
-
-def centroids(block: int, pointer: Any) -> None:
-    """Lorentz attention of a few queries; a block is all those with the same places.
-
-    Matrices: query ``[B, H, T, d]``, keys and values ``[number of places, H, d]``, places
-    ``[B, S]`` (-1: not looked at), points ``[B, T, H, d]``. Numbers: 1/c, relative floor of
-    ``|v|_L^2``. Integers: T, H, and the strides of all but the last dimension of queries, keys and
-    values.
-    """
-    job = read(pointer)
-    places, out, integers = indices(job, 3), matrix(job, 4), job.integers
-    inverse_c, floor = job.numbers[0], job.numbers[1]
-    zero, none = out.dtype.type(0), out.dtype.type(-np.inf)
-    length = places.shape[1]
-    weights = np.empty(length, out.dtype)
-    for t, h in np.ndindex(integers[0], integers[1]):
-        query = vector(job, 0, block * integers[2] + h * integers[3] + t * integers[4])
-        largest = none
-        for s in range(length):
-            place, score = places[block, s], none
-            if place >= 0:
-                key, score = vector(job, 1, place * integers[5] + h * integers[6]), zero
-                for j in range(key.size):
-                    score += query[j] * key[j]
-            weights[s] = score
-            largest = max(largest, score)
-        for s in range(length):
-            weights[s] = exp(weights[s] - largest)
-        # the centroid does not depend on the scale of the weights
-        mixed = out[(block * integers[0] + t) * integers[1] + h]
-        mixed[:] = zero
-        for s in range(length):
-            place, weight = places[block, s], weights[s]
-            if place >= 0:
-                value = vector(job, 2, place * integers[7] + h * integers[8])
-                for j in range(value.size):
-                    mixed[j] += weight * value[j]
-        squared, time = zero, mixed[0] * mixed[0]
-        for j in range(1, mixed.size):
-            squared += mixed[j] * mixed[j]
-        scale = math.sqrt(inverse_c / max(time - squared, floor * time))
-        for j in range(1, mixed.size):
-            mixed[j] *= scale
-        mixed[0] = math.sqrt(squared * scale * scale + inverse_c)
 
 
 @njit(inline="always")

@@ -1,15 +1,17 @@
-"""Attention weights from Lorentz products on the CPU: distances and softmax of a row in one pass.
+"""Attention weights on the CPU, and all of attention for a few queries, each in one pass.
 
-Kernels as in :mod:`~hyptrans.kernels.cpu.rows`.
+Kernels as in :mod:`~hyptrans.kernels.cpu.rows`. Those for a few queries read keys and values at
+places of a table, four at a time, as a loop over the numbers of one is short.
 """
 
 import math
 from typing import Any
 
 import numpy as np
+from numba import njit
 
 from hyptrans.kernels.cpu.exponential import exp, largest_of, log1p
-from hyptrans.kernels.cpu.jobs import BLOCK, matrix, read
+from hyptrans.kernels.cpu.jobs import BLOCK, indices, matrix, read, vector
 
 
 def forward(block: int, pointer: Any) -> None:
@@ -101,3 +103,130 @@ def backward(block: int, pointer: Any) -> None:
         for j in range(seen, size):
             out[n, j] = zero
         partial[block, h] += by_scale
+
+
+def centroids(block: int, pointer: Any) -> None:
+    """Lorentz attention of a few queries; a block is all those with the same places.
+
+    Matrices: query ``[B, H, T, d]``, keys and values ``[number of places, H, d]``, places
+    ``[B, S]`` (-1: not looked at), points ``[B, T, H, d]``. Numbers: 1/c, relative floor of
+    ``|v|_L^2``. Integers: T, H, and the strides of all but the last dimension of queries, keys and
+    values.
+    """
+    job = read(pointer)
+    places, out, integers = indices(job, 3)[block], matrix(job, 4), job.integers
+    inverse_c, floor = job.numbers[0], job.numbers[1]
+    zero, weights = out.dtype.type(0), np.empty(places.size, out.dtype)
+    for t, h in np.ndindex(integers[0], integers[1]):
+        query = vector(job, 0, block * integers[2] + h * integers[3] + t * integers[4])
+        _products(job, query, places, h, weights)
+        _softmax(weights, places)
+        # the centroid does not depend on the scale of the weights
+        mixed = out[(block * integers[0] + t) * integers[1] + h]
+        _mix(job, weights, places, h, mixed)
+        squared, time = zero, mixed[0] * mixed[0]
+        for j in range(1, mixed.size):
+            squared += mixed[j] * mixed[j]
+        scale = math.sqrt(inverse_c / max(time - squared, floor * time))
+        for j in range(1, mixed.size):
+            mixed[j] *= scale
+        mixed[0] = math.sqrt(squared * scale * scale + inverse_c)
+
+
+def midpoints(block: int, pointer: Any) -> None:
+    """Attention of a few queries by distances; a block is all those with the same places.
+
+    Matrices: query ``[B, H, T, d]``, keys and values ``[number of places, H, d]``, places
+    ``[B, S]`` (-1: not looked at), midpoints ``[B, T, H, d - 1]``, scales of distances ``[1, H]``.
+    Numbers: the least time of a sum. Integers as of :func:`centroids`.
+    """
+    job = read(pointer)
+    places, out, integers = indices(job, 3)[block], matrix(job, 4), job.integers
+    scales, least = matrix(job, 5)[0], job.numbers[0]
+    zero, one, two = out.dtype.type(0), out.dtype.type(1), out.dtype.type(2)
+    weights = np.empty(places.size, out.dtype)
+    flipped, mixed = np.empty((2, out.shape[1] + 1), out.dtype)
+    for t, h in np.ndindex(integers[0], integers[1]):
+        query = vector(job, 0, block * integers[2] + h * integers[3] + t * integers[4])
+        for j in range(flipped.size):
+            flipped[j] = query[j]
+        flipped[0] = -flipped[0]
+        _products(job, flipped, places, h, weights)
+        for s in range(weights.size):
+            excess = -one - weights[s]
+            excess = zero if excess < zero else excess
+            weights[s] = scales[h] * log1p(excess + math.sqrt(excess * (excess + two)))
+        _softmax(weights, places)
+        _mix(job, weights, places, h, mixed)
+        # the midpoint does not depend on the scale of the weights
+        inverse = one / (one if mixed[0] < least else mixed[0])
+        row = (block * integers[0] + t) * integers[1] + h
+        for j in range(1, mixed.size):
+            out[row, j - 1] = mixed[j] * inverse
+
+
+@njit(inline="always")
+def _products(job: Any, query: Any, places: Any, h: int, products: Any) -> None:
+    """Dot products of a query with the keys of a head, any where nobody looks."""
+    stride, start, zero = job.integers[5], h * job.integers[6], products.dtype.type(0)
+    together = places.size // 4 * 4
+    for s in range(0, together, 4):
+        one = _row(job, 1, places[s], stride, start)
+        two = _row(job, 1, places[s + 1], stride, start)
+        three = _row(job, 1, places[s + 2], stride, start)
+        four = _row(job, 1, places[s + 3], stride, start)
+        by_one, by_two, by_three, by_four = zero, zero, zero, zero
+        for j in range(query.size):
+            by_one += query[j] * one[j]
+            by_two += query[j] * two[j]
+            by_three += query[j] * three[j]
+            by_four += query[j] * four[j]
+        products[s], products[s + 1] = by_one, by_two
+        products[s + 2], products[s + 3] = by_three, by_four
+    for s in range(together, places.size):
+        one, by_one = _row(job, 1, places[s], stride, start), zero
+        for j in range(query.size):
+            by_one += query[j] * one[j]
+        products[s] = by_one
+
+
+@njit(inline="always")
+def _softmax(scores: Any, places: Any) -> None:
+    """Scores to weights up to their scale, 0 where nobody looks."""
+    zero, none = scores.dtype.type(0), scores.dtype.type(-np.inf)
+    largest = none
+    for s in range(scores.size):
+        scores[s] = scores[s] if places[s] >= 0 else none
+        largest = max(largest, scores[s])
+    for s in range(scores.size):
+        scores[s] = exp(scores[s] - largest)
+    for s in range(scores.size):
+        scores[s] = scores[s] if places[s] >= 0 else zero
+
+
+@njit(inline="always")
+def _mix(job: Any, weights: Any, places: Any, h: int, mixed: Any) -> None:
+    """The weighted sum of the values of a head."""
+    stride, start = job.integers[7], h * job.integers[8]
+    mixed[:] = weights.dtype.type(0)
+    together = places.size // 4 * 4
+    for s in range(0, together, 4):
+        one = _row(job, 2, places[s], stride, start)
+        two = _row(job, 2, places[s + 1], stride, start)
+        three = _row(job, 2, places[s + 2], stride, start)
+        four = _row(job, 2, places[s + 3], stride, start)
+        of_one, of_two = weights[s], weights[s + 1]
+        of_three, of_four = weights[s + 2], weights[s + 3]
+        for j in range(mixed.size):
+            both = of_one * one[j] + of_two * two[j]
+            mixed[j] += both + of_three * three[j] + of_four * four[j]
+    for s in range(together, places.size):
+        one, of_one = _row(job, 2, places[s], stride, start), weights[s]
+        for j in range(mixed.size):
+            mixed[j] += of_one * one[j]
+
+
+@njit(inline="always")
+def _row(job: Any, i: int, place: int, stride: int, start: int) -> Any:
+    """The numbers of a head at a place; those of the first where nobody looks."""
+    return vector(job, i, (place if place >= 0 else 0) * stride + start)

@@ -8,7 +8,7 @@ from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import without_autocast
 from hyptrans.kernels import operators
 from hyptrans.kernels.weights import causal_mask
-from hyptrans.layers.decoding_state import Past
+from hyptrans.layers.decoding_state import Past, as_table
 from hyptrans.layers.lorentz import half_attention
 
 
@@ -32,14 +32,10 @@ def lorentz_mix(
 
     Shapes: as :meth:`hyptrans.layers.attention.Attention.mix`. Source: HyboNet eq. 4 and 5.
     """
-    rows, length = key.size(0), key.size(2)
     if is_causal and allowed is not None:
-        allowed, is_causal = causal_mask(length, allowed, key.device), False
-    # whether all queries of a row may look at the same positions of that row
-    same = len(query) == rows and (allowed is None or allowed.shape == (rows, 1, 1, length))
-    if same and not is_causal and operators.in_one_pass(query):
-        keys, values = (t.transpose(1, 2).flatten(0, 1) for t in (key, value))
-        return operators.centroids(query, keys, values, _places(key, allowed), c=c)
+        allowed, is_causal = causal_mask(key.size(2), allowed, key.device), False
+    if not is_causal and (table := as_table(query, key, value, allowed)):
+        return operators.centroids(query, *table, c=c)
     with without_autocast(query):
         if half is None or query.size(2) <= operators.FEW_QUERIES:
             mixed = F.scaled_dot_product_attention(
@@ -59,10 +55,3 @@ def lorentz_mix_past(query: Tensor, past: Past, *, c: lorentz.Curvature) -> Tens
         tables = past.tables
         return operators.centroids(query, tables.keys, tables.values, past.places, c=c)
     return lorentz_mix(query, *past.gather(), c=c, allowed=None, is_causal=False)
-
-
-def _places(key: Tensor, allowed: Tensor | None) -> Tensor:
-    """Where the positions of a row stand when rows follow each other; -1 where nobody may look."""
-    rows, length = key.size(0), key.size(2)
-    places = torch.arange(rows * length, device=key.device).view(rows, length)
-    return places if allowed is None else places.masked_fill(~allowed.view(rows, length), -1)

@@ -7,8 +7,7 @@ import torch
 from hyptrans.layers.hypformer_attention import HypformerAttention
 from hyptrans.models._config import register_sizes
 from hyptrans.models._parts import Role
-from hyptrans.models._skeleton import HypTransformer
-from hyptrans.models.hypformer import HypformerConfig, HypformerParts
+from hyptrans.models.hypformer import Hypformer, HypformerConfig, HypformerParts
 
 UPDATE = 1 / 3
 """Of fresh values of curvature -1, whose times are about 3, the centroid is so much shorter than
@@ -26,7 +25,7 @@ class SmallUpdateParts(HypformerParts):
 
 
 @register_sizes("hypformer_small_updates", HypformerConfig, ("tiny", "iwslt_d64"))
-class SmallUpdateHypformer(HypTransformer):
+class SmallUpdateHypformer(Hypformer):
     """Hypformer whose attention changes states little at first, in a space of any curvature."""
 
     parts = SmallUpdateParts
