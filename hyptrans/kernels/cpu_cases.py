@@ -7,9 +7,11 @@ import torch
 from torch import Tensor
 
 from hyptrans.geometry import klein, lorentz, poincare
-from hyptrans.kernels import hypformer, operators, tangents, weights
+from hyptrans.kernels import hypformer, operators, weights
 from hyptrans.kernels import klein as klein_kernels
 from hyptrans.kernels.backend import Part
+from hyptrans.kernels.ball import heads, residual, tangents
+from hyptrans.kernels.functions import relu_dropout
 from hyptrans.kernels.heads import cut
 
 Function = Callable[..., Sequence[Tensor]]
@@ -19,7 +21,7 @@ Call = Callable[[], Sequence[Tensor]]
 Without = tuple[str, Call, Call]
 """A name, and what the kernel and the formula give, where no gradient is wanted."""
 
-WIDTH, C = 9, 0.5
+WIDTH, C, SEED = 9, 0.5, 20_240_301
 
 
 def cases(part: Part, numbers: Callable[..., Tensor]) -> Iterator[Case]:
@@ -44,16 +46,43 @@ def _tangents(numbers: Callable[..., Tensor]) -> Iterator[Case]:
     added = _one(tangents.add_tangents), _one(poincare.add_tangents)
     yield "sum of tangents", [u, v], *added
     yield "sum with one tangent", [u, v[0]], *added
+    yield (
+        "sum after ReLU",
+        [u, v[0]],
+        _one(partial(tangents.add_tangents, relu=True)),
+        lambda u, v: (poincare.add_tangents(u, v, c=C).relu(),),
+    )
     yield "exponential map", [u], _one(tangents.exp_origin), _one(poincare.exp_origin)
     yield "logarithm", [x], _one(tangents.log_origin), _one(poincare.log_origin)
     yield (
         "lifted heads",
         [0.3 * numbers(6, 10, 3, 2 * WIDTH)],
-        partial(tangents.lift_heads, heads=2, c=C),
+        partial(heads.lift_heads, heads=2, c=C),
         lambda u: poincare.lift_tangent(cut(u, 2), c=C).unbind(),
     )
-    means = _one(tangents.centroid_tangent), _one(poincare.centroid_tangent)
+    means = _one(heads.centroid_tangent), _one(poincare.centroid_tangent)
     yield "mean of heads", [lorentz.lift(numbers(5, 2, 30, WIDTH))], *means
+    yield from _residuals(numbers)
+
+
+def _residuals(numbers: Callable[..., Tensor]) -> Iterator[Case]:
+    x = poincare.exp_origin(0.3 * numbers(300, WIDTH), c=C)
+    given = [x, numbers(300, WIDTH), 0.3 * numbers(WIDTH), numbers(1)[0], *numbers(2, WIDTH)]
+    options = {"c": C, "epsilon": 1e-5}
+    for dropout in (0.0, 0.25):
+
+        def kernel(*given: Tensor, p: float = dropout) -> Sequence[Tensor]:
+            operands = residual.ResidualOperands(*given)
+            return (residual.seeded_norm_residual(operands, SEED, dropout=p, **options),)
+
+        def formula(*given: Tensor, p: float = dropout) -> Sequence[Tensor]:
+            operands = residual.ResidualOperands(*given)
+            update = poincare.add_tangents(operands.z, operands.bias, c=C)
+            if p:
+                update = update * relu_dropout("numba", torch.ones_like(update), p, False, SEED)
+            return (residual.plain_norm_of_sum(operands, update, **options),)
+
+        yield f"residual with norm{', dropout' * (dropout > 0)}", given, kernel, formula
 
 
 def _klein(numbers: Callable[..., Tensor]) -> Iterator[Case]:

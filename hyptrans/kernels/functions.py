@@ -57,6 +57,16 @@ def relu_dropout(backend: Backend, x: Tensor, p: float, relu: bool, seed: int) -
     return out
 
 
+def kept_by(p: float) -> tuple[int, float]:
+    """The least hash of a number that dropout keeps, and the scale of such a number."""
+    return min(round(p * 2**32), 2**32 - 1), 1 / (1 - p)
+
+
+def drawn_seed() -> int:
+    """A seed for the hashes of dropout, drawn by torch's generator."""
+    return int(torch.randint(2**63 - 1, ()))
+
+
 class _Points(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, backend: Backend, *given: Any) -> tuple[Tensor, ...]:
@@ -133,8 +143,7 @@ class _ReluDropout(torch.autograd.Function):
     def forward(ctx: Any, backend: Backend, x: Tensor, p: float, relu: bool, seed: int) -> Tensor:
         x = x.contiguous()
         out = torch.empty_like(x)
-        scale = 1 / (1 - p)
-        threshold = min(round(p * 2**32), 2**32 - 1)
+        threshold, scale = kept_by(p)
         launcher(backend).dropout_forward(x, seed, threshold, scale, relu, out)
         if ctx is not None:
             ctx.backend, ctx.kept = backend, (seed, threshold, scale)

@@ -106,7 +106,7 @@ def relu_dropout(x: Tensor, p: float, *, relu: bool = False, training: bool = Tr
     backend = chosen(x, "dropout")
     if backend == "eager" or p == 1:
         return F.dropout(F.relu(x) if relu else x, p)
-    return functions.relu_dropout(backend, x, p, relu, int(torch.randint(2**63 - 1, ())))
+    return functions.relu_dropout(backend, x, p, relu, functions.drawn_seed())
 
 
 def in_one_pass(query: Tensor, part: Part = "points") -> bool:

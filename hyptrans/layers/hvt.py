@@ -14,11 +14,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from hyptrans.geometry import poincare
 from hyptrans.geometry.precision import at_least_float32
-from hyptrans.kernels import products, tangents
+from hyptrans.kernels import products
+from hyptrans.kernels.ball import residual, tangents
 from hyptrans.kernels.operators import relu_dropout
 from hyptrans.layers.decoding_state import State
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
@@ -56,14 +56,17 @@ class MobiusLinear(nn.Module):
         tangent = self.tangent(tangents.log_origin(x, c=self.c))
         return tangents.exp_origin(tangent, c=self.c)
 
-    def tangent(self, u: Tensor) -> Tensor:
-        """The layer between the tangents of its input and of its output.
+    def tangent(self, u: Tensor, *, relu: bool = False) -> Tensor:
+        """The layer between the tangents of its input and of its output, after ReLU if wanted."""
+        return tangents.add_tangents(self.product(u), self.bias, c=self.c, relu=relu)
+
+    def product(self, u: Tensor) -> Tensor:
+        """:meth:`tangent` before the bias.
 
         ``W (x)_M x`` is ``exp_o(W log_o(x))``, so the matrix acts on the tangent as it is.
         """
         z = products.linear(u.to(self.weight.dtype), self.weight)
-        z = z.view(*z.shape[:-1], *self.bias.shape)
-        return tangents.add_tangents(z, self.bias, c=self.c)
+        return z.view(*z.shape[:-1], *self.bias.shape)
 
     def extra_repr(self) -> str:
         return f"weight={tuple(self.weight.shape)}, c={self.c}"
@@ -87,14 +90,16 @@ class TangentNorm(nn.Module):
 
     def forward(self, u: Tensor) -> Tensor:
         u = at_least_float32(u)
-        gain, bias = (p.to(u.dtype) * self.width**-0.5 for p in (self.weight, self.bias))
-        return F.layer_norm(u, (self.width,), gain, bias, NORM_EPSILON / self.width)
+        gain, shift = (p.to(u.dtype) for p in (self.weight, self.bias))
+        return residual.plain_norm(u, gain, shift, NORM_EPSILON)
 
 
 class ScaledResidual(nn.Module):
     """End of a sublayer: ``LayerNorm(x (+) beta (x) O)`` with a learned ``beta`` starting at 1.
 
-    Shapes: x (a point) and update (the tangent of ``O``) ``[..., width]`` -> ``[..., width]``.
+    ``O`` is the output of a :class:`MobiusLinear`, given by its product and bias.
+
+    Shapes: x (a point) and product ``[..., width]``, bias ``[width]`` -> ``[..., width]``.
     Source: HVT eq. 12, 26 and 30.
 
     Args:
@@ -109,11 +114,15 @@ class ScaledResidual(nn.Module):
         self.beta = nn.Parameter(torch.ones(()))
         self.norm = TangentNorm(width)
 
-    def forward(self, x: Tensor, update: Tensor) -> Tensor:
-        update = relu_dropout(update, self.dropout, training=self.training)
-        update = update * at_least_float32(self.beta)
-        total = tangents.add_tangents(tangents.log_origin(x, c=self.c), update, c=self.c)
-        return tangents.exp_origin(self.norm(total), c=self.c)
+    def forward(self, x: Tensor, product: Tensor, bias: Tensor) -> Tensor:
+        return residual.norm_residual(
+            residual.ResidualOperands(
+                x, product, bias, self.beta, self.norm.weight, self.norm.bias
+            ),
+            c=self.c,
+            epsilon=NORM_EPSILON,
+            dropout=self.dropout if self.training else 0.0,
+        )
 
 
 class PoincareFeedForward(nn.Module):
@@ -138,8 +147,8 @@ class PoincareFeedForward(nn.Module):
         self.residual = ScaledResidual(width, c=c, dropout=dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        hidden = self.expand.tangent(tangents.log_origin(x, c=self.c))
-        return self.residual(x, self.contract.tangent(F.relu(hidden)))
+        hidden = self.expand.tangent(tangents.log_origin(x, c=self.c), relu=True)
+        return self.residual(x, self.contract.product(hidden), self.contract.bias)
 
 
 class PoincareEmbedding(LorentzEmbedding):

@@ -9,7 +9,8 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32, without_autocast
-from hyptrans.kernels import tangents
+from hyptrans.kernels.ball import heads as of_heads
+from hyptrans.kernels.ball import tangents
 from hyptrans.kernels.heads import cut
 from hyptrans.kernels.operators import relu_dropout
 from hyptrans.kernels.weights import distance_weights
@@ -90,7 +91,7 @@ class PoincareAttention(Attention):
         return query, key, value
 
     def query(self, x: Tensor) -> Tensor:
-        (query,) = tangents.lift_heads(self._tangents(self.q, x), self.heads, c=self.c)
+        (query,) = of_heads.lift_heads(self._tangents(self.q, x), self.heads, c=self.c)
         return query
 
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
@@ -106,7 +107,7 @@ class PoincareAttention(Attention):
             mixed = relu_dropout(weights, self.attention_dropout, training=self.training) @ value
             if self.aggregation == "tangent":
                 return mixed
-            return tangents.centroid_tangent(mixed, c=self.c)
+            return of_heads.centroid_tangent(mixed, c=self.c)
 
     def weights(self, query: Tensor, key: Tensor, allowed: Tensor | None) -> Tensor:
         """What the values are weighted with, by distances."""
@@ -121,7 +122,7 @@ class PoincareAttention(Attention):
         return distance_weights(inner, scale, squared=True, allowed=allowed, is_causal=is_causal)
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
-        return self.residual(x, self.out.tangent(heads.transpose(1, 2).flatten(2)))
+        return self.residual(x, self.out.product(heads.transpose(1, 2).flatten(2)), self.out.bias)
 
     def _tangents(self, linear: MobiusLinear, x: Tensor) -> Tensor:
         """``[B, T, width]`` -> ``[B, T, projections, width]``."""
@@ -131,6 +132,6 @@ class PoincareAttention(Attention):
         """Heads ``[B, H, T, D + 1]``, the last of them, values, as they are mixed."""
         made = self._tangents(linear, x)
         if self.aggregation == "midpoint":
-            return tangents.lift_heads(made, self.heads, c=self.c)
-        lifted = tangents.lift_heads(made[:, :, :-1], self.heads, c=self.c)
+            return of_heads.lift_heads(made, self.heads, c=self.c)
+        lifted = of_heads.lift_heads(made[:, :, :-1], self.heads, c=self.c)
         return *lifted, cut(made, self.heads)[-1]

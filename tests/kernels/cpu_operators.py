@@ -7,18 +7,20 @@ import math
 
 import torch
 
-from hyptrans.kernels import hypformer, klein, tangents, weights
+from hyptrans.geometry import poincare
+from hyptrans.kernels import hypformer, klein, weights
+from hyptrans.kernels.ball import heads, residual, tangents
 
 
 def numbers(rng, *shape, dtype=torch.float64):
     return torch.randn(shape, generator=rng, dtype=torch.float64).to(dtype)
 
 
-def sum_of(rng, shape, dtype, *, c=0.5, one=False):
+def sum_of(rng, shape, dtype, *, c=0.5, one=False, relu=False):
     u = numbers(rng, *shape, 6, dtype=dtype)
     v = numbers(rng, *([] if one else shape), 6, dtype=dtype)
     inputs = [(0.3 * x).requires_grad_() for x in (u, v)]
-    return inputs, lambda: (tangents.add_tangents(*inputs, c=c),)
+    return inputs, lambda: (tangents.add_tangents(*inputs, c=c, relu=relu),)
 
 
 def radial_of(rng, shape, dtype, *, c=0.5, inverse=False):
@@ -36,7 +38,21 @@ def batch_of(shape):
 
 def lifted_heads_of(rng, shape, dtype, *, c=0.5):
     u = (0.5 * numbers(rng, *shape, 3, 6, dtype=dtype)).requires_grad_()
-    return [u], lambda: tangents.lift_heads(u.reshape(*batch_of(shape), 3, 6), 2, c=c)
+    return [u], lambda: heads.lift_heads(u.reshape(*batch_of(shape), 3, 6), 2, c=c)
+
+
+def residual_of(rng, shape, dtype, *, c=0.5):
+    x = poincare.exp_origin(0.4 * numbers(rng, *shape, 6), c=c).to(dtype)
+    z, bias = numbers(rng, *shape, 6, dtype=dtype), 0.3 * numbers(rng, 6, dtype=dtype)
+    beta = torch.tensor(0.7, dtype=dtype)
+    gain, shift = numbers(rng, 2, 6, dtype=dtype)
+    inputs = [t.requires_grad_() for t in (z, x, bias, beta, gain, shift)]
+
+    def call():
+        operands = residual.ResidualOperands(x, z, bias, beta, gain, shift)
+        return (residual.norm_residual(operands, c=c, epsilon=1e-5, dropout=0.0),)
+
+    return inputs, call
 
 
 def mean_of_heads(rng, shape, dtype, *, c=0.5):
@@ -45,8 +61,8 @@ def mean_of_heads(rng, shape, dtype, *, c=0.5):
     total = total.to(dtype).requires_grad_()
 
     def call():
-        heads = total.reshape(*batch_of(shape), 2, 5).transpose(1, 2)
-        return (tangents.centroid_tangent(heads, c=c).transpose(1, 2),)
+        sums = total.reshape(*batch_of(shape), 2, 5).transpose(1, 2)
+        return (heads.centroid_tangent(sums, c=c).transpose(1, 2),)
 
     return [total], call
 
@@ -109,9 +125,11 @@ def weights_of(rng, shape, dtype, *, c=0.5, **options):
 OPERATORS = {
     "sum of tangents": sum_of,
     "sum with one tangent": lambda *a, **k: sum_of(*a, one=True, **k),
+    "sum after ReLU": lambda *a, **k: sum_of(*a, one=True, relu=True, **k),
     "exponential map": radial_of,
     "logarithm": lambda *a, **k: radial_of(*a, inverse=True, **k),
     "lifted heads": lifted_heads_of,
+    "residual with norm": residual_of,
     "mean of heads": mean_of_heads,
     "polar heads": polar_heads_of,
     "midpoint of heads": midpoint_of_heads,
@@ -126,12 +144,13 @@ OPERATORS = {
     ),
 }
 NOTHING_TO_COMPARE = {
-    *(("lifted heads", size) for size in (1e2, 1e4)),
+    *((name, size) for name in ("lifted heads", "residual with norm") for size in (1e2, 1e4)),
     *(
         (name, size)
         for name in ("weights of squares", "causal weights", "norm of points")
         for size in (1e-12, 1e-4)
     ),
 }
-"""Times of large tangents are infinite; where all weights are equal, or a layer norm takes away the
-one scale that there is, gradients are rounding alone."""
+"""Times of large tangents are infinite; at the clamp beta's gradient is a thousandth of its terms,
+and in float32 the plain formulas miss it by as much; where all weights are equal, or a layer norm
+takes away the one scale that there is, gradients are rounding alone."""

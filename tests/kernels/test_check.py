@@ -39,6 +39,8 @@ LAUNCHED = {
     "lift_tangent_backward": "lifted heads",
     "centroid_forward": "mean of heads",
     "centroid_backward": "mean of heads",
+    "norm_residual_forward": "residual with norm",
+    "norm_residual_backward": "residual with norm",
     "polar_forward": "polar heads",
     "polar_backward": "polar heads",
     "midpoint_forward": "midpoint of heads",

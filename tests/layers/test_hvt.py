@@ -63,7 +63,7 @@ def test_norm_is_layer_norm_in_the_tangent_space(c, rng):
     layer = ScaledResidual(6, c=c).double()
     layer.norm = randomized(TangentNorm(6).double(), rng)
     x = ball(rng, 5, 6, c=c)
-    got = layer(x, torch.zeros_like(x)).detach()
+    got = layer(x, torch.zeros_like(x), torch.zeros(6).double()).detach()
     gain, bias = (p.detach().numpy() / 6**0.5 for p in layer.norm.parameters())
     for i in range(5):
         tangent = oracle.log_origin(x[i].numpy(), c)
@@ -79,14 +79,15 @@ def test_fresh_norm_gives_tangents_of_length_one(rng):
 @pytest.mark.parametrize("c", CURVATURES)
 def test_residual_is_the_scaled_mobius_sum(c, rng):
     layer = ScaledResidual(6, c=c).double()
-    layer.norm = torch.nn.Identity()
     assert layer.beta == 1
     torch.nn.init.constant_(layer.beta, 0.7)
-    x, update = ball(rng, 5, 6, c=c), ball(rng, 5, 6, c=c)
-    got = layer(x, poincare.log_origin(update, c=c))
+    x, moved, bias = (ball(rng, n, 6, c=c) for n in (5, 5, 1))
+    got = layer(x, *(poincare.log_origin(p, c=c) for p in (moved, bias[0])))
     manifold = geoopt_ball(c)
+    update = manifold.mobius_add(moved, bias)
     scaled = manifold.mobius_scalar_mul(torch.tensor(0.7, dtype=torch.float64), update)
-    torch.testing.assert_close(got, manifold.mobius_add(x, scaled), **EXACT_IN_BALL)
+    total = poincare.log_origin(manifold.mobius_add(x, scaled), c=c)
+    torch.testing.assert_close(got, poincare.exp_origin(layer.norm(total), c=c), **EXACT_IN_BALL)
 
 
 @pytest.mark.parametrize("c", CURVATURES)
@@ -203,5 +204,5 @@ def test_merged_maps_equal_the_chain_of_points(rng):
     x = ball(rng, 5, 6)
     hidden = poincare.log_origin(layer.expand(x))
     update = layer.contract(poincare.exp_origin(F.relu(hidden)))
-    expected = layer.residual(x, poincare.log_origin(update))
+    expected = layer.residual(x, poincare.log_origin(update), torch.zeros(6).double())
     torch.testing.assert_close(layer(x), expected, **EXACT_IN_BALL)

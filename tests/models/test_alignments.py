@@ -5,7 +5,8 @@ import torch
 from fairseq.sequence_generator import SequenceGeneratorWithAlignment
 
 from hyptrans.geometry import lorentz
-from hyptrans.kernels import klein, tangents
+from hyptrans.kernels import klein
+from hyptrans.kernels.ball import heads
 from hyptrans.layers.han import HyperbolicAttention
 from hyptrans.layers.hvt_attention import PoincareAttention
 from hyptrans.layers.hybonet import LorentzAttention
@@ -23,7 +24,7 @@ MIXED = {
     SoftmaxAttention: lambda layer, w, v, q: lorentz.centroid(v, w, c=layer.curvature()),
     LinearAttention: lambda layer, w, v, q: w @ v + q @ layer.psi,
     HyperbolicAttention: lambda layer, w, v, q: klein.midpoint_of_sum(w @ v),
-    PoincareAttention: lambda layer, w, v, q: tangents.centroid_tangent(w @ v, c=layer.c),
+    PoincareAttention: lambda layer, w, v, q: heads.centroid_tangent(w @ v, c=layer.c),
     SphereAttention: lambda layer, w, v, q: w @ v,
 }
 WAYS = [(arch, {}) for arch in ARCHITECTURES]

@@ -22,12 +22,12 @@ def dropout_forward(block: int, pointer: Any) -> None:
     rows, d = x.shape
     zero, scale = x.dtype.type(0), job.numbers[0]
     for n in range(block * BLOCK, min((block + 1) * BLOCK, rows)):
-        key = _key(seed, n)
+        key = key_of(seed, n)
         for j in range(d):
             value = x[n, j] * scale
             if relu:
                 value = max(value, zero) if value == value else value
-            kept = _kept(key, j, least)
+            kept = kept_at(key, j, least)
             out[n, j] = value if kept else zero
 
 
@@ -42,9 +42,9 @@ def dropout_backward(block: int, pointer: Any) -> None:
     rows, d = grad.shape
     zero, scale = grad.dtype.type(0), job.numbers[0]
     for n in range(block * BLOCK, min((block + 1) * BLOCK, rows)):
-        key = _key(seed, n)
+        key = key_of(seed, n)
         for j in range(d):
-            kept = _kept(key, j, least)
+            kept = kept_at(key, j, least)
             grad_x[n, j] = grad[n, j] * scale if kept else zero
 
 
@@ -63,13 +63,27 @@ def relu_dropout_backward(block: int, pointer: Any) -> None:
 
 
 @njit(inline="always")
-def _key(seed: int, row: int) -> np.uint32:
+def fill_kept(row: Any, seed: int, n: int, least: np.uint32, scale: float) -> None:
+    """The scale where numbers of a row are kept, else 0; all of them where the least hash is 0."""
+    zero = scale - scale
+    if least == np.uint32(0):
+        for j in range(row.size):
+            row[j] = scale
+    else:
+        key = key_of(seed, n)
+        for j in range(row.size):
+            row[j] = scale if kept_at(key, j, least) else zero
+
+
+@njit(inline="always")
+def key_of(seed: int, row: int) -> np.uint32:
     """What the hashes of a row start from; both halves of the seed count."""
     return np.uint32(_mix(np.uint32(row) + np.uint32(seed)) ^ np.uint32(seed >> 32))
 
 
 @njit(inline="always")
-def _kept(key: np.uint32, column: int, threshold: np.uint32) -> bool:
+def kept_at(key: np.uint32, column: int, threshold: np.uint32) -> bool:
+    """Whether a number of a row is kept."""
     return bool(_mix(key + np.uint32(column) * np.uint32(0x9E3779B9)) >= threshold)
 
 

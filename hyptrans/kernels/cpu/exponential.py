@@ -13,6 +13,9 @@ from numba import extending, njit, types
 
 from hyptrans.kernels.cpu.jobs import intrinsic
 
+INLINED: Any = {"forceinline": True}
+"""A loop that still calls a function stays scalar, and with some calls LLVM leaves others alone."""
+
 _LEAST, _MOST = np.float32(-126), np.float32(127)
 """Exponents of two of ordinary float32 numbers."""
 _PER_LOG2, _LOG2 = np.float32(1 / math.log(2)), np.float32(math.log(2))
@@ -34,7 +37,7 @@ def exp(x: float) -> float:
     return math.exp(x)
 
 
-@extending.overload(exp)
+@extending.overload(exp, jit_options=INLINED)
 def _compiled(x: Any) -> Any:
     if x != types.float32:
 
@@ -95,7 +98,7 @@ def log1p(x: float) -> float:
     return math.log1p(x)
 
 
-@extending.overload(log1p)
+@extending.overload(log1p, jit_options=INLINED)
 def _compiled_log1p(x: Any) -> Any:
     if x != types.float32:
 
@@ -127,7 +130,7 @@ def tanh_ratio(x: float) -> float:
     return math.tanh(x) / x
 
 
-@extending.overload(tanh_ratio)
+@extending.overload(tanh_ratio, jit_options=INLINED)
 def _compiled_tanh_ratio(x: Any) -> Any:
     if x != types.float32:
 
@@ -152,7 +155,7 @@ def sinh_ratio(x: float) -> float:
     return math.sinh(x) / x
 
 
-@extending.overload(sinh_ratio)
+@extending.overload(sinh_ratio, jit_options=INLINED)
 def _compiled_sinh_ratio(x: Any) -> Any:
     if x != types.float32:
 

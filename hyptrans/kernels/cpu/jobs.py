@@ -13,10 +13,10 @@ compiled code reads it where it lies:
       32  | matrices   10 x (address, rows, |  run             matrix, indices, vector
           |            columns)             |
      272  | integers   10                   |  run             the kernel
-     352  | numbers    4                    |  run             the kernel
+     352  | numbers    6                    |  run             the kernel
           +---------------------------------+
 
-All before ``numbers`` is int64; a job has 368 bytes in float32 and 384 bytes in float64.
+All before ``numbers`` is int64; a job has 376 bytes in float32 and 400 bytes in float64.
 
 numba has neither atomic operations on the CPU, nor calls of an address in memory, nor pointers made
 of an address, so these three are written as LLVM's instructions. Its own threads (``prange``) would
@@ -44,11 +44,21 @@ intrinsic: Any = extending.intrinsic
 """numba's type for it does not know that the compiler passes the first argument."""
 _INTEGERS = types.CPointer(types.int64)
 
-MATRICES, INTEGERS, NUMBERS = 10, 10, 4
+MATRICES, INTEGERS, NUMBERS = 10, 10, 6
 """How many of each a job has room for."""
 
 BLOCK = 256
 """Rows that are one thread's at a time, and that are summed up together."""
+
+SHARED = (
+    "jobs.py",
+    "exponential.py",
+    "dropout.py",
+    "places.py",
+    "ball/scalars.py",
+    "ball/loops.py",
+)
+"""Files with what kernels of other files are compiled from."""
 
 Kernel = Callable[[int, Any], None]
 """Computes one block of a job; what belongs to other blocks is not its business."""
@@ -79,7 +89,7 @@ def _sources() -> str:
     numba's cache looks at that file only; so this is part of their signature.
     """
     folder = Path(__file__).parent
-    files = [folder / name for name in ("jobs.py", "exponential.py", "ball.py")]
+    files = [folder / name for name in SHARED]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 

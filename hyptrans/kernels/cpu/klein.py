@@ -1,7 +1,7 @@
 """One-pass kernels for points read from plain numbers, and their midpoints in Klein coordinates.
 
-Kernels as in :mod:`~hyptrans.kernels.cpu.rows`, heads as in :mod:`~hyptrans.kernels.cpu.ball`;
-the formulas are those of :mod:`hyptrans.geometry.klein`.
+Kernels as in :mod:`~hyptrans.kernels.cpu.rows`, heads as in
+:mod:`~hyptrans.kernels.cpu.places`; the formulas are those of :mod:`hyptrans.geometry.klein`.
 """
 
 import math
@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from hyptrans.kernels.cpu.ball import next_place, place
 from hyptrans.kernels.cpu.exponential import sinh_ratio, tanh_ratio
 from hyptrans.kernels.cpu.jobs import BLOCK, matrix, read
+from hyptrans.kernels.cpu.places import next_place, place
 from hyptrans.kernels.cpu.rows import TILE
 
 TINY = 1e-30

@@ -4,7 +4,19 @@ import torch
 from torch import Tensor
 
 from hyptrans.geometry.lorentz import Curvature
-from hyptrans.kernels.cpu import dropout, hypformer, klein, loss, rows, tangents, weights
+from hyptrans.kernels.cpu import dropout, hypformer, klein, loss, rows, weights
+from hyptrans.kernels.cpu.ball.launch import (  # noqa: F401 - they are called as functions of this module
+    add_backward,
+    add_forward,
+    centroid_backward,
+    centroid_forward,
+    lift_tangent_backward,
+    lift_tangent_forward,
+    norm_residual_backward,
+    norm_residual_forward,
+    radial_backward,
+    radial_forward,
+)
 from hyptrans.kernels.cpu.jobs import Kernel, blocks, run
 from hyptrans.kernels.operands import (
     Heads,
@@ -134,61 +146,6 @@ def cross_entropy(operands: LossOperands, losses: Tensor) -> None:
     blocks = -(-len(logits) // loss.ROWS)
     matrices = (logits, targets.view(-1, 1), losses)
     run(loss.cross_entropy, blocks, matrices, shares, (gradient,))
-
-
-def add_forward(u: Tensor, v: Tensor, numbers: Numbers, out: Tensor) -> None:
-    """Sums into ``out``."""
-    run(tangents.add_forward, _blocks(u), (u, v, out), numbers)
-
-
-def add_backward(
-    grad: Tensor, u: Tensor, v: Tensor, numbers: Numbers, grad_v: Tensor, grad_u: Tensor
-) -> None:
-    """The gradients into ``grad_v`` and ``grad_u``."""
-    if v.numel() == u.numel():
-        run(tangents.add_backward, _blocks(u), (grad, u, v, grad_u, grad_v), numbers)
-        return
-    partial = u.new_empty(_blocks(u), v.numel())
-    run(tangents.add_backward, len(partial), (grad, u, v, grad_u, partial), numbers)
-    torch.sum(partial, 0, out=grad_v.view(-1))
-
-
-def radial_forward(u: Tensor, inverse: bool, numbers: Numbers, out: Tensor) -> None:
-    """What comes of the rows into ``out``."""
-    run(tangents.radial_forward, _blocks(u), (u, out), numbers, (inverse,))
-
-
-def radial_backward(
-    grad: Tensor, u: Tensor, inverse: bool, numbers: Numbers, grad_u: Tensor
-) -> None:
-    """The gradient into ``grad_u``."""
-    run(tangents.radial_backward, _blocks(u), (grad, u, grad_u), numbers, (inverse,))
-
-
-def lift_tangent_forward(u: Tensor, heads: Heads, numbers: Numbers, out: Tensor) -> None:
-    """Points into ``out`` ``[P, B, H, T, d + 1]``."""
-    run(tangents.lift_forward, _blocks(out), (out, u), numbers, heads)
-
-
-def lift_tangent_backward(
-    grads: tuple[Tensor, ...], u: Tensor, heads: Heads, numbers: Numbers, grad_u: Tensor
-) -> None:
-    """The gradient into ``grad_u``."""
-    each, grads = _blocks(grads[0]), tuple(grad.contiguous() for grad in grads)
-    integers = (*heads, each)
-    run(tangents.lift_backward, each * len(grads), (grad_u, u, *grads), numbers, integers)
-
-
-def centroid_forward(total: Tensor, heads: Heads, numbers: Numbers, out: Tensor) -> None:
-    """Tangents into ``out`` ``[B, T, H, d]``."""
-    run(tangents.centroid_forward, _blocks(out), (out, total), numbers, heads)
-
-
-def centroid_backward(
-    grad: Tensor, total: Tensor, heads: Heads, numbers: Numbers, grad_total: Tensor
-) -> None:
-    """The gradient into ``grad_total``."""
-    run(tangents.centroid_backward, _blocks(total), (grad, total, grad_total), numbers, heads)
 
 
 def weights_forward(operands: WeightOperands, out: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""What kernels of the Poincare ball do with the numbers of a point, and where heads' rows stand.
+"""What kernels of the Poincare ball do with the numbers of a point.
 
 The formulas are those of :mod:`hyptrans.geometry.poincare`; ``bound`` is the largest norm in the
 unit ball, ``epsilon`` the unit of rounding, ``one`` the number in the dtype of the others.
@@ -10,24 +10,6 @@ from typing import Any
 from numba import njit
 
 from hyptrans.kernels.cpu.exponential import log1p, tanh_ratio
-
-
-@njit(inline="always")
-def place(row: int, sizes: Any) -> Any:
-    """The position of a row of ``[P B H T]``, and where the same one is in ``[B T P H]``."""
-    batch, length, projections, heads = sizes[0], sizes[1], sizes[2], sizes[3]
-    t, rest = row % length, row // length
-    h, rest = rest % heads, rest // heads
-    b, p = rest % batch, rest // batch
-    return t, ((b * length + t) * projections + p) * heads + h
-
-
-@njit(inline="always")
-def next_place(row: int, t: int, n: int, sizes: Any) -> Any:
-    """What :func:`place` gives for the row after this one."""
-    if t + 1 < sizes[1]:
-        return t + 1, n + sizes[2] * sizes[3]
-    return place(row + 1, sizes)
 
 
 @njit(inline="always")

@@ -1,0 +1,1 @@
+"""Kernels of the Poincare ball on the CPU."""
