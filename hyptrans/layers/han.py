@@ -158,7 +158,7 @@ class HyperbolicAttention(Attention):
 
     def remember(self, memory: Tensor, allowed: Tensor | None) -> Memory:
         key, value = self.keys_and_values(memory)
-        if not torch.is_grad_enabled():
+        if self._in_table() and not torch.is_grad_enabled():
             # once, and not at every step, for the operator that reads a table
             key, value = (t.transpose(1, 2).contiguous().transpose(1, 2) for t in (key, value))
         return Memory(key, value)

@@ -7,6 +7,7 @@ import torch
 from hyptrans.kernels.hypformer import focus
 from hyptrans.layers import hypformer_linear_attention as linear_attention
 from hyptrans.layers.hypformer_linear_attention import (
+    Kept,
     Sums,
     causal,
     quadratic,
@@ -214,3 +215,12 @@ def test_training_keeps_no_matrix_a_position(rng):
     assert kept[1024] <= 4.1 * kept[256]
     assert kept[1024] < 1024 * 32 * 12
     assert linear_attention.CHUNK <= 128
+
+
+def test_sums_reordered_twice_are_those_of_the_last_rows(rng):
+    sums = Sums(torch.randn(4, 2, 3, 3, generator=rng), torch.randn(4, 2, 3, generator=rng))
+    first, then = torch.tensor([3, 3, 1, 0]), torch.tensor([2, 0, 0])
+    kept = Kept(sums).reorder(first).reorder(then)
+    assert kept.rows == 3
+    for found, expected in zip(kept.own(), sums.reorder(first).reorder(then), strict=True):
+        torch.testing.assert_close(found, expected, rtol=0, atol=0)

@@ -50,16 +50,6 @@ MATRICES, INTEGERS, NUMBERS = 10, 10, 6
 BLOCK = 256
 """Rows that are one thread's at a time, and that are summed up together."""
 
-SHARED = (
-    "jobs.py",
-    "exponential.py",
-    "dropout.py",
-    "places.py",
-    "ball/scalars.py",
-    "ball/loops.py",
-)
-"""Files with what kernels of other files are compiled from."""
-
 Kernel = Callable[[int, Any], None]
 """Computes one block of a job; what belongs to other blocks is not its business."""
 
@@ -77,19 +67,19 @@ def _layout(number: type[np.floating]) -> np.dtype:
     return np.dtype(fields, align=True)
 
 
-def blocks(rows: int) -> int:
-    """How many blocks so many rows make."""
-    return -(-rows // BLOCK)
+def blocks_of(x: Tensor) -> int:
+    """How many blocks the rows of a tensor ``[..., d]`` make."""
+    return -(-(x.numel() // x.size(-1)) // BLOCK)
 
 
 @functools.cache
 def _sources() -> str:
-    """A digest of what kernels are compiled from besides their own file.
+    """A digest of all that kernels are compiled from.
 
-    numba's cache looks at that file only; so this is part of their signature.
+    numba's cache looks at a kernel's own file only; so this is part of their signature.
     """
     folder = Path(__file__).parent
-    files = [folder / name for name in SHARED]
+    files = sorted(folder.rglob("*.py"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 

@@ -17,7 +17,7 @@ from hyptrans.kernels.cpu.ball.launch import (  # noqa: F401 - they are called a
     radial_backward,
     radial_forward,
 )
-from hyptrans.kernels.cpu.jobs import Kernel, blocks, run
+from hyptrans.kernels.cpu.jobs import Kernel, blocks_of, run
 from hyptrans.kernels.operands import (
     Heads,
     LossOperands,
@@ -32,7 +32,7 @@ def points_forward(operands: PointOperands, out: Tensor) -> None:
     """Points into ``out`` ``[..., P, H, d]``."""
     z, residual, log_scale, factor, numbers = operands
     matrices = (z, residual, log_scale, factor, out)
-    run(rows.points_forward, _blocks(z), matrices, numbers, (z.size(-2),))
+    run(rows.points_forward, blocks_of(z), matrices, numbers, (z.size(-2),))
 
 
 def points_backward(
@@ -41,7 +41,7 @@ def points_backward(
     """The gradient into ``grad_z``; those of the log scales ``[P]`` and of the factor ``[]``."""
     z, residual, log_scale, factor, numbers = operands
     grads = tuple(grad.contiguous() for grad in grads)
-    partial = z.new_empty(len(grads), _blocks(grads[0]), 2)
+    partial = z.new_empty(len(grads), blocks_of(grads[0]), 2)
     matrices = (grad_z, z, residual, log_scale, factor, partial, *grads)
     run(rows.points_backward, partial[..., 0].numel(), matrices, numbers, (z.size(-2),))
     sums = partial.sum(1)
@@ -50,24 +50,24 @@ def points_backward(
 
 def normalize_forward(v: Tensor, c: Curvature, out: Tensor) -> None:
     """Points into ``out``."""
-    run(rows.normalize_forward, _blocks(v), (v, out), _by(c, v))
+    run(rows.normalize_forward, blocks_of(v), (v, out), _by(c, v))
 
 
 def normalize_backward(grad: Tensor, v: Tensor, c: Curvature, grad_v: Tensor) -> Tensor:
     """The gradient into ``grad_v``; that of 1/c."""
-    partial = v.new_empty(_blocks(v), 1)
+    partial = v.new_empty(blocks_of(v), 1)
     run(rows.normalize_backward, len(partial), (grad, v, grad_v, partial), _by(c, v))
     return partial.sum()
 
 
 def lift_forward(space: Tensor, c: Curvature, out: Tensor) -> None:
     """Points into ``out``."""
-    run(rows.lift_forward, _blocks(out), (out, space), _by(c, space))
+    run(rows.lift_forward, blocks_of(out), (out, space), _by(c, space))
 
 
 def lift_backward(grad: Tensor, out: Tensor, grad_space: Tensor) -> Tensor:
     """The gradient into ``grad_space``; that of 1/c."""
-    partial = out.new_empty(_blocks(out), 1)
+    partial = out.new_empty(blocks_of(out), 1)
     run(rows.lift_backward, len(partial), (grad, out, grad_space, partial))
     return partial.sum()
 
@@ -118,21 +118,17 @@ def dropout_forward(
     x: Tensor, seed: int, threshold: int, scale: float, relu: bool, out: Tensor
 ) -> None:
     """What is kept into ``out``."""
-    run(dropout.dropout_forward, _blocks(x), (x, out), (scale,), (seed, threshold, relu))
+    run(dropout.dropout_forward, blocks_of(x), (x, out), (scale,), (seed, threshold, relu))
 
 
 def dropout_backward(grad: Tensor, seed: int, threshold: int, scale: float, grad_x: Tensor) -> None:
     """The gradient into ``grad_x``."""
-    run(dropout.dropout_backward, _blocks(grad), (grad, grad_x), (scale,), (seed, threshold))
+    run(dropout.dropout_backward, blocks_of(grad), (grad, grad_x), (scale,), (seed, threshold))
 
 
 def relu_dropout_backward(grad: Tensor, out: Tensor, scale: float, grad_x: Tensor) -> None:
     """The gradient into ``grad_x``."""
-    run(dropout.relu_dropout_backward, _blocks(grad), (grad, out, grad_x), (scale,))
-
-
-def _blocks(x: Tensor) -> int:
-    return blocks(x.numel() // x.size(-1))
+    run(dropout.relu_dropout_backward, blocks_of(grad), (grad, out, grad_x), (scale,))
 
 
 def _by(c: Curvature, like: Tensor) -> Numbers:
@@ -151,7 +147,7 @@ def cross_entropy(operands: LossOperands, losses: Tensor) -> None:
 def weights_forward(operands: WeightOperands, out: Tensor) -> None:
     """Weights into ``out`` ``[B, H, T, S]``."""
     products, scale, allowed, numbers, integers = operands
-    run(weights.forward, _blocks(products), (products, scale, allowed, out), numbers, integers)
+    run(weights.forward, blocks_of(products), (products, scale, allowed, out), numbers, integers)
 
 
 def weights_backward(
@@ -159,7 +155,7 @@ def weights_backward(
 ) -> Tensor:
     """The gradient into ``grad_products``; that of the scales ``[H]``."""
     products, scale, _, numbers, integers = operands
-    partial = scale.new_empty(_blocks(products), len(scale))
+    partial = scale.new_empty(blocks_of(products), len(scale))
     matrices = (grad, made, products, scale, grad_products, partial)
     run(weights.backward, len(partial), matrices, numbers, integers)
     return partial.sum(0)
@@ -167,42 +163,42 @@ def weights_backward(
 
 def polar_forward(given: Tensor, heads: Heads, numbers: Numbers, out: Tensor) -> None:
     """Points into ``out`` ``[P, B, H, T, d]``."""
-    run(klein.polar_forward, _blocks(out), (out, given), numbers, heads)
+    run(klein.polar_forward, blocks_of(out), (out, given), numbers, heads)
 
 
 def polar_backward(
     grads: tuple[Tensor, ...], given: Tensor, heads: Heads, numbers: Numbers, grad_given: Tensor
 ) -> None:
     """The gradient into ``grad_given``."""
-    each, grads = _blocks(grads[0]), tuple(grad.contiguous() for grad in grads)
+    each, grads = blocks_of(grads[0]), tuple(grad.contiguous() for grad in grads)
     matrices = (grad_given, given, *grads)
     run(klein.polar_backward, each * len(grads), matrices, numbers, (*heads, each))
 
 
 def midpoint_forward(total: Tensor, heads: Heads, numbers: Numbers, out: Tensor) -> None:
     """Midpoints into ``out`` ``[B, T, H, d]``."""
-    run(klein.midpoint_forward, _blocks(out), (out, total), numbers, heads)
+    run(klein.midpoint_forward, blocks_of(out), (out, total), numbers, heads)
 
 
 def midpoint_backward(
     grad: Tensor, total: Tensor, heads: Heads, numbers: Numbers, grad_total: Tensor
 ) -> None:
     """The gradient into ``grad_total``."""
-    run(klein.midpoint_backward, _blocks(total), (grad, total, grad_total), numbers, heads)
+    run(klein.midpoint_backward, blocks_of(total), (grad, total, grad_total), numbers, heads)
 
 
 def norm_forward(
     x: Tensor, update: Tensor, gain: Tensor, bias: Tensor, numbers: Numbers, out: Tensor
 ) -> None:
     """Points into ``out``."""
-    run(hypformer.norm_forward, _blocks(x), (x, update, gain, bias, out), numbers)
+    run(hypformer.norm_forward, blocks_of(x), (x, update, gain, bias, out), numbers)
 
 
 def norm_backward(
     operands: tuple[Tensor, ...], numbers: Numbers, grad_x: Tensor, grad_update: Tensor
 ) -> Tensor:
     """The gradients into ``grad_x`` and ``grad_update``; those of gain, bias, scale and 1/c."""
-    partial = grad_x.new_empty(_blocks(grad_x), 2 * grad_update.size(-1) + 2)
+    partial = grad_x.new_empty(blocks_of(grad_x), 2 * grad_update.size(-1) + 2)
     matrices = (*operands, grad_x, grad_update, partial)
     run(hypformer.norm_backward, len(partial), matrices, numbers)
     return partial.sum(0)
@@ -210,12 +206,12 @@ def norm_backward(
 
 def relu_lift_forward(space: Tensor, inverse_c: float, out: Tensor) -> None:
     """Points into ``out``."""
-    run(hypformer.relu_lift_forward, _blocks(out), (out, space), (inverse_c,))
+    run(hypformer.relu_lift_forward, blocks_of(out), (out, space), (inverse_c,))
 
 
 def relu_lift_backward(grad: Tensor, out: Tensor, grad_space: Tensor) -> Tensor:
     """The gradient into ``grad_space``; that of 1/c."""
-    partial = out.new_empty(_blocks(out), 1)
+    partial = out.new_empty(blocks_of(out), 1)
     run(hypformer.relu_lift_backward, len(partial), (grad, out, grad_space, partial))
     return partial.sum()
 
@@ -224,7 +220,7 @@ def focus_forward(numbers: Tensor, factors: Tensor, epsilon: float, out: Tensor)
     """Features into ``out`` ``[B, H, T, d]``."""
     integers = (*out.shape[1:3], *numbers.stride()[:3])
     matrices = (out, numbers, factors)
-    run(hypformer.focus_forward, _blocks(out), matrices, (epsilon,), integers, strided=True)
+    run(hypformer.focus_forward, blocks_of(out), matrices, (epsilon,), integers, strided=True)
 
 
 def focus_backward(
@@ -232,7 +228,7 @@ def focus_backward(
 ) -> Tensor:
     """The gradient into ``grad_numbers``; that of the factors ``[H, 1, d]``."""
     integers = (*grad.shape[1:3], *numbers.stride()[:3])
-    partial = grad.new_empty(_blocks(grad), factors.numel())
+    partial = grad.new_empty(blocks_of(grad), factors.numel())
     matrices = (grad, numbers, factors, grad_numbers, partial)
     run(hypformer.focus_backward, len(partial), matrices, (epsilon,), integers, strided=True)
     return partial.sum(0).view_as(factors)

@@ -8,9 +8,8 @@ from hyptrans.layers.han import HyperbolicAttention
 from hyptrans.layers.hybonet import INITIAL_LOG_SCALE
 from hyptrans.layers.sphere import SphereLinear
 from hyptrans.models._config import register_sizes
-from hyptrans.models._parts import Role
 from hyptrans.models._skeleton import HypTransformer
-from hyptrans.models.han import HANConfig
+from hyptrans.models.han import HANConfig, HANParts
 from hyptrans.models.sphere import SphereParts
 
 
@@ -41,19 +40,8 @@ class SphereHANAttention(HyperbolicAttention):
 class SphereHANParts(SphereParts):
     """Blocks on spheres; queries, keys and values are points of hyperbolic space."""
 
-    def attention(  # type: ignore[override]
-        self, role: Role, *, before: Any
-    ) -> SphereHANAttention:
-        return SphereHANAttention(
-            self.side.width,
-            self.side.heads,
-            coordinates=self.cfg.han_coordinates,
-            weights=self.cfg.han_weights,
-            max_radius=self.cfg.han_max_radius,
-            dropout=self.cfg.dropout,
-            memory_width=role.memory_width,
-            causal=role.causal,
-        )
+    attention_type = SphereHANAttention
+    attention: Any = HANParts.attention
 
 
 @register_sizes("sphere_han", HANConfig, ("tiny", "iwslt_d64"))
