@@ -21,6 +21,14 @@ from hyptrans.kernels.cpu.jobs import BLOCK, matrix, read
 FEW = 32
 """Rows worked on at a time: what is made of them stays in the cache."""
 
+Z2, ZB, X2, V2, XV, RATIO, SLOPE, OF_Z, OF_BIAS, OF_X, OF_UPDATE, SCALE, ALONG, OTHER = range(14)
+"""What is known of a tile's rows, ``[14, FEW]``.
+
+c times products of numbers, bias, points and updates; the ratio of a point's tangent to it and
+that ratio's slope; the shares of numbers and bias in their sum, of points and updates in theirs,
+and of each other in a gradient; what scales a centered row; two products with a gradient.
+"""
+
 
 def forward(block: int, pointer: Any) -> None:
     """Points from points and the numbers of a matrix product.
@@ -30,35 +38,21 @@ def forward(block: int, pointer: Any) -> None:
     """
     job = read(pointer)
     x, z, bias, beta = matrix(job, 0), matrix(job, 1), matrix(job, 2)[0], matrix(job, 3)[0, 0]
-    out, unit = matrix(job, 6), job.numbers[4]
+    out, rows, d = matrix(job, 6), len(matrix(job, 0)), matrix(job, 0).shape[1]
     c, bound, epsilon, least = job.numbers[0], job.numbers[1], job.numbers[2], job.numbers[3]
-    rows, d = x.shape
     zero, one = x.dtype.type(0), x.dtype.type(1)
-    z2s, zbs, x2s, ratios, slopes, v2s, xvs = np.empty((7, FEW), x.dtype)
-    updates, kept = np.empty((FEW, d), x.dtype), np.empty(d, x.dtype)
+    known, ratios = np.empty((14, FEW), x.dtype), np.empty(FEW, x.dtype)
+    updates, kept = np.empty((FEW, d), x.dtype), np.empty((FEW, d), x.dtype)
     gain, shift = np.empty(d, x.dtype), np.empty(d, x.dtype)
-    times(matrix(job, 4)[0], unit, gain)
-    times(matrix(job, 5)[0], unit, shift)
+    times(matrix(job, 4)[0], job.numbers[4], gain)
+    times(matrix(job, 5)[0], job.numbers[4], shift)
     bias2 = c * product(bias, bias)
     for start in range(block * BLOCK, min((block + 1) * BLOCK, rows), FEW):
         tile = min(FEW, min((block + 1) * BLOCK, rows) - start)
+        _sums(job, x, z, bias, bias2, beta, start, tile, kept, updates, known)
         for k in range(tile):
-            x2s[k] = c * product(x[start + k], x[start + k])
-            z2s[k], _, zbs[k] = products(z[start + k], bias, c)
-        for k in range(tile):
-            z2s[k], zbs[k] = shares(z2s[k], bias2, zbs[k], bound, epsilon, one)
-            ratios[k], slopes[k] = artanh(x2s[k], bound, epsilon, one)
-        for k in range(tile):
-            n = start + k
-            _keep(job, n, kept)
-            v2s[k], xvs[k] = _update(x[n], z[n], bias, z2s[k], zbs[k], kept, updates[k], c)
-        for k in range(tile):
-            u2, v2 = ratios[k] * ratios[k] * x2s[k], beta * beta * v2s[k]
-            share, other = shares(u2, v2, beta * ratios[k] * xvs[k], bound, epsilon, one)
-            x2s[k], v2s[k] = share * ratios[k], other * beta
-        for k in range(tile):
-            row = out[start + k]
-            slope = _center(row, x[start + k], updates[k], x2s[k], v2s[k], least)
+            row, of_x, of_update = out[start + k], known[OF_X, k], known[OF_UPDATE, k]
+            slope = _center(row, x[start + k], updates[k], of_x, of_update, least)
             squared = zero
             for j in range(d):
                 value = row[j] * slope * gain[j] + shift[j]
@@ -81,16 +75,13 @@ def backward(block: int, pointer: Any) -> None:
     """
     job = read(pointer)
     grad, x, z, bias = matrix(job, 0), matrix(job, 1), matrix(job, 2), matrix(job, 3)[0]
-    beta, unit = matrix(job, 4)[0, 0], job.numbers[4]
+    beta, unit, c = matrix(job, 4)[0, 0], job.numbers[4], job.numbers[0]
     grad_x, grad_z, partial = matrix(job, 7), matrix(job, 8), matrix(job, 9)
-    c, bound, epsilon, least = job.numbers[0], job.numbers[1], job.numbers[2], job.numbers[3]
     rows, d = x.shape
-    one, by_beta = x.dtype.type(1), x.dtype.type(0)
-    partial[block] = by_beta
+    by_beta = x.dtype.type(0)
     by_bias, by_gain, by_shift = np.zeros(d, x.dtype), np.zeros(d, x.dtype), np.zeros(d, x.dtype)
-    (z2s, zbs, x2s, ratios, slopes, v2s, xvs, of_z, of_bias, alongs, others, of_x, across) = (
-        np.empty((13, FEW), x.dtype)
-    )
+    # arrays of their own, so that the compiler sees that they do not overlap
+    known = np.empty((14, FEW), x.dtype)
     updates, kept = np.empty((FEW, d), x.dtype), np.empty((FEW, d), x.dtype)
     totals = np.empty((FEW, d), x.dtype)
     gain, shift = np.empty(d, x.dtype), np.empty(d, x.dtype)
@@ -98,64 +89,13 @@ def backward(block: int, pointer: Any) -> None:
     times(matrix(job, 6)[0], unit, shift)
     bias2 = c * product(bias, bias)
     for start in range(block * BLOCK, min((block + 1) * BLOCK, rows), FEW):
-        tile = min(FEW, min((block + 1) * BLOCK, rows) - start)
-        for k in range(tile):
-            x2s[k] = c * product(x[start + k], x[start + k])
-            z2s[k], _, zbs[k] = products(z[start + k], bias, c)
-        for k in range(tile):
-            of_z[k], of_bias[k] = shares(z2s[k], bias2, zbs[k], bound, epsilon, one)
-            ratios[k], slopes[k] = artanh(x2s[k], bound, epsilon, one)
-        for k in range(tile):
-            n = start + k
-            _keep(job, n, kept[k])
-            v2s[k], xvs[k] = _update(x[n], z[n], bias, of_z[k], of_bias[k], kept[k], updates[k], c)
-        for k in range(tile):
-            u2, v2 = ratios[k] * ratios[k] * x2s[k], beta * beta * v2s[k]
-            share, other = shares(u2, v2, beta * ratios[k] * xvs[k], bound, epsilon, one)
-            alongs[k], others[k] = share * ratios[k], other * beta
-        for k in range(tile):
-            n, total = start + k, totals[k]
-            slope = _center(total, x[n], updates[k], alongs[k], others[k], least)
-            of_x[k], alongs[k] = _lengths(total, slope, gain, shift, grad[n], c)
-            across[k] = slope
-        for k in range(tile):
-            of_x[k], slope = tanh(of_x[k], bound, epsilon, one)
-            alongs[k] *= slope
-        for k in range(tile):
-            n, total = start + k, totals[k]
-            _by_norm(grad[n], total, gain, shift, of_x[k], alongs[k], grad_z[n], by_gain, by_shift)
-            _by_center(grad_z[n], total, gain, across[k])
-            alongs[k], others[k] = product(total, x[n]), product(total, updates[k])
-        for k in range(tile):
-            # the sum of u = ratio x and v = beta update; by_u2 and the like are by c times products
-            ratio, x2, v2, xv = ratios[k], x2s[k], v2s[k], xvs[k]
-            u2, uv = ratio * ratio * x2, beta * ratio * xv
-            share, other, by_u2, by_v2, by_uv = by_lengths(
-                u2, beta * beta * v2, uv, alongs[k] * ratio, others[k] * beta, bound, epsilon, one
-            )
-            by_ratio = share * alongs[k] + (by_u2 + by_u2) * ratio * x2 + by_uv * beta * xv
-            by_beta += other * others[k] + (by_v2 + by_v2) * beta * v2 + by_uv * ratio * xv
-            alongs[k] = share * ratio
-            of_x[k] = (c + c) * (by_u2 * ratio * ratio + by_ratio * slopes[k])
-            across[k] = c * by_uv * ratio * beta
-            others[k], v2s[k] = other * beta, (c + c) * by_v2 * beta * beta
-        for k in range(tile):
-            n, total = start + k, totals[k]
-            sum_of_three(alongs[k], total, of_x[k], x[n], across[k], updates[k], grad_x[n])
-            sum_of_three(others[k], total, v2s[k], updates[k], across[k], x[n], total)
-            row = kept[k]
-            for j in range(d):
-                total[j] *= row[j]
-            alongs[k], others[k] = product(total, z[n]), product(total, bias)
-        for k in range(tile):
-            of_z[k], of_bias[k], by_z2, by_bias2, by_zb = by_lengths(
-                z2s[k], bias2, zbs[k], alongs[k], others[k], bound, epsilon, one
-            )
-            alongs[k], others[k], across[k] = (c + c) * by_z2, (c + c) * by_bias2, c * by_zb
-        for k in range(tile):
-            n, total, row = start + k, totals[k], z[start + k]
-            sum_of_three(of_z[k], total, alongs[k], row, across[k], bias, grad_z[n])
-            add_three(of_bias[k], total, others[k], bias, across[k], row, by_bias)
+        end = start + min(FEW, min((block + 1) * BLOCK, rows) - start)
+        some, points = z[start:end], x[start:end]
+        _sums(job, x, z, bias, bias2, beta, start, end - start, kept, updates, known)
+        _normed(job, points, updates, gain, shift, grad[start:end], totals, known)
+        _by_norm(grad[start:end], gain, shift, totals, grad_z[start:end], by_gain, by_shift, known)
+        by_beta += _by_sum(job, points, updates, beta, totals, grad_x[start:end], known)
+        _by_update(job, some, bias, bias2, kept, totals, grad_z[start:end], by_bias, known)
     for j in range(d):
         partial[block, j] = by_bias[j]
         partial[block, d + j] = unit * by_gain[j]
@@ -164,9 +104,136 @@ def backward(block: int, pointer: Any) -> None:
 
 
 @njit(inline="always")
-def _keep(job: Any, n: int, kept: Any) -> None:
-    """What dropout multiplies the numbers of a row with."""
-    fill_kept(kept, job.integers[0], n, np.uint32(job.integers[1]), job.numbers[5])
+def _sums(
+    job: Any,
+    x: Any,
+    z: Any,
+    bias: Any,
+    bias2: float,
+    beta: float,
+    start: int,
+    tile: int,
+    kept: Any,
+    updates: Any,
+    known: Any,
+) -> None:
+    """Updates of a tile's rows, and the shares of points and updates in their sums."""
+    c, bound, epsilon, one = job.numbers[0], job.numbers[1], job.numbers[2], x.dtype.type(1)
+    z2, zb, x2, v2, xv = known[Z2], known[ZB], known[X2], known[V2], known[XV]
+    ratio, of_z, of_bias = known[RATIO], known[OF_Z], known[OF_BIAS]
+    for k in range(tile):
+        x2[k] = c * product(x[start + k], x[start + k])
+        z2[k], _, zb[k] = products(z[start + k], bias, c)
+    for k in range(tile):
+        of_z[k], of_bias[k] = shares(z2[k], bias2, zb[k], bound, epsilon, one)
+        ratio[k], known[SLOPE, k] = artanh(x2[k], bound, epsilon, one)
+    for k in range(tile):
+        n, row = start + k, kept[k]
+        fill_kept(row, job.integers[0], n, np.uint32(job.integers[1]), job.numbers[5])
+        v2[k], xv[k] = _update(x[n], z[n], bias, of_z[k], of_bias[k], row, updates[k], c)
+    for k in range(tile):
+        u2, uv = ratio[k] * ratio[k] * x2[k], beta * ratio[k] * xv[k]
+        share, other = shares(u2, beta * beta * v2[k], uv, bound, epsilon, one)
+        known[OF_X, k], known[OF_UPDATE, k] = share * ratio[k], other * beta
+
+
+@njit(inline="always")
+def _normed(
+    job: Any, x: Any, updates: Any, gain: Any, shift: Any, grad: Any, totals: Any, known: Any
+) -> None:
+    """Centered rows of length one a number; what of the gradient passes the last map."""
+    c, bound, epsilon, least = job.numbers[0], job.numbers[1], job.numbers[2], job.numbers[3]
+    ratio, along, one = known[OF_X], known[ALONG], x.dtype.type(1)
+    for k in range(len(x)):
+        total, of_x, of_update = totals[k], known[OF_X, k], known[OF_UPDATE, k]
+        known[SCALE, k] = _center(total, x[k], updates[k], of_x, of_update, least)
+        ratio[k], along[k] = _lengths(total, known[SCALE, k], gain, shift, grad[k], c)
+    for k in range(len(x)):
+        ratio[k], slope = tanh(ratio[k], bound, epsilon, one)
+        along[k] *= slope
+
+
+@njit(inline="always")
+def _by_norm(
+    grad: Any,
+    gain: Any,
+    shift: Any,
+    totals: Any,
+    grad_z: Any,
+    by_gain: Any,
+    by_shift: Any,
+    known: Any,
+) -> None:
+    """The gradient before the norm into ``totals``, and that of gain and shift."""
+    for k in range(len(grad)):
+        total, behind, ratio, along = totals[k], grad_z[k], known[OF_X, k], known[ALONG, k]
+        for j in range(total.size):
+            behind[j] = ratio * grad[k, j] + along * (total[j] * gain[j] + shift[j])
+        for j in range(total.size):
+            by_gain[j] += behind[j] * total[j]
+            by_shift[j] += behind[j]
+        _by_center(behind, total, gain, known[SCALE, k])
+
+
+@njit(inline="always")
+def _by_sum(
+    job: Any, x: Any, updates: Any, beta: float, totals: Any, grad_x: Any, known: Any
+) -> Any:
+    """The gradient of points, that of updates into ``totals``; return that of beta."""
+    c, bound, epsilon, one = job.numbers[0], job.numbers[1], job.numbers[2], x.dtype.type(1)
+    x2s, v2s, across = known[X2], known[V2], known[SCALE]
+    of_x, of_update, along, other = known[OF_X], known[OF_UPDATE], known[ALONG], known[OTHER]
+    by_beta = one - one
+    for k in range(len(x)):
+        along[k], other[k] = product(totals[k], x[k]), product(totals[k], updates[k])
+    for k in range(len(x)):
+        # the sum of u = ratio x and v = beta update; by_u2 and the like are by c times products
+        ratio, x2, v2, xv = known[RATIO, k], x2s[k], v2s[k], known[XV, k]
+        u2, uv, by_share, by_other = ratio * ratio * x2, beta * ratio * xv, along[k], other[k]
+        share, update_share, by_u2, by_v2, by_uv = by_lengths(
+            u2, beta * beta * v2, uv, by_share * ratio, by_other * beta, bound, epsilon, one
+        )
+        by_ratio = share * by_share + (by_u2 + by_u2) * ratio * x2 + by_uv * beta * xv
+        by_beta += update_share * by_other + (by_v2 + by_v2) * beta * v2 + by_uv * ratio * xv
+        of_x[k], of_update[k] = share * ratio, update_share * beta
+        x2s[k] = (c + c) * (by_u2 * ratio * ratio + by_ratio * known[SLOPE, k])
+        v2s[k], across[k] = (c + c) * by_v2 * beta * beta, c * by_uv * ratio * beta
+    for k in range(len(x)):
+        total, update = totals[k], updates[k]
+        sum_of_three(of_x[k], total, x2s[k], x[k], across[k], update, grad_x[k])
+        sum_of_three(of_update[k], total, v2s[k], update, across[k], x[k], total)
+    return by_beta
+
+
+@njit(inline="always")
+def _by_update(
+    job: Any,
+    z: Any,
+    bias: Any,
+    bias2: float,
+    kept: Any,
+    totals: Any,
+    grad_z: Any,
+    by_bias: Any,
+    known: Any,
+) -> None:
+    """The gradient of numbers, and that of their bias."""
+    c, bound, epsilon, one = job.numbers[0], job.numbers[1], job.numbers[2], z.dtype.type(1)
+    along, other, across = known[ALONG], known[OTHER], known[SCALE]
+    for k in range(len(z)):
+        total, row = totals[k], kept[k]
+        for j in range(total.size):
+            total[j] *= row[j]
+        along[k], other[k] = product(total, z[k]), product(total, bias)
+    for k in range(len(z)):
+        known[OF_Z, k], known[OF_BIAS, k], by_z2, by_bias2, by_zb = by_lengths(
+            known[Z2, k], bias2, known[ZB, k], along[k], other[k], bound, epsilon, one
+        )
+        along[k], other[k], across[k] = (c + c) * by_z2, (c + c) * by_bias2, c * by_zb
+    for k in range(len(z)):
+        total, row = totals[k], z[k]
+        sum_of_three(known[OF_Z, k], total, along[k], row, across[k], bias, grad_z[k])
+        add_three(known[OF_BIAS, k], total, other[k], bias, across[k], row, by_bias)
 
 
 @njit(inline="always")
@@ -211,26 +278,6 @@ def _lengths(total: Any, slope: float, gain: Any, shift: Any, grad: Any, c: floa
         squared += normed * normed
         along += normed * grad[j]
     return c * squared, (c + c) * along
-
-
-@njit(inline="always")
-def _by_norm(
-    grad: Any,
-    total: Any,
-    gain: Any,
-    shift: Any,
-    ratio: float,
-    along: float,
-    out: Any,
-    by_gain: Any,
-    by_shift: Any,
-) -> None:
-    """The gradient behind the norm, before its gain, and that of gain and shift."""
-    for j in range(total.size):
-        out[j] = ratio * grad[j] + along * (total[j] * gain[j] + shift[j])
-    for j in range(total.size):
-        by_gain[j] += out[j] * total[j]
-        by_shift[j] += out[j]
 
 
 @njit(inline="always")
