@@ -39,22 +39,20 @@ CANDIDATES = {
 }
 """What else was tried, as long, at the two rates that HyboNet learns best at, or half of them; at a
 third where the higher of two was better by far."""
-ADVANCED = {"hypformer_softmax": 1e-2, "one_time": 1e-2, "sphere": 1e-2}
+ADVANCED = {"hypformer_softmax": 1e-2, "sphere": 1e-2}
 """Candidates that went on to final trainings as HyboNet's, and their rate."""
 PUBLISHED = {
     "published_prenorm": 5e-3,
+    "published_hypformer_softmax": 5e-3,
     "published_hybonet": 1e-2,
-    "published_sphere": 5e-3,
-    "published_postnorm": 5e-3,
 }
-"""Models of the size of a published baseline, at its dropout; the twins at its rate too."""
+"""Models of the size of a published baseline, at its dropout; the twin at its rate too, and what
+learns best at the twin's rate likewise."""
 PUBLISHED_DROPOUT = 0.3
 RATES_UPDATES, FINAL_UPDATES = 600, 3000
 DROPOUT, DROPOUTS = 0.1, (0.1, 0.2, 0.3)
 """While rates are tried, and those that are tried in final trainings."""
 TWINS = ("prenorm", "postnorm")
-TUNED = ("hybonet", *TWINS)
-"""Models that are tuned further in final trainings; others take the better twin's dropout."""
 SEEDS = 3
 """Final trainings of HyboNet, the better twin and advanced candidates as they are best; one of all
 others."""
@@ -98,15 +96,16 @@ def trainings(results: Results) -> list[Training]:
         for rate in tried
     ]
     twin = better_twin(results)
+    of_twin = best_setting(results, twin) if twin else None
     first, later = [], []
     for model in (*RATES, *ADVANCED):
-        if model in TUNED or model in ADVANCED:
+        if model in ("hybonet", twin, *ADVANCED):
             first += _finals(model, final_settings(results, model))
             best = best_setting(results, model)
-            if best is not None and model in ("hybonet", twin, *ADVANCED):
+            if best is not None:
                 later += _finals(model, [best], range(2, SEEDS + 1))
-        elif twin is not None and (rate := best_rate(results, model)) is not None:
-            _, dropout = best_setting(results, twin) or (None, DROPOUT)
+        elif of_twin is not None and (rate := best_rate(results, model)) is not None:
+            _, dropout = of_twin
             later += _finals(model, [(rate, dropout)])
     published = [
         Training("published", model, rate, FINAL_UPDATES, dropout=PUBLISHED_DROPOUT)
@@ -155,13 +154,13 @@ def best_setting(results: Results, model: str) -> tuple[float, float] | None:
 
 
 def better_twin(results: Results) -> str | None:
-    """The twin with the lowest validation perplexity at its best setting, once both are tuned."""
+    """The twin with the lowest validation perplexity after short trainings, once all are tried."""
     best = {}
     for twin in TWINS:
-        setting = best_setting(results, twin)
-        if setting is None:
+        rate = best_rate(results, twin)
+        if rate is None:
             return None
-        best[twin] = _tried(results, "final", twin)[setting]
+        best[twin] = _tried(results, "rates", twin)[rate, DROPOUT]
     return _lowest(best, TWINS)
 
 

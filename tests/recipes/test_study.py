@@ -70,22 +70,21 @@ def test_half_the_rate_follows_at_the_best_dropout_and_seeds_as_is_best(half, be
     assert finals(lines + others)[4:] == finals(lines)[4:]
 
 
-@pytest.mark.parametrize(("prenorm", "better"), [(5.0, "prenorm"), (6.5, "postnorm")])
-def test_the_better_twin_is_trained_as_often_as_hybonet_and_the_others_at_its_dropout(
-    prenorm, better
-):
-    rates = {"postnorm": plan.RATES["postnorm"][1], "prenorm": plan.RATES["prenorm"][1]}
-    lines = tried("postnorm", [12.0, 10.5, 11.0, 13.0]) + tried("han", [20.0, 19.0, 21.0, 22.0])
-    lines += tried("prenorm", [14.0, 11.0, 20.0, 21.0])
-    lines += trained("postnorm", rates["postnorm"], [7.0, 8.0, 6.0], half=6.1)
-    lines += trained("prenorm", rates["prenorm"], [7.0, prenorm + 0.1, 9.0])
-    assert plan.better_twin(lines) is None
-    assert len(finals(lines)) == 2 * (len(plan.DROPOUTS) + 1)
-    half = {"stage": "final", "model": "prenorm", "rate": rates["prenorm"] / 2, "seed": 1}
-    lines.append(half | {"dropout": 0.2, "valid_perplexity": prenorm})
-    best = {"prenorm": (rates["prenorm"] / 2, 0.2), "postnorm": (rates["postnorm"], 0.3)}[better]
-    han = ("han", plan.RATES["han"][1], best[1], 1)
-    assert sorted(finals(lines)[8:]) == sorted([han, (better, *best, 2), (better, *best, 3)])
+@pytest.mark.parametrize(("twin", "other"), [("prenorm", "postnorm"), ("postnorm", "prenorm")])
+def test_the_better_twin_is_trained_as_often_as_hybonet_and_the_others_at_its_dropout(twin, other):
+    rate, others = plan.RATES[twin][1], plan.RATES[other][0]
+    lines = tried(twin, [14.0, 10.0, 20.0, 21.0]) + tried("han", [20.0, 19.0, 21.0, 22.0])
+    unfinished = lines + tried(other, [10.5, 12.0, 11.0, 13.0])[:3]
+    assert (plan.better_twin(unfinished), finals(unfinished)) == (None, [])
+    lines += tried(other, [10.5, 12.0, 11.0, 13.0])
+    assert finals(lines) == [(twin, rate, dropout, 1) for dropout in plan.DROPOUTS]
+    lines += trained(twin, rate, [7.0, 5.1, 9.0])
+    assert len(finals(lines)) == len(plan.DROPOUTS) + 1
+    half = {"stage": "final", "model": twin, "rate": rate / 2, "seed": 1, "dropout": 0.2}
+    lines.append(half | {"valid_perplexity": 5.0})
+    once = [("han", plan.RATES["han"][1], 0.2, 1), (other, others, 0.2, 1)]
+    seeds = [(twin, rate / 2, 0.2, seed) for seed in (2, 3)]
+    assert sorted(finals(lines)[len(plan.DROPOUTS) + 1 :]) == sorted([*once, *seeds])
 
 
 def test_advanced_candidates_are_trained_as_hybonet_is():
@@ -99,14 +98,14 @@ def test_advanced_candidates_are_trained_as_hybonet_is():
 
 def test_names_differ():
     lines = [line for model in plan.RATES for line in tried(model, [3.0, 2.0, 1.0, 4.0])]
-    for model in (*plan.TUNED, *plan.ADVANCED):
+    for model in ("hybonet", plan.better_twin(lines), *plan.ADVANCED):
         rate = plan.ADVANCED.get(model) or plan.RATES[model][2]
         lines += trained(model, rate, [7.0, 8.0, 6.0], half=6.5)
     found = plan.trainings(lines)
     names = [training.name for training in found]
     once = sum(map(len, plan.CANDIDATES.values())) + len(plan.PUBLISHED)
     advanced = len(plan.ADVANCED)
-    finals = (3 + advanced) * 4 + (2 + advanced) * 2 + 4
+    finals = (2 + advanced) * (4 + 2) + 5
     assert len(set(names)) == len(names) == 4 * 7 + finals + once
     assert {training.model for training in found if training.joined} == set(plan.PUBLISHED)
     assert "final-hybonet-lr0p02-dropout0p3-seed2" in names
@@ -140,7 +139,7 @@ def test_a_name_that_no_training_has_is_refused(tmp_path):
     ("whole", "folder"),
     [
         (Training("rates", "hybonet", 1e-2, 12), "data"),
-        (Training("published", "published_sphere", 1e-2, 12), "joined/data"),
+        (Training("published", "published_hypformer_softmax", 1e-2, 12), "joined/data"),
     ],
 )
 def test_a_training_goes_on_from_a_whole_checkpoint_and_leaves_one_line(
