@@ -152,6 +152,19 @@ def test_attention_and_hypformer_focus_power_options_reach_every_layer():
     assert {m.half_precision for m in half} == {True}
 
 
+def test_hybonet_plus_is_hypformer_with_softmax_attention(sentences):
+    plus = build("hybonet_plus_tiny", **SMALL).double().eval()
+    same = build("hypformer_tiny", hypformer_attention="softmax", **SMALL).double().eval()
+    same.load_state_dict(plus.state_dict())
+    source, previous = batch(sentences, SYMBOLS)
+    found, expected = (model(source, None, previous)[0] for model in (plus, same))
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)
+    linear = build("hybonet_plus_tiny", hypformer_attention="linear", **SMALL)
+    assert {type(m) for m in linear.modules() if isinstance(m, HypformerAttention)} == {
+        LinearAttention
+    }
+
+
 def test_dropout_options_reach_every_block():
     model = build("hypformer_tiny", **SMALL, dropout=0.25, attention_dropout=0.5)
     blocks = [m for m in model.modules() if isinstance(m, HypformerAttention)]

@@ -1,0 +1,26 @@
+"""HyboNet+: HyboNet's attention between Hypformer's maps, curvatures and residuals.
+
+Of the hyperbolic forms that ``recipes/study`` tried it translates best.
+"""
+
+from dataclasses import dataclass
+
+from fairseq.dataclass import ChoiceEnum
+
+from hyptrans.models._config import register_sizes
+from hyptrans.models.hypformer import ATTENTION, Hypformer, HypformerConfig
+from hyptrans.support.options import option
+
+
+@dataclass
+class HyboNetPlusConfig(HypformerConfig):
+    """Options of Hypformer, with another default."""
+
+    hypformer_attention: ChoiceEnum(["linear", "softmax"]) = option(  # type: ignore[valid-type]
+        "softmax", ATTENTION
+    )
+
+
+@register_sizes("hybonet_plus", HyboNetPlusConfig, ("tiny", "iwslt_d64", "base"))
+class HyboNetPlus(Hypformer):
+    """Transformer of Hypformer's maps that attends by Lorentzian distances, as HyboNet does."""
