@@ -77,6 +77,18 @@ def test_a_few_queries_near_and_far_agree_with_fused_attention(radius, rng, monk
     torch.testing.assert_close(one_pass, fused, rtol=0, atol=atol)
 
 
+def test_centroids_of_points_whose_times_are_rounded_are_finite(rng):
+    # far out float32 may have no more time than length: points that are on no hyperboloid
+    query, key, value = few_queries(rng, torch.float32, length=1, radius=1e6)
+    value = value * torch.tensor([1 - 1e-6, 1, 1, 1, 1, 1])
+    assert (value[..., 0] < value[..., 1:].norm(dim=-1)).any()
+    with torch.no_grad():
+        out = lorentz_mix(query, key, value, c=0.5, allowed=None, is_causal=False)
+    assert torch.isfinite(out).all()
+    far = out.double()
+    torch.testing.assert_close(far[..., 0], far[..., 1:].norm(dim=-1), rtol=1e-5, atol=0)
+
+
 def test_fused_attention_is_left_what_the_kernel_does_not_do(rng):
     query, key, value = few_queries(rng, torch.float32)
     assert not operators.in_one_pass(query)  # a gradient may be wanted
@@ -157,6 +169,16 @@ def test_midpoints_near_and_far_agree_with_the_formula(radius, rng):
     assert torch.isfinite(out).all()
     # near each other distances are rounding alone, and so are the weights
     torch.testing.assert_close(out, expected, rtol=0, atol=3e-4 * expected.abs().max().item())
+
+
+def test_who_looks_at_nothing_gets_the_origin(rng):
+    given = in_table(rng, torch.float32)
+    with torch.no_grad():
+        expected = klein_kernels.midpoints(*given)
+        given[3][2] = -1
+        out = klein_kernels.midpoints(*given)
+    expected[2] = 0
+    torch.testing.assert_close(out, expected, rtol=0, atol=0)
 
 
 def test_midpoints_do_not_hide_nan(rng):
