@@ -96,6 +96,8 @@ def cut_checkpoint(module: ModuleType) -> Iterator[None]:
     stock = module.load_checkpoint
 
     def load_checkpoint(cfg: Any, trainer: Any, **options: Any) -> Any:
+        if cfg.save_dir is None:
+            return stock(cfg, trainer, **options)  # of a program without files of its own
         last = Path(cfg.save_dir) / LAST.replace(".pt", f"{trainer.checkpoint_suffix}.pt")
         if cfg.restore_file == NEWEST:
             cfg.restore_file = LAST

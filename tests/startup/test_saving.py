@@ -4,9 +4,12 @@ import re
 import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
+from fairseq import checkpoint_utils
+from fairseq.dataclass.configs import CheckpointConfig
 
 from hyptrans_startup import saving
 from hyptrans_startup.errors import UserError
@@ -109,6 +112,12 @@ def test_parts_of_a_sharded_model_are_not_mixed(folder, checkpoint):
     assert saving.newest(folder / "checkpoint_last-shard0.pt").name == "checkpoint1-shard0.pt"
     assert saving.newest(folder / "checkpoint_last-shard1.pt") is None
     assert saving.newest(folder / "checkpoint_last.pt").name != "checkpoint1-shard0.pt"
+
+
+def test_a_program_without_a_save_dir_gets_fairseqs_own_answer():
+    cfg = CheckpointConfig(save_dir=None, finetune_from_model="m.pt", reset_optimizer=True)
+    with pytest.raises(ValueError, match="--finetune-from-model can not be set together with"):
+        checkpoint_utils.load_checkpoint(cfg, SimpleNamespace(checkpoint_suffix=""))
 
 
 def test_whole_file_passes_other_errors_on(tmp_path):
