@@ -48,7 +48,7 @@ help:  ## list the targets
 	@echo "Variables, as in make TORCH=./torch.whl test:"
 	@echo "  PYTHON  the interpreter that makes .venv, 3.10 to 3.13 (now $(PYTHON))"
 	@echo "  ARCHS   models of the quickstart (now hypformer_tiny euclidean_prenorm_tiny);"
-	@echo "          also euclidean_tiny han_tiny hybonet_tiny hvt_tiny"
+	@echo "          also euclidean_tiny han_tiny hybonet_tiny hybonet_plus_tiny hvt_tiny"
 	@echo "  TORCH   what pip installs as torch, before all else (now $(TORCH));"
 	@echo "          options may follow, for example an index with builds for the CPU only"
 

@@ -95,11 +95,12 @@ def study_table(lines: Sequence[Mapping[str, Any]]) -> str:
         found = compared.get(line.get("name"))
         return comparison.cell(line[metric], found["scores"][metric]["p"] if found else None)
 
-    header = ["model", "updates", "dropout", "seed", "valid perplexity", "BLEU", "chrF"]
+    header = ["model", "updates", "rate", "dropout", "seed", "valid perplexity", "BLEU", "chrF"]
     rows = [
         [
             line["model"],
             f"{line['updates']:,}",
+            f"{line['rate']:g}",
             f"{line.get('dropout', DROPOUT):g}",
             line["seed"],
             f"{line['valid_perplexity']:.2f}",

@@ -84,7 +84,7 @@ class Runner:
         """
         shown = shown_command(step)
         with self._lock:
-            self.commands.append(shown)
+            self.commands.append(recorded_command(step, self.out))
         after = [recorded(self._record(before)) for before in step.after]
         made_from: dict[str, Any] = {
             "command": shown,
@@ -225,6 +225,15 @@ def shown_command(step: Step) -> str:
         word if word.startswith(f"${DATA_VARIABLE}/") else shlex.quote(word) for word in words
     ]
     return " ".join([*limits, *quoted])
+
+
+def recorded_command(step: Step, out: Path) -> str:
+    """:func:`shown_command` without the folders of this machine: ``out`` is OUT, one's own ~."""
+    shown = shown_command(step)
+    for folder, name in ((out, "OUT"), (Path.home(), "~")):
+        if folder.is_absolute() and folder != Path(folder.anchor):
+            shown = re.sub(rf"(?<![\w./-]){re.escape(str(folder))}(?=[/\s'\"]|$)", name, shown)
+    return shown
 
 
 def portable_command(step: Step, out: Path) -> str:

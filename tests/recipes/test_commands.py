@@ -9,7 +9,7 @@ import pytest
 
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import take_lock
-from recipes.common.commands import Runner, Step, portable_command, shown_command
+from recipes.common.commands import Runner, Step, portable_command, recorded_command, shown_command
 from tests.recipes.scripts import ROOT
 
 
@@ -27,7 +27,7 @@ def test_a_finished_step_is_reused_and_says_so(tmp_path, capsys):
     again.run(step)
     assert "one: reused" in capsys.readouterr().out
     assert (tmp_path / "out").read_text() == "x"
-    assert again.commands == [shown_command(step)]
+    assert again.commands == [recorded_command(step, tmp_path)]
     assert again.seconds.keys() == {"one"}
 
 
@@ -206,6 +206,17 @@ def test_the_process_of_a_killed_run_keeps_a_second_one_out(tmp_path):
             Runner(tmp_path).run(Step("a", step, []))
     finally:
         os.kill(int(pid.read_text()), signal.SIGKILL)
+
+
+def test_a_results_file_names_no_folder_of_the_machine(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    words = ["fairseq-train", str(tmp_path / "out" / "data"), f"--x={tmp_path / 'home'}/data"]
+    words += ["--save-dir", str(tmp_path / "out"), str(tmp_path / "home" / "study" / "last.pt")]
+    step = Step("a", [*words, f"{tmp_path}/outer"], [])
+    assert recorded_command(step, tmp_path / "out").split()[1:] == [
+        "OUT/data", "--x=~/data", "--save-dir", "OUT", "~/study/last.pt", f"{tmp_path}/outer"
+    ]  # fmt: skip
+    assert recorded_command(Step("a", words[:1], []), Path("runs")).endswith("fairseq-train")
 
 
 def test_a_command_is_recorded_without_the_folders_of_the_machine(tmp_path):
