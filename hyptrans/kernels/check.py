@@ -225,7 +225,10 @@ def _notes() -> Path | None:
     cache = os.environ.get("XDG_CACHE_HOME")
     if cache:
         return Path(cache) / NOTES
-    home = Path.home()
+    try:
+        home = Path.home()
+    except RuntimeError:  # of a user without one
+        return None
     return home / ".cache" / NOTES if home.is_dir() else None
 
 

@@ -122,9 +122,13 @@ def linear_step(
     Shapes: numbers of queries, keys and values ``[B, H, 1, .]``, sums ``[R, H, d, e]`` and
     ``[R, H, d]``, maps of :func:`head_maps` -> outputs ``[B, H, 1, e]``, sums ``[B, H, d, e]`` and
     ``[B, H, d]``. Source: Hypformer eq. 15 and 16.
+
+    Raises:
+        ValueError: there are not as many rows of sums as of queries.
     """
     query, key, value = (_rows(t) for t in numbers)
     batch, heads, _, d = query.shape
+    _check_rows(batch, key_sum, order)
     out = query.new_empty(batch, 1, heads, value.size(-1))
     after, keys_after = (
         query.new_empty(batch, *key_value.shape[1:]),
@@ -150,10 +154,17 @@ def linear_read(
     Shapes: numbers ``[B, H, T, d]`` -> ``[B, H, T, e]``, in memory positions before heads.
     """
     query = _rows(query)
+    _check_rows(len(query), key_sum, order)
     out = query.new_empty(query.size(0), query.size(2), query.size(1), key_value.size(-1))
     stored = _stored(key_value, key_sum, order)
     launcher("numba").linear_read(query, *stored, maps, (FEATURE_EPSILON, least), out)
     return out.transpose(1, 2)
+
+
+def _check_rows(queries: int, key_sum: Tensor, order: Tensor | None) -> None:
+    rows = len(key_sum if order is None else order)
+    if rows != queries:
+        raise ValueError(f"{queries} rows of queries need as many of sums, got {rows}")
 
 
 def _stored(

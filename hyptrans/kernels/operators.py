@@ -140,13 +140,15 @@ def centroids(
 
 
 def check_places(query: Tensor, places: Tensor) -> None:
-    """Refuse places ``[B', S]`` of another number of rows than the queries' ``[B, H, T, d]``.
+    """Refuse no places, or those ``[B', S]`` of more or fewer rows than queries ``[B, H, T, d]``.
 
     Raises:
         ValueError: they are.
     """
     if len(places) != len(query):
         raise ValueError(f"{len(query)} rows of queries need as many of places, got {len(places)}")
+    if not places.size(-1):
+        raise ValueError("attention needs at least one place to look at, got none")
 
 
 def _of_one_dtype(first: Tensor, *others: Tensor | None) -> tuple[Any, ...]:

@@ -123,16 +123,16 @@ def as_table(
 ) -> tuple[Tensor, Tensor, Tensor] | None:
     """Keys, values and places, as operators that attend in one pass take them.
 
-    None where that is not possible: :func:`hyptrans.kernels.operators.in_one_pass` says no, or the
-    queries of a row may not all look at the same positions of that row. Nothing is copied where
-    positions stand before heads in memory.
+    None where that is not possible: :func:`hyptrans.kernels.operators.in_one_pass` says no, there
+    are no positions, or the queries of a row may not all look at the same ones of that row. Nothing
+    is copied where positions stand before heads in memory.
 
     Shapes: query ``[B, H, T, d]``, key and value ``[B, H, S, d]``, allowed ``[B, 1, 1, S]`` ->
     ``[B S, H, d]`` twice, ``[B, S]`` (-1 where nobody may look).
     """
     rows, length = key.size(0), key.size(2)
     same = len(query) == rows and (allowed is None or allowed.shape == (rows, 1, 1, length))
-    if not (same and in_one_pass(query, part)):
+    if not (same and length and in_one_pass(query, part)):
         return None
     keys, values = (t.transpose(1, 2).flatten(0, 1) for t in (key, value))
     places = torch.arange(rows * length, device=key.device).view(rows, length)

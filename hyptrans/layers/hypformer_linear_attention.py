@@ -64,9 +64,11 @@ class Kept:
 
     def reorder(self, order: Tensor) -> "Kept":
         """Row ``i`` of the result is row ``order[i]``."""
-        if self.order is not None:
-            order = self.order.index_select(0, order)
-        return Kept(self.sums, order, self.maps)
+        rows = self.order
+        if rows is None:
+            rows = torch.arange(self.sums.rows, device=order.device)
+        # looked up even where each row is its own: kernels trust these, and this checks them
+        return Kept(self.sums, rows.index_select(0, order), self.maps)
 
     def own(self) -> Sums:
         """The sums of every hypothesis or sentence."""

@@ -38,10 +38,14 @@ class Parts(ABC):
         side: sizes of the encoder or of the decoder.
 
     Raises:
-        ValueError: the width is not divisible by the number of heads.
+        ValueError: a size is below 1, or the width is not divisible by the number of heads.
     """
 
     def __init__(self, cfg: Any, side: Side) -> None:
+        least = {"embed-dim": side.width, "attention-heads": side.heads, "layers": side.layers}
+        for name, size in least.items():
+            if size < 1:
+                raise ValueError(f"--{side.name}-{name} must be at least 1, got {size}")
         if side.width % side.heads:
             raise ValueError(
                 f"--{side.name}-embed-dim {side.width} is not divisible by "

@@ -36,6 +36,8 @@ class Noam(FairseqLRScheduler):
         if cfg.warmup_updates < 1:
             raise ValueError(f"--warmup-updates must be at least 1, got {cfg.warmup_updates}")
         width = cfg.noam_dim or _encoder_embed_dim(cfg)
+        if width is not None and width < 0:
+            raise ValueError(f"--noam-dim must be at least 1, got {width}")
         if not width:
             raise ValueError(
                 "--lr-scheduler noam found no --encoder-embed-dim in this model: give --noam-dim"

@@ -115,6 +115,12 @@ def test_a_memory_for_all_rows_is_left_to_fused_attention(rng):
     torch.testing.assert_close(out, expected, rtol=0, atol=1e-10)
 
 
+def test_nothing_to_look_at_is_refused(rng):
+    query, key, value = few_queries(rng, torch.float64)
+    with torch.no_grad(), pytest.raises(ValueError, match="at least one place to look at"):
+        operators.centroids(query, key[0], value[0], torch.zeros(7, 0).long(), c=0.5)
+
+
 # by distances
 
 
@@ -242,6 +248,17 @@ def test_queries_read_the_sums_of_their_rows(dtype, rng):
         out = linear_read(query, *sums, order, head_maps(scale, psi), least=DENOMINATOR_FLOOR)
     expected = read(plain_focus(query, scale, 2.0), sums.reorder(order)) + query @ psi
     torch.testing.assert_close(out, expected, rtol=0, atol=20 * TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("order", [None, torch.tensor([0, 1, 2])])
+def test_sums_of_other_rows_than_the_queries_are_refused(order, rng):
+    given, scale, psi = linear_heads(rng, torch.float32, rows=4)
+    sums = Sums(torch.zeros(3, 2, 5, 5), torch.zeros(3, 2, 5))
+    maps, refused = head_maps(scale, psi), "4 rows of queries need as many of sums, got 3"
+    with torch.no_grad(), pytest.raises(ValueError, match=refused):
+        linear_step(given, *sums, order, maps, least=DENOMINATOR_FLOOR)
+    with torch.no_grad(), pytest.raises(ValueError, match=refused):
+        linear_read(given[0], *sums, order, maps, least=DENOMINATOR_FLOOR)
 
 
 def test_sums_of_nothing_give_what_a_position_has_of_its_own(rng):

@@ -217,6 +217,12 @@ def test_training_keeps_no_matrix_a_position(rng):
     assert linear_attention.CHUNK <= 128
 
 
+def test_rows_that_sums_have_not_are_refused(rng):
+    sums = Sums(torch.randn(2, 2, 3, 3, generator=rng), torch.randn(2, 2, 3, generator=rng))
+    with pytest.raises(IndexError):
+        Kept(sums).reorder(torch.tensor([0, 5000]))
+
+
 def test_sums_reordered_twice_are_those_of_the_last_rows(rng):
     sums = Sums(torch.randn(4, 2, 3, 3, generator=rng), torch.randn(4, 2, 3, generator=rng))
     first, then = torch.tensor([3, 3, 1, 0]), torch.tensor([2, 0, 0])

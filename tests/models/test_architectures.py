@@ -254,6 +254,15 @@ def test_sinusoidal_positions_are_not_trained(arch, sentences):
     assert torch.isfinite(fixed(*_with_none(batch(sentences, SYMBOLS)))[0]).all()
 
 
+@pytest.mark.parametrize("name", ["attention_heads", "layers"])
+@pytest.mark.parametrize("side", ["encoder", "decoder"])
+@pytest.mark.parametrize("size", [0, -1])
+def test_sizes_below_one_are_refused(size, side, name, arch):
+    flag = f"--{side}-{name.replace('_', '-')}"
+    with pytest.raises(ValueError, match=f"{flag} must be at least 1, got {size}"):
+        build(arch, **{**SMALL, f"{side}_{name}": size})
+
+
 def test_heads_that_do_not_divide_the_width_are_refused(arch):
     sizes = {**SMALL, "encoder_attention_heads": 3}
     with pytest.raises(ValueError, match="--encoder-embed-dim 16 is not divisible by --encoder-a"):

@@ -71,6 +71,7 @@ def test_no_width_is_an_error(model):
     ("options", "message"),
     [
         ({"lr": [1.0, 2.0]}, r"takes one --lr, its factor; got \[1.0, 2.0\]"),
+        ({"noam_dim": -64}, "--noam-dim must be at least 1, got -64"),
         ({"warmup_updates": 0}, "--warmup-updates must be at least 1, got 0"),
     ],
 )
