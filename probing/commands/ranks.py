@@ -44,7 +44,8 @@ def rank_points(run: Run, models: Sequence[ModelResult], ranks: Sequence[int]) -
         if subject.random:
             continue
         model = chosen[subject.name]
-        layers = tuple(sorted({model.distance_layer, model.depth_layer}))
+        # of all seeds: which of them a probe reads is chosen anew, on the development set
+        layers = tuple(sorted({layer for pair in model.chosen_layers for layer in pair}))
         for kind in KINDS:
             for dimensions in sorted(set(ranks)):
                 rank = dimensions + (kind != "euclidean")
