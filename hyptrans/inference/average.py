@@ -32,6 +32,7 @@ class _Known:
     path: Path
     updates: int
     loss: float | None
+    average: bool
 
 
 def choose(folder: Path, *, last: int | None = None, best: int | None = None) -> list[Path]:
@@ -49,7 +50,7 @@ def choose(folder: Path, *, last: int | None = None, best: int | None = None) ->
     if count is None or count < 1:
         raise UserError(f"at least 1 checkpoint is to be chosen, not {count}")
     known = [_look(path) for path in sorted(folder.glob("checkpoint*.pt"))]
-    known = [one for one in known if not one.path.name.startswith(_NOT_CHOSEN)]
+    known = [one for one in known if not (one.average or one.path.name.startswith(_NOT_CHOSEN))]
     # --keep-best-checkpoints writes some a second time
     known = list({one.updates: one for one in known}.values())
     if best is not None:
@@ -66,12 +67,13 @@ def choose(folder: Path, *, last: int | None = None, best: int | None = None) ->
 
 def _look(path: Path) -> _Known:
     state = read_state(path)
-    loss = (state.get("extra_state") or {}).get("val_loss")
+    extra = state.get("extra_state") or {}
+    loss = extra.get("val_loss")
     if loss is not None and getattr(
         state["cfg"].checkpoint, "maximize_best_checkpoint_metric", False
     ):
         loss = -loss
-    return _Known(path, updates_of(state) or 0, loss)
+    return _Known(path, updates_of(state) or 0, loss, AVERAGED in extra)
 
 
 def average(paths: Sequence[Path]) -> dict[str, Any]:

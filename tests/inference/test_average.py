@@ -65,6 +65,14 @@ def test_the_average_of_a_euclidean_model_is_that_of_fairseqs_script(make, tmp_p
         torch.testing.assert_close(tensor, wanted[name], rtol=1e-6, atol=1e-7)
 
 
+def test_an_average_among_checkpoints_is_not_chosen(make, tmp_path):
+    paths = several(make("transformer"), tmp_path / "run")
+    chosen = average.choose(tmp_path / "run", last=2)
+    assert chosen == paths[1:]
+    average.write(average.average(chosen), tmp_path / "run" / "checkpoint_average.pt")
+    assert average.choose(tmp_path / "run", last=2) == chosen
+
+
 @pytest.mark.parametrize("arch", ["hybonet", "hypformer", "hvt"])
 def test_points_have_their_centroid_and_all_else_its_mean(arch, make, tmp_path):
     c = 0.5 if arch == "hvt" else 1.0

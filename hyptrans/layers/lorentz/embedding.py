@@ -27,7 +27,7 @@ class LorentzEmbedding(nn.Module):
     Args:
         num_embeddings: size of the vocabulary.
         width: numbers of a point, time included.
-        padding_idx: this row is the origin and is not trained.
+        padding_idx: this row starts as the origin and gets no gradient from looking it up.
         c: the hyperboloid has curvature ``-c``.
         storage: how the points are kept.
     """
