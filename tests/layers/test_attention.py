@@ -161,7 +161,9 @@ def test_cross_attention_reads_the_memory_once(kind, rng):
     x, memory = kind.inputs(rng, 2, 1, WIDTH), kind.inputs(rng, 2, 5, MEMORY_WIDTH)
     state = State()
     first = layer(x, memory, state=state)
-    assert torch.equal(layer(x, torch.full_like(memory, torch.nan), state=state), first)
+    # where rows lie in memory decides the last bit of a product
+    again = layer(x, torch.full_like(memory, torch.nan), state=state)
+    torch.testing.assert_close(again, first, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("length", [1, 4])

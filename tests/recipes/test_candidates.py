@@ -160,7 +160,9 @@ def test_hyperbolic_attention_of_states_on_a_sphere_is_that_of_han(rng):
 
 def test_nothing_of_the_times_is_left_where_all_are_one(rng):
     torch.manual_seed(0)
-    side = SimpleNamespace(width=8, heads=2, ffn_width=16, max_positions=5, learned_positions=True)
+    side = SimpleNamespace(
+        width=8, heads=2, layers=1, ffn_width=16, max_positions=5, learned_positions=True
+    )
     parts = OneTimeSphereParts(HyboNetConfig(dropout=0.0), side)
     table = parts.embedding(11, 0)
     x = table(torch.randint(1, 11, (2, 4)))
