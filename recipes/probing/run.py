@@ -135,6 +135,8 @@ def _given(args: argparse.Namespace) -> Encoders | None:
     if not args.checkpoint:
         return None
     named = dict(one.partition("=")[::2] for one in args.checkpoint)
+    if len(named) < len(args.checkpoint):
+        raise UserError("--checkpoint: two have one name; tables need a name for each")
     missing = [f"{name}={file}" for name, file in named.items() if not Path(file).is_file()]
     if missing or "" in named:
         raise UserError(f"--checkpoint must be NAME=FILE of a file, not {(missing or [''])[0]!r}")

@@ -288,7 +288,8 @@ def test_a_place_that_is_nothing_is_named(name, said, tmp_path, monkeypatch):
         hyptrans.load(name)
 
 
-def test_a_path_with_one_slash_that_is_nothing_is_named_as_such_too(monkeypatch):
+def test_a_path_with_one_slash_that_is_nothing_is_named_as_such_too(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)  # a folder runs/ is what recipes leave
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(UserError, match=r"runs/model is neither .*hyptrans\[hub\]") as caught:
         hyptrans.load("runs/model")

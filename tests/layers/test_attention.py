@@ -163,7 +163,7 @@ def test_cross_attention_reads_the_memory_once(kind, rng):
     first = layer(x, memory, state=state)
     # where rows lie in memory decides the last bit of a product
     again = layer(x, torch.full_like(memory, torch.nan), state=state)
-    torch.testing.assert_close(again, first, rtol=0, atol=1e-12)
+    torch.testing.assert_close(again, first, rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize("length", [1, 4])

@@ -248,6 +248,10 @@ def test_checkpoints_fill_the_table_and_a_second_run_repeats_nothing(made, tmp_p
     ("extra", "message"),
     [
         (
+            ["--checkpoint", "x=one.pt", "--checkpoint", "x=other.pt"],
+            "--checkpoint: two have one name; tables need a name for each",
+        ),
+        (
             ["--checkpoint", "x=none.pt"],
             "--checkpoint must be NAME=FILE of a file, not 'x=none.pt'",
         ),

@@ -38,9 +38,9 @@ def forward(block: int, pointer: Any) -> None:
     """
     job = read(pointer)
     x, z, bias, beta = matrix(job, 0), matrix(job, 1), matrix(job, 2)[0], matrix(job, 3)[0, 0]
-    out, rows, d = matrix(job, 6), len(matrix(job, 0)), matrix(job, 0).shape[1]
+    out, one = matrix(job, 6), x.dtype.type(1)
+    rows, d = x.shape
     c, bound, epsilon, least = job.numbers[0], job.numbers[1], job.numbers[2], job.numbers[3]
-    zero, one = x.dtype.type(0), x.dtype.type(1)
     known, ratios = np.empty((14, FEW), x.dtype), np.empty(FEW, x.dtype)
     updates, kept = np.empty((FEW, d), x.dtype), np.empty((FEW, d), x.dtype)
     gain, shift = np.empty(d, x.dtype), np.empty(d, x.dtype)
@@ -53,7 +53,7 @@ def forward(block: int, pointer: Any) -> None:
         for k in range(tile):
             row, of_x, of_update = out[start + k], known[OF_X, k], known[OF_UPDATE, k]
             slope = _center(row, x[start + k], updates[k], of_x, of_update, least)
-            squared = zero
+            squared = one - one
             for j in range(d):
                 value = row[j] * slope * gain[j] + shift[j]
                 row[j] = value
