@@ -4,11 +4,11 @@ fairseq believes both, maps them into memory and looks words up by number, witho
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,17 +18,17 @@ AGAIN = "write the data folder again with fairseq-preprocess"
 BLOCK = 1 << 20
 """Sentences, or words, that are looked at in one go."""
 
-_OLD_MAGIC = b"TNTIDX\x00\x00"
-_OLD_HEAD = struct.Struct("<8sQQQQQ")
+MAGIC = {b"MMIDIDX\0\0": "mmap", b"TNTIDX\0\0": "lazy"}
+"""What an index begins with, and the ``--dataset-impl`` that writes it."""
+SAME_FILES = {"cached": "lazy"}
+"""Another name under which ``--dataset-impl`` reads the files of one."""
+HUFFMAN = b"HUFFIDX\0\0"
+"""fairseq's reader of it calls a function that bitarray has dropped."""
+VERSION = 1
 
 
-class Index(NamedTuple):
-    """Where things are in an index: sizes of sentences (int32), then positions in bytes (int64)."""
-
-    path: Path
-    begin: int
-    sentences: int
-    dtype: np.dtype[Any]
+class Damage(Exception):
+    """What is wrong with the files of a set, as a clause."""
 
 
 @contextmanager
@@ -37,19 +37,28 @@ def half_written_data(module: ModuleType) -> Iterator[None]:
     yield
     stock_make, stock_exists = module.make_dataset, module.dataset_exists
 
-    def check(path: str) -> None:
-        reason = damage(path, module)
-        if reason is not None:
-            raise UserError(f"{path}.* is damaged or half written ({reason}); {AGAIN}")
+    def check(path: str) -> str | None:
+        try:
+            return checked(path, module._code_to_dtype)
+        except Damage as reason:
+            raise UserError(f"{path}.* is damaged or half written ({reason}); {AGAIN}") from None
 
     def make_dataset(
         path: str, impl: Any, fix_lua_indexing: bool = False, dictionary: Any = None
     ) -> Any:
-        check(path)
-        if dictionary is not None:
-            reason = unknown_words(path, len(dictionary), module)
-            if reason is not None:
-                raise UserError(f"{path}.* does not go with its dictionary ({reason}); {AGAIN}")
+        found, asked = check(path), SAME_FILES.get(str(impl), str(impl))
+        if found is not None and asked in MAGIC.values() and asked != found:
+            raise UserError(
+                f"{path}.idx was written with --dataset-impl {found} and is read with {impl}: "
+                "leave --dataset-impl out, and the file says it"
+            )
+        if found is not None and dictionary is not None:
+            try:
+                words_known(path, len(dictionary), fix_lua_indexing, module._code_to_dtype)
+            except Damage as reason:
+                raise UserError(
+                    f"{path}.* does not go with its dictionary ({reason}); {AGAIN}"
+                ) from None
         return stock_make(path, impl, fix_lua_indexing, dictionary)
 
     def dataset_exists(path: str, *args: Any, **kwargs: Any) -> Any:
@@ -59,93 +68,135 @@ def half_written_data(module: ModuleType) -> Iterator[None]:
     vars(module).update(make_dataset=make_dataset, dataset_exists=dataset_exists)
 
 
-def damage(path: str, indexed_dataset: ModuleType) -> str | None:
-    """Return what is wrong with the two files, None where nothing is."""
+def checked(path: str, types: dict[int, Any]) -> str | None:
+    """Return which ``--dataset-impl`` wrote the two files, None where there are none.
+
+    ``types`` are numpy's by the codes that fairseq gives them. Raises :class:`Damage`.
+    """
     index, data = Path(path + ".idx"), Path(path + ".bin")
     if index.exists() != data.exists():
-        return f"{(data if index.exists() else index).name} is missing"
+        raise Damage(f"{(data if index.exists() else index).name} is missing")
     if not index.exists():
         return None
-    found = head(index, indexed_dataset)
-    if not isinstance(found, Index):
-        return found
-    if found.sentences == 0:
-        return f"{index.name} has no sentences"
-    if index.stat().st_size < found.begin + 12 * found.sentences:
-        return f"{index.name} is cut short"
-    return layout(found, data)
+    impl, begin = kind(index)
+    CHECKS[impl](index, begin, data, types)
+    return impl
 
 
-def head(index: Path, indexed_dataset: ModuleType) -> Index | str | None:
-    """Return what an index says of itself, or what is wrong with it; None for other formats.
-
-    It begins with a magic number, a version, the code of the type and the number of sentences.
-    """
-    magic = indexed_dataset.MMapIndexedDataset.Index._HDR_MAGIC
-    begin = len(magic) + struct.calcsize("<QBQ")
+def kind(index: Path) -> tuple[str, int]:
+    """Return which ``--dataset-impl`` wrote an index, and at which byte its content begins."""
     with index.open("rb") as file:
-        start = file.read(begin)
-    if start.startswith(_OLD_MAGIC):
-        return old_format(index)
-    if start and not start.startswith(magic):
-        return None
-    if len(start) < begin:
-        return f"{index.name} is cut short"
-    _, code, count = struct.unpack("<QBQ", start[len(magic) :])
-    kind = indexed_dataset._code_to_dtype.get(code)
-    if kind is None or np.dtype(kind).kind not in "iu":
-        return f"{index.name} has an unknown type of numbers, {code}"
-    return Index(index, begin, count, np.dtype(kind))
+        start = file.read(max(map(len, MAGIC)) + 8)
+    if start.startswith(HUFFMAN):
+        raise Damage(f"{index.name} is of --dataset-impl huffman, which is not read")
+    for magic, impl in MAGIC.items():
+        begin = len(magic) + 8
+        if magic.startswith(start) or (start.startswith(magic) and len(start) < begin):
+            raise Damage(f"{index.name} is cut short")
+        if start.startswith(magic):
+            version = int.from_bytes(start[len(magic) : begin], "little")
+            if version != VERSION:
+                raise Damage(f"{index.name} has the unknown version {version}")
+            return impl, begin
+    raise Damage(f"{index.name} is no index of fairseq")
 
 
-def old_format(index: Path) -> str | None:
-    """Return what is wrong with an index of fairseq's older format, which is read whole."""
+def fields(index: Path, begin: int, layout: str) -> tuple[int, ...]:
+    """Return the numbers of a ``struct`` layout that begin at a byte."""
     with index.open("rb") as file:
-        start = file.read(_OLD_HEAD.size)
-    if len(start) < _OLD_HEAD.size:
-        return f"{index.name} is cut short"
-    *_, width, count, dimensions = _OLD_HEAD.unpack(start)
-    if index.stat().st_size < _OLD_HEAD.size + 8 * (2 * (count + 1) + dimensions):
-        return f"{index.name} is cut short"
-    # where the sizes of a sentence are, where its words are, and the sizes
-    numbers = np.fromfile(index, "<i8", 2 * (count + 1) + dimensions, offset=_OLD_HEAD.size)
+        file.seek(begin)
+        packed = file.read(struct.calcsize(layout))
+    if len(packed) < struct.calcsize(layout):
+        raise Damage(f"{index.name} is cut short")
+    return struct.unpack(layout, packed)
+
+
+def integers(index: Path, code: int, types: dict[int, Any]) -> np.dtype[Any]:
+    """Return the type of the words' numbers."""
+    if code not in types or np.dtype(types[code]).kind not in "iu":
+        raise Damage(f"{index.name} has an unknown type of numbers, {code}")
+    return np.dtype(types[code])
+
+
+def some_sentences(index: Path, count: int, needed: int) -> None:
+    """Hold the number of sentences, and the bytes that they need, against the file."""
+    if count == 0:
+        raise Damage(f"{index.name} has no sentences")
+    if index.stat().st_size < needed:
+        raise Damage(f"{index.name} is cut short")
+
+
+def at_least(data: Path, size: int) -> None:
+    """Hold the bytes that an index needs against the other file."""
+    if data.stat().st_size < size:
+        raise Damage(f"{data.name} is cut short")
+
+
+def outside(index: Path) -> Damage:
+    """Return what is said of positions and sizes that do not go together."""
+    return Damage(f"{index.name} points inside or outside of its sentences")
+
+
+def check_mmap(index: Path, begin: int, data: Path, types: dict[int, Any]) -> None:
+    """Sentences follow each other without gaps; sizes are in words, positions in bytes."""
+    code, count = fields(index, begin, "<BQ")
+    width = integers(index, code, types).itemsize
+    begin += struct.calcsize("<BQ")
+    some_sentences(index, count, begin + 12 * count)
+    end = 0
+    for sizes, positions in sentences(index, begin, count):
+        ends = end + np.cumsum(sizes.astype(np.int64) * width)
+        if positions[0] != end or (positions[1:] != ends[:-1]).any():
+            raise outside(index)
+        end = int(ends[-1])
+    at_least(data, end)
+
+
+def sentences(index: Path, begin: int, count: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield sizes and positions of sentences: all sizes (int32) stand before them (int64)."""
+    for start in range(0, count, BLOCK):
+        some = min(BLOCK, count - start)
+        sizes = np.fromfile(index, "<i4", some, offset=begin + 4 * start)
+        if (sizes < 0).any():
+            raise Damage(f"{index.name} has a sentence of less than no words")
+        yield sizes, np.fromfile(index, "<i8", some, offset=begin + 4 * count + 8 * start)
+
+
+def check_lazy(index: Path, begin: int, data: Path, types: dict[int, Any]) -> None:
+    """Of the older format: where sizes and words of a sentence are, then the sizes."""
+    code, width, count, dimensions = fields(index, begin, "<QQQQ")
+    if integers(index, code, types).itemsize != width:
+        raise Damage(f"{index.name} has numbers of {width} bytes, which its type has not")
+    begin += struct.calcsize("<QQQQ")
+    some_sentences(index, count, begin + 8 * (2 * (count + 1) + dimensions))
+    numbers = np.fromfile(index, "<i8", 2 * (count + 1) + dimensions, offset=begin)
     places, starts, sizes = np.split(numbers, [count + 1, 2 * (count + 1)])
     one_each = dimensions == count and (places == np.arange(count + 1)).all()
-    if not one_each or starts[0] != 0 or (sizes < 0).any() or (np.diff(starts) != sizes).any():
-        return f"{index.name} points inside or outside of its sentences"
-    if index.with_suffix(".bin").stat().st_size < int(starts[-1]) * width:
-        return f"{index.with_suffix('.bin').name} is cut short"
-    return None
+    if not one_each or starts[0] != 0 or min(starts.min(), sizes.min()) < 0:
+        raise outside(index)
+    if (np.diff(starts) != sizes).any():
+        raise outside(index)
+    at_least(data, int(starts[-1]) * width)
 
 
-def layout(index: Index, data: Path) -> str | None:
-    """Return what is wrong with sizes and positions: sentences follow each other without gaps."""
-    end = 0
-    for start in range(0, index.sentences, BLOCK):
-        count = min(BLOCK, index.sentences - start)
-        sizes = np.fromfile(index.path, "<i4", count, offset=index.begin + 4 * start)
-        offset = index.begin + 4 * index.sentences + 8 * start
-        positions = np.fromfile(index.path, "<i8", count, offset=offset)
-        if (sizes < 0).any():
-            return f"{index.path.name} has a sentence of less than no words"
-        ends = end + np.cumsum(sizes.astype(np.int64) * index.dtype.itemsize)
-        if positions[0] != end or (positions[1:] != ends[:-1]).any():
-            return f"{index.path.name} points inside or outside of its sentences"
-        end = int(ends[-1])
-    if data.stat().st_size < end:
-        return f"{data.name} is cut short"
-    return None
+CHECKS: dict[str, Callable[[Path, int, Path, dict[int, Any]], None]] = {
+    "mmap": check_mmap,
+    "lazy": check_lazy,
+}
 
 
-def unknown_words(path: str, words: int, indexed_dataset: ModuleType) -> str | None:
-    """Return which number in the data is no word of the dictionary, None where all are."""
-    data = Path(path + ".bin")
-    index = head(Path(path + ".idx"), indexed_dataset) if data.exists() else None
-    if not isinstance(index, Index):
-        return None
-    with data.open("rb") as file:
-        while len(numbers := np.fromfile(file, index.dtype, BLOCK)):
-            worst = numbers.min() if numbers.min() < 0 else numbers.max()
+def words_known(path: str, words: int, from_one: bool, types: dict[int, Any]) -> None:
+    """Raise :class:`Damage` where a number in the data is no word of the dictionary.
+
+    ``from_one`` says that the older format, and that alone, counts words from 1.
+    """
+    index = Path(path + ".idx")
+    impl, begin = kind(index)
+    code, *_ = fields(index, begin, "<B" if impl == "mmap" else "<Q")
+    first = int(from_one and impl == "lazy")
+    with Path(path + ".bin").open("rb") as data:
+        while len(numbers := np.fromfile(data, integers(index, code, types), BLOCK)):
+            least, most = int(numbers.min()) - first, int(numbers.max()) - first
+            worst = least if least < 0 else most
             if not 0 <= worst < words:
-                return f"it has the number {worst} and the dictionary {words} words"
-    return None
+                raise Damage(f"it has the number {worst} and the dictionary {words} words")

@@ -7,17 +7,18 @@ from pathlib import Path
 
 import numpy as np
 
+from hyptrans_startup.errors import UserError
 from tests.hostile.running import Hostile, ordinary
 
 HEAD = 9 + 8 + 1 + 8
 
 
-def written(prefix: Path, draw: random.Random, words: int = 20) -> Path:
+def written(prefix: Path, draw: random.Random, words: int = 20, impl: str = "mmap") -> Path:
     """A set of a few sentences; returns it as fairseq names it, without an ending."""
     import torch
     from fairseq.data import indexed_dataset
 
-    builder = indexed_dataset.make_builder(f"{prefix}.bin", "mmap", words)
+    builder = indexed_dataset.make_builder(f"{prefix}.bin", impl, words)
     for _ in range(draw.randint(5, 20)):
         builder.add_item(torch.tensor([draw.randrange(words) for _ in range(draw.randint(1, 9))]))
     builder.finalize(f"{prefix}.idx")
@@ -31,7 +32,9 @@ def read(prefix: Path, impl: str = "mmap", words: int = 20) -> None:
     dictionary = Dictionary()
     for i in range(words - len(dictionary)):
         dictionary.add_symbol(f"w{i}")
-    found = indexed_dataset.make_dataset(str(prefix), impl, dictionary=dictionary)
+    found = indexed_dataset.make_dataset(str(prefix), impl, impl == "lazy", dictionary=dictionary)
+    if found is None:
+        raise UserError(f"{prefix} is not there")
     for i in range(len(found)):
         assert all(0 <= number < words for number in found[i].tolist()), "not a word"
 
@@ -44,7 +47,7 @@ def sets(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
         index, data = Path(f"{prefix}.idx"), Path(f"{prefix}.bin")
         kind = draw.choice(list(CHANGES))
         CHANGES[kind](draw, index, data)
-        use = partial(read, prefix, "cached" if kind.startswith("old") else "mmap")
+        use = partial(read, prefix, "lazy" if kind.startswith("old") else "mmap")
         tries.append(Hostile(kind, use))
     return tries
 
@@ -88,6 +91,11 @@ def noise(draw: random.Random, index: Path, data: Path) -> None:
         at(index, draw.randrange(9, index.stat().st_size), draw.randbytes(1))
 
 
+def head(draw: random.Random, index: Path, data: Path) -> None:
+    """One byte of what fairseq knows a format by."""
+    at(index, draw.randrange(17), draw.randbytes(1))
+
+
 def cut(draw: random.Random, index: Path, data: Path) -> None:
     path = draw.choice([index, data])
     path.write_bytes(path.read_bytes()[: -draw.randint(1, path.stat().st_size)])
@@ -112,6 +120,7 @@ CHANGES = {
     "number": number,
     "type": code,
     "noise": noise,
+    "head": head,
     "cut": cut,
     "old count": old_count,
     "old sizes": old_sizes,

@@ -101,7 +101,7 @@ def test_iwslt_gives_a_row_from_the_archive_s_files(tmp_path):
     train, average, validate, generate = found["commands"][-4:]
     assert "--arch euclidean_iwslt_d64 --encoder-normalize-before" in train
     assert "--save-interval-updates 1 --keep-interval-updates 2" in train
-    assert f"-m hyptrans average {out}/{MODEL} --last 2" in average
+    assert f"-m hyptrans average OUT/{MODEL} --last 2" in average
     assert all(f"{MODEL}/average.pt" in command for command in (validate, generate))
     lines = (out / f"{MODEL}_beam5" / "generate-test.txt").read_text(encoding="utf-8").splitlines()
     translations = [line for line in lines if line.startswith("D-")]

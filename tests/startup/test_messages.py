@@ -13,7 +13,6 @@ import torch
 
 from hyptrans_startup import inputs, messages
 from hyptrans_startup.errors import UserError
-from hyptrans_startup.guards import sets
 from tests.startup import commands
 from tests.startup.conftest import TINY
 
@@ -245,7 +244,7 @@ def test_damage_of_a_data_folder_is_seen(harm, reason, data, tmp_path):
 
     folder = shutil.copytree(data, tmp_path / "copy")
     path = str(folder / "train.en-de.en")
-    assert sets.damage(path, indexed_dataset) is None
+    assert indexed_dataset.dataset_exists(path, "mmap")
     harm(folder / "train.en-de.en.idx", folder / "train.en-de.en.bin")
     with pytest.raises(UserError, match=reason):
         indexed_dataset.dataset_exists(path, "mmap")
