@@ -113,6 +113,7 @@ FIXES: "dict[str, dict[str, tuple[str, ...]]]" = {
     },
     "divergence": {
         "nan_detector_fails": ("fairseq.trainer",),
+        "search_without_scores": ("fairseq.sequence_generator",),
     },
     "inputs": {
         "misaligned_text": ("fairseq_cli.preprocess",),

@@ -1,6 +1,8 @@
-"""Training whose gradients are no longer finite: one sentence, and what it takes to see why."""
+"""What is no longer finite: one sentence, and of a training what it takes to see why."""
 
+import functools
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from types import ModuleType
@@ -34,6 +36,27 @@ def nan_detector_fails(module: ModuleType) -> Iterator[None]:
 
     vars(module)["NanDetector"] = stop
     module.Trainer.train_step = train_step
+
+
+@contextmanager
+def search_without_scores(module: ModuleType) -> Iterator[None]:
+    """``AssertionError: 42 < 42`` where weights are not finite, or so large that scores are not."""
+    yield
+    stock = module.SequenceGenerator.generate
+
+    @functools.wraps(stock)
+    def generate(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return stock(self, *args, **kwargs)
+        except AssertionError as error:
+            if not re.fullmatch(r"(\d+) < \1", str(error)):
+                raise
+            raise UserError(
+                "no translation has a score that is a number: the weights are damaged, or the "
+                "training went on after they were no longer finite"
+            ) from error
+
+    module.SequenceGenerator.generate = generate
 
 
 class NotFiniteError(ArithmeticError):

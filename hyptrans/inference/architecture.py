@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import io
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -18,6 +17,7 @@ from torch import Tensor, nn
 import hyptrans.models  # noqa: F401 - registers the architectures
 from hyptrans.models._skeleton import HypTransformer
 from hyptrans.support.errors import UserError
+from hyptrans_startup.guards.configurations import check_value
 
 Option = bool | int | float | str | None
 
@@ -27,6 +27,7 @@ _SIZES = ("embed_dim", "ffn_embed_dim", "layers", "attention_heads")
 _MOST_OF_TABLE = 1 << 26
 _LAYER = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.")
 # of training alone: what they name is in the parameters now
+_SINUSOIDS = ".embed_positions.weights"
 _OF_TRAINING = ("encoder_embed_path", "decoder_embed_path")
 
 
@@ -90,6 +91,7 @@ def check_options(architecture: str, given: Mapping[str, Any]) -> dict[str, Opti
             raise UserError(f"{architecture} has no option {name[:80]!r}")
         if not _fits(flags[name], value):
             raise UserError(f"its option {name} cannot be {str(value)[:80]!r}")
+        check_value(name, value)
     return dict(given)
 
 
@@ -185,20 +187,15 @@ def build(
     shapes = {name: tuple(tensor.shape) for name, tensor in parameters.items()}
     check_sizes(vars(cfg), sizes, shapes)
     task = SimpleNamespace(source_dictionary=dictionaries[0], target_dictionary=dictionaries[1])
-    with _fresh(), _in_a_sentence():
+    # sinusoids that old checkpoints hold are computed; fairseq would print that it drops them
+    state = {name: one for name, one in parameters.items() if not name.endswith(_SINUSOIDS)}
+    # the caller's random numbers stay as they were
+    with torch.random.fork_rng(devices=[]), _in_a_sentence():
         model = ARCH_MODEL_REGISTRY[architecture].build_model(cfg, task)
-        state = dict(parameters)
         model.upgrade_state_dict(state)
         _add_shared(model, state)
         model.load_state_dict(state, strict=True)
     return model.float().eval().requires_grad_(False)
-
-
-@contextlib.contextmanager
-def _fresh() -> Iterator[None]:
-    """The caller's random numbers stay as they were, and fairseq prints nothing."""
-    with torch.random.fork_rng(devices=[]), contextlib.redirect_stdout(io.StringIO()):
-        yield
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """Files that appear whole or not at all, their hashes, and transparent gzip."""
 
+import contextlib
 import fcntl
 import gzip
 import hashlib
@@ -30,9 +31,13 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Write ``path`` under another name and rename it only when every byte is on disk."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Write ``path`` under another name and rename it only when every byte is on disk.
+
+    Raises:
+        UserError: another process writes it now.
+    """
     partial = path.with_name(path.name + _PARTIAL)
+    lock = _lock_file(partial, path)
     try:
         with open(partial, "wb") as file:
             yield file
@@ -42,7 +47,19 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+    finally:
+        os.close(lock)
     sync_folder(path.parent)
+
+
+def _lock_file(partial: Path, path: Path) -> int:
+    """Lock what another process may have renamed or removed since it was opened."""
+    while True:
+        descriptor = take_lock(partial, path)
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(descriptor), os.stat(partial)):
+                return descriptor
+        os.close(descriptor)
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -88,13 +105,27 @@ def take_lock(path: Path, place: Path) -> int:
         UserError: another process has the lock.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
+    except BlockingIOError as error:
         os.close(descriptor)
         raise UserError(f"another run is at work in {place}; wait for it or stop it") from error
+    except OSError:
+        # a file system without locks
+        pass
     return descriptor
+
+
+@contextmanager
+def one_at_a_time(folder: Path) -> Iterator[None]:
+    """Wait until no other process is in this block with the same folder."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def sha256(path: Path) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import remove, take_lock
+from hyptrans.support.files import remove, sha256, take_lock
 from hyptrans.support.steps import Record, recorded
 from recipes.common.options import DATA_VARIABLE
 
@@ -38,6 +38,7 @@ class Step:
         threads: CPU threads the command may use, 0 for its own default.
         progress: makes a line to show out of a line of the log, or None.
         resumes: the command goes on from its outputs where it was stopped, and so does its log.
+        inputs: files that the command reads and that no step wrote.
     """
 
     name: str
@@ -47,14 +48,15 @@ class Step:
     threads: int = 0
     progress: Callable[[str], str | None] = field(default=lambda line: None)
     resumes: bool = False
+    inputs: Sequence[Path] = ()
 
 
 class Runner:
     """Runs steps under one folder; what an earlier run finished with the same command is kept.
 
-    A finished step is recorded with its command and the ids of the steps before it, so a step is
-    run again when its command changed or one before it ran again. Changes of the code are not
-    seen: ``overwrite`` runs everything again.
+    A finished step is recorded with its command, the ids of the steps before it and hashes of its
+    inputs, so a step is run again when its command or an input changed or one before it ran again.
+    Changes of the code are not seen: ``overwrite`` runs everything again.
     """
 
     def __init__(self, out: Path, *, overwrite: bool = False) -> None:
@@ -90,6 +92,8 @@ class Runner:
             "command": shown,
             "after": [done.id if done else None for done in after],
         }
+        if step.inputs:
+            made_from["inputs"] = {str(path): sha256(path) for path in step.inputs}
         record = Record(self._record(step), made_from, step.outputs)
         if not self._overwrite and (earlier := record.earlier()):
             self.seconds[step.name] = earlier.notes["seconds"]

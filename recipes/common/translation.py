@@ -238,6 +238,7 @@ def probe(
     flags: Sequence[str],
     *,
     name: str = "probe",
+    inputs: Sequence[Path] = (),
 ) -> Step:
     """Probe encoders.
 
@@ -249,6 +250,7 @@ def probe(
         after: steps whose output this one reads.
         flags: other options of ``python -m probing run``.
         name: of the step.
+        inputs: files that it reads and that no step wrote.
     """
     command = ["python", "-m", "probing", "run"]
     for checkpoint in encoders.values():
@@ -257,7 +259,8 @@ def probe(
     for split, path in trees.items():
         command += [f"--{split}", str(path)]
     command += [*flags, "--out", str(out)]
-    return Step(name, command, [out / "results.json", out / "report.html"], after)
+    outputs = [out / "results.json", out / "report.html"]
+    return Step(name, command, outputs, after, inputs=inputs)
 
 
 def validate(run: Run, name: str, after: Step) -> Step:

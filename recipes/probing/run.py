@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,12 +48,14 @@ class Encoders:
         data: the folder that they were prepared in.
         text: their training text, the source side.
         after: the steps that make them.
+        inputs: files of theirs that no step wrote.
     """
 
     checkpoints: Mapping[str, Path]
     data: Path
     text: Path | None
-    after: list[Step]
+    after: Sequence[Step] = ()
+    inputs: Sequence[Path] = ()
 
 
 def _arguments() -> argparse.Namespace:
@@ -147,7 +149,9 @@ def _given(args: argparse.Namespace) -> Encoders | None:
     if args.text is not None and not args.text.is_file():
         raise UserError(f"--text: {args.text} is missing")
     checkpoints = {name: Path(file) for name, file in named.items()}
-    return Encoders(checkpoints, args.prepared, args.text, [])
+    described = [args.prepared / "manifest.json", args.text]
+    inputs = [*checkpoints.values(), *(path for path in described if path and path.is_file())]
+    return Encoders(checkpoints, args.prepared, args.text, inputs=inputs)
 
 
 def _prepare(pairs: Path, out: Path) -> Step:
@@ -185,7 +189,8 @@ def _parsed(
     command += ["--count", str(args.sentences), "--held-out", str(args.held_out)]
     command += ["--seed", str(run.seed), "--out", str(folder)]
     files = {split: folder / f"{split}.txt" for split in TREES}
-    drawn = Step("draw_sentences", command, list(files.values()), encoders.after)
+    outputs = list(files.values())
+    drawn = Step("draw_sentences", command, outputs, encoders.after, inputs=encoders.inputs)
     runner.run(drawn)
     trees, after = {}, [*encoders.after]
     for split, text in files.items():
@@ -214,12 +219,19 @@ def _probe(
     encoders: Encoders,
     trees: Mapping[str, Path],
     name: str,
-    after: list[Step],
+    after: Sequence[Step],
     flags: list[str],
 ) -> dict[str, Any]:
     folder = run.out / name
     step = translation.probe(
-        encoders.checkpoints, encoders.data, trees, folder, after, flags, name=name
+        encoders.checkpoints,
+        encoders.data,
+        trees,
+        folder,
+        after,
+        flags,
+        name=name,
+        inputs=encoders.inputs,
     )
     runner.run(step)
     found = json.loads((folder / "results.json").read_text(encoding="utf-8"))

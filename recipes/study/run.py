@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.extras import require
-from hyptrans.support.files import write_whole
+from hyptrans.support.files import one_at_a_time, write_whole
 from hyptrans_startup import saving
 from recipes.common import multi30k, options, results, scoring, translation
 from recipes.common.commands import Runner, Step, portable_command, shown_command
@@ -75,10 +75,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     surroundings = results.surroundings()
 
     def add(line: Mapping[str, Any]) -> None:
-        lines = [*results.read_lines(path), {**line, **surroundings}]
-        write_whole(path, "".join(json.dumps(entry) + "\n" for entry in lines))
-        if args.write_readme:
-            _publish(lines)
+        with one_at_a_time(path.parent):
+            lines = [*results.read_lines(path), {**line, **surroundings}]
+            write_whole(path, "".join(json.dumps(entry) + "\n" for entry in lines))
+            if args.write_readme:
+                _publish(lines)
 
     while not args.compare and (unfinished := _next(results.read_lines(path), args.only)):
         add(_run(unfinished, args))

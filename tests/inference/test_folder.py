@@ -164,6 +164,7 @@ HOSTILE = {
     "no heads": {"encoder_attention_heads": 0},
     "a width below zero": {"encoder_ffn_embed_dim": -4},
     "not a number": {"dropout": math.nan},
+    "more is dropped than there is": {"activation_dropout": 7.0},
     "a list": {"encoder_layers": [2]},
     "a switch that is a number": {"share_all_embeddings": 1},
     "an unknown choice": {"embedding_storage": "cloud"},
@@ -249,6 +250,14 @@ def test_parameters_that_are_no_safetensors_are_refused(written, make, tmp_path)
     shutil.copy(make("hybonet"), written / folder.WEIGHTS)
     with pytest.raises(UserError, match=r"model\.safetensors is damaged or no safetensors file"):
         load(written)
+
+
+def test_parameters_that_are_not_finite_are_told(written):
+    weights = load_file(written / folder.WEIGHTS)
+    weights["encoder.embed_tokens.weight"].fill_(math.nan)
+    save_file(weights, written / folder.WEIGHTS)
+    with pytest.raises(UserError, match="no translation has a score that is a number"):
+        load(written).translate(["a b"])
 
 
 def test_a_dictionary_of_other_words_is_told_with_both_sizes(written):

@@ -44,6 +44,17 @@ def test_a_step_runs_anew_from_a_clean_place_when(tmp_path, change):
     assert out.read_text() == content
 
 
+def test_a_step_runs_anew_when_what_it_reads_has_changed(tmp_path, capsys):
+    read = tmp_path / "read"
+    command = ["python", "-c", f"print(open({str(read)!r}).read())"]
+    step = Step("one", command, [], inputs=[read])
+    for text in ("a", "a", "b"):
+        read.write_text(text)
+        Runner(tmp_path).run(step)
+        assert Runner(tmp_path).log(step).read_text() == f"{text}\n"
+    assert capsys.readouterr().out.count("one: reused") == 1
+
+
 def test_a_step_runs_anew_when_the_one_before_it_did(tmp_path):
     first = writes("first", tmp_path / "a")
     second = Step("second", ["python", "-c", "import uuid; print(uuid.uuid4())"], [], [first])

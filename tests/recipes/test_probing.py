@@ -242,6 +242,9 @@ def test_checkpoints_fill_the_table_and_a_second_run_repeats_nothing(made, tmp_p
     again = run_recipe(*words)
     assert again.stdout.count(": reused from an earlier run of") == 1
     assert (tmp_path / "probes" / "report.html").is_file()
+    with open(made / "prepared" / "text", "a", encoding="utf-8") as text:
+        text.write("another sentence\n")
+    assert "reused" not in run_recipe(*words).stdout
 
 
 @pytest.mark.parametrize(

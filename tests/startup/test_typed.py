@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from hyptrans_startup import lines, messages, typed
 from hyptrans_startup.errors import UserError
@@ -54,6 +55,10 @@ CASES = {
         HYDRA,
         "model=hybonet_tiny is not known, similar names: ",
     ),
+    "weights are not finite": (
+        ["fairseq-generate", "bin", "--path=nan.pt", "--cpu"],
+        "no translation has a score that is a number: the weights are damaged",
+    ),
     "input is not UTF-8": (
         ["fairseq-interactive", "bin", LAST, "--cpu", "--input=latin1"],
         "the input is not UTF-8 text after line ",
@@ -84,6 +89,9 @@ def outcomes(work, data, checkpoint, run):
     """Exit status, output and errors of every command."""
     (work / "lines").write_text(f"a b\n\n{'a ' * WORDS}\nc d\n")
     (work / "latin1").write_bytes("a b\nc\xe4\n".encode("latin-1"))
+    stored = torch.load(checkpoint, weights_only=False)
+    stored["model"] = {name: torch.full_like(x, torch.nan) for name, x in stored["model"].items()}
+    torch.save(stored, work / "nan.pt")
     every = {**{name: command for name, (command, _) in CASES.items()}, **WORKING}
     typed_words = [[word.replace("BIN", str(data)) for word in words] for words in every.values()]
     done = run("python", commands.__file__, cwd=work, stdin=json.dumps(typed_words))

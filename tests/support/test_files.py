@@ -1,9 +1,21 @@
+import errno
 import json
 import math
+import subprocess
+import sys
 
 import pytest
 
-from hyptrans.support.files import remove, sha256, whole_file, write_json, write_whole
+from hyptrans.support import files
+from hyptrans.support.errors import UserError
+from hyptrans.support.files import (
+    remove,
+    sha256,
+    take_lock,
+    whole_file,
+    write_json,
+    write_whole,
+)
 
 
 def test_a_file_appears_only_when_it_is_whole(tmp_path):
@@ -31,6 +43,65 @@ def test_a_file_stays_as_it_was_when_writing_stops(tmp_path, error):
         write_and_stop()
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_is_written_by_one_process_at_a_time(tmp_path):
+    path = tmp_path / "file"
+    with whole_file(path) as file:
+        file.write(b"first")
+        with pytest.raises(UserError, match=r"another run is at work in .*file; wait for it"):
+            write_whole(path, "second")
+        file.write(b" and whole")
+    assert path.read_bytes() == b"first and whole"
+
+
+def test_nothing_is_left_of_a_longer_file_that_was_not_finished(tmp_path):
+    (tmp_path / "file.partial").write_text("left by a kill")
+    write_whole(tmp_path / "file", "new")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("file", "new")]
+
+
+def test_a_file_that_another_process_finished_meanwhile_is_not_written_over(tmp_path, monkeypatch):
+    path, partial = tmp_path / "file", tmp_path / "file.partial"
+    renamed = []
+
+    def lock_too_late(name, place):
+        descriptor = take_lock(name, place)
+        if not renamed:
+            partial.write_text("of the other")
+            renamed.append(partial.rename(tmp_path / "other"))
+        return descriptor
+
+    monkeypatch.setattr(files, "take_lock", lock_too_late)
+    write_whole(path, "own")
+    assert (tmp_path / "other").read_text() == "of the other"
+    assert path.read_text() == "own"
+
+
+def test_a_file_system_without_locks_is_written_to(tmp_path, monkeypatch):
+    def no_locks(descriptor, kind):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(files.fcntl, "flock", no_locks)
+    write_whole(tmp_path / "file", "text")
+    assert (tmp_path / "file").read_text() == "text"
+
+
+def test_a_block_waits_for_another_process(tmp_path):
+    code = """
+import sys
+from pathlib import Path
+from hyptrans.support.files import one_at_a_time
+counter = Path(sys.argv[1]) / "counter"
+for _ in range(200):
+    with one_at_a_time(counter.parent):
+        counter.write_text(str(int(counter.read_text()) + 1))
+"""
+    (tmp_path / "counter").write_text("0")
+    run = [sys.executable, "-c", code, str(tmp_path)]
+    for process in [subprocess.Popen(run) for _ in range(3)]:
+        assert process.wait() == 0
+    assert (tmp_path / "counter").read_text() == "600"
 
 
 def test_text_is_written_as_utf8_with_its_line_ends(tmp_path):
