@@ -18,34 +18,31 @@ RATES = {
 }
 """Rates that each model is tried at: as many, and as far apart, for all."""
 CANDIDATES = {
-    "sphere": (1e-2, 2e-2),
-    "one_time": (1e-2, 2e-2),
-    "one_time_mean": (1e-2, 2e-2),
-    "one_time_flat": (1e-2, 2e-2),
-    "one_time_unread": (1e-2, 2e-2),
-    "one_time_sphere": (1e-2, 2e-2),
-    "hybonet_sphere": (1e-2, 2e-2),
-    "hybonet_logit": (1e-2, 2e-2),
-    "hybonet_centroid": (1e-2, 2e-2),
-    "lorentz_prenorm": (1e-2, 2e-2),
-    "geodesic_logits": (1e-2, 2e-2),
-    "geodesic_attention": (1e-2, 2e-2),
     "hypformer_softmax": (5e-3, 1e-2, 2e-2),
-    "hypformer_flat": (1e-2, 2e-2),
-    "hypformer_fixed": (1e-2, 2e-2),
-    "hypformer_small_updates": (1e-2, 2e-2),
+    "sphere": (1e-2, 2e-2),
+    "deepnorm": (5e-3, 1e-2, 2e-2),
+    "one_time": (1e-2,),
+    "one_time_mean": (1e-2,),
+    "one_time_flat": (1e-2,),
+    "one_time_unread": (1e-2,),
+    "one_time_sphere": (1e-2,),
+    "hybonet_sphere": (1e-2,),
+    "hybonet_logit": (1e-2,),
+    "hybonet_centroid": (1e-2,),
+    "lorentz_prenorm": (1e-2,),
+    "geodesic_logits": (1e-2,),
+    "geodesic_attention": (1e-2,),
+    "hypformer_flat": (1e-2,),
+    "hypformer_fixed": (1e-2,),
+    "hypformer_small_updates": (1e-2,),
     "han_prenorm": (5e-3, 1e-2),
     "sphere_han": (5e-3, 1e-2),
 }
-"""What else was tried, as long, at the two rates that HyboNet learns best at, or half of them; at a
-third where the higher of two was better by far."""
+"""What else was tried, as long, at the twin's best rate; those that went on to final trainings,
+another twin, and HAN's attention in other models, at more of them."""
 ADVANCED = {"hypformer_softmax": 1e-2, "sphere": 1e-2}
 """Candidates that went on to final trainings as HyboNet's, and their rate."""
-PUBLISHED = {
-    "published_prenorm": 5e-3,
-    "published_hypformer_softmax": 5e-3,
-    "published_hybonet": 1e-2,
-}
+PUBLISHED = {"published_prenorm": 5e-3, "published_hypformer_softmax": 5e-3}
 """Models of the size of a published baseline, at its dropout; the twin at its rate too, and what
 learns best at the twin's rate likewise."""
 PUBLISHED_DROPOUT = 0.3

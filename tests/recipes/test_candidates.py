@@ -1,10 +1,12 @@
 """What the study's candidates compute; tests/models has what every architecture must do."""
 
 import math
+from argparse import Namespace
 from types import SimpleNamespace
 
 import pytest
 import torch
+from fairseq.data import Dictionary
 from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
@@ -17,6 +19,7 @@ from hyptrans.models.hybonet import HyboNetConfig
 from hyptrans.models.hypformer import HTC_GAIN
 from recipes.study import plan
 from recipes.study import run as study
+from recipes.study.candidates.deepnorm import DeepNormTransformer, deepnorm_iwslt_d64
 from recipes.study.candidates.geodesic_attention import GeodesicAttention
 from recipes.study.candidates.geodesic_logits import GeodesicLogits
 from recipes.study.candidates.han_prenorm import PreNormAttention, PreNormLogits, StreamSum
@@ -156,6 +159,38 @@ def test_hyperbolic_attention_of_states_on_a_sphere_is_that_of_han(rng):
     # the log of the radius starts at 2.3
     wanted = math.exp(2.3) * F.normalize(x + update, dim=-1)
     torch.testing.assert_close(layer(x, None), wanted, atol=1e-5, rtol=1e-5)
+
+
+def test_deepnorm_weighs_what_goes_past_a_block():
+    torch.manual_seed(0)
+    sizes = {"layers": 2, "embed_dim": 64, "ffn_embed_dim": 96, "attention_heads": 2}
+    sides = ("encoder", "decoder")
+    args = Namespace(**{f"{side}_{name}": n for side in sides for name, n in sizes.items()})
+    deepnorm_iwslt_d64(args)
+    task = SimpleNamespace(source_dictionary=Dictionary(), target_dictionary=Dictionary())
+    model = DeepNormTransformer.build_model(args, task).double().eval()
+    # after this fairseq would hand the layer to torch
+    model.load_state_dict(model.state_dict())
+    layer, x = model.encoder.layers[0], torch.randn(5, 3, 64, dtype=torch.float64)
+    weight = 0.81 * 2 ** (5 / 16)
+    inner = layer.self_attn_layer_norm(weight * x + layer.self_attn(x, x, x)[0])
+    update = layer.fc2(F.relu(layer.fc1(inner)))
+    wanted = layer.final_layer_norm(weight * inner + update)
+    torch.testing.assert_close(layer(x, None), wanted)
+    # of Xavier's normal distribution
+    of_64_and_96, small = math.sqrt(2 / (64 + 96)), 24 ** (-1 / 4)
+    assert float(layer.fc1.weight.detach().std()) == pytest.approx(
+        0.87 * 2 ** (-5 / 16) * of_64_and_96, rel=0.05
+    )
+    other = model.decoder.layers[1]
+    assert float(other.fc2.weight.detach().std()) == pytest.approx(small * of_64_and_96, rel=0.05)
+    assert float(other.encoder_attn.q_proj.weight.detach().std()) == pytest.approx(1 / 8, rel=0.05)
+    assert float(other.encoder_attn.v_proj.weight.detach().std()) == pytest.approx(
+        small / 8, rel=0.05
+    )
+    assert other.residual_connection(torch.ones(1), torch.ones(1)).item() == pytest.approx(
+        1 + 6 ** (1 / 4)
+    )
 
 
 def test_nothing_of_the_times_is_left_where_all_are_one(rng):

@@ -1,9 +1,10 @@
-"""Forms of HyboNet, HAN and Hypformer that the study tried and the package does not have.
+"""Models that the study tried and the package does not have.
 
 A plug-in of fairseq, ``--user-dir recipes/study/candidates``: each file registers one architecture.
 """
 
 from . import (
+    deepnorm,
     geodesic_attention,
     geodesic_logits,
     han_prenorm,
@@ -18,6 +19,7 @@ from . import (
 )
 
 __all__ = [
+    "deepnorm",
     "geodesic_attention",
     "geodesic_logits",
     "han_prenorm",
