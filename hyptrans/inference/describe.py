@@ -20,17 +20,18 @@ def learned_numbers(model: nn.Module) -> int:
     return sum(weights.numel() for name, weights in named if not _COPIES.match(name))
 
 
-def radii(embedding: nn.Module, symbols: int, space: Space) -> dict[str, float]:
+def radii(side: Any) -> dict[str, float]:
     """Least, median and greatest distance of embeddings from the origin, at curvature -1.
 
     Args:
-        embedding: tokens to points.
-        symbols: of the dictionary.
-        space: of the points; the distance in a flat one is the length.
+        side: encoder or decoder; the length of a vector is its distance in a flat space. Padding,
+            which no sentence has, is left out.
     """
-    device = next(embedding.parameters()).device
+    words, table = side.dictionary, side.embed_tokens
+    space: Space = side.space_of(table) if hasattr(side, "space_of") else Space("euclidean")
+    tokens = torch.arange(len(words), device=next(table.parameters()).device)
     with torch.inference_mode():
-        points = embedding(torch.arange(symbols, device=device))
+        points = table(tokens[tokens != words.pad()])
         found = vectors(points.double(), space).norm(dim=-1)
     least, median, greatest = found.min(), found.median(), found.max()
     return {"least": float(least), "median": float(median), "greatest": float(greatest)}
@@ -38,8 +39,7 @@ def radii(embedding: nn.Module, symbols: int, space: Space) -> dict[str, float]:
 
 def describe(translator: Translator) -> dict[str, Any]:
     """Sizes, options, spaces and radii of a model, for JSON."""
-    facts, model, space = translator.facts, translator.model, translator.spaces[0]
-    sides = zip(("encoder", "decoder"), translator.dictionary_sizes, strict=True)
+    facts, model = translator.facts, translator.model
     return {
         "architecture": translator.architecture,
         "languages": list(translator.languages),
@@ -49,8 +49,7 @@ def describe(translator: Translator) -> dict[str, Any]:
         "options": dict(sorted(translator.options.items())),
         "spaces": [f"{one.kind} c={one.c:.4g}" for one in dict.fromkeys(translator.spaces)],
         "radii of embeddings": {
-            side: radii(getattr(model, side).embed_tokens, symbols, space)
-            for side, symbols in sides
+            side: radii(getattr(model, side)) for side in ("encoder", "decoder")
         },
         "updates": facts.get("updates"),
         **({"average of": facts[AVERAGED]} if facts.get(AVERAGED) else {}),

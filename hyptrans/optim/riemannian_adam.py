@@ -105,7 +105,8 @@ class FairseqRiemannianAdam(FairseqOptimizer):
         self, state_dict: dict[str, Any], optimizer_overrides: dict[str, Any] | None = None
     ) -> None:
         """Load moments; options come from the command line, not from the checkpoint."""
-        super().load_state_dict(state_dict, optimizer_overrides)
+        super().load_state_dict(state_dict)
+        shared = {**self.optimizer_config, "stabilize": self.cfg.stabilize or None}
         for group, settings in zip(self.param_groups, self._own_settings, strict=True):
-            group.update(settings, stabilize=self.cfg.stabilize or None)
+            group.update(shared | settings | (optimizer_overrides or {}))
         self.set_lr(self.optimizer_config["lr"])

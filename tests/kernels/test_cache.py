@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from hyptrans.kernels.cpu import compiled
+
 ROOT = Path(__file__).parents[2]
 LIFTED = (
     "import torch; from hyptrans.kernels import operators; "
@@ -48,6 +50,19 @@ def test_kernels_run_without_a_place_for_their_cache_and_make_no_home(home, pack
     assert printed == EXPECTED
     assert errors.count("every process compiles the kernels anew") == 1
     assert not (package / home).exists()
+
+
+def test_no_folder_is_made_for_a_user_without_home(monkeypatch):
+    def no_home():
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(compiled.Path, "home", no_home)
+    monkeypatch.setattr(compiled.os, "access", lambda *_: False)
+    monkeypatch.setattr(compiled, "_said", [])
+    with pytest.warns(UserWarning, match="cannot be written and there is no home folder"):
+        assert compiled._home_would_be_made()
 
 
 def test_folder_that_is_named_is_used(package):

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from hyptrans.geometry import lorentz
-from hyptrans.kernels import backend, functions, operators
+from hyptrans.kernels import backend, functions, operators, weights
 from hyptrans.kernels.backend import chosen
 from hyptrans.kernels.cpu import exponential, jobs, threads
 from hyptrans.kernels.cpu import rows as rows_numba
@@ -246,3 +246,12 @@ assert run() == expected
 def test_a_forked_process_has_kernels_and_so_has_its_parent():
     environment = {**os.environ, "OMP_NUM_THREADS": "2"}
     subprocess.run([sys.executable, "-c", FORK], check=True, timeout=120, env=environment)
+
+
+@pytest.mark.parametrize("shape", [(2, 2, 1, 3), (2, 2, 5, 3)])
+def test_causal_weights_are_those_of_as_many_queries_as_keys(shape):
+    # a kernel would read the keys of a later row
+    with pytest.raises(RuntimeError, match="match"):
+        weights.distance_weights(
+            torch.full(shape, -2.0), -torch.ones(2), squared=True, is_causal=True
+        )

@@ -183,6 +183,16 @@ def test_a_memory_given_once_for_its_beams_is_as_if_given_to_each(
         torch.testing.assert_close(got, layer(x, each[0], padding=each[1]), **kind.tolerance)
 
 
+def test_a_memory_without_positions_gives_what_it_gives_with_gradients(kind, rng):
+    # kernels that attend in one pass would read beyond a table of no rows
+    layer = attention(kind, rng, looks_at_memory=True)
+    x, memory = kind.inputs(rng, 2, 1, WIDTH), kind.inputs(rng, 2, 0, MEMORY_WIDTH)
+    wanted = layer(x, memory).detach()
+    with torch.no_grad():
+        made = layer(x, memory)
+    torch.testing.assert_close(made, wanted, equal_nan=True, **kind.tolerance)
+
+
 def test_several_positions_after_earlier_ones_are_refused(kind, rng):
     layer, state = attention(kind, rng, causal=True), State()
     layer(kind.inputs(rng, 1, 2, WIDTH), state=state)

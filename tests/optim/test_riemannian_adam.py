@@ -128,6 +128,16 @@ def test_scale_of_manifold_rates_survives_the_schedule_and_a_checkpoint(rng):
     torch.testing.assert_close(new, old)
 
 
+def test_options_of_the_command_line_stand_above_those_of_a_checkpoint(rng):
+    stored = optimizer(plain_and_points(rng), adam_betas="(0.8, 0.9)", adam_eps=1e-3).state_dict()
+    resumed = optimizer(plain_and_points(rng), adam_eps=1e-6)
+    resumed.load_state_dict(copy.deepcopy(stored), {})
+    assert [group["betas"] for group in resumed.param_groups] == [(0.9, 0.98)] * 2
+    assert [group["eps"] for group in resumed.param_groups] == [1e-6] * 2
+    resumed.load_state_dict(copy.deepcopy(stored), {"betas": (0.7, 0.9)})
+    assert [group["betas"] for group in resumed.param_groups] == [(0.7, 0.9)] * 2
+
+
 def test_scale_moves_points_further(rng):
     moved = []
     for scale in (1.0, 8.0):

@@ -42,9 +42,17 @@ def _home_would_be_made() -> bool:
     writable = beside if beside.exists() else beside.parent
     in_package = writable.is_dir() and os.access(writable, os.W_OK)
     named = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
-    if named or in_package or Path.home().exists():
+    if named or in_package:
         return False
-    _warn(f"{beside} cannot be written and the home folder {Path.home()} does not exist")
+    try:
+        home = Path.home()
+    except RuntimeError:
+        # of a user whom the system does not know
+        _warn(f"{beside} cannot be written and there is no home folder")
+        return True
+    if home.exists():
+        return False
+    _warn(f"{beside} cannot be written and the home folder {home} does not exist")
     return True
 
 
