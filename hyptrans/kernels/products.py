@@ -41,7 +41,7 @@ def scaled_linear(x: Tensor, weight: Tensor, bias: Tensor, scale: Tensor | float
         # scaling the weights is cheaper than scaling what they give at every position
         return linear(x, weight * scale, bias * scale)
     rows = torch.addmm(bias, x.flatten(0, -2), weight.t(), beta=scale, alpha=scale)
-    return rows.view(*x.shape[:-1], -1)
+    return rows.view(*x.shape[:-1], len(bias))
 
 
 def times_transposed(a: Tensor, b: Tensor) -> Tensor:

@@ -118,7 +118,7 @@ class LorentzLinear(nn.Module):
         """
         z = self._numbers(x)
         return operators.points(
-            z.view(*z.shape[:-1], self.projections, self.split_heads or 1, -1),
+            z.unflatten(-1, (self.projections, self.split_heads or 1, -1)),
             self.log_scale,
             c=self.c,
             query_factor=query_factor,
