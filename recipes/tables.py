@@ -6,7 +6,7 @@ import argparse
 import importlib.util
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from hyptrans.support import tables
 from hyptrans.support.errors import UserError, run_command
-from recipes.common import comparison, results
-from recipes.study.plan import DROPOUT, TWINS
+from recipes.common import results
+from recipes.study.findings.table import summary
 
 HERE = Path(__file__).resolve().parent
 README = HERE.parent / "README.md"
@@ -73,50 +73,7 @@ def first_page() -> dict[str, str]:
     """What belongs between the markers of the README of the repository, by their names."""
     lines = results.read_lines(HERE / "study" / "results.jsonl")
     speed = json.loads((HERE / "benchmark" / "results.json").read_text(encoding="utf-8"))
-    return {"study": study_table(lines), "speed": speed_table(speed)}
-
-
-def study_table(lines: Sequence[Mapping[str, Any]]) -> str:
-    """Of the study, the final trainings, or else each model at its best rate so far."""
-    scored = sorted(
-        (line for line in lines if "bleu" in line), key=lambda one: one["valid_perplexity"]
-    )
-    finals = [line for line in scored if line["stage"] == "final"]
-    # the first of a model is its best
-    best = {line["model"]: line for line in reversed(scored)}
-    scored = finals or sorted(best.values(), key=scored.index)
-    compared = {
-        line["trainings"][0]: line
-        for line in lines
-        if line["stage"] == "comparison" and line["baseline"] in TWINS
-    }
-
-    def cell(line: Mapping[str, Any], metric: str) -> str:
-        found = compared.get(line.get("name"))
-        return comparison.cell(line[metric], found["scores"][metric]["p"] if found else None)
-
-    header = ["model", "updates", "rate", "dropout", "seed", "valid perplexity", "BLEU", "chrF"]
-    rows = [
-        [
-            line["model"],
-            f"{line['updates']:,}",
-            f"{line['rate']:g}",
-            f"{line.get('dropout', DROPOUT):g}",
-            line["seed"],
-            f"{line['valid_perplexity']:.2f}",
-            cell(line, "bleu"),
-            cell(line, "chrf"),
-        ]
-        for line in scored
-    ]
-    if not rows:
-        return results.NOT_MEASURED
-    tested = [compared[line["name"]] for line in scored if line.get("name") in compared]
-    table = tables.markdown(header, rows)
-    if not tested:
-        return table
-    about = comparison.about(tested[0]["baseline"], tested[0]["signatures"].values())
-    return f"{table}\n\n{about[0].upper()}{about[1:]}"
+    return {"study": summary(lines), "speed": speed_table(speed)}
 
 
 def speed_table(found: Mapping[str, Any]) -> str:

@@ -10,11 +10,10 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from hyptrans.evaluation.scores import detokenized
-from recipes import tables
 from recipes.common import results
 from recipes.study import plan
 from recipes.study import run as study
-from recipes.study.findings import comparisons, finals
+from recipes.study.findings import comparisons, finals, table
 
 SVG = "{http://www.w3.org/2000/svg}"
 SIGNATURES = {f"{name}_signature": f"of {name}" for name in ("bleu", "chrf", "bleu_lowercased")}
@@ -67,6 +66,34 @@ DECIDED = [
 
 def rows(text):
     return [line for line in text.splitlines() if line.startswith("| ")]
+
+
+def test_the_summary_has_each_model_at_its_best_with_what_its_comparisons_say():
+    other = final("hybonet", 1, [20.0, 9.0, 6.0], 31.0, dropout=0.2)
+    compared = [
+        {
+            "stage": "comparison",
+            "seed": seed,
+            "trainings": [f"final-hybonet-lr1-seed{seed}", f"final-prenorm-lr1-seed{seed}"],
+            "baseline": "prenorm",
+            "scores": {"bleu": {"p": seed / 100}, "chrf": {"p": 0.5}},
+            "signatures": {"bleu": "bs:1000|tok:13a", "chrf": "bs:1000|nc:6"},
+        }
+        for seed in (1, 2)
+    ]
+    shown = table.summary([*FINALS, *compared]).splitlines()
+    assert shown[2] == (
+        "| hybonet | 1 | 0.1 | 3 | 1,500 | 8.33 ± 1.26 | 32.0 ± 2.0 (0.010, 0.020) "
+        "| 50.0 ± 0.0 (0.500, 0.500) |"
+    )
+    assert shown[3].endswith("| 32.5 ± 0.7 | 50.0 ± 0.0 |")
+    assert len(shown) == 7
+    assert "`bs:1000|tok:13a`, `bs:1000|nc:6`; one number for each seed" in shown[-1]
+    # another dropout is better by its first seed
+    assert table.summary([*FINALS, *compared, other]).splitlines()[2:3] == [
+        "| hybonet | 1 | 0.2 | 1 | 1,500 | 6.00 | 31.0 | 50.0 |"
+    ]
+    assert table.summary(FINALS[-1:]) == results.NOT_MEASURED
 
 
 def test_final_trainings_are_one_row_a_model_with_mean_and_spread():
@@ -249,10 +276,10 @@ def test_comparisons_are_lines_of_the_results_made_once(tmp_path):
     better = final("hybonet", 1, [20.0, 9.0, 6.0], 40.0, dropout=0.2)
     assert "| hybonet | prenorm |" not in study.table([*found, better])
     # the first page has p beside scores; a comparison is no training with scores of its own
-    shown, _, about = tables.study_table(found).partition("\n\n")
+    shown, _, about = table.summary(found).partition("\n\n")
     chances = re.findall(r" \((0\.\d{3})\)", shown)
     assert chances == [f"{line['scores'][name]['p']:.3f}" for name in ("bleu", "chrf")]
-    assert re.sub(r" \(0\.\d{3}\)", "", shown) == tables.study_table(lines)
+    assert re.sub(r" \(0\.\d{3}\)", "", shown) == table.summary(lines)
     assert "the difference from `prenorm`" in about
 
 

@@ -107,48 +107,6 @@ def test_results_name_versions_and_cores():
     assert found["cpu_cores"] >= 1
 
 
-def test_the_first_page_shows_the_committed_speed():
-    assert results.block_of(tables.README, "speed") == tables.first_page()["speed"]
-
-
-def test_the_first_page_shows_nothing_that_the_study_has_not_found():
-    # a study that goes on may be ahead of the page
-    lines = results.read_lines(RECIPES / "study" / "results.jsonl")
-    compared = [line for line in lines if line["stage"] == "comparison"]
-    known = {row for line in lines for row in tables.study_table([line, *compared]).splitlines()}
-    shown = results.block_of(tables.README, "study").splitlines()
-    assert shown
-    assert set(shown) <= known
-
-
-def test_the_first_page_prefers_the_final_trainings():
-    line = {"model": "m", "updates": 600, "rate": 0.01, "seed": 1, "valid_perplexity": 9.1}
-    line["chrf"] = 50.04
-    rates, final = (
-        {**line, "stage": "rates", "bleu": 20.06},
-        {**line, "stage": "final", "bleu": 30.0},
-    )
-    assert tables.study_table([rates]).splitlines()[2:] == [
-        "| m | 600 | 0.01 | 0.1 | 1 | 9.10 | 20.1 | 50.0 |"
-    ]
-    assert tables.study_table([rates, final]).splitlines()[2:] == [
-        "| m | 600 | 0.01 | 0.1 | 1 | 9.10 | 30.0 | 50.0 |"
-    ]
-    other = {**final, "dropout": 0.2, "valid_perplexity": 9.0, "bleu": 31.0}
-    assert tables.study_table([final, other]).splitlines()[2:] == [
-        "| m | 600 | 0.01 | 0.2 | 1 | 9.00 | 31.0 | 50.0 |",
-        "| m | 600 | 0.01 | 0.1 | 1 | 9.10 | 30.0 | 50.0 |",
-    ]
-    compared = {
-        "stage": "comparison",
-        "trainings": ["one", "other"],
-        "baseline": "prenorm",
-        "scores": {"bleu": {"p": 0.0123}, "chrf": {"p": 0.5}},
-        "signatures": {"bleu": "bs:1000|tok:13a", "chrf": "bs:1000|nc:6"},
-    }
-    table = tables.study_table([{**final, "name": "one"}, compared]).splitlines()
-    assert table[2] == "| m | 600 | 0.01 | 0.1 | 1 | 9.10 | 30.0 (0.012) | 50.0 (0.500) |"
-    assert table[4].startswith("In brackets p of the difference from `prenorm`: ")
-    assert "`bs:1000|tok:13a`, `bs:1000|nc:6`" in table[4]
-    diverged = {**line, "stage": "final", "valid_perplexity": None}
-    assert tables.study_table([diverged]) == results.NOT_MEASURED
+@pytest.mark.parametrize("name", ["study", "speed"])
+def test_the_first_page_shows_what_is_committed(name):
+    assert results.block_of(tables.README, name) == tables.first_page()[name]

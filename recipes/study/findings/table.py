@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 
 from hyptrans.support import tables
-from recipes.common import results
+from recipes.common import comparison, results
 from recipes.study.findings.finals import (
     Line,
     Setting,
@@ -15,7 +15,7 @@ from recipes.study.findings.finals import (
     settings,
     updates_until_twin,
 )
-from recipes.study.plan import DROPOUT, perplexity_of
+from recipes.study.plan import DROPOUT, TWINS, perplexity_of
 
 CURVES, BARS = "findings/curves.svg", "findings/bleu.svg"
 """The pictures, as seen from the README."""
@@ -40,6 +40,39 @@ def table(lines: Sequence[Line]) -> str:
         found = [f"`{signed[0][f'{name}_signature']}`" for name in SCORES]
         blocks.append(f"sacreBLEU: {', '.join(found)}")
     return "\n\n".join(blocks) or results.NOT_MEASURED
+
+
+def summary(lines: Sequence[Line]) -> str:
+    """The final trainings of each model with the rate and the dropout that are best for it."""
+    compared = {
+        line["trainings"][0]: line
+        for line in lines
+        if line["stage"] == "comparison" and line["baseline"] in TWINS
+    }
+    rows, tested = [], []
+    for setting in chosen(lines).values():
+        if setting.finished:
+            names = [line.get("name") for line in setting.finished]
+            found = [compared[name] for name in names if name in compared]
+            rows.append([*_final_row(setting)[:-3], *_tested(setting, found)])
+            tested += found
+    if not rows:
+        return results.NOT_MEASURED
+    header = ("model", "rate", "dropout", "seeds", *_MEASURES[:2], "BLEU", "chrF")
+    table = tables.markdown(header, rows)
+    if not tested:
+        return table
+    about = comparison.about(tested[0]["baseline"], tested[0]["signatures"].values())
+    return f"{table}\n\n{about[0].upper()}{about[1:]}; one number for each seed"
+
+
+def _tested(setting: Setting, compared: Sequence[Line]) -> list[str]:
+    """Scores, and what the comparisons of each seed say of their differences."""
+    cells = []
+    for metric in ("bleu", "chrf"):
+        p = ", ".join(f"{line['scores'][metric]['p']:.3f}" for line in compared)
+        cells.append(spread(setting.finished, metric) + (f" ({p})" if p else ""))
+    return cells
 
 
 def _finals(lines: Sequence[Line]) -> list[str]:
