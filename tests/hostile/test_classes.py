@@ -1,22 +1,22 @@
 """No hostile file of any class runs code, takes memory or time, or shows a traceback."""
 
-import random
-
 import pytest
 
 from tests.hostile import running
 from tests.hostile.__main__ import run
 from tests.hostile.running import RAN, Hostile, attempt, fallen, table
 
+SEED = 20261122
+"""So that this test speaks of the code and not of luck; `make test-hostile` draws anew."""
+
 
 @pytest.mark.slow
 def test_every_hostile_file_is_held(tmp_path, capsys, monkeypatch):
     # other tests run beside this one, and computing costs more; `make test-hostile` runs alone
     monkeypatch.setattr(running, "MOST_SECONDS", 2 * running.MOST_SECONDS)
-    seed = random.SystemRandom().randrange(10**6)
-    outcomes = run(seed, tmp_path)
+    outcomes = run(SEED, tmp_path)
     with capsys.disabled():
-        print(f"\n{table(outcomes)}\nseed {seed}")  # noqa: T201
+        print(f"\n{table(outcomes)}")  # noqa: T201
     assert list(fallen(outcomes)) == []
     assert sum(map(len, outcomes.values())) >= 150
 

@@ -119,5 +119,5 @@ def test_both_models_learn_the_toy_language(tmp_path):
     assert run.returncode == 0, run.stderr
     found = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
     twin = found["bleu"]["euclidean_prenorm_tiny"]
-    assert found["bleu"]["hypformer_tiny"] > twin > 60
-    assert found["bleu_untrained"]["hypformer_tiny"] < 5
+    assert found["bleu"]["hybonet_plus_tiny"] > twin > 60
+    assert found["bleu_untrained"]["hybonet_plus_tiny"] < 5
