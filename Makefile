@@ -47,8 +47,8 @@ help:  ## list the targets
 	@echo
 	@echo "Variables, as in make TORCH=./torch.whl test:"
 	@echo "  PYTHON  the interpreter that makes .venv, 3.10 to 3.13 (now $(PYTHON))"
-	@echo "  ARCHS   models of the quickstart (now hypformer_tiny euclidean_prenorm_tiny);"
-	@echo "          also euclidean_tiny han_tiny hybonet_tiny hybonet_plus_tiny hvt_tiny"
+	@echo "  ARCHS   models of the quickstart (now hybonet_plus_tiny euclidean_prenorm_tiny);"
+	@echo "          also euclidean_tiny han_tiny hybonet_tiny hypformer_tiny hvt_tiny"
 	@echo "  TORCH   what pip installs as torch, before all else (now $(TORCH));"
 	@echo "          options may follow, for example an index with builds for the CPU only"
 

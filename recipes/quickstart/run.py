@@ -23,7 +23,7 @@ from recipes.common.scoring import Score
 from recipes.common.translation import Run
 
 HERE = Path(__file__).resolve().parent
-MODELS = "hypformer_tiny,euclidean_prenorm_tiny"
+MODELS = "hybonet_plus_tiny,euclidean_prenorm_tiny"
 SOURCE, TARGET = "en", "qtv"
 VOCABULARY = 1500
 BEAM = 4
