@@ -20,7 +20,7 @@ RATES = {
 CANDIDATES = {
     "hypformer_softmax": (5e-3, 1e-2, 2e-2),
     "sphere": (1e-2, 2e-2),
-    "deepnorm": (5e-3, 1e-2, 2e-2),
+    "deepnorm": (5e-3, 1e-2),
     "one_time": (1e-2,),
     "one_time_mean": (1e-2,),
     "one_time_flat": (1e-2,),
