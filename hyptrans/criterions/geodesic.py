@@ -99,6 +99,8 @@ def geodesic_term(points: Tensor, tokens: Tensor, *, c: float) -> Tensor:
 
     Shapes: points ``[N, D]`` of the ball, tokens ``[N]`` -> ``[]``. Range: ``[0, 1]``.
     """
+    if not len(points):
+        return points.sum()
     first, second = torch.randint(len(points), (2, SAMPLED_PAIRS), device=points.device)
     closeness = torch.exp(-poincare.distance(points[first], points[second], c=c))
     different = tokens[first] != tokens[second]

@@ -40,7 +40,8 @@ def scaled_linear(x: Tensor, weight: Tensor, bias: Tensor, scale: Tensor | float
     if isinstance(scale, Tensor) or _in_onednn(x, weight):
         # scaling the weights is cheaper than scaling what they give at every position
         return linear(x, weight * scale, bias * scale)
-    rows = torch.addmm(bias, x.flatten(0, -2), weight.t(), beta=scale, alpha=scale)
+    flat = x.reshape(-1, x.size(-1))
+    rows = torch.addmm(bias, flat, weight.t(), beta=scale, alpha=scale)
     return rows.view(*x.shape[:-1], len(bias))
 
 

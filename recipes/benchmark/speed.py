@@ -57,7 +57,7 @@ class Comparison:
     rounds: dict[str, int]
 
 
-OTHERS: dict[str, float | None] = {"han": None, "hypformer": None, "hvt": None}
+OTHERS: dict[str, float | None] = dict.fromkeys(("hybonet_plus", "han", "hypformer", "hvt"))
 COMPARISONS = (
     Comparison("train", SHORT, {"hybonet": 0.95, MANIFOLD: None, **OTHERS}, {"cpu": 9, "cuda": 20}),
     Comparison("train", MEDIUM, {"hybonet": 1.10}, {"cpu": 5}),
@@ -65,7 +65,7 @@ COMPARISONS = (
     Comparison(
         "train",
         WIDE,
-        {"hybonet": 1.00, "han": 0.85, "hypformer": None, "hvt": 0.50},
+        {"hybonet": 1.00, "hybonet_plus": None, "han": 0.85, "hypformer": None, "hvt": 0.50},
         {"cpu": 2, "cuda": 20},
     ),
     Comparison("train", LONG[4096], {"hypformer": 1.6}, {"cpu": 3, "cuda": 10}),

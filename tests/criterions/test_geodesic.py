@@ -93,6 +93,7 @@ def test_term_is_the_mean_over_pairs_with_different_tokens(c, rng):
     tokens = torch.tensor([4, 5, 4, 5, 5])
     torch.testing.assert_close(geodesic_term(places[tokens - 4], tokens, c=c), expected)
     assert geodesic_term(places[tokens - 4], torch.full((5,), 4), c=c) == 0
+    assert geodesic_term(places[:0], tokens[:0], c=c) == 0
     assert geodesic_term(places[[0, 0]], torch.tensor([4, 5]), c=c) == 1
 
 

@@ -77,6 +77,16 @@ def test_fresh_htc_is_xavier_of_one_map_and_ignores_the_time():
     assert layer.bias.abs().max() == 0
 
 
+@pytest.mark.parametrize("learned", [True, False])
+def test_htc_maps_one_point_or_none(learned, rng):
+    layer = HTC(4, 3, gain=1.0).double()
+    scale = Curvature(2.0, learned=learned).double()()
+    x = points(rng, 6, 5)
+    wanted = layer(x, c_in=scale, c_out=1.0)
+    torch.testing.assert_close(layer(x[2], c_in=scale, c_out=1.0), wanted[2])
+    assert layer(x[:0].view(2, 0, 5), c_in=scale, c_out=1.0).shape == (2, 0, 3)
+
+
 def test_htc_without_a_space_coordinate_is_refused():
     with pytest.raises(ValueError, match="at least one space coordinate, got in_space=0"):
         HTC(0, 4, gain=1.0)
