@@ -42,11 +42,10 @@ CANDIDATES = {
 another twin, and HAN's attention in other models, at more of them."""
 ADVANCED = {"hypformer_softmax": 1e-2, "sphere": 1e-2}
 """Candidates that went on to final trainings as HyboNet's, and their rate."""
-PUBLISHED = {"published_prenorm": 5e-3, "published_hypformer_softmax": 5e-3}
-"""Models of the size of a published baseline, at its dropout; the twin at its rate too, and what
-learns best at the twin's rate likewise."""
+PUBLISHED = {"published_prenorm": 1e-2, "published_hypformer_softmax": 1e-2}
+"""Models of the size of a published baseline, at its dropout and each at its best rate here."""
 PUBLISHED_DROPOUT = 0.3
-RATES_UPDATES, FINAL_UPDATES = 600, 3000
+RATES_UPDATES, FINAL_UPDATES, PUBLISHED_UPDATES = 600, 3000, 6000
 DROPOUT, DROPOUTS = 0.1, (0.1, 0.2, 0.3)
 """While rates are tried, and those that are tried in final trainings."""
 TWINS = ("prenorm", "postnorm")
@@ -105,7 +104,7 @@ def trainings(results: Results) -> list[Training]:
             _, dropout = of_twin
             later += _finals(model, [(rate, dropout)])
     published = [
-        Training("published", model, rate, FINAL_UPDATES, dropout=PUBLISHED_DROPOUT)
+        Training("published", model, rate, PUBLISHED_UPDATES, dropout=PUBLISHED_DROPOUT)
         for model, rate in PUBLISHED.items()
     ]
     return [*rates, *first, *sorted(later, key=lambda training: training.seed), *published]

@@ -143,15 +143,14 @@ def _comparisons(lines: Sequence[Line]) -> list[str]:
 
 
 def _tried(lines: Sequence[Line], stage: str, title: str) -> list[str]:
+    blocks = []
     tried = sorted((line for line in lines if line["stage"] == stage), key=perplexity_of)
-    if not tried:
-        return []
-    return [
-        f"{title}, {tried[0]['updates']:,} updates, one run a row:",
-        tables.markdown(
-            ("model", "rate", "dropout", "seed", *_MEASURES), [_row(line) for line in tried]
-        ),
-    ]
+    for updates in sorted({line["updates"] for line in tried}, reverse=True):
+        rows = [_row(line) for line in tried if line["updates"] == updates]
+        header = ("model", "rate", "dropout", "seed", *_MEASURES)
+        blocks.append(f"{title}, {updates:,} updates, one run a row:")
+        blocks.append(tables.markdown(header, rows))
+    return blocks
 
 
 def _row(line: Line) -> list[object]:
