@@ -22,6 +22,8 @@ from recipes.study.findings.table import summary
 HERE = Path(__file__).resolve().parent
 README = HERE.parent / "README.md"
 SPEED_ROWS = (
+    ("hybonet_plus", "train", 64, 32),
+    ("hybonet_plus", "decode", 64, 32),
     ("hybonet", "train", 64, 32),
     ("hybonet", "decode", 64, 32),
     ("hypformer", "train", 512, 8192),
