@@ -51,6 +51,11 @@ def search_without_scores(module: ModuleType) -> Iterator[None]:
         except AssertionError as error:
             if not re.fullmatch(r"(\d+) < \1", str(error)):
                 raise
+            if kwargs.get("constraints") is not None:
+                raise UserError(
+                    "the constraints of a sentence do not fit into its longest translation: "
+                    "raise --max-len-b"
+                ) from error
             raise UserError(
                 "no translation has a score that is a number: the weights are damaged, or the "
                 "training went on after they were no longer finite"

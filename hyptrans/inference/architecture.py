@@ -26,8 +26,8 @@ _SIZES = ("embed_dim", "ffn_embed_dim", "layers", "attention_heads")
 # numbers of a table of position vectors that is not learned, and so in no file
 _MOST_OF_TABLE = 1 << 26
 _LAYER = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.")
-# of training alone: what they name is in the parameters now
 _SINUSOIDS = ".embed_positions.weights"
+# of training alone: what they name is in the parameters now
 _OF_TRAINING = ("encoder_embed_path", "decoder_embed_path")
 
 

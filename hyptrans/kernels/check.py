@@ -23,6 +23,7 @@ from hyptrans.geometry.precision import HALF
 from hyptrans.kernels import cpu_cases, functions, loss, operators
 from hyptrans.kernels.backend import Backend, Part, launcher, under_check
 from hyptrans.kernels.operands import LossOperands
+from hyptrans.support.errors import UserError
 from hyptrans.support.files import write_whole
 
 NOTES = Path("hyptrans") / "kernels.json"
@@ -247,5 +248,5 @@ def _note(key: str) -> None:
         return
     try:
         write_whole(path, json.dumps([*_passed(), key], indent=1) + "\n")
-    except OSError:
-        return  # checked again by the next process
+    except (OSError, UserError):
+        return  # it cannot be written, or another process writes it: checked again by the next

@@ -45,7 +45,9 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         os.replace(partial, path)
     except BaseException:
-        partial.unlink(missing_ok=True)
+        # once it is renamed, the name may be another process's
+        if _is(partial, lock):
+            partial.unlink(missing_ok=True)
         raise
     finally:
         os.close(lock)
@@ -56,10 +58,17 @@ def _lock_file(partial: Path, path: Path) -> int:
     """Lock what another process may have renamed or removed since it was opened."""
     while True:
         descriptor = take_lock(partial, path)
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(descriptor), os.stat(partial)):
-                return descriptor
+        if _is(partial, descriptor):
+            return descriptor
         os.close(descriptor)
+
+
+def _is(path: Path, descriptor: int) -> bool:
+    """Whether a name is still that of an open file."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -122,7 +131,9 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
     """Wait until no other process is in this block with the same folder."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        # some file systems lock no folders, or nothing
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)

@@ -47,7 +47,7 @@ def half_written_data(module: ModuleType) -> Iterator[None]:
         path: str, impl: Any, fix_lua_indexing: bool = False, dictionary: Any = None
     ) -> Any:
         found, asked = check(path), SAME_FILES.get(str(impl), str(impl))
-        if found is not None and asked in MAGIC.values() and asked != found:
+        if found is not None and asked in (*MAGIC.values(), "huffman") and asked != found:
             raise UserError(
                 f"{path}.idx was written with --dataset-impl {found} and is read with {impl}: "
                 "leave --dataset-impl out, and the file says it"
@@ -126,10 +126,13 @@ def some_sentences(index: Path, count: int, needed: int) -> None:
         raise Damage(f"{index.name} is cut short")
 
 
-def at_least(data: Path, size: int) -> None:
-    """Hold the bytes that an index needs against the other file."""
-    if data.stat().st_size < size:
-        raise Damage(f"{data.name} is cut short")
+def exactly(data: Path, size: int) -> None:
+    """Hold the bytes that an index speaks of against the other file."""
+    found = data.stat().st_size
+    if found != size:
+        raise Damage(f"{data.name} {'is cut short' if found < size else 'is not of its index'}")
+    if not size:
+        raise Damage(f"{data.name} has no words")
 
 
 def outside(index: Path) -> Damage:
@@ -149,7 +152,7 @@ def check_mmap(index: Path, begin: int, data: Path, types: dict[int, Any]) -> No
         if positions[0] != end or (positions[1:] != ends[:-1]).any():
             raise outside(index)
         end = int(ends[-1])
-    at_least(data, end)
+    exactly(data, end)
 
 
 def sentences(index: Path, begin: int, count: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -176,7 +179,7 @@ def check_lazy(index: Path, begin: int, data: Path, types: dict[int, Any]) -> No
         raise outside(index)
     if (np.diff(starts) != sizes).any():
         raise outside(index)
-    at_least(data, int(starts[-1]) * width)
+    exactly(data, int(starts[-1]) * width)
 
 
 CHECKS: dict[str, Callable[[Path, int, Path, dict[int, Any]], None]] = {

@@ -38,7 +38,7 @@ class Step:
         threads: CPU threads the command may use, 0 for its own default.
         progress: makes a line to show out of a line of the log, or None.
         resumes: the command goes on from its outputs where it was stopped, and so does its log.
-        inputs: files that the command reads and that no step wrote.
+        inputs: files that the command reads and whose contents may change between two runs.
     """
 
     name: str

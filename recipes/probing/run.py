@@ -11,7 +11,7 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -173,7 +173,8 @@ def _gold(
         flags += ["--ranks", *args.ranks.split(",")]
     if encoders.text:
         flags += ["--seen", str(encoders.text)]
-    return _probe(runner, run, encoders, trees, "probes", encoders.after, flags)
+    read = replace(encoders, inputs=[*encoders.inputs, *trees.values()])
+    return _probe(runner, run, read, trees, "probes", encoders.after, flags)
 
 
 def _parsed(

@@ -76,7 +76,11 @@ def main(argv: Sequence[str] | None = None) -> None:
 
     def add(line: Mapping[str, Any]) -> None:
         with one_at_a_time(path.parent):
-            lines = [*results.read_lines(path), {**line, **surroundings}]
+            lines = results.read_lines(path)
+            if line["name"] in names(lines):
+                # another process was here first
+                return
+            lines.append({**line, **surroundings})
             write_whole(path, "".join(json.dumps(entry) + "\n" for entry in lines))
             if args.write_readme:
                 _publish(lines)

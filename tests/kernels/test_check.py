@@ -13,6 +13,7 @@ import torch
 from hyptrans.geometry import lorentz
 from hyptrans.kernels import backend, check, operators
 from hyptrans.kernels.cpu import launch
+from hyptrans.support.files import whole_file
 
 CPU = torch.device("cpu")
 # function of the launcher -> operator whose check sees that it is wrong
@@ -148,6 +149,15 @@ def test_damaged_notes_are_made_anew(content, tmp_path):
     notes.write_text(content)
     assert check.trusted("numba", CPU, torch.float32, "points")
     assert len(json.loads(notes.read_text())) == 1
+
+
+def test_notes_that_another_process_writes_are_left_to_it(tmp_path):
+    notes = check._notes()
+    notes.parent.mkdir(parents=True)
+    with whole_file(notes) as file:
+        check._note("own")
+        file.write(b'["of the other"]')
+    assert check._passed() == ["of the other"]
 
 
 def test_no_home_is_made_for_notes(monkeypatch, tmp_path):

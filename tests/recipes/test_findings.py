@@ -94,6 +94,9 @@ def test_the_summary_has_each_model_at_its_best_with_what_its_comparisons_say():
         "| hybonet | 1 | 0.2 | 1 | 1,500 | 6.00 | 31.0 | 50.0 |"
     ]
     assert table.summary(FINALS[-1:]) == results.NOT_MEASURED
+    # what was compared with another training of the twin is not shown
+    better = final("prenorm", 1, [30.0, 5.0], 40.0, dropout=0.2)
+    assert "(0.010" not in table.summary([*FINALS, *compared, better])
 
 
 def test_final_trainings_are_one_row_a_model_with_mean_and_spread():

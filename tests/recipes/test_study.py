@@ -128,6 +128,18 @@ def test_a_log_of_several_parts_gives_one_curve(tmp_path):
     }
 
 
+def test_a_result_that_another_process_had_first_is_not_added(tmp_path, monkeypatch):
+    line = tried("hybonet", [9.0, 8.0, 7.0, 8.0])[0] | {"name": "rates-hybonet-lr0p005-seed1"}
+
+    def run(training, args):
+        (tmp_path / "results.jsonl").write_text(json.dumps(line) + "\n")
+        return dict(line)
+
+    monkeypatch.setattr(study, "_run", run)
+    study.main(["--out", str(tmp_path), "--only", line["name"]])
+    assert len(results.read_lines(tmp_path / "results.jsonl")) == 1
+
+
 def test_a_name_that_no_training_has_is_refused(tmp_path):
     found = run_script("study/run.py", "--only", "nothing", "--out", str(tmp_path))
     assert found.returncode == 2

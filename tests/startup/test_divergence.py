@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from hyptrans_startup.divergence import first_not_finite
+from hyptrans_startup.divergence import first_not_finite, search_without_scores
+from hyptrans_startup.errors import UserError
 from tests.startup.conftest import TINY
 
 SENTENCE = re.compile(
@@ -39,6 +40,27 @@ def test_file_without_a_batch_is_refused(checkpoint, work, run):
     done = run("python", "-m", "hyptrans", "replay", checkpoint, cwd=work, check=False)
     assert done.returncode == 2
     assert f"error: {checkpoint} holds no batch" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("said", "given", "error", "words"),
+    [
+        ("42 < 42", {}, UserError, "the weights are damaged"),
+        ("6 < 6", {"constraints": [1]}, UserError, "constraints of a sentence do not fit"),
+        ("5 < 6", {}, AssertionError, "5 < 6"),
+        ("other", {}, AssertionError, "other"),
+    ],
+)
+def test_search_that_ends_without_a_translation_says_why(said, given, error, words):
+    class SequenceGenerator:
+        def generate(self, models, **given):
+            raise AssertionError(said)
+
+    module = SimpleNamespace(SequenceGenerator=SequenceGenerator)
+    with search_without_scores(module):
+        pass
+    with pytest.raises(error, match=words):
+        SequenceGenerator().generate([], **given)
 
 
 class Ratio(nn.Module):

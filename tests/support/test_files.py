@@ -9,6 +9,7 @@ import pytest
 from hyptrans.support import files
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import (
+    one_at_a_time,
     remove,
     sha256,
     take_lock,
@@ -83,8 +84,24 @@ def test_a_file_system_without_locks_is_written_to(tmp_path, monkeypatch):
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr(files.fcntl, "flock", no_locks)
-    write_whole(tmp_path / "file", "text")
+    with one_at_a_time(tmp_path):
+        write_whole(tmp_path / "file", "text")
     assert (tmp_path / "file").read_text() == "text"
+
+
+def test_what_stops_after_the_end_takes_nothing_of_another_process(tmp_path, monkeypatch):
+    stock = files.os.replace
+
+    def replace_and_stop(partial, path):
+        stock(partial, path)
+        partial.write_text("of the other")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(files.os, "replace", replace_and_stop)
+    with pytest.raises(KeyboardInterrupt):
+        write_whole(tmp_path / "file", "own")
+    assert (tmp_path / "file").read_text() == "own"
+    assert (tmp_path / "file.partial").read_text() == "of the other"
 
 
 def test_a_block_waits_for_another_process(tmp_path):

@@ -44,11 +44,7 @@ def table(lines: Sequence[Line]) -> str:
 
 def summary(lines: Sequence[Line]) -> str:
     """The final trainings of each model with the rate and the dropout that are best for it."""
-    compared = {
-        line["trainings"][0]: line
-        for line in lines
-        if line["stage"] == "comparison" and line["baseline"] in TWINS
-    }
+    compared = {line["trainings"][0]: line for line in _compared(lines) if _with_twin(line)}
     rows, tested = [], []
     for setting in chosen(lines).values():
         if setting.finished:
@@ -64,6 +60,20 @@ def summary(lines: Sequence[Line]) -> str:
         return table
     about = comparison.about(tested[0]["baseline"], tested[0]["signatures"].values())
     return f"{table}\n\n{about[0].upper()}{about[1:]}; one number for each seed"
+
+
+def _with_twin(line: Line) -> bool:
+    return line["baseline"] in TWINS
+
+
+def _compared(lines: Sequence[Line]) -> list[Line]:
+    """Comparisons of what is chosen; what was, before a better setting was found, is not shown."""
+    shown = {line.get("name") for setting in chosen(lines).values() for line in setting.lines}
+    return [
+        line
+        for line in lines
+        if line["stage"] == "comparison" and shown.issuperset(line["trainings"])
+    ]
 
 
 def _tested(setting: Setting, compared: Sequence[Line]) -> list[str]:
@@ -113,13 +123,7 @@ def spread(found: Sequence[Line], key: str) -> str:
 
 
 def _comparisons(lines: Sequence[Line]) -> list[str]:
-    names = {line["name"] for setting in chosen(lines).values() for line in setting.lines}
-    # what was compared before a better dropout was found is not shown
-    found = [
-        line
-        for line in lines
-        if line["stage"] == "comparison" and names.issuperset(line["trainings"])
-    ]
+    found = _compared(lines)
     if not found:
         return []
     found.sort(key=lambda line: (line["model"], line["baseline"], line["seed"]))

@@ -4,6 +4,8 @@ import random
 import struct
 
 import pytest
+import torch
+from fairseq.data import indexed_dataset
 
 from hyptrans_startup.errors import UserError
 from tests.hostile import sets
@@ -68,9 +70,29 @@ def test_any_cut_and_any_byte_of_the_index_is_met_with_a_sentence(impl, tmp_path
     assert len(held) > 150
 
 
-def test_set_is_read_as_it_was_written(written):
+@pytest.mark.parametrize("impl", ["cached", "huffman"])
+def test_set_is_read_as_it_was_written(impl, written):
+    written.with_suffix(".vocab").touch()
     with pytest.raises(UserError, match="was written with --dataset-impl mmap and is read with"):
-        sets.read(written, "cached")
+        sets.read(written, impl)
+
+
+@pytest.mark.parametrize("impl", ["mmap", "lazy"])
+def test_numbers_of_another_index_are_told_from_its_own(impl, tmp_path):
+    written = sets.written(tmp_path / "s", random.Random(1), impl=impl)
+    with written.with_suffix(".bin").open("ab") as data:
+        data.write(bytes(8))
+    with pytest.raises(UserError, match=r"s\.bin is not of its index"):
+        sets.read(written, impl)
+
+
+@pytest.mark.parametrize("impl", ["mmap", "lazy"])
+def test_set_without_words_is_refused(impl, tmp_path):
+    builder = indexed_dataset.make_builder(str(tmp_path / "s.bin"), impl, 20)
+    builder.add_item(torch.tensor([], dtype=torch.int64))
+    builder.finalize(str(tmp_path / "s.idx"))
+    with pytest.raises(UserError, match=r"s\.bin has no words"):
+        sets.read(tmp_path / "s", impl)
 
 
 @pytest.mark.parametrize("numbers", [(0, 2**63 - 1, -2), (0, -1, 3), (0, 2, 3)])
