@@ -67,13 +67,13 @@ def _arguments() -> argparse.Namespace:
     add("--prepared", type=Path, metavar="DIR", help="folder that the checkpoints were prepared in")
     add("--text", type=Path, metavar="FILE", help="source side of the checkpoints' training text")
     add("--steps", type=int, default=2000, metavar="N", help="steps of each probe")
-    add("--seeds", type=int, default=3, metavar="N", help="trainings of each probe")
+    add("--seeds", type=int, default=3, metavar="N", help="trainings of each with our settings")
     add("--ranks", default=RANKS, metavar="A,B", help="dimensions of rank curves, or nothing")
     add("--parsed", action="store_true", help="probe on parses of the training text too")
     add("--parser-steps", type=int, default=3000, metavar="N", help="steps of each stanza model")
     add("--sentences", type=int, default=10000, metavar="N", help="sentences to parse")
     add("--held-out", type=int, default=1000, metavar="N", help="of those, in dev and in test")
-    add("--paper-steps", type=int, default=20000, metavar="N", help="probe steps as the paper's")
+    add("--paper-steps", type=int, default=20000, metavar="N", help="of each as in the paper")
     return parser.parse_args()
 
 
@@ -203,7 +203,9 @@ def _parsed(
         runner.run(after[-1])
     shared = _flags(run, args)
     ours = [*shared, "--steps", str(args.steps)]
-    paper = [*shared, "--steps", str(args.paper_steps), "--lr", "5e-5", "--evaluate-every", "500"]
+    # ten times as long, so one of each, and none of encoders that the paper has not
+    paper = ["--seed", str(run.seed), "--seeds", "1", "--no-random", "--lr", "5e-5"]
+    paper += ["--steps", str(args.paper_steps), "--evaluate-every", "500"]
     return {
         name: _probe(runner, run, encoders, trees, f"probes_{name}", after, flags)
         for name, flags in (("parsed", ours), ("paper", paper))

@@ -79,10 +79,12 @@ def _notes(probes: Mapping[str, Any]) -> list[str]:
 
 def _parsed(found: Mapping[str, Any]) -> list[str]:
     """Both settings on parses, beside the paper's figures."""
-    models = [
+    models = [model for model in _models(found["probes"]["parsed"]) if model.role == "baseline"]
+    models += [
         replace(model, name=f"{model.name}, {settings}")
         for name, settings in SETTINGS.items()
         for model in _models(found["probes"][name])
+        if model.role != "baseline"
     ]
     lines = [results.table(models)]
     for name, figures in PAPER.items():
