@@ -1,4 +1,4 @@
-"""Multi30k, English to German: HyboNet against its Euclidean twin, from raw text to a table."""
+"""Multi30k, English to German: hyperbolic Transformers against their Euclidean twin."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from recipes.common import experiment, multi30k, options, rows, scoring, transla
 from recipes.common.rows import Column
 
 HERE = Path(__file__).resolve().parent
-MODELS = "hybonet_iwslt_d64,euclidean_iwslt_d64"
+MODELS = "hybonet_plus_iwslt_d64,euclidean_prenorm_iwslt_d64"
 COLUMNS = (
     Column("bleu_beam1", "BLEU, greedy", beam=1),
     Column("bleu_beam5", "BLEU, beam 5", beam=5),

@@ -1,3 +1,5 @@
+import json
+import math
 import re
 from pathlib import Path
 
@@ -93,15 +95,35 @@ def test_han_has_the_sizes_of_its_paper_and_is_trained_as_its_twins(size):
         assert len({str(getattr(args, name)) for args in (han, *twins)}) == 1, name
 
 
-def test_multi30k_has_the_settings_of_the_reference_point():
-    args = parse(RECIPES / "multi30k_en_de" / "hybonet_iwslt_d64.args")
-    assert (args.optimizer, args.adam_betas, args.lr) == ("adam", "(0.9, 0.98)", [1e-2])
-    assert (args.lr_scheduler, args.warmup_updates) == ("inverse_sqrt", 1000)
-    assert (args.dropout, args.attention_dropout, args.label_smoothing) == (0.1, 0.1, 0.1)
-    assert (args.clip_norm, args.max_tokens) == (0.5, 4096)
+STUDY_NAMES = {
+    "euclidean_prenorm": "prenorm",
+    "euclidean": "postnorm",
+    "hybonet_plus": "hypformer_softmax",
+}
+
+
+@pytest.mark.parametrize("name", available(RECIPES / "multi30k_en_de"))
+def test_multi30k_has_the_settings_of_the_study_at_the_best_of_its_rates(name):
+    model = name.removesuffix("_iwslt_d64")
+    model = STUDY_NAMES.get(model, model)
+    args, studied = (
+        parse(RECIPES / path)
+        for path in (f"multi30k_en_de/{name}.args", f"study/models/{model}.args")
+    )
+    lines = (RECIPES / "study" / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    tried = [
+        line
+        for line in map(json.loads, lines)
+        if line.get("model") == model and line["stage"] in ("rates", "candidates")
+    ]
+    best = min(tried, key=lambda line: line["valid_perplexity"] or math.inf)
+    assert args.lr == [best["rate"]]
+    own = ("arch", "lr", "warmup_updates", "hypformer_attention", "hybonet_residual")
+    found = [{key: v for key, v in vars(one).items() if key not in own} for one in (args, studied)]
+    assert found[0] == found[1]
     # the sizes are those of the architecture, and it shares no embeddings unless told to
-    (model,) = read_models(RECIPES / "multi30k_en_de", ["hybonet_iwslt_d64"])
-    assert not [flag for flag in model.flags if flag.startswith(("--share", "--encoder"))]
+    (read,) = read_models(RECIPES / "multi30k_en_de", [name])
+    assert not [flag for flag in read.flags if flag.startswith(("--share", "--encoder-e"))]
 
 
 @pytest.mark.parametrize("recipe", ["quickstart", "multi30k_en_de", "probing"])
