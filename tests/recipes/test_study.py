@@ -105,8 +105,8 @@ def test_names_differ():
     names = [training.name for training in found]
     once = sum(map(len, plan.CANDIDATES.values())) + len(plan.PUBLISHED)
     advanced = len(plan.ADVANCED)
-    finals = (2 + advanced) * (4 + 2) + 5
-    assert len(set(names)) == len(names) == 4 * 7 + finals + once
+    finals = (2 + advanced) * (4 + 2) + len(plan.RATES) - 2
+    assert len(set(names)) == len(names) == 4 * len(plan.RATES) + finals + once
     assert {training.model for training in found if training.joined} == set(plan.PUBLISHED)
     assert "final-hybonet-lr0p02-dropout0p3-seed2" in names
 
