@@ -26,10 +26,7 @@ from recipes.probing.parser import Parser
 from recipes.probing.tables import summary, table
 
 HERE = Path(__file__).resolve().parent
-MODELS = (
-    "hybonet_iwslt_d64,hybonet_space_iwslt_d64,han_iwslt_d64,"
-    "euclidean_prenorm_iwslt_d64,euclidean_iwslt_d64"
-)
+MODELS = "hybonet_plus_iwslt_d64,hybonet_iwslt_d64,han_iwslt_d64,euclidean_prenorm_iwslt_d64"
 TREES = {split: f"ud_english_ewt/en_ewt-ud-{split}.conllu.gz" for split in ("train", "dev", "test")}
 TABLE = "tatoeba_en_de/deu-eng.zip"
 TEXT = "split-seed1-2000/train.en"
