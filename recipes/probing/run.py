@@ -67,7 +67,7 @@ def _arguments() -> argparse.Namespace:
     add("--seeds", type=int, default=3, metavar="N", help="trainings of each with our settings")
     add("--ranks", default=RANKS, metavar="A,B", help="dimensions of rank curves, or nothing")
     add("--parsed", action="store_true", help="probe on parses of the training text too")
-    add("--parser-steps", type=int, default=3000, metavar="N", help="steps of each stanza model")
+    add("--parser-steps", type=int, default=1500, metavar="N", help="steps of each stanza model")
     add("--sentences", type=int, default=10000, metavar="N", help="sentences to parse")
     add("--held-out", type=int, default=1000, metavar="N", help="of those, in dev and in test")
     add("--paper-steps", type=int, default=20000, metavar="N", help="of each as in the paper")
