@@ -5,7 +5,6 @@ from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import torch
 from torch import Tensor
 
 from hyptrans.support import tables
@@ -18,12 +17,12 @@ from probing.commands.sources import Source, reading_of
 from probing.geometry.layers import Layer, measure, verdict
 from probing.geometry.states import both_sides
 from probing.geometry.table import HEADER, cells
-from probing.geometry.words import SENTENCES, words_of
+from probing.geometry.words import SENTENCES, Words, words_of
 from probing.report.results import versions
 from probing.states.checkpoint import LoadedModel, load_model
 from probing.states.encoder import moved
 from probing.states.extract import extract
-from probing.text.trees import depths, read_conllu
+from probing.text.trees import read_conllu
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +58,8 @@ def main(args: argparse.Namespace) -> None:
     loaded = load_model(args.checkpoint, data, user_dir=args.user_dir)
     moved(loaded.model, args.device)
     words = _words(args) if args.trees else None
-    layers = look(loaded, data, words, args)
+    at_words = (words.states, words.depths) if words else None
+    layers = look(loaded, data, at_words, args)
     sentence = verdict(layers)
     if args.out is not None:
         figures = {
@@ -107,8 +107,8 @@ def look(
     return layers
 
 
-def _words(args: argparse.Namespace) -> tuple[Tensor, Tensor]:
-    """States of the words of trees in all encoder layers, and their gold depths."""
+def _words(args: argparse.Namespace) -> Words:
+    """States of the words of trees that are one token, and their gold depths."""
     trees = read_conllu(args.trees)
     source = Source(str(args.checkpoint), args.data)
     encoder = source.load(reading_of(args), random=False, seed=args.seed)
@@ -121,5 +121,4 @@ def _words(args: argparse.Namespace) -> tuple[Tensor, Tensor]:
             batch_tokens=args.batch_tokens,
             device=args.device,
         )
-        points, sentences = words_of(states, trees, args.sentences)
-    return points, torch.cat([depths(sentence) for sentence in sentences])
+        return words_of(states, trees, encoder, args.sentences)

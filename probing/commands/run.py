@@ -22,7 +22,7 @@ from probing.commands.pages import about, report, texts_of, vocabularies
 from probing.commands.ranks import add_rank_argument, check_ranks, rank_points
 from probing.commands.sources import Source, add_source_arguments, reading_of, sources_of
 from probing.commands.subjects import subjects_of
-from probing.geometry.words import SpaceUse, space_use, word_counts
+from probing.geometry.words import SpaceUse, space_use, word_counts, words_of
 from probing.probes.file import load_probes
 from probing.probes.metrics import kept_words
 from probing.probes.significance import Comparison
@@ -181,18 +181,17 @@ def _comparisons(found: Sequence[Scored], first: str) -> dict[str, list[Comparis
 
 
 def _spaces(run: Run) -> dict[str, SpaceUse]:
-    """How the trained encoders use their space, at the words of the test set."""
+    """How the trained encoders use their space, at words of the test set that are one token."""
     counts = word_counts(run.trees["train"].sentences)
     trained = [subject for subject in run.subjects if not subject.random]
-    return {
-        subject.name: space_use(
-            States.open(subject.states("test")),
-            run.trees["test"].sentences,
-            counts,
-            seed=run.settings.seed,
-        )
-        for subject in bar(trained, "spaces", len(trained), " encoders")
-    }
+    found = {}
+    for subject in bar(trained, "spaces", len(trained), " encoders"):
+        encoder = subject.source.load(run.reading, random=False, seed=run.settings.seed)
+        states = States.open(subject.states("test"))
+        words = words_of(states, run.trees["test"].sentences, encoder)
+        if len(words):
+            found[subject.name] = space_use(words, states.spaces, counts, seed=run.settings.seed)
+    return found
 
 
 def _notes(run: Run) -> list[str]:

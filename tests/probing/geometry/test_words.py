@@ -8,8 +8,9 @@ import torch
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.space import Space
-from probing.geometry.words import space_use, word_counts
+from probing.geometry.words import space_use, word_counts, words_of
 from probing.states.file import Contents, States, writing
+from probing.text.align import Piece
 from probing.text.trees import depths, read_conllu
 
 LORENTZ = Space("lorentz", 1.0)
@@ -58,6 +59,24 @@ def states(path, trees, vectors):
     return States.open(path)
 
 
+class Reader:
+    """Of an encoder, how it cuts text: at spaces, and chosen words in two."""
+
+    max_tokens, unknown = 100, 3
+
+    def __init__(self, *cut):
+        self.cut = cut
+
+    def tokenize(self, text):
+        found, start = [], 0
+        for word in text.split(" "):
+            ends = [1, len(word)] if word in self.cut else [len(word)]
+            for before, end in zip([0, *ends], ends, strict=False):
+                found.append((9, Piece(word[before:end], start + before, start + end)))
+            start += len(word) + 1
+        return found
+
+
 def test_a_radius_that_is_the_depth_goes_with_it(trees, tmp_path, rng):
     vectors = {}
     for i in (0, 2):
@@ -66,7 +85,8 @@ def test_a_radius_that_is_the_depth_goes_with_it(trees, tmp_path, rng):
         vectors[i] = directions * (1 + depths(trees[i]))[:, None]
     # rare words are far out too: words of the second sentence stand as often as they are deep
     counts = Counter({"w1": 9, "w2": 7, "w3": 5, "w4": 3, "w5": 1})
-    found = space_use(states(tmp_path / "s", trees, vectors), trees, counts, seed=1)
+    words = words_of(states(tmp_path / "s", trees, vectors), trees, Reader())
+    found = space_use(words, [LORENTZ, LORENTZ], counts, seed=1)
     free, level = found.layers
     # rounding parts words of one depth
     assert free.with_depth > 0.95
@@ -76,6 +96,19 @@ def test_a_radius_that_is_the_depth_goes_with_it(trees, tmp_path, rng):
     assert level.radius == pytest.approx(2, rel=1e-5)
     assert math.isnan(level.with_depth)
     assert "layers" in found.verdict
+
+
+def test_words_of_several_tokens_are_left_out(trees, tmp_path, rng):
+    vectors = {i: torch.randn(len(trees[i]), 3, generator=rng) for i in (0, 2)}
+    stored = states(tmp_path / "s", trees, vectors)
+    found = words_of(stored, trees, Reader("W2", "W5"))
+    assert found.words == ["W1", "W3", "W4", "W1", "W3", "W4"]
+    assert found.positions.tolist() == [0, 2, 3, 0, 2, 3]
+    assert found.depths.tolist() == [1, 1, 2, 0, 2, 3]
+    both = [stored.sentence(0)[:, [0, 2, 3]], stored.sentence(1)[:, [0, 2, 3]]]
+    assert torch.equal(found.states, torch.cat(both, 1))
+    assert words_of(stored, trees, Reader("W2"), 1).words == ["W1", "W3", "W4"]
+    assert len(words_of(stored, trees, Reader("W1", "W2", "W3", "W4", "W5"))) == 0
 
 
 def test_words_are_counted_whatever_their_case(trees):
