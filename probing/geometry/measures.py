@@ -52,8 +52,10 @@ def direction_share(tangents: Tensor, where: Space) -> float:
     the distances before and after. It is 1 where all radii are equal, whatever they are.
 
     Shapes: ``[N, D]``. Range: ``[0, 1]``; 0 for points on one ray, NaN where all distances are
-    equal.
+    equal or there is one pair at most.
     """
+    if len(tangents) < 3:
+        return math.nan
     radii = tangents.norm(dim=-1, keepdim=True)
     directions = tangents / radii.clamp_min(torch.finfo(tangents.dtype).tiny)
     pairs = tuple(torch.triu_indices(len(tangents), len(tangents), 1))

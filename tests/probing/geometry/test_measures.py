@@ -81,6 +81,9 @@ def test_directions_explain_all_on_a_sphere_nothing_on_a_ray_and_part_in_between
     assert measures.direction_share(radii * directions[:1], where) == 0
     assert 0 < measures.direction_share(radii * directions, where) < 0.9
     assert math.isnan(measures.direction_share(directions[:1].expand(40, -1), where))
+    # one distance has no variance, no distance neither
+    for few in (1, 2):
+        assert math.isnan(measures.direction_share(directions[:few], where))
 
 
 def test_numbers_that_do_not_vary_have_no_correlation():
