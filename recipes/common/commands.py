@@ -232,8 +232,12 @@ def shown_command(step: Step) -> str:
 
 
 def recorded_command(step: Step, out: Path) -> str:
-    """:func:`shown_command` without the folders of this machine: ``out`` is OUT, one's own ~."""
-    shown = shown_command(step)
+    """:func:`shown_command` without the folders of this machine.
+
+    ``out`` is OUT, one's own ~, and programs are those of the environment.
+    """
+    programs = _shorter(f"{Path(sys.executable).parent}{os.sep}")
+    shown = shown_command(step).replace(programs, "", 1)
     for folder, name in ((out, "OUT"), (Path.home(), "~")):
         if folder.is_absolute() and folder != Path(folder.anchor):
             shown = re.sub(rf"(?<![\w./-]){re.escape(str(folder))}(?=[/\s'\"]|$)", name, shown)

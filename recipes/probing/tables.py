@@ -91,7 +91,8 @@ def _parsed(found: Mapping[str, Any]) -> list[str]:
         # with the two decimals that they are printed with
         cells = " | ".join(f"{value:.2f}" for value in figures)
         lines.append(f"| {name}, as Chen et al. print it | {cells} |  |")
-    parser, parsed = found["parser"], found["probes"]["parsed"]
+    # of their own training text they have seen every word
+    parser, parsed = found["parser"], found["probes"]["parsed"] | {"vocabularies": {}}
     quality = ", ".join(f"{key.upper()} {100 * parser[key]:.1f}" for key in ("las", "uas", "upos"))
     return [
         "Parses of the encoders' own training text, as in the paper:",

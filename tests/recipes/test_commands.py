@@ -224,10 +224,16 @@ def test_a_results_file_names_no_folder_of_the_machine(tmp_path, monkeypatch):
     words = ["fairseq-train", str(tmp_path / "out" / "data"), f"--x={tmp_path / 'home'}/data"]
     words += ["--save-dir", str(tmp_path / "out"), str(tmp_path / "home" / "study" / "last.pt")]
     step = Step("a", [*words, f"{tmp_path}/outer"], [])
-    assert recorded_command(step, tmp_path / "out").split()[1:] == [
-        "OUT/data", "--x=~/data", "--save-dir", "OUT", "~/study/last.pt", f"{tmp_path}/outer"
+    assert recorded_command(step, tmp_path / "out").split() == [
+        "fairseq-train", "OUT/data", "--x=~/data", "--save-dir", "OUT", "~/study/last.pt",
+        f"{tmp_path}/outer",
     ]  # fmt: skip
-    assert recorded_command(Step("a", words[:1], []), Path("runs")).endswith("fairseq-train")
+    # whether the environment lies in the folder of the command or not
+    monkeypatch.chdir(tmp_path)
+    threads = Step("a", ["python", "x.py"], [], threads=2)
+    assert recorded_command(threads, Path("runs")).split() == [
+        "OMP_NUM_THREADS=2", Path(sys.executable).name, "x.py"
+    ]  # fmt: skip
 
 
 def test_a_command_is_recorded_without_the_folders_of_the_machine(tmp_path):
