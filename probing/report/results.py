@@ -197,7 +197,7 @@ def notes_on(
         f"Differences of {first} and each other, and two-sided p-values of approximate "
         f"randomization over sentences ({TOSSES:,} tosses, seeds averaged, not corrected for the "
         "number of comparisons).",
-        vocabulary_table(vocabularies),
+        *([vocabulary_table(vocabularies)] if vocabularies else []),
         *([rank_table(ranks)] if ranks else []),
     ]
 

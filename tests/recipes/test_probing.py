@@ -170,6 +170,8 @@ def test_parses_stand_beside_the_papers_figures():
     for settings in ("our settings", "the paper's settings"):
         assert any(line.startswith(f"| h, {settings} | 0.500") for line in lines)
     assert any("LAS 81.2, UAS 85.0, UPOS 93.0" in line for line in lines)
+    # the parses are of the training text, of which no word is new
+    assert sum(line.startswith("| words of the test set |") for line in lines) == 1
 
 
 @pytest.mark.slow
