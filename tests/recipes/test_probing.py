@@ -170,6 +170,11 @@ def test_parses_stand_beside_the_papers_figures():
     for settings in ("our settings", "the paper's settings"):
         assert any(line.startswith(f"| h, {settings} | 0.500") for line in lines)
     assert any("LAS 81.2, UAS 85.0, UPOS 93.0" in line for line in lines)
+    # what needs no encoder depends on no settings either
+    assert [line for line in lines if line.startswith("| linear chain")].count(
+        "| linear chain | 0.430 | 0.250 | - | 0.500 |  |"
+    ) == 2
+    assert not [line for line in lines if line.startswith("| linear chain, ")]
     # the parses are of the training text, of which no word is new
     assert sum(line.startswith("| words of the test set |") for line in lines) == 1
 

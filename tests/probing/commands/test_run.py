@@ -8,8 +8,10 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from probing.commands import run
 from probing.commands.cli import PROGRAM, main
 from probing.commands.evaluate import score
+from probing.geometry.words import Words
 from probing.probes.corpus import Corpus
 from probing.probes.file import load_probes
 from probing.probes.metrics import METRICS
@@ -130,6 +132,17 @@ def test_a_second_run_repeats_nothing_and_says_the_same(made, done, capsys):
     assert {p: p.stat().st_mtime_ns for p in done.rglob("*") if p.parent != done} == files
     assert (done / "results.md").read_text() == figures
     assert figures.splitlines()[0] in captured.out
+
+
+def test_an_encoder_that_cuts_every_word_has_no_use_of_space_to_tell(
+    made, done, tmp_path, monkeypatch
+):
+    shutil.copytree(done, tmp_path / "out")
+    no_words = Words(torch.empty(3, 0, 8), [], torch.empty(0), torch.empty(0))
+    monkeypatch.setattr(run, "words_of", lambda *given: no_words)
+    assert main(run_words(made, tmp_path / "out")) == 0
+    assert json.loads((tmp_path / "out" / "results.json").read_text())["spaces"] == {}
+    assert "This model" not in (tmp_path / "out" / "results.md").read_text()
 
 
 def test_other_settings_train_again_on_the_same_states(made, done, tmp_path, capsys):
