@@ -13,7 +13,7 @@ HERE = Path(__file__).resolve().parent
 ENGLISH = ("--lang", "en", "--shorthand", f"en_{PACKAGE}", "--save_name", f"{PACKAGE}.pt")
 NETWORK = ("--no_pretrain", "--hidden_dim", "200", "--num_layers", "2", "--char_hidden_dim", "100")
 SHARED = "--share_hid"
-"""One hidden layer for all tags; with a bilinear map for each a step is six times as long on a CPU."""
+"""One hidden layer for all tags; a bilinear map for each takes six times as long on a CPU."""
 BIAFFINE = ("--deep_biaff_hidden_dim", "128")
 """Of the parser; its own 400 take most of a step on a CPU."""
 SENTENCES, WORDS = "60", "1500"
