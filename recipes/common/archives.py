@@ -72,7 +72,7 @@ class Corpus:
             save_every=SAVE_EVERY,
             best=True,
             train_flags=shlex.split(args.train_flags),
-            text_flags=[*_text_flags(), *self.search_flags],
+            text_flags=[*translation.token_flags(SOURCE, TARGET), *self.search_flags],
         )
         prepared = self._prepare(run, others)
         runner.run(prepared)
@@ -88,9 +88,3 @@ class Corpus:
     def table(self, found: Mapping[str, Any]) -> str:
         """The results as Markdown."""
         return rows.table(found, self.columns, self.test)
-
-
-def _text_flags() -> list[str]:
-    """What makes text of tokens in subwords; Moses' rules are those of the target's language."""
-    languages = ["--source-lang", SOURCE, "--target-lang", TARGET]
-    return ["--remove-bpe", "subword_nmt", "--tokenizer", "moses", *languages]

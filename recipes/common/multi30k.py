@@ -12,6 +12,8 @@ FOLDER = "multi30k_en_de"
 CONTENTS = "train, val and test_2016_flickr as .en and .de, plain or .gz"
 VOCABULARY = 6000
 """Pieces of the joint sentencepiece model."""
+LOWERCASED_VOCABULARY = 10000
+"""Merges of the joint byte-pair encoding of lower-cased tokens, as Revisit-MMT's."""
 
 
 def files(data: Path | None) -> dict[str, tuple[Path, Path]]:

@@ -114,13 +114,34 @@ def prepare(
         after: steps whose output this one reads.
         joined: one dictionary for both languages.
     """
+    command = _prepare_text(run, files)
+    command += ["--raw-text", "--bpe", "sentencepiece", "--vocab-size", str(vocab)]
+    command += ["--out", str(run.data), *(["--joined-dictionary"] if joined else [])]
+    return Step("prepare_joined" if joined else "prepare", command, [run.data], after)
+
+
+def prepare_lowercased(run: Run, files: Mapping[str, tuple[Path, Path]], vocab: int) -> Step:
+    """Lower-cased Moses tokens in ``vocab`` merges of byte-pair encoding, and one dictionary.
+
+    What is translated from them becomes text by :func:`token_flags`.
+    """
+    command = _prepare_text(run, files)
+    command += ["--lowercase", "--bpe", "subword-nmt", "--vocab-size", str(vocab)]
+    command += ["--out", str(run.data), "--joined-dictionary"]
+    return Step("prepare_lowercased", command, [run.data])
+
+
+def _prepare_text(run: Run, files: Mapping[str, tuple[Path, Path]]) -> list[str]:
     command = ["python", script("prepare_text.py")]
     for name, pair in files.items():
         command += [f"--{name}", *map(str, pair)]
-    command += ["--source-lang", run.source, "--target-lang", run.target, "--raw-text"]
-    command += ["--bpe", "sentencepiece", "--vocab-size", str(vocab), "--out", str(run.data)]
-    command += ["--joined-dictionary"] if joined else []
-    return Step("prepare_joined" if joined else "prepare", command, [run.data], after)
+    return [*command, "--source-lang", run.source, "--target-lang", run.target]
+
+
+def token_flags(source: str, target: str) -> list[str]:
+    """What makes text of tokens in subwords; Moses' rules are those of the target's language."""
+    languages = ["--source-lang", source, "--target-lang", target]
+    return ["--remove-bpe", "subword_nmt", "--tokenizer", "moses", *languages]
 
 
 def train(run: Run, model: Model, after: Step, *, untrained: bool = False) -> Step:

@@ -44,6 +44,8 @@ ADVANCED = {"hypformer_softmax": 1e-2, "sphere": 1e-2}
 """Candidates that went on to final trainings as HyboNet's, and their rate."""
 PUBLISHED = {"published_prenorm": 1e-2, "published_hypformer_softmax": 1e-2}
 """Models of the size of a published baseline, at its dropout and each at its best rate here."""
+PUBLISHED_STAGES = ("published", "lowercased")
+"""Those models with the text of all others, and with the baseline's: lower-cased Moses tokens."""
 PUBLISHED_DROPOUT = 0.3
 RATES_UPDATES, FINAL_UPDATES, PUBLISHED_UPDATES = 600, 3000, 6000
 DROPOUT, DROPOUTS = 0.1, (0.1, 0.2, 0.3)
@@ -76,7 +78,17 @@ class Training:
     @property
     def joined(self) -> bool:
         """Whether both languages have one dictionary and all embeddings are shared."""
-        return self.stage == "published"
+        return self.stage in PUBLISHED_STAGES
+
+    @property
+    def lowercased(self) -> bool:
+        """Whether the text is lower-cased Moses tokens in subwords of byte-pair encoding."""
+        return self.stage == "lowercased"
+
+    @property
+    def folder(self) -> str:
+        """Of the prepared text and the trainings on it."""
+        return "lowercased" if self.lowercased else "joined" if self.joined else "."
 
 
 def _number(value: float) -> str:
@@ -104,7 +116,8 @@ def trainings(results: Results) -> list[Training]:
             _, dropout = of_twin
             later += _finals(model, [(rate, dropout)])
     published = [
-        Training("published", model, rate, PUBLISHED_UPDATES, dropout=PUBLISHED_DROPOUT)
+        Training(stage, model, rate, PUBLISHED_UPDATES, dropout=PUBLISHED_DROPOUT)
+        for stage in PUBLISHED_STAGES
         for model, rate in PUBLISHED.items()
     ]
     return [*rates, *first, *sorted(later, key=lambda training: training.seed), *published]

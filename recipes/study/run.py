@@ -13,7 +13,7 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +151,7 @@ def _run(training: Training, args: argparse.Namespace) -> dict[str, Any]:
         "valid_perplexity": perplexity if math.isfinite(perplexity) else None,
         "parameters": results.count_parameters(run.checkpoint(training.name), run.user_dir),
         **translation.course(runner.log(trained)),
-        **_scores(_output(translated), run),
+        **_scores(_output(translated), run, lowercase=training.lowercased),
     }
     runner.say(f"{training.name}: perplexity {perplexity}, BLEU {found['bleu']}")
     return line | found
@@ -164,8 +164,8 @@ def _user_dir(model: str) -> str:
 
 
 def _run_of(training: Training, args: argparse.Namespace) -> Run:
-    return Run(
-        out=args.out / "joined" if training.joined else args.out,
+    run = Run(
+        out=args.out / training.folder,
         source=multi30k.SOURCE,
         target=multi30k.TARGET,
         seed=training.seed,
@@ -174,9 +174,14 @@ def _run_of(training: Training, args: argparse.Namespace) -> Run:
         cpu=args.cpu,
         user_dir=_user_dir(training.model),
     )
+    if not training.lowercased:
+        return run
+    return replace(run, text_flags=translation.token_flags(run.source, run.target))
 
 
 def _prepare(run: Run, training: Training, files: dict[str, tuple[Path, Path]]) -> Step:
+    if training.lowercased:
+        return translation.prepare_lowercased(run, files, multi30k.LOWERCASED_VOCABULARY)
     return translation.prepare(run, files, multi30k.VOCABULARY, [], joined=training.joined)
 
 
@@ -210,10 +215,10 @@ def _compare(pair: comparisons.Pair, args: argparse.Namespace) -> dict[str, Any]
     return comparisons.compare(pair, (outputs[0], outputs[1]), run.references)
 
 
-def _scores(output: Path, run: Run) -> dict[str, Any]:
+def _scores(output: Path, run: Run, *, lowercase: bool) -> dict[str, Any]:
     found = {
-        "bleu": scoring.score(output, run.references),
-        "chrf": scoring.chrf(output, run.references),
+        "bleu": scoring.score(output, run.references, lowercase=lowercase),
+        "chrf": scoring.chrf(output, run.references, lowercase=lowercase),
         "bleu_lowercased": scoring.lowercased_bleu(output, run.references, run.target),
     }
     signatures = {f"{name}_signature": score.signature for name, score in found.items()}

@@ -103,7 +103,7 @@ def test_names_differ():
         lines += trained(model, rate, [7.0, 8.0, 6.0], half=6.5)
     found = plan.trainings(lines)
     names = [training.name for training in found]
-    once = sum(map(len, plan.CANDIDATES.values())) + len(plan.PUBLISHED)
+    once = sum(map(len, plan.CANDIDATES.values())) + 2 * len(plan.PUBLISHED)
     advanced = len(plan.ADVANCED)
     finals = (2 + advanced) * (4 + 2) + len(plan.RATES) - 2
     assert len(set(names)) == len(names) == 4 * len(plan.RATES) + finals + once
@@ -152,6 +152,7 @@ def test_a_name_that_no_training_has_is_refused(tmp_path):
     [
         (Training("rates", "hybonet", 1e-2, 12), "data"),
         (Training("published", "published_hypformer_softmax", 1e-2, 12), "joined/data"),
+        (Training("lowercased", "published_prenorm", 1e-2, 12), "lowercased/data"),
     ],
 )
 def test_a_training_goes_on_from_a_whole_checkpoint_and_leaves_one_line(
@@ -161,8 +162,8 @@ def test_a_training_goes_on_from_a_whole_checkpoint_and_leaves_one_line(
     data.mkdir()
     for name in ("train", "val", "test_2016_flickr"):
         for side, words in (
-            ("en", "a dog runs to the old tree"),
-            ("de", "ein hund rennt zum alten"),
+            ("en", "A dog runs to the old tree"),
+            ("de", "Ein Hund rennt zum alten"),
         ):
             lines = [" ".join(words.split()[: 2 + i % 4]) + f" {i % 30}" for i in range(300)]
             (data / f"{name}.{side}").write_text("\n".join(lines) + "\n")
@@ -201,6 +202,9 @@ def test_a_training_goes_on_from_a_whole_checkpoint_and_leaves_one_line(
     assert [update for update, _ in line["curve"]] == [4, 8, 12]
     assert line["curve"][-1][1] == pytest.approx(line["valid_perplexity"], abs=0.02)
     assert {"bleu", "chrf", "bleu_lowercased", "chrf_signature", "commit"} <= line.keys()
+    case = "lc" if whole.stage == "lowercased" else "mixed"
+    assert f"|case:{case}|" in line["bleu_signature"]
+    assert f"|case:{case}|" in line["chrf_signature"]
     assert line["command"].startswith(f"fairseq-train OUT/{folder}/data-bin ")
     assert str(tmp_path) not in line["command"]
     log = (tmp_path / "out" / "logs" / f"train_{whole.name}.log").read_text()

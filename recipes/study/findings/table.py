@@ -24,6 +24,7 @@ _MEASURES = ("parameters", "valid perplexity", *SCORES.values())
 _DECIMALS = {"valid_perplexity": 2}
 _STAGES = {
     "published": "The published baseline's size",
+    "lowercased": "The published baseline's size and text, scored without case",
     "candidates": "Candidates",
     "rates": "Rates",
 }
@@ -37,7 +38,10 @@ def table(lines: Sequence[Line]) -> str:
         blocks += _tried(lines, stage, title)
     trainings = [line for line in lines if line["stage"] != "comparison"]
     if signed := scored(trainings):
-        found = [f"`{signed[0][f'{name}_signature']}`" for name in SCORES]
+        # each once, in the order of the scores
+        found = dict.fromkeys(
+            f"`{line[f'{name}_signature']}`" for name in SCORES for line in signed
+        )
         blocks.append(f"sacreBLEU: {', '.join(found)}")
     return "\n\n".join(blocks) or results.NOT_MEASURED
 
