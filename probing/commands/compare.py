@@ -17,6 +17,7 @@ from probing.commands.subjects import Subject
 from probing.commands.train import fit
 from probing.probes.control import shuffled
 from probing.probes.corpus import Corpus, SomeLayers
+from probing.probes.file import FORMAT as PROBES
 from probing.probes.file import load_probes
 from probing.probes.metrics import Punctuation, Scores, mean_scores
 from probing.probes.training import Settings
@@ -106,7 +107,7 @@ class Fit:
             return whole
         sentences, states = run.trees[part].sentences, whole.states
         if self.control:
-            sentences = [shuffled(sentence, run.settings.seed) for sentence in sentences]
+            sentences = [shuffled(sentence, run.settings.seed, run.punct) for sentence in sentences]
         if self.layers is not None:
             states = SomeLayers(states, self.layers)
         return Corpus(states, sentences, whole.name, only)
@@ -141,9 +142,10 @@ def scored(run: Run, subject: Subject, wanted: Fit) -> Scored:
     keys, settings = run.keys[subject.name], wanted.settings
     inputs: dict[str, Any] = {
         "version": __version__,
+        "format": PROBES,
         "states": {part: keys[part] for part in ("train", "dev")},
         "settings": asdict(settings),
-        "control": run.settings.seed if wanted.control else None,
+        "control": [run.settings.seed, run.punct] if wanted.control else None,
         "layers": wanted.layers,
     }
     probes = wanted.file(subject, "probes.safetensors")

@@ -4,7 +4,6 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hyptrans.support.errors import UserError
 from probing.commands.compare import Fit, Run, scored
 from probing.probes.probe import KINDS
 from probing.report.data import ModelResult, RankPoint
@@ -23,17 +22,6 @@ def add_rank_argument(parser: argparse.ArgumentParser) -> None:
         "probes, on the layers that the run's own probes chose; hyperbolic points have one "
         "coordinate more than dimensions, their time",
     )
-
-
-def check_ranks(ranks: Sequence[int]) -> None:
-    """Refuse numbers of dimensions that no probe has.
-
-    Raises:
-        UserError: one is below 2.
-    """
-    wrong = [str(rank) for rank in ranks if rank < 2]
-    if wrong:
-        raise UserError(f"--ranks {' '.join(wrong)}: a space of at least 2 dimensions is needed")
 
 
 def rank_points(run: Run, models: Sequence[ModelResult], ranks: Sequence[int]) -> list[RankPoint]:

@@ -19,13 +19,14 @@ from probing.commands.options import (
     typed_command,
 )
 from probing.commands.pages import about, report, texts_of, vocabularies
-from probing.commands.ranks import add_rank_argument, check_ranks, rank_points
+from probing.commands.ranks import add_rank_argument, rank_points
 from probing.commands.sources import Source, add_source_arguments, reading_of, sources_of
 from probing.commands.subjects import subjects_of
 from probing.geometry.states import words_of
 from probing.geometry.words import SpaceUse, space_use, word_counts
 from probing.probes.file import load_probes
 from probing.probes.metrics import kept_words
+from probing.probes.probe import check_ranks
 from probing.probes.significance import Comparison
 from probing.probes.significance import compare as compare_scores
 from probing.report import write_report

@@ -24,6 +24,11 @@ class Reading:
     pieces: segment.Options
     user_dir: str | None
 
+    def made_from(self) -> dict[str, Any]:
+        """What says how text becomes pieces; of files and folders what is in them."""
+        given = asdict(self.pieces)
+        return {name: _contents(value) for name, value in given.items()}
+
 
 @dataclass(frozen=True)
 class Source:
@@ -54,7 +59,7 @@ class Source:
         return {
             "checkpoint": sha256(Path(self.name)),
             "data": of_data(self.data) if self.data else {},
-            "pieces": asdict(reading.pieces),
+            "pieces": reading.made_from(),
             "user_dir": reading.user_dir,
         }
 
@@ -143,6 +148,12 @@ def only_source(args: argparse.Namespace) -> Source:
 def reading_of(args: argparse.Namespace) -> Reading:
     """What the options of ``add_model_arguments`` say."""
     return Reading(filled(segment.Options, args), args.user_dir)
+
+
+def _contents(value: Any) -> Any:
+    if not isinstance(value, Path):
+        return value
+    return of_data(value) if value.is_dir() else sha256(value)
 
 
 def of_data(folder: Path) -> dict[str, str]:

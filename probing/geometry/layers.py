@@ -34,7 +34,7 @@ class Layer:
     spread: float
     """Standard deviation of the radius."""
     with_frequency: float
-    """Of the radius with the log frequency of the token in the training text."""
+    """Of the radius with the log frequency of the token in the text or trees of training."""
     with_position: float
     """Of the radius with the number of tokens before."""
     with_depth: float

@@ -8,16 +8,22 @@ control probes of labels alike, by labels that are drawn.
 import random
 from dataclasses import replace
 
+import numpy as np
+
+from probing.probes.metrics import Punctuation, kept_words
 from probing.text.trees import Sentence
 
 
-def shuffled(sentence: Sentence, seed: int) -> Sentence:
+def shuffled(sentence: Sentence, seed: int, punct: Punctuation = "upos") -> Sentence:
     """The sentence with its words, but for punctuation, at shuffled places of its tree.
 
     Depths, distances and the number of edges that metrics count stay what they were, as multisets.
     The same sentence and seed always give the same tree.
+
+    Raises:
+        UserError: Penn Treebank tags are asked for and the trees have none.
     """
-    movable = [i for i, tag in enumerate(sentence.upos) if tag != "PUNCT"]
+    movable = np.flatnonzero(kept_words(sentence, punct)).tolist()
     rng = random.Random(f"{seed} {' '.join(sentence.words)}")
     place = list(range(len(sentence)))
     for old, new in zip(movable, rng.sample(movable, len(movable)), strict=True):

@@ -24,6 +24,10 @@ class WordStates(Protocol):
     """What is asked of a file of states; see ``probing.states``."""
 
     @property
+    def origin(self) -> str:
+        """The same for states of one encoder with the same parameters."""
+
+    @property
     def layers(self) -> int: ...
     @property
     def width(self) -> int: ...
@@ -41,6 +45,7 @@ class SomeLayers:
 
     def __init__(self, states: WordStates, layers: Sequence[int]) -> None:
         self._states, self._layers = states, list(layers)
+        self.origin = states.origin
         self.layers, self.width = len(self._layers), states.width
         self.spaces = [states.spaces[layer] for layer in self._layers]
         self.kept, self.lengths = states.kept, states.lengths

@@ -16,7 +16,7 @@ from probing.probes.corpus import WordStates
 from probing.probes.probe import Probe, make_probe
 from probing.probes.training import TASKS, Course, Settings, Trained
 
-FORMAT = "hyptrans probes 1"
+FORMAT = "hyptrans probes 2"
 
 
 def save_probes(path: Path, trained: Trained) -> None:
@@ -30,6 +30,7 @@ def save_probes(path: Path, trained: Trained) -> None:
     }
     about = {
         "settings": asdict(trained.settings),
+        "origin": trained.origin,
         "width": trained.distance.width,
         "spaces": [asdict(space) for space in trained.distance.spaces],
         "courses": {task: [asdict(c) for c in trained.courses[task]] for task in TASKS},
@@ -66,6 +67,7 @@ def load_probes(path: Path) -> Trained:
 
 def _trained(about: dict[str, Any], parameters: dict[str, torch.Tensor]) -> Trained:
     settings = build(Settings, about["settings"])
+    origin = as_declared("origin", about["origin"], str)
     layers = len(about["spaces"])
     width = as_declared("width", about["width"], int)
     held = sum(tensor.numel() for tensor in parameters.values())
@@ -85,7 +87,7 @@ def _trained(about: dict[str, Any], parameters: dict[str, torch.Tensor]) -> Trai
         probe.load_state_dict(own)
         probes[task] = probe
     courses = {task: [build(Course, course) for course in about["courses"][task]] for task in TASKS}
-    return Trained(settings, probes["distance"], probes["depth"], courses)
+    return Trained(settings, origin, probes["distance"], probes["depth"], courses)
 
 
 def check_fits(trained: Trained, states: WordStates, probes: Path, name: str) -> None:
@@ -100,6 +102,11 @@ def check_fits(trained: Trained, states: WordStates, probes: Path, name: str) ->
             f"{probes} was trained on states of another encoder than {name}: "
             f"{len(probe.spaces)} layers of {probe.width} numbers in {_space(probe.spaces)}, here "
             f"{states.layers} of {states.width} in {_space(states.spaces)}"
+        )
+    if trained.origin != states.origin:
+        raise UserError(
+            f"{probes} was trained on states of another encoder than {name}: one of the same sizes "
+            "with other parameters"
         )
 
 

@@ -20,6 +20,8 @@ from hyptrans.support.errors import UserError
 
 Kind = Literal["lorentz", "poincare", "euclidean"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+LEAST_RANK = 2
+"""Coordinates of a point, and dimensions of the spaces of rank curves."""
 INITIAL_LOG_SCALE = 0.5
 """Fresh points then have times of 1.1 to 2.7 and distances and depths as of small trees. A model's
 layers start at 2.3 and with weights of 0.02: depths are 10 for all words, and absolute errors let
@@ -29,6 +31,19 @@ LONGEST_TANGENT = 12.0
 44, and at 12 two points a step apart are still two."""
 LARGEST_RADIUS = 2 * math.atanh(1 - poincare.MARGINS[torch.float32])
 """Of the Poincare probe's points: geoopt's bound of the ball in float32, 6.2 from the origin."""
+
+
+def check_ranks(ranks: Sequence[int]) -> None:
+    """Refuse numbers of dimensions that no probe's space has.
+
+    Raises:
+        UserError: one is below :data:`LEAST_RANK`.
+    """
+    wrong = [str(rank) for rank in ranks if rank < LEAST_RANK]
+    if wrong:
+        raise UserError(
+            f"--ranks {' '.join(wrong)}: a space of at least {LEAST_RANK} dimensions is needed"
+        )
 
 
 class Stack(nn.Module):
@@ -59,7 +74,7 @@ class Probe(nn.Module, ABC):
         rng: of the initial weights.
 
     Raises:
-        UserError: a rank below 2.
+        UserError: a rank below :data:`LEAST_RANK`.
     """
 
     kind: Kind
@@ -68,8 +83,8 @@ class Probe(nn.Module, ABC):
         self, width: int, rank: int, spaces: Sequence[Space], rng: torch.Generator | None = None
     ) -> None:
         super().__init__()
-        if rank < 2:
-            raise UserError(f"--rank {rank} is too small: a point needs at least 2 coordinates")
+        if rank < LEAST_RANK:
+            raise UserError(f"--rank {rank} is below {LEAST_RANK}, the coordinates of a point")
         self.width, self.rank, self.spaces, self.rng = width, rank, list(spaces), rng
 
     def parameters_of(self, layer: int) -> list[nn.Parameter]:

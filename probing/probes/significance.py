@@ -43,6 +43,8 @@ def compare(first: Scores, second: Scores, *, seed: int = 1) -> list[Comparison]
         # a root that is undefined is so for all sentences, a correlation for some
         if not used.any() or (metric in ("uuas", "root") and not used.all()):
             continue
+        if metric == "uuas" and not first.edges.any():
+            continue
         pair = (scores.contributions(metric, used)[0] for scores in (first, second))
         found.append(metric)
         differences.append(np.subtract(*pair))

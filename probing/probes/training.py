@@ -4,6 +4,7 @@ Layers share the batches and the matrix products, nothing else: each has its own
 best weights and end, as if it were trained alone.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -15,7 +16,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 from hyptrans.support.errors import UserError
 from hyptrans.support.progress import bar
 from probing.probes.corpus import Batch, Corpus
-from probing.probes.probe import Probe, make_probe
+from probing.probes.probe import LEAST_RANK, Probe, make_probe
 
 TASKS = ("distance", "depth")
 
@@ -40,12 +41,21 @@ class Settings:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        positive = ("steps", "batch_size", "lr", "evaluate_every", "patience")
-        wrong = [name for name in positive if not getattr(self, name) > 0]
-        wrong += ["weight_decay"] if self.weight_decay < 0 else []
+        least = {"rank": LEAST_RANK, "weight_decay": 0}
+        least |= dict.fromkeys(("steps", "batch_size", "evaluate_every", "patience"), 1)
+        wrong = {
+            name: f"at least {low}"
+            for name, low in least.items()
+            if not low <= getattr(self, name) < math.inf
+        }
+        if not 0 < self.lr < math.inf:
+            wrong["lr"] = "above 0"
         if wrong:
-            found = ", ".join(f"--{n.replace('_', '-')} {getattr(self, n):g}" for n in wrong)
-            raise UserError(f"these must be above 0 (--weight-decay at least 0): {found}")
+            found = ", ".join(
+                f"--{name.replace('_', '-')} {getattr(self, name):g} ({bound})"
+                for name, bound in wrong.items()
+            )
+            raise UserError(f"out of range: {found}")
 
 
 @dataclass
@@ -64,6 +74,8 @@ class Trained:
     """Probes with the weights that were best on the development set."""
 
     settings: Settings
+    origin: str
+    """Of the states that they were trained on."""
     distance: Probe
     depth: Probe
     courses: dict[str, list[Course]]
@@ -175,7 +187,7 @@ def train(train_set: Corpus, dev_set: Corpus, settings: Settings, *, name: str =
         UserError: the two sets are states of different encoders, or the loss is not finite.
     """
     one, other = train_set.states, dev_set.states
-    if (one.layers, one.width, one.spaces) != (other.layers, other.width, other.spaces):
+    if (one.origin, one.width, one.spaces) != (other.origin, other.width, other.spaces):
         raise UserError(f"{train_set.name} and {dev_set.name} come from different encoders")
     rng = torch.Generator().manual_seed(settings.seed)
     tasks = [_Task(task, settings, train_set, rng) for task in TASKS]
@@ -190,7 +202,8 @@ def train(train_set: Corpus, dev_set: Corpus, settings: Settings, *, name: str =
         if not any(task.active for task in tasks):
             break
     distance, depth = (task.finish() for task in tasks)
-    return Trained(settings, distance, depth, {task.name: task.courses for task in tasks})
+    courses = {task.name: task.courses for task in tasks}
+    return Trained(settings, one.origin, distance, depth, courses)
 
 
 @torch.no_grad()

@@ -143,6 +143,8 @@ class States:
         self.identity = contents.identity
         self.random = contents.random
         self.seed = contents.seed
+        drawn = f" with parameters drawn with seed {self.seed}" if self.random else ""
+        self.origin = f"{self.identity}{drawn}"
         self.trees = contents.trees
         self.trees_sha256 = contents.trees_sha256
         self.spaces = contents.spaces

@@ -31,7 +31,7 @@ from hyptrans.dataprep import journal
 from hyptrans.dataprep.commands import text
 from hyptrans.dataprep.corpus import read_lines, write_lines
 from hyptrans.dataprep.steps import subwords
-from hyptrans.support.errors import run_command
+from hyptrans.support.errors import UserError, run_command
 from recipes.common import options
 
 # running words and distinct words in the first 375, 750, 1,500 and 3,003 lines of newstest2014,
@@ -43,6 +43,8 @@ GROWTH = {
 WORDS_PER_LINE = {"en": 23, "de": 21}
 WMT14_PAIRS = 4_500_000
 MERGES = 40_000
+PARTS = (16, 8, 4)
+"""Learning is measured on one pair in so many too."""
 _SYLLABLES = [c + v + e for c in "bdfghklmnprstvz" for v in "aeiou" for e in ("", "n", "r", "s")]
 
 
@@ -248,9 +250,12 @@ def _arguments() -> argparse.Namespace:
 def main() -> None:
     """Generate, prepare and print."""
     args = _arguments()
-    if args.learn_part:
+    if args.learn_part is not None:
         learn_part(args.out, args.learn_part)
         return
+    options.check_positive(args, "workers")
+    if args.pairs < PARTS[0]:
+        raise UserError(f"--pairs {args.pairs} is too few: it takes {PARTS[0]} at least")
     for lang in GROWTH:
         stream = sentences(lang, seed=1)
         for name, size in (("train", args.pairs), ("valid", 1000), ("test", 1000)):
@@ -258,7 +263,7 @@ def main() -> None:
     # a step that an earlier run finished would not be measured
     shutil.rmtree(args.out / "prepared", ignore_errors=True)
     whole = measure_steps(args.out, args.workers)
-    parts = [measure_part(args.out, args.pairs // n) for n in (16, 8, 4)]
+    parts = [measure_part(args.out, args.pairs // n) for n in PARTS]
     extrapolate([*parts, whole])
 
 

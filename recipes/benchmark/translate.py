@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import re
 import resource
+import shlex
 import statistics
 import subprocess
 import sys
@@ -39,7 +40,7 @@ def main() -> None:
     """Time and print.
 
     Raises:
-        UserError: fairseq-generate failed, or translations differ in number.
+        UserError: a command failed, or translations differ in number.
     """
     parser = options.script_parser(__doc__)
     parser.epilog = "example: python recipes/benchmark/translate.py checkpoint_last.pt --data data"
@@ -65,6 +66,8 @@ def main() -> None:
         rows.setdefault("model.translate, CPU", []).append(len(sentences) / used)
         rows.setdefault("search, CPU", []).append(_rate("".join(_run(_search(args, _BY_CPU)))))
         _shell(args, source, rows)
+        if len(ours) != len(theirs):
+            raise UserError(f"{len(ours)} translations stand against fairseq's {len(theirs)}")
         same = sum(one == other for one, other in zip(ours, theirs, strict=True))
     median = {name: statistics.median(values) for name, values in rows.items()}
     pairs = {
@@ -110,13 +113,17 @@ def _rate(output: str) -> float:
     """Sentences a second of the search, as fairseq prints them."""
     found = _RATE.search(output)
     if found is None:
-        raise UserError(f"fairseq-generate failed: {output.strip().splitlines()[-1]}")
+        raise UserError("fairseq-generate printed no rate")
     return float(found[1])
 
 
 def _run(command: list[str], text: bytes = b"") -> tuple[str, str]:
     done = subprocess.run(command, input=text, capture_output=True, check=False)
-    return done.stdout.decode(), done.stderr.decode()
+    printed, logged = done.stdout.decode(), done.stderr.decode()
+    if done.returncode:
+        last = [line for line in logged.splitlines() if line.strip()][-1:]
+        raise UserError(f"{shlex.join(command)} failed: {''.join(last)}")
+    return printed, logged
 
 
 def _timed(command: list[str], source: Path | None, name: str, rows: dict[str, list[float]]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,6 +137,11 @@ def _chain(run: Run, model: Model, prepared: Step, columns: Sequence[Column]) ->
     )
 
 
+def _perplexity(value: float | None) -> str:
+    # no JSON number is infinite or none
+    return f"{value:.2f}" if value is not None and math.isfinite(value) else "diverged"
+
+
 def table(found: Mapping[str, Any], columns: Sequence[Column], test: str) -> str:
     """The results as Markdown; ``test``: what the test set is called."""
     # older runs did not measure all of them
@@ -147,7 +153,7 @@ def table(found: Mapping[str, Any], columns: Sequence[Column], test: str) -> str
             name,
             f"{row['parameters']:,}",
             *([] if one_length else [f"{row['updates']:,}"]),
-            f"{row['valid_perplexity']:.2f}",
+            _perplexity(row["valid_perplexity"]),
             *(
                 comparison.cell(row[column.key], found.get("p", {}).get(name, {}).get(column.key))
                 for column in columns

@@ -15,10 +15,11 @@ from recipes.common.commands import ROOT, Runner, Step
 from recipes.common.models import Model
 from recipes.common.scoring import Score
 
-_NUMBER = r"([\d.]+|inf|nan)"
+# fairseq writes a million as 1e+06
+_NUMBER = r"(\d[\d.]*(?:e[+-]?\d+)?|inf|nan)"
 _UPDATE = re.compile(rf"\| train_inner \|.* ppl={_NUMBER},.* ups=([\d.]+),.* num_updates=(\d+)")
 _VALID = re.compile(rf"\| valid \|.*\| ppl {_NUMBER} .*\| num_updates (\d+)")
-_PERPLEXITY = re.compile(rf"\| valid \| .*\| ppl {_NUMBER}")
+_PERPLEXITY = re.compile(rf"\| valid \| .*\| ppl {_NUMBER}(?!\S)")
 # a sentence that never ends would cost as much time as hundreds that do
 _LENGTH_LIMIT = ("--max-len-a", "2", "--max-len-b", "10")
 _LOG_INTERVAL = 50

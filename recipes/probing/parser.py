@@ -56,7 +56,7 @@ class Parser:
         for name, path in self.trees.items():
             command += [f"--{name}", str(path)]
         outputs = [self.out / "treebank", self.models / "resources.json"]
-        prepared = Step("parser_treebank", command, outputs)
+        prepared = Step("parser_treebank", command, outputs, inputs=[*self.trees.values()])
         tokenizer = self._model("tokenizer", "tokenize", self._tokenizer_flags(), prepared)
         expander = self._model("mwt_expander", "mwt", self._expander_flags(), tokenizer)
         flags = [*self._network_flags(SENTENCES), SHARED]

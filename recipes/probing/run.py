@@ -19,6 +19,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from hyptrans.support.errors import UserError, run_command
+from hyptrans.support.extras import require
+from probing.probes.probe import check_ranks
 from recipes.common import experiment, options, translation
 from recipes.common.commands import Runner, Step
 from recipes.common.translation import ROOT, Run
@@ -79,6 +81,7 @@ def main() -> None:
     args = _arguments()
     counts = ("updates", "steps", "seeds", "jobs", "parser_steps", "sentences", "held_out")
     options.check_positive(args, *counts, "paper_steps")
+    _check(args)
     trees = {split: _file(args.data, name) for split, name in TREES.items()}
     given = _given(args)
     pairs = None if given else _file(args.data, TABLE)
@@ -110,6 +113,25 @@ def main() -> None:
     found |= experiment.conditions(run, runner)
     found["updates"] = None if args.checkpoint else run.updates
     experiment.finish(HERE, args, runner, found, table(found))
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse now what would end the command hours later.
+
+    Raises:
+        UserError: ranks that no probe has, too few sentences, or stanza is not installed.
+    """
+    ranks = args.ranks.split(",") if args.ranks else []
+    if not all(rank.strip().isdecimal() for rank in ranks):
+        raise UserError(f"--ranks must be numbers with commas, not {args.ranks!r}")
+    check_ranks([int(rank) for rank in ranks])
+    if args.parsed:
+        if args.sentences <= 2 * args.held_out:
+            raise UserError(
+                f"--sentences {args.sentences} leaves nothing to train probes on beside two times "
+                f"--held-out {args.held_out}"
+            )
+        require("stanza", "probing")
 
 
 def _file(data: Path | None, name: str) -> Path:
@@ -188,7 +210,9 @@ def _parsed(
     command += ["--seed", str(run.seed), "--out", str(folder)]
     files = {split: folder / f"{split}.txt" for split in TREES}
     outputs = list(files.values())
-    drawn = Step("draw_sentences", command, outputs, encoders.after, inputs=encoders.inputs)
+    # the text of encoders that the recipe trains is made by a step
+    inputs = [] if encoders.after else [encoders.text]
+    drawn = Step("draw_sentences", command, outputs, encoders.after, inputs=inputs)
     runner.run(drawn)
     trees, after = {}, [*encoders.after]
     for split, text in files.items():

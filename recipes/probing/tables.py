@@ -17,13 +17,14 @@ PAPER = {
 }
 """Chen et al. 2022, sec. 4.2.2."""
 KEPT = ("signature", "seeds", "notes", "comparisons", "vocabularies", "ranks", "settings")
-SETTINGS = {"parsed": "our settings", "paper": "the paper's settings"}
+SETTINGS = {"parsed": "our settings", "paper": "the paper's rate and steps"}
 
 
 def summary(found: Mapping[str, Any]) -> dict[str, Any]:
     """What of ``results.json`` of a probing run the recipe records: all but single layers."""
     models = [model | {"layers": []} for model in found["models"]]
-    return {"models": models} | {key: found[key] for key in KEPT}
+    spaces = {name: use["verdict"] for name, use in found["spaces"].items()}
+    return {"models": models, "spaces": spaces} | {key: found[key] for key in KEPT}
 
 
 def table(found: Mapping[str, Any]) -> str:
@@ -74,7 +75,8 @@ def _notes(probes: Mapping[str, Any]) -> list[str]:
         RankPoint(**p | {key: _defined(p[key]) for key in ("test", "spread")})
         for p in probes["ranks"]
     ]
-    return results.notes_on(comparisons, words, points, first)
+    told = [f"{results.escaped(name)}: {verdict}" for name, verdict in probes["spaces"].items()]
+    return [*results.notes_on(comparisons, words, points, first), *told]
 
 
 def _parsed(found: Mapping[str, Any]) -> list[str]:
@@ -100,5 +102,5 @@ def _parsed(found: Mapping[str, Any]) -> list[str]:
         f"Parser: stanza's, trained on EWT; on its test set, of gold words: {quality}.",
         _about(parsed),
         *_notes(parsed),
-        f"Signature of the paper's settings: `{found['probes']['paper']['signature']}`",
+        f"Signature of {SETTINGS['paper']}: `{found['probes']['paper']['signature']}`",
     ]

@@ -97,7 +97,7 @@ def probes(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
     made = [make_probe("lorentz", 6, 4, [Space("lorentz")] * 2) for _ in TASKS]
     courses = {task: [Course(), Course()] for task in TASKS}
     whole = folder / "probes"
-    save_probes(whole, Trained(Settings(rank=4), *made, courses))
+    save_probes(whole, Trained(Settings(rank=4), "", *made, courses))
     from safetensors import safe_open
 
     with safe_open(whole, "pt") as file:

@@ -50,6 +50,13 @@ def test_trainings_of_several_lengths_have_a_column_of_updates():
     assert " updates; " not in table[-1]
 
 
+@pytest.mark.parametrize("perplexity", [None, float("inf")])
+def test_a_training_that_diverged_has_no_perplexity(perplexity):
+    broken = FOUND["models"]["a"] | {"valid_perplexity": perplexity}
+    table = wmt.table(FOUND | {"models": {"a": broken}}).splitlines()
+    assert table[2] == "| a | 1,234,567 | 100,000 | diverged | 27.3 | 25.0 |"
+
+
 def test_trainings_of_one_length_name_it_below_the_table():
     table = wmt.table(FOUND | {"updates": 1500}).splitlines()
     assert "updates" not in table[0]

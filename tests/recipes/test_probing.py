@@ -142,6 +142,7 @@ def probes(name):
         "comparisons": {"linear chain": [{"metric": "uuas", "difference": 0.07, "p": 0.0001}]},
         "vocabularies": {name: {"unseen": 0.125, "unknown": 0.0, "split": 0.5}},
         "ranks": points,
+        "spaces": {name: "It does not use the curvature."},
     }
 
 
@@ -158,6 +159,7 @@ def test_table_has_every_figure_with_spread_p_value_and_rank():
     assert "| h, euclidean | 0.200 | 0.350 |" in lines
     assert "BLEU of their translations of the Tatoeba test set: h 31.4" in text
     assert "over 2 probe seeds" in text
+    assert "h: It does not use the curvature." in lines
 
 
 def test_parses_stand_beside_the_papers_figures():
@@ -167,7 +169,7 @@ def test_parses_stand_beside_the_papers_figures():
     }
     lines = tables.table(found).splitlines()
     assert "| HyboNet, as Chen et al. print it | 0.59 | 0.70 | 0.64 | 0.92 |  |" in lines
-    for settings in ("our settings", "the paper's settings"):
+    for settings in ("our settings", "the paper's rate and steps"):
         assert any(line.startswith(f"| h, {settings} | 0.500") for line in lines)
     assert any("LAS 81.2, UAS 85.0, UPOS 93.0" in line for line in lines)
     # what needs no encoder depends on no settings either
@@ -268,6 +270,12 @@ def test_checkpoints_fill_the_table_and_a_second_run_repeats_nothing(made, tmp_p
         (["--text", "none"], "--text: none is missing"),
         (["--parsed"], "--text is needed: the source side that the checkpoints were trained on"),
         (["--seeds", "0"], "at least 1 is needed: --seeds 0"),
+        (["--ranks", "2,x"], "--ranks must be numbers with commas, not '2,x'"),
+        (["--ranks", "1"], "--ranks 1: a space of at least 2 dimensions is needed"),
+        (
+            ["--parsed", "--sentences", "20", "--held-out", "10"],
+            "--sentences 20 leaves nothing to train probes on beside two times --held-out 10",
+        ),
     ],
 )
 def test_what_is_missing_is_told_before_any_work(made, tmp_path, extra, message):

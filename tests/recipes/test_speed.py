@@ -32,6 +32,10 @@ def test_script_prints_and_writes_the_rows_asked_for(tmp_path):
     ("options", "message"),
     [
         (["--rounds", "-1"], "error: at least 1 is needed: --rounds -1"),
+        (
+            ["--rows", "decode", "--write-readme"],
+            "error: --write-readme takes all rows on --device cpu: the table is of those",
+        ),
         (["--rows", "fast"], "error: --rows 'fast' is in the name of no row"),
         pytest.param(
             ["--device", "cuda"],

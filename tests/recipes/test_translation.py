@@ -1,8 +1,11 @@
 """The steps of a training and its translations."""
 
+import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
+from fairseq.logging.progress_bar import SimpleProgressBar
 
 from recipes.common import translation
 from recipes.common.commands import Step
@@ -50,6 +53,18 @@ def test_an_average_is_of_checkpoints_that_the_training_keeps(run, save_every, e
     # one after the other
     assert averaged.after == [trained]
     assert translated.after == [averaged]
+
+
+@pytest.mark.parametrize("perplexity", [9.25, 741455.0, 1.48291e6, math.inf])
+def test_perplexities_are_read_as_fairseq_writes_them(tmp_path, caplog, perplexity):
+    stats = {"loss": 5.0, "ppl": perplexity, "wps": 9.0, "num_updates": 150}
+    with caplog.at_level("INFO"):
+        SimpleProgressBar([], epoch=1).print(stats, tag="valid")
+    log = tmp_path / "validate.log"
+    log.write_text(f"2026-01-01 | INFO | {caplog.records[-1].name} | {caplog.messages[-1]}\n")
+    runner = SimpleNamespace(log=lambda step: log)
+    assert translation.perplexity(runner, None) == perplexity
+    assert translation.course(log)["curve"] == [(150, perplexity)]
 
 
 def test_an_untrained_model_has_nothing_to_average(run):

@@ -1,5 +1,6 @@
 """``python -m probing``: stages one by one, all of them in one, and what goes wrong."""
 
+import itertools
 import json
 import random
 import shutil
@@ -11,6 +12,7 @@ from safetensors.torch import save_file
 from probing.commands import run
 from probing.commands.cli import PROGRAM, main
 from probing.commands.evaluate import score
+from probing.commands.sources import Reading, Source
 from probing.geometry.words import Words
 from probing.probes.corpus import Corpus
 from probing.probes.file import load_probes
@@ -19,6 +21,7 @@ from probing.probes.training import Settings, train
 from probing.report.data import ModelResult
 from probing.report.results import markdown, table
 from probing.states.file import States
+from probing.text.segment import Options
 from probing.text.trees import read_conllu
 from tests.probing.helpers import huggingface
 from tests.probing.helpers.model import WORDS, make_checkpoint, prepared_folder
@@ -151,6 +154,23 @@ def test_other_settings_train_again_on_the_same_states(made, done, tmp_path, cap
     words = run_words(made, tmp_path / "out", "--seed", "1", "--lr", "0.01")
     assert main(words) == 0
     assert capsys.readouterr().err.count("from an earlier run") == 4 * 3
+
+
+def test_pieces_are_told_by_what_their_files_hold(tmp_path):
+    model, dictionaries = tmp_path / "bpe.model", tmp_path / "bin"
+    dictionaries.mkdir()
+    dictionary = dictionaries / "dict.en.txt"
+    checkpoint = tmp_path / "checkpoint.pt"
+    for file in (model, dictionary, checkpoint):
+        file.write_text("one")
+    pieces = Options(data_bin=dictionaries, sentencepiece_model=model, lowercase=True)
+    source, reading = Source(str(checkpoint)), Reading(pieces, user_dir=None)
+    found = [source.made_from(reading)]
+    for file in (model, dictionary):
+        file.write_text("two")
+        found.append(source.made_from(reading))
+    assert source.made_from(reading) == found[2]
+    assert all(one != other for one, other in itertools.combinations(found, 2))
 
 
 def test_a_changed_checkpoint_is_extracted_again(made, done, tmp_path, capsys):
@@ -371,13 +391,14 @@ def test_wrong_options_are_told_in_one_sentence(made, tmp_path, capsys):
     assert "--names must be letters" in error("--names", "..", "b")
     data = [word for i in range(2) for word in ("--data", str(made / "data"))]
     assert "--data has 3 values for 2" in error(*data)
-    assert "--steps 0, --lr -1" in error("--steps", "0", "--lr", "-1")
+    assert "--steps 0 (at least 1), --lr -1 (above 0)" in error("--steps", "0", "--lr", "-1")
     assert "--punct ptb needs tags" in error("--punct", "ptb")
     assert "missing.pt is not a file" in error("--checkpoint", str(tmp_path / "missing.pt"))
     assert "--rank 1" in error("--rank", "1")
     assert "--ranks 1" in error("--ranks", "4", "1")
     assert "--seeds must be above 0" in error("--seeds", "0")
     assert "--seen has 3 values for 2" in error(*["--seen", str(made / "test.conllu")] * 3)
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_checkpoint_that_is_none_is_told(made, tmp_path, capsys):
@@ -398,6 +419,9 @@ def test_states_of_other_trees_and_encoders_are_told(made, done, tmp_path, capsy
     twin = ["--dev-states", done / "twin" / "dev.states.safetensors"]
     error = error_of(capsys, [*words[:-2], *twin, "--dev", made / "dev.conllu", *end])
     assert "come from different encoders" in error
+    fresh = ["--dev-states", done / "hybonet-random" / "dev.states.safetensors"]
+    error = error_of(capsys, [*words[:-2], *fresh, "--dev", made / "dev.conllu", *end])
+    assert "come from different encoders" in error
     save_file({"states": torch.zeros(1)}, tmp_path / "foreign")
     words = [*words[:-1], tmp_path / "foreign", "--dev", made / "dev.conllu", *end]
     assert "no file of states" in error_of(capsys, words)
@@ -411,6 +435,8 @@ def test_probes_of_another_encoder_are_told(made, done, capsys):
         words += [f"--{part}-states", done / "twin" / f"{part}.states.safetensors"]
         words += [f"--{part}", made / f"{part}.conllu"]
     assert "was trained on states of another encoder" in error_of(capsys, words)
+    fresh = [str(word).replace("/twin/", "/hybonet-random/") for word in words]
+    assert "one of the same sizes with other parameters" in error_of(capsys, fresh)
 
 
 @pytest.mark.parametrize("command", PROGRAM.commands)

@@ -2,9 +2,10 @@
 
 from collections import Counter
 
-import numpy as np
+import pytest
 
 from probing.probes.control import shuffled
+from probing.probes.metrics import PUNCTUATIONS
 from probing.text.trees import distance_matrix
 from tests.probing.helpers.trees import random_heads, sentence_of
 
@@ -13,17 +14,20 @@ def trees(count):
     for seed in range(count):
         heads = random_heads(4 + seed % 12, seed)
         upos = ["PUNCT" if i not in heads and i % 3 == 0 else "NOUN" for i in range(len(heads))]
-        yield sentence_of(heads, upos, name=f"s{seed}")
+        xpos = ["," if i not in heads and i % 2 == 0 else "NN" for i in range(len(heads))]
+        yield sentence_of(heads, upos, xpos, name=f"s{seed}")
 
 
-def test_shape_and_counted_edges_stay_and_most_edges_change():
+@pytest.mark.parametrize("punct", PUNCTUATIONS)
+def test_shape_and_counted_edges_stay_and_most_edges_change(punct):
     kept = total = 0
     for sentence in trees(60):
-        control = shuffled(sentence, 1)
+        control = shuffled(sentence, 1, punct)
         gold, new = (distance_matrix(s.heads) for s in (sentence, control))
         assert sorted(new[control.root]) == sorted(gold[sentence.root])
         assert Counter(new.ravel().tolist()) == Counter(gold.ravel().tolist())
-        words = np.array([tag != "PUNCT" for tag in sentence.upos])
+        tags = zip(sentence.upos, sentence.xpos, strict=True)
+        words = [upos != "PUNCT" if punct == "upos" else xpos != "," for upos, xpos in tags]
         counted = [
             {(i, j) for i, j in s.edges if words[i] and words[j]} for s in (sentence, control)
         ]

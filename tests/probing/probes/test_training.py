@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 
 import pytest
 import torch
@@ -171,6 +172,10 @@ def test_training_ends_early_layer_by_layer_without_improvement():
 def test_states_of_two_encoders_are_not_mixed():
     with pytest.raises(UserError, match="come from different encoders"):
         train(noise(5), noise(5, layers=3), QUICK)
+    other = noise(5)
+    other.states.origin = "of the same sizes"
+    with pytest.raises(UserError, match="come from different encoders"):
+        train(noise(5), other, QUICK)
 
 
 def test_losses_that_are_never_finite_end_in_one_sentence():
@@ -182,8 +187,16 @@ def test_losses_that_are_never_finite_end_in_one_sentence():
 
 
 def test_settings_out_of_range_are_named_together():
-    with pytest.raises(UserError, match=r"--steps 0, --lr -1, --weight-decay -2"):
-        Settings(steps=0, lr=-1.0, weight_decay=-2.0)
+    found = r"--rank 1 \(at least 2\), --weight-decay -2 .*, --steps 0 .*, --lr -1 \(above 0\)$"
+    with pytest.raises(UserError, match=found):
+        Settings(steps=0, lr=-1.0, weight_decay=-2.0, rank=1)
+
+
+@pytest.mark.parametrize("value", [math.inf, math.nan])
+@pytest.mark.parametrize("name", ["lr", "weight_decay"])
+def test_settings_that_are_no_finite_numbers_are_refused(name, value):
+    with pytest.raises(UserError, match=f"--{name.replace('_', '-')} {value:g}"):
+        Settings(**{name: value})
 
 
 def test_probes_come_back_from_their_file(tmp_path):
@@ -199,6 +212,10 @@ def test_probes_come_back_from_their_file(tmp_path):
     check_fits(loaded, corpus.states, path, "states")
     with pytest.raises(UserError, match=r"another encoder than other: 2 layers of 6 .* 7 in"):
         check_fits(loaded, noise(3, width=7).states, path, "other")
+    other = noise(3).states
+    other.origin = "of the same sizes"
+    with pytest.raises(UserError, match=r"another encoder than other: one of the same sizes"):
+        check_fits(loaded, other, path, "other")
 
 
 @pytest.mark.parametrize("content", [None, b"", b"something else", "other"])
