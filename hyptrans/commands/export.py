@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from hyptrans.commands.text_options import add_text_arguments, subword_models
 from hyptrans.inference.load import quiet
 from hyptrans.support.errors import UserError
 
@@ -42,11 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--dataset", metavar="TEXT", help="what it was trained on, for the card")
     add("--license", metavar="ID", help="of the parameters, for the card, such as cc-by-4.0")
     add("--name", metavar="TEXT", help="of the model, for the card (default: that of the folder)")
-    text = parser.add_argument_group("text, where the data folder does not say it")
-    text.add_argument("--sentencepiece-model", type=Path, metavar="FILE", help="its model")
-    text.add_argument("--bpe-codes", type=Path, metavar="FILE", help="codes of subword-nmt")
-    text.add_argument("--no-subwords", action="store_true", help="tokens stand between spaces")
-    text.add_argument("--moses", action="store_true", help="tokenize and detokenize as Moses does")
+    add_text_arguments(parser)
 
 
 def main(args: argparse.Namespace) -> None:
@@ -85,18 +82,6 @@ def main(args: argparse.Namespace) -> None:
     sys.stdout.write(f"{args.out}: {size / 1e6:.1f} MB\n")
     for score in facts.get("scores", ()):
         sys.stdout.write(f"{score['name']} {score['value']:.2f} {score['signature']}\n")
-
-
-def subword_models(args: argparse.Namespace) -> dict[str, Path | None]:
-    """Files of subword models by kind, as named by options."""
-    found: dict[str, Path | None] = {}
-    if args.sentencepiece_model:
-        found["sentencepiece"] = args.sentencepiece_model
-    if args.bpe_codes:
-        found["subword-nmt"] = args.bpe_codes
-    if args.no_subwords:
-        found["none"] = None
-    return found
 
 
 def _scores(model: "Translator", source: Path, reference: Path, *, beam: int) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from hyptrans.commands.text_options import add_text_arguments, subword_models
 from hyptrans.inference.load import MODEL_HELP, load
 from hyptrans.support.errors import clean
 
@@ -16,6 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("model", metavar="MODEL", help=MODEL_HELP)
     add("--data", metavar="DIR", help="data folder of a checkpoint (default: that of its training)")
     add("--json", action="store_true", help="the same as JSON")
+    add_text_arguments(parser)
 
 
 def main(args: argparse.Namespace) -> None:
@@ -24,7 +26,8 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         UserError: it cannot be used.
     """
-    model = load(args.model, data=args.data)
+    subwords = subword_models(args)
+    model = load(args.model, data=args.data, subword_models=subwords, moses=args.moses)
     # only now: it brings torch and fairseq
     from hyptrans.inference.describe import describe
 

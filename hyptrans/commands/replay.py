@@ -6,14 +6,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from hyptrans.support.errors import UserError
+from hyptrans.support.errors import UserError, clean
 from hyptrans_startup.divergence import SAMPLES
+from hyptrans_startup.user_dir import PACKAGE
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("file", type=Path, metavar="FILE", help="crash.pt of a --save-dir")
     parser.add_argument("--cpu", action="store_true", help="keep off the GPU")
+    parser.add_argument(
+        "--user-dir",
+        metavar="DIR",
+        help="plug-in of the training besides hyptrans, which is imported: code that runs",
+    )
 
 
 def main(args: argparse.Namespace) -> None:
@@ -24,10 +30,10 @@ def main(args: argparse.Namespace) -> None:
     """
     if not args.file.is_file():
         raise UserError(f"{args.file} does not exist; fairseq-train writes it where it meets NaN")
-    sys.stdout.write(replay(args.file, cpu=args.cpu) + "\n")
+    sys.stdout.write(replay(args.file, cpu=args.cpu, user_dir=args.user_dir) + "\n")
 
 
-def replay(file: Path, *, cpu: bool = False) -> str:
+def replay(file: Path, *, cpu: bool = False, user_dir: str | None = None) -> str:
     """Run an update with the weights, the batches and the random numbers of a file.
 
     Model, loss and precision are those of the training. ``HYPTRANS_KERNELS=eager`` takes the plain
@@ -37,7 +43,8 @@ def replay(file: Path, *, cpu: bool = False) -> str:
         What to say where the gradients are finite after all.
 
     Raises:
-        UserError: they are not, and the message says what comes first; or the file has no batch.
+        UserError: they are not, and the message says what comes first; or the file has no batch,
+            or is of a plug-in that is not named.
     """
     from fairseq import checkpoint_utils, utils
     from fairseq.trainer import Trainer
@@ -52,6 +59,14 @@ def replay(file: Path, *, cpu: bool = False) -> str:
     cfg = state["cfg"]
     cfg.common.cpu = cfg.common.cpu or cpu
     cfg.checkpoint.save_dir = str(file.parent)
+    named = Path(cfg.common.user_dir or PACKAGE).name
+    if named != PACKAGE and user_dir is None:
+        raise UserError(
+            f"{file} is of a training with --user-dir {clean(str(cfg.common.user_dir))}: name it "
+            "here too, if you trust its code"
+        )
+    # never what the file names: it may be a stranger's
+    cfg.common.user_dir = user_dir
     utils.import_user_module(cfg.common)
     (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(file)])
     trainer: Any = Trainer(cfg, task, model, task.build_criterion(cfg.criterion))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from hyptrans.commands.text_options import add_text_arguments, subword_models
 from hyptrans.dataprep.corpus import decode
 from hyptrans.inference.load import MODEL_HELP, load
 from hyptrans.support.errors import UserError
@@ -49,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--data", metavar="DIR", help="data folder of a checkpoint (default: that of its training)")
     add("--device", default="cpu", help="cpu or cuda (default: %(default)s)")
+    add_text_arguments(parser)
 
 
 def main(args: argparse.Namespace) -> None:
@@ -59,7 +61,13 @@ def main(args: argparse.Namespace) -> None:
     """
     if args.n_best is not None and not 1 <= args.n_best <= args.beam:
         raise UserError(f"--n-best must be from 1 to --beam, {args.beam}, got {args.n_best}")
-    model = load(args.model, data=args.data, device=args.device)
+    model = load(
+        args.model,
+        data=args.data,
+        subword_models=subword_models(args),
+        moses=args.moses,
+        device=args.device,
+    )
     options = {"beam": args.beam, "lenpen": args.lenpen, "batch_tokens": args.batch_tokens}
     # someone who types wants an answer to each line
     size = 1 if sys.stdin.isatty() else _AT_A_TIME

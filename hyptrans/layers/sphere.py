@@ -1,8 +1,10 @@
 """HyboNet without its hyperboloid: states on Euclidean spheres, for comparison.
 
 What HyboNet's layers do is a matrix product, a residual, and normalization to a length. Here that
-is all there is: no times, ordinary dot products, plain means of values. Initial weights, radii,
-scores and places of dropout are HyboNet's. So a difference between the two is the geometry's.
+is all there is: no times, ordinary dot products, plain means of values. Initial weights, the form
+of scores and places of dropout are HyboNet's. Fresh vectors are about 5 (positions, heads) and 10
+(states) long, where those of HyboNet's points are 6 and 11: its times are larger by 1.1, and scores
+start so much larger. All else that differs between the two is the geometry's.
 """
 
 import math

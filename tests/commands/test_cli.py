@@ -17,6 +17,10 @@ from hyptrans.inference.load import SHIPPED, shipped
 from tests.inference.conftest import export
 
 ROOT = Path(__file__).parents[2]
+UNKNOWN_SUBWORDS = (
+    "does not say how its text became subwords (no manifest.json): name the subword model with "
+    "--sentencepiece-model or --bpe-codes, or say --no-subwords"
+)
 
 
 @pytest.fixture
@@ -48,6 +52,18 @@ def test_every_command_has_help_with_an_example(capsys):
     with pytest.raises(SystemExit):
         PROGRAM.run([])
     assert all(name in capsys.readouterr().out for name in ["translate"])
+
+
+@pytest.mark.parametrize("command", ["translate", "info"])
+def test_a_checkpoint_of_other_data_is_read_with_its_subword_model_named(
+    command, make, prepared, tmp_path, capsys, monkeypatch
+):
+    bare = shutil.copytree(prepared / "data-bin", tmp_path / "bare")
+    words = [command, make("hybonet"), "--data", bare]
+    typed(monkeypatch, b"")
+    assert call(capsys, *words)[::2] == (2, f"error: {bare} {UNKNOWN_SUBWORDS}")
+    model = prepared / "sentencepiece.model"
+    assert call(capsys, *words, "--sentencepiece-model", model)[0] == 0
 
 
 def test_examples_name_models_that_are_there(capsys):

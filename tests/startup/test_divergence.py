@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from hyptrans_startup.divergence import first_not_finite, search_without_scores
+from hyptrans_startup.divergence import SAMPLES, first_not_finite, search_without_scores
 from hyptrans_startup.errors import UserError
 from tests.startup.conftest import TINY
 
@@ -40,6 +40,26 @@ def test_file_without_a_batch_is_refused(checkpoint, work, run):
     done = run("python", "-m", "hyptrans", "replay", checkpoint, cwd=work, check=False)
     assert done.returncode == 2
     assert f"error: {checkpoint} holds no batch" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["plugin", "hyptrans"])
+def test_replay_imports_nothing_that_its_file_names(name, checkpoint, work, run, tmp_path):
+    plugin, ran = tmp_path / name, tmp_path / "ran"
+    plugin.mkdir()
+    (plugin / "__init__.py").write_text(f"open({str(ran)!r}, 'w').close()\n")
+    stored = torch.load(work / checkpoint, weights_only=False)
+    stored["cfg"]["common"]["user_dir"] = str(plugin)
+    stored["extra_state"][SAMPLES] = [{}]
+    torch.save(stored, tmp_path / "crash.pt")
+    done = run("python", "-m", "hyptrans", "replay", tmp_path / "crash.pt", cwd=work, check=False)
+    assert done.returncode != 0
+    assert not ran.exists()
+    if name == "plugin":
+        assert f"is of a training with --user-dir {plugin}: name it here too" in done.stderr
+        # what is named is imported, as by fairseq-train
+        words = ["replay", tmp_path / "crash.pt", "--user-dir", plugin]
+        run("python", "-m", "hyptrans", *words, cwd=work, check=False)
+        assert ran.exists()
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def _words(name: str, value: Any, default: Any, *, switch: bool) -> list[str]:
     if isinstance(value, bool):
         # fairseq names the switch of what is true by default as the option itself
         return [flag]
-    return [flag, f"{value:g}" if isinstance(value, float) else str(value)]
+    return [flag, str(value).removesuffix(".0") if isinstance(value, float) else str(value)]
 
 
 def _single(value: Any) -> Any:
