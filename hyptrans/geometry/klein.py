@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from hyptrans.geometry import lorentz
-from hyptrans.geometry.precision import at_least_float32
+from hyptrans.geometry.precision import at_least_float32, matrix_product
 
 LARGEST_MAX_RADIUS = 20.0
 """The square of the product of two times at this radius, 1e34, is still a float32 number."""
@@ -99,7 +99,7 @@ def midpoint(weights: Tensor, value: Tensor) -> Tensor:
     Shapes: weights ``[..., T, S]``, value ``[..., S, D]`` -> ``[..., T, D - 1]``.
     Source: HAN eq. 3.
     """
-    return midpoint_of_sum(weights @ value)
+    return midpoint_of_sum(matrix_product(weights, value))
 
 
 def midpoint_of_sum(total: Tensor) -> Tensor:
@@ -107,6 +107,7 @@ def midpoint_of_sum(total: Tensor) -> Tensor:
 
     Shapes: ``[..., D]`` -> ``[..., D - 1]``.
     """
+    total = at_least_float32(total)
     time = total[..., :1]
     # one, and not the smallest time, in its place: its inverse would blow up the gradient
     return total[..., 1:] / time.masked_fill(time < LEAST_TIME, 1.0)

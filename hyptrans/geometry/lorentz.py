@@ -11,7 +11,7 @@ import math
 import torch
 from torch import Tensor
 
-from hyptrans.geometry.precision import at_least_float32
+from hyptrans.geometry.precision import at_least_float32, matrix_product
 
 Curvature = float | Tensor
 
@@ -40,7 +40,7 @@ def pairwise_inner(x: Tensor, y: Tensor) -> Tensor:
     """
     signs = torch.ones(x.size(-1), dtype=x.dtype, device=x.device)
     signs[0] = -1
-    return (x * signs) @ y.transpose(-2, -1)
+    return matrix_product(x * signs, y.transpose(-2, -1))
 
 
 def flip_time(x: Tensor) -> Tensor:
@@ -152,10 +152,9 @@ def centroid(points: Tensor, weights: Tensor | None = None, *, c: Curvature = 1.
     -> ``[..., M, D]``; without weights the plain centroid ``[..., D]``.
     Source: HyboNet eq. 4.
     """
-    points = at_least_float32(points)
     if weights is None:
-        return normalize(points.mean(-2), c=c)
-    return normalize(at_least_float32(weights) @ points, c=c)
+        return normalize(at_least_float32(points).mean(-2), c=c)
+    return normalize(matrix_product(weights, points), c=c)
 
 
 def points(z: Tensor, log_scale: Tensor, *, c: float = 1.0) -> Tensor:

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from hyptrans.geometry import lorentz
-from hyptrans.geometry.precision import at_least_float32
+from hyptrans.geometry.precision import at_least_float32, matrix_product
 
 MARGINS = {torch.float32: 4e-3, torch.float64: 1e-5}
 """No point is nearer to the boundary of the unit ball than this: geoopt's numbers. In float32 one
@@ -31,6 +31,14 @@ of which dropout has left nothing would give 0 / 0."""
 def max_norm(dtype: torch.dtype, *, c: float = 1.0) -> float:
     """The largest norm that a point has; :func:`clamp` keeps it."""
     return (1 - MARGINS[dtype]) / c**0.5
+
+
+def max_slope(dtype: torch.dtype) -> float:
+    """The slope ``|s| / t`` of the lifted point at :func:`max_norm`; midpoints have no larger one.
+
+    It is ``tanh`` of the point's distance from the origin, ``2 artanh(1 - margin)``.
+    """
+    return math.tanh(2 * math.atanh(max_norm(dtype)))
 
 
 def clamp(x: Tensor, *, c: float = 1.0) -> Tensor:
@@ -170,7 +178,7 @@ def midpoint(points: Tensor, weights: Tensor, *, c: float = 1.0) -> Tensor:
     the order of the points.
     """
     lifted = lift_tangent(log_origin(points, c=c), c=c)
-    return exp_origin(centroid_tangent(at_least_float32(weights) @ lifted, c=c), c=c)
+    return exp_origin(centroid_tangent(matrix_product(weights, lifted), c=c), c=c)
 
 
 def centroid_tangent(total: Tensor, *, c: float = 1.0) -> Tensor:
@@ -181,12 +189,13 @@ def centroid_tangent(total: Tensor, *, c: float = 1.0) -> Tensor:
 
     Shapes: ``[..., D + 1]``, a sum of :func:`lift_tangent` -> ``[..., D]``.
     """
+    total = at_least_float32(total)
     time, space = total.split([1, total.size(-1) - 1], dim=-1)
     slope = space / time.clamp_min(LEAST_TOTAL)
     length = _length(_square(slope))
-    # the slope of the clamp, 2 artanh(1 - margin) from the origin
-    bound = math.tanh(2 * math.atanh(1 - MARGINS[total.dtype]))
-    return slope * (torch.atanh(length.clamp_max(bound)) / (2 * c**0.5 * length))
+    # rounding may make a sum as long as its time, where artanh is infinite
+    inside = length.clamp_max(max_slope(total.dtype))
+    return slope * (torch.atanh(inside) / (2 * c**0.5 * length))
 
 
 def _square(x: Tensor) -> Tensor:
@@ -206,13 +215,13 @@ def _length(squared: Tensor) -> Tensor:
 def _tanh_ratio(squared: Tensor) -> Tensor:
     """``tanh(a) / a`` of a squared length ``a^2``, with the tanh clamped."""
     length = _length(squared)
-    return torch.tanh(length).clamp_max(1 - MARGINS[length.dtype]) / length
+    return torch.tanh(length).clamp_max(max_norm(length.dtype)) / length
 
 
 def _artanh_ratio(squared: Tensor) -> Tensor:
     """``artanh(a) / a`` of a squared norm ``a^2``, with the argument of artanh clamped."""
     length = _length(squared)
-    return torch.atanh(length.clamp_max(1 - MARGINS[length.dtype])) / length
+    return torch.atanh(length.clamp_max(max_norm(length.dtype))) / length
 
 
 class _Square(torch.autograd.Function):

@@ -1,5 +1,7 @@
 """One rule of precision for every manifold: float32 or better, whatever the inputs' dtype."""
 
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 from torch import Tensor
 
@@ -28,6 +30,19 @@ def half_in_force(x: Tensor, weight: Tensor) -> torch.dtype | None:
     return dtype if dtype in HALF else None
 
 
-def without_autocast(x: Tensor) -> torch.autocast:
+def without_autocast(x: Tensor) -> AbstractContextManager[object]:
     """Return a context in which no operation on the device of ``x`` is cast to half precision."""
-    return torch.autocast(x.device.type, enabled=False)
+    device = x.device.type
+    # asked first: to enter autocast's context takes ten times as long, and meta tensors have none
+    if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
+        return torch.autocast(device, enabled=False)
+    return nullcontext()
+
+
+def matrix_product(x: Tensor, y: Tensor) -> Tensor:
+    """The matrix product ``x @ y`` in float32 or better, under autocast too.
+
+    Shapes: x ``[..., N, K]``, y ``[..., K, M]`` -> ``[..., N, M]``.
+    """
+    with without_autocast(x):
+        return at_least_float32(x) @ at_least_float32(y)

@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 import torch
 
-from hyptrans.geometry import lorentz
+from hyptrans.geometry import lorentz, poincare
 from hyptrans.kernels import backend, check, operators
 from hyptrans.kernels.cpu import launch
 from hyptrans.support.files import whole_file
@@ -100,6 +100,20 @@ def test_wrong_kernel_is_named(name, harm, monkeypatch):
 
     spoil(monkeypatch, name, one)
     assert failure().startswith(f"{LAUNCHED[name]} is off by ")
+
+
+@pytest.mark.parametrize("way", ["forward", "backward"])
+def test_nearer_clamp_of_midpoints_is_named(way, monkeypatch):
+    # as that of points was once taken for it: 0.996, which is distance 3.1
+    stock = getattr(launch, f"centroid_{way}")
+
+    def clamped(*args):
+        *operands, (c, _, *others), out = args
+        stock(*operands, (c, poincare.max_norm(torch.float32), *others), out)
+
+    monkeypatch.setattr(launch, f"centroid_{way}", clamped)
+    reason = check.failure("numba", CPU, torch.float32, "tangents")
+    assert reason.startswith("mean of heads is off by ")
 
 
 def test_kernel_that_does_not_compile_is_named(monkeypatch):

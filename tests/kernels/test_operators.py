@@ -12,13 +12,22 @@ import numpy as np
 import pytest
 import torch
 
-from hyptrans.geometry import lorentz
+from hyptrans.geometry import lorentz, poincare
 from hyptrans.kernels import backend, functions, operators, weights
 from hyptrans.kernels.backend import chosen
+from hyptrans.kernels.ball import heads
 from hyptrans.kernels.cpu import exponential, jobs, threads
 from hyptrans.kernels.cpu import rows as rows_numba
 from hyptrans.kernels.cpu.threads import NUMBERS_PER_THREAD
-from tests.kernels.contract import OPERATORS, KernelContract, numbers, with_gradients
+from tests.kernels.contract import (
+    OPERATORS,
+    TOLERANCE,
+    KernelContract,
+    assert_agree,
+    both,
+    numbers,
+    with_gradients,
+)
 
 
 class TestNumba(KernelContract):
@@ -31,6 +40,26 @@ def test_half_precision_gives_float32_points(rng):
     assert out.dtype == torch.float32
     (grad,) = torch.autograd.grad(out.sum(), z)
     assert grad.dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("c", [0.5, 2.0])
+@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+@pytest.mark.parametrize("distance", [3.5, 4.0, 5.0, 6.0, 8.0, math.inf])
+def test_midpoints_of_heads_far_from_the_origin(distance, dtype, c, rng, monkeypatch):
+    # an infinite distance has a sum as long as its time: beyond the clamp of either dtype
+    space = numbers(rng, 2, 3, 40, 6)
+    space /= space.norm(dim=-1, keepdim=True)
+    total = torch.cat([torch.ones(2, 3, 40, 1), math.tanh(distance) * space], dim=-1)
+    total = (total * numbers(rng, 2, 3, 40, 1).exp()).to(dtype).requires_grad_()
+    kernel, eager = both(
+        monkeypatch, [total], lambda: (heads.centroid_tangent(total, c=c),), "numba"
+    )
+    edge = 2 * math.atanh(poincare.max_norm(dtype))
+    # a unit of rounding of the slope moves a distance by cosh^2, but for sums on the clamp
+    steep = math.cosh(distance) ** 2 if distance < edge else 16
+    assert_agree(kernel, eager, 8 * torch.finfo(dtype).eps * steep)
+    lengths = 2 * c**0.5 * kernel[0].norm(dim=-1) / min(distance, edge)
+    assert (lengths - 1).abs().max() < 0.05
 
 
 # dropout

@@ -29,6 +29,9 @@ def centroid_tangent(total: Tensor, *, c: float = 1.0) -> Tensor:
 
     Shapes: ``[B, H, T, d + 1]`` -> ``[B, H, T, d]``, in memory positions before heads.
     """
+    total = at_least_float32(total)
     if chosen(total, "tangents") != "numba":
         return poincare.centroid_tangent(total, c=c)
-    return of_sums(total, "centroid", (*numbers_of(total, c), poincare.LEAST_TOTAL))
+    c, _, epsilon = numbers_of(total, c)
+    numbers = (c, poincare.max_slope(total.dtype), epsilon, poincare.LEAST_TOTAL)
+    return of_sums(total, "centroid", numbers)

@@ -53,7 +53,7 @@ def _radial(x: Tensor, c: float, *, inverse: bool) -> Tensor:
 
 def numbers_of(like: Tensor, c: float) -> Numbers:
     """The ball's ``c``, the largest norm in the unit ball, and the unit of rounding."""
-    return c, 1 - poincare.MARGINS[like.dtype], torch.finfo(like.dtype).eps
+    return c, poincare.max_norm(like.dtype), torch.finfo(like.dtype).eps
 
 
 class _Sum(torch.autograd.Function):

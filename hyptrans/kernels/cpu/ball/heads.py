@@ -100,7 +100,8 @@ def lift_backward(block: int, pointer: Any) -> None:
 def centroid_forward(block: int, pointer: Any) -> None:
     """Sums of points of heads to the tangents of their midpoints, a position's together.
 
-    Matrices: tangents ``[B T H, d]``, sums ``[B H T, d + 1]``. Integers: B, T, 1, H.
+    Matrices: tangents ``[B T H, d]``, sums ``[B H T, d + 1]``. Integers: B, T, 1, H. Numbers: the
+    second is the largest slope of a sum, in place of the largest norm.
     """
     job = read(pointer)
     out, total = matrix(job, 0), matrix(job, 1)
@@ -133,7 +134,7 @@ def centroid_forward(block: int, pointer: Any) -> None:
 def centroid_backward(block: int, pointer: Any) -> None:
     """Gradient of :func:`centroid_forward`.
 
-    Matrices: gradient of the tangents, sums, gradient of the sums. Integers as there.
+    Matrices: gradient of the tangents, sums, gradient of the sums. Integers and numbers as there.
     """
     job = read(pointer)
     grad, total, grad_total = matrix(job, 0), matrix(job, 1), matrix(job, 2)

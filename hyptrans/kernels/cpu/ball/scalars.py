@@ -1,7 +1,8 @@
 """What kernels of the Poincare ball do with the numbers of a point.
 
 The formulas are those of :mod:`hyptrans.geometry.poincare`; ``bound`` is the largest norm in the
-unit ball, ``epsilon`` the unit of rounding, ``one`` the number in the dtype of the others.
+unit ball, or the largest slope of a sum, ``epsilon`` the unit of rounding, ``one`` the number in
+the dtype of the others.
 """
 
 import math

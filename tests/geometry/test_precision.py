@@ -1,0 +1,66 @@
+"""Points in half precision and under autocast: products of float32, and float32 results."""
+
+import pytest
+import torch
+
+from hyptrans.geometry import klein, lorentz, poincare
+from tests.geometry.helpers import ball, points
+
+# of points of the hyperboloid, weights of them, and points of the ball
+FUNCTIONS = {
+    "inner": lambda x, w, b: lorentz.inner(x, x),
+    "pairwise inner": lambda x, w, b: lorentz.pairwise_inner(x, x),
+    "weighted centroid": lambda x, w, b: lorentz.centroid(x, w),
+    "centroid": lambda x, w, b: lorentz.centroid(x),
+    "distances of Klein": lambda x, w, b: klein.distances(x, x),
+    "midpoint of Klein": lambda x, w, b: klein.midpoint(w, x),
+    "midpoint of a sum": lambda x, w, b: klein.midpoint_of_sum(x),
+    "squared distances": lambda x, w, b: poincare.pairwise_squared_distance(x, x),
+    "distances in the ball": lambda x, w, b: poincare.pairwise_distance(b, b),
+    "midpoint in the ball": lambda x, w, b: poincare.midpoint(b, w),
+    "tangent of a sum": lambda x, w, b: poincare.centroid_tangent(x),
+}
+HALF = pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+
+
+def operands(rng):
+    weights = torch.rand(2, 4, 9, generator=rng)
+    far = points(rng, 2, 9, 8, radius=3.0, dtype=torch.float32)
+    return far, weights, ball(rng, 2, 9, 8, dtype=torch.float32)
+
+
+@HALF
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_half_precision_gives_what_the_same_numbers_give_in_float32(name, dtype, rng):
+    given = [t.to(dtype) for t in operands(rng)]
+    got = FUNCTIONS[name](*given)
+    assert got.dtype == torch.float32
+    assert torch.equal(got, FUNCTIONS[name](*(t.float() for t in given)))
+
+
+@HALF
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_autocast_changes_no_bit(name, dtype, rng):
+    given = [t.requires_grad_() for t in operands(rng)]
+    expected = FUNCTIONS[name](*given)
+    with torch.autocast("cpu", dtype=dtype):
+        got = FUNCTIONS[name](*given)
+        assert torch.is_autocast_enabled("cpu")
+    assert torch.equal(got, expected)
+    by_got, by_expected = (
+        torch.autograd.grad(out.sum(), given, allow_unused=True) for out in (got, expected)
+    )
+    for ours, theirs in zip(by_got, by_expected, strict=True):
+        assert (ours is None and theirs is None) or torch.equal(ours, theirs)
+
+
+def test_points_are_one_away_from_the_light_cone_under_autocast(rng):
+    x = points(rng, 40, 16, radius=2.0, dtype=torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        products = lorentz.pairwise_inner(x, x)
+    assert (products.diagonal() + 1).abs().max() < 1e-4
+
+
+def test_products_without_numbers_have_shapes():
+    x = torch.empty(2, 3, 5, device="meta")
+    assert lorentz.pairwise_inner(x, x).shape == (2, 3, 3)
