@@ -1,14 +1,16 @@
 """``manifest.json``: what went in, what each step counted, what came out; and its summary."""
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256, write_json
+from hyptrans.support.stored import read_json
 
 NAME = "manifest.json"
+_NEEDED = {"command": list, "inputs": dict, "outputs": dict}
+"""What every manifest has."""
 
 
 def describe_files(paths: Iterable[Path], base: Path | None = None) -> dict[str, dict[str, Any]]:
@@ -38,12 +40,17 @@ def load(out: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(found, dict) and {"command", "inputs", "outputs"} <= found.keys():
+        found = read_json(path.read_text(encoding="utf-8"))
+        whole = all(isinstance(found.get(name), kind) for name, kind in _NEEDED.items())
+        if whole and all(map(_is_described, found["inputs"].values())):
             return found
     except ValueError:
         pass
     raise UserError(f"{path} is not a manifest of these commands: name another folder")
+
+
+def _is_described(file: Any) -> bool:
+    return isinstance(file, dict) and isinstance(file.get("sha256"), str)
 
 
 def write(out: Path, content: Mapping[str, Any]) -> None:

@@ -26,8 +26,13 @@ class PairSource(Protocol):
     """Somewhere pairs of lines can be read from, again and again the same."""
 
     @property
+    def place(self) -> str:
+        """Where the pairs are, for messages."""
+        ...
+
+    @property
     def inputs(self) -> list[Path]:
-        """The files and folders read, for their hashes."""
+        """The files and folders read, for their hashes; none of a set that is not on this disk."""
         ...
 
     @property

@@ -43,23 +43,39 @@ def read(folder: Path) -> Recorded | None:
     found = manifest.load(folder)
     if found is None:
         return None
+    place = folder / manifest.NAME
     kinds = [kind for kind, name in subwords.MODEL_NAMES.items() if name in found["outputs"]]
     languages = found.get("languages")
-    if len(kinds) != 1 or not isinstance(languages, list) or len(languages) != 2:
-        raise UserError(f"{folder / manifest.NAME} names no subword model or no languages")
+    if not isinstance(languages, list) or [*map(type, languages)] != [str, str] or len(kinds) != 1:
+        raise UserError(f"{place} names no subword model or no languages")
     source, target = languages
+    steps = _flags(found.get("steps"))
+    if steps is None:
+        raise UserError(f"{place} does not say what was done to the text; make the folder again")
     return Recorded(
         languages=(source, target),
         kind=kinds[0],
         model=folder / subwords.MODEL_NAMES[kinds[0]],
         raw_text="--raw-text" in found["command"],
-        steps=(_steps(found, source), _steps(found, target)),
+        steps=(_steps(steps, source), _steps(steps, target)),
     )
 
 
-def _steps(found: Mapping[str, Any], language: str) -> TextSteps:
-    noted = {step["name"]: step for step in found["steps"]}
+def _flags(steps: Any) -> dict[str, str] | None:
+    """Flags of the text by name of the step, None where these are not as they are written."""
+    if not isinstance(steps, list) or not all(isinstance(step, Mapping) for step in steps):
+        return None
+    # the steps that do not tokenize have other notes
+    noted = {
+        step["name"]: step.get("steps")
+        for step in steps
+        if str(step.get("name")).startswith("tokenize ")
+    }
+    return noted if all(isinstance(flags, str) for flags in noted.values()) else None
+
+
+def _steps(noted: Mapping[str, str], language: str) -> TextSteps:
     # sets that stand without steps of their own are not in the list
     names = (f"tokenize {name}.{language}" for name in ("test", "valid", "train"))
-    flags = next((noted[name]["steps"] for name in names if name in noted), "").split(", ")
+    flags = next((noted[name] for name in names if name in noted), "").split(", ")
     return TextSteps(language, **{flag: True for flag in STEPS if flag in flags})

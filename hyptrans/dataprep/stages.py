@@ -76,7 +76,7 @@ class Stages:
             pairs = ((scrub(one), scrub(other)) for one, other in source.read(tally))
             count = write_pairs(bar(pairs, f"read {name}"), *outputs)
             if not count:
-                raise UserError(f"the {name} set has no pair in {source.inputs[0]}")
+                raise UserError(f"the {name} set has no pair in {source.place}")
             return {
                 "pairs": count,
                 "from": dict(tally.parts),

@@ -1,12 +1,22 @@
 """BLEU and chrF by sacreBLEU itself, each with its signature; translations from files."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sacrebleu.metrics import BLEU, CHRF
 
+from hyptrans.dataprep.corpus import read_lines
 from hyptrans.support.errors import UserError
+
+_OF_FAIRSEQ = re.compile(r"[SHD]-[0-9]+\t")
+"""How a line of a source, of a translation in tokens or of one in words begins."""
+# as many digits as any number of sentences has: int takes no more than some thousand
+_TRANSLATION = re.compile(r"D-(?P<number>[0-9]{1,18})\t[^\t]*\t(?P<text>.*)", re.DOTALL)
+"""Number of the sentence, score, text."""
+_SHOWN = 40
+"""Characters of a line in a message."""
 
 
 @dataclass(frozen=True)
@@ -37,45 +47,47 @@ def read_translations(output: Path) -> list[str]:
     """The translations of a file: one a line, or the ``D-`` lines that ``fairseq-generate`` wrote.
 
     Raises:
-        UserError: no such file, or a translation is missing or there twice.
+        UserError: no such file, or a translation is missing, cut or there twice.
     """
     lines = read_text(output)
-    if any(line.startswith(("S-", "H-", "D-")) and "\t" in line for line in lines):
+    if any(map(_OF_FAIRSEQ.match, lines)):
         return list(_detokenized(output, lines))
     return lines
 
 
 def read_text(path: Path) -> list[str]:
-    """The lines of a text.
+    r"""The lines of a text, which only ``\n`` ends; of an empty one, a single empty line.
 
     Raises:
         UserError: it is missing, or is not text.
     """
-    try:
-        return path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
-    except FileNotFoundError as error:
-        raise UserError(f"{path} does not exist") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8 text ({error.reason}); convert it") from error
+    return list(read_lines(path, may_be_empty=True)) or [""]
 
 
 def detokenized(output: Path) -> list[str]:
     """The translations of a file that ``fairseq-generate`` wrote: its ``D-`` lines, by number.
 
     Raises:
-        UserError: there is none, or one is missing or there twice.
+        UserError: there is none, or one is missing, cut or there twice.
     """
     return list(_detokenized(output, read_text(output)))
 
 
 def _detokenized(output: Path, lines: Sequence[str]) -> Iterator[str]:
     found: dict[int, str] = {}
-    for line in lines:
-        if line.startswith("D-"):
-            number, _, text = line[2:].split("\t", 2)
-            if int(number) in found:
-                raise UserError(f"{output} has two translations of sentence {number}")
-            found[int(number)] = text
+    for place, line in enumerate(lines, start=1):
+        if not line.startswith("D-"):
+            continue
+        parts = _TRANSLATION.fullmatch(line)
+        if parts is None:
+            raise UserError(
+                f"{output}, line {place} is not a whole D- line of fairseq-generate "
+                f"({line[:_SHOWN]!r}); translate again if the file was cut"
+            )
+        number = int(parts["number"])
+        if number in found:
+            raise UserError(f"{output} has two translations of sentence {number}")
+        found[number] = parts["text"]
     missing = set(range(len(found))) - found.keys()
     if missing or not found:
         first = min(missing, default=0)

@@ -1,8 +1,9 @@
 import gzip
+import tracemalloc
 
 import pytest
 
-from hyptrans.dataprep.corpus import Scrubber, read_lines, write_pairs, zip_sides
+from hyptrans.dataprep.corpus import LONGEST_LINE, Scrubber, read_lines, write_pairs, zip_sides
 from hyptrans.support.errors import UserError
 
 
@@ -78,6 +79,49 @@ def test_empty_file_is_refused(tmp_path):
 
 def test_gzipped_file_reads_like_a_plain_one_whatever_its_name(tmp_path):
     assert lines_of(tmp_path, gzip.compress(b"one\ntwo\n")) == ["one", "two"]
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
+def test_lines_of_any_length_up_to_the_longest_are_whole(tmp_path, end):
+    # of a block's size, of many blocks, and many in a block
+    sizes = [0, (1 << 18) - 1, 1 << 18, (1 << 18) + 1, 3, 700_000, LONGEST_LINE - 1, 0, 5]
+    lines = ["x" * size for size in sizes]
+    text = b"\r\n".join(line.encode() for line in lines) + end
+    assert lines_of(tmp_path, text) == lines
+    assert lines_of(tmp_path, gzip.compress(text, 1)) == lines
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_line_without_end_is_refused_before_it_is_in_memory(tmp_path, zipped):
+    path = tmp_path / "endless"
+    text = b"one\n" + b"x" * (40 << 20)
+    path.write_bytes(gzip.compress(text, 1) if zipped else text)
+    lines = read_lines(path)
+    assert next(lines) == "one"
+    tracemalloc.start()
+    with pytest.raises(UserError, match=r"endless, line 2 has more than 4,194,304 bytes"):
+        next(lines)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 * LONGEST_LINE
+
+
+def test_gzip_that_unpacks_to_much_is_read_until_it_is_suspicious(tmp_path):
+    path = tmp_path / "bomb.gz"
+    line = b"x" * (1 << 20) + b"\n"
+    path.write_bytes(gzip.compress(line * 60))
+    assert sum(1 for _ in read_lines(path)) == 60
+    path.write_bytes(gzip.compress(line * 70))
+    with pytest.raises(UserError, match=r"bomb\.gz is refused: it unpacks to more than 67,108,864"):
+        list(read_lines(path))
+    path.write_bytes(line * 70)
+    assert sum(1 for _ in read_lines(path)) == 70
+
+
+def test_empty_file_may_be_allowed(tmp_path):
+    path = tmp_path / "empty"
+    path.touch()
+    assert list(read_lines(path, may_be_empty=True)) == []
 
 
 @pytest.mark.parametrize("cut", [12, 40])

@@ -94,7 +94,7 @@ def test_compare_prints_a_table_with_signatures(systems, tmp_path, capsys, monke
         (["far", "nosuch", "ref"], "nosuch does not exist"),
         (["far", "short", "ref"], "short has 1 translations for 150 lines of ref"),
         (["far", "near", "ref", "--samples", "1"], "--samples must be at least 2, got 1"),
-        (["bytes", "near", "ref"], "bytes is not UTF-8 text"),
+        (["bytes", "near", "ref"], "bytes, line 1: byte 0xff at position 1 is not UTF-8"),
         (["empty", "empty", "empty"], "empty has no text: name the references"),
     ],
 )
@@ -105,6 +105,45 @@ def test_bad_files_are_told_in_one_sentence(systems, tmp_path, monkeypatch, caps
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\n")
     assert PROGRAM.run(["compare", *words]) == 2
     assert capsys.readouterr().err.strip().startswith(f"error: {message}")
+
+
+@pytest.mark.parametrize(
+    "cut", ["D-", "D-1", "D-1\t", "D-1\t-0.", "D-x\t-0.1\ta", f"D-{'9' * 5000}\t1\ta"]
+)
+def test_a_cut_line_of_fairseq_generate_is_told(tmp_path, cut):
+    path = tmp_path / "cut.out"
+    path.write_text(f"S-0\ta\nD-0\t-0.1\tb\nS-1\tc\n{cut}")
+    message = r"cut\.out, line 4 is not a whole D- line of fairseq-generate"
+    with pytest.raises(UserError, match=message):
+        scores.read_translations(path)
+    with pytest.raises(UserError, match=message):
+        scores.detokenized(path)
+
+
+def test_lines_that_look_like_fairseqs_are_translations(tmp_path):
+    lines = ["D-Day\twas long ago.", "D-", "S-Bahn\t", "H-\tx", "a D-0\t1\tb"]
+    path = tmp_path / "plain.out"
+    path.write_text("\n".join(lines) + "\n")
+    assert scores.read_translations(path) == lines
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (b"a\rb\nc\n", ["a\rb", "c"]),
+        (b"a\r\nb\r\n", ["a", "b"]),
+        ("a\u2028b\x85\x0cc\nd".encode(), ["a\u2028b\x85\x0cc", "d"]),
+        (b"\xef\xbb\xbfa\n\n", ["a", ""]),
+        (b"", [""]),
+    ],
+)
+def test_only_a_line_feed_ends_a_line(tmp_path, content, lines):
+    path = tmp_path / "text"
+    path.write_bytes(content)
+    assert scores.read_text(path) == lines
+    assert scores.read_translations(path) == lines
+    path.write_bytes(b"".join(b"D-%d\t-1\t%s\n" % (i, s.encode()) for i, s in enumerate(lines)))
+    assert scores.read_translations(path) == lines
 
 
 @pytest.mark.parametrize("text", [SIMPLE, JSON], ids=["simple", "json"])

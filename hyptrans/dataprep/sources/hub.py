@@ -49,13 +49,18 @@ class HubSplit:
     settings: dict[str, Any]
 
     @property
+    def place(self) -> str:
+        """The data set and the split, as the user named them."""
+        return f"--hub {self.name}, split {self.split}"
+
+    @property
     def inputs(self) -> list[Path]:
         """The local path, if it is one."""
         return local_inputs(self.name)
 
     def read(self, tally: Tally) -> Iterator[tuple[str, str]]:
         """Yield the pairs of the split."""
-        where = f"--hub {self.name}, split {self.split}"
+        where = self.place
         if _COLUMN not in self.rows.column_names:
             raise UserError(
                 f"{where} has no column {_COLUMN!r}, only {', '.join(self.rows.column_names)}"

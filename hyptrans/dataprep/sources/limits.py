@@ -29,6 +29,11 @@ _ABOUT_THE_NEXT = (
 )
 
 
+def most_by_ratio(packed: int) -> int:
+    """Return how many bytes may come out of ``packed`` ones, however many these are."""
+    return max(_NO_QUESTION, MOST_TIMES * packed)
+
+
 @dataclass(frozen=True)
 class Limits:
     """How much may come out of an archive.
@@ -44,7 +49,7 @@ class Limits:
         """Return how many bytes may come out of ``packed`` ones."""
         if self.gigabytes is not None:
             return int(self.gigabytes * _GIGABYTE)
-        return min(MOST_GIGABYTES * _GIGABYTE, max(_NO_QUESTION, MOST_TIMES * packed))
+        return min(MOST_GIGABYTES * _GIGABYTE, most_by_ratio(packed))
 
     def refusal(self, archive: Path) -> UserError:
         """Return the error for an archive that unpacks to too much."""

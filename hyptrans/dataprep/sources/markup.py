@@ -21,6 +21,8 @@ _TAG = re.compile(
 )
 _DOCUMENT_ID = re.compile(r"\bdocid=\"([^\"]*)\"", re.IGNORECASE)
 _DEEPEST = 100
+_MOST_CHARACTERS = 3_000_000
+"""Of a file that is held in memory whole: six times what newstest2014 has with its tags."""
 
 
 def tagged_lines(path: Path) -> Iterator[Item]:
@@ -35,12 +37,29 @@ def tagged_lines(path: Path) -> Iterator[Item]:
             yield found.group().replace("/", "") if found else "text", _STRIPPED_TAGS.sub("", line)
 
 
+def _few_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a file of which more than a line has to be in memory.
+
+    Raises:
+        UserError: all that ``read_lines`` refuses, or more than ``_MOST_CHARACTERS``.
+    """
+    left = _MOST_CHARACTERS
+    for line in read_lines(path):
+        left -= len(line) + 1
+        if left < 0:
+            raise UserError(
+                f"{path} is refused: it has more than {_MOST_CHARACTERS:,} characters, and markup "
+                "is held in memory; split it into several files"
+            )
+        yield line
+
+
 def xml_segments(path: Path) -> Iterator[Item]:
     """Yield the segments of an IWSLT XML file.
 
     Raises:
-        UserError: the file is not well-formed (says where), holds no segment, or documents in
-            documents or segments in segments.
+        UserError: the file is not well-formed (says where), too large to be held in memory, holds
+            no segment, or documents in documents or segments in segments.
     """
     parser: Any = ElementTree.XMLPullParser(("start", "end"))
     document: ElementTree.Element | None = None
@@ -67,7 +86,7 @@ def xml_segments(path: Path) -> Iterator[Item]:
 
 
 def _elements(path: Path, parser: Any) -> Iterator[tuple[str, Any]]:
-    for line in read_lines(path):
+    for line in _few_lines(path):
         if "<!ENTITY" in line:
             raise UserError(f"{path} is refused: it defines entities, which can grow without end")
         parser.feed(line + "\n")
@@ -87,9 +106,10 @@ def sgml_segments(path: Path) -> Iterator[Item]:
     """Yield the segments of a WMT SGML file; entities stay as they are, as in sacreBLEU.
 
     Raises:
-        UserError: a segment is not closed, or there is none.
+        UserError: a segment is not closed, there is none, or the file is too large to be held in
+            memory.
     """
-    text = "\n".join(read_lines(path))
+    text = "\n".join(_few_lines(path))
     count, name = 0, "?"
     opened: re.Match[str] | None = None
     for tag in _TAG.finditer(text):
@@ -129,6 +149,11 @@ class ParallelFiles:
 
     kinds: tuple[str, ...]
     pairs: tuple[tuple[Path, Path], ...]
+
+    @property
+    def place(self) -> str:
+        """The first file."""
+        return str(self.pairs[0][0])
 
     @property
     def inputs(self) -> list[Path]:

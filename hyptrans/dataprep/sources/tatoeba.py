@@ -7,6 +7,7 @@ newer files a tab and the authors), where one English sentence has many translat
 import io
 import random
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,42 +16,71 @@ from hyptrans.dataprep.sources.limits import DEFAULT
 from hyptrans.support.errors import UserError
 
 SETS = ("train", "valid", "test")
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""Of the others, zipfile unpacks any size at once."""
+_UNREADABLE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    KeyError,
+    EOFError,
+    # a place before the beginning
+    OSError,
+    # encrypted, or of a version that zipfile does not know
+    RuntimeError,
+    # a name that is no text
+    ValueError,
+)
+"""What zipfile raises for what it cannot read."""
 
 
 def read_table(path: Path, member: str = "deu.txt") -> Iterator[tuple[str, str]]:
     """Yield the first two columns of a table, plain or inside a zip archive.
 
     Raises:
-        UserError: the archive is damaged or lacks ``member``, or a line has no two columns.
+        UserError: the archive is damaged, encrypted, lacks ``member`` or packs it in a way that
+            is not read, or a line has no two columns.
     """
     if not path.is_file():
         raise UserError(f"{path} is not a file")
     if not zipfile.is_zipfile(path):
         yield from _rows(path.read_bytes(), path.name)
         return
+    yield from _rows(_member(path, member), f"{path.name}, {member}")
+
+
+def _member(path: Path, member: str) -> bytes:
+    # read into memory: nothing is unpacked, whatever the members are called
     try:
         with zipfile.ZipFile(path) as archive:
             found = archive.getinfo(member)
-            if found.file_size > DEFAULT.most_bytes(found.compress_size):
+            if found.compress_type not in _METHODS:
+                raise UserError(
+                    f"{path} is refused: its {member} is packed by method {found.compress_type}, "
+                    "not deflated; unpack it and name the text"
+                )
+            # either size may be a lie: the file has no more, and no more is unpacked
+            packed = min(found.compress_size, path.stat().st_size)
+            if found.file_size > DEFAULT.most_bytes(packed):
                 raise UserError(
                     f"{path} is refused: its {member} is suspiciously large unpacked; if you trust "
                     "it, unpack it and name the text"
                 )
-            # read into memory: nothing is unpacked, whatever the members are called
-            content = archive.read(member)
-    except (zipfile.BadZipFile, KeyError, EOFError) as error:
-        raise UserError(f"{path} is damaged or has no {member} ({error})") from error
-    yield from _rows(content, f"{path.name}, {member}")
+            with archive.open(found) as opened:
+                return opened.read(found.file_size)
+    except _UNREADABLE as error:
+        raise UserError(
+            f"{path} is damaged or locked, or has no {member} ({error}); unpack it and name the "
+            "text"
+        ) from error
 
 
 def _rows(content: bytes, name: str) -> Iterator[tuple[str, str]]:
     if not content:
         raise UserError(f"{name} is empty")
     for number, line in enumerate(io.BytesIO(content.removeprefix(b"\xef\xbb\xbf")), start=1):
-        where = f"{name}, line {number}"
-        columns = decode(line.rstrip(b"\r\n"), where).split("\t")
+        columns = decode(line.rstrip(b"\r\n"), name, number).split("\t")
         if len(columns) < 2:
-            raise UserError(f"{where} has no tab between two sentences")
+            raise UserError(f"{name}, line {number} has no tab between two sentences")
         yield columns[0], columns[1]
 
 

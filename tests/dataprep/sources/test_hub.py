@@ -6,6 +6,7 @@ import datasets
 import pytest
 
 from hyptrans.dataprep.commands import iwslt14, wmt14
+from hyptrans.dataprep.sources import hub
 from tests.dataprep.conftest import error_of, make_sentences, tree
 
 SMALL = ["--vocab-size", 60, "--workers", 1]
@@ -93,6 +94,14 @@ def test_missing_split_column_or_language_is_a_sentence(tmp_path, run):
         sets = {name: datasets.Dataset.from_list([row]) for name in ("train", "test")}
         datasets.DatasetDict(sets).save_to_disk(folder)
         assert problem in error_of(run(iwslt14.main, "--hub", folder, *words))
+
+
+def test_empty_split_of_a_set_from_the_hub_is_a_sentence(tmp_path, run, monkeypatch):
+    empty = datasets.Dataset.from_dict({"translation": []})
+    monkeypatch.setattr(hub, "load", lambda *_: {"train": empty, "test": empty})
+    monkeypatch.chdir(tmp_path)
+    message = error_of(run(iwslt14.main, "--hub", "some/set", "--out", "out", *SMALL))
+    assert message == "error: the train set has no pair in --hub some/set, split train"
 
 
 @pytest.mark.parametrize("name", ["nobody/no-such-set", "empty"])

@@ -63,6 +63,27 @@ def test_markup_without_end_is_refused(kind, text, reason, read):
         read(kind, text)
 
 
+SEGMENT = f'<seg id="1">{"x" * 80}</seg>\n'
+MUCH = 3_100_000 // len(SEGMENT) * SEGMENT
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("sgml", f"<doc>{MUCH}</doc>"),
+        ("xml", f"<m><doc>{MUCH}</doc></m>"),
+        ("sgml", "\n" * 3_100_000),
+    ],
+)
+def test_markup_that_does_not_belong_in_memory_is_refused(kind, text, read):
+    with pytest.raises(UserError, match="text is refused: it has more than 3,000,000 characters"):
+        read(kind, text)
+
+
+def test_tagged_lines_may_be_any_number(read):
+    assert len(read("tags", MUCH)) == MUCH.count("\n")
+
+
 def test_spaces_of_a_segment_and_documents_in_documents_are_read_once(read):
     text = "<doc>" * 20_000 + f'<seg id="1">{" " * 200_000}x</seg>'
     assert read("sgml", text) == [("document ? segment 1", "x")]

@@ -1,5 +1,7 @@
+import io
 import subprocess
 import sys
+import tracemalloc
 import zipfile
 
 import pytest
@@ -69,6 +71,84 @@ def test_bad_zip_is_a_sentence(tmp_path):
         list(read_table(path))
     with pytest.raises(UserError, match="is not a file"):
         list(read_table(tmp_path / "nothing.zip"))
+
+
+LOCAL, CENTRAL = b"PK\3\4", b"PK\1\2"
+"""How the two headers of a member begin."""
+
+
+def zipped(content, method=zipfile.ZIP_DEFLATED):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", method) as archive:
+        archive.writestr("deu.txt", content)
+    return bytearray(file.getvalue())
+
+
+def set_field(data, place, value):
+    """Write two bytes into the header of the member and into the list at the end."""
+    for signature, further in ((LOCAL, 0), (CENTRAL, 2)):
+        start = data.index(signature) + place + further
+        data[start : start + len(value)] = value
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "problem"),
+    [
+        (6, b"\1\0", r"damaged or locked, or has no deu\.txt \(File .* is encrypted"),
+        (6, b"\x20\0", r"damaged or locked.*flag bit 5"),
+        (4, b"\xff\0", r"damaged or locked.*zip file version"),
+        (8, b"\x61\0", r"packed by method 97, not deflated; unpack it"),
+    ],
+    ids=["encrypted", "patched", "version", "method"],
+)
+def test_zip_that_cannot_be_read_is_a_sentence(tmp_path, place, value, problem):
+    data = zipped(b"a\tb\n" * 9)
+    set_field(data, place, value)
+    path = tmp_path / "deu.zip"
+    path.write_bytes(data)
+    with pytest.raises(UserError, match=problem):
+        list(read_table(path))
+
+
+@pytest.mark.parametrize("name", ["a place", "deflated bytes", "a name"])
+def test_damaged_zip_is_a_sentence(tmp_path, name):
+    data = zipped(b"".join(b"%d\t%d\n" % (i, i * i) for i in range(300)))
+    if name == "a place":
+        # where the list begins, 16 bytes into the end of the archive
+        start = data.index(b"PK\5\6") + 16
+        data[start : start + 4] = b"\xff\xff\xff\x7f"
+    elif name == "deflated bytes":
+        data[60:90] = b"\xff" * 30
+    else:
+        data[data.index(CENTRAL) + 9] |= 8
+        data[data.index(CENTRAL) + 46] = 0xFF
+    path = tmp_path / "deu.zip"
+    path.write_bytes(data)
+    with pytest.raises(UserError, match="is damaged or locked"):
+        list(read_table(path))
+
+
+@pytest.mark.parametrize("lie", ["unpacked", "packed"])
+def test_zip_that_lies_of_a_size_does_not_fill_the_memory(tmp_path, lie):
+    data = zipped((b"a\t" + bytes(1 << 20) + b"\n") * 100)
+    start = data.index(CENTRAL) + (24 if lie == "unpacked" else 20)
+    data[start : start + 4] = b"\0\1\0\0" if lie == "unpacked" else b"\0\0\0\x70"
+    path = tmp_path / "deu.zip"
+    path.write_bytes(data)
+    tracemalloc.start()
+    with pytest.raises(UserError, match=r"suspiciously large|damaged"):
+        list(read_table(path))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20 << 20
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_method_that_unpacks_without_a_limit_is_not_read(tmp_path, method):
+    path = tmp_path / "deu.zip"
+    path.write_bytes(zipped(b"a\tb\n", method))
+    with pytest.raises(UserError, match=f"packed by method {method}, not deflated; unpack it"):
+        list(read_table(path))
 
 
 def test_real_table_has_the_known_numbers(data):
