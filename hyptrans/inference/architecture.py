@@ -4,7 +4,7 @@ import argparse
 import contextlib
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sized
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,14 +17,16 @@ from torch import Tensor, nn
 import hyptrans.models  # noqa: F401 - registers the architectures
 from hyptrans.models._skeleton import HypTransformer
 from hyptrans.support.errors import UserError
+from hyptrans_startup.guards.building import within_bytes
 from hyptrans_startup.guards.configurations import check_value
 
 Option = bool | int | float | str | None
 
 _LANGUAGE_OF = {"encoder": "source", "decoder": "target"}
 _SIZES = ("embed_dim", "ffn_embed_dim", "layers", "attention_heads")
-# numbers of a table of position vectors that is not learned, and so in no file
-_MOST_OF_TABLE = 1 << 26
+# numbers of a table of position vectors that is not learned, and so in no file: four times those of
+# 4,096 positions of width 1,024, and fairseq computes some before torch can tell of them
+_MOST_OF_TABLE = 1 << 24
 _LAYER = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.")
 _SINUSOIDS = ".embed_positions.weights"
 # of training alone: what they name is in the parameters now
@@ -142,11 +144,15 @@ def check_sizes(
         if width * max(width, widths["ffn_embed_dim"]) > numbers:
             raise UserError(f"its options ask for {side} layers wider than its parameters")
         table = shapes.get(f"{side}.embed_tokens.weight", (symbols, width))
-        if table[0] != symbols:
+        if table[:1] != (symbols,):
             raise UserError(
-                f"its {side} dictionary has {symbols:,} symbols and its embedding {table[0]:,}: "
+                f"its {side} dictionary has {symbols:,} symbols and its embedding "
+                f"{table[0] if table else 0:,}: "
                 "take the dictionaries that it was trained with"
             )
+        # a point's time may be left out of what is stored of it
+        if symbols * max(width - 1, 1) > numbers:
+            raise UserError(f"its options ask for a larger {side} embedding than its parameters")
         longest = options.get(f"max_{_LANGUAGE_OF[side]}_positions") or 0
         if not isinstance(longest, int) or not 0 <= longest * width <= max(numbers, _MOST_OF_TABLE):
             raise UserError(f"its option max_{_LANGUAGE_OF[side]}_positions cannot be {longest}")
@@ -171,6 +177,57 @@ def configuration(architecture: str, options: Mapping[str, Option]) -> Any:
     return args
 
 
+def checked(
+    architecture: str,
+    options: Mapping[str, Option],
+    dictionaries: tuple[Sized, Sized],
+    parameters: Mapping[str, Tensor],
+) -> Any:
+    """What fairseq builds a model from, its sizes held against parameters.
+
+    Args:
+        architecture: name of a known one.
+        options: of it, as :func:`check_options` takes them.
+        dictionaries: symbols of source and target.
+        parameters: by name.
+
+    Raises:
+        UserError: what does not fit, to be put after the model's name.
+    """
+    cfg = configuration(architecture, options)
+    sizes = dict(zip(("encoder", "decoder"), map(len, dictionaries), strict=True))
+    shapes = {name: tuple(tensor.shape) for name, tensor in parameters.items()}
+    check_sizes(vars(cfg), sizes, shapes)
+    return cfg
+
+
+def fresh(
+    architecture: str,
+    cfg: Any,
+    dictionaries: tuple[Sized, Sized],
+    parameters: Mapping[str, Tensor],
+) -> Any:
+    """The model of a configuration, without the parameters that say how large it may be.
+
+    Args:
+        architecture: name of a known one.
+        cfg: what :func:`checked` returned for the same parameters.
+        dictionaries: symbols of source and target, with ``pad()`` as fairseq's have it.
+        parameters: by name.
+
+    Raises:
+        UserError: what does not fit, to be put after the model's name.
+    """
+    task = SimpleNamespace(source_dictionary=dictionaries[0], target_dictionary=dictionaries[1])
+    # the caller's random numbers stay as they were
+    with (
+        torch.random.fork_rng(devices=[]),
+        _in_a_sentence(),
+        within_bytes(stored_bytes(parameters)),
+    ):
+        return ARCH_MODEL_REGISTRY[architecture].build_model(cfg, task)
+
+
 def build(
     architecture: str,
     options: Mapping[str, Option],
@@ -182,20 +239,21 @@ def build(
     Raises:
         UserError: what does not fit, to be put after the model's name.
     """
-    cfg = configuration(architecture, options)
-    sizes = dict(zip(("encoder", "decoder"), map(len, dictionaries), strict=True))
-    shapes = {name: tuple(tensor.shape) for name, tensor in parameters.items()}
-    check_sizes(vars(cfg), sizes, shapes)
-    task = SimpleNamespace(source_dictionary=dictionaries[0], target_dictionary=dictionaries[1])
+    cfg = checked(architecture, options, dictionaries, parameters)
+    model = fresh(architecture, cfg, dictionaries, parameters)
     # sinusoids that old checkpoints hold are computed; fairseq would print that it drops them
     state = {name: one for name, one in parameters.items() if not name.endswith(_SINUSOIDS)}
-    # the caller's random numbers stay as they were
-    with torch.random.fork_rng(devices=[]), _in_a_sentence():
-        model = ARCH_MODEL_REGISTRY[architecture].build_model(cfg, task)
+    with _in_a_sentence():
         model.upgrade_state_dict(state)
         _add_shared(model, state)
         model.load_state_dict(state, strict=True)
     return model.float().eval().requires_grad_(False)
+
+
+def stored_bytes(parameters: Mapping[str, Tensor]) -> int:
+    """Bytes that parameters take, whatever their shapes say, and those of several names once."""
+    storages = [tensor.untyped_storage() for tensor in parameters.values()]
+    return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
 
 
 @contextlib.contextmanager

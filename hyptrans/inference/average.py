@@ -3,19 +3,23 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import torch
 from fairseq.data import Dictionary
-from fairseq.models import ARCH_MODEL_REGISTRY
 from geoopt import ManifoldParameter
 from omegaconf import OmegaConf
 from torch import Tensor
 
 from hyptrans.geometry import lorentz
-from hyptrans.inference.architecture import configuration
-from hyptrans.inference.checkpoint import AVERAGED, architecture_of, read_state, updates_of
+from hyptrans.inference.architecture import checked, fresh
+from hyptrans.inference.checkpoint import (
+    AVERAGED,
+    architecture_of,
+    parameters_of,
+    read_state,
+    updates_of,
+)
 from hyptrans.layers.lorentz.manifold import StableLorentz
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import whole_file
@@ -69,9 +73,9 @@ def _look(path: Path) -> _Known:
     state = read_state(path)
     extra = state.get("extra_state") or {}
     loss = extra.get("val_loss")
-    if loss is not None and getattr(
-        state["cfg"].checkpoint, "maximize_best_checkpoint_metric", False
-    ):
+    if not isinstance(loss, (int, float)):
+        loss = None
+    elif getattr(state["cfg"].checkpoint, "maximize_best_checkpoint_metric", False):
         loss = -loss
     return _Known(path, updates_of(state) or 0, loss, AVERAGED in extra)
 
@@ -84,7 +88,7 @@ def average(paths: Sequence[Path]) -> dict[str, Any]:
     average, is left out; after how many updates each was written is noted.
 
     Raises:
-        UserError: no checkpoints of one model.
+        UserError: no checkpoints of one model, or of none that can be loaded.
     """
     if not paths:
         raise UserError("no checkpoint was named")
@@ -98,11 +102,12 @@ def average(paths: Sequence[Path]) -> dict[str, Any]:
     state: dict[str, Any] = {}
     for path in bar(paths, "average", len(paths), " checkpoints"):
         state = read_state(path)
-        _add(sums, state["model"], paths[0], path)
+        parameters = parameters_of(path, state)
+        _add(sums, parameters, paths[0], path)
         updates.append(updates_of(state) or 0)
-    points = _points(paths[-1], state)
+    points = _points(paths[-1], state, parameters)
     state["model"] = {
-        name: _mean(total, len(paths), points.get(name)).to(state["model"][name].dtype)
+        name: _mean(total, len(paths), points.get(name)).to(parameters[name].dtype)
         for name, total in sums.items()
     }
     state["last_optimizer_state"] = None
@@ -145,34 +150,49 @@ def _mean(total: Tensor, count: int, manifold: StableLorentz | None) -> Tensor:
     return total / count if manifold is None else lorentz.normalize(total, c=manifold.c)
 
 
-def _points(path: Path, state: Mapping[str, Any]) -> dict[str, StableLorentz]:
-    """The manifold of each parameter that is a point of one, as a model of these options has it."""
+@dataclass(frozen=True)
+class _Symbols:
+    """What a model asks of a dictionary, of which an average knows the number of symbols only."""
+
+    count: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    def pad(self) -> int:
+        return Dictionary().pad()
+
+
+def _points(
+    path: Path, state: Mapping[str, Any], parameters: Mapping[str, Tensor]
+) -> dict[str, StableLorentz]:
+    """The manifold of each parameter that is a point of one, as a model of these options has it.
+
+    Raises:
+        UserError: options and parameters do not go together.
+    """
     architecture, options = architecture_of(path, state)
-    sizes = {
-        side: state["model"][f"{side}.embed_tokens.weight"].size(0)
-        for side in ("encoder", "decoder")
-    }
-    # of a manifold are embeddings, where they are kept so
-    if options.get("embedding_storage") != "manifold":
-        return {}
-    symbols = [_symbols(size) for size in sizes.values()]
-    if options.get("share_all_embeddings"):
-        symbols[1] = symbols[0]
-    task = SimpleNamespace(source_dictionary=symbols[0], target_dictionary=symbols[1])
-    cfg = configuration(architecture, options)
-    with torch.random.fork_rng(devices=[]):
-        model = ARCH_MODEL_REGISTRY[architecture].build_model(cfg, task)
-    # what is shared has a name for each of its uses
-    named = model.named_parameters(remove_duplicate=False)
-    return {
-        name: parameter.manifold
-        for name, parameter in named
-        if isinstance(parameter, ManifoldParameter)
-    }
+    try:
+        symbols = (_symbols(parameters, "encoder"), _symbols(parameters, "decoder"))
+        cfg = checked(architecture, options, symbols, parameters)
+        # of a manifold are embeddings, where they are kept so
+        if options.get("embedding_storage") != "manifold":
+            return {}
+        model = fresh(architecture, cfg, symbols, parameters)
+        # what is shared has a name for each of its uses
+        named = dict(model.named_parameters(remove_duplicate=False))
+        points = {name: one for name, one in named.items() if isinstance(one, ManifoldParameter)}
+        for name, point in points.items():
+            if name in parameters and parameters[name].shape != point.shape:
+                wanted, found = tuple(point.shape), tuple(parameters[name].shape)
+                raise UserError(f"its {name} is {found} and {wanted} by its options")
+    except UserError as error:
+        raise UserError(f"checkpoint {path} cannot be averaged: {error}") from error
+    return {name: point.manifold for name, point in points.items()}
 
 
-def _symbols(count: int) -> Dictionary:
-    made = Dictionary()
-    for number in range(count - len(made)):
-        made.add_symbol(str(number))
-    return made
+def _symbols(parameters: Mapping[str, Tensor], side: str) -> _Symbols:
+    name = f"{side}.embed_tokens.weight"
+    if name not in parameters or parameters[name].dim() != 2:
+        raise UserError(f"it has no table {name}")
+    return _Symbols(parameters[name].size(0))

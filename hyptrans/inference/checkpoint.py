@@ -1,5 +1,7 @@
 """Read a translation model from a checkpoint of fairseq and the data folder of its training."""
 
+import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,12 +13,19 @@ from torch import Tensor
 
 from hyptrans.dataprep import manifest
 from hyptrans.inference import text
-from hyptrans.inference.architecture import choose_options, require_known
+from hyptrans.inference.architecture import choose_options, require_known, stored_bytes
 from hyptrans.inference.contents import Contents
 from hyptrans.support.errors import UserError
+from hyptrans_startup.guards.building import TIMES_THE_FILE
 
 AVERAGED = "averaged_updates"
 """What an average calls the updates after which its checkpoints were written."""
+# of a configuration, what is asked of it here
+_GROUPS = ("model", "task", "checkpoint")
+# of a language, in any code for it
+_LANGUAGE = re.compile(r"[A-Za-z0-9_-]{1,32}")
+# characters of what was found, in messages
+_MOST_SHOWN = 80
 
 
 def read_state(path: Path) -> dict[str, Any]:
@@ -32,6 +41,7 @@ def read_state(path: Path) -> dict[str, Any]:
     except (OSError, AttributeError) as error:
         raise UserError(f"checkpoint {path} was not written by fairseq ({error})") from error
     missing = [key for key in ("cfg", "model") if not state.get(key)]
+    missing = missing or [f"cfg.{group}" for group in _GROUPS if group not in state["cfg"]]
     if missing:
         raise UserError(f"checkpoint {path} was not written by fairseq: no {missing[0]} in it")
     return state
@@ -39,8 +49,9 @@ def read_state(path: Path) -> dict[str, Any]:
 
 def updates_of(state: Mapping[str, Any]) -> int | None:
     """Updates after which a checkpoint was written, None where it does not say."""
-    updates = (state.get("optimizer_history") or [{}])[-1].get("num_updates")
-    return None if updates is None else int(updates)
+    last = (state.get("optimizer_history") or [None])[-1]
+    updates = last.get("num_updates") if isinstance(last, Mapping) else None
+    return updates if isinstance(updates, int) else None
 
 
 def architecture_of(path: Path, state: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -56,6 +67,25 @@ def architecture_of(path: Path, state: Mapping[str, Any]) -> tuple[str, dict[str
         return architecture, choose_options(architecture, given)
     except UserError as error:
         raise UserError(f"checkpoint {path} cannot be used: {error}") from error
+
+
+def parameters_of(path: Path, state: Mapping[str, Any]) -> dict[str, Tensor]:
+    """Parameters of a checkpoint by name, as :func:`read_state` returned it.
+
+    Raises:
+        UserError: they are something else, or their shapes say more than the file has.
+    """
+    found = state["model"]
+    if not all(isinstance(name, str) and isinstance(one, Tensor) for name, one in found.items()):
+        raise UserError(f"checkpoint {path} was not written by fairseq: its model is no parameters")
+    # a number may stand for many, and have many names
+    size = sum(math.prod(tensor.shape) * tensor.element_size() for tensor in found.values())
+    if size > TIMES_THE_FILE * stored_bytes(found):
+        raise UserError(
+            f"checkpoint {path} was not written by fairseq: its parameters would take {size:,} "
+            "bytes, far more than it has"
+        )
+    return dict(found)
 
 
 def _values(options: Any) -> dict[str, Any]:
@@ -99,7 +129,7 @@ def read(
         options=options,
         languages=languages,
         dictionaries=dictionaries(binary, languages),
-        parameters=_parameters(path, state),
+        parameters=parameters_of(path, state),
         text=text.from_data(prepared, languages, subword_models or {}, moses=moses),
         facts=_facts(state, prepared),
     )
@@ -115,7 +145,7 @@ def language_pair(task: Any, binary: Path) -> tuple[str, str]:
     """Source and target language of a checkpoint's task, or of its data where it does not say.
 
     Raises:
-        UserError: the data do not tell them either.
+        UserError: the data do not tell them either, or what tells them names no languages.
     """
     pair = (getattr(task, "source_lang", None), getattr(task, "target_lang", None))
     if None in pair:
@@ -123,7 +153,26 @@ def language_pair(task: Any, binary: Path) -> tuple[str, str]:
             pair = infer_language_pair(str(binary))
         except UserError as error:
             raise UserError(f"--data: {error}") from error
-    return str(pair[0]), str(pair[1])
+    try:
+        return checked_languages(pair)
+    except UserError as error:
+        raise UserError(f"the checkpoint for --data {binary} cannot be used: {error}") from error
+
+
+def checked_languages(found: Any) -> tuple[str, str]:
+    """Source and target language, as they may become parts of the names of files.
+
+    Raises:
+        UserError: they may not, to be put after the place that they were found in.
+    """
+    if isinstance(found, list | tuple) and len(found) == 2:
+        source, target = found
+        if all(isinstance(name, str) and _LANGUAGE.fullmatch(name) for name in found):
+            return source, target
+    raise UserError(
+        "its languages are not two names of letters and digits but "
+        f"{str(found)[:_MOST_SHOWN]}: prepare its data with such names"
+    )
 
 
 def dictionaries(binary: Path, languages: tuple[str, str]) -> tuple[Dictionary, Dictionary]:
@@ -146,13 +195,6 @@ def dictionaries(binary: Path, languages: tuple[str, str]) -> tuple[Dictionary, 
 def dictionary_file(binary: Path, language: str) -> Path:
     """Where the dictionary of a language is."""
     return binary / f"dict.{language}.txt"
-
-
-def _parameters(path: Path, state: Mapping[str, Any]) -> dict[str, Tensor]:
-    found = state["model"]
-    if not all(isinstance(tensor, Tensor) for tensor in found.values()):
-        raise UserError(f"checkpoint {path} was not written by fairseq: its model is no parameters")
-    return dict(found)
 
 
 def _facts(state: Mapping[str, Any], prepared: Path) -> dict[str, Any]:

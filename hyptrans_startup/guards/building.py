@@ -24,7 +24,7 @@ class Allowance:
     torch tells of each before it is filled, so that no memory has been used for it yet.
 
     Args:
-        size: bytes of the files of the checkpoint.
+        size: bytes of the parameters, or of the files that hold them.
     """
 
     def __init__(self, size: int) -> None:
@@ -49,8 +49,6 @@ def within(*paths: Any) -> Iterator[None]:
     Raises:
         UserError: the options ask for more than the files account for.
     """
-    from torch.nn.modules import module
-
     files = {
         file
         for path in map(Path, paths)
@@ -58,7 +56,20 @@ def within(*paths: Any) -> Iterator[None]:
         for file in path.parent.iterdir()
         if file.name.startswith(path.stem) and file.is_file()
     }
-    allowance = Allowance(sum(file.stat().st_size for file in files))
+    with within_bytes(sum(file.stat().st_size for file in files)):
+        yield
+
+
+@contextmanager
+def within_bytes(size: int) -> Iterator[None]:
+    """Build what so many bytes of parameters describe.
+
+    Raises:
+        UserError: the options ask for more than they account for.
+    """
+    from torch.nn.modules import module
+
+    allowance = Allowance(size)
     hooks = [
         module.register_module_parameter_registration_hook(allowance.take),
         module.register_module_buffer_registration_hook(allowance.take),

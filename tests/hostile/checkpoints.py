@@ -49,7 +49,7 @@ def data_folder(folder: Path) -> Path:
 
 
 @functools.cache
-def stored(arch: str, folder: Path) -> dict:
+def stored(arch: str, folder: Path, *flags: str) -> dict:
     """What fairseq stores of an untrained model."""
     from fairseq import options, tasks
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf, omegaconf_no_object_check
@@ -57,7 +57,8 @@ def stored(arch: str, folder: Path) -> dict:
 
     import hyptrans.models  # noqa: F401 - registers the architectures
 
-    typed = [str(data_folder(folder)), "--arch", arch, "-s=en", "-t=de", *MODELS[arch]]
+    typed = [str(data_folder(folder)), "--arch", arch, "-s=en", "-t=de"]
+    typed += [*MODELS.get(arch, []), *flags]
     args = options.parse_args_and_arch(options.get_training_parser(), typed)
     cfg = convert_namespace_to_omegaconf(args)
     model = tasks.setup_task(cfg.task).build_model(cfg.model)

@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.hostile import archives, checkpoints, folders, pickles, sets, stores
+from tests.hostile import archives, checkpoints, folders, models, pickles, sets, stores, texts
 from tests.hostile.running import Hostile
 
 Make = Callable[[random.Random, Path], list[Hostile]]
@@ -41,15 +41,21 @@ CLASSES: dict[str, Make] = {
     "checkpoint: sizes": of_models(checkpoints.sizes, 20),
     "checkpoint: odd parts": of_models(checkpoints.others, 15),
     "checkpoint: nesting": of_models(checkpoints.nested, 10),
+    "checkpoint: loaded and averaged": alone(models.models, 32),
+    "checkpoint: exported": alone(models.exported, 8),
     "pickle: calls": alone(pickles.calls, 22),
     "pickle: keys and length": alone(pickles.keys, 12),
     "pickle: tensors that claim": of_one(pickles.claims, 12),
     "container: cut and changed": of_one(pickles.containers, 20),
     "model folders": alone(folders.folders, 40),
+    "model folders: sizes": alone(models.of_folders, 12),
     "data: binarized sets": alone(sets.sets, 26),
     "data: archives": alone(archives.archives, 28),
     "data: tables in zip files": alone(archives.tables, 6),
     "data: markup": alone(archives.markup, 17),
+    "data: gzipped texts": alone(texts.texts, 16),
+    "data: changed tables": alone(texts.tables, 20),
+    "data: manifests": alone(texts.manifests, 20),
     "probing: states": alone(stores.states, 26),
     "probing: probes": alone(stores.probes, 14),
     "probing: names in tables": alone(stores.names, 12),

@@ -139,6 +139,89 @@ def test_the_newest_and_the_best_are_chosen(make, tmp_path):
             chosen(**options)
 
 
+NO_MODELS = {
+    "another parameter": {"a": torch.ones(3)},
+    "no tensor": {"a": 3},
+    "no name": {1: torch.ones(3)},
+    "numbers for tables": {name: torch.tensor(1.0) for name in POINTS},
+    "a number for a table": {POINTS[0]: torch.ones(1).expand(1 << 40, 16)},
+}
+
+
+def changed(path, out, parameters=None, **options):
+    """A checkpoint with other parameters, or with other options of its model."""
+    state = torch.load(path, weights_only=True)
+    state["model"] = state["model"] if parameters is None else parameters
+    state["cfg"]["model"].update(options)
+    torch.save(state, out)
+    return out
+
+
+@pytest.mark.parametrize("case", NO_MODELS)
+@pytest.mark.parametrize("storage", ["manifold", "space"])
+def test_parameters_of_no_model_are_refused(case, storage, make, tmp_path):
+    path = make("hybonet", "--embedding-storage", storage)
+    path = changed(path, tmp_path / "odd.pt", NO_MODELS[case])
+    with pytest.raises(UserError, match=r"checkpoint \S*odd\.pt (was not written|cannot be aver)"):
+        average.average([path, path])
+
+
+def test_a_table_under_many_names_is_refused(make, tmp_path):
+    path, table = make("hybonet"), torch.ones(1 << 16)
+    many = parameters(path) | {f"encoder.layers.0.x{i}": table for i in range(20)}
+    path = changed(path, tmp_path / "many.pt", many)
+    with pytest.raises(UserError, match=r"many\.pt was not written by fairseq: its parameters"):
+        average.average([path])
+
+
+@pytest.mark.parametrize("storage", ["manifold", "space"])
+def test_sizes_that_parameters_do_not_bear_out_are_refused(storage, make, tmp_path):
+    path = make("hybonet", "--embedding-storage", storage)
+    path = changed(path, tmp_path / "wide.pt", encoder_ffn_embed_dim=1 << 18)
+    with pytest.raises(UserError, match=r"wide\.pt cannot be averaged: .*_ffn_embed_dim cannot be"):
+        average.average([path])
+
+
+def test_a_model_is_built_within_what_its_parameters_account_for(make, tmp_path):
+    path = make("hybonet", "--embedding-storage", "manifold")
+    most = {f"max_{side}_positions": 1 << 20 for side in ("source", "target")}
+    path = changed(path, tmp_path / "long.pt", **most)
+    with pytest.raises(UserError, match=r"long\.pt cannot be averaged: .* far larger model"):
+        average.average([path])
+
+
+def test_a_point_of_another_shape_is_refused(make, tmp_path):
+    path = make("hybonet", "--embedding-storage", "manifold")
+    cut = {**parameters(path), POINTS[2]: torch.ones(3)}
+    path = changed(path, tmp_path / "cut.pt", cut)
+    with pytest.raises(UserError, match=r"its decoder\.logits\.table\.weight is \(3,\) and \("):
+        average.average([path])
+
+
+def test_updates_that_are_no_number_are_as_if_they_were_left_out(make, tmp_path):
+    path = moved(make("transformer"), tmp_path / "checkpoint1.pt", seed=1, updates="many")
+    assert average.choose(tmp_path, last=1) == [path]
+    assert average.average([path])["extra_state"]["averaged_updates"] == [0]
+
+
+@pytest.mark.parametrize("group", ["model", "task", "checkpoint"])
+def test_a_configuration_without_one_of_its_groups_is_refused(group, make, tmp_path):
+    path = moved(make("transformer"), tmp_path / "checkpoint1.pt", seed=1, loss=1.0)
+    state = torch.load(path, weights_only=True)
+    del state["cfg"][group]
+    torch.save(state, path)
+    with pytest.raises(
+        UserError, match=r"checkpoint1\.pt (was not wri|is cut short or was not wri)"
+    ):
+        average.choose(tmp_path, best=1)
+
+
+def test_a_loss_that_is_no_number_makes_no_best(make, tmp_path):
+    moved(make("transformer"), tmp_path / "checkpoint1.pt", seed=1, loss="low")
+    with pytest.raises(UserError, match="has 0 checkpoints to choose 1 from"):
+        average.choose(tmp_path, best=1)
+
+
 def test_checkpoints_of_different_models_are_refused(make):
     one, other = make("hybonet"), make("han")
     with pytest.raises(UserError, match="are of different models"):

@@ -1,5 +1,6 @@
 """A model folder gives the checkpoint's translations, and nothing in it is trusted."""
 
+import dataclasses
 import json
 import math
 import shutil
@@ -10,6 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import hyptrans
+from hyptrans.inference import architecture, checkpoint
 from hyptrans.inference.sharing import folder
 from hyptrans.support.errors import UserError
 from tests.inference.conftest import ARCHS, export, load, same_states
@@ -244,6 +246,66 @@ def test_a_configuration_that_is_no_json_object_is_refused(written, content):
     (written / folder.CONFIG).write_bytes(content)
     with pytest.raises(UserError, match=r"config\.json"):
         load(written)
+
+
+def test_a_model_far_larger_than_its_parameters_is_refused_before_it_is_built(make, tmp_path):
+    out = export(make("transformer"), tmp_path / "model")
+    change_options(out, decoder_output_dim=1 << 20)
+    with pytest.raises(UserError, match="model cannot be used: its options ask for a far larger"):
+        load(out)
+
+
+@pytest.mark.parametrize("arch", ["transformer", "han"])
+def test_positions_that_are_computed_are_bounded(arch, make, tmp_path):
+    fixed = [] if arch == "transformer" else ["--no-encoder-learned-pos"]
+    out = export(make(arch, *fixed), tmp_path / "model")
+    change_options(out, max_source_positions=1 << 21)
+    with pytest.raises(UserError, match="its option max_source_positions cannot be 2097152"):
+        load(out)
+
+
+@pytest.mark.parametrize("width", [512, 1024])
+def test_positions_for_documents_are_taken(width):
+    sides, symbols = ("encoder", "decoder"), 10
+    options = {f"max_{language}_positions": 4096 for language in ("source", "target")}
+    for side in sides:
+        options |= {f"{side}_embed_dim": width, f"{side}_ffn_embed_dim": width}
+        options |= {f"{side}_layers": 1, f"{side}_attention_heads": 8}
+    shapes = {f"{side}.layers.0.fc1.weight": (width, width) for side in sides}
+    architecture.check_sizes(options, dict.fromkeys(sides, symbols), shapes)
+
+
+def test_an_embedding_larger_than_the_parameters_is_refused():
+    options = {f"encoder_{size}": 1 for size in ("layers", "attention_heads", "ffn_embed_dim")}
+    shapes = {"encoder.layers.0.x": (64, 64), "encoder.embed_tokens.weight": (1 << 20, 0)}
+    with pytest.raises(UserError, match="a larger encoder embedding than its parameters"):
+        architecture.check_sizes(options | {"encoder_embed_dim": 64}, {"encoder": 1 << 20}, shapes)
+
+
+OUTSIDE = "x/../../../outside"
+"""A language whose dictionary is beside the folders, where there is a folder ``dict.x``."""
+
+
+@pytest.mark.parametrize("side", ["source_lang", "target_lang"])
+def test_a_checkpoint_with_a_path_for_a_language_is_refused(side, make, prepared, tmp_path):
+    data = shutil.copytree(prepared, tmp_path / "data")
+    (data / "data-bin" / "dict.x").mkdir()
+    shutil.copy(data / "data-bin" / "dict.en.txt", tmp_path / "outside.txt")
+    path = make("transformer")
+    state = torch.load(path, weights_only=True)
+    state["cfg"]["task"].update({"source_lang": "en", "target_lang": "de", side: OUTSIDE})
+    torch.save(state, path)
+    with pytest.raises(UserError, match="languages are not two names of letters and digits"):
+        checkpoint.read(path, data)
+
+
+def test_no_folder_is_written_with_a_path_for_a_language(make, tmp_path):
+    contents = checkpoint.read(make("transformer"))
+    contents = dataclasses.replace(contents, languages=("en", OUTSIDE))
+    out = tmp_path / "a" / "b" / "out"
+    with pytest.raises(UserError, match=r"cannot be written to \S+out: its languages are not two"):
+        folder.write(contents, out, card="")
+    assert not (tmp_path / "a").exists()
 
 
 def test_parameters_that_are_no_safetensors_are_refused(written, make, tmp_path):

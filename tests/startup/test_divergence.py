@@ -44,22 +44,24 @@ def test_file_without_a_batch_is_refused(checkpoint, work, run):
 
 @pytest.mark.parametrize("name", ["plugin", "hyptrans"])
 def test_replay_imports_nothing_that_its_file_names(name, checkpoint, work, run, tmp_path):
-    plugin, ran = tmp_path / name, tmp_path / "ran"
-    plugin.mkdir()
-    (plugin / "__init__.py").write_text(f"open({str(ran)!r}, 'w').close()\n")
+    plugin, trusted = tmp_path / name, tmp_path / "trusted"
+    for folder in (plugin, trusted):
+        folder.mkdir()
+        ran = folder / "ran"
+        (folder / "__init__.py").write_text(f"open({str(ran)!r}, 'w').close()\n")
     stored = torch.load(work / checkpoint, weights_only=False)
     stored["cfg"]["common"]["user_dir"] = str(plugin)
     stored["extra_state"][SAMPLES] = [{}]
     torch.save(stored, tmp_path / "crash.pt")
     done = run("python", "-m", "hyptrans", "replay", tmp_path / "crash.pt", cwd=work, check=False)
     assert done.returncode != 0
-    assert not ran.exists()
     if name == "plugin":
         assert f"is of a training with --user-dir {plugin}: name it here too" in done.stderr
         # what is named is imported, as by fairseq-train
-        words = ["replay", tmp_path / "crash.pt", "--user-dir", plugin]
+        words = ["replay", tmp_path / "crash.pt", "--user-dir", trusted]
         run("python", "-m", "hyptrans", *words, cwd=work, check=False)
-        assert ran.exists()
+        assert (trusted / "ran").exists()
+    assert not (plugin / "ran").exists()
 
 
 @pytest.mark.parametrize(

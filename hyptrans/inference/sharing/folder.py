@@ -1,7 +1,6 @@
 """A model folder: parameters without pickle, options, dictionaries, subword model and card."""
 
 import json
-import re
 import shutil
 import warnings
 from collections.abc import Iterator, Mapping
@@ -18,7 +17,7 @@ from torch import Tensor
 from hyptrans import __version__
 from hyptrans.inference import text
 from hyptrans.inference.architecture import check_options, require_known
-from hyptrans.inference.checkpoint import AVERAGED
+from hyptrans.inference.checkpoint import AVERAGED, checked_languages, dictionary_file
 from hyptrans.inference.contents import Contents
 from hyptrans.support import provenance
 from hyptrans.support.errors import UserError
@@ -31,7 +30,6 @@ PRECISIONS: Mapping[str, torch.dtype] = {"half": torch.float16, "full": torch.fl
 
 # fairseq's sinusoidal positions keep one number, of which only the type is used, and never set it
 _WITHOUT_MEANING = "._float_tensor"
-_LANGUAGE = re.compile(r"[A-Za-z0-9_-]{1,32}")
 _FACTS: Mapping[str, type] = {
     **dict.fromkeys(("license", "dataset", "test", "command"), str),
     **dict.fromkeys(("updates", "beam"), int),
@@ -53,7 +51,7 @@ def read(folder: Path) -> Contents:
     try:
         architecture = require_known(config.get("architecture"))
         options = check_options(architecture, _mapping(config, "options"))
-        languages = _languages(config)
+        languages = checked_languages(config.get("languages"))
     except UserError as error:
         raise UserError(f"{folder / CONFIG} cannot be used: {error}") from error
     return Contents(
@@ -78,14 +76,19 @@ def write(contents: Contents, folder: Path, *, card: str, precision: str = "half
         precision: of the parameters, one of ``PRECISIONS``.
 
     Raises:
-        UserError: the folder holds something else, or numbers are too large for half precision.
+        UserError: the folder holds something else, or numbers are too large for half precision,
+            or the languages are no names.
     """
+    try:
+        languages = checked_languages(contents.languages)
+    except UserError as error:
+        raise UserError(f"{contents.place} cannot be written to {folder}: {error}") from error
     if folder.exists() and not (folder / CONFIG).is_file() and any(_entries(folder)):
         raise UserError(f"{folder} is there already and is no model folder: name another --out")
     with _whole_folder(folder) as new:
         _write_parameters(contents, new / WEIGHTS, PRECISIONS[precision])
-        for language, dictionary in zip(contents.languages, contents.dictionaries, strict=True):
-            with whole_file(new / f"dict.{language}.txt") as file:
+        for language, dictionary in zip(languages, contents.dictionaries, strict=True):
+            with whole_file(dictionary_file(new, language)) as file:
                 rows = zip(dictionary.symbols, dictionary.count, strict=True)
                 lines = [f"{symbol} {count}\n" for symbol, count in rows][dictionary.nspecial :]
                 file.write("".join(lines).encode())
@@ -100,7 +103,7 @@ def write(contents: Contents, folder: Path, *, card: str, precision: str = "half
                 "hyptrans_version": __version__,
                 "architecture": contents.architecture,
                 "options": dict(contents.options),
-                "languages": list(contents.languages),
+                "languages": list(languages),
                 "text": contents.text.as_json(),
                 "precision": precision,
                 "facts": dict(contents.facts),
@@ -166,16 +169,6 @@ def _mapping(config: Mapping[str, Any], key: str) -> dict[str, Any]:
     return found
 
 
-def _languages(config: Mapping[str, Any]) -> tuple[str, str]:
-    found = config.get("languages")
-    if isinstance(found, list) and len(found) == 2:
-        source, target = found
-        if all(isinstance(name, str) and _LANGUAGE.fullmatch(name) for name in found):
-            return source, target
-    # they are parts of file names
-    raise UserError("its languages are not two names of letters and digits")
-
-
 def _facts(path: Path, found: Any) -> dict[str, Any]:
     """What is known of the training, as far as :func:`write` writes it; other entries are left out.
 
@@ -201,7 +194,7 @@ def _is_score(found: Mapping[str, Any]) -> bool:
 
 
 def _dictionary(folder: Path, language: str) -> Dictionary:
-    path = folder / f"dict.{language}.txt"
+    path = dictionary_file(folder, language)
     _small_file(path)
     try:
         return Dictionary.load(str(path))
