@@ -22,8 +22,8 @@ AVERAGED = "averaged_updates"
 """What an average calls the updates after which its checkpoints were written."""
 # of a configuration, what is asked of it here
 _GROUPS = ("model", "task", "checkpoint")
-# of a language, in any code for it
-_LANGUAGE = re.compile(r"[A-Za-z0-9_-]{1,32}")
+# of a language, in any code for it, zh.char too: without a slash it is no path
+_LANGUAGE = re.compile(r"[A-Za-z0-9_.-]{1,32}")
 # characters of what was found, in messages
 _MOST_SHOWN = 80
 
@@ -170,7 +170,7 @@ def checked_languages(found: Any) -> tuple[str, str]:
         if all(isinstance(name, str) and _LANGUAGE.fullmatch(name) for name in found):
             return source, target
     raise UserError(
-        "its languages are not two names of letters and digits but "
+        "its languages are not two names of letters, digits, points and lines but "
         f"{str(found)[:_MOST_SHOWN]}: prepare its data with such names"
     )
 

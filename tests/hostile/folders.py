@@ -31,9 +31,10 @@ def tell(folder: Path) -> None:
     """As ``hyptrans info``: nothing that a terminal would act on."""
     from hyptrans.commands import info
 
-    out = io.StringIO()
+    parser, out = argparse.ArgumentParser(), io.StringIO()
+    info.add_arguments(parser)
     with contextlib.redirect_stdout(out):
-        info.main(argparse.Namespace(model=folder, data=None, json=False))
+        info.main(parser.parse_args([str(folder)]))
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", out.getvalue())
 
 

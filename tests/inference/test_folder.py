@@ -295,7 +295,7 @@ def test_a_checkpoint_with_a_path_for_a_language_is_refused(side, make, prepared
     state = torch.load(path, weights_only=True)
     state["cfg"]["task"].update({"source_lang": "en", "target_lang": "de", side: OUTSIDE})
     torch.save(state, path)
-    with pytest.raises(UserError, match="languages are not two names of letters and digits"):
+    with pytest.raises(UserError, match="languages are not two names of letters, digits"):
         checkpoint.read(path, data)
 
 
