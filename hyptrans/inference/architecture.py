@@ -18,15 +18,12 @@ import hyptrans.models  # noqa: F401 - registers the architectures
 from hyptrans.models._skeleton import HypTransformer
 from hyptrans.support.errors import UserError
 from hyptrans_startup.guards.building import within_bytes
-from hyptrans_startup.guards.configurations import check_value
+from hyptrans_startup.guards.configurations import MOST_POSITIONS_TIMES_WIDTH, check_value
 
 Option = bool | int | float | str | None
 
 _LANGUAGE_OF = {"encoder": "source", "decoder": "target"}
 _SIZES = ("embed_dim", "ffn_embed_dim", "layers", "attention_heads")
-# numbers of a table of position vectors that is not learned, and so in no file: four times those of
-# 4,096 positions of width 1,024, and fairseq computes some before torch can tell of them
-_MOST_OF_TABLE = 1 << 24
 _LAYER = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.")
 _SINUSOIDS = ".embed_positions.weights"
 # of training alone: what they name is in the parameters now
@@ -154,7 +151,8 @@ def check_sizes(
         if symbols * max(width - 1, 1) > numbers:
             raise UserError(f"its options ask for a larger {side} embedding than its parameters")
         longest = options.get(f"max_{_LANGUAGE_OF[side]}_positions") or 0
-        if not isinstance(longest, int) or not 0 <= longest * width <= max(numbers, _MOST_OF_TABLE):
+        most = max(numbers, MOST_POSITIONS_TIMES_WIDTH)
+        if not isinstance(longest, int) or not 0 <= longest * width <= most:
             raise UserError(f"its option max_{_LANGUAGE_OF[side]}_positions cannot be {longest}")
 
 

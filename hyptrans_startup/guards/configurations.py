@@ -25,8 +25,9 @@ BOUNDS = {
     r"curvature": (1e-6, 1e6),
 }
 """Lowest and highest value of numbers, by the name of the option, far beyond any in use."""
-MOST_POSITIONS_TIMES_WIDTH = 1 << 26
-"""Numbers of a table of sinusoidal positions, which is made and not stored."""
+MOST_POSITIONS_TIMES_WIDTH = 1 << 24
+"""Numbers of a table of sinusoidal positions, which is made and not stored: four times those of
+4,096 positions of width 1,024. fairseq computes some before torch can tell of them."""
 _BOUNDS = [(re.compile(name), *bounds) for name, bounds in BOUNDS.items()]
 
 _PLAIN_NAME = re.compile(r"[\w.+-]{1,100}")
@@ -99,8 +100,10 @@ def check_configuration(configuration: Any, where: str) -> None:
     positions, widths = [1], [1]
     for name, value in parts_of(configuration, where):
         check_value(name, value)
-        if isinstance(value, int) and name.endswith(("positions", "_dim")):
-            (positions if name.endswith("positions") else widths).append(value)
+        if isinstance(value, int) and name.endswith("positions"):
+            positions.append(value)
+        elif isinstance(value, int) and name.endswith("_dim") and "ffn_" not in name:
+            widths.append(value)
     if max(positions) * max(widths) > MOST_POSITIONS_TIMES_WIDTH:
         raise UserError(f"its options ask for {max(positions)} positions of {max(widths)} numbers")
     for group, kinds, options in typed_groups(configuration):

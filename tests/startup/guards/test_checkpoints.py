@@ -63,7 +63,7 @@ def test_nothing_of_the_environment_is_filled_in(state, folder, monkeypatch):
         ("encoder_layers", 900, "far larger model"),
         ("decoder_attention_heads", 0, "models have from"),
         ("encoder_embed_dim", 10**9, "models have from"),
-        ("max_source_positions", 10**6, "positions of"),
+        ("max_source_positions", 500_000, "positions of"),
         ("dropout", float("nan"), "models have from"),
         ("encoder_embed_dim", "x", "of another type"),
         ("encoder_learned_pos", {"a": 1}, "of another type"),
