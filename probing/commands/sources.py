@@ -25,8 +25,15 @@ class Reading:
     user_dir: str | None
 
     def made_from(self) -> dict[str, Any]:
-        """What says how text becomes pieces; of files and folders what is in them."""
+        """What says how text becomes pieces; of files and folders what is in them.
+
+        Raises:
+            UserError: one of them is missing.
+        """
         given = asdict(self.pieces)
+        for name, value in given.items():
+            if isinstance(value, Path) and not value.exists():
+                raise UserError(f"--{name.replace('_', '-')} {value} is missing")
         return {name: _contents(value) for name, value in given.items()}
 
 

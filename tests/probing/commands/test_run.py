@@ -398,6 +398,8 @@ def test_wrong_options_are_told_in_one_sentence(made, tmp_path, capsys):
     assert "--ranks 1" in error("--ranks", "4", "1")
     assert "--seeds must be above 0" in error("--seeds", "0")
     assert "--seen has 3 values for 2" in error(*["--seen", str(made / "test.conllu")] * 3)
+    for flag in ("--sentencepiece-model", "--bpe-codes", "--data-bin"):
+        assert error(flag, "none") == f"error: {flag} none is missing"
     assert not (tmp_path / "out").exists()
 
 
