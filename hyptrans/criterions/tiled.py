@@ -20,8 +20,8 @@ class TiledCrossEntropy(LabelSmoothedCrossEntropyCriterion):
     """The value and gradients of ``label_smoothed_cross_entropy``, from states and a table.
 
     Logits are products of the decoder's last states with a table of tokens; a few rows of them at a
-    time are made and turned into losses and gradients, in float32 at least whatever the flags of
-    precision say. Padding costs nothing. It serves every model whose logits are such a product,
+    time are made, in the precision of these factors, and turned into losses and gradients in
+    float32 at least. Padding costs nothing. It serves every model whose logits are such a product,
     fairseq's ``transformer`` included. As the table is read outside of the model's forward pass,
     ``--find-unused-parameters`` would take it for unused.
 

@@ -264,7 +264,9 @@ def clamp_radius(x: Tensor, radius: float, *, c: float = 1.0) -> Tensor:
     """
     bound = math.sinh(radius * c**0.5) / c**0.5
     length = x[..., 1:].norm(dim=-1, keepdim=True)
-    return torch.where(length > bound, lift(x[..., 1:] * (bound / length), c=c), x)
+    # the bound below, as a quotient that is not taken would still have its gradient, NaN at zero
+    inside = lift(x[..., 1:] * (bound / length.clamp_min(bound)), c=c)
+    return torch.where(length > bound, inside, x)
 
 
 def _sinh_ratio(squared: Tensor) -> Tensor:

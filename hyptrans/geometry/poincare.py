@@ -24,8 +24,8 @@ MARGINS = {torch.float32: 4e-3, torch.float64: 1e-5}
 """No point is nearer to the boundary of the unit ball than this: geoopt's numbers. In float32 one
 unit of rounding at ``|x| = 0.996`` moves a distance by 1e-5."""
 LEAST_TOTAL = 1e-12
-"""Weights whose sum is below this count as none, and their midpoint is the origin: softmax weights
-of which dropout has left nothing would give 0 / 0."""
+"""A sum of lifted points with a smaller time counts as one of no weights, whose midpoint is the
+origin: softmax weights of which dropout has left nothing would give 0 / 0."""
 
 
 def max_norm(dtype: torch.dtype, *, c: float = 1.0) -> float:
@@ -191,7 +191,7 @@ def centroid_tangent(total: Tensor, *, c: float = 1.0) -> Tensor:
     """
     total = at_least_float32(total)
     time, space = total.split([1, total.size(-1) - 1], dim=-1)
-    slope = space / time.clamp_min(LEAST_TOTAL)
+    slope = space / time.masked_fill(time < LEAST_TOTAL, 1.0)
     length = _length(_square(slope))
     # rounding may make a sum as long as its time, where artanh is infinite
     inside = length.clamp_max(max_slope(total.dtype))

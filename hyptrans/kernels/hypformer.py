@@ -15,7 +15,7 @@ from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels.backend import chosen, launcher
 from hyptrans.kernels.functions import applied
 from hyptrans.kernels.operands import Grads, StepOperands
-from hyptrans.kernels.operators import lift
+from hyptrans.kernels.operators import as_scalar, lift
 
 FEATURE_EPSILON = 1e-6
 """Added after ReLU and to the scale, so that a row without a positive number has features."""
@@ -37,10 +37,14 @@ def norm_points(
     Source: Hypformer eq. 13 and 21.
     """
     x, update, gain, bias = (at_least_float32(t) for t in (x, update, gain, bias))
-    alike = x.shape[:-1] == update.shape[:-1] and x.dtype == update.dtype == gain.dtype
+    alike = x.dtype == update.dtype == gain.dtype == bias.dtype
+    alike = alike and x.shape == (*update.shape[:-1], update.size(-1) + 1)
+    alike = alike and gain.shape == bias.shape == update.shape[-1:]
+    alike = alike and (not isinstance(scale, Tensor) or scale.numel() == 1)
     if not alike or chosen(update, "hypformer", c=c) != "numba":
         return plain_norm_points(x, update, scale, gain, bias, c=c, epsilon=epsilon)
-    out: Tensor = applied(_NormPoints, x, update, scale, gain, bias, 1 / c, epsilon)
+    scale, inverse_c = as_scalar(scale), 1 / as_scalar(c)
+    out: Tensor = applied(_NormPoints, x, update, scale, gain, bias, inverse_c, epsilon)
     return out
 
 
@@ -64,7 +68,7 @@ def relu_lift(space: Tensor, *, c: lorentz.Curvature) -> Tensor:
     space = at_least_float32(space)
     if chosen(space, "hypformer", c=c) != "numba":
         return lift(F.relu(space), c=c)
-    out: Tensor = applied(_ReluLift, space, 1 / c)
+    out: Tensor = applied(_ReluLift, space, 1 / as_scalar(c))
     return out
 
 

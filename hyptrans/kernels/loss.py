@@ -30,7 +30,8 @@ def label_smoothed_cross_entropy(
     evenly over all other tokens. It alone has a gradient, which is computed with it.
 
     Shapes: features ``[N, K]``, table ``[V, K]``, targets ``[N]`` (below V) -> ``[]``, ``[]``.
-    Range: float32 or better, whatever the input.
+    Range: float32 or better, of logits in the precision of the factors, as fairseq's own; sums of
+    gradients are in float32 too.
 
     Raises:
         ValueError: ``smoothing`` is not between 0 and 1, or a target is not below V.

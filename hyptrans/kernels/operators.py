@@ -36,15 +36,20 @@ def points(
     ``residual_time``: whether the residual's time coordinate is added too.
 
     Raises:
-        ValueError: log scales of another number than the projections'.
+        ValueError: log scales of another number than the projections', or a residual of several
+            heads.
     """
     projections = z.size(-3)
     if log_scale.dim() != 1 or log_scale.size(0) != projections:
         shape = tuple(log_scale.shape)
         raise ValueError(f"{projections} projections need as many log scales, got {shape}")
     z, log_scale, residual, query_factor = _of_one_dtype(z, log_scale, residual, query_factor)
-    if residual is not None and residual.numel() != z.numel():
-        residual = residual.expand(*z.shape[:-3], z.size(-1))
+    if residual is not None:
+        if projections * z.size(-2) != 1:
+            shape = tuple(z.shape[-3:-1])
+            raise ValueError(f"a residual needs one projection of one head, got {shape}")
+        if residual.shape != (wanted := (*z.shape[:-3], z.size(-1))):
+            residual = residual.expand(wanted)
     if query_factor is not None and query_factor.dim():
         query_factor = query_factor.reshape(())
     if projections <= MOST_PROJECTIONS and (backend := chosen(z)) != "eager":
@@ -78,7 +83,7 @@ def normalize(v: Tensor, *, c: lorentz.Curvature = 1.0) -> Tensor:
     """:func:`hyptrans.geometry.lorentz.normalize`: scale time-like vectors onto the hyperboloid."""
     v = at_least_float32(v)
     if (backend := chosen(v, c=c)) != "eager":
-        return functions.normalize(backend, v, _scalar(c))
+        return functions.normalize(backend, v, as_scalar(c))
     return lorentz.normalize(v, c=c)
 
 
@@ -86,7 +91,7 @@ def lift(space: Tensor, *, c: lorentz.Curvature = 1.0) -> Tensor:
     """:func:`hyptrans.geometry.lorentz.lift`: the points above space coordinates."""
     space = at_least_float32(space)
     if (backend := chosen(space, c=c)) != "eager":
-        return functions.lift(backend, space, _scalar(c))
+        return functions.lift(backend, space, as_scalar(c))
     return lorentz.lift(space, c=c)
 
 
@@ -161,5 +166,6 @@ def _of_one_dtype(first: Tensor, *others: Tensor | None) -> tuple[Any, ...]:
     return tuple(None if x is None else x.to(dtype) for x in tensors)
 
 
-def _scalar(c: lorentz.Curvature) -> lorentz.Curvature:
+def as_scalar(c: lorentz.Curvature) -> lorentz.Curvature:
+    """A curvature without dimensions, as kernels give its gradient; one number is all it holds."""
     return c.reshape(()) if isinstance(c, Tensor) else c

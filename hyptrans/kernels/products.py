@@ -64,7 +64,7 @@ class _Linear(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
         of_x, of_weight, of_bias = ctx.needs_input_grad
-        rows, grad_rows = x.flatten(0, -2), grad.flatten(0, -2)
+        rows, grad_rows = x.reshape(-1, x.size(-1)), grad.reshape(-1, len(weight))
         grad_weight = None
         if of_weight and grad_rows.size(1) < rows.size(1):
             grad_weight = times_transposed(grad_rows.t(), rows.t())

@@ -29,11 +29,12 @@ def distance_weights(
     Source: HAN eq. 2, HVT eq. 22.
     """
     products, scale = at_least_float32(products), at_least_float32(scale).to(products.dtype)
-    batch, _, queries, keys = products.shape
+    batch, heads, queries, keys = products.shape
     by_keys = allowed is None or allowed.shape == (batch, 1, 1, keys)
     own = not is_causal or queries == keys
+    by_head = scale.shape == (heads,)
     # there is no kernel for CUDA yet, nor for a mask of queries and keys
-    if by_keys and own and chosen(products, "weights") == "numba":
+    if by_keys and own and by_head and chosen(products, "weights") == "numba":
         weights: Tensor = applied(_Weights, products, scale, squared, allowed, is_causal)
         return weights
     return plain_weights(products, scale, squared=squared, allowed=allowed, is_causal=is_causal)

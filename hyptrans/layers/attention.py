@@ -109,7 +109,7 @@ class Attention(nn.Module, ABC):
             ValueError: more than one position at a time with a ``state`` that holds earlier ones,
                 or self-attention with both a ``state`` and ``padding``.
         """
-        allowed = None if padding is None else ~padding[:, None, None, :]
+        allowed = None if padding is None else _allowed(padding)
         if memory is not None:
             return self.merge(self._look_at(memory, x, allowed, state), x)
         query, key, value = self.project(x)
@@ -124,7 +124,7 @@ class Attention(nn.Module, ABC):
 
         That is the mean of the heads' weights, whose sum over the memory is 1.
         """
-        allowed = None if padding is None else ~padding[:, None, None, :]
+        allowed = None if padding is None else _allowed(padding)
         query, (key, _) = self.query(x), self.keys_and_values(memory)
         with without_autocast(query):
             return self.weights(query, key, allowed).mean(1)
@@ -141,6 +141,16 @@ class Attention(nn.Module, ABC):
             state.kept = kept
         mixed = self.recall(fold_beams(query, kept.rows), kept, allowed)
         return unfold_beams(mixed, len(x))
+
+
+def _allowed(padding: Tensor) -> Tensor:
+    """The keys that may be looked at: ``[B, S]`` -> ``[B, 1, 1, S]``.
+
+    In a row of padding alone all of them: weights of no keys would be NaN, and so would the
+    gradients of all parameters be.
+    """
+    allowed = ~padding[:, None, None, :]
+    return allowed | ~allowed.any(-1, keepdim=True)
 
 
 def _check_step(state: State, length: int, padding: Tensor | None) -> None:

@@ -170,8 +170,8 @@ class PoincarePositions(nn.Module):
     """Position encoding ``x (+) (c_pos (x) E)`` with a learned ``c_pos`` starting at 1.
 
     Position points are kept as their tangents; ``c_pos (x) E`` multiplies those by ``c_pos``.
-    Sinusoids are divided by ``sqrt(width)``, which puts all of them 0.71 from the origin: as they
-    are they would lie beyond the clamp.
+    Sinusoids are divided by ``sqrt(width)``, which makes all of their tangents 0.71 long and puts
+    them 1.41 from the origin: as they are they would lie beyond the clamp.
 
     Shapes: x ``[B, T, width]``, positions ``[B, T]`` (from 0) -> ``[B, T, width]``.
     Source: HVT eq. 13 and 14.

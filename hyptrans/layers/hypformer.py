@@ -201,7 +201,9 @@ class CentroidNorm(nn.Module):
 
     The input is first moved to the block's curvature. A centroid is a scaled sum, and a layer norm
     does not see the scale of its input but for its epsilon: so the centroid is not normalized, only
-    summed, which changes the result by up to 9e-4 where variances are small.
+    summed. Of a sum and a centroid whose space coordinates have variances ``u`` and ``v`` that
+    changes the result by about ``epsilon / 2 |1 / v - 1 / u|`` of its length: for fresh embeddings
+    up to 2e-3 at width 64 and 1.1e-2 at width 512, and by much where input and output cancel.
 
     Shapes: a point ``[..., width]`` and space coordinates ``[..., width - 1]`` -> ``[..., width]``.
     Source: Hypformer eq. 13 and 21; the centroid as in its code.

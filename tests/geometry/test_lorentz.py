@@ -178,3 +178,9 @@ def test_clamp_radius_moves_only_far_points_and_keeps_their_direction(c, rng):
     directions = torch.nn.functional.cosine_similarity(x[:, 1:], got[:, 1:])
     torch.testing.assert_close(directions, torch.ones_like(directions))
     assert (before > bound).any()
+
+
+def test_clamp_radius_has_a_gradient_at_the_origin():
+    x = lorentz.origin(4).requires_grad_()
+    lorentz.clamp_radius(x, 6.0).sum().backward()
+    assert torch.equal(x.grad, torch.ones(4))

@@ -123,6 +123,11 @@ def test_gyromidpoint_ignores_the_scale_of_its_weights(rng):
     weights = torch.rand(4, 9, generator=rng, dtype=torch.float64)
     scaled = poincare.midpoint(points, weights * 1e-6)
     torch.testing.assert_close(scaled, poincare.midpoint(points, weights), **EXACT_IN_BALL)
+    # less counts as no weights, and nothing lies between
+    assert poincare.midpoint(points, weights * 1e-14).abs().max() < 1e-12
+    assert weights.sum(-1).min() > 1
+    least = poincare.midpoint(points, weights * 1e-12)
+    torch.testing.assert_close(least, poincare.midpoint(points, weights), **EXACT_IN_BALL)
 
 
 def test_gyromidpoint_without_weights_is_the_origin_with_finite_gradients(rng):

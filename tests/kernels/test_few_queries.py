@@ -280,3 +280,19 @@ def test_linear_steps_do_not_hide_nan(rng):
         )
     assert out[2, 1, 0].isnan().all()
     assert int(out.isnan().any(-1).sum()) == 1
+
+
+@pytest.mark.parametrize("kind", ["centroids", "midpoints"])
+def test_a_nan_of_one_sentence_stays_there(kind, rng):
+    query, keys, values, places, scale = in_table(rng, torch.float32)
+    # the first place of the table is read by the first sentence alone; others have masked keys
+    places.clamp_min_(1)
+    places[0, 0] = 0
+    places[1:, 2:4] = -1
+    values[0] = torch.nan
+    with torch.no_grad():
+        if kind == "centroids":
+            out = operators.centroids(query, keys, values, places, c=1.0)
+        else:
+            out = klein_kernels.midpoints(query, keys, values, places, scale)
+    assert out.isfinite().flatten(1).all(1).tolist() == [False] + [True] * 6

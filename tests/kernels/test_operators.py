@@ -13,9 +13,10 @@ import pytest
 import torch
 
 from hyptrans.geometry import lorentz, poincare
-from hyptrans.kernels import backend, functions, operators, weights
+from hyptrans.kernels import backend, functions, hypformer, operators, weights
 from hyptrans.kernels.backend import chosen
 from hyptrans.kernels.ball import heads
+from hyptrans.kernels.ball import residual as ball_residual
 from hyptrans.kernels.cpu import exponential, jobs, threads
 from hyptrans.kernels.cpu import rows as rows_numba
 from hyptrans.kernels.cpu.threads import NUMBERS_PER_THREAD
@@ -284,3 +285,68 @@ def test_causal_weights_are_those_of_as_many_queries_as_keys(shape):
         weights.distance_weights(
             torch.full(shape, -2.0), -torch.ones(2), squared=True, is_causal=True
         )
+
+
+def test_a_residual_of_several_heads_is_refused(rng):
+    z, log_scale = numbers(rng, 2, 1, 2, 4), numbers(rng, 1)
+    for residual in (numbers(rng, 2, 4), numbers(rng, 2, 8)):
+        with pytest.raises(ValueError, match=r"one projection of one head, got \(1, 2\)"):
+            operators.points(z, log_scale, c=1.0, residual=residual)
+
+
+def residual_of_widths(rng, bias, gain, shift):
+    x, z = numbers(rng, 2, 3, 6, dtype=torch.float32) / 9
+    others = [numbers(rng, *shape, dtype=torch.float32) for shape in (bias, (), gain, shift)]
+    operands = ball_residual.ResidualOperands(x, z, *others)
+    return ball_residual.norm_residual(operands, c=1.0, epsilon=1e-5, dropout=0.0)
+
+
+def points_of_widths(rng, x, update, gain, bias):
+    given = [numbers(rng, *shape, dtype=torch.float32) for shape in (x, update, gain, bias)]
+    x, update, gain, bias = given
+    return hypformer.norm_points(x, update, 1.0, gain, bias, c=1.0, epsilon=1e-5)
+
+
+def weights_of_heads(rng, scales):
+    products = -1 - numbers(rng, 2, 4, 3, 3, dtype=torch.float32).square()
+    return weights.distance_weights(products, -torch.arange(1.0, scales + 1), squared=False)
+
+
+# a kernel would read what does not belong to them, or write beyond its result
+WRONG_WIDTHS = {
+    "bias": lambda rng: residual_of_widths(rng, [3], [6], [6]),
+    "gain": lambda rng: residual_of_widths(rng, [6], [4], [6]),
+    "shift": lambda rng: residual_of_widths(rng, [6], [6], [12]),
+    "update": lambda rng: points_of_widths(rng, [3, 8], [3, 5], [5], [5]),
+    "layer norm": lambda rng: points_of_widths(rng, [3, 6], [3, 5], [5], [3]),
+    "scales": lambda rng: weights_of_heads(rng, 2),
+}
+
+
+@pytest.mark.parametrize("operands", WRONG_WIDTHS.values(), ids=WRONG_WIDTHS)
+def test_operands_of_wrong_widths_are_refused(operands, rng):
+    with pytest.raises(RuntimeError, match=r"size|shape"):
+        operands(rng)
+
+
+def test_one_scale_for_all_heads_is_that_of_each(rng, monkeypatch):
+    state = rng.get_state()
+    ours = weights_of_heads(rng, 1)
+    monkeypatch.setenv("HYPTRANS_KERNELS", "eager")
+    assert_agree([ours], [weights_of_heads(rng.set_state(state), 1)], TOLERANCE[torch.float32])
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+def test_a_learned_curvature_may_have_dimensions(shape, rng):
+    x, update = (numbers(rng, 5, width, dtype=torch.float32) for width in (4, 3))
+    results = []
+    for given in (
+        torch.full(shape, 0.5, requires_grad=True),
+        torch.tensor(0.5, requires_grad=True),
+    ):
+        made = hypformer.norm_points(
+            x, update, given, torch.ones(3), torch.zeros(3), c=given, epsilon=1e-5
+        )
+        total = made.sum() + hypformer.relu_lift(update, c=given).sum()
+        results.append(torch.autograd.grad(total, given)[0].reshape(()))
+    assert torch.equal(*results)

@@ -95,3 +95,14 @@ def test_what_is_left_to_torch(kind, rng, onednn, monkeypatch):
     assert not onednn
     assert out.dtype == expected.dtype
     assert torch.equal(out, expected)
+
+
+def test_one_vector_has_gradients(rng, onednn):
+    given = [numbers(rng, 5), numbers(rng, 3, 5), numbers(rng, 3)]
+    results = []
+    for dtype, linear in ((torch.float32, products.linear), (torch.float64, F.linear)):
+        inputs = [t.to(dtype).requires_grad_() for t in given]
+        results.append(torch.autograd.grad(linear(*inputs).square().sum(), inputs))
+    assert onednn
+    for ours, expected in zip(*results, strict=True):
+        torch.testing.assert_close(ours.double(), expected, rtol=0, atol=2e-5)

@@ -223,3 +223,24 @@ def test_gradients_agree_with_finite_differences(looks_at_memory, name, rng):
     x = kind.inputs(rng, 1, 3, 6).requires_grad_()
     memory = kind.inputs(rng, 1, 4, MEMORY_WIDTH) if looks_at_memory else None
     assert torch.autograd.gradcheck(lambda x, *_: layer(x, memory), (x, *layer.parameters()))
+
+
+@pytest.mark.parametrize("gradient", [True, False], ids=["gradient", "no gradient"])
+@pytest.mark.parametrize("looks_at_memory", [False, True])
+def test_a_row_of_padding_alone_leaves_all_others_and_all_gradients_as_they_are(
+    looks_at_memory, gradient, kind, rng
+):
+    layer = attention(kind, rng, looks_at_memory=looks_at_memory)
+    x, memory = kind.inputs(rng, 3, 4, WIDTH), kind.inputs(rng, 3, 5, MEMORY_WIDTH)
+    given = (x, memory) if looks_at_memory else (x,)
+    padding = torch.zeros(given[-1].shape[:2], dtype=torch.bool)
+    padding[0, 3:] = padding[1] = True
+    with torch.set_grad_enabled(gradient):
+        out = layer(*given, padding=padding)
+        real = [0, 2]
+        alone = layer(*(part[real] for part in given), padding=padding[real])
+    torch.testing.assert_close(out[real], alone, **kind.tolerance)
+    assert torch.isfinite(out).all()
+    if gradient:
+        weighted_sum(out, rng).backward()
+        assert all(torch.isfinite(p.grad).all() for p in layer.parameters() if p.grad is not None)

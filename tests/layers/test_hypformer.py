@@ -9,6 +9,7 @@ import torch
 from hyptrans.geometry import lorentz
 from hyptrans.layers.hypformer import (
     HTC,
+    NORM_EPSILON,
     CentroidNorm,
     Curvature,
     HypformerEmbedding,
@@ -102,6 +103,21 @@ def test_residual_norm_is_the_layer_norm_of_the_centroid(c_in, c_out, exact_norm
     for i in range(5):
         arguments = (x[i].numpy(), out[i].numpy(), weight, bias, c_in, c_out)
         np.testing.assert_allclose(got[i], oracle.residual_norm(*arguments), **NORMED)
+
+
+@pytest.mark.parametrize(("width", "most"), [(64, 2e-3), (512, 1.1e-2)])
+def test_a_sum_in_place_of_the_centroid_is_as_near_as_it_is_said_to_be(width, most, fresh_weights):
+    tokens = torch.arange(50)[None]
+    x = HypformerEmbedding(50, width, curvature=fixed(1.0)).double()(tokens)
+    given = {"curvature": fixed(1.0), "input_curvature": fixed(1.0), "gain": 0.7}
+    layer = HypformerPositions(width, 60, **given).double()
+    got = layer(x, tokens)
+    own = lorentz.lift(layer.htc(layer.vectors(tokens), c_in=1.0))
+    middle = lorentz.normalize(x + own)
+    normed = torch.nn.functional.layer_norm(middle[..., 1:], (width - 1,), eps=NORM_EPSILON)
+    expected = lorentz.lift(normed)
+    apart = ((got - expected).norm(dim=-1) / expected.norm(dim=-1)).max()
+    assert most / 2 < apart < most
 
 
 @pytest.mark.parametrize(("c_in", "c_out"), CHANGES)

@@ -163,3 +163,16 @@ def test_options_out_of_range_are_refused(name, rng):
     flag = "--" + name.replace("_", "-")
     with pytest.raises(ValueError, match=f"{flag} must be above 0, got -1.0"):
         optimizer(plain_and_points(rng), **{name: -1.0})
+
+
+@pytest.mark.parametrize("c", [0.25, 1.0, 4.0])
+@pytest.mark.parametrize("length", [1.0, 5.9, 13.0, 60.0, 1e4, 1e15])
+def test_a_step_of_any_length_ends_where_it_points_and_not_beyond_the_bound(length, c):
+    manifold = StableLorentz(k=1 / c, max_radius=6.0)
+    start = lorentz.origin(4, c=c)
+    step = torch.tensor([0.0, 0.6, 0.0, -0.8]) * (length / c**0.5)
+    end = manifold.expmap(start, step)
+    assert lorentz.distance(end, start, c=c).item() == pytest.approx(
+        min(length, 6.0) / c**0.5, rel=1e-5
+    )
+    torch.testing.assert_close(end[1:] / end[1:].norm(), step[1:] / step.norm())

@@ -53,7 +53,9 @@ def norm_residual(
     """
     operands = ResidualOperands(*(at_least_float32(t) for t in operands))
     x, z, *others = operands
+    bias, beta, gain, shift = others
     alike = x.shape == z.shape and all(t.dtype == x.dtype for t in (z, *others))
+    alike = alike and bias.shape == gain.shape == shift.shape == x.shape[-1:] and not beta.dim()
     if not alike or dropout == 1 or chosen(x, "tangents") != "numba":
         return plain_norm_residual(operands, c=c, epsilon=epsilon, dropout=dropout)
     seed = drawn_seed() if dropout else 0

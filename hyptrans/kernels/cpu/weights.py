@@ -117,13 +117,14 @@ def centroids(block: int, pointer: Any) -> None:
     places, out, integers = indices(job, 3)[block], matrix(job, 4), job.integers
     inverse_c, floor = job.numbers[0], job.numbers[1]
     zero, weights = out.dtype.type(0), np.empty(places.size, out.dtype)
+    read_at = _own(places)
     for t, h in np.ndindex(integers[0], integers[1]):
         query = vector(job, 0, block * integers[2] + h * integers[3] + t * integers[4])
-        _products(job, query, places, h, weights)
+        _products(job, query, read_at, h, weights)
         _softmax(weights, places)
         # the centroid does not depend on the scale of the weights
         mixed = out[(block * integers[0] + t) * integers[1] + h]
-        _mix(job, weights, places, h, mixed)
+        _mix(job, weights, read_at, h, mixed)
         squared, time = zero, mixed[0] * mixed[0]
         for j in range(1, mixed.size):
             squared += mixed[j] * mixed[j]
@@ -146,18 +147,19 @@ def midpoints(block: int, pointer: Any) -> None:
     zero, one, two = out.dtype.type(0), out.dtype.type(1), out.dtype.type(2)
     weights = np.empty(places.size, out.dtype)
     flipped, mixed = np.empty((2, out.shape[1] + 1), out.dtype)
+    read_at = _own(places)
     for t, h in np.ndindex(integers[0], integers[1]):
         query = vector(job, 0, block * integers[2] + h * integers[3] + t * integers[4])
         for j in range(flipped.size):
             flipped[j] = query[j]
         flipped[0] = -flipped[0]
-        _products(job, flipped, places, h, weights)
+        _products(job, flipped, read_at, h, weights)
         for s in range(weights.size):
             excess = -one - weights[s]
             excess = zero if excess < zero else excess
             weights[s] = scales[h] * log1p(excess + math.sqrt(excess * (excess + two)))
         _softmax(weights, places)
-        _mix(job, weights, places, h, mixed)
+        _mix(job, weights, read_at, h, mixed)
         # the midpoint does not depend on the scale of the weights
         inverse = one / (one if mixed[0] < least else mixed[0])
         row = (block * integers[0] + t) * integers[1] + h
@@ -167,7 +169,7 @@ def midpoints(block: int, pointer: Any) -> None:
 
 @njit(inline="always")
 def _products(job: Any, query: Any, places: Any, h: int, products: Any) -> None:
-    """Dot products of a query with the keys of a head, any where nobody looks."""
+    """Dot products of a query with the keys of a head."""
     stride, start, zero = job.integers[5], h * job.integers[6], products.dtype.type(0)
     together = places.size // 4 * 4
     for s in range(0, together, 4):
@@ -228,5 +230,17 @@ def _mix(job: Any, weights: Any, places: Any, h: int, mixed: Any) -> None:
 
 @njit(inline="always")
 def _row(job: Any, i: int, place: int, stride: int, start: int) -> Any:
-    """The numbers of a head at a place; those of the first where nobody looks."""
-    return vector(job, i, (place if place >= 0 else 0) * stride + start)
+    """The numbers of a head at a place."""
+    return vector(job, i, place * stride + start)
+
+
+@njit(inline="always")
+def _own(places: Any) -> Any:
+    """The places, and one of them where nobody looks.
+
+    What is read there gets the weight 0, which a NaN of another sentence would survive.
+    """
+    own, spare = places.copy(), max(places.max(), 0)
+    for s in range(own.size):
+        own[s] = own[s] if own[s] >= 0 else spare
+    return own

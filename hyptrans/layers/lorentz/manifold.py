@@ -54,8 +54,12 @@ class StableLorentz(geoopt.Lorentz):
         _check_last(dim)
         if norm_tan:
             u = self.proju(x, u)
-        y = lorentz.exp(x, u, c=self.c)
-        return self._bounded(y) if project else y
+        if not project:
+            return lorentz.exp(x, u, c=self.c)
+        # a longer step ends beyond the bound as well, and the map would overflow
+        longest = 2 * self.max_radius * self.c**-0.5
+        length = lorentz.tangent_squared_norm(x, u, c=self.c).sqrt()
+        return self._bounded(lorentz.exp(x, u * (longest / length.clamp_min(longest)), c=self.c))
 
     retr = expmap
 

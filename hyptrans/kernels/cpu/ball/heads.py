@@ -120,7 +120,7 @@ def centroid_forward(block: int, pointer: Any) -> None:
             scales[k] = squared
         for k in range(tile):
             time = total[start + k, 0]
-            time = least if time < least else time
+            time = one if time < least else time
             ratio = artanh(scales[k] / (time * time), bound, epsilon, one)[0]
             scales[k] = ratio / (unit * time)
         t, n = place(start, job.integers)
@@ -155,7 +155,7 @@ def centroid_backward(block: int, pointer: Any) -> None:
             squares[k], alongs[k], times[k] = squared, along, total[start + k, 0]
             t, n = next_place(start + k, t, n, job.integers)
         for k in range(tile):
-            time = least if times[k] < least else times[k]
+            time = one if times[k] < least else times[k]
             squared = squares[k] / (time * time)
             ratio, slope = artanh(squared, bound, epsilon, one)
             along = alongs[k] / (unit * time * time)
