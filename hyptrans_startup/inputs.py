@@ -6,11 +6,12 @@ give misaligned training data.
 
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from pickle import UnpicklingError
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from hyptrans_startup.errors import UserError
@@ -192,20 +193,59 @@ def bad_checkpoint(module: ModuleType) -> Iterator[None]:
 
 @contextmanager
 def other_architecture(module: ModuleType) -> Iterator[None]:
-    """Two tracebacks for going on from a checkpoint of another model."""
+    """Going on from a checkpoint of another model: two tracebacks, or not a word."""
     yield
     stock = module.Trainer.load_checkpoint
 
-    def load_checkpoint(self: Any, filename: str, *args: Any, **kwargs: Any) -> Any:
+    def load_checkpoint(
+        self: Any, filename: str, reset_optimizer: bool = False, *args: Any, **kwargs: Any
+    ) -> Any:
+        utils = module.checkpoint_utils
+        read = utils.load_checkpoint_to_cpu
+
+        def checked(path: str, *of: Any, **options: Any) -> Any:
+            state = read(path, *of, **options)
+            check_formulas(path, state, self)
+            return state
+
         try:
-            return stock(self, filename, *args, **kwargs)
+            # without the optimizer's state parameters are only a start
+            utils.load_checkpoint_to_cpu = read if reset_optimizer else checked
+            return stock(self, filename, reset_optimizer, *args, **kwargs)
         except Exception as error:
             # fairseq raises a bare one while it handles what torch found
             if type(error) is not Exception or error.__context__ is None:
                 raise
-            raise misfit(filename, error.__context__) from error
+            way_on = ", or another --save-dir for a new training"
+            raise misfit(filename, error.__context__, way_on) from error
+        finally:
+            utils.load_checkpoint_to_cpu = read
 
     module.Trainer.load_checkpoint = load_checkpoint
+
+
+def check_formulas(path: str, state: Mapping[str, Any], trainer: Any) -> None:
+    """Refuse parameters that fit the model and were trained with other formulas.
+
+    Options that parameters of the same shapes depend on have ``in_formula`` among the metadata of
+    their field of the model's configuration.
+
+    Raises:
+        UserError: names the first option that differs.
+    """
+    config = getattr(type(trainer.get_model()), "__dataclass", None)
+    model = (state.get("cfg") or {}).get("model") or state.get("args")
+    stored = model if isinstance(model, Mapping) else vars(model or SimpleNamespace())
+    for each in fields(config) if is_dataclass(config) else ():
+        before, now = stored.get(each.name), getattr(trainer.cfg.model, each.name, None)
+        if not each.metadata.get("in_formula") or None in (before, now):
+            continue
+        if before != now:
+            raise UserError(
+                f"checkpoint {path} was trained with --{each.name.replace('_', '-')} {before} and "
+                f"not {now}: name another --save-dir for a new training, or begin with its "
+                "parameters by --finetune-from-model"
+            )
 
 
 def unreadable(path: str, reason: str) -> UserError:
@@ -216,7 +256,7 @@ def unreadable(path: str, reason: str) -> UserError:
     )
 
 
-def misfit(path: str, error: BaseException) -> UserError:
+def misfit(path: str, error: BaseException, way_on: str = "") -> UserError:
     """Return the error for parameters that do not belong to the model, with the first of them."""
     if isinstance(error, UserError):
         if str(error).startswith("checkpoint "):
@@ -226,5 +266,5 @@ def misfit(path: str, error: BaseException) -> UserError:
     reason = textwrap.shorten(lines[1] if len(lines) > 1 else f"no {error}", 240)
     return UserError(
         f"checkpoint {path} does not fit the model ({reason}); "
-        "use the --arch, the sizes and the dictionaries it was trained with"
+        f"use the --arch, the sizes and the dictionaries it was trained with{way_on}"
     )

@@ -117,13 +117,17 @@ def cut_checkpoint(module: ModuleType) -> Iterator[None]:
 
 
 def is_cut(checkpoint: Path) -> bool:
-    """Whether a file is there and its end is missing: torch writes its table of contents last."""
+    """Whether a file is there and its end is missing: torch writes its table of contents last.
+
+    A machine that stops may also leave nothing but zeros.
+    """
     if not checkpoint.is_file():
         return False
     try:
         with open(checkpoint, "rb") as file:
-            if not ZIP.startswith(file.read(len(ZIP))):
-                return False  # not a file of today's torch: its loader may know it
+            start = file.read(len(ZIP))
+        if not ZIP.startswith(start):
+            return not any(start)  # if not a file of today's torch, its loader may know it
         zipfile.ZipFile(checkpoint).close()
     except zipfile.BadZipFile:
         return True
@@ -131,21 +135,29 @@ def is_cut(checkpoint: Path) -> bool:
 
 
 def mend(last: Path) -> None:
-    """Put the newest whole checkpoint beside a cut one in its place; remove it if there is none."""
-    if not is_cut(last):
+    """Put the newest whole checkpoint in the place of a last one that is cut or not there.
+
+    Where there is none, a cut one is removed.
+    """
+    there = last.is_file()
+    if there and not is_cut(last):
         return
     found = newest(last)
-    logger.warning("checkpoint %s is cut short: going on from %s", last, found or "the beginning")
-    if found is None:
-        last.unlink()
-    else:
+    if there or found:
+        state = "cut short" if there else "missing"
+        way_on = found or "the beginning"
+        logger.warning("checkpoint %s is %s: going on from %s", last, state, way_on)
+    if found is not None:
         copy_whole(str(found), str(last))
+    elif there:
+        last.unlink()
 
 
 def newest(last: Path) -> Path | None:
     """The newest whole checkpoint beside ``last``, of the same part of a sharded model if any."""
     suffix = re.escape(last.stem.removeprefix(Path(LAST).stem))
     name = re.compile(rf"checkpoint(_best|_?\d+(_\d+)?|\.best_.+){suffix}\.pt")
-    beside = [path for path in last.parent.iterdir() if name.fullmatch(path.name)]
+    folder = last.parent.iterdir() if last.parent.is_dir() else ()
+    beside = [path for path in folder if name.fullmatch(path.name)]
     beside.sort(key=lambda path: path.stat().st_mtime_ns, reverse=True)
     return next((path for path in beside if not is_cut(path)), None)

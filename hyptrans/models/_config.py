@@ -57,16 +57,22 @@ class Side:
 class SkeletonConfig(FairseqDataclass):
     """Options of every architecture; named and meant as those of fairseq's transformer."""
 
-    dropout: float = option(0.1, "dropout probability")
-    attention_dropout: float = option(0.0, "dropout probability for attention weights")
+    dropout: float = option(0.1, "dropout probability", of_size=True)
+    attention_dropout: float = option(
+        0.0, "dropout probability for attention weights", of_size=True
+    )
     encoder_embed_dim: int = option(
-        512, "numbers per encoder state, a time coordinate included where there is one"
+        512,
+        "numbers per encoder state, a time coordinate included where there is one",
+        of_size=True,
     )
     encoder_ffn_embed_dim: int = option(
-        2048, "numbers per state inside the encoder's feed-forward blocks"
+        2048, "numbers per state inside the encoder's feed-forward blocks", of_size=True
     )
-    encoder_layers: int = option(6, "number of encoder layers")
-    encoder_attention_heads: int = option(8, "number of encoder attention heads")
+    encoder_layers: int = option(6, "number of encoder layers", of_size=True)
+    encoder_attention_heads: int = option(
+        8, "number of encoder attention heads", in_formula=True, of_size=True
+    )
     encoder_learned_pos: bool = option(True, "learned positions in the encoder, else sinusoidal")
     decoder_embed_dim: Optional[int] = option(
         None, "numbers per decoder state (default: as the encoder's)"
@@ -75,9 +81,11 @@ class SkeletonConfig(FairseqDataclass):
         None,
         "numbers per state inside the decoder's feed-forward blocks (default: as the encoder's)",
     )
-    decoder_layers: int = option(6, "number of decoder layers")
+    decoder_layers: int = option(6, "number of decoder layers", of_size=True)
     decoder_attention_heads: Optional[int] = option(
-        None, "number of decoder attention heads (default: as the encoder's)"
+        None,
+        "number of decoder attention heads (default: as the encoder's)",
+        in_formula=True,
     )
     decoder_learned_pos: bool = option(True, "learned positions in the decoder, else sinusoidal")
     share_decoder_input_output_embed: bool = option(
@@ -96,7 +104,9 @@ class SkeletonConfig(FairseqDataclass):
 class HyperbolicConfig(SkeletonConfig):
     """Options of the architectures whose states are points of hyperbolic space."""
 
-    curvature: float = option(1.0, "c > 0: the space has curvature -c (unit: 1 / length^2)")
+    curvature: float = option(
+        1.0, "c > 0: the space has curvature -c (unit: 1 / length^2)", in_formula=True
+    )
     embedding_storage: ChoiceEnum(["space", "manifold"]) = option(  # type: ignore[valid-type]
         "space",
         "space: space coordinates are ordinary parameters, for any optimizer; "
@@ -113,6 +123,7 @@ class LorentzConfig(HyperbolicConfig):
         0.0,
         "dropout probability on the inputs of the query, key and value maps "
         "(unlike fairseq's: not on the weights)",
+        of_size=True,
     )
     attention_precision: ChoiceEnum(["float32", "half"]) = option(  # type: ignore[valid-type]
         "float32",

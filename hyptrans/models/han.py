@@ -34,13 +34,17 @@ class HANConfig(SkeletonConfig):
         "polar",
         "how numbers are read as points: polar, a direction and a radius; cartesian, "
         "the space coordinates",
+        in_formula=True,
     )
     han_weights: ChoiceEnum(["softmax", "sigmoid"]) = option(  # type: ignore[valid-type]
         "softmax",
         "what makes attention weights of distances: softmax, or sigmoid, where keys do not compete",
+        in_formula=True,
     )
     han_max_radius: float = option(
-        DEFAULT_MAX_RADIUS, "largest distance of a point from the origin (curvature -1)"
+        DEFAULT_MAX_RADIUS,
+        "largest distance of a point from the origin (curvature -1)",
+        in_formula=True,
     )
 
 

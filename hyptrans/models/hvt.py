@@ -24,13 +24,18 @@ class HVTConfig(HyperbolicConfig):
     """Options of the HVT."""
 
     dropout: float = option(
-        0.1, "dropout probability on the tangents of positions and of sublayers' outputs"
+        0.1,
+        "dropout probability on the tangents of positions and of sublayers' outputs",
+        of_size=True,
     )
-    attention_dropout: float = option(0.0, "DropConnect probability for attention weights")
+    attention_dropout: float = option(
+        0.0, "DropConnect probability for attention weights", of_size=True
+    )
     hvt_aggregation: ChoiceEnum(["midpoint", "tangent"]) = option(  # type: ignore[valid-type]
         "midpoint",
         "what attention makes of the values: midpoint, their weighted gyromidpoint; "
         "tangent, the exponential of the weighted mean of their tangents",
+        in_formula=True,
     )
 
 

@@ -29,6 +29,7 @@ class HyboNetConfig(LorentzConfig):
         "the paper's code; space, to its space part, as in the paper's equation; logit, to the "
         "time as its sigmoid's argument; sphere, to the space part, with one time for all "
         "states; centroid, by the Lorentz centroid with a learned weight",
+        in_formula=True,
     )
 
 

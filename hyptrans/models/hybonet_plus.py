@@ -17,7 +17,9 @@ class HyboNetPlusConfig(HypformerConfig):
     """Options of Hypformer, with another default."""
 
     hypformer_attention: ChoiceEnum(["linear", "softmax"]) = option(  # type: ignore[valid-type]
-        "softmax", ATTENTION
+        "softmax",
+        ATTENTION,
+        in_formula=True,
     )
 
 

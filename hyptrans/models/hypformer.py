@@ -46,12 +46,15 @@ class HypformerConfig(LorentzConfig):
         True, "every block learns a curvature, starting at --curvature"
     )
     hypformer_attention: ChoiceEnum(["linear", "softmax"]) = option(  # type: ignore[valid-type]
-        "linear", ATTENTION
+        "linear",
+        ATTENTION,
+        in_formula=True,
     )
     hypformer_focus_power: Optional[float] = option(
         None,
         "linear attention's features are raised to this power; above 1 sharpens "
         f"(default: {DEFAULT_FOCUS_POWER:g})",
+        in_formula=True,
     )
 
 

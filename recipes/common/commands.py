@@ -39,6 +39,7 @@ class Step:
         progress: makes a line to show out of a line of the log, or None.
         resumes: the command goes on from its outputs where it was stopped, and so does its log.
         inputs: files that the command reads and whose contents may change between two runs.
+        precious: once it is finished, another command does not take its outputs' place unasked.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Step:
     progress: Callable[[str], str | None] = field(default=lambda line: None)
     resumes: bool = False
     inputs: Sequence[Path] = ()
+    precious: bool = False
 
 
 class Runner:
@@ -82,7 +84,8 @@ class Runner:
         """Run a step unless it is finished.
 
         Raises:
-            UserError: the command failed; the message names its log.
+            UserError: the command failed, and the message names its log; or its outputs would take
+                the place of what is not theirs to replace.
         """
         shown = shown_command(step)
         with self._lock:
@@ -99,6 +102,7 @@ class Runner:
             self.seconds[step.name] = earlier.notes["seconds"]
             self.say(f"{step.name}: reused from an earlier run of\n$ {shown}")
             return
+        self._check_outputs(step)
         self.say(f"{step.name}:\n$ {shown}")
         made = record.make(lambda: {"seconds": self._execute(step, made_from["after"])})
         seconds = made.notes["seconds"]
@@ -131,6 +135,20 @@ class Runner:
     def _record(self, step: Step) -> Path:
         return self.out / "logs" / f"{step.name}.done"
 
+    def _check_outputs(self, step: Step) -> None:
+        """Refuse to replace what was not made here, or took too long to be lost."""
+        there = next((path for path in step.outputs if path.exists()), None)
+        if self._overwrite or there is None:
+            return
+        done, log = self._record(step), self.log(step)
+        if not any(path.exists() for path in (done, log, _begun(log))):
+            raise UserError(f"{there} was not made here: move it away, or choose another --out")
+        if step.precious and done.exists():
+            raise UserError(
+                f"{there} is finished, and was made by another command or of other data: move it "
+                "away, or choose another --out"
+            )
+
     def _execute(self, step: Step, after: Sequence[str | None]) -> float:
         start = time.monotonic()
         log = self.log(step)
@@ -151,7 +169,7 @@ class Runner:
         """Remove what an earlier run left, but what this command itself was stopped in."""
         command = portable_command(step, self.out).replace(" --cpu", "")
         made_from = {"command": command, "after": after}
-        begun = Record(self.log(step).with_suffix(".begun"), made_from, [])
+        begun = Record(_begun(self.log(step)), made_from, [])
         if step.resumes and not self._overwrite and begun.earlier():
             return
 
@@ -201,6 +219,11 @@ class Runner:
     def _stop(self) -> None:
         for process in list(self._running):
             process.terminate()
+
+
+def _begun(log: Path) -> Path:
+    """What tells which command a step was begun with."""
+    return log.with_suffix(".begun")
 
 
 def executed_command(step: Step) -> list[str]:

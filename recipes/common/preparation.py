@@ -44,7 +44,7 @@ def training_commands(recipe: Path, data: Path) -> list[str]:
     lines = []
     for model in read_models(recipe, available(recipe)):
         words = ["fairseq-train", str(data / "data-bin"), "--user-dir", "hyptrans", *model.flags]
-        lines.append(shlex.join([*words, "--save-dir", f"runs/{recipe.name}/{model.name}"]))
+        lines.append(shlex.join([*words, "--save-dir", f"checkpoints/{recipe.name}/{model.name}"]))
     return lines
 
 

@@ -178,6 +178,7 @@ def train(run: Run, model: Model, after: Step, *, untrained: bool = False) -> St
         threads=run.threads,
         progress=training_progress,
         resumes=bool(run.save_every),
+        precious=not untrained,
     )
 
 

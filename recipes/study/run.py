@@ -45,7 +45,13 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.epilog = "example: python recipes/study/run.py --data ~/multi30k --out ~/study"
     add = parser.add_argument
     options.add_data(parser, multi30k.CONTENTS, name=multi30k.FOLDER)
-    add("--out", type=Path, default=Path("runs/study"), metavar="DIR", help="folder to work in")
+    add(
+        "--out",
+        type=Path,
+        default=Path("runs/study"),
+        metavar="DIR",
+        help="folder to work in (default: %(default)s)",
+    )
     add("--write-readme", action="store_true", help="go on with the results beside this file")
     add("--only", nargs="+", metavar="NAME", help="trainings to run, of those that --list names")
     add("--list", action="store_true", help="list the trainings, and which are done, and stop")
@@ -248,6 +254,7 @@ def _train(run: Run, training: Training, after: Sequence[Step]) -> Step:
         threads=run.threads,
         progress=translation.training_progress,
         resumes=True,
+        precious=True,
     )
 
 

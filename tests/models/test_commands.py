@@ -156,6 +156,24 @@ def test_resumed_training_goes_on_where_it_stopped(data, tmp_path):
     assert losses(resumed)[60] == pytest.approx(losses(whole)[60], abs=0.02)
 
 
+def test_training_does_not_go_on_with_another_formula(data, tmp_path):
+    last = tmp_path / "checkpoint_last.pt"
+    train(data, tmp_path, *OPTIMIZER, updates=2)
+    before = last.read_bytes()
+    other = [*OPTIMIZER, "--curvature", "0.25"]
+    refused = train(data, tmp_path, *other, updates=4, check=False)
+    assert refused.returncode == 1
+    assert refused.stderr.splitlines()[-1] == (
+        f"fairseq-train: error: checkpoint {last} was trained with --curvature 1.0 and not 0.25: "
+        "name another --save-dir for a new training, or begin with its parameters by "
+        "--finetune-from-model"
+    )
+    assert last.read_bytes() == before
+    # dropout is no part of what parameters mean
+    train(data, tmp_path, *OPTIMIZER, "--dropout", "0.2", updates=4)
+    train(data, tmp_path / "new", *other, "--finetune-from-model", last, updates=2)
+
+
 def test_manifold_embeddings_train_and_stay_points_through_a_checkpoint(data, tmp_path):
     process = train(data, tmp_path, *RIEMANNIAN, updates=60)
     process = train(data, tmp_path, *RIEMANNIAN, updates=120)

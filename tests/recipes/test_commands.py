@@ -3,6 +3,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,44 @@ def test_a_step_runs_anew_from_a_clean_place_when(tmp_path, change):
     content = "y" if change == "command" else "x"
     Runner(tmp_path, overwrite=change == "overwrite").run(writes("one", out, content))
     assert out.read_text() == content
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_what_was_not_made_here_is_replaced_only_when_asked_for(overwrite, tmp_path):
+    out = tmp_path / "out"
+    out.write_text("mine")
+    runner = Runner(tmp_path, overwrite=overwrite)
+    if overwrite:
+        runner.run(writes("one", out))
+    else:
+        with pytest.raises(UserError, match=r"out was not made here: move it away, or choose"):
+            runner.run(writes("one", out))
+    assert out.read_text() == ("x" if overwrite else "mine")
+
+
+@pytest.mark.parametrize("change", ["command", "data", "overwrite", "stopped", "removed"])
+def test_a_finished_training_is_replaced_only_when_asked_for(change, tmp_path):
+    out, data = tmp_path / "out", tmp_path / "data"
+    data.write_text("old")
+
+    def training(content):
+        return replace(writes("one", out, content), precious=True, inputs=[data])
+
+    Runner(tmp_path).run(training("x"))
+    if change == "data":
+        data.write_text("new")
+    if change == "stopped":
+        (tmp_path / "logs" / "one.done").unlink()
+    if change == "removed":
+        out.unlink()
+    runner = Runner(tmp_path, overwrite=change == "overwrite")
+    if change in ("command", "data"):
+        with pytest.raises(UserError, match="out is finished, and was made by another command"):
+            runner.run(training("x" if change == "data" else "y"))
+        assert out.read_text() == "x"
+    else:
+        runner.run(training("y"))
+        assert out.read_text() == "y"
 
 
 def test_a_step_runs_anew_when_what_it_reads_has_changed(tmp_path, capsys):

@@ -165,7 +165,7 @@ def test_training_command_of_a_prenorm_twin_has_its_architecture_and_a_folder_of
     lines = training_commands(RECIPES / "iwslt14_en_de", Path("data"))
     (line,) = (line for line in lines if "prenorm" in line)
     assert "--arch euclidean_iwslt_d64 --encoder-normalize-before" in line
-    assert line.endswith(" --save-dir runs/iwslt14_en_de/euclidean_prenorm_iwslt_d64")
+    assert line.endswith(" --save-dir checkpoints/iwslt14_en_de/euclidean_prenorm_iwslt_d64")
 
 
 @pytest.mark.parametrize("flags", ["--lr 1 --arch x_tiny", "--arch=x_tiny --lr 1"])

@@ -85,6 +85,26 @@ def test_cut_checkpoint_is_told_with_the_newest_whole_one(folder, data, work, ru
     assert stored["cfg"]["checkpoint"]["restore_file"] == "checkpoint_last.pt"
 
 
+@pytest.mark.parametrize("state", ["missing", "zeros"])
+def test_newest_goes_on_without_a_last_checkpoint(state, folder, checkpoint, data, work, run):
+    last = folder / "checkpoint_last.pt"
+    for path in (last, folder / "checkpoint_best.pt"):
+        path.unlink()
+    if state == "zeros":
+        last.write_bytes(bytes(1000))
+    command = ["fairseq-train", data, *TINY, "--max-epoch=2", f"--save-dir={folder}"]
+    done = run(*command, "--restore-file=newest", cwd=work)
+    told = "missing" if state == "missing" else "cut short"
+    assert f"checkpoint {last} is {told}: going on from {folder}/checkpoint1.pt" in done.stdout
+    assert "(epoch 2 @ 3 updates)" in done.stdout
+
+
+def test_newest_begins_where_there_is_nothing(tmp_path):
+    for folder in (tmp_path, tmp_path / "none"):
+        saving.mend(folder / "checkpoint_last.pt")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("kept", [0, 3, 1000, -1])
 def test_a_cut_file_is_told_from_a_whole_one(kept, checkpoint, tmp_path):
     cut = tmp_path / "checkpoint_last.pt"
