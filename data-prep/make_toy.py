@@ -18,7 +18,15 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
         epilog="example: python data-prep/make_toy.py --out runs/toy --train 5000 --seed 7",
     )
-    parser.add_argument("--out", type=Path, required=True, help="folder to write to")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        # the formatter would add that it is None
+        default=argparse.SUPPRESS,
+        help="folder to write to (required)",
+    )
     for split in ("train", "valid", "test"):
         size = getattr(defaults, split)
         parser.add_argument(f"--{split}", type=int, default=size, help="size in sentence pairs")

@@ -6,12 +6,27 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import sha256, take_lock
+from hyptrans.support.files import remove, sha256, take_lock
 from hyptrans.support.progress import Stopwatch
 from hyptrans.support.steps import Record
 
 _RECORDS = "steps"
 _LOCK = "lock"
+
+
+def is_kept_in(work: Path) -> bool:
+    """Whether a folder is that of a journal, which has it for itself."""
+    return (work / _LOCK).is_file()
+
+
+def remove_kept(work: Path) -> None:
+    """Remove the folder of a journal; one of the same name that is another's stays."""
+    if is_kept_in(work):
+        # the lock last: what is left when this is stopped is still a journal's
+        for path in work.iterdir():
+            if path.name != _LOCK:
+                remove(path)
+        remove(work)
 
 
 class Journal:

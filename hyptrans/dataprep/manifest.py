@@ -53,6 +53,30 @@ def _is_described(file: Any) -> bool:
     return isinstance(file, dict) and isinstance(file.get("sha256"), str)
 
 
+def first_missing(out: Path, content: Mapping[str, Any]) -> Path | None:
+    """Return an output that is gone, None if all are there.
+
+    Raises:
+        UserError: one was changed since.
+    """
+    noted = {out / name: entry for name, entry in content["outputs"].items()}
+    missing = next((path for path in noted if not path.exists()), None)
+    for path, entry in noted.items():
+        # hashes, which take long, only where all are made again
+        if path.exists() and not _is_as_noted(path, entry, hashed=missing is not None):
+            raise UserError(
+                f"{path} was changed after it was made; "
+                "choose another --out, or --overwrite to make it again"
+            )
+    return missing
+
+
+def _is_as_noted(path: Path, entry: Any, *, hashed: bool) -> bool:
+    if not isinstance(entry, dict) or entry.get("bytes") != _size(path):
+        return False
+    return not hashed or entry.get("sha256") == sha256(path)
+
+
 def write(out: Path, content: Mapping[str, Any]) -> None:
     """Write the manifest; its presence says that the folder is finished."""
     write_json(out / NAME, content)

@@ -5,16 +5,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from hyptrans.dataprep import manifest
-from hyptrans.dataprep.journal import Journal
+from hyptrans.dataprep import folder, manifest
+from hyptrans.dataprep.journal import Journal, remove_kept
 from hyptrans.dataprep.plan import Job, Plan
 from hyptrans.dataprep.stages import Stages
-from hyptrans.dataprep.steps import subwords
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import remove
-
-_WORK = "intermediate"
-_OUTPUTS = ("data-bin", "raw", *subwords.MODEL_NAMES.values())
 
 
 def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[Journal], Plan]) -> None:
@@ -31,19 +27,20 @@ def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[Journal], Pla
     Raises:
         UserError: the input or the output folder cannot be used; one sentence says why.
     """
-    described = manifest.describe_files(dict.fromkeys(inputs))
+    paths = dict.fromkeys(inputs)
+    folder.refuse_inputs(job.out, paths)
+    described = manifest.describe_files(paths)
     if _is_finished(job, described):
         if not job.keep_intermediate:
             # left behind by a run that was killed right after it wrote its manifest
-            remove(job.out / _WORK)
+            remove_kept(job.out / folder.WORK)
         sys.stdout.write(f"{job.out} is finished already, nothing to do\n")
         return
-    journal = Journal(job.out, job.out / _WORK)
+    journal = Journal(job.out, job.out / folder.WORK)
     try:
-        if job.overwrite:
-            # the manifest goes first: without it the folder does not count as finished
-            for name in (manifest.NAME, *_OUTPUTS):
-                remove(job.out / name)
+        # the manifest goes first: without it the folder does not count as finished
+        for name in (manifest.NAME, *(folder.OUTPUTS if job.overwrite else ())):
+            remove(job.out / name)
         stages = Stages(make_plan(journal), job, journal)
         stages.run()
         _remove_others(job.out, set(stages.finished_files()))
@@ -58,7 +55,7 @@ def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[Journal], Pla
         }
         manifest.write(job.out, content)
         if not job.keep_intermediate:
-            remove(job.out / _WORK)
+            remove_kept(job.out / folder.WORK)
     finally:
         journal.close()
     sys.stdout.write(f"{manifest.summary(content)}\n{journal.stopwatch.table()}\n")
@@ -69,29 +66,27 @@ def _is_finished(job: Job, inputs: dict[str, Any]) -> bool:
     """Tell whether the folder holds just what is asked for; touches nothing.
 
     Raises:
-        UserError: it holds something else, and --overwrite was not given.
+        UserError: it holds something else, and --overwrite was not given; or, also with
+            --overwrite, what these commands did not write.
     """
     finished = manifest.load(job.out)
-    if job.overwrite:
-        return False
-    if finished:
-        if finished["command"] == list(job.command) and finished["inputs"] == inputs:
+    if finished and not job.overwrite:
+        if finished["command"] != list(job.command) or finished["inputs"] != inputs:
+            raise UserError(
+                f"{job.out} is finished, with other options or input; "
+                "choose another --out, or --overwrite to replace it"
+            )
+        missing = manifest.first_missing(job.out, finished)
+        if missing is None:
             return True
-        raise UserError(
-            f"{job.out} is finished, with other options or input; "
-            "choose another --out, or --overwrite to replace it"
-        )
-    present = [name for name in _OUTPUTS if (job.out / name).exists()]
-    if present and not (job.out / _WORK).is_dir():
-        raise UserError(
-            f"{job.out / present[0]} was not made by this command; "
-            "choose another --out, or --overwrite to replace it"
-        )
+        sys.stderr.write(f"{missing} is gone, so all is made again\n")
+    folder.refuse_others(job.out, finished)
     return False
 
 
 def _remove_others(out: Path, files: set[Path]) -> None:
     # a run that was killed may have had other options
-    for path in [*(out / "raw").glob("*"), *(out / name for name in _OUTPUTS[2:])]:
+    names = (name for name in folder.OUTPUTS if name not in ("data-bin", "raw"))
+    for path in [*(out / "raw").glob("*"), *(out / name for name in names)]:
         if path not in files:
             remove(path)

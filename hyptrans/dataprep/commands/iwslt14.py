@@ -14,6 +14,7 @@ from hyptrans.dataprep.steps.clean import CleanRule
 URLS = ("https://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz",)
 # in the order in which fairseq's script joins them to one test set
 TEST_SETS = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
+_LANGUAGES = ("de", "en")
 _SIZES = {"subword-nmt": 10000, "sentencepiece": 10000}
 _HELD_OUT = 23
 _RULE = CleanRule(minimum=1, maximum=175, ratio=1.5)
@@ -25,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Prepare IWSLT'14."""
     args = _parser().parse_args(argv)
     problems: list[str] = []
-    sources.languages(args, ("de", "en"), problems)
+    sources.languages(args, _LANGUAGES, problems)
     origin = sources.check(args, URLS, problems)
     job = make_job(args, "data-prep/prepare_iwslt14.py", _SIZES, problems)
 
@@ -46,6 +47,7 @@ def _parser() -> argparse.ArgumentParser:
         "tree, the hub, or a download.",
         "python data-prep/prepare_iwslt14.py --archive de-en.tgz --out data/iwslt14",
         _SIZES,
+        _LANGUAGES,
     )
     sources.add_options(parser, URLS)
     return parser

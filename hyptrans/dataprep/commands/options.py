@@ -16,9 +16,16 @@ _LANGUAGE = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
 def make_parser(
-    description: str, example: str, default_size: dict[str, int]
+    description: str, example: str, default_size: dict[str, int], languages: tuple[str, str]
 ) -> argparse.ArgumentParser:
-    """Return a parser with the shared options; ``default_size`` is by kind of subwords."""
+    """Return a parser with the shared options.
+
+    Args:
+        description: what the command does.
+        example: a whole command.
+        default_size: by kind of subwords.
+        languages: what source and target are where they are not given, in words.
+    """
     parser = argparse.ArgumentParser(
         description=description,
         epilog=f"example:\n  {example}",
@@ -28,8 +35,9 @@ def make_parser(
     sizes = ", ".join(f"{size} for {kind}" for kind, size in default_size.items())
     add = parser.add_argument
     add("--out", metavar="DIR", help="folder to write (required)")
-    add("--source-lang", metavar="LANG", help="language translated from")
-    add("--target-lang", metavar="LANG", help="language translated to")
+    source, target = languages
+    add("--source-lang", metavar="LANG", help=f"language translated from (default: {source})")
+    add("--target-lang", metavar="LANG", help=f"language translated to (default: {target})")
     add(
         "--bpe",
         metavar="KIND",

@@ -12,6 +12,8 @@ from hyptrans.dataprep.steps.clean import CleanRule
 
 _SIZES = {"subword-nmt": 10000, "sentencepiece": 8000}
 _SETS = ("train", "valid", "test")
+# what the name of a text in any language may end in
+_PLAIN_ENDINGS = ("txt", "text")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -50,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
         "python data-prep/prepare_text.py --train train.en train.de --valid val.en val.de "
         "--test test.en test.de --raw-text --vocab-size 6000 --out data/mine",
         _SIZES,
+        ("the ending of the first SOURCE of --train", "the ending of the first TARGET of --train"),
     )
     for name in _SETS:
         more = "several times: test, test1 ..." if name == "test" else "several times: joined"
@@ -84,20 +87,30 @@ def _plain(pairs: Sequence[Sequence[str]]) -> ParallelFiles:
 
 
 def _languages(args: argparse.Namespace, problems: list[str]) -> None:
-    """Take the languages that were not given from the names of the training files."""
+    """Take the languages not given from the first training files, and check those of all files."""
     if not args.train:
         return
-    found = [Path(name.removesuffix(".gz")).suffix[1:] for name in args.train[0]]
-    if args.source_lang and args.target_lang:
-        if found == [args.target_lang, args.source_lang]:
-            problems.append(
-                f"--train: {args.train[0][0]} comes first but ends in the target language"
-            )
-        return
-    args.source_lang = args.source_lang or found[0]
-    args.target_lang = args.target_lang or found[1]
+    source, target = map(_ending, args.train[0])
+    # one ending for both sides is no language
+    if source != target:
+        args.source_lang = args.source_lang or source
+        args.target_lang = args.target_lang or target
     if not (args.source_lang and args.target_lang):
-        problems.append("--source-lang and --target-lang are required, as the file names have none")
+        problems.append(
+            "--source-lang and --target-lang are required, as "
+            f"{' and '.join(args.train[0])} do not end in a language each"
+        )
+        return
+    for name in _SETS:
+        for pair in getattr(args, name) or []:
+            if [_ending(path) for path in pair] == [args.target_lang, args.source_lang]:
+                problems.append(f"--{name}: {pair[0]} comes first but ends in the target language")
+
+
+def _ending(name: str) -> str:
+    """Return the language that a file name ends in, nothing where it ends in none."""
+    ending = Path(name.removesuffix(".gz")).suffix[1:]
+    return "" if ending.lower() in _PLAIN_ENDINGS else ending
 
 
 def _ratio(text: str | None, problems: list[str]) -> float:

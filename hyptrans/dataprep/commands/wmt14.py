@@ -21,6 +21,7 @@ _NEWS_V12 = "https://data.statmt.org/wmt17/translation-task/training-parallel-nc
 _NEWS_V9 = "https://www.statmt.org/wmt14/training-parallel-nc-v9.tgz"
 _DEV = "https://data.statmt.org/wmt17/translation-task/dev.tgz"
 _TEST = "https://www.statmt.org/wmt14/test-full.tgz"
+_LANGUAGES = ("en", "de")
 _SIZES = {"subword-nmt": 40000, "sentencepiece": 32000}
 _HELD_OUT = 100
 _RULE = CleanRule(minimum=1, maximum=250, ratio=1.5)
@@ -50,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Prepare WMT'14."""
     args = _parser().parse_args(argv)
     problems: list[str] = []
-    sources.languages(args, ("en", "de"), problems)
+    sources.languages(args, _LANGUAGES, problems)
     listed = urls(icml17=args.icml17)
     origin = sources.check(args, listed, problems)
     if args.icml17 and args.hub:
@@ -82,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
         "the hub, or downloads. newstest2013 is valid and test1, newstest2014 is test.",
         "python data-prep/prepare_wmt14.py --out data/wmt14 --joined-dictionary",
         _SIZES,
+        _LANGUAGES,
     )
     parser.add_argument(
         "--icml17",

@@ -10,7 +10,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -106,9 +106,10 @@ def _learn_sentencepiece(texts: list[Path], size: int, model: Path) -> dict[str,
     chosen = (line for number, line in enumerate(every) if number % stride == 0)
     sys.stderr.write(f"learning {size} pieces from {-(-lines // stride)} lines\n")
     result = io.BytesIO()
+    interrupts: list[KeyboardInterrupt] = []
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=chosen,
+            sentence_iterator=_noting(interrupts, chosen),
             model_writer=result,
             model_type="unigram",
             vocab_size=size,
@@ -124,10 +125,21 @@ def _learn_sentencepiece(texts: list[Path], size: int, model: Path) -> dict[str,
             minloglevel=1,
         )
     except (RuntimeError, OSError) as error:
+        if interrupts:
+            raise interrupts[0] from None
         raise UserError(_sentencepiece_problem(str(error), size, len(characters))) from error
     with whole_file(model) as file:
         file.write(result.getvalue())
     return {"pieces": size, "characters": len(characters)}
+
+
+def _noting(interrupts: list[KeyboardInterrupt], lines: Iterable[str]) -> Iterator[str]:
+    # sentencepiece tells of all that its text raises as one RuntimeError, of Ctrl-C too
+    try:
+        yield from lines
+    except KeyboardInterrupt as interrupt:
+        interrupts.append(interrupt)
+        raise
 
 
 def _sentencepiece_problem(message: str, size: int, characters: int) -> str:
@@ -204,13 +216,17 @@ def reading(kind: str, model: Path) -> Iterator[None]:
     Raises:
         UserError: the model cannot be read.
     """
+    said = io.StringIO()
     try:
-        yield
+        with redirect_stderr(said):
+            yield
     except ImportError:
         raise
-    except Exception as error:
-        reason = " ".join(str(error).split())
+    except (Exception, SystemExit) as error:
+        # subword-nmt writes what is wrong and then ends the process
+        reason = (said.getvalue().splitlines() or [" ".join(str(error).split())])[0]
         raise UserError(f"{model} is not a {kind} model ({reason})") from error
+    sys.stderr.write(said.getvalue())
 
 
 def _harmless(

@@ -212,6 +212,70 @@ def test_swapped_files_are_noticed(tmp_path, run, corpus):
     assert "comes first but ends in the target language" in message
 
 
+@pytest.mark.parametrize("given", [True, False])
+@pytest.mark.parametrize("name", ["valid", "test"])
+def test_swapped_files_of_a_small_set_are_noticed(tmp_path, run, corpus, name, given):
+    words = corpus()
+    at = words.index(f"--{name}")
+    words[at + 1 : at + 3] = reversed(words[at + 1 : at + 3])
+    words += ["--source-lang", "en", "--target-lang", "de"] if given else []
+    message = error_of(run(text.main, *words, *RAW, "--out", tmp_path / "out"))
+    assert f"--{name}: {words[at + 1]} comes first but ends in the target language" in message
+    assert not (tmp_path / "out").exists()
+
+
+def test_languages_that_are_not_given_are_the_endings(tmp_path, run, corpus):
+    for number, options in enumerate(([], ["--source-lang", "en"], ["--target-lang", "de"])):
+        out = tmp_path / str(number)
+        assert run(text.main, *corpus(), *RAW, *options, "--out", out)[0] == 0
+        assert json.loads((out / "manifest.json").read_text())["languages"] == ["en", "de"]
+
+
+@pytest.mark.parametrize(
+    ("names", "options"),
+    [
+        (("s.txt", "t.txt"), []),
+        (("s.txt", "t.txt"), ["--source-lang", "en"]),
+        (("s.en", "t.txt"), []),
+        (("s.text.gz", "t.de"), []),
+        (("s.tok", "t.tok"), ["--target-lang", "de"]),
+    ],
+)
+def test_ending_that_is_no_language_asks_for_the_flags(tmp_path, run, names, options):
+    files = [write(tmp_path / name, make_sentences(60, name)) for name in names]
+    words = ["--train", *files, "--valid", *files, *RAW, *options, "--out", tmp_path / "out"]
+    message = error_of(run(text.main, *words))
+    assert "--source-lang and --target-lang are required" in message
+    assert f"{files[0]} and {files[1]} do not end in a language each" in message
+
+
+def test_languages_that_are_given_need_no_ending(tmp_path, run):
+    files = [write(tmp_path / name, make_sentences(60, name)) for name in ("s.txt", "t.txt")]
+    words = ["--train", *files, "--valid", *files, *RAW, "--out", tmp_path / "out"]
+    assert run(text.main, *words, "--source-lang", "en", "--target-lang", "de")[0] == 0
+
+
+def test_ctrl_c_while_sentencepiece_reads_is_told_as_such(tmp_path, run, corpus, monkeypatch):
+    words = [*corpus(), *RAW, "--out", tmp_path / "out"]
+    working, opened = subwords.read_lines, []
+
+    def stopped(path):
+        opened.append(path)
+        for number, line in enumerate(working(path)):
+            # each side is read once for its characters, and then for sentencepiece
+            if (len(opened), number) == (3, 50):
+                raise KeyboardInterrupt
+            yield line
+
+    monkeypatch.setattr(subwords, "read_lines", stopped)
+    status, _, err = run(text.main, *words)
+    assert status == 130
+    assert err.endswith("\nstopped; the same command continues where it stopped\n")
+    assert "error:" not in err
+    monkeypatch.setattr(subwords, "read_lines", working)
+    assert run(text.main, *words)[0] == 0
+
+
 def test_languages_must_be_known(tmp_path, run):
     files = [write(tmp_path / name, ["a"]) for name in ("source", "target")]
     words = ["--train", *files, "--valid", *files, "--out", tmp_path / "out"]
@@ -236,3 +300,7 @@ def test_help_is_complete(name):
         assert option in done.stdout
     assert "example:" in done.stdout
     assert "(default:" in done.stdout
+    shown = " ".join(done.stdout.split())
+    endings = "text" in name and "the ending of the first SOURCE of --train"
+    source = endings or {"prepare_iwslt14": "de", "prepare_wmt14": "en"}[name]
+    assert f"language translated from (default: {source})" in shown

@@ -1,0 +1,176 @@
+"""Output folders in which files of another stand, or no longer all that was written."""
+
+import os
+import shutil
+
+import pytest
+
+from hyptrans.dataprep import journal, stages
+from hyptrans.dataprep.commands import iwslt14, text
+from tests.dataprep.commands.test_iwslt14 import corpus as iwslt_tree
+from tests.dataprep.conftest import error_of, tree
+
+pytestmark = pytest.mark.usefixtures("no_fairseq")
+RAW = ["--raw-text", "--vocab-size", "150", "--workers", "1"]
+ANY = pytest.mark.parametrize("options", [[], ["--overwrite"]], ids=["plain", "overwrite"])
+
+
+@pytest.fixture
+def finished(tmp_path, run, corpus):
+    """The words of a finished run, its folder, and what is in it."""
+    out = tmp_path / "out"
+    words = [*corpus(train=60, valid=5, test=5), *RAW, "--out", out]
+    assert run(text.main, *words)[0] == 0
+    return words, out, tree(out)
+
+
+@ANY
+@pytest.mark.parametrize("link", [None, "file", "from outside", "folder", "out"])
+def test_input_that_would_be_replaced_is_refused_and_stays(
+    tmp_path, run, corpus, monkeypatch, options, link
+):
+    words = [str(word) for word in corpus(folder="corpus/raw")]
+    out = tmp_path / "corpus"
+    monkeypatch.chdir(tmp_path)
+    words = [os.path.relpath(word) if word.startswith("/") else word for word in words]
+    if link == "file":
+        # the text is elsewhere, the link to it would be lost
+        (out / "raw/train.en").rename(tmp_path / "train.en")
+        (out / "raw/train.en").symlink_to(tmp_path / "train.en")
+    if link == "from outside":
+        (tmp_path / "train.en").symlink_to(out / "raw/train.en")
+        words[1] = "train.en"
+    if link == "folder":
+        (tmp_path / "names").symlink_to(out / "raw")
+        words = [word.replace("corpus/raw", "names") for word in words]
+    if link == "out":
+        out = tmp_path / "linked"
+        out.symlink_to("corpus")
+    before = tree(tmp_path)
+    message = error_of(run(text.main, *words, *RAW, "--out", out, *options))
+    first = words[1]
+    assert f"{first} is an input, and what is in {out}/raw is replaced" in message
+    assert "choose another --out" in message
+    assert tree(tmp_path) == before
+
+
+@ANY
+def test_unpacked_files_where_the_command_works_are_refused_and_stay(tmp_path, run, options):
+    out = tmp_path / "out"
+    raw = iwslt_tree(out / "intermediate/de-en")
+    before = tree(out)
+    words = ["--raw", raw, "--vocab-size", 60, "--out", out, *options]
+    assert f"what is in {out}/intermediate is replaced" in error_of(run(iwslt14.main, *words))
+    assert tree(out) == before
+
+
+@ANY
+@pytest.mark.parametrize(
+    "name", ["raw/notes.txt", "data-bin/train.en-de.en.bin", "bpe.codes", "intermediate/notes.txt"]
+)
+def test_file_of_another_is_not_touched(tmp_path, run, corpus, options, name):
+    out = tmp_path / "out"
+    (out / name).parent.mkdir(parents=True)
+    (out / name).write_text("mine")
+    words = [*corpus(), *RAW, "--out", out, *options]
+    # the second time as well: the first has left nothing that looks like a run
+    for _ in range(2):
+        message = error_of(run(text.main, *words))
+        assert f"{out / name} was not made by this command" in message
+        assert "choose another --out, or move it away" in message
+        assert tree(out) == {name: b"mine"}
+
+
+@pytest.mark.parametrize("name", ["raw/test.hyp", "data-bin/notes", "bpe.codes"])
+def test_file_added_to_a_finished_folder_outlives_overwrite(run, finished, name):
+    words, out, before = finished
+    (out / name).write_text("mine")
+    assert "nothing to do" in run(text.main, *words)[1]
+    message = error_of(run(text.main, *words, "--joined-dictionary", "--overwrite"))
+    assert f"{out / name} was not made by this command" in message
+    assert tree(out) == {**before, name: b"mine"}
+    (out / name).unlink()
+    assert run(text.main, *words, "--joined-dictionary", "--overwrite")[0] == 0
+
+
+def test_folder_called_as_that_of_the_work_stays_in_a_finished_folder(run, finished):
+    words, out, before = finished
+    notes = out / "intermediate/notes.txt"
+    notes.parent.mkdir()
+    notes.write_text("mine")
+    assert "nothing to do" in run(text.main, *words)[1]
+    assert tree(out) == {**before, "intermediate/notes.txt": b"mine"}
+
+
+@ANY
+def test_file_added_to_a_stopped_run_is_not_touched(tmp_path, run, finished, monkeypatch, options):
+    words, _, expected = finished
+    out = tmp_path / "stopped"
+    words = [*words, "--out", out]
+    working = stages.binarize
+
+    def full(**_):
+        raise OSError(28, "No space left on device", "somewhere")
+
+    monkeypatch.setattr(stages, "binarize", full)
+    assert "disk is full" in error_of(run(text.main, *words))
+    notes = out / "raw/notes.txt"
+    notes.write_text("mine")
+    monkeypatch.setattr(stages, "binarize", working)
+    assert f"{notes} was not made by this command" in error_of(run(text.main, *words, *options))
+    assert notes.read_text() == "mine"
+    notes.unlink()
+    assert run(text.main, *words, *options)[0] == 0
+    assert tree(out) == expected
+
+
+def test_work_of_which_the_removal_was_stopped_is_removed_by_the_next_run(
+    run, finished, monkeypatch
+):
+    words, out, before = finished
+    working, removed = journal.remove, []
+
+    def stop_at_the_third(path):
+        removed.append(path)
+        if len(removed) == 3:
+            raise KeyboardInterrupt
+        working(path)
+
+    monkeypatch.setattr(journal, "remove", stop_at_the_third)
+    assert run(text.main, *words, "--overwrite")[0] == 130
+    monkeypatch.setattr(journal, "remove", working)
+    assert (out / "intermediate").is_dir()
+    assert "nothing to do" in run(text.main, *words)[1]
+    assert tree(out) == before
+    assert not (out / "intermediate").exists()
+
+
+@pytest.mark.parametrize("name", ["data-bin", "data-bin/dict.en", "raw/test.de"])
+def test_output_that_is_gone_is_made_again(run, finished, name):
+    words, out, before = finished
+    path = out / name
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    status, shown, err = run(text.main, *words)
+    assert (status, "nothing to do" in shown) == (0, False)
+    assert f"{path}" in err
+    assert "is gone, so all is made again" in err
+    assert tree(out) == before
+
+
+@pytest.mark.parametrize(
+    ("content", "gone"), [("more\n", None), ("of the size", "data-bin/dict.en")]
+)
+def test_output_that_was_changed_is_replaced_only_with_overwrite(run, finished, content, gone):
+    words, out, before = finished
+    path = out / "raw/test.de"
+    # of the same size, it is looked at only where it would be lost
+    path.write_text(content.ljust(path.stat().st_size, ".") if gone else content)
+    if gone:
+        (out / gone).unlink()
+    changed = tree(out)
+    message = error_of(run(text.main, *words))
+    assert f"{path} was changed after it was made" in message
+    assert "--overwrite to make it again" in message
+    assert tree(out) == changed
+    assert run(text.main, *words, "--overwrite")[0] == 0
+    assert tree(out) == before
