@@ -4,7 +4,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
-    from pathlib import Path
 
     from hyptrans.inference.translator import Translator
 
@@ -16,7 +15,7 @@ def load(
     place: "str | os.PathLike[str]",
     *,
     data: "str | os.PathLike[str] | None" = None,
-    subword_models: "Mapping[str, Path | None] | None" = None,
+    subword_models: "Mapping[str, str | os.PathLike[str] | None] | None" = None,
     moses: bool = False,
     device: str = "cpu",
 ) -> "Translator":

@@ -30,15 +30,17 @@ def main(args: argparse.Namespace) -> None:
     """Write the average.
 
     Raises:
-        UserError: checkpoints that cannot be averaged.
+        UserError: checkpoints that cannot be averaged, or an ``--out`` that would do harm.
     """
     with quiet():
         from hyptrans.inference import average
 
         paths = list(args.checkpoints)
+        average.check_out(args.out, paths)
         if args.last is not None or args.best is not None:
             if len(paths) != 1 or not paths[0].is_dir():
                 raise UserError("--last and --best choose from one folder: name that alone")
             paths = average.choose(paths[0], last=args.last, best=args.best)
+            average.check_out(args.out, paths)
         average.write(average.average(paths), args.out)
     sys.stdout.write(f"{args.out}: average of {', '.join(path.name for path in paths)}\n")

@@ -50,13 +50,15 @@ def main(args: argparse.Namespace) -> None:
     """Write the folder.
 
     Raises:
-        UserError: the checkpoint or its data cannot be used.
+        UserError: the checkpoint or its data cannot be used, or ``--out`` holds something else.
     """
     with quiet():
         from hyptrans.inference import checkpoint
         from hyptrans.inference.sharing import folder, training_command
         from hyptrans.inference.translator import BEAM, Translator
 
+        # told before an hour of translating
+        folder.check_replaceable(args.out)
         contents = checkpoint.read(
             args.checkpoint, args.data, subword_models=subword_models(args), moses=args.moses
         )
@@ -68,7 +70,8 @@ def main(args: argparse.Namespace) -> None:
             # what is written is what is scored, rounded as it is
             trial = Path(scratch) / "model"
             folder.write(contents, trial, card="", precision=args.precision)
-            model = Translator(folder.read(trial))
+            place = contents.place + (f" with --data {args.data}" if args.data else "")
+            model = Translator(dataclasses.replace(folder.read(trial), place=place))
             if args.test:
                 facts |= _scores(model, *args.test, beam=BEAM)
         name = args.name or args.out.name

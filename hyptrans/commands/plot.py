@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hyptrans.evaluation.curves import read_log
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import write_whole
+from hyptrans.support.files import check_out_file, write_whole
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,8 +21,11 @@ def main(args: argparse.Namespace) -> None:
     """Draw the curves.
 
     Raises:
-        UserError: a log is none, or names and logs differ in number.
+        UserError: a log is none, names and logs differ in number, or ``--out`` is no SVG file.
     """
+    check_out_file(args.out)
+    if args.out.suffix.lower() != ".svg":
+        raise UserError(f"--out {args.out} does not end in .svg, which is all that is drawn")
     names = args.names or [path.stem for path in args.logs]
     if len(names) != len(args.logs):
         raise UserError(f"{len(names)} --names for {len(args.logs)} logs: one for each")

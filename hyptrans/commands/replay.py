@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.support.errors import UserError, clean
-from hyptrans_startup.divergence import SAMPLES
+from hyptrans_startup.divergence import SAMPLES, NotFiniteError, first_not_finite
 from hyptrans_startup.user_dir import PACKAGE
 
 
@@ -75,5 +75,15 @@ def replay(file: Path, *, cpu: bool = False, user_dir: str | None = None) -> str
     # the file is there already, and stays as it is
     trainer.save_checkpoint = lambda *_: None
     trainer.optimizer.step = lambda *_, **__: None
-    trainer.train_step(samples)
+    try:
+        trainer.train_step(samples)
+    except UserError as error:
+        if not isinstance(error.__cause__, NotFiniteError):
+            raise
+        # its own words advise to do what was done just now
+        raise UserError(
+            f"update {updates + 1} of {file}: gradients are NaN here too (first not finite: "
+            f"{first_not_finite(trainer, samples)}); go on from an earlier checkpoint with a lower "
+            "--lr or --clip-norm"
+        ) from error
     return f"update {updates + 1} of {file}: gradients are finite here"

@@ -22,9 +22,11 @@ from hyptrans.inference.checkpoint import (
 )
 from hyptrans.layers.lorentz.manifold import StableLorentz
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import whole_file
+from hyptrans.support.files import check_out_file, whole_file
 from hyptrans.support.progress import bar
 
+_LAST = "checkpoint_last.pt"
+"""What a training goes on from."""
 _NOT_CHOSEN = ("checkpoint_last", "checkpoint_best", "checkpoint_crash")
 """How files begin that are there for another use."""
 
@@ -115,6 +117,27 @@ def average(paths: Sequence[Path]) -> dict[str, Any]:
     # plain values, as fairseq stores them; what refers to something else stays a reference
     state["cfg"] = OmegaConf.to_container(state["cfg"], resolve=False, enum_to_str=True)
     return state
+
+
+def check_out(out: Path, inputs: Sequence[Path] = ()) -> None:
+    """Refuse, before anything is read, a name under which an average would do harm.
+
+    Args:
+        out: where it is to be written.
+        inputs: the checkpoints that it is made of.
+
+    Raises:
+        UserError: it is a folder, one of the inputs, or what a training goes on from.
+    """
+    check_out_file(out)
+    if out.name == _LAST:
+        raise UserError(
+            f"--out {out} is what fairseq-train goes on from, and an average has no state of the "
+            "optimizer for that: name another file"
+        )
+    for path in inputs:
+        if out.exists() and path.exists() and out.samefile(path):
+            raise UserError(f"--out {out} is one of the checkpoints to average: name another file")
 
 
 def write(state: Mapping[str, Any], out: Path) -> None:

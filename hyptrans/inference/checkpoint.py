@@ -1,6 +1,7 @@
 """Read a translation model from a checkpoint of fairseq and the data folder of its training."""
 
 import math
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -97,7 +98,7 @@ def read(
     path: Path,
     data: Path | None = None,
     *,
-    subword_models: Mapping[str, Path | None] | None = None,
+    subword_models: Mapping[str, str | os.PathLike[str] | None] | None = None,
     moses: bool = False,
 ) -> Contents:
     """Read a checkpoint and what belongs to it.

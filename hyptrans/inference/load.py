@@ -24,7 +24,7 @@ def load(
     place: str | os.PathLike[str],
     *,
     data: str | os.PathLike[str] | None = None,
-    subword_models: Mapping[str, Path | None] | None = None,
+    subword_models: Mapping[str, str | os.PathLike[str] | None] | None = None,
     moses: bool = False,
     device: str = "cpu",
 ) -> "Translator":
@@ -44,7 +44,7 @@ def read(
     place: str | os.PathLike[str],
     *,
     data: str | os.PathLike[str] | None = None,
-    subword_models: Mapping[str, Path | None] | None = None,
+    subword_models: Mapping[str, str | os.PathLike[str] | None] | None = None,
     moses: bool = False,
 ) -> "Contents":
     """What a model is made of; the arguments are those of :func:`load`.

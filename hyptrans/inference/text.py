@@ -1,5 +1,6 @@
 """Raw text to the subwords that a model was trained on, and back."""
 
+import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,7 +104,11 @@ def from_json(found: Any, folder: Path, languages: tuple[str, str]) -> TextRules
 
 
 def from_data(
-    folder: Path, languages: tuple[str, str], named: Mapping[str, Path | None], *, moses: bool
+    folder: Path,
+    languages: tuple[str, str],
+    named: Mapping[str, str | os.PathLike[str] | None],
+    *,
+    moses: bool,
 ) -> TextRules:
     """The rules that a data folder was made by.
 
@@ -111,11 +116,11 @@ def from_data(
         folder: that ``data-prep/`` wrote, or any other where ``named`` says what is missing.
         languages: source and target.
         named: files of subword models by kind, which go before what the folder says; with the
-            kind ``none`` there is none.
+            kind ``none`` there is none. Where nothing is named, the folder says it all.
         moses: the text is to be tokenized and detokenized as Moses does.
 
     Raises:
-        UserError: the rules are not known.
+        UserError: the rules are not known, or what is named is no kind with its file.
     """
     found = recorded.read(folder)
     if not named and found is None:
@@ -126,7 +131,13 @@ def from_data(
     if not named and found is not None:
         return TextRules(found.kind, found.model, found.raw_text, found.steps)
     if len(named) > 1:
-        raise UserError(f"one kind of subwords is needed, not {' and '.join(named)}")
+        raise UserError(f"one kind of subwords is needed, not {' and '.join(map(str, named))}")
     ((kind, model),) = named.items()
+    if kind not in KINDS:
+        raise UserError(f"subwords of kind {kind!r} are not known: name one of {', '.join(KINDS)}")
+    if kind == "none" and model is not None:
+        raise UserError(f"no subwords need no model, got {model}: name its kind, or None for it")
+    if kind != "none" and model is None:
+        raise UserError(f"subwords of kind {kind} need the file of their model: name it, not None")
     source, target = (TextSteps(language, tokenize=moses) for language in languages)
-    return TextRules(kind, model, not moses, (source, target))
+    return TextRules(kind, None if model is None else Path(model), not moses, (source, target))

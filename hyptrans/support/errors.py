@@ -1,7 +1,9 @@
 """Errors a user can act on, and the one place where they become an exit status."""
 
 import errno
+import os
 import sys
+import traceback
 from collections.abc import Callable
 
 from hyptrans.support.extras import how_to_install
@@ -11,15 +13,21 @@ __all__ = ["UserError", "clean", "describe_os_error", "run_command"]
 
 # what a full disk looks like: no space, quota reached, file size limit reached
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_MENDED_BY_THE_USER = (UserError, OSError, ModuleNotFoundError, MemoryError, KeyboardInterrupt)
 
 
-def describe_os_error(error: OSError) -> str:
-    """Return one sentence for an error of the operating system."""
+def describe_os_error(error: OSError, stopped: str = "") -> str:
+    """Return one sentence for an error of the operating system.
+
+    Args:
+        error: what was raised.
+        stopped: what a stop means for the next run, empty where it begins anew.
+    """
     where = f"{error.filename}: " if error.filename else ""
     if error.errno in _DISK_FULL:
         return (
             f"{where}the disk is full or a size limit is reached ({error.strerror}); "
-            "free some space and run the same command again, it continues where it stopped"
+            f"free some space, then {stopped or 'run the same command again'}"
         )
     return f"{where}{error.strerror or error}"
 
@@ -32,30 +40,52 @@ def run_command(
 ) -> int:
     """Run a command and return its exit status: 0, 2 after an error, 130 after Ctrl-C.
 
-    Only errors a user can mend are turned into a sentence; a bug keeps its traceback.
+    Only errors a user can mend are turned into a sentence, below their traceback with
+    ``HYPTRANS_TRACEBACK=1``; a bug keeps its traceback.
 
     Args:
         main: the command; what it returns is not looked at.
-        stopped: what Ctrl-C means for the next run, may be empty.
+        stopped: what a stop, by Ctrl-C or a full disk, means for the next run, may be empty.
         memory: what to do where memory does not suffice.
     """
+    open_closed_streams()
     try:
         main()
-    except UserError as error:
-        message = str(error)
-    except OSError as error:
-        message = describe_os_error(error)
-    except ModuleNotFoundError as error:
-        hint = how_to_install(error.name)
-        if hint is None:
+    except _MENDED_BY_THE_USER as error:
+        sentence = _sentence(error, stopped, memory)
+        if sentence is None:
             raise
-        message = f"{error.name} is missing: {hint}"
-    except MemoryError:
-        message = f"not enough memory; {memory}"
-    except KeyboardInterrupt:
-        sys.stderr.write(f"\nstopped; {stopped}\n" if stopped else "\nstopped\n")
-        return 130
-    else:
-        return 0
-    sys.stderr.write(f"error: {message}\n")
-    return 2
+        if os.environ.get("HYPTRANS_TRACEBACK") == "1":
+            traceback.print_exc()
+        sys.stderr.write(f"{sentence}\n")
+        return 130 if isinstance(error, KeyboardInterrupt) else 2
+    return 0
+
+
+def _sentence(error: BaseException, stopped: str, memory: str) -> str | None:
+    """What is told of an error, None of a module that no command needs."""
+    if isinstance(error, KeyboardInterrupt):
+        return f"\nstopped; {stopped}" if stopped else "\nstopped"
+    if isinstance(error, UserError):
+        return f"error: {error}"
+    if isinstance(error, OSError):
+        return f"error: {describe_os_error(error, stopped)}"
+    if isinstance(error, MemoryError):
+        return f"error: not enough memory; {memory}"
+    name = getattr(error, "name", None)
+    hint = how_to_install(name)
+    return None if hint is None else f"error: {name} is missing: {hint}"
+
+
+def open_closed_streams() -> None:
+    """Put the null device where a standard stream is closed, as by ``<&-`` in a shell.
+
+    Python has None there, and the next file to be opened would get what is meant for the stream.
+    """
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115 - until the end
+            # the lowest free number is the stream's own, and that goes to other processes too
+            if stream.fileno() == number:
+                os.set_inheritable(number, True)
+            setattr(sys, name, stream)

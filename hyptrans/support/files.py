@@ -71,6 +71,16 @@ def _is(path: Path, descriptor: int) -> bool:
         return False
 
 
+def check_out_file(path: Path) -> None:
+    """Refuse, before any work, an ``--out`` that no file can have.
+
+    Raises:
+        UserError: it is a folder.
+    """
+    if path.is_dir():
+        raise UserError(f"--out {path} is a folder, a file is needed: name one, in it if you like")
+
+
 def write_whole(path: Path, text: str) -> None:
     """Write ``text`` as UTF-8 to ``path``, whole or not at all."""
     with whole_file(path) as file:

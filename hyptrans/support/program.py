@@ -43,12 +43,8 @@ class Program:
     def run(self, argv: Sequence[str] | None = None) -> int:
         """Run a command and return its exit status: 0, 2 after an error, 130 after Ctrl-C."""
         words = list(sys.argv[1:] if argv is None else argv)
-        if not words or words[0] not in self.commands:
-            self._overview().parse_args(words or ["--help"])
         try:
-            return run_command(
-                lambda: self._run(words[0], words[1:]), stopped=self.stopped, memory=self.memory
-            )
+            return run_command(lambda: self._run(words), stopped=self.stopped, memory=self.memory)
         finally:
             _close_output()
 
@@ -66,10 +62,13 @@ class Program:
         module.add_arguments(parser)
         return module, parser
 
-    def _run(self, name: str, words: Sequence[str]) -> None:
-        module, parser = self.load(name)
+    def _run(self, words: Sequence[str]) -> None:
+        if not words or words[0] not in self.commands:
+            self._overview().parse_args(words or ["--help"])
+        module, parser = self.load(words[0])
         try:
-            module.main(parser.parse_args(words))
+            module.main(parser.parse_args(words[1:]))
+            sys.stdout.flush()
         except BrokenPipeError:
             # the reader, such as head, has what it wanted
             return
@@ -89,8 +88,8 @@ class Program:
 
 
 def _close_output() -> None:
-    """Write out what is left; the interpreter would complain where nobody reads any more."""
+    """Write out what is left; the interpreter would complain where nothing takes it any more."""
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -99,7 +99,13 @@ class Findings:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Run ``python -m probing run``."""
+    """Run ``python -m probing run``.
+
+    Raises:
+        UserError: an option or what it names cannot be used.
+    """
+    if args.out.exists() and not args.out.is_dir():
+        raise UserError(f"--out {args.out} is a file, a folder is needed: name another")
     if args.seeds < 1:
         raise UserError(f"--seeds must be above 0, not {args.seeds}")
     check_ranks(args.ranks)

@@ -2,7 +2,9 @@
 
 import io
 import json
+import math
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -14,6 +16,7 @@ import torch
 import hyptrans
 from hyptrans.commands.cli import PROGRAM
 from hyptrans.inference.load import SHIPPED, shipped
+from hyptrans_startup.divergence import SAMPLES
 from tests.inference.conftest import export
 
 ROOT = Path(__file__).parents[2]
@@ -229,6 +232,146 @@ def test_the_card_of_an_average_says_that_it_is_one(make, tmp_path, capsys):
     assert "1,400, 1,500" in call(capsys, "info", tmp_path / "model")[1]
     assert call(capsys, "export", paths[0], "--out", tmp_path / "one")[0] == 0
     assert "average" not in (tmp_path / "one" / "README.md").read_text()
+
+
+def test_an_average_in_place_of_one_of_its_checkpoints_is_refused(make, tmp_path, capsys):
+    paths = [shutil.copy(make("hybonet"), tmp_path / f"checkpoint_1_{n}.pt") for n in (1, 2)]
+    before = [path.read_bytes() for path in paths]
+    (tmp_path / "link.pt").symlink_to(paths[0])
+    words = [[*paths, "--out", paths[1]], [*paths, "--out", tmp_path / "link.pt"]]
+    words.append([tmp_path, "--last", "1", "--out", paths[1]])
+    for one in words:
+        status, _, error = call(capsys, "average", *one)
+        assert status == 2
+        assert error == (
+            f"error: --out {one[-1]} is one of the checkpoints to average: name another file"
+        )
+    assert [path.read_bytes() for path in paths] == before
+
+
+def test_an_average_in_place_of_what_a_training_goes_on_from_is_refused(make, tmp_path, capsys):
+    last = tmp_path / "checkpoint_last.pt"
+    for _ in range(2):
+        status, _, error = call(capsys, "average", make("hybonet"), "--out", last)
+        assert status == 2
+        assert error.startswith(f"error: --out {last} is what fairseq-train goes on from, and")
+        assert not last.exists() or last.read_text() == "mine"
+        last.write_text("mine")
+
+
+def test_a_folder_as_out_is_refused_before_anything_is_read(tmp_path, capsys):
+    wanted = f"error: --out {tmp_path} is a folder, a file is needed: name one, in it if you like"
+    for words in (["average", "none.pt"], ["average", tmp_path, "--last", 3], ["plot", "none.log"]):
+        status, _, error = call(capsys, *words, "--out", tmp_path)
+        assert (status, error) == (2, wanted)
+
+
+@pytest.mark.parametrize("name", ["c.png", "curves"])
+def test_plot_writes_svg_alone(name, tmp_path, capsys):
+    status, _, error = call(capsys, "plot", "none.log", "--out", tmp_path / name)
+    assert status == 2
+    wanted = f"--out {tmp_path / name} does not end in .svg, which is all that is drawn"
+    assert error == f"error: {wanted}"
+
+
+def test_export_refuses_a_folder_of_other_things_before_it_translates(make, tmp_path, capsys):
+    path = make("hybonet")
+    (tmp_path / "config.json").write_text("{}")
+    # which would be told, were it read
+    test = ["--test", tmp_path / "none.en", tmp_path / "none.de"]
+    status, _, error = call(capsys, "export", path, "--out", tmp_path, *test)
+    assert status == 2
+    assert error == (
+        f"error: {tmp_path} is there already and is no model folder: name another --out"
+    )
+    assert path.is_file()
+
+
+def test_export_names_checkpoint_and_data_that_do_not_go_together(make, prepared, tmp_path, capsys):
+    data = shutil.copytree(prepared, tmp_path / "other")
+    with (data / "data-bin" / "dict.en.txt").open("a") as file:
+        file.write("zz 1\n")
+    path = make("hybonet")
+    words = ["export", path, "--data", data, "--out", tmp_path / "model"]
+    status, _, error = call(capsys, *words)
+    assert status == 2
+    assert error.startswith(
+        f"error: checkpoint {path} with --data {data} cannot be used: its encoder dictionary has"
+    )
+
+
+def test_codes_that_are_none_are_told_in_one_sentence(make, prepared, tmp_path, capsys):
+    pytest.importorskip("subword_nmt")
+    text = tmp_path / "train.en"
+    text.write_text("the dog sees a cat .\n")
+    capsys.readouterr()
+    words = ["info", make("hybonet"), "--data", prepared, "--bpe-codes", text]
+    assert PROGRAM.run([*map(str, words)]) == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert f"{text} is not a subword-nmt model (Error: invalid line 1 in BPE codes" in error
+
+
+def test_replay_says_what_comes_first_and_no_more_to_replay_it(make, tmp_path, capsys):
+    state = torch.load(make("transformer", "--optimizer", "adam", "--lr", "0.1"), weights_only=True)
+    state["model"]["decoder.layers.0.fc1.bias"].fill_(math.nan)
+    tokens = torch.tensor([[5, 6, 2]])
+    state["extra_state"][SAMPLES] = [
+        {
+            "id": torch.tensor([0]),
+            "nsentences": 1,
+            "ntokens": 3,
+            "net_input": {
+                "src_tokens": tokens,
+                "src_lengths": torch.tensor([3]),
+                "prev_output_tokens": tokens.roll(1, 1),
+            },
+            "target": tokens,
+        }
+    ]
+    torch.save(state, tmp_path / "crash.pt")
+    status, _, error = call(capsys, "replay", tmp_path / "crash.pt", "--cpu")
+    assert status == 2
+    assert error == (
+        f"error: update 4 of {tmp_path / 'crash.pt'}: gradients are NaN here too (first not "
+        "finite: parameter decoder.layers.0.fc1.bias); go on from an earlier checkpoint with a "
+        "lower --lr or --clip-norm"
+    )
+
+
+STARTED = {
+    "translate": ["-m", "hyptrans", "translate", "tatoeba-en-de"],
+    "compare": ["-m", "hyptrans", "compare", "text", "text", "text"],
+    "prepare_text.py": [ROOT / "data-prep" / "prepare_text.py", "--help"],
+}
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("command", STARTED)
+def test_a_stream_that_is_closed_is_empty(command, closed, tmp_path):
+    (tmp_path / "text").write_text("Hello.\n" * 3)
+    typed = shlex.join([sys.executable, *map(str, STARTED[command])])
+    done = subprocess.run(
+        f"{typed} {closed}", shell=True, cwd=tmp_path, input="", capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert bool(done.stdout) == (command != "translate" and ">&-" not in closed.split())
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("words", [["info"], ["translate"]])
+def test_output_to_a_full_disk_promises_nothing(words, monkeypatch):
+    # as it is for most users, written when the buffer is full, or in the end
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    command = [sys.executable, "-m", "hyptrans", *words, "tatoeba-en-de"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            command, cwd=ROOT, input="Hello.\n", stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: the disk is full or a size limit is reached (No space left on device); free some "
+        "space, then run the same command again\n",
+    )
 
 
 def test_push_refuses_what_is_no_model_folder(tmp_path, capsys):

@@ -5,6 +5,7 @@ import json
 import math
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -111,6 +112,89 @@ def test_a_folder_is_replaced_as_a_whole(make, tmp_path):
     export(make("han"), out)
     assert load(out).architecture == "han"
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["out"]
+    (tmp_path / "usual").mkdir()
+    assert out.stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def test_folders_beside_it_are_left_alone(make, tmp_path):
+    beside = [tmp_path / f"out.{ending}" / "mine.txt" for ending in ("old", "partial")]
+    for file in beside:
+        file.parent.mkdir()
+        file.write_text("mine")
+    out = export(make("hybonet"), tmp_path / "out")
+    export(make("hybonet"), out)
+    assert [file.read_text() for file in beside] == ["mine", "mine"]
+
+
+CONFIGS = {
+    "of another library": {"architectures": ["BertModel"]},
+    "of other languages": {"library_name": "hyptrans", "languages": ["en", "../de"], "text": {}},
+    "without text": {"library_name": "hyptrans", "languages": ["en", "de"]},
+}
+
+
+@pytest.mark.parametrize("case", CONFIGS)
+def test_a_configuration_of_something_else_makes_no_model_folder(case, make, tmp_path):
+    out = tmp_path / "bert"
+    (out / "deep" / "thesis").mkdir(parents=True)
+    (out / "deep" / "thesis" / "chapter1.txt").write_text("years")
+    (out / "config.json").write_text(json.dumps(CONFIGS[case]))
+    with pytest.raises(UserError, match="bert is there already and is no model folder: name"):
+        export(make("hybonet"), out)
+    assert (out / "deep" / "thesis" / "chapter1.txt").read_text() == "years"
+
+
+@pytest.mark.parametrize("name", ["checkpoint_best.pt", "dict.fr.txt", "bpe.codes", "notes/a"])
+def test_a_model_folder_with_something_else_in_it_is_not_replaced(name, make, written):
+    (written / name).parent.mkdir(exist_ok=True)
+    (written / name).write_text("mine")
+    found = name.partition("/")[0]
+    with pytest.raises(UserError, match=f"model is there already and holds {found}, which hyptr"):
+        export(make("han"), written)
+    assert (written / name).read_text() == "mine"
+    assert load(written).architecture == "hybonet"
+
+
+def test_a_folder_in_place_of_a_file_is_not_replaced(make, written):
+    (written / folder.CARD).unlink()
+    (written / folder.CARD).mkdir()
+    with pytest.raises(UserError, match=r"model is there already and holds README\.md, which"):
+        export(make("han"), written)
+
+
+def test_what_comes_while_a_folder_is_written_stays(make, written, monkeypatch):
+    whole = folder.write_json
+
+    def slow(path, values):
+        (written / "notes.txt").write_text("mine")
+        whole(path, values)
+
+    monkeypatch.setattr(folder, "write_json", slow)
+    with pytest.raises(UserError, match=r"holds notes\.txt, which hyptrans export did not write"):
+        export(make("han"), written)
+    assert (written / "notes.txt").read_text() == "mine"
+
+
+def test_a_folder_whose_replacement_fails_is_still_there(make, written, monkeypatch):
+    rename = Path.rename
+
+    def failing(self, target):
+        if self.name == "new":
+            raise OSError("no")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", failing)
+    with pytest.raises(OSError, match="no"):
+        export(make("han"), written)
+    assert load(written).architecture == "hybonet"
+    assert [path.name for path in written.parent.iterdir() if path.is_dir()] == ["model"]
+
+
+def test_a_link_to_a_model_folder_leads_to_the_new_one(make, written, tmp_path):
+    (tmp_path / "link").symlink_to(written)
+    export(make("han"), tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert load(written).architecture == "han"
 
 
 @pytest.fixture

@@ -216,6 +216,23 @@ def test_the_subword_model_may_be_named(make, prepared, bare, texts):
     assert hyptrans.load(path, data=bare, subword_models=named).translate(texts) == load(
         path
     ).translate(texts)
+    named = {kind: str(file) for kind, file in named.items()}
+    assert hyptrans.load(path, data=str(bare), subword_models=named).translate(texts)
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ({"foo": None}, "subwords of kind 'foo' are not known: name one of subword-nmt, sentence"),
+        ({"sentencepiece": None}, "subwords of kind sentencepiece need the file of their model"),
+        ({"none": "a.model"}, r"no subwords need no model, got a\.model"),
+        ({"none": None, 3: None}, "one kind of subwords is needed, not none and 3"),
+        ({"sentencepiece": "nowhere.model"}, r"nowhere\.model is missing"),
+    ],
+)
+def test_what_is_no_kind_of_subwords_with_its_file_is_refused(named, message, make, bare):
+    with pytest.raises(UserError, match=message):
+        hyptrans.load(make("hybonet"), data=bare, subword_models=named)
 
 
 def test_importing_the_package_is_light():

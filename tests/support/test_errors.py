@@ -46,7 +46,10 @@ def test_a_full_disk_says_what_to_do(capsys, number):
     status, shown = outcome(capsys, OSError(number, os.strerror(number), "out.txt"))
     assert status == 2
     assert shown.startswith("error: out.txt: the disk is full or a size limit is reached (")
-    assert "run the same command again, it continues where it stopped" in shown
+    assert shown.endswith("free some space, then the same command continues where it stopped\n")
+    for stopped in ("run it again with --overwrite", ""):
+        _, shown = outcome(capsys, OSError(number, os.strerror(number)), stopped=stopped)
+        assert shown.endswith(f"free some space, then {stopped or 'run the same command again'}\n")
 
 
 def test_what_to_do_about_memory_may_differ(capsys):
@@ -83,6 +86,24 @@ def test_a_missing_module_that_no_command_needs_keeps_its_traceback(monkeypatch,
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ModuleNotFoundError, match=module):
         run_command(lambda: importlib.import_module(module))
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "sentence"),
+    [
+        (UserError("--size 0 is too small"), 2, "error: --size 0 is too small"),
+        (KeyboardInterrupt(), 130, "stopped"),
+    ],
+)
+def test_a_traceback_is_shown_where_it_is_asked_for(capsys, monkeypatch, error, status, sentence):
+    monkeypatch.setenv("HYPTRANS_TRACEBACK", "1")
+    found, shown = outcome(capsys, error, stopped="")
+    assert found == status
+    assert shown.startswith("Traceback (most recent call last):\n")
+    assert "raise error" in shown
+    assert shown.splitlines()[-1] == sentence
+    monkeypatch.setenv("HYPTRANS_TRACEBACK", "0")
+    assert "Traceback" not in outcome(capsys, error)[1]
 
 
 @pytest.mark.parametrize("error", [ValueError("bug"), SystemExit(3)])

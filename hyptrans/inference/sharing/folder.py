@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -15,13 +16,14 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from hyptrans import __version__
+from hyptrans.dataprep.steps import subwords
 from hyptrans.inference import text
 from hyptrans.inference.architecture import check_options, require_known
 from hyptrans.inference.checkpoint import AVERAGED, checked_languages, dictionary_file
 from hyptrans.inference.contents import Contents
 from hyptrans.support import provenance
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import remove, whole_file, write_json, write_whole
+from hyptrans.support.files import whole_file, write_json, write_whole
 
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 FORMAT = 1
@@ -71,7 +73,7 @@ def write(contents: Contents, folder: Path, *, card: str, precision: str = "half
 
     Args:
         contents: what to write.
-        folder: new, empty, or a model folder, which is replaced.
+        folder: new, empty, or a model folder with nothing else in it, which is replaced.
         card: its ``README.md``.
         precision: of the parameters, one of ``PRECISIONS``.
 
@@ -83,8 +85,7 @@ def write(contents: Contents, folder: Path, *, card: str, precision: str = "half
         languages = checked_languages(contents.languages)
     except UserError as error:
         raise UserError(f"{contents.place} cannot be written to {folder}: {error}") from error
-    if folder.exists() and not (folder / CONFIG).is_file() and any(_entries(folder)):
-        raise UserError(f"{folder} is there already and is no model folder: name another --out")
+    check_replaceable(folder)
     with _whole_folder(folder) as new:
         _write_parameters(contents, new / WEIGHTS, PRECISIONS[precision])
         for language, dictionary in zip(languages, contents.dictionaries, strict=True):
@@ -112,31 +113,69 @@ def write(contents: Contents, folder: Path, *, card: str, precision: str = "half
         )
 
 
-def _entries(folder: Path) -> Iterator[Path]:
+def check_replaceable(folder: Path) -> None:
+    """Refuse a folder that a new model folder must not take the place of.
+
+    Raises:
+        UserError: it is a file, or holds what :func:`write` did not write.
+    """
+    if not folder.exists():
+        return
     if not folder.is_dir():
         raise UserError(f"{folder} is a file, a folder is needed: name another --out")
-    return folder.iterdir()
+    entries = sorted(folder.iterdir())
+    written = _names(folder) if entries else set()
+    for entry in entries:
+        if entry.name not in written or not entry.is_file():
+            raise UserError(
+                f"{folder} is there already and holds {entry.name}, which hyptrans export did not "
+                "write: name another --out"
+            )
+
+
+def _names(folder: Path) -> set[str]:
+    """The files that :func:`write` wrote, as the configuration tells.
+
+    Raises:
+        UserError: it is not one of a model folder.
+    """
+    try:
+        config = _own_config(folder)
+        languages = checked_languages(config.get("languages"))
+        kind = str(_mapping(config, "text").get("subwords"))
+    except UserError as error:
+        raise UserError(
+            f"{folder} is there already and is no model folder: name another --out"
+        ) from error
+    dictionaries = (dictionary_file(folder, language).name for language in languages)
+    return {CONFIG, WEIGHTS, CARD, *dictionaries, subwords.MODEL_NAMES.get(kind, CONFIG)}
 
 
 @contextmanager
 def _whole_folder(folder: Path) -> Iterator[Path]:
     """Fill another folder and give it the name only when it is complete."""
-    folder = folder.absolute()
-    new, old = (folder.with_name(f"{folder.name}.{ending}") for ending in ("partial", "old"))
-    remove(new)
-    new.mkdir(parents=True)
-    try:
+    folder = folder.resolve()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # beside it, as a folder is renamed only within a file system
+    with TemporaryDirectory(dir=folder.parent, prefix=f"{folder.name}.partial-") as scratch:
+        new, old = Path(scratch) / "new", Path(scratch) / "old"
+        # the outer one is its owner's alone
+        new.mkdir()
         yield new
-        if folder.exists():
-            remove(old)
-            folder.rename(old)
-        new.rename(folder)
-    finally:
-        remove(new)
-    remove(old)
+        # something may have been put there meanwhile
+        check_replaceable(folder)
+        try:
+            if folder.exists():
+                folder.rename(old)
+            new.rename(folder)
+        except BaseException:
+            if old.exists() and not folder.exists():
+                old.rename(folder)
+            raise
 
 
-def _config(folder: Path) -> dict[str, Any]:
+def _own_config(folder: Path) -> dict[str, Any]:
+    """The configuration of a model folder of any format."""
     path = folder / CONFIG
     try:
         config = json.loads(_small_file(path).decode())
@@ -144,6 +183,11 @@ def _config(folder: Path) -> dict[str, Any]:
         raise UserError(f"{path} is damaged: it is not JSON ({type(error).__name__})") from error
     if not isinstance(config, dict) or config.get("library_name") != "hyptrans":
         raise UserError(f"{path} is not of a model folder that hyptrans export wrote")
+    return config
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    config = _own_config(folder)
     if config.get("format") != FORMAT:
         version, number = (str(config.get(key))[:40] for key in ("hyptrans_version", "format"))
         raise UserError(

@@ -125,6 +125,14 @@ def test_a_run_writes_figures_table_and_report(done):
     assert spaces["hybonet"]["verdict"] in page
 
 
+def test_a_file_as_out_is_refused(made, tmp_path, capsys):
+    out = tmp_path / "out"
+    out.write_text("mine")
+    error = error_of(capsys, run_words(made, out))
+    assert error == f"error: --out {out} is a file, a folder is needed: name another"
+    assert out.read_text() == "mine"
+
+
 def test_a_second_run_repeats_nothing_and_says_the_same(made, done, capsys):
     figures = (done / "results.md").read_text()
     files = {p: p.stat().st_mtime_ns for p in done.rglob("*") if p.parent != done}
