@@ -346,7 +346,9 @@ STARTED = {
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-@pytest.mark.parametrize("command", STARTED)
+@pytest.mark.parametrize(
+    "command", [pytest.param("translate", marks=pytest.mark.slow), *list(STARTED)[1:]]
+)
 def test_a_stream_that_is_closed_is_empty(command, closed, tmp_path):
     (tmp_path / "text").write_text("Hello.\n" * 3)
     typed = shlex.join([sys.executable, *map(str, STARTED[command])])
@@ -358,7 +360,7 @@ def test_a_stream_that_is_closed_is_empty(command, closed, tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-@pytest.mark.parametrize("words", [["info"], ["translate"]])
+@pytest.mark.parametrize("words", [["info"], pytest.param(["translate"], marks=pytest.mark.slow)])
 def test_output_to_a_full_disk_promises_nothing(words, monkeypatch):
     # as it is for most users, written when the buffer is full, or in the end
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)

@@ -43,7 +43,7 @@ def lift(package, **variables):
     return done.stdout.strip(), done.stderr
 
 
-@pytest.mark.parametrize("home", ["missing", "file/home"])
+@pytest.mark.parametrize("home", ["missing", pytest.param("file/home", marks=pytest.mark.slow)])
 def test_kernels_run_without_a_place_for_their_cache_and_make_no_home(home, package):
     (package / "file").touch()
     printed, errors = lift(package, HOME=str(package / home))
@@ -65,6 +65,7 @@ def test_no_folder_is_made_for_a_user_without_home(monkeypatch):
         assert compiled._home_would_be_made()
 
 
+@pytest.mark.slow
 def test_folder_that_is_named_is_used(package):
     variables = {"HOME": str(package / "missing"), "NUMBA_CACHE_DIR": str(package / "cache")}
     assert lift(package, **variables) == (EXPECTED, "")

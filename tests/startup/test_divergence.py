@@ -45,7 +45,7 @@ def test_file_without_a_batch_is_refused(checkpoint, work, run):
     assert f"error: {checkpoint} holds no batch" in done.stderr
 
 
-@pytest.mark.parametrize("name", ["plugin", "hyptrans"])
+@pytest.mark.parametrize("name", ["plugin", pytest.param("hyptrans", marks=pytest.mark.slow)])
 def test_replay_imports_nothing_that_its_file_names(name, checkpoint, work, run, tmp_path):
     plugin, trusted = tmp_path / name, tmp_path / "trusted"
     for folder in (plugin, trusted):

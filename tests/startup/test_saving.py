@@ -85,7 +85,7 @@ def test_cut_checkpoint_is_told_with_the_newest_whole_one(folder, data, work, ru
     assert stored["cfg"]["checkpoint"]["restore_file"] == "checkpoint_last.pt"
 
 
-@pytest.mark.parametrize("state", ["missing", "zeros"])
+@pytest.mark.parametrize("state", ["missing", pytest.param("zeros", marks=pytest.mark.slow)])
 def test_newest_goes_on_without_a_last_checkpoint(state, folder, checkpoint, data, work, run):
     last = folder / "checkpoint_last.pt"
     for path in (last, folder / "checkpoint_best.pt"):
