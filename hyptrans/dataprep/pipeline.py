@@ -9,6 +9,7 @@ from hyptrans.dataprep import folder, manifest
 from hyptrans.dataprep.journal import Journal, remove_kept
 from hyptrans.dataprep.plan import Job, Plan
 from hyptrans.dataprep.stages import Stages
+from hyptrans.dataprep.steps import subwords
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import remove
 
@@ -86,7 +87,6 @@ def _is_finished(job: Job, inputs: dict[str, Any]) -> bool:
 
 def _remove_others(out: Path, files: set[Path]) -> None:
     # a run that was killed may have had other options
-    names = (name for name in folder.OUTPUTS if name not in ("data-bin", "raw"))
-    for path in [*(out / "raw").glob("*"), *(out / name for name in names)]:
+    for path in [*(out / "raw").glob("*"), *(out / name for name in subwords.MODEL_NAMES.values())]:
         if path not in files:
             remove(path)

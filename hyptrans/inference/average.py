@@ -24,9 +24,8 @@ from hyptrans.layers.lorentz.manifold import StableLorentz
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import check_out_file, whole_file
 from hyptrans.support.progress import bar
+from hyptrans_startup.saving import LAST
 
-_LAST = "checkpoint_last.pt"
-"""What a training goes on from."""
 _NOT_CHOSEN = ("checkpoint_last", "checkpoint_best", "checkpoint_crash")
 """How files begin that are there for another use."""
 
@@ -130,7 +129,7 @@ def check_out(out: Path, inputs: Sequence[Path] = ()) -> None:
         UserError: it is a folder, one of the inputs, or what a training goes on from.
     """
     check_out_file(out)
-    if out.name == _LAST:
+    if out.name == LAST:
         raise UserError(
             f"--out {out} is what fairseq-train goes on from, and an average has no state of the "
             "optimizer for that: name another file"
