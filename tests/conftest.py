@@ -1,5 +1,8 @@
 """Fixtures for all tests."""
 
+import logging
+from collections.abc import Iterator
+
 import pytest
 import torch
 
@@ -8,3 +11,18 @@ import torch
 def rng() -> torch.Generator:
     """A generator with a fixed seed, so that no test depends on another's draws."""
     return torch.Generator().manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """What a test silences for all tests after it is found at that test."""
+    before = _silenced()
+    yield
+    after = _silenced()
+    logging.disable(before[0])
+    logging.getLogger("fairseq").setLevel(before[1])
+    assert after == before
+
+
+def _silenced() -> tuple[int, int]:
+    return logging.root.manager.disable, logging.getLogger("fairseq").level

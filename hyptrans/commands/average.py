@@ -4,8 +4,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from hyptrans.inference.load import quiet
 from hyptrans.support.errors import UserError
+from hyptrans.support.logs import quiet
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from hyptrans.commands.text_options import add_text_arguments, subword_models
-from hyptrans.inference.load import quiet
 from hyptrans.support.errors import UserError
+from hyptrans.support.logs import quiet
 
 if TYPE_CHECKING:
     from hyptrans.inference.contents import Contents

@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from hyptrans.inference.load import quiet
+from hyptrans.support.logs import quiet
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

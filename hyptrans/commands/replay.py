@@ -1,12 +1,12 @@
 """``hyptrans replay``: the update again at which a training's gradients were no longer finite."""
 
 import argparse
-import logging
 import sys
 from pathlib import Path
 from typing import Any
 
 from hyptrans.support.errors import UserError, clean
+from hyptrans.support.logs import quiet
 from hyptrans_startup.divergence import SAMPLES, NotFiniteError, first_not_finite
 from hyptrans_startup.user_dir import PACKAGE
 
@@ -30,7 +30,9 @@ def main(args: argparse.Namespace) -> None:
     """
     if not args.file.is_file():
         raise UserError(f"{args.file} does not exist; fairseq-train writes it where it meets NaN")
-    sys.stdout.write(replay(args.file, cpu=args.cpu, user_dir=args.user_dir) + "\n")
+    with quiet():
+        said = replay(args.file, cpu=args.cpu, user_dir=args.user_dir)
+    sys.stdout.write(said + "\n")
 
 
 def replay(file: Path, *, cpu: bool = False, user_dir: str | None = None) -> str:
@@ -51,7 +53,6 @@ def replay(file: Path, *, cpu: bool = False, user_dir: str | None = None) -> str
 
     import hyptrans.models  # noqa: F401 - registers what the file names
 
-    logging.getLogger("fairseq").setLevel(logging.WARNING)
     state = checkpoint_utils.load_checkpoint_to_cpu(str(file))
     samples = state["extra_state"].get(SAMPLES)
     if not samples:

@@ -1,14 +1,13 @@
 """Find a model by its name and load it."""
 
-import logging
 import os
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hyptrans.support.errors import UserError
+from hyptrans.support.logs import quiet
 
 if TYPE_CHECKING:
     from hyptrans.inference.contents import Contents
@@ -102,18 +101,3 @@ def locate(place: str | os.PathLike[str]) -> Path:
         return fetch(name)
     except UserError as error:
         raise UserError(f"{nothing}; as a repository: {error}") from error
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Take back that fairseq configures the logging of the program that imports it."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    before = logging.root.manager.disable
-    logging.disable(logging.INFO)
-    try:
-        yield
-    finally:
-        logging.disable(before)
-        root.handlers[:] = handlers
-        root.setLevel(level)

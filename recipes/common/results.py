@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 from hyptrans.support import provenance
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import write_json, write_whole
+from hyptrans.support.logs import quiet
 
 _MARKER = "<!-- {name}: {end} -->"
 BEGIN, END = (_MARKER.format(name="results", end=end) for end in ("begin", "end"))
@@ -28,8 +28,7 @@ def surroundings() -> dict[str, Any]:
 
 def count_parameters(checkpoint: Path, user_dir: str = "hyptrans") -> int:
     """Learned numbers of a model of a plug-in; what two of its parts share counts once."""
-    logging.disable(logging.INFO)
-    try:
+    with quiet():
         # slow to import, and of no use where only tables are made
         from fairseq import checkpoint_utils, utils
 
@@ -37,8 +36,6 @@ def count_parameters(checkpoint: Path, user_dir: str = "hyptrans") -> int:
 
         utils.import_user_module(argparse.Namespace(user_dir=user_dir))
         models, _ = checkpoint_utils.load_model_ensemble([str(checkpoint)])
-    finally:
-        logging.disable(logging.NOTSET)
     return learned_numbers(models[0])
 
 
