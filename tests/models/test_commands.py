@@ -5,14 +5,13 @@ import os
 import random
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
 from hyptrans.geometry import lorentz
+from tests import forks
 
 REPOSITORY = Path(__file__).parents[2]
 SIZES = shlex.split(
@@ -32,16 +31,10 @@ RIEMANNIAN = shlex.split(
 PAIRS = ["--user-dir", "hyptrans", "--source-lang", "a", "--target-lang", "b"]
 
 
-def run(command, *arguments, check=True, cwd=REPOSITORY, text=None):
+def run(command, *arguments, check=True, cwd=REPOSITORY):
     """Run a console script as a user would; returns the finished process."""
-    process = subprocess.run(
-        [str(Path(sys.executable).with_name(command)), *map(str, arguments)],
-        cwd=cwd,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        input=text,
-    )
+    variables = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = forks.run(command, *arguments, cwd=cwd, variables=variables)
     if check and process.returncode:
         raise AssertionError(process.stdout[-2000:] + process.stderr[-4000:])
     return process

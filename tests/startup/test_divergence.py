@@ -18,14 +18,14 @@ SENTENCE = re.compile(
 
 
 @pytest.mark.slow
-def test_nan_is_told_in_one_sentence_and_its_batch_runs_again(data, work, run):
+def test_nan_is_told_in_one_sentence_and_its_batch_runs_again(data, work, fork):
     exploding = ["--lr=1e30", "--save-dir=nan", "--clip-norm=5"]
-    done = run("fairseq-train", data, *TINY, *exploding, cwd=work, check=False)
+    done = fork("fairseq-train", data, *TINY, *exploding, cwd=work, check=False)
     assert done.returncode == 1
     assert "Traceback" not in done.stdout + done.stderr
     update, advice, place, file = SENTENCE.search(done.stderr.splitlines()[-1]).groups()
     assert advice == "--clip-norm, which is 5"
-    again = run("python", "-m", "hyptrans", "replay", file, cwd=work, check=False)
+    again = fork("hyptrans", "replay", file, cwd=work, check=False)
     assert again.returncode == 2
     assert again.stderr.splitlines()[-1] == (
         f"error: update {update} of {file}: gradients are NaN here too (first not finite: "
@@ -35,18 +35,18 @@ def test_nan_is_told_in_one_sentence_and_its_batch_runs_again(data, work, run):
     stored = torch.load(work / file)
     stored["model"] = {name: torch.zeros_like(x) for name, x in stored["model"].items()}
     torch.save(stored, work / "mended.pt")
-    again = run("python", "-m", "hyptrans", "replay", "mended.pt", cwd=work)
+    again = fork("hyptrans", "replay", "mended.pt", cwd=work)
     assert again.stdout == f"update {update} of mended.pt: gradients are finite here\n"
 
 
-def test_file_without_a_batch_is_refused(checkpoint, work, run):
-    done = run("python", "-m", "hyptrans", "replay", checkpoint, cwd=work, check=False)
+def test_file_without_a_batch_is_refused(checkpoint, work, fork):
+    done = fork("hyptrans", "replay", checkpoint, cwd=work, check=False)
     assert done.returncode == 2
     assert f"error: {checkpoint} holds no batch" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["plugin", pytest.param("hyptrans", marks=pytest.mark.slow)])
-def test_replay_imports_nothing_that_its_file_names(name, checkpoint, work, run, tmp_path):
+def test_replay_imports_nothing_that_its_file_names(name, checkpoint, work, fork, tmp_path):
     plugin, trusted = tmp_path / name, tmp_path / "trusted"
     for folder in (plugin, trusted):
         folder.mkdir()
@@ -56,13 +56,13 @@ def test_replay_imports_nothing_that_its_file_names(name, checkpoint, work, run,
     stored["cfg"]["common"]["user_dir"] = str(plugin)
     stored["extra_state"][SAMPLES] = [{}]
     torch.save(stored, tmp_path / "crash.pt")
-    done = run("python", "-m", "hyptrans", "replay", tmp_path / "crash.pt", cwd=work, check=False)
+    done = fork("hyptrans", "replay", tmp_path / "crash.pt", cwd=work, check=False)
     assert done.returncode != 0
     if name == "plugin":
         assert f"is of a training with --user-dir {plugin}: name it here too" in done.stderr
         # what is named is imported, as by fairseq-train
         words = ["replay", tmp_path / "crash.pt", "--user-dir", trusted]
-        run("python", "-m", "hyptrans", *words, cwd=work, check=False)
+        fork("hyptrans", *words, cwd=work, check=False)
         assert (trusted / "ran").exists()
     assert not (plugin / "ran").exists()
 
@@ -157,8 +157,8 @@ def test_what_is_masked_by_minus_infinity_is_no_error():
 
 
 @pytest.mark.slow
-def test_training_that_learns_nothing_says_so_in_its_log(data, work, run):
+def test_training_that_learns_nothing_says_so_in_its_log(data, work, fork):
     flags = ["--user-dir=hyptrans", "--lr=0", "--max-update=500", "--disable-validation"]
     flags += ["--criterion=label_smoothed_cross_entropy", "--no-save"]
-    done = run("fairseq-train", data, *TINY, *flags, cwd=work)
+    done = fork("fairseq-train", data, *TINY, *flags, cwd=work)
     assert done.stdout.count("nothing is learned: after 500 updates the loss") == 1

@@ -1,19 +1,16 @@
 """Bad input to the commands: one sentence, no traceback, nothing done."""
 
 import argparse
-import json
 import os
 import pickle
 import shutil
 import struct
-from typing import NamedTuple
 
 import pytest
 import torch
 
 from hyptrans_startup import inputs, messages
 from hyptrans_startup.errors import UserError
-from tests.startup import commands
 from tests.startup.conftest import TINY
 
 TRAIN = ["fairseq-train", *TINY, "--save-dir=bad-ck", "--max-epoch=1"]
@@ -78,12 +75,6 @@ CASES = {
 }
 
 
-class Ended(NamedTuple):
-    returncode: int
-    stdout: str
-    stderr: str
-
-
 class RunsCode:
     """Makes a file, ``ran``, when its pickle is loaded."""
 
@@ -92,7 +83,7 @@ class RunsCode:
 
 
 @pytest.fixture(scope="module")
-def outcomes(work, data, checkpoint, run):
+def outcomes(work, data, checkpoint, fork):
     """What each command of `CASES` ends with."""
     for name in ("cut-index", "one-side", "other-words"):
         shutil.copytree(data, work / name)
@@ -119,10 +110,7 @@ def outcomes(work, data, checkpoint, run):
         "optimization: {lr: [0.1]}\noptimizer: {_name: adam, adam_betas: '(0.9, 0.98)'}\n"
         "model: {_name: transformer_lm}\nlr_scheduler: {_name: fixed}\n"
     )
-    typed = json.dumps([command for command, _ in CASES.values()])
-    done = run("python", commands.__file__, cwd=work, stdin=typed)
-    ended = [Ended(*outcome) for outcome in json.loads(done.stdout)]
-    return dict(zip(CASES, ended, strict=True))
+    return {name: fork(*command, cwd=work, check=False) for name, (command, _) in CASES.items()}
 
 
 @pytest.mark.parametrize("case", CASES)

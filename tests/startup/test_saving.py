@@ -69,16 +69,16 @@ def test_full_disk_is_told_in_one_sentence_and_leaves_whole_files(checkpoint, da
     assert (save / "checkpoint_last.pt").read_bytes() == checkpoint.read_bytes()
 
 
-def test_cut_checkpoint_is_told_with_the_newest_whole_one(folder, data, work, run):
+def test_cut_checkpoint_is_told_with_the_newest_whole_one(folder, data, work, fork):
     (folder / "checkpoint_best.pt").write_bytes(b"")
     command = ["fairseq-train", data, *TINY, "--max-epoch=2", f"--save-dir={folder}"]
-    done = run(*command, cwd=work, check=False)
+    done = fork(*command, cwd=work, check=False)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
         f"fairseq-train: error: checkpoint {folder}/checkpoint_last.pt is cut short: the newest "
         f"whole one is {folder}/checkpoint1.pt, add --restore-file newest to go on from it"
     )
-    done = run(*command, "--restore-file=newest", cwd=work)
+    done = fork(*command, "--restore-file=newest", cwd=work)
     assert f"going on from {folder}/checkpoint1.pt" in done.stdout
     assert "(epoch 2 @ 3 updates)" in done.stdout
     stored = torch.load(folder / "checkpoint_last.pt")
@@ -86,14 +86,14 @@ def test_cut_checkpoint_is_told_with_the_newest_whole_one(folder, data, work, ru
 
 
 @pytest.mark.parametrize("state", ["missing", pytest.param("zeros", marks=pytest.mark.slow)])
-def test_newest_goes_on_without_a_last_checkpoint(state, folder, checkpoint, data, work, run):
+def test_newest_goes_on_without_a_last_checkpoint(state, folder, checkpoint, data, work, fork):
     last = folder / "checkpoint_last.pt"
     for path in (last, folder / "checkpoint_best.pt"):
         path.unlink()
     if state == "zeros":
         last.write_bytes(bytes(1000))
     command = ["fairseq-train", data, *TINY, "--max-epoch=2", f"--save-dir={folder}"]
-    done = run(*command, "--restore-file=newest", cwd=work)
+    done = fork(*command, "--restore-file=newest", cwd=work)
     told = "missing" if state == "missing" else "cut short"
     assert f"checkpoint {last} is {told}: going on from {folder}/checkpoint1.pt" in done.stdout
     assert "(epoch 2 @ 3 updates)" in done.stdout

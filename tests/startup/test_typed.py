@@ -1,6 +1,5 @@
 """What a user types wrong: one sentence, or what was meant."""
 
-import json
 import re
 import signal
 import subprocess
@@ -14,7 +13,6 @@ import torch
 from hyptrans_startup import lines, messages, typed
 from hyptrans_startup.errors import UserError
 from tests import interrupts
-from tests.startup import commands
 from tests.startup.conftest import TINY
 
 TRAIN = ["fairseq-train", *TINY, "--save-dir=bad-ck", "--max-epoch=1", "bin"]
@@ -85,55 +83,56 @@ WORKING = {
 
 
 @pytest.fixture(scope="module")
-def outcomes(work, data, checkpoint, run):
-    """Exit status, output and errors of every command."""
+def outcomes(work, data, checkpoint, fork):
+    """What every command ends with."""
     (work / "lines").write_text(f"a b\n\n{'a ' * WORDS}\nc d\n")
     (work / "latin1").write_bytes("a b\nc\xe4\n".encode("latin-1"))
     stored = torch.load(checkpoint, weights_only=False)
     stored["model"] = {name: torch.full_like(x, torch.nan) for name, x in stored["model"].items()}
     torch.save(stored, work / "nan.pt")
     every = {**{name: command for name, (command, _) in CASES.items()}, **WORKING}
-    typed_words = [[word.replace("BIN", str(data)) for word in words] for words in every.values()]
-    done = run("python", commands.__file__, cwd=work, stdin=json.dumps(typed_words))
-    return dict(zip(every, json.loads(done.stdout), strict=True))
+    return {
+        name: fork(*(word.replace("BIN", str(data)) for word in words), cwd=work, check=False)
+        for name, words in every.items()
+    }
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_command_answers_in_one_sentence(case, outcomes):
     command, sentence = CASES[case]
-    status, output, errors = outcomes[case]
-    assert status == 1
-    last = errors.splitlines()[-1]
+    done = outcomes[case]
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
     assert last.startswith(f"{command[0]}: error: ")
     assert sentence in last
-    assert "Traceback" not in output + errors
-    assert "usage:" not in output + errors
+    assert "Traceback" not in done.stdout + done.stderr
+    assert "usage:" not in done.stdout + done.stderr
 
 
 def test_validation_takes_the_task_of_the_checkpoint(outcomes):
-    status, output, errors = outcomes["validate"]
-    assert status == 0, errors
-    assert re.search(r"valid on 'valid' subset \| loss \d+\.\d+", output)
+    done = outcomes["validate"]
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"valid on 'valid' subset \| loss \d+\.\d+", done.stdout)
 
 
 def test_interactive_answers_an_empty_line_and_leaves_out_one_that_is_too_long(outcomes):
-    status, output, errors = outcomes["interactive"]
-    assert status == 0, errors
-    assert re.findall(r"^S-(\d+)\t(.*)$", output, re.MULTILINE) == [
+    done = outcomes["interactive"]
+    assert done.returncode == 0, done.stderr
+    assert re.findall(r"^S-(\d+)\t(.*)$", done.stdout, re.MULTILINE) == [
         ("0", "a b"),
         ("1", ""),
         ("3", "c d"),
     ]
-    translations = dict(re.findall(r"^D-(\d+)\t\S+\t(.*)$", output, re.MULTILINE))
+    translations = dict(re.findall(r"^D-(\d+)\t\S+\t(.*)$", done.stdout, re.MULTILINE))
     assert list(translations) == ["0", "1", "3"]
     assert translations["1"] == ""
     left_out = f"line 3 is left out: it has {WORDS + 1} tokens, and the model takes 1024"
-    assert left_out in output + errors
+    assert left_out in done.stdout + done.stderr
 
 
 def test_hydra_trains_a_model_of_the_plugin(outcomes):
-    status, output, errors = outcomes["hydra"]
-    assert status == 0, output[-2000:] + errors[-2000:]
+    done = outcomes["hydra"]
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
 
 
 def test_ctrl_c_says_what_is_saved_and_how_to_go_on(data, work, run):

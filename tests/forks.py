@@ -1,0 +1,67 @@
+"""Programs of this environment as a user starts them, but for the seconds that imports take.
+
+Each runs in a fork of one process, which has imported fairseq and the libraries beneath.
+"""
+
+import logging
+import multiprocessing
+import os
+import runpy
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SCRIPTS = Path(sys.executable).parent
+LIMIT = 1200
+"""Seconds a program may take."""
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+# neither a command, whose import sets up logging, nor hyptrans.models, which --user-dir imports
+_CONTEXT.set_forkserver_preload(
+    [*(f"fairseq.{name}" for name in ("checkpoint_utils", "options", "trainer")), "geoopt", "numba"]
+)
+
+
+def run(
+    *command: str | Path, cwd: Path, variables: Mapping[str, str], stdin: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a script that pip installed; ``variables`` are its environment."""
+    words = [str(SCRIPTS / command[0]), *map(str, command[1:])]
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder) / name for name in ("in", "out", "err")]
+        files[0].write_text(stdin or "", encoding="utf-8")
+        process = _CONTEXT.Process(target=_become, args=(words, cwd, dict(variables), files))
+        process.start()
+        process.join(LIMIT)
+        if process.exitcode is None:
+            process.kill()
+            raise subprocess.TimeoutExpired(words, LIMIT)
+        output, errors = (file.read_text(encoding="utf-8") for file in files[1:])
+    return subprocess.CompletedProcess(words, process.exitcode, output, errors)
+
+
+def _become(
+    command: list[str], cwd: Path, variables: dict[str, str], files: Iterable[Path]
+) -> None:
+    for number, file in enumerate(files):
+        opened = os.open(file, os.O_RDWR | os.O_CREAT)
+        os.dup2(opened, number)
+        os.close(opened)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - as long as the process
+    os.environ.clear()
+    os.environ.update(variables)
+    os.chdir(cwd)
+    # as where a script starts: its folder, and the project by its installation alone
+    found = [place for place in sys.path if place not in ("", str(ROOT))]
+    sys.path[:] = [str(Path(command[0]).parent), *found]
+    # a command sets up logging before anything else, and imports above have logged
+    logging.getLogger().handlers.clear()
+    sys.argv = command
+    try:
+        runpy.run_path(command[0], run_name="__main__")
+    except Exception:
+        sys.excepthook(*sys.exc_info())
+        sys.exit(1)
