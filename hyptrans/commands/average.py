@@ -38,9 +38,10 @@ def main(args: argparse.Namespace) -> None:
         paths = list(args.checkpoints)
         average.check_out(args.out, paths)
         if args.last is not None or args.best is not None:
-            if len(paths) != 1 or not paths[0].is_dir():
+            if len(paths) != 1 or paths[0].is_file():
                 raise UserError("--last and --best choose from one folder: name that alone")
+            if not paths[0].is_dir():
+                raise UserError(f"folder {paths[0]} does not exist: name a --save-dir")
             paths = average.choose(paths[0], last=args.last, best=args.best)
-            average.check_out(args.out, paths)
         average.write(average.average(paths), args.out)
     sys.stdout.write(f"{args.out}: average of {', '.join(path.name for path in paths)}\n")

@@ -126,7 +126,8 @@ def check_out(out: Path, inputs: Sequence[Path] = ()) -> None:
         inputs: the checkpoints that it is made of.
 
     Raises:
-        UserError: it is a folder, one of the inputs, or what a training goes on from.
+        UserError: it is a folder, one of the inputs, what a training goes on from, or there already
+            and no average.
     """
     check_out_file(out)
     if out.name == LAST:
@@ -137,6 +138,15 @@ def check_out(out: Path, inputs: Sequence[Path] = ()) -> None:
     for path in inputs:
         if out.exists() and path.exists() and out.samefile(path):
             raise UserError(f"--out {out} is one of the checkpoints to average: name another file")
+    if out.exists() and not _is_average(out):
+        raise UserError(f"--out {out} is there already and is no average: name another file")
+
+
+def _is_average(path: Path) -> bool:
+    try:
+        return _look(path).average
+    except UserError:
+        return False
 
 
 def write(state: Mapping[str, Any], out: Path) -> None:

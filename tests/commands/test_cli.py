@@ -215,6 +215,9 @@ def test_average_writes_a_checkpoint(make, tmp_path, capsys):
     status, _, error = call(capsys, "average", *paths, "--last", 2, "--out", out)
     assert status == 2
     assert error == "error: --last and --best choose from one folder: name that alone"
+    status, _, error = call(capsys, "average", tmp_path / "none", "--best", 2, "--out", out)
+    assert status == 2
+    assert error == f"error: folder {tmp_path / 'none'} does not exist: name a --save-dir"
 
 
 def test_the_card_of_an_average_says_that_it_is_one(make, tmp_path, capsys):
@@ -238,15 +241,33 @@ def test_an_average_in_place_of_one_of_its_checkpoints_is_refused(make, tmp_path
     paths = [shutil.copy(make("hybonet"), tmp_path / f"checkpoint_1_{n}.pt") for n in (1, 2)]
     before = [path.read_bytes() for path in paths]
     (tmp_path / "link.pt").symlink_to(paths[0])
-    words = [[*paths, "--out", paths[1]], [*paths, "--out", tmp_path / "link.pt"]]
-    words.append([tmp_path, "--last", "1", "--out", paths[1]])
-    for one in words:
-        status, _, error = call(capsys, "average", *one)
+    named = "one of the checkpoints to average"
+    for out, chosen, wrong in [
+        (paths[1], paths, named),
+        (tmp_path / "link.pt", paths, named),
+        (paths[1], [tmp_path, "--last", "1"], "there already and is no average"),
+    ]:
+        status, _, error = call(capsys, "average", *chosen, "--out", out)
         assert status == 2
-        assert error == (
-            f"error: --out {one[-1]} is one of the checkpoints to average: name another file"
-        )
+        assert error == f"error: --out {out} is {wrong}: name another file"
     assert [path.read_bytes() for path in paths] == before
+
+
+def test_an_average_takes_the_place_of_an_average_alone(make, tmp_path, capsys):
+    paths = [make("hybonet"), make("hybonet")]
+    out, best, note = (tmp_path / name for name in ("average.pt", "checkpoint_best.pt", "note"))
+    for _ in range(2):
+        assert call(capsys, "average", *paths, "--out", out)[0] == 0
+    shutil.copy(make("hybonet"), best)
+    note.write_text("mine")
+    for other in (best, note):
+        before = other.read_bytes()
+        status, _, error = call(capsys, "average", *paths, "--out", other)
+        assert status == 2
+        assert (
+            error == f"error: --out {other} is there already and is no average: name another file"
+        )
+        assert other.read_bytes() == before
 
 
 def test_an_average_in_place_of_what_a_training_goes_on_from_is_refused(make, tmp_path, capsys):
