@@ -6,14 +6,14 @@ from pathlib import Path
 
 from hyptrans.evaluation.curves import read_log
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import check_out_file, write_whole
+from hyptrans.support.files import out_file, write_whole
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add = parser.add_argument
     add("logs", nargs="+", type=Path, metavar="LOG", help="what fairseq-train printed")
-    add("--out", type=Path, default=Path("curves.svg"), metavar="FILE", help="default: %(default)s")
+    add("--out", type=out_file, default="curves.svg", metavar="FILE", help="default: %(default)s")
     add("--names", nargs="+", metavar="NAME", help="of the trainings (default: of the logs)")
 
 
@@ -23,7 +23,6 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         UserError: a log is none, names and logs differ in number, or ``--out`` is no SVG file.
     """
-    check_out_file(args.out)
     if args.out.suffix.lower() != ".svg":
         raise UserError(f"--out {args.out} does not end in .svg, which is all that is drawn")
     names = args.names or [path.stem for path in args.logs]

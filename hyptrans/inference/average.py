@@ -22,7 +22,7 @@ from hyptrans.inference.checkpoint import (
 )
 from hyptrans.layers.lorentz.manifold import StableLorentz
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import check_out_file, whole_file
+from hyptrans.support.files import whole_file
 from hyptrans.support.progress import bar
 from hyptrans_startup.saving import LAST
 
@@ -126,10 +126,9 @@ def check_out(out: Path, inputs: Sequence[Path] = ()) -> None:
         inputs: the checkpoints that it is made of.
 
     Raises:
-        UserError: it is a folder, one of the inputs, what a training goes on from, or there already
-            and no average.
+        UserError: it is one of the inputs, what a training goes on from, or there already and no
+            average.
     """
-    check_out_file(out)
     if out.name == LAST:
         raise UserError(
             f"--out {out} is what fairseq-train goes on from, and an average has no state of the "

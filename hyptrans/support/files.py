@@ -71,14 +71,16 @@ def _is(path: Path, descriptor: int) -> bool:
         return False
 
 
-def check_out_file(path: Path) -> None:
-    """Refuse, before any work, an ``--out`` that no file can have.
+def out_file(name: str) -> Path:
+    """The ``type`` of an option ``--out FILE``: refused before any work is what no file can have.
 
     Raises:
         UserError: it is a folder.
     """
+    path = Path(name)
     if path.is_dir():
         raise UserError(f"--out {path} is a folder, a file is needed: name one, in it if you like")
+    return path
 
 
 def write_whole(path: Path, text: str) -> None:

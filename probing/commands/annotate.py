@@ -5,6 +5,7 @@ from pathlib import Path
 
 from hyptrans.dataprep.corpus import read_lines
 from hyptrans.support.errors import UserError
+from hyptrans.support.files import out_file
 from hyptrans.support.progress import bar
 from probing.text.parse import BATCH_LINES, annotate, load_pipeline
 
@@ -13,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``python -m probing annotate``."""
     add = parser.add_argument
     add("--text", type=Path, required=True, metavar="FILE", help="UTF-8 text, plain or gzipped")
-    add("--out", type=Path, required=True, metavar="FILE", help="CoNLL-U to write")
+    add("--out", type=out_file, required=True, metavar="FILE", help="CoNLL-U to write")
     add("--lang", default="en", metavar="LANG", help="language of the text (default: %(default)s)")
     add(
         "--stanza-dir",

@@ -4,6 +4,7 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
+from hyptrans.support.files import out_file
 from probing.commands.sources import add_source_arguments, only_source, reading_of
 from probing.states.extract import BATCH_TOKENS, extract
 from probing.states.file import States
@@ -21,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CONLLU",
         help="sentences, in CoNLL-U, plain or gzipped",
     )
-    add("--out", type=Path, required=True, metavar="FILE", help="states to write, safetensors")
+    add("--out", type=out_file, required=True, metavar="FILE", help="states to write, safetensors")
     add(
         "--random",
         action="store_true",

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from hyptrans.support import tables
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import sha256, write_json
+from hyptrans.support.files import out_file, sha256, write_json
 from hyptrans.support.progress import bar
 from probing.commands.extract import add_model_arguments
 from probing.commands.options import typed_command
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="most pairs of the set, and most trees, to look at (default: %(default)s)",
     )
     add("--trees", type=Path, metavar="CONLLU", help="gold trees, for the depths of words")
-    add("--out", type=Path, metavar="FILE", help="figures to write, JSON")
+    add("--out", type=out_file, metavar="FILE", help="figures to write, JSON")
     add("--seed", type=int, default=1, metavar="N", help="of samples (default: %(default)s)")
 
 

@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from hyptrans.support.files import out_file
 from probing.commands.options import (
     add_set_arguments,
     add_training_arguments,
@@ -19,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``python -m probing train``."""
     add_set_arguments(parser, "train", "dev")
     parser.add_argument(
-        "--out", type=Path, required=True, metavar="FILE", help="probes to write, safetensors"
+        "--out", type=out_file, required=True, metavar="FILE", help="probes to write, safetensors"
     )
     add_training_arguments(parser)
 

@@ -17,6 +17,7 @@ import hyptrans
 from hyptrans.commands.cli import PROGRAM
 from hyptrans.inference.load import SHIPPED, shipped
 from hyptrans_startup.divergence import SAMPLES
+from probing.commands.cli import PROGRAM as PROBING
 from tests.inference.conftest import export
 
 ROOT = Path(__file__).parents[2]
@@ -281,10 +282,19 @@ def test_an_average_in_place_of_what_a_training_goes_on_from_is_refused(make, tm
 
 
 def test_a_folder_as_out_is_refused_before_anything_is_read(tmp_path, capsys):
-    wanted = f"error: --out {tmp_path} is a folder, a file is needed: name one, in it if you like"
-    for words in (["average", "none.pt"], ["average", tmp_path, "--last", 3], ["plot", "none.log"]):
-        status, _, error = call(capsys, *words, "--out", tmp_path)
-        assert (status, error) == (2, wanted)
+    refused = []
+    for program in (PROGRAM, PROBING):
+        for name in program.commands:
+            _, parser = program.load(name)
+            if not re.search(r"--out FILE", parser.format_help()):
+                continue
+            assert program.run([name, "--out", str(tmp_path)]) == 2
+            assert capsys.readouterr().err == (
+                f"error: --out {tmp_path} is a folder, a file is needed: name one, in it if you "
+                "like\n"
+            )
+            refused.append(name)
+    assert len(refused) == 7
 
 
 @pytest.mark.parametrize("name", ["c.png", "curves"])
