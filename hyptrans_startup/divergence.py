@@ -32,7 +32,8 @@ def nan_detector_fails(module: ModuleType) -> Iterator[None]:
         try:
             return stock(self, samples, *args, **kwargs)
         except NotFiniteError as error:
-            raise explained(self, samples) from error
+            error.first = first_not_finite(self, samples)
+            raise explained(self, samples, error.first) from error
 
     vars(module)["NanDetector"] = stop
     module.Trainer.train_step = train_step
@@ -65,10 +66,16 @@ def search_without_scores(module: ModuleType) -> Iterator[None]:
 
 
 class NotFiniteError(ArithmeticError):
-    """Gradients are not finite; raised in place of fairseq's search for the reason."""
+    """Gradients are not finite; raised in place of fairseq's search for the reason.
+
+    Attributes:
+        first: what is not finite first, as :func:`first_not_finite` says it.
+    """
+
+    first = ""
 
 
-def explained(trainer: Any, samples: Sequence[Any]) -> UserError:
+def explained(trainer: Any, samples: Sequence[Any], first: str) -> UserError:
     """Return the error that names the update and the layer, with weights and batches kept."""
     update = trainer.get_num_updates() + 1
     crash = os.path.join(trainer.cfg.checkpoint.save_dir, CRASH)
@@ -76,9 +83,9 @@ def explained(trainer: Any, samples: Sequence[Any]) -> UserError:
     clip = trainer.cfg.optimization.clip_norm
     also = "set --clip-norm" if clip == 0 else f"--clip-norm, which is {clip:g}"
     return UserError(
-        f"gradients are NaN at update {update}: lower --lr or {also} (first not finite: "
-        f"{first_not_finite(trainer, samples)}); hyptrans replay {crash} runs the very "
-        "batch again, with the same weights and random numbers"
+        f"gradients are NaN at update {update}: lower --lr or {also} (first not finite: {first}); "
+        f"hyptrans replay {crash} runs the very batch again, with the same weights and random "
+        "numbers"
     )
 
 

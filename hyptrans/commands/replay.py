@@ -7,7 +7,7 @@ from typing import Any
 
 from hyptrans.support.errors import UserError, clean
 from hyptrans.support.logs import quiet
-from hyptrans_startup.divergence import SAMPLES, NotFiniteError, first_not_finite
+from hyptrans_startup.divergence import SAMPLES, NotFiniteError
 from hyptrans_startup.user_dir import PACKAGE
 
 
@@ -84,7 +84,7 @@ def replay(file: Path, *, cpu: bool = False, user_dir: str | None = None) -> str
         # its own words advise to do what was done just now
         raise UserError(
             f"update {updates + 1} of {file}: gradients are NaN here too (first not finite: "
-            f"{first_not_finite(trainer, samples)}); go on from an earlier checkpoint with a lower "
-            "--lr or --clip-norm"
+            f"{error.__cause__.first}); go on from an earlier checkpoint with a lower --lr or "
+            "--clip-norm"
         ) from error
     return f"update {updates + 1} of {file}: gradients are finite here"
