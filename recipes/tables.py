@@ -71,11 +71,15 @@ def _recipe(folder: Path, found: Any) -> ModuleType:
     return recipe
 
 
-def first_page() -> dict[str, str]:
-    """What belongs between the markers of the README of the repository, by their names."""
-    lines = results.read_lines(HERE / "study" / "results.jsonl")
+def named_blocks() -> dict[tuple[Path, str], str]:
+    """What belongs between markers of other names, by README and name."""
+    study = summary(results.read_lines(HERE / "study" / "results.jsonl"))
     speed = json.loads((HERE / "benchmark" / "results.json").read_text(encoding="utf-8"))
-    return {"study": summary(lines), "speed": speed_table(speed)}
+    return {
+        (README, "study"): study,
+        (README, "speed"): speed_table(speed),
+        (HERE / "multi30k_en_de" / "README.md", "study"): study,
+    }
 
 
 def speed_table(found: Mapping[str, Any]) -> str:
@@ -107,9 +111,10 @@ def main() -> None:
         changed = results.put_into(readme, block_for(readme.parent))
         drawn = results.put_pictures(readme.parent, pictures_for(readme.parent))
         print(f"{readme.relative_to(HERE)}: {'written' if changed or drawn else 'up to date'}")
-    for name, block in first_page().items():
-        changed = results.put_into(README, block, name)
-        print(f"{README.name}, {name}: {'written' if changed else 'up to date'}")
+    for (readme, name), block in named_blocks().items():
+        changed = results.put_into(readme, block, name)
+        where = readme.relative_to(README.parent)
+        print(f"{where}, {name}: {'written' if changed else 'up to date'}")
 
 
 if __name__ == "__main__":

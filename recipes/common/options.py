@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from hyptrans.support.errors import UserError
+from recipes.common import results
 
 DATA_VARIABLE = "HYPTRANS_DATA"
 
@@ -61,7 +62,9 @@ def make_parser(
     jobs = jobs or os.cpu_count() or 1
     add("--jobs", type=int, default=jobs, metavar="N", help="models trained at the same time")
     add("--cpu", action="store_true", help="keep off the GPU")
-    add("--write-readme", action="store_true", help="put results and table beside this file")
+    if results.BEGIN in (recipe / "README.md").read_text(encoding="utf-8"):
+        add("--write-readme", action="store_true", help="put results and table beside this file")
+    parser.set_defaults(write_readme=False)
     add("--overwrite", action="store_true", help="run again what an earlier run finished")
     return parser
 

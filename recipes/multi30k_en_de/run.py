@@ -25,8 +25,8 @@ COLUMNS = (
 
 
 def _arguments() -> argparse.Namespace:
-    example = "--data ~/multi30k --write-readme"
-    parser = options.make_parser(HERE, __doc__, example, archs=MODELS, updates=1500)
+    example = "--data ~/multi30k --archs hvt_iwslt_d64,euclidean_prenorm_iwslt_d64"
+    parser = options.make_parser(HERE, __doc__, example, archs=MODELS, updates=3000)
     options.add_data(parser, multi30k.CONTENTS, name=multi30k.FOLDER)
     parser.add_argument(
         "--vocab-size",
@@ -39,7 +39,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Run every step and write ``results.json`` and the table."""
+    """Run every step, write ``results.json`` and print the table."""
     args = _arguments()
     options.check_positive(args, "updates", "vocab_size", "jobs")
     files = multi30k.files(args.data)

@@ -1,4 +1,3 @@
-import json
 import math
 import re
 from pathlib import Path
@@ -11,8 +10,10 @@ from fairseq.models import ARCH_MODEL_REGISTRY
 
 import recipes.study.candidates  # noqa: F401 - registers those that the study tries
 from hyptrans.support.errors import UserError
+from recipes.common import results
 from recipes.common.models import available, read_models
 from recipes.common.preparation import training_commands
+from recipes.study.findings import finals
 from tests.models.conftest import task_of
 from tests.recipes.scripts import RECIPES
 
@@ -103,27 +104,28 @@ STUDY_NAMES = {
 
 
 @pytest.mark.parametrize("name", available(RECIPES / "multi30k_en_de"))
-def test_multi30k_has_the_settings_of_the_study_at_the_best_of_its_rates(name):
+def test_multi30k_has_the_settings_of_the_study_and_the_best_of_its_rates_and_dropouts(name):
     model = name.removesuffix("_iwslt_d64")
     model = STUDY_NAMES.get(model, model)
     args, studied = (
         parse(RECIPES / path)
         for path in (f"multi30k_en_de/{name}.args", f"study/models/{model}.args")
     )
-    lines = (RECIPES / "study" / "results.jsonl").read_text(encoding="utf-8").splitlines()
-    tried = [
-        line
-        for line in map(json.loads, lines)
-        if line.get("model") == model and line["stage"] in ("rates", "candidates")
-    ]
-    best = min(tried, key=lambda line: line["valid_perplexity"] or math.inf)
-    assert args.lr == [best["rate"]]
-    own = ("arch", "lr", "warmup_updates", "hypformer_attention", "hybonet_residual")
+    lines = results.read_lines(RECIPES / "study" / "results.jsonl")
+    settings = {one.model: (one.rate, one.dropout) for one in finals.chosen(lines).values()}
+    best = settings.get(model) or (_best_rate(lines, model), settings["prenorm"][1])
+    assert (args.lr, args.dropout) == ([best[0]], best[1])
+    own = ("arch", "lr", "dropout", "warmup_updates", "hypformer_attention", "hybonet_residual")
     found = [{key: v for key, v in vars(one).items() if key not in own} for one in (args, studied)]
     assert found[0] == found[1]
     # the sizes are those of the architecture, and it shares no embeddings unless told to
     (read,) = read_models(RECIPES / "multi30k_en_de", [name])
     assert not [flag for flag in read.flags if flag.startswith(("--share", "--encoder-e"))]
+
+
+def _best_rate(lines, model):
+    tried = [line for line in lines if line.get("model") == model and line["stage"] == "rates"]
+    return min(tried, key=lambda line: line["valid_perplexity"] or math.inf)["rate"]
 
 
 @pytest.mark.parametrize("recipe", ["quickstart", "multi30k_en_de", "probing"])

@@ -36,5 +36,5 @@ def test_data_are_taken_from_the_folder_that_the_variable_names(tmp_path, monkey
 def test_help_names_units_defaults_and_an_example():
     run = run_recipe("--help")
     assert run.returncode == 0
-    assert "optimizer steps of each training (default: 1500)" in " ".join(run.stdout.split())
+    assert "optimizer steps of each training (default: 3000)" in " ".join(run.stdout.split())
     assert "example: python recipes/multi30k_en_de/run.py" in run.stdout
