@@ -1,5 +1,7 @@
 """The parts of the ordinary Transformer that are not attention, with fairseq's initial values."""
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -8,6 +10,11 @@ from hyptrans.kernels import products
 from hyptrans.kernels.operators import relu_dropout
 from hyptrans.layers.decoding_state import State
 from hyptrans.layers.positions import sinusoids
+
+
+def inverse_softplus(value: float) -> float:
+    """Where a parameter starts whose softplus is to be ``value``, which may be tiny."""
+    return value + math.log(-math.expm1(-value))
 
 
 class Linear(nn.Linear):

@@ -5,7 +5,6 @@ come from the distances between queries and keys; the Einstein midpoint of the v
 in Klein coordinates, an ordinary vector, with which the Transformer goes on.
 """
 
-import math
 from typing import Any, Literal
 
 import torch
@@ -24,7 +23,7 @@ from hyptrans.kernels.operators import in_one_pass, relu_dropout
 from hyptrans.kernels.weights import distance_weights, masked_softmax
 from hyptrans.layers.attention import Attention
 from hyptrans.layers.decoding_state import Memory, Past, as_table
-from hyptrans.layers.euclidean import Linear, ResidualNorm
+from hyptrans.layers.euclidean import Linear, ResidualNorm, inverse_softplus
 
 Coordinates = Literal["polar", "cartesian"]
 Weights = Literal["softmax", "sigmoid"]
@@ -90,8 +89,7 @@ class HyperbolicAttention(Attention):
             gain = QUERY_KEY_VALUE_GAIN if memory_width == width else 1.0
             self.q = self._projection(width, width, 1, gain)
             self.kv = self._projection(memory_width, width, 2, gain)
-        # softplus of it is 1
-        self.raw_beta = nn.Parameter(torch.full((heads,), math.log(math.e - 1)))
+        self.raw_beta = nn.Parameter(torch.full((heads,), inverse_softplus(1.0)))
         self.c = nn.Parameter(torch.zeros(heads)) if weights == "sigmoid" else None
         self.out = Linear(width, width)
         nn.init.xavier_uniform_(self.out.weight)

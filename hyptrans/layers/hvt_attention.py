@@ -1,6 +1,5 @@
 """Distance attention of the HVT on the Poincare ball."""
 
-import math
 from typing import Literal
 
 import torch
@@ -15,11 +14,11 @@ from hyptrans.kernels.heads import cut
 from hyptrans.kernels.operators import relu_dropout
 from hyptrans.kernels.weights import distance_weights
 from hyptrans.layers.attention import Attention
+from hyptrans.layers.euclidean import inverse_softplus
 from hyptrans.layers.hvt import MobiusLinear, ScaledResidual
 
 Aggregation = Literal["midpoint", "tangent"]
 
-ONE_BEFORE_SOFTPLUS = math.log(math.e - 1)
 QUERY_KEY_GAIN = 2.0
 """On the Xavier weights of queries and keys. Fresh tangents have length 1, not the sqrt(width) of a
 Euclidean Transformer: at width 64 and gain 1 the scores of a query have a standard deviation of
@@ -82,7 +81,7 @@ class PoincareAttention(Attention):
             sharpened = self.kv.weight[:width]
             self.q.weight.data *= QUERY_KEY_GAIN
         sharpened.data *= QUERY_KEY_GAIN
-        self.raw_alpha = nn.Parameter(torch.full((heads,), ONE_BEFORE_SOFTPLUS))
+        self.raw_alpha = nn.Parameter(torch.full((heads,), inverse_softplus(1.0)))
         self.out = MobiusLinear(width, width, c=c)
         self.residual = ScaledResidual(width, c=c, dropout=dropout)
 

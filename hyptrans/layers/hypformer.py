@@ -24,6 +24,7 @@ from hyptrans.geometry.precision import at_least_float32, without_autocast
 from hyptrans.kernels import products
 from hyptrans.kernels.hypformer import norm_points, relu_lift
 from hyptrans.kernels.operators import lift, relu_dropout
+from hyptrans.layers.euclidean import inverse_softplus
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding, Storage
 from hyptrans.layers.lorentz.logits import LorentzLogits
 from hyptrans.layers.positions import position_vectors
@@ -51,9 +52,7 @@ class Curvature(nn.Module):
         if not c > 0:
             raise ValueError(f"curvature c must be above 0 (the space has -c), got {c}")
         self.start = c
-        # the inverse of softplus, in the form that keeps the digits of a small c
-        raw = torch.tensor(c + math.log(-math.expm1(-c)))
-        self.raw = nn.Parameter(raw) if learned else None
+        self.raw = nn.Parameter(torch.tensor(inverse_softplus(c))) if learned else None
 
     def forward(self) -> lorentz.Curvature:
         if self.raw is None:
