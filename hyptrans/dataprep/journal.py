@@ -65,10 +65,15 @@ class Journal:
             return counts
 
         with self.stopwatch.measure(name):
-            hashes = {self._label(path): self.hash(path) for path in inputs}
+            # in their order: the first file is the source, and so is the first output
+            made_from = {
+                "settings": settings,
+                "inputs": [(self._label(path), self.hash(path)) for path in inputs],
+                "outputs": [self._label(path) for path in outputs],
+            }
             record = Record(
                 self.work / _RECORDS / f"{name}.json",
-                {"settings": settings, "inputs": hashes},
+                made_from,
                 outputs,
                 mark=lambda path: path.exists() and self.hash(path),
             )

@@ -11,7 +11,14 @@ import pytest
 
 from hyptrans.dataprep import stages
 from hyptrans.dataprep.commands import text
-from tests.dataprep.conftest import REPOSITORY, error_of, script, tree
+from tests.dataprep.conftest import (
+    REPOSITORY,
+    error_of,
+    make_sentences,
+    script,
+    tree,
+    write,
+)
 
 OPTIONS = ["--raw-text", "--vocab-size", "150", "--workers", "1"]
 # Runs the command over and over: the k-th time, the process kills itself at the k-th rename.
@@ -151,6 +158,30 @@ def test_steps_are_run_again_when_options_input_or_files_change(tmp_path, run, r
     path.write_text(path.read_text().replace("a", "b"))
     assert run(text.main, *words, "--out", out)[0] == 0
     assert tree(out) == expected
+
+
+@pytest.mark.parametrize("wrong", ["files", "languages"])
+def test_sides_in_another_order_are_read_again(wrong, tmp_path, run, no_fairseq):
+    sides = {}
+    for seed, name in enumerate(("train", "valid", "test")):
+        sides[name] = [
+            write(tmp_path / f"{name}.{n}", make_sentences(40, lang, seed))
+            for n, lang in enumerate(("en", "de"))
+        ]
+
+    def words(order, languages):
+        files = [word for name, pair in sides.items() for word in (f"--{name}", *pair[::order])]
+        return [*files, "--source-lang", languages[0], "--target-lang", languages[1], *OPTIONS]
+
+    right = words(1, ["en", "de"])
+    assert run(text.main, *right, "--out", tmp_path / "whole")[0] == 0
+    mistaken = words(-1, ["en", "de"]) if wrong == "files" else words(1, ["de", "en"])
+    out = tmp_path / "out"
+    assert run(text.main, *mistaken, "--keep-intermediate", "--out", out)[0] == 0
+    # as if it had been stopped before its end
+    (out / "manifest.json").unlink()
+    assert run(text.main, *right, "--out", out)[0] == 0
+    assert tree(out) == tree(tmp_path / "whole")
 
 
 def test_left_overs_of_other_options_are_removed(tmp_path, run, reference):
