@@ -15,14 +15,23 @@ from recipes.common.models import available, read_models
 SOURCE, TARGET = "en", "de"
 
 
-def prepare(script: str, options: Sequence[str]) -> int:
-    """Show and run a command of ``data-prep``; returns its exit status."""
+def prepare(script: str, options: Sequence[str]) -> None:
+    """Show and run a command of ``data-prep``; where it fails, its exit status is this program's.
+
+    What it says of a failure, or of Ctrl-C, is all that there is to say.
+    """
     print(f"$ {shlex.join(['python', f'data-prep/{script}', *options])}", flush=True)
     command = [sys.executable, str(ROOT / "data-prep" / script), *options]
-    return subprocess.run(command, check=False).returncode
+    with subprocess.Popen(command) as process:
+        try:
+            process.wait()
+        except KeyboardInterrupt:
+            process.wait()
+    if process.returncode:
+        sys.exit(process.returncode)
 
 
-def prepare_from_archive(recipe: Path, script: str, description: str | None) -> int:
+def prepare_from_archive(recipe: Path, script: str, description: str | None) -> None:
     """The whole preparation of English to German by a script that knows where the text is from.
 
     Options that are not the recipe's own go to the script.
@@ -33,10 +42,8 @@ def prepare_from_archive(recipe: Path, script: str, description: str | None) -> 
     )
     args, others = parser.parse_known_args()
     options = ["--source-lang", SOURCE, "--target-lang", TARGET, "--out", args.out, *others]
-    status = prepare(script, options)
-    if status == 0:
-        show_next(recipe, Path(args.out))
-    return status
+    prepare(script, options)
+    show_next(recipe, Path(args.out))
 
 
 def training_commands(recipe: Path, data: Path) -> list[str]:

@@ -13,4 +13,4 @@ from recipes.common.preparation import prepare_from_archive
 
 if __name__ == "__main__":
     recipe = Path(__file__).resolve().parent
-    sys.exit(prepare_from_archive(recipe, "prepare_iwslt14.py", __doc__))
+    prepare_from_archive(recipe, "prepare_iwslt14.py", __doc__)

@@ -5,13 +5,16 @@ import io
 import shlex
 import subprocess
 import sys
+from collections import Counter
+from pathlib import Path
 
 import pytest
+from fairseq.binarizer import BinarizeSummary
 from fairseq.data import Dictionary, data_utils
 from subword_nmt.learn_bpe import learn_bpe
 
 from hyptrans.dataprep.steps import subwords
-from hyptrans.dataprep.steps.binarize import binarize, find_command
+from hyptrans.dataprep.steps.binarize import binarize, find_command, read_counts
 from hyptrans.support.errors import UserError
 from tests.dataprep.commands.test_iwslt14 import original as iwslt_tree  # noqa: F401 - a fixture
 from tests.dataprep.commands.test_wmt14 import original as wmt_tree  # noqa: F401 - a fixture
@@ -89,6 +92,16 @@ def test_rarest_words_are_left_out_of_learning_above_the_limit(tmp_path, monkeyp
     counts = subwords.learn("subword-nmt", [path], 10, tmp_path / "codes")
     assert counts == {"word types": 3, "rarest word types not used": 1, "merges": 2}
     assert "c" not in (tmp_path / "codes").read_text()
+
+
+@pytest.mark.parametrize("unknown", [0, 1, 150_000])
+def test_counts_are_read_as_fairseq_writes_them(unknown):
+    summary = BinarizeSummary(45_000, Counter({"<x>": unknown}), 1_300_000)
+    # of more than a million tokens, one in a form with an exponent
+    log = f"INFO | fairseq_cli.preprocess | [en] a/valid.en: {summary}"
+    (count,) = read_counts(log, {"valid": Path("a/valid")}).values()
+    share = pytest.approx(100 * unknown / 1_300_000, rel=0.01)
+    assert count == {"lines": 45_000, "tokens": 1_300_000, "percent unknown": share}
 
 
 def test_failing_fairseq_preprocess_is_one_sentence(tmp_path):

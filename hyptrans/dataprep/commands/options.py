@@ -96,6 +96,9 @@ def make_job(
         problems.append("--out is required")
     elif Path(args.out).exists() and not Path(args.out).is_dir():
         problems.append(f"--out {args.out} is a file, a folder is needed")
+    elif "," in str(Path(args.out).absolute()):
+        folder = Path(args.out).absolute()
+        problems.append(f"--out {folder} has a comma, at which fairseq-preprocess ends a name")
     for option, lang in (("--source-lang", args.source_lang), ("--target-lang", args.target_lang)):
         if lang and not _LANGUAGE.fullmatch(lang):
             problems.append(f"{option} {lang!r} is not a language code")

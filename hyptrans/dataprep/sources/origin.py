@@ -1,6 +1,7 @@
 """Where a named data set comes from: archives, an unpacked tree, the hub, or a download list."""
 
 import argparse
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -104,8 +105,8 @@ def check(args: argparse.Namespace, urls: Sequence[str], problems: list[str]) ->
         for option in ("hub_config", "hub_revision")
         if getattr(args, option) and not args.hub
     ]
-    if args.max_unpacked is not None and not args.max_unpacked > 0:
-        problems.append(f"--max-unpacked {args.max_unpacked} is not above 0")
+    if args.max_unpacked is not None and not 0 < args.max_unpacked < math.inf:
+        problems.append(f"--max-unpacked {args.max_unpacked} is not a number above 0")
     names = {path.name for path in archives} or {Path(urlsplit(url).path).name for url in urls}
     return Origin(
         archives=archives,

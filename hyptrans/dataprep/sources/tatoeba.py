@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from hyptrans.dataprep.corpus import decode, write_lines
+from hyptrans.dataprep.corpus import decode, read_lines, write_lines
 from hyptrans.dataprep.sources.limits import DEFAULT
 from hyptrans.support.errors import UserError
 
@@ -130,7 +130,20 @@ def split(
 
 
 def write(sets: dict[str, list[tuple[str, str]]], folder: Path) -> None:
-    """Write ``train.en``, ``train.de`` and so on."""
-    for name, pairs in sets.items():
-        write_lines((source for source, _ in pairs), folder / f"{name}.en")
-        write_lines((target for _, target in pairs), folder / f"{name}.de")
+    """Write ``train.en``, ``train.de`` and so on, which may be there already.
+
+    Raises:
+        UserError: the folder has another split, of which a test set may be in use.
+    """
+    files = {
+        folder / f"{name}.{lang}": [pair[side] for pair in pairs]
+        for name, pairs in sets.items()
+        for side, lang in enumerate(("en", "de"))
+    }
+    for path, lines in files.items():
+        if path.exists() and list(read_lines(path, may_be_empty=True)) != lines:
+            raise UserError(
+                f"{path} is of another table of pairs: choose another --out, or move {folder} away"
+            )
+    for path, lines in files.items():
+        write_lines(lines, path)

@@ -17,7 +17,7 @@ from hyptrans.support.files import remove, sync_folder
 
 _COUNTS = re.compile(
     r"\[(?P<lang>[^\]]+)\] (?P<file>.+): (?P<lines>\d+) sents, (?P<tokens>\d+) tokens, "
-    r"(?P<share>[\d.]+)% replaced"
+    r"(?P<share>[\d.]+(e[+-]\d+)?)% replaced"
 )
 _TYPES = re.compile(r"\[(?P<lang>[^\]]+)\] Dictionary: (?P<types>\d+) types")
 _PR_SET_PDEATHSIG = 1
@@ -67,7 +67,7 @@ def binarize(
     log = _run(_command(prefixes, languages, scratch, joined, dictionaries, workers))
     # it holds paths and the number of workers, so it is not the same from run to run
     (scratch / "preprocess.log").unlink(missing_ok=True)
-    counts = _read_counts(log, prefixes)
+    counts = read_counts(log, prefixes)
     for path in scratch.iterdir():
         with open(path, "rb") as file:
             os.fsync(file.fileno())
@@ -127,7 +127,8 @@ def _end_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _read_counts(log: str, prefixes: dict[str, Path]) -> dict[str, Any]:
+def read_counts(log: str, prefixes: dict[str, Path]) -> dict[str, Any]:
+    """What fairseq counted, by what its log says of each dictionary and file."""
     names = {str(prefix): name for name, prefix in prefixes.items()}
     counts: dict[str, Any] = {
         f"dictionary {match['lang']}": int(match["types"]) for match in _TYPES.finditer(log)

@@ -225,7 +225,7 @@ def test_segment_missing_on_one_side_is_located(tmp_path, run, original):
 
 def test_bad_options_are_reported_at_once(tmp_path, run):
     words = ["--source-lang", "fr", "--target-lang", "en", "--raw", "nowhere", "--hub", "x"]
-    more = ["--sha256", "12", "--archive", "no.tgz", "--vocab-size", "0"]
+    more = ["--sha256", "12", "--archive", "no.tgz", "--vocab-size", "0", "--max-unpacked", "inf"]
     message = error_of(run(iwslt14.main, *words, *more))
     for part in (
         "unknown language pair fr-en: this data set has de-en and en-de",
@@ -233,6 +233,7 @@ def test_bad_options_are_reported_at_once(tmp_path, run):
         "--raw nowhere is not a folder",
         "--archive no.tgz is not a file",
         "--sha256",
+        "--max-unpacked inf is not a number above 0",
         "--vocab-size",
         "--out is required",
     ):

@@ -205,6 +205,12 @@ def test_all_bad_options_are_reported_at_once(tmp_path, run):
         assert part in message
 
 
+def test_a_name_that_fairseq_would_split_is_refused(tmp_path, run, corpus):
+    message = error_of(run(text.main, *corpus(), "--raw-text", "--out", tmp_path / "en,de"))
+    assert f"--out {tmp_path / 'en,de'} has a comma, at which" in message
+    assert not (tmp_path / "en,de").exists()
+
+
 def test_swapped_files_are_noticed(tmp_path, run, corpus):
     words = corpus()
     languages = ["--source-lang", "de", "--target-lang", "en"]

@@ -6,9 +6,10 @@ import zipfile
 
 import pytest
 
+from hyptrans.dataprep.sources import tatoeba
 from hyptrans.dataprep.sources.tatoeba import read_table, split
 from hyptrans.support.errors import UserError
-from tests.dataprep.conftest import REPOSITORY, write
+from tests.dataprep.conftest import REPOSITORY, tree, write
 
 ROWS = [(f"sentence {number // 3}", f"Satz {number}") for number in range(300)]
 
@@ -35,6 +36,19 @@ def test_split_depends_on_the_seed_alone():
 def test_too_few_sentences_are_refused():
     with pytest.raises(UserError, match="100 distinct source sentences are too few"):
         split(iter(ROWS), held_out=50, seed=1)
+
+
+def test_a_split_in_use_is_not_replaced_by_that_of_another_table(tmp_path):
+    sets, _ = split(iter(ROWS), held_out=10, seed=1)
+    for _ in range(2):
+        tatoeba.write(sets, tmp_path)
+    (tmp_path / "train.de").unlink()  # as if it had been stopped
+    tatoeba.write(sets, tmp_path)
+    before = tree(tmp_path)
+    other, _ = split(iter(ROWS[3:]), held_out=10, seed=1)
+    with pytest.raises(UserError, match="is of another table of pairs: choose another --out"):
+        tatoeba.write(other, tmp_path)
+    assert tree(tmp_path) == before
 
 
 def test_table_is_read_plain_or_zipped_with_or_without_authors(tmp_path):
