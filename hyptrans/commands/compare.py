@@ -50,6 +50,6 @@ def main(args: argparse.Namespace) -> None:
         shown = [f"{v:.2f} ± {i:.2f}" for v, i in zip(one.values, one.intervals, strict=True)]
         difference = one.values[1] - one.values[0]
         rows.append([one.metric, *shown, f"{difference:+.2f}", f"{one.p:.4f}"])
-    table = tables.markdown(["metric", *names, "difference", "p"], rows)
+    table = tables.markdown(["metric", *names, "difference", "p, one-sided"], rows)
     signatures = (f"{one.metric}: `{one.signature}`" for one in found)
     sys.stdout.write("\n".join([table, "", *signatures, ""]))

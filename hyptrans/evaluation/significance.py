@@ -19,7 +19,8 @@ class Comparison:
         metric: its name.
         values: of the first and the second system.
         intervals: half widths of their 95 % confidence intervals.
-        p: probability of a difference at least this large between systems that do not differ.
+        p: as sacreBLEU counts it, one-sided: how often a choice of sentences alone makes systems
+            that do not differ differ by more, in one direction; of a two-sided test about twice.
         signature: sacreBLEU's.
     """
 

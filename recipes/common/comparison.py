@@ -66,5 +66,6 @@ def about(baseline: str, signatures: Iterable[str]) -> str:
     signed = ", ".join(f"`{one}`" for one in signatures)
     return (
         f"in brackets p of the difference from `{baseline}`: how likely so large a one is by the "
-        f"choice of sentences alone, paired bootstrap {signed}"
+        "choice of sentences alone, one-sided, as sacreBLEU's paired bootstrap counts it (a "
+        f"two-sided p is about twice that), {signed}"
     )

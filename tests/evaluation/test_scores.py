@@ -76,7 +76,7 @@ def test_compare_prints_a_table_with_signatures(systems, tmp_path, capsys, monke
     (tmp_path / "generate-test.txt").write_text("S-0\tx\n" + "".join(reversed(lines)))
     assert PROGRAM.run(["compare", "far", "generate-test.txt", "ref"]) == 0
     table = capsys.readouterr().out.splitlines()
-    assert table[0] == "| metric | far | generate-test.txt | difference | p |"
+    assert table[0] == "| metric | far | generate-test.txt | difference | p, one-sided |"
     wanted = scores.bleu(systems["near"], systems["ref"]).value
     assert f" {wanted:.2f} ± " in table[2]
     assert "bs:1000" in table[-1]

@@ -144,7 +144,8 @@ def _comparisons(lines: Sequence[Line]) -> list[str]:
     signatures = ", ".join(f"`{name}`" for name in found[0]["signatures"].values())
     return [
         "Final trainings of the same seed on the same sentences, sacreBLEU's paired bootstrap; p: "
-        "how likely so large a difference is by the choice of sentences alone:",
+        "how likely so large a difference is by the choice of sentences alone, one-sided, as it "
+        "counts it (a two-sided p is about twice that):",
         tables.markdown(header, rows),
         f"sacreBLEU: {signatures}",
     ]
