@@ -24,10 +24,8 @@ Option = bool | int | float | str | None
 
 _LANGUAGE_OF = {"encoder": "source", "decoder": "target"}
 _SIZES = ("embed_dim", "ffn_embed_dim", "layers", "attention_heads")
-_LAYER = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.")
+_LAYER = re.compile(r"(encoder|decoder)\.layers\.(\d{1,6})\.")
 _SINUSOIDS = ".embed_positions.weights"
-# of training alone: what they name is in the parameters now
-_OF_TRAINING = ("encoder_embed_path", "decoder_embed_path")
 
 
 def is_known(architecture: object) -> bool:
@@ -71,8 +69,6 @@ def choose_options(architecture: str, given: Mapping[str, Any]) -> dict[str, Opt
         UserError: a value that a model folder cannot hold.
     """
     chosen = {name: given[name] for name in _flags(architecture) if given.get(name) is not None}
-    for name in _OF_TRAINING:
-        chosen.pop(name, None)
     return check_options(architecture, chosen)
 
 
@@ -106,7 +102,14 @@ def _fits(action: argparse.Action, value: Any) -> bool:
     # fairseq leaves out the type of what is by default as large as something else
     if action.type in (int, None):
         return isinstance(value, int)
-    return action.type is float and isinstance(value, (int, float)) and math.isfinite(value)
+    return action.type is float and isinstance(value, (int, float)) and _is_finite(value)
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number of more digits than a float has
+        return False
 
 
 def check_sizes(

@@ -1,5 +1,6 @@
 """The average of checkpoints of one training."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,8 @@ from hyptrans.support.files import whole_file
 from hyptrans.support.progress import bar
 from hyptrans_startup.saving import LAST
 
+Model = tuple[str, dict[str, Any]]
+"""Architecture and options."""
 _NOT_CHOSEN = ("checkpoint_last", "checkpoint_best", "checkpoint_crash")
 """How files begin that are there for another use."""
 
@@ -54,8 +57,9 @@ def choose(folder: Path, *, last: int | None = None, best: int | None = None) ->
     count = last if best is None else best
     if count is None or count < 1:
         raise UserError(f"at least 1 checkpoint is to be chosen, not {count}")
-    known = [_look(path) for path in sorted(folder.glob("checkpoint*.pt"))]
-    known = [one for one in known if not (one.average or one.path.name.startswith(_NOT_CHOSEN))]
+    paths = sorted(folder.glob("checkpoint*.pt"))
+    known = [_look(path) for path in paths if not path.name.startswith(_NOT_CHOSEN)]
+    known = [one for one in known if not one.average]
     # --keep-best-checkpoints writes some a second time
     known = list({one.updates: one for one in known}.values())
     if best is not None:
@@ -74,7 +78,7 @@ def _look(path: Path) -> _Known:
     state = read_state(path)
     extra = state.get("extra_state") or {}
     loss = extra.get("val_loss")
-    if not isinstance(loss, (int, float)):
+    if not isinstance(loss, (int, float)) or not math.isfinite(loss):
         loss = None
     elif getattr(state["cfg"].checkpoint, "maximize_best_checkpoint_metric", False):
         loss = -loss
@@ -106,11 +110,16 @@ def average(paths: Sequence[Path]) -> dict[str, Any]:
         parameters = parameters_of(path, state)
         _add(sums, parameters, paths[0], path)
         updates.append(updates_of(state) or 0)
-    points = _points(paths[-1], state, parameters)
-    state["model"] = {
+        made = architecture_of(path, state)
+        if path == paths[0]:
+            first = made
+        _check_same(first, made, paths[0], path)
+    points = _points(paths[-1], made, parameters)
+    means = {
         name: _mean(total, len(paths), points.get(name)).to(parameters[name].dtype)
         for name, total in sums.items()
     }
+    state["model"] = _shared(means, parameters)
     state["last_optimizer_state"] = None
     state["extra_state"] = {**(state.get("extra_state") or {}), AVERAGED: updates}
     # plain values, as fairseq stores them; what refers to something else stays a reference
@@ -174,6 +183,27 @@ def _add(sums: dict[str, Tensor], found: Mapping[str, Tensor], first: Path, path
         sums[name] = sums[name] + value if name in sums else value
 
 
+def _check_same(one: Model, other: Model, first: Path, path: Path) -> None:
+    """Refuse parameters of the same shapes that other formulas are made of."""
+    if one[0] != other[0]:
+        raise UserError(f"{path} and {first} are of different models: {other[0]} and {one[0]}")
+    for name in {**one[1], **other[1]}:
+        # what a training drops may change from one part of it to the next
+        if "drop" not in name and one[1].get(name) != other[1].get(name):
+            raise UserError(f"{path} and {first} are of different models: their {name} differs")
+
+
+def _shared(means: dict[str, Tensor], parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The averages, of which one stands for all names that a parameter has."""
+    known: dict[tuple[int, torch.Size], Tensor] = {}
+    shared = {}
+    for name, mean in means.items():
+        place = (parameters[name].data_ptr(), mean.shape)
+        other = known.setdefault(place, mean)
+        shared[name] = other if torch.equal(other, mean) else mean
+    return shared
+
+
 def _mean(total: Tensor, count: int, manifold: StableLorentz | None) -> Tensor:
     if not total.is_floating_point():
         return total
@@ -194,15 +224,13 @@ class _Symbols:
         return Dictionary().pad()
 
 
-def _points(
-    path: Path, state: Mapping[str, Any], parameters: Mapping[str, Tensor]
-) -> dict[str, StableLorentz]:
+def _points(path: Path, made: Model, parameters: Mapping[str, Tensor]) -> dict[str, StableLorentz]:
     """The manifold of each parameter that is a point of one, as a model of these options has it.
 
     Raises:
         UserError: options and parameters do not go together.
     """
-    architecture, options = architecture_of(path, state)
+    architecture, options = made
     try:
         symbols = (_symbols(parameters, "encoder"), _symbols(parameters, "decoder"))
         cfg = checked(architecture, options, symbols, parameters)

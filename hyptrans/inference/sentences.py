@@ -1,6 +1,5 @@
 """Sentences of one language as tokens of a model, and what of its input cannot be taken."""
 
-import math
 from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import SupportsIndex
@@ -76,10 +75,10 @@ def check_at_least_one(**values: SupportsIndex) -> None:
             raise UserError(f"{name} must be at least 1, got {value}")
 
 
-def check_finite(**values: float) -> None:
-    """Raise TypeError for what is no number, UserError for one that is not finite."""
+def check_bounded(most: float, **values: float) -> None:
+    """Raise TypeError for what is no number, UserError for one farther than ``most`` from 0."""
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, Real):
             raise TypeError(f"{name} is a number, got {type(value).__name__}")
-        if not math.isfinite(value):
-            raise UserError(f"{name} must be a finite number, got {value}")
+        if not -most <= value <= most:
+            raise UserError(f"{name} must be from {-most:g} to {most:g}, got {value}")

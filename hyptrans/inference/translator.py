@@ -12,13 +12,15 @@ from hyptrans.inference.architecture import build
 from hyptrans.inference.batches import by_length, padded, rounded_up
 from hyptrans.inference.contents import Contents
 from hyptrans.inference.results import Encoding, Hypothesis
-from hyptrans.inference.sentences import Language, check_at_least_one, check_finite
+from hyptrans.inference.sentences import Language, check_at_least_one, check_bounded
 from hyptrans.inference.states import all_states, spaces_of
 from hyptrans.support.errors import UserError
 
 BEAM = 5
 BATCH_TOKENS = 4000
 """Most tokens of a batch of sources, padding included."""
+MOST_LENPEN = 100.0
+"""Its power of a length is still a number."""
 LENGTH_LIMIT = (2, 10)
 """A translation has at most this many times the tokens of its source, and this many more."""
 _STEP = 8
@@ -132,7 +134,7 @@ class Translator:
         check_at_least_one(n=n, beam=beam, batch_tokens=batch_tokens)
         if n > beam:
             raise UserError(f"n={n} translations need a beam of at least as many, got beam={beam}")
-        check_finite(lenpen=lenpen)
+        check_bounded(MOST_LENPEN, lenpen=lenpen)
         rows = self._source.rows(sources)
         generator = self._generator(beam, lenpen)
         empty = Hypothesis("", 0.0, 0.0, ())

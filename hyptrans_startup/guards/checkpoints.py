@@ -9,7 +9,7 @@ from typing import Any
 
 from hyptrans_startup.errors import UserError
 from hyptrans_startup.guards.building import within
-from hyptrans_startup.guards.configurations import check_checkpoint
+from hyptrans_startup.guards.configurations import check_checkpoint, forget_files
 from hyptrans_startup.guards.containers import check_container
 from hyptrans_startup.inputs import unreadable
 from hyptrans_startup.wrapping import Overlay
@@ -40,6 +40,7 @@ def stored_by_a_stranger(module: ModuleType) -> Iterator[None]:
             raise UserError(
                 f"checkpoint {path} is refused: {error}; use one you can trust"
             ) from error
+        forget_files(state)
         return state
 
     vars(module)["torch"] = Overlay(torch, load=load)

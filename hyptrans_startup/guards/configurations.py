@@ -45,6 +45,18 @@ _PARTS_OF_A_CHECKPOINT = {
 }
 
 
+_FILES_OF_A_NEW_MODEL = ("encoder_embed_path", "decoder_embed_path")
+"""Options that name files which a training begins with: a stored model has its parameters."""
+
+
+def forget_files(state: dict[str, Any]) -> None:
+    """Take out of a checkpoint the files that fairseq would read to build its model."""
+    for options in (state.get("args"), (state.get("cfg") or {}).get("model")):
+        values = vars(options) if isinstance(options, Namespace) else options
+        if isinstance(values, dict):
+            values.update(dict.fromkeys(values.keys() & _FILES_OF_A_NEW_MODEL))
+
+
 def check_checkpoint(state: Any) -> None:
     """Check a loaded checkpoint: its extent, its parts, its configuration.
 

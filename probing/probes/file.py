@@ -71,8 +71,9 @@ def _trained(about: dict[str, Any], parameters: dict[str, torch.Tensor]) -> Trai
     layers = len(about["spaces"])
     width = as_declared("width", about["width"], int)
     held = sum(tensor.numel() for tensor in parameters.values())
-    # a map takes a coordinate less of each where points have a time
-    if not 0 < (width - 1) * (settings.rank - 1) * layers <= held:
+    # a map takes a coordinate less of each where points have a time, and a second one ranks only
+    across = width if settings.probe == "euclidean" else max(width, settings.rank)
+    if not 0 < (across - 1) * (settings.rank - 1) * layers <= held:
         raise ValueError("its sizes are not those of its parameters")
     if any(len(about["courses"][task]) != layers for task in TASKS):
         raise ValueError("it has not one course of training for each layer")

@@ -20,6 +20,7 @@ from hyptrans.inference.checkpoint import (
     dictionaries,
     dictionary_file,
     language_pair,
+    parameters_of,
     read_state,
 )
 from hyptrans.inference.states import all_states, spaces_of
@@ -119,7 +120,7 @@ def _load(
 ) -> tuple[LoadedModel, dict[str, Tensor]]:
     """The model with fresh parameters, and those of the checkpoint."""
     state = read_state(path)
-    cfg, parameters = state["cfg"], state["model"]
+    cfg, parameters = state["cfg"], parameters_of(path, state)
     if user_dir is not None:
         _import_user_dir(user_dir)
     architecture = _architecture(path, cfg)
@@ -193,7 +194,11 @@ def _shows_states(encoder: Any) -> bool:
 
 def _check_dictionary(path: Path, parameters: Any, source: Any, file: Path) -> None:
     table = parameters.get(_EMBEDDING)
-    if table is not None and len(table) != len(source):
+    if table is None:
+        return
+    if table.dim() != 2:
+        raise UserError(f"checkpoint {path}: its {_EMBEDDING} is no table of vectors")
+    if len(table) != len(source):
         raise UserError(
             f"{file} has {len(source)} symbols and the embedding of checkpoint {path} has "
             f"{len(table)}: name the data folder that it was trained on with --data"

@@ -235,6 +235,8 @@ def _check(values: Any, contents: Contents) -> None:
         raise ValueError(f"its tensor is of type, dimensions and sizes {found}, not {wanted}")
     if shape[2] < 1:
         raise ValueError("its states have no numbers")
+    if len({space.kind for space in contents.spaces}) != 1:
+        raise ValueError("its layers are not of one kind of space")
 
 
 def _from_metadata(metadata: dict[str, str]) -> Contents:

@@ -1,5 +1,7 @@
 """Averages of checkpoints: means, and centroids of points."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -111,6 +113,45 @@ def test_the_average_of_one_is_itself(make, tmp_path):
     for name, tensor in parameters(path).items():
         if tensor.is_floating_point() and name not in POINTS:
             assert torch.equal(found[name], tensor)
+
+
+@pytest.mark.parametrize(
+    ("other", "what"),
+    [
+        (["hybonet", "--curvature", "0.5"], "their curvature differs"),
+        (["hybonet", "--encoder-attention-heads", "4"], "their encoder_attention_heads differs"),
+        (["hybonet", "--hybonet-residual", "space"], "their hybonet_residual differs"),
+        (["hybonet", "--dropout", "0.2"], None),
+    ],
+)
+def test_models_of_other_formulas_are_not_averaged(other, what, make):
+    paths = [make("hybonet"), make(*other)]
+    if what is None:
+        average.average(paths)
+    else:
+        with pytest.raises(UserError, match=f"are of different models: {what}"):
+            average.average(paths)
+
+
+def test_what_parts_of_a_model_share_is_written_once(make, tmp_path):
+    paths = [make("transformer", "--share-all-embeddings") for _ in range(2)]
+    average.write(average.average(paths), tmp_path / "average.pt")
+    found = parameters(tmp_path / "average.pt")
+    tables = {name: one.data_ptr() for name, one in found.items() if "embed_tokens" in name}
+    assert len(tables) == 2
+    assert len(set(tables.values())) == 1
+
+
+def test_a_loss_that_is_no_number_is_not_the_best(make, tmp_path):
+    path = make("transformer")
+    for updates, loss in {100: 2.0, 200: math.nan, 300: 1.5}.items():
+        moved(path, tmp_path / f"checkpoint_1_{updates}.pt", seed=1, updates=updates, loss=loss)
+    # which is there for another use, and not read
+    (tmp_path / "checkpoint_last.pt").write_bytes(b"cut")
+    names = [path.name for path in average.choose(tmp_path, best=1)]
+    assert names == ["checkpoint_1_300.pt"]
+    with pytest.raises(UserError, match="has 2 checkpoints to choose 3 from"):
+        average.choose(tmp_path, best=3)
 
 
 def test_the_newest_and_the_best_are_chosen(make, tmp_path):

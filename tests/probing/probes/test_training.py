@@ -229,7 +229,7 @@ def test_a_file_that_holds_no_probes_is_refused(tmp_path, content):
         load_probes(path)
 
 
-@pytest.mark.parametrize("much", ["spaces", "courses"])
+@pytest.mark.parametrize("much", ["spaces", "courses", "rank"])
 def test_a_file_of_more_layers_than_parameters_is_refused_unread(much, tmp_path, monkeypatch):
     corpus, path = noise(5), tmp_path / "probes.safetensors"
     save_probes(path, train(corpus, corpus, QUICK))
@@ -238,6 +238,8 @@ def test_a_file_of_more_layers_than_parameters_is_refused_unread(much, tmp_path,
     about = json.loads(metadata["about"])
     if much == "spaces":
         about["spaces"] *= 1000
+    elif much == "rank":  # of which there is a square
+        about["settings"]["rank"] = 40
     else:
         about["courses"]["depth"] *= 1000
     save_file(load_file(path), path, {**metadata, "about": json.dumps(about)})

@@ -1,3 +1,4 @@
+import json
 import os
 import re
 import resource
@@ -26,7 +27,7 @@ def contents(**changes):
         "seed": 1,
         "trees": "ba\u00fcme.conllu",
         "trees_sha256": "34",
-        "spaces": [Space("lorentz", 0.5), Space("euclidean")],
+        "spaces": [Space("lorentz", 0.5), Space("lorentz", 2.0)],
         "kept": [0, 2, 5],
         "lengths": LENGTHS,
         "left_out": [LeftOut(1, "two", "word 3 has no piece"), LeftOut(3, "x", "9 tokens")],
@@ -52,7 +53,7 @@ def test_what_was_written_in_any_order_is_read(tmp_path, values):
     states = States.open(write(tmp_path / "s.safetensors", values))
     assert states.contents == contents()
     assert (states.layers, states.width, len(states)) == (LAYERS, WIDTH, 3)
-    assert states.spaces == [Space("lorentz", 0.5), Space("euclidean")]
+    assert states.spaces == [Space("lorentz", 0.5), Space("lorentz", 2.0)]
     assert (states.kept, states.lengths, states.left_out[0].id) == ([0, 2, 5], LENGTHS, "two")
     for i, value in enumerate(values):
         assert torch.equal(states.sentence(i), value.transpose(0, 1))
@@ -146,7 +147,9 @@ def test_states_of_another_shape_are_refused(tmp_path, values):
         writer.write(0, values[1])
 
 
-@pytest.mark.parametrize("damage", ["cut", "text", "foreign", "empty", "double", "short"])
+@pytest.mark.parametrize(
+    "damage", ["cut", "text", "foreign", "empty", "double", "short", "no layer", "two kinds"]
+)
 def test_damaged_file_is_named(tmp_path, values, damage):
     path = write(tmp_path / "s.safetensors", values)
     if damage == "cut":
@@ -160,8 +163,17 @@ def test_damaged_file_is_named(tmp_path, values, damage):
     else:
         with safetensors.safe_open(path, "np") as file:
             metadata, found = file.metadata(), file.get_tensor("states")
-        other = found.astype(np.float64) if damage == "double" else found[1:].copy()
-        safetensors.numpy.save_file({"states": other}, path, metadata)
+        about = json.loads(metadata["contents"])
+        if damage == "double":
+            found = found.astype(np.float64)
+        elif damage == "short":
+            found = found[1:].copy()
+        elif damage == "no layer":
+            found, about["spaces"] = found[:, :0].copy(), []
+        else:
+            about["spaces"][0]["kind"] = "euclidean"
+        metadata["contents"] = json.dumps(about)
+        safetensors.numpy.save_file({"states": found}, path, metadata)
     with pytest.raises(UserError, match=r"s\.safetensors is damaged .* extract"):
         States.open(path)
 

@@ -46,6 +46,16 @@ def test_ordinary_checkpoint_is_loaded(options, state, folder):
         assert torch.equal(model.state_dict()[name], state["model"][name])
 
 
+@pytest.mark.parametrize("use", ["build", "extract"])
+def test_file_that_a_model_began_with_is_not_read(use, state, folder):
+    changed = checkpoints.with_option(state, "model", "encoder_embed_path", str(folder / "none"))
+    path = checkpoints.written(changed, folder / "embedded.pt")
+    if use == "build":
+        checkpoints.build(path)
+    else:
+        checkpoints.extract(path, folder / "data")
+
+
 def test_nothing_of_the_environment_is_filled_in(state, folder, monkeypatch):
     monkeypatch.setenv("SECRET", "hunter2")
     changed = checkpoints.with_option(state, "task", "source_lang", "${env:SECRET}")
