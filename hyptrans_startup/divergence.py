@@ -82,10 +82,12 @@ def explained(trainer: Any, samples: Sequence[Any], first: str) -> UserError:
     trainer.save_checkpoint(crash, {SAMPLES: list(samples)})
     clip = trainer.cfg.optimization.clip_norm
     also = "set --clip-norm" if clip == 0 else f"--clip-norm, which is {clip:g}"
+    # the first process alone writes
+    of_several = ", of the first process," if trainer.data_parallel_world_size > 1 else ""
     return UserError(
         f"gradients are NaN at update {update}: lower --lr or {also} (first not finite: {first}); "
-        f"hyptrans replay {crash} runs the very batch again, with the same weights and random "
-        "numbers"
+        f"hyptrans replay {crash} runs the very batch{of_several} again, with the same weights and "
+        "random numbers"
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from hyptrans.support.errors import UserError, clean
 from hyptrans.support.logs import quiet
 from hyptrans_startup.divergence import SAMPLES, NotFiniteError
+from hyptrans_startup.guards.checkpoints import reason_of
 from hyptrans_startup.user_dir import PACKAGE
 
 
@@ -86,5 +87,10 @@ def replay(file: Path, *, cpu: bool = False, user_dir: str | None = None) -> str
             f"update {updates + 1} of {file}: gradients are NaN here too (first not finite: "
             f"{error.__cause__.first}); go on from an earlier checkpoint with a lower --lr or "
             "--clip-norm"
+        ) from error
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        raise UserError(
+            f"{file} holds no batches that can be run ({reason_of(error)}): fairseq-train writes "
+            "them where it meets NaN"
         ) from error
     return f"update {updates + 1} of {file}: gradients are finite here"

@@ -115,16 +115,21 @@ class HyperbolicConfig(SkeletonConfig):
     )
 
 
-@dataclass
-class LorentzConfig(HyperbolicConfig):
-    """Options of the architectures whose attention is that of the Lorentz model."""
-
-    attention_dropout: float = option(
+def dropout_of_inputs() -> Any:
+    """The option ``--attention-dropout`` where it is not of weights."""
+    return option(
         0.0,
         "dropout probability on the inputs of the query, key and value maps "
         "(unlike fairseq's: not on the weights)",
         of_size=True,
     )
+
+
+@dataclass
+class LorentzConfig(HyperbolicConfig):
+    """Options of the architectures whose attention is that of the Lorentz model."""
+
+    attention_dropout: float = dropout_of_inputs()
     attention_precision: ChoiceEnum(["float32", "half"]) = option(  # type: ignore[valid-type]
         "float32",
         "under --amp, --fp16 or --bf16. float32: attention in float32; half: in that "

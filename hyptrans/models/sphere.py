@@ -12,7 +12,7 @@ from hyptrans.layers.sphere import (
     SphereLogits,
     SpherePositions,
 )
-from hyptrans.models._config import SkeletonConfig, register_sizes
+from hyptrans.models._config import SkeletonConfig, dropout_of_inputs, register_sizes
 from hyptrans.models._parts import Parts, Role
 from hyptrans.models._skeleton import HypTransformer
 
@@ -20,6 +20,8 @@ from hyptrans.models._skeleton import HypTransformer
 @dataclass
 class SphereConfig(SkeletonConfig):
     """The options that all architectures have."""
+
+    attention_dropout: float = dropout_of_inputs()
 
 
 class SphereParts(Parts):

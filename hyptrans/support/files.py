@@ -37,7 +37,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         UserError: another process writes it now.
     """
     partial = path.with_name(path.name + _PARTIAL)
-    lock = _lock_file(partial, path)
+    lock = take_lock(partial, path)
     try:
         with open(partial, "wb") as file:
             yield file
@@ -52,15 +52,6 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     finally:
         os.close(lock)
     sync_folder(path.parent)
-
-
-def _lock_file(partial: Path, path: Path) -> int:
-    """Lock what another process may have renamed or removed since it was opened."""
-    while True:
-        descriptor = take_lock(partial, path)
-        if _is(partial, descriptor):
-            return descriptor
-        os.close(descriptor)
 
 
 def _is(path: Path, descriptor: int) -> bool:
@@ -126,16 +117,20 @@ def take_lock(path: Path, place: Path) -> int:
         UserError: another process has the lock.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(descriptor)
+            raise UserError(f"another run is at work in {place}; wait for it or stop it") from error
+        except OSError:
+            # a file system without locks
+            return descriptor
+        if _is(path, descriptor):
+            return descriptor
+        # who had it has removed the file in between
         os.close(descriptor)
-        raise UserError(f"another run is at work in {place}; wait for it or stop it") from error
-    except OSError:
-        # a file system without locks
-        pass
-    return descriptor
 
 
 @contextmanager

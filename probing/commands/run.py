@@ -1,13 +1,14 @@
 """The whole of it: extract, train, evaluate and compare several encoders, and write a report."""
 
 import argparse
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import sha256, write_json, write_whole
+from hyptrans.support.files import sha256, take_lock, write_json, write_whole
 from hyptrans.support.progress import bar
 from probing.commands import extract
 from probing.commands.compare import SETS, Fit, Run, Scored, Trees, compare
@@ -112,6 +113,20 @@ def main(args: argparse.Namespace) -> None:
     sources = sources_of(args)
     texts = texts_of(args.seen, len(sources))
     run = _run_of(args, sources)
+    # of two runs at once, one would score the probes of the other
+    file = args.out / ".lock"
+    lock = take_lock(file, args.out)
+    try:
+        _find_and_tell(run, args, texts)
+    finally:
+        file.unlink()
+        os.close(lock)
+        if not any(args.out.iterdir()):
+            args.out.rmdir()
+
+
+def _find_and_tell(run: Run, args: argparse.Namespace, texts: Sequence[Path | None]) -> None:
+    """Do everything, and write results and report."""
     scored = compare(run)
     models = [model for model, _ in scored]
     first = run.subjects[0].name
@@ -156,7 +171,7 @@ def _run_of(args: argparse.Namespace, sources: Sequence[Source]) -> Run:
     settings = settings_of(args)
     subjects = subjects_of(sources, args.names, args.out, random=not args.no_random)
     trees = {name: _trees(getattr(args, name)) for name in SETS}
-    for part in ("dev", "test"):
+    for part in (*(["train"] if args.control else []), "dev", "test"):
         for sentence in trees[part].sentences:
             # where tags are missing, that is told before an hour of training
             kept_words(sentence, args.punct)

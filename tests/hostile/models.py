@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from tests.hostile.checkpoints import data_folder, stored, with_option, written
+from tests.hostile.checkpoints import data_folder, extract, stored, with_option, written
 from tests.hostile.running import Hostile, ordinary
 
 SIDES = ("encoder", "decoder")
@@ -147,7 +147,7 @@ def models(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
         place = folder / f"run{i}"
         place.mkdir()
         path = written(change(draw, states[arch]), place / "checkpoint1.pt")
-        uses = [partial(load, path, data), partial(average, path)]
+        uses = [partial(load, path, data), partial(average, path), partial(extract, path, data)]
         uses += [partial(choose, place)] if change is history else []
         tries.append(Hostile(f"{arch} {change.__name__}", draw.choice(uses)))
     return tries

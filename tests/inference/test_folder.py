@@ -339,6 +339,13 @@ def test_a_model_far_larger_than_its_parameters_is_refused_before_it_is_built(ma
         load(out)
 
 
+def test_a_number_larger_than_any_is_refused(make, tmp_path):
+    out = export(make("hybonet"), tmp_path / "model")
+    change_options(out, curvature=10**400)
+    with pytest.raises(UserError, match="its option curvature cannot be '1000"):
+        load(out)
+
+
 @pytest.mark.parametrize("arch", ["transformer", "han"])
 def test_positions_that_are_computed_are_bounded(arch, make, tmp_path):
     fixed = [] if arch == "transformer" else ["--no-encoder-learned-pos"]

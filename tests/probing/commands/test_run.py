@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 import random
 import shutil
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from hyptrans.support.files import take_lock
 from probing.commands import run
 from probing.commands.cli import PROGRAM, main
 from probing.commands.evaluate import score
@@ -131,6 +133,16 @@ def test_a_file_as_out_is_refused(made, tmp_path, capsys):
     error = error_of(capsys, run_words(made, out))
     assert error == f"error: --out {out} is a file, a folder is needed: name another"
     assert out.read_text() == "mine"
+
+
+def test_two_runs_at_once_in_one_folder_are_refused(made, tmp_path, capsys):
+    held = take_lock(tmp_path / ".lock", tmp_path)
+    try:
+        error = error_of(capsys, run_words(made, tmp_path))
+    finally:
+        os.close(held)
+    assert error == f"error: another run is at work in {tmp_path}; wait for it or stop it"
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
 
 
 def test_a_second_run_repeats_nothing_and_says_the_same(made, done, capsys):
@@ -401,6 +413,14 @@ def test_wrong_options_are_told_in_one_sentence(made, tmp_path, capsys):
     assert "--data has 3 values for 2" in error(*data)
     assert "--steps 0 (at least 1), --lr -1 (above 0)" in error("--steps", "0", "--lr", "-1")
     assert "--punct ptb needs tags" in error("--punct", "ptb")
+    tagged = []
+    for part in ("dev", "test"):
+        path = tmp_path / f"{part}.conllu"
+        path.write_text((made / path.name).read_text().replace("\tNOUN\t_", "\tNOUN\tNN"))
+        path.write_text(path.read_text().replace("\tPUNCT\t_", "\tPUNCT\t."))
+        tagged += [f"--{part}", str(path)]
+    # of the training set
+    assert "sentence s0-0 has none" in error("--punct", "ptb", "--control", *tagged)
     assert "missing.pt is not a file" in error("--checkpoint", str(tmp_path / "missing.pt"))
     assert "--rank 1" in error("--rank", "1")
     assert "--ranks 1" in error("--ranks", "4", "1")
