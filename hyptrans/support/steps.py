@@ -21,7 +21,8 @@ class Done:
     """A finished step.
 
     Attributes:
-        id: another one whenever the step is run; a later step may be made from it.
+        id: what a later step may be made from: another one whenever the step is run, or what
+            :meth:`Record.make` was told to call it.
         notes: what the step counted, or how long it took.
     """
 
@@ -63,12 +64,23 @@ class Record:
             return None
         return _done(found)
 
-    def make(self, run: Callable[[], Mapping[str, Any] | None]) -> Done:
-        """Run the step and note that it is finished, with what it returns."""
+    def make(
+        self,
+        run: Callable[[], Mapping[str, Any] | None],
+        *,
+        name: Callable[[], str] = lambda: uuid.uuid4().hex,
+    ) -> Done:
+        """Run the step and note that it is finished, with what it returns.
+
+        Args:
+            run: the step.
+            name: its id, asked for when it has been run.
+        """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.unlink(missing_ok=True)
         sync_folder(self.path.parent)
-        done = Done(uuid.uuid4().hex, dict(run() or {}))
+        notes = dict(run() or {})
+        done = Done(name(), notes)
         noted = {"made_from": self._made_from, "outputs": self._marks()}
         write_json(self.path, {**noted, "id": done.id, "notes": done.notes})
         return done

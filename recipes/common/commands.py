@@ -12,17 +12,19 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import remove, sha256, take_lock
-from hyptrans.support.steps import Record, recorded
+from hyptrans.support.steps import Record, digest, recorded
 from recipes.common.options import DATA_VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
 """The repository."""
+_WITHOUT_EFFECT = {"--cpu": 0, "--keep-intermediate": 0, "--workers": 1}
+"""Flags, and how many values they have, that change how a command works and not what it leaves."""
 _OF_COMMAND = re.compile(r"^([\w.-]+: )?error: ")
 
 
@@ -57,14 +59,15 @@ class Runner:
     """Runs steps under one folder; what an earlier run finished with the same command is kept.
 
     A finished step is recorded with its command, the ids of the steps before it and hashes of its
-    inputs, so a step is run again when its command or an input changed or one before it ran again.
-    Changes of the code are not seen: ``overwrite`` runs everything again.
+    inputs, so a step is run again when its command, an input or what a step before it wrote has
+    changed. Changes of the code are not seen: ``overwrite`` runs everything again.
     """
 
     def __init__(self, out: Path, *, overwrite: bool = False) -> None:
         self.out = out
         self.commands: list[str] = []
-        self.seconds: dict[str, float] = {}
+        self.seconds: dict[str, float | None] = {}
+        """By step; None of one that was resumed, as its first part is not known."""
         self._overwrite = overwrite
         self._lock = threading.Lock()
         self._running: set[subprocess.Popen[str]] = set()
@@ -92,11 +95,10 @@ class Runner:
             self.commands.append(recorded_command(step, self.out))
         after = [recorded(self._record(before)) for before in step.after]
         made_from: dict[str, Any] = {
-            "command": shown,
+            "command": identity(step, self.out),
             "after": [done.id if done else None for done in after],
+            "inputs": [sha256(path) for path in step.inputs],
         }
-        if step.inputs:
-            made_from["inputs"] = {str(path): sha256(path) for path in step.inputs}
         record = Record(self._record(step), made_from, step.outputs)
         if not self._overwrite and (earlier := record.earlier()):
             self.seconds[step.name] = earlier.notes["seconds"]
@@ -104,10 +106,11 @@ class Runner:
             return
         self._check_outputs(step)
         self.say(f"{step.name}:\n$ {shown}")
-        made = record.make(lambda: {"seconds": self._execute(step, made_from["after"])})
-        seconds = made.notes["seconds"]
-        self.seconds[step.name] = seconds
-        self.say(f"{step.name}: done in {seconds:.0f} s")
+        start = time.monotonic()
+        known = {} if step.precious or not step.outputs else {"name": lambda: _contents(step)}
+        made = record.make(lambda: {"seconds": self._execute(step, made_from)}, **known)
+        self.seconds[step.name] = made.notes["seconds"]
+        self.say(f"{step.name}: done in {time.monotonic() - start:.0f} s")
 
     def chains(self, chains: Sequence[Sequence[Step]], *, jobs: int) -> None:
         """Run chains of steps, ``jobs`` of them at a time.
@@ -149,35 +152,38 @@ class Runner:
                 "away, or choose another --out"
             )
 
-    def _execute(self, step: Step, after: Sequence[str | None]) -> float:
+    def _execute(self, step: Step, made_from: Mapping[str, Any]) -> float | None:
         start = time.monotonic()
         log = self.log(step)
         log.parent.mkdir(parents=True, exist_ok=True)
         # where this run was killed, its process may still be at work
         lock = take_lock(log.with_suffix(".lock"), log)
         try:
-            self._clear(step, after)
+            resumed = self._clear(step, made_from)
             self._follow(step, log, lock)
         finally:
             os.close(lock)
         missing = [str(path) for path in step.outputs if not path.exists()]
         if missing:
             raise UserError(f"{step.name} ended without writing {missing[0]}; see {log}")
-        return round(time.monotonic() - start, 1)
+        return None if resumed else round(time.monotonic() - start, 1)
 
-    def _clear(self, step: Step, after: Sequence[str | None]) -> None:
-        """Remove what an earlier run left, but what this command itself was stopped in."""
-        command = portable_command(step, self.out).replace(" --cpu", "")
-        made_from = {"command": command, "after": after}
+    def _clear(self, step: Step, made_from: Mapping[str, Any]) -> bool:
+        """Remove what an earlier run left, but what this command itself was stopped in.
+
+        Returns:
+            Whether it was.
+        """
         begun = Record(_begun(self.log(step)), made_from, [])
         if step.resumes and not self._overwrite and begun.earlier():
-            return
+            return True
 
         def clear() -> None:
             for path in (*step.outputs, self.log(step)):
                 remove(path)
 
         begun.make(clear)
+        return False
 
     def _follow(self, step: Step, log: Path, lock: int) -> None:
         """Run a step's command to its end and write down what it says, line by line."""
@@ -224,6 +230,11 @@ class Runner:
 def _begun(log: Path) -> Path:
     """What tells which command a step was begun with."""
     return log.with_suffix(".begun")
+
+
+def _contents(step: Step) -> str:
+    """What the outputs of a step hold: the same, made again, are the same to what follows."""
+    return digest({"outputs": [sha256(path) for path in step.outputs]})
 
 
 def executed_command(step: Step) -> list[str]:
@@ -279,6 +290,22 @@ def portable_command(step: Step, out: Path) -> str:
                 word = str(name / Path(word).relative_to(folder))
         words.append(word)
     return shlex.join(words)
+
+
+def identity(step: Step, out: Path) -> str:
+    """What of a step's command decides what it leaves, on any machine.
+
+    Inputs are called by the names of their files, as their contents are what counts.
+    """
+    names = {str(path): path.name for path in step.inputs}
+    words, kept = iter(step.command), []
+    for word in words:
+        if word in _WITHOUT_EFFECT:
+            for _ in range(_WITHOUT_EFFECT[word]):
+                next(words, None)
+        else:
+            kept.append(names.get(word, word))
+    return portable_command(replace(step, command=kept), out)
 
 
 def _thread_limits(step: Step) -> Mapping[str, str]:

@@ -48,8 +48,8 @@ def start(
     return models, run, runner
 
 
-def train_seconds(runner: Runner, models: Sequence[Model]) -> dict[str, float]:
-    """Seconds that each model's training took."""
+def train_seconds(runner: Runner, models: Sequence[Model]) -> dict[str, float | None]:
+    """Seconds that each model's training took, None where it was resumed."""
     return {model.name: runner.seconds[f"train_{model.name}"] for model in models}
 
 

@@ -10,6 +10,8 @@ from hyptrans.support.errors import UserError
 from recipes.common import results
 
 DATA_VARIABLE = "HYPTRANS_DATA"
+STOPPED = "the same command, without --overwrite, continues where it stopped"
+"""What a stop of a recipe means for the next run."""
 
 
 def make_parser(

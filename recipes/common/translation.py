@@ -118,7 +118,8 @@ def prepare(
     command = _prepare_text(run, files)
     command += ["--raw-text", "--bpe", "sentencepiece", "--vocab-size", str(vocab)]
     command += ["--out", str(run.data), *(["--joined-dictionary"] if joined else [])]
-    return Step("prepare_joined" if joined else "prepare", command, [run.data], after)
+    name = "prepare_joined" if joined else "prepare"
+    return Step(name, command, [run.data], after, inputs=_files(files))
 
 
 def prepare_lowercased(run: Run, files: Mapping[str, tuple[Path, Path]], vocab: int) -> Step:
@@ -129,7 +130,11 @@ def prepare_lowercased(run: Run, files: Mapping[str, tuple[Path, Path]], vocab: 
     command = _prepare_text(run, files)
     command += ["--lowercase", "--bpe", "subword-nmt", "--vocab-size", str(vocab)]
     command += ["--out", str(run.data), "--joined-dictionary"]
-    return Step("prepare_lowercased", command, [run.data])
+    return Step("prepare_lowercased", command, [run.data], inputs=_files(files))
+
+
+def _files(files: Mapping[str, tuple[Path, Path]]) -> list[Path]:
+    return [path for pair in files.values() for path in pair]
 
 
 def _prepare_text(run: Run, files: Mapping[str, tuple[Path, Path]]) -> list[str]:

@@ -58,4 +58,4 @@ def table(found: Mapping[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(main))
+    sys.exit(run_command(main, stopped=options.STOPPED))

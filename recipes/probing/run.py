@@ -263,4 +263,4 @@ def _probe(
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(main, stopped="the same command goes on with the unfinished step"))
+    sys.exit(run_command(main, stopped=options.STOPPED))

@@ -189,4 +189,4 @@ def _figure(value: float | None) -> str | None:
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(main))
+    sys.exit(run_command(main, stopped=options.STOPPED))

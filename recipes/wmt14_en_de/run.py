@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from hyptrans.support.errors import run_command
 from recipes.common import scoring
 from recipes.common.archives import Corpus
+from recipes.common.options import STOPPED
 from recipes.common.rows import Column
 
 BEAM = 4
@@ -42,4 +43,4 @@ table = CORPUS.table
 
 
 if __name__ == "__main__":
-    sys.exit(run_command(lambda: CORPUS.main(__doc__)))
+    sys.exit(run_command(lambda: CORPUS.main(__doc__), stopped=STOPPED))

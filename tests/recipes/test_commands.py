@@ -94,19 +94,91 @@ def test_a_step_runs_anew_when_what_it_reads_has_changed(tmp_path, capsys):
     assert capsys.readouterr().out.count("one: reused") == 1
 
 
-def test_a_step_runs_anew_when_the_one_before_it_did(tmp_path):
-    first = writes("first", tmp_path / "a")
-    second = Step("second", ["python", "-c", "import uuid; print(uuid.uuid4())"], [], [first])
+UNLIKE = "import sys, uuid; open(sys.argv[1], 'w').write(str(uuid.uuid4()))"
+"""Writes something else whenever it runs."""
+
+
+@pytest.mark.parametrize(
+    ("first", "anew"),
+    [
+        ("the same is written", False),
+        ("something else is written", True),
+        # of which a second one is another, whatever it says
+        ("a training", True),
+    ],
+)
+def test_a_step_runs_anew_when_what_it_is_made_of_is_another(first, anew, tmp_path):
+    made = tmp_path / "a"
+    if first == "something else is written":
+        before = Step("first", ["python", "-c", UNLIKE, str(made)], [made])
+    else:
+        before = replace(writes("first", made), precious=first == "a training")
+    second = Step("second", ["python", "-c", "import uuid; print(uuid.uuid4())"], [], [before])
     runner = Runner(tmp_path)
-    for step in (first, second):
+    for step in (before, second):
         runner.run(step)
-    before = runner.log(second).read_text()
+    said = runner.log(second).read_text()
     runner.run(second)
-    assert runner.log(second).read_text() == before
-    (tmp_path / "a").unlink()
-    for step in (first, second):
+    assert runner.log(second).read_text() == said
+    made.unlink()
+    for step in (before, second):
         Runner(tmp_path).run(step)
-    assert runner.log(second).read_text() != before
+    assert (runner.log(second).read_text() != said) == anew
+
+
+def test_what_a_step_is_does_not_depend_on_where_or_how_it_runs(tmp_path, monkeypatch, capsys):
+    out, data = tmp_path / "out", tmp_path / "data"
+    out.mkdir()
+    data.mkdir()
+    (data / "text").write_text("a")
+
+    def step(text, threads, *options):
+        code = "import sys; open(sys.argv[1], 'a').write('x')"
+        words = ["python", "-c", code, str(out / "made"), str(text), *options]
+        return replace(Step("a", words, [out / "made"], threads=threads, inputs=[text]))
+
+    Runner(out).run(step(data / "text", 1, "--workers", "4"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HYPTRANS_DATA", str(data))
+    moved = data.rename(tmp_path / "moved")
+    Runner(out).run(step(moved / "text", 2, "--cpu", "--keep-intermediate"))
+    assert capsys.readouterr().out.count("reused from an earlier run") == 1
+    assert (out / "made").read_text() == "x"
+
+
+def test_a_training_goes_on_where_it_was_stopped_and_only_whole_ones_have_their_seconds(tmp_path):
+    made, record = tmp_path / "made", tmp_path / "logs" / "a.done"
+    training = replace(appends("a", made, "x"), precious=True)
+    runner = Runner(tmp_path)
+    runner.run(training)
+    assert runner.seconds["a"] is not None
+    record.unlink()  # as if it had been stopped before its end
+    again = Runner(tmp_path)
+    again.run(training)
+    assert made.read_text() == "xx"
+    assert again.seconds["a"] is None
+    third = Runner(tmp_path)
+    third.run(training)
+    assert made.read_text() == "xx"
+    assert third.seconds == {"a": None}
+
+
+def test_finished_trainings_outlive_other_data_that_are_made_in_their_place(tmp_path):
+    data, made = tmp_path / "data", tmp_path / "made"
+
+    def steps(content):
+        prepared = writes("prepare", data, content)
+        return [prepared, replace(writes("train", made), after=[prepared], precious=True)]
+
+    for step in steps("one"):
+        Runner(tmp_path).run(step)
+    other, training = steps("two")
+    Runner(tmp_path).run(other)
+    with pytest.raises(UserError, match="made is finished, and was made by another command or of"):
+        Runner(tmp_path).run(training)
+    for step in steps("one"):
+        Runner(tmp_path).run(step)
+    assert made.read_text() == "x"
 
 
 @pytest.mark.parametrize("said", ["", "error: ", "fairseq-train: error: "])
