@@ -342,6 +342,15 @@ def test_codes_that_are_none_are_told_in_one_sentence(make, prepared, tmp_path, 
     assert f"{text} is not a subword-nmt model (Error: invalid line 1 in BPE codes" in error
 
 
+def test_replay_of_something_else_is_one_sentence(make, tmp_path, capsys):
+    state = torch.load(make("transformer", "--optimizer", "adam", "--lr", "0.1"), weights_only=True)
+    state["extra_state"][SAMPLES] = ["x"]
+    torch.save(state, tmp_path / "crash.pt")
+    status, _, error = call(capsys, "replay", tmp_path / "crash.pt", "--cpu")
+    assert status == 2
+    assert error.startswith(f"error: {tmp_path / 'crash.pt'} holds no batches that can be run (")
+
+
 def test_replay_says_what_comes_first_and_no_more_to_replay_it(make, tmp_path, capsys):
     state = torch.load(make("transformer", "--optimizer", "adam", "--lr", "0.1"), weights_only=True)
     state["model"]["decoder.layers.0.fc1.bias"].fill_(math.nan)
