@@ -63,7 +63,10 @@ def summary(lines: Sequence[Line]) -> str:
     if not tested:
         return table
     about = comparison.about(tested[0]["baseline"], tested[0]["signatures"].values())
-    return f"{table}\n\n{about[0].upper()}{about[1:]}; one number for each seed"
+    return (
+        f"{table}\n\n{about[0].upper()}{about[1:]}; one number for each seed. Models without are not "
+        "compared yet"
+    )
 
 
 def _with_twin(line: Line) -> bool:
