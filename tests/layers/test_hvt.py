@@ -166,6 +166,19 @@ def test_dropout_acts_on_updates_and_positions_only_while_training(rng):
         assert torch.equal(layer(*arguments), layer(*arguments))
 
 
+@pytest.mark.parametrize("kernels", ["numba", "eager"])
+def test_dropout_is_of_the_update_and_not_of_what_it_is_added_to(kernels, rng, monkeypatch):
+    monkeypatch.setenv("HYPTRANS_KERNELS", kernels)
+    x, z = (ball(rng, 2, 5, 8, dtype=torch.float32) for _ in range(2))
+    residual, bias = ScaledResidual(8, dropout=0.9), torch.zeros(8)
+    alone = residual.eval()(x, torch.zeros_like(z), bias)
+    # four rows in ten lose the whole update, and are then the norm of the point
+    many = (one.expand(500, 2, 5, 8).contiguous() for one in (x, z))
+    dropped = residual.train()(*many, bias)
+    same = (dropped - alone).abs().amax(-1) < 1e-6
+    assert 0.3 < same.float().mean() < 0.6
+
+
 def test_gradients_agree_with_finite_differences(rng):
     feed_forward = randomized(PoincareFeedForward(4, 6).double(), rng)
     positions = randomized(PoincarePositions(4, 3).double(), rng)

@@ -42,6 +42,14 @@ def test_linear_is_a_product_a_residual_and_a_length(relu, rng):
         np.testing.assert_allclose(got[i], wanted, rtol=1e-12)
 
 
+def test_dropout_is_of_the_inputs_of_a_linear_map(rng):
+    layer = randomized(SphereLinear(6, 8, dropout=1.0).double(), rng)
+    x = vectors(rng, 5, 6)
+    nothing = layer.eval()(torch.zeros_like(x))
+    assert not torch.allclose(layer(x), nothing)
+    torch.testing.assert_close(layer.train()(x), nothing)
+
+
 def test_attention_averages_values_by_dot_products(rng):
     layer = randomized(SphereAttention(8, 2, causal=True).double(), rng)
     x = vectors(rng, 1, 4, 8)

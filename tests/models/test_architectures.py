@@ -54,6 +54,35 @@ def test_steps_equal_the_whole_sequence_in_a_ragged_batch(arch, sentences):
         torch.testing.assert_close(step[real, 0], whole[real, i], **EXACT)
 
 
+def test_both_dropouts_reach_every_block(arch):
+    if arch.startswith("fifth"):
+        pytest.skip("an example, without dropout")
+    model = small(arch, dropout=0.25, attention_dropout=0.5)
+    for side in (model.encoder, model.decoder):
+        blocks = {"positions": side.embed_positions}
+        for number, layer in enumerate(side.layers):
+            blocks |= {f"{number} {name}": block for name, block in layer.named_children()}
+        assert len(blocks) == 1 + len(side.layers) * (2 if side is model.encoder else 3)
+        for name, block in blocks.items():
+            found = dropouts(block)
+            inputs = found.pop("qkv", found.pop("q", found.pop("kv", set())))
+            assert inputs <= {0.5}, name
+            # a norm of positions has nothing to drop
+            rest = set.union(*found.values()) - {0.0}
+            wanted = {0.25} | ({0.5} if "attention" in name and not inputs else set())
+            assert rest == wanted, name
+
+
+def dropouts(block):
+    """The probabilities in a block, by the last name of the module that has them."""
+    found = {"": set()}
+    for name, module in block.named_modules():
+        values = (getattr(module, kind, None) for kind in ("dropout", "attention_dropout"))
+        numbers = {value for value in values if isinstance(value, float)}
+        found.setdefault(name.rpartition(".")[2], set()).update(numbers)
+    return found
+
+
 @pytest.mark.usefixtures("gradients")
 def test_reordered_beams_go_on_as_their_own_prefix(arch, sentences, rng):
     model = small(arch)

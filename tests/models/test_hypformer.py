@@ -85,7 +85,7 @@ def test_gradients_reach_every_curvature(share, attention, sentences):
     model = small("hypformer_tiny", share_all_embeddings=share, hypformer_attention=attention)
     logits(model, sentences).log_softmax(-1)[..., 4].sum().backward()
     raws = {n: p.grad for n, p in model.named_parameters() if n.endswith("curvature.raw")}
-    assert len(raws) == 13 if share else 14
+    assert len(raws) == (13 if share else 14)
     assert all(grad.abs() > 1e-8 for grad in raws.values()), raws
 
 

@@ -64,8 +64,8 @@ def summary(lines: Sequence[Line]) -> str:
         return table
     about = comparison.about(tested[0]["baseline"], tested[0]["signatures"].values())
     return (
-        f"{table}\n\n{about[0].upper()}{about[1:]}; one number for each seed. Models without are not "
-        "compared yet"
+        f"{table}\n\n{about[0].upper()}{about[1:]}; one number for each seed. Models without are "
+        "not compared yet"
     )
 
 

@@ -23,6 +23,8 @@ ARCHS = {
     "twin": ["euclidean_tiny"],
     "prenorm": ["euclidean_tiny", "--encoder-normalize-before", "--decoder-normalize-before"],
 }
+SEEDS = {"encoder": 1, "decoder": 2}
+"""Of the sentences of each side; their characters are the tokens."""
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +34,8 @@ def made(tmp_path_factory):
     data = prepared_folder(folder / "data")
     for name, flags in ARCHS.items():
         model = make_checkpoint(folder / f"{name}.pt", data, *flags)
-    for language, side, seed in (("en", model.encoder, 1), ("de", model.decoder, 2)):
+    for language, side in (("en", model.encoder), ("de", model.decoder)):
+        seed = SEEDS["encoder" if language == "en" else "decoder"]
         prefix = data / "data-bin" / f"valid.en-de.{language}"
         builder = indexed_dataset.make_builder(f"{prefix}.bin", "mmap", len(side.dictionary))
         for line in sentences(20, seed):
@@ -89,6 +92,16 @@ def test_states_are_those_that_a_forward_pass_goes_through(made):
 def test_a_pair_longer_than_the_batchs_others_is_not_cut_or_padded_in(made):
     loaded = load_model(made / "twin.pt", made / "data")
     together = both_sides(loaded, made / "data", subset="valid", sentences=7)
+    lengths = {
+        side: [len(line.replace(" ", "")) for line in sentences(7, seed)]
+        for side, seed in SEEDS.items()
+    }
+    for whole in together:
+        places = [place for length in lengths[whole.name] for place in range(length)]
+        assert whole.states.size(1) == len(places)
+        # where the end of a sentence stands before the first word of the target
+        first = 0 if whole.name == "encoder" else 1
+        assert whole.tokens.position.tolist() == [place + first for place in places]
     alone = both_sides(loaded, made / "data", subset="valid", sentences=1)
     for whole, one in zip(together, alone, strict=True):
         torch.testing.assert_close(whole.states[:, : one.states.size(1)], one.states)

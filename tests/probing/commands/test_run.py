@@ -5,6 +5,7 @@ import json
 import os
 import random
 import shutil
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from safetensors.torch import save_file
 from hyptrans.support.files import take_lock
 from probing.commands import run
 from probing.commands.cli import PROGRAM, main
+from probing.commands.compare import Fit
 from probing.commands.evaluate import score
 from probing.commands.sources import Reading, Source
 from probing.geometry.words import Words
@@ -28,7 +30,7 @@ from probing.text.trees import read_conllu
 from tests.probing.helpers import huggingface
 from tests.probing.helpers.model import WORDS, make_checkpoint, prepared_folder
 from tests.probing.helpers.states import MemoryStates
-from tests.probing.helpers.trees import random_heads
+from tests.probing.helpers.trees import random_heads, sentence_of
 
 FAST = ["--steps", "6", "--evaluate-every", "3", "--rank", "8", "--batch-size", "8"]
 MODELS = {"hybonet": "hybonet_tiny", "twin": "euclidean_tiny"}
@@ -286,6 +288,15 @@ def test_control_trees_are_learned_and_scored_apart(controlled):
     assert control["test"] != results["models"][2]["test"]
     # other gold trees: no difference of it to the first would say anything
     assert list(results["comparisons"]) == ["linear chain", "right-branching", "hybonet, random"]
+
+
+def test_probes_of_some_layers_learn_from_those(rng):
+    sentences = [sentence_of(random_heads(5, seed=1))]
+    whole = Corpus(MemoryStates([torch.randn(4, 5, 6, generator=rng)]), sentences)
+    trees = {"train": SimpleNamespace(sentences=sentences)}
+    asked = SimpleNamespace(corpus=lambda *_: whole, trees=trees)
+    corpus = Fit(Settings(), layers=(2, 0)).corpus(asked, None, "train")
+    assert torch.equal(corpus.batch([0]).states, whole.batch([0]).states[[2, 0]])
 
 
 def test_ranks_are_those_of_all_geometries_on_the_chosen_layers(made, controlled, capsys):
