@@ -10,7 +10,7 @@ import resource
 import signal
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -75,6 +75,7 @@ def once(hostile: Hostile, folder: Path) -> Outcome:
     from hyptrans_startup.errors import UserError
 
     (folder / RAN).unlink(missing_ok=True)
+    there = set(folder.rglob("*"))
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -100,10 +101,11 @@ def once(hostile: Hostile, folder: Path) -> Outcome:
     with open(read, "rb") as pipe:
         said = pipe.read().decode(errors="replace")
     os.waitpid(child, 0)
-    return judge(hostile.name, said, ran=(folder / RAN).exists())
+    left = sorted(path.name for path in set(folder.rglob("*")) - there if path.name != RAN)
+    return judge(hostile.name, said, ran=(folder / RAN).exists(), left=left)
 
 
-def judge(name: str, said: str, *, ran: bool) -> Outcome:
+def judge(name: str, said: str, *, ran: bool, left: Sequence[str]) -> Outcome:
     if not said:
         return Outcome(name, False, "the process died or ran out of time")
     seconds, used, words = said.split(" ", 2)
@@ -111,6 +113,8 @@ def judge(name: str, said: str, *, ran: bool) -> Outcome:
         return Outcome(name, False, f"it ran code; {words}")
     if words.startswith("fell"):
         return Outcome(name, False, words)
+    if words.startswith("told") and left:
+        return Outcome(name, False, f"it left {left[0]} behind; {words}")
     slow = float(seconds) > MOST_SECONDS
     if slow or int(used) > MOST_BYTES:
         return Outcome(name, False, f"{seconds} s and {int(used) >> 20} MB; {words}", slow)
