@@ -12,6 +12,8 @@ from hyptrans_startup.errors import UserError
 
 CRASH = "crash.pt"
 """Where fairseq keeps the weights before the update that failed; here with its batches, too."""
+ALL_FINITE = "the loss, or the sum of all gradients"
+"""What is not finite where no parameter, no layer's output and no gradient is it."""
 SAMPLES = "samples"
 """Their place in what is kept beside the weights."""
 
@@ -33,6 +35,9 @@ def nan_detector_fails(module: ModuleType) -> Iterator[None]:
             return stock(self, samples, *args, **kwargs)
         except NotFiniteError as error:
             error.first = first_not_finite(self, samples)
+            cause = str(error.__context__).partition("\n")[0]
+            if error.first == ALL_FINITE and cause and cause != "gradients are Nan/Inf":
+                raise UserError(f"update {self.get_num_updates() + 1}: {cause}") from error
             raise explained(self, samples, error.first) from error
 
     vars(module)["NanDetector"] = stop
@@ -139,7 +144,7 @@ def first_not_finite(trainer: Any, samples: Sequence[Any]) -> str:
     for name, parameter in model.named_parameters():
         if parameter.grad is not None and not _finite(parameter.grad):
             return f"gradient of parameter {name}"
-    return "the loss, or the sum of all gradients"
+    return ALL_FINITE
 
 
 def _tensors(value: Any) -> Iterator[Any]:

@@ -26,10 +26,11 @@ def misaligned_text(module: ModuleType) -> Iterator[None]:
     stock = module.main
 
     def main(args: Any) -> None:
-        for prefixes in (args.trainpref, args.validpref, args.testpref):
-            for prefix in (prefixes or "").split(","):
-                if prefix:
-                    check_text(prefix, args)
+        # of the training text fairseq takes one name, with commas if it has some
+        several = [(args.validpref or "").split(","), (args.testpref or "").split(",")]
+        for prefix in [args.trainpref, *several[0], *several[1]]:
+            if prefix:
+                check_text(prefix, args)
         try:
             stock(args)
         except FileExistsError as error:

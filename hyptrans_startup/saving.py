@@ -101,7 +101,12 @@ def cut_checkpoint(module: ModuleType) -> Iterator[None]:
         last = Path(cfg.save_dir) / LAST.replace(".pt", f"{trainer.checkpoint_suffix}.pt")
         if cfg.restore_file == NEWEST:
             cfg.restore_file = LAST
-            mend(last)
+            # processes with one file would write it at the same time
+            if trainer.checkpoint_suffix or trainer.is_data_parallel_master:
+                mend(last)
+            distributed = module.torch.distributed
+            if distributed.is_available() and distributed.is_initialized():
+                distributed.barrier()
         elif cfg.restore_file == LAST and is_cut(last):
             found = newest(last)
             way_on = (

@@ -74,7 +74,8 @@ class _CrossEntropy(torch.autograd.Function):
                 by_table += times_transposed(rows.t(), gradient.t())
         ctx.dtype = features.dtype
         ctx.save_for_backward(*([] if by_table is None else [by_features, by_table.t()]))
-        loss, nll_loss = sums.unbind()
+        # no views of one tensor: fairseq multiplies a loss in place where a process has no batch
+        loss, nll_loss = (part.clone() for part in sums)
         ctx.mark_non_differentiable(nll_loss)
         return loss, nll_loss
 

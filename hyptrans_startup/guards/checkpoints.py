@@ -11,7 +11,7 @@ from hyptrans_startup.errors import UserError
 from hyptrans_startup.guards.building import within
 from hyptrans_startup.guards.configurations import check_checkpoint, forget_files
 from hyptrans_startup.guards.containers import check_container
-from hyptrans_startup.inputs import unreadable
+from hyptrans_startup.inputs import misfit, unreadable
 from hyptrans_startup.wrapping import Overlay
 
 
@@ -50,12 +50,13 @@ def stored_by_a_stranger(module: ModuleType) -> Iterator[None]:
         try:
             with within(*filenames):
                 return stock(filenames, *args, **kwargs)
-        except (UserError, OSError):
+        except (UserError, OSError, MemoryError, torch.cuda.OutOfMemoryError):
             raise
         except Exception as error:
             if str(error).startswith("Error(s) in loading state_dict"):
                 raise
-            raise UserError(f"no model can be built of its options ({reason_of(error)})") from error
+            told = UserError(f"no model can be built of its options ({reason_of(error)})")
+            raise misfit(", ".join(map(str, filenames)), told) from error
 
     vars(module)["load_model_ensemble_and_task"] = load_model_ensemble_and_task
 

@@ -150,7 +150,12 @@ def called(function: Any, arguments: Any) -> object:
     # numpy writes an empty array of one dimension here, and what it holds afterwards
     if kind == "_reconstruct" and not (len(parts) == 3 and parts[1] == Row((0,))):
         raise UnpicklingError("an array that claims memory")
-    if kind == "ndarray" or (kind == "OrderedDict" and parts):
+    # so are bytes and single numbers written; other codecs and numbers without bytes take memory
+    if kind == "encode" and not (len(parts) == 2 and parts[1] == "latin1"):
+        raise UnpicklingError("a call of encode, which torch does not write")
+    if kind == "scalar" and len(parts) != 2:
+        raise UnpicklingError("a number that claims memory")
+    if kind == "ndarray" or kind.endswith("Storage") or (kind == "OrderedDict" and parts):
         raise UnpicklingError(f"a call of {kind}, which torch does not write")
     return object()
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from hyptrans_startup import divergence
 from hyptrans_startup.divergence import SAMPLES, first_not_finite, search_without_scores
 from hyptrans_startup.errors import UserError
 from tests.startup.conftest import TINY
@@ -15,6 +16,28 @@ SENTENCE = re.compile(
     r"error: gradients are NaN at update (\d+): lower --lr or (.*) \(first not finite: (.*)\); "
     r"hyptrans replay (.*/crash.pt) runs the very batch again"
 )
+
+
+def test_what_is_wrong_with_finite_gradients_is_told_as_fairseq_says_it(monkeypatch):
+    said = "Fatal error: gradients are inconsistent between workers. Try --ddp-backend=legacy_ddp."
+
+    class Trainer:
+        def get_num_updates(self):
+            return 6
+
+        def train_step(self, samples):
+            try:
+                raise FloatingPointError(f"{said}\n-----\ngrad_norm across the workers")
+            except FloatingPointError:
+                module.NanDetector(None)
+
+    module = SimpleNamespace(Trainer=Trainer)
+    with divergence.nan_detector_fails(module):
+        pass
+    monkeypatch.setattr(divergence, "first_not_finite", lambda *_: divergence.ALL_FINITE)
+    with pytest.raises(UserError) as caught:
+        module.Trainer().train_step([])
+    assert str(caught.value) == f"update 7: {said}"
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ import os
 import pickle
 import shutil
 import struct
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -192,6 +193,23 @@ def test_text_is_counted_as_fairseq_reads_it(texts, error, tmp_path):
     else:
         with pytest.raises(UserError, match=error):
             inputs.check_text(str(tmp_path / "t"), args)
+
+
+def test_the_training_text_has_one_name_and_other_sets_may_have_several(tmp_path):
+    ran = []
+    module = SimpleNamespace(main=ran.append)
+    with inputs.misaligned_text(module):
+        pass
+    for name in ("a,b", "c"):
+        text_files(tmp_path, **{f"{name}.{side}": b"x\n" for side in ("en", "de")})
+    train, both = str(tmp_path / "t.a,b"), f"{tmp_path / 't.c'},{tmp_path / 't.none'}"
+    args = text_files(tmp_path)
+    args.trainpref, args.validpref, args.testpref = train, None, None
+    module.main(args)
+    assert ran == [args]
+    args.testpref = both
+    with pytest.raises(UserError, match=r"t\.none\.en does not exist"):
+        module.main(args)
 
 
 def test_source_alone_needs_no_target(tmp_path):

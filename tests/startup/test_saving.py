@@ -99,6 +99,22 @@ def test_newest_goes_on_without_a_last_checkpoint(state, folder, checkpoint, dat
     assert "(epoch 2 @ 3 updates)" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("master", "suffix", "mends"), [(True, "", True), (False, "", False), (False, "-shard1", True)]
+)
+def test_of_processes_with_one_file_one_mends_it(master, suffix, mends, tmp_path, monkeypatch):
+    mended = []
+    monkeypatch.setattr(saving, "mend", mended.append)
+    module = SimpleNamespace(load_checkpoint=lambda *_, **__: None, torch=torch)
+    with saving.cut_checkpoint(module):
+        pass
+    cfg = SimpleNamespace(save_dir=str(tmp_path), restore_file="newest")
+    module.load_checkpoint(
+        cfg, SimpleNamespace(checkpoint_suffix=suffix, is_data_parallel_master=master)
+    )
+    assert bool(mended) == mends
+
+
 def test_newest_begins_where_there_is_nothing(tmp_path):
     for folder in (tmp_path, tmp_path / "none"):
         saving.mend(folder / "checkpoint_last.pt")

@@ -87,6 +87,15 @@ def test_option_out_of_bounds_is_refused(option, value, reason, state, folder):
         checkpoints.build(path)
 
 
+def test_model_that_cannot_be_built_is_named_with_its_file(state, folder):
+    changed = checkpoints.with_option(state, "model", "decoder_attention_heads", 3)
+    path = checkpoints.written(changed, folder / "heads.pt")
+    with pytest.raises(
+        UserError, match=r"^checkpoint \S*heads\.pt cannot be used: no model can be"
+    ):
+        checkpoints.build(path)
+
+
 @pytest.mark.parametrize("group", ["cfg", "extra_state", "task_state"])
 def test_list_in_itself_is_refused(group, state):
     inner = []

@@ -47,6 +47,13 @@ def test_what_torch_writes_of_all_kinds_passes(zipped, tmp_path):
         (b"\x80\x02h\x01.", "KeyError"),
         (b"\x80\x02X" + struct.pack("<I", 2**31) + b"a.", "ValueError"),
         (as_pickle(Calls("numpy.ndarray", (10**12,))), "ndarray"),
+        (as_pickle(Calls("_codecs.encode", "a", "punycode")), "a call of encode"),
+        (as_pickle(Calls("_codecs.encode", Calls("_codecs.encode", "a", "hex"), "hex")), "encode"),
+        (as_pickle(Calls("torch.storage.UntypedStorage", 2**31 - 1)), "a call of UntypedStorage"),
+        (
+            as_pickle(Calls("numpy.core.multiarray.scalar", Calls("numpy.dtype", "V2000000000"))),
+            "a number that claims memory",
+        ),
     ],
 )
 def test_pickle_that_torch_does_not_write_is_refused(data, reason, tmp_path):
@@ -67,6 +74,58 @@ def test_compressed_zip_is_refused(tmp_path):
     path = zipped(tmp_path / "c.pt", b"\x80\x02}.", zipfile.ZIP_DEFLATED)
     with pytest.raises(UnpicklingError, match="compressed"):
         check(path)
+
+
+def written(**files):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+EVIL = as_pickle(Calls("os.system", "id"))
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"a/DATA.PKL": EVIL, "a/version": b"3", "b/data.pkl": b"\x80\x02}."},
+        {"a/version": b"3", "b/data.pkl": b"\x80\x02}."},
+        {"a/version": b"3", "a/DATA.PKL": EVIL},
+        {"a/version": b"3"},
+    ],
+)
+def test_pickle_that_torch_would_find_is_the_one_that_is_looked_at(files):
+    with pytest.raises(UnpicklingError, match="it has no pickle, or more than one"):
+        check_container(io.BytesIO(written(**files)))
+
+
+def test_a_list_of_files_that_only_torch_would_find_is_refused():
+    harmless = b"\x80\x02}.".ljust(len(EVIL), b"\0")
+    first, second = (written(**{"a/data.pkl": data}) for data in (EVIL, harmless))
+    # the first without its end; the second's end has the place of the list in the first, too
+    both = first[:-22] + second
+    with zipfile.ZipFile(io.BytesIO(both)) as archive:
+        assert archive.read("a/data.pkl") == harmless
+    with pytest.raises(UnpicklingError, match="its list of files is not where it says"):
+        check_container(io.BytesIO(both))
+
+
+def test_a_larger_list_of_files_is_the_same_or_refused(tmp_path):
+    path = tmp_path / "c.pt"
+    torch.save({"a": torch.ones(4)}, path)
+    whole = path.read_bytes()
+    check(path)
+    assert whole[-42:-38] == b"PK\6\7"
+    for place in (-42 + 8, -98 + 40, -98 + 48):  # where it is, its bytes, where they begin
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(UnpicklingError, match="two lists"):
+            check(path)
+    # the numbers of the end of the zip, where these are too large for it
+    path.write_bytes(whole[:-10] + b"\xff" * 8 + whole[-2:])
+    with open(path, "rb") as file, pytest.raises(UnpicklingError, match="more files in it"):
+        check_container(file)
 
 
 def test_two_files_of_one_name_are_refused(tmp_path):
