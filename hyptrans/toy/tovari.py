@@ -1,8 +1,9 @@
 """Says a meaning of the toy grammar in Tovari, an invented language with the head at the end.
 
 The verb comes last, modifiers precede their noun, case endings and postpositions stand for
-prepositions, ``the`` has no counterpart, people and animals are marked as objects, the verb of a
-relative clause is a participle, and endings follow the vowels of their stem.
+prepositions, ``the`` has no counterpart, people and animals are marked as objects (but where they
+are joined to a thing before them), the verb of a relative clause is a participle, and endings
+follow the vowels of their stem.
 """
 
 from __future__ import annotations
