@@ -27,10 +27,9 @@ def misaligned_text(module: ModuleType) -> Iterator[None]:
 
     def main(args: Any) -> None:
         # of the training text fairseq takes one name, with commas if it has some
-        several = [(args.validpref or "").split(","), (args.testpref or "").split(",")]
-        for prefix in [args.trainpref, *several[0], *several[1]]:
-            if prefix:
-                check_text(prefix, args)
+        others = f"{args.validpref or ''},{args.testpref or ''}".split(",")
+        for prefix in filter(None, [args.trainpref, *others]):
+            check_text(prefix, args)
         try:
             stock(args)
         except FileExistsError as error:

@@ -104,17 +104,16 @@ def average(paths: Sequence[Path]) -> dict[str, Any]:
             raise UserError(f"checkpoint {path} is not there")
     sums: dict[str, Tensor] = {}
     updates: list[int] = []
+    made: list[Model] = []
     state: dict[str, Any] = {}
     for path in bar(paths, "average", len(paths), " checkpoints"):
         state = read_state(path)
         parameters = parameters_of(path, state)
         _add(sums, parameters, paths[0], path)
         updates.append(updates_of(state) or 0)
-        made = architecture_of(path, state)
-        if path == paths[0]:
-            first = made
-        _check_same(first, made, paths[0], path)
-    points = _points(paths[-1], made, parameters)
+        made.append(architecture_of(path, state))
+        _check_same(made[0], made[-1], paths[0], path)
+    points = _points(paths[-1], made[-1], parameters)
     means = {
         name: _mean(total, len(paths), points.get(name)).to(parameters[name].dtype)
         for name, total in sums.items()

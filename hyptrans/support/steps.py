@@ -68,19 +68,19 @@ class Record:
         self,
         run: Callable[[], Mapping[str, Any] | None],
         *,
-        name: Callable[[], str] = lambda: uuid.uuid4().hex,
+        name: Callable[[], str] | None = None,
     ) -> Done:
         """Run the step and note that it is finished, with what it returns.
 
         Args:
             run: the step.
-            name: its id, asked for when it has been run.
+            name: its id, asked for when it has been run; another one each time if None.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.unlink(missing_ok=True)
         sync_folder(self.path.parent)
         notes = dict(run() or {})
-        done = Done(name(), notes)
+        done = Done(name() if name else uuid.uuid4().hex, notes)
         noted = {"made_from": self._made_from, "outputs": self._marks()}
         write_json(self.path, {**noted, "id": done.id, "notes": done.notes})
         return done

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -107,8 +108,12 @@ class Runner:
         self._check_outputs(step)
         self.say(f"{step.name}:\n$ {shown}")
         start = time.monotonic()
-        known = {} if step.precious or not step.outputs else {"name": lambda: _contents(step)}
-        made = record.make(lambda: {"seconds": self._execute(step, made_from)}, **known)
+        # a training made again is another one, whatever it writes
+        by_contents = step.outputs and not step.precious
+        made = record.make(
+            lambda: {"seconds": self._execute(step, made_from)},
+            name=partial(_contents, step) if by_contents else None,
+        )
         self.seconds[step.name] = made.notes["seconds"]
         self.say(f"{step.name}: done in {time.monotonic() - start:.0f} s")
 

@@ -12,7 +12,7 @@ from recipes.common.commands import Runner
 from recipes.probing import accuracy, sentences, tables, treebank
 from recipes.probing import parser as parsers
 from recipes.probing.parser import Parser
-from tests.probing.commands.test_run import write_trees
+from tests.probing.commands.runs import write_trees
 from tests.probing.helpers.model import make_checkpoint, prepared_folder, real_trees
 from tests.recipes.scripts import ROOT, run_script
 

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from hyptrans_startup import saving
-from tests.probing.commands.test_run import FAST, write_trees
+from tests.probing.commands.runs import FAST, write_trees
 from tests.probing.helpers.model import make_checkpoint, prepared_folder
 from tests.startup.conftest import TINY
 

@@ -14,7 +14,7 @@ from probing.geometry.layers import Layer, verdict
 from probing.geometry.measures import Estimate
 from probing.geometry.states import both_sides
 from probing.states.checkpoint import load_model
-from tests.probing.commands.test_run import error_of, write_trees
+from tests.probing.commands.runs import error_of, write_trees
 from tests.probing.helpers.model import make_checkpoint, prepared_folder, sentences
 
 ARCHS = {

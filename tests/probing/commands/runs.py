@@ -1,0 +1,43 @@
+"""What the tests of ``python -m probing`` type."""
+
+import random
+
+from probing.commands.cli import main
+from tests.probing.helpers.model import WORDS
+from tests.probing.helpers.trees import random_heads
+
+FAST = ["--steps", "6", "--evaluate-every", "3", "--rank", "8", "--batch-size", "8"]
+MODELS = {"hybonet": "hybonet_tiny", "twin": "euclidean_tiny"}
+
+
+def write_trees(path, count, seed, extra=""):
+    """Sentences of the words that the models know, with random trees."""
+    rng, blocks = random.Random(seed), []
+    for i in range(count):
+        words = [*rng.choices(WORDS, k=rng.randint(4, 9)), "."]
+        heads = random_heads(len(words), seed=seed * 1000 + i)
+        lines = [
+            f"{j}\t{word}\t_\t{'PUNCT' if word == '.' else 'NOUN'}\t_\t_\t{head + 1}\t_\t_\t_"
+            for j, (word, head) in enumerate(zip(words, heads, strict=True), 1)
+        ]
+        blocks.append("\n".join([f"# sent_id = s{seed}-{i}", *lines]) + "\n\n")
+    path.write_text("".join(blocks) + extra, encoding="utf-8")
+    return path
+
+
+def run_words(made, out, *extra, models=MODELS):
+    words = ["run", "--data", str(made / "data"), "--out", str(out)]
+    for name in models:
+        words += ["--checkpoint", str(made / name / "checkpoint_best.pt")]
+    for part in ("train", "dev", "test"):
+        words += [f"--{part}", str(made / f"{part}.conllu")]
+    return [*words, *FAST, *extra]
+
+
+def error_of(capsys, words):
+    """The one sentence that a command fails with."""
+    capsys.readouterr()
+    assert main([str(word) for word in words]) == 2
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1
+    return lines[0]

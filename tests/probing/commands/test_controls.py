@@ -1,0 +1,103 @@
+"""``python -m probing run`` with several seeds, control trees and ranks."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from probing.commands.cli import main
+from probing.commands.compare import Fit
+from probing.probes.corpus import Corpus
+from probing.probes.file import load_probes
+from probing.probes.metrics import METRICS
+from probing.probes.training import Settings
+from probing.states.file import States
+from probing.text.trees import read_conllu
+from tests.probing.commands.runs import run_words
+from tests.probing.helpers.states import MemoryStates
+from tests.probing.helpers.trees import random_heads, sentence_of
+
+
+@pytest.fixture(scope="module")
+def controlled(made, tmp_path_factory):
+    """A finished run of one encoder with all controls."""
+    out = tmp_path_factory.mktemp("controls")
+    (out / "seen").write_text("the a dog cat sees\n", encoding="utf-8")
+    words = ["--seeds", "2", "--control", "--ranks", "3", "2", "--seen", str(out / "seen")]
+    assert main(run_words(made, out, *words, models=["hybonet"])) == 0
+    return out
+
+
+def test_seeds_are_averaged_and_their_spread_is_told(made, controlled, tmp_path):
+    results = json.loads((controlled / "results.json").read_text())
+    several = []
+    for seed in ("1", "2"):
+        out = tmp_path / seed
+        assert main(run_words(made, out, "--no-random", "--seed", seed, models=["hybonet"])) == 0
+        several.append(json.loads((out / "results.json").read_text())["models"][-1])
+    (both,) = (model for model in results["models"] if model["name"] == "hybonet")
+    for metric in METRICS:
+        values = [model["test"][metric] for model in several]
+        assert both["test"][metric] == pytest.approx(sum(values) / 2)
+        assert both["spread"][metric] == pytest.approx(abs(values[0] - values[1]) / 2**0.5)
+        layer = [model["layers"][1][metric] for model in several]
+        assert both["layers"][1][metric] == pytest.approx(sum(layer) / 2)
+    assert both["chosen"] == [[m["distance_layer"], m["depth_layer"]] for m in several]
+    assert "|seed:1to2|" in results["signature"]
+    value, deviation = (both[name]["uuas"] for name in ("test", "spread"))
+    text = (controlled / "results.md").read_text()
+    assert f"| hybonet | {value:.3f} \N{PLUS-MINUS SIGN} {deviation:.3f} |" in text
+    (fresh,) = (m for m in results["models"] if m["name"] == "hybonet, random")
+    assert set(fresh["spread"]) == set(METRICS)
+
+
+def test_control_trees_are_learned_and_scored_apart(controlled):
+    results = json.loads((controlled / "results.json").read_text())
+    names = [model["name"] for model in results["models"]]
+    assert names[2:] == ["hybonet", "hybonet, control trees", "hybonet, random"]
+    control = results["models"][3]
+    assert (control["role"], control["of"]) == ("control", "hybonet")
+    assert control["test"] != results["models"][2]["test"]
+    # other gold trees: no difference of it to the first would say anything
+    assert list(results["comparisons"]) == ["linear chain", "right-branching", "hybonet, random"]
+
+
+def test_probes_of_some_layers_learn_from_those(rng):
+    sentences = [sentence_of(random_heads(5, seed=1))]
+    whole = Corpus(MemoryStates([torch.randn(4, 5, 6, generator=rng)]), sentences)
+    trees = {"train": SimpleNamespace(sentences=sentences)}
+    asked = SimpleNamespace(corpus=lambda *_: whole, trees=trees)
+    corpus = Fit(Settings(), layers=(2, 0)).corpus(asked, None, "train")
+    assert torch.equal(corpus.batch([0]).states, whole.batch([0]).states[[2, 0]])
+
+
+def test_ranks_are_those_of_all_geometries_on_the_chosen_layers(made, controlled, capsys):
+    results = json.loads((controlled / "results.json").read_text())
+    places = [(p["model"], p["probe"], p["dimensions"]) for p in results["ranks"]]
+    kinds = ("lorentz", "poincare", "euclidean")
+    assert places == [("hybonet", kind, rank) for kind in kinds for rank in (2, 3)]
+    assert all(0 <= p["test"]["uuas"] <= 1 and p["spread"] for p in results["ranks"])
+    (model,) = (m for m in results["models"] if m["name"] == "hybonet")
+    layers = {model["distance_layer"], model["depth_layer"]}
+    for kind, rank in (("lorentz", 4), ("euclidean", 3)):
+        probes = load_probes(controlled / "hybonet" / f"{kind}-rank{rank}-seed1.probes.safetensors")
+        assert probes.settings.rank == rank
+        assert len(probes.distance.spaces) == len(layers)
+    words = ["--seeds", "2", "--control", "--ranks", "3", "2", "--seen", str(controlled / "seen")]
+    capsys.readouterr()
+    assert main(run_words(made, controlled, *words, models=["hybonet"])) == 0
+    # three sets of two encoders; probes and figures of two seeds of three rows and of six ranks
+    assert capsys.readouterr().err.count("from an earlier run") == 3 * 2 + 2 * 2 * (3 + 6)
+
+
+def test_words_that_the_encoder_does_not_know_are_counted(made, controlled):
+    shares = json.loads((controlled / "results.json").read_text())["vocabularies"]["hybonet"]
+    sentences = read_conllu(made / "test.conllu")
+    tokens = [token.form for s in sentences for token in s.tokens if token.form != "."]
+    known = {"the", "a", "dog", "cat", "sees"}
+    assert shares["unseen"] == pytest.approx(sum(t not in known for t in tokens) / len(tokens))
+    states = States.open(controlled / "hybonet" / "test.states.safetensors").contents
+    assert shares["split"] == pytest.approx(states.split / sum(states.lengths))
+    assert 0 < shares["split"] < 1
+    assert shares["unknown"] == 0

@@ -1,0 +1,189 @@
+"""``python -m probing``: what goes wrong, and its help."""
+
+import json
+import os
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from hyptrans.support.files import take_lock
+from probing.commands.cli import PROGRAM, main
+from probing.probes.metrics import METRICS
+from probing.report.data import ModelResult
+from probing.report.results import markdown, table
+from tests.probing.commands.runs import error_of, run_words, write_trees
+
+
+def test_a_file_as_out_is_refused(made, tmp_path, capsys):
+    out = tmp_path / "out"
+    out.write_text("mine")
+    error = error_of(capsys, run_words(made, out))
+    assert error == f"error: --out {out} is a file, a folder is needed: name another"
+    assert out.read_text() == "mine"
+
+
+def test_two_runs_at_once_in_one_folder_are_refused(made, tmp_path, capsys):
+    held = take_lock(tmp_path / ".lock", tmp_path)
+    try:
+        error = error_of(capsys, run_words(made, tmp_path))
+    finally:
+        os.close(held)
+    assert error == f"error: another run is at work in {tmp_path}; wait for it or stop it"
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+
+
+def test_an_encoder_must_be_named(made, tmp_path, capsys):
+    assert "no encoder is named" in error_of(capsys, run_words(made, tmp_path, models=[]))
+    assert "--hf" in error_of(capsys, run_words(made, tmp_path, "--hf", "/none", models=[]))
+    words = ["extract", "--hf", "a", "--hf", "b", "--trees", made / "test.conllu", "--out", "o"]
+    assert "2 are named" in error_of(capsys, words)
+
+
+def test_sentences_that_the_model_cannot_take_are_counted_and_left_out_of_all(
+    made, tmp_path, capsys
+):
+    long = "\n".join(f"{i}\tdog\t_\tNOUN\t_\t_\t{i - 1}\t_\t_\t_" for i in range(1, 1101)) + "\n\n"
+    folder = tmp_path / "made"
+    shutil.copytree(made, folder)
+    write_trees(folder / "test.conllu", 6, seed=2, extra="# sent_id = endless\n" + long)
+    words = run_words(folder, tmp_path / "out", "--no-random", models=["hybonet"])
+    assert main(words) == 0
+    captured = capsys.readouterr()
+    assert "Scored on 6 of 7 sentences" in captured.out
+    assert "endless" in captured.err
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert results["left_out"]["hybonet"]["test"][0]["id"] == "endless"
+
+
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        ("1\ta\t_\tX\t_\t_\t0\t_\t_\t_\n2\tb\t_\tX\t_\t_\t0\t_\t_\t_\n\n", "2 roots"),
+        ("1\ta\t_\tX\t_\t_\t2\t_\t_\t_\n2\tb\t_\tX\t_\t_\t1\t_\t_\t_\n\n", "no root"),
+        (
+            "1\ta\t_\tX\t_\t_\t0\t_\t_\t_\n2\tb\t_\tX\t_\t_\t3\t_\t_\t_\n"
+            "3\tc\t_\tX\t_\t_\t2\t_\t_\t_\n\n",
+            "cycle",
+        ),
+        ("1\ta\t_\tX\t_\t_\t_\t_\t_\t_\n\n", "no head"),
+        ("", "has no sentences"),
+    ],
+)
+def test_broken_trees_end_in_one_sentence_before_any_work(made, tmp_path, capsys, block, message):
+    broken = tmp_path / "broken.conllu"
+    broken.write_text(block)
+    words = run_words(made, tmp_path / "out")
+    words[words.index("--test") + 1] = str(broken)
+    error = error_of(capsys, words)
+    assert message in error
+    assert str(broken) in error
+    assert not (tmp_path / "out").exists()
+
+
+def test_wrong_options_are_told_in_one_sentence(made, tmp_path, capsys):
+    def error(*extra):
+        return error_of(capsys, run_words(made, tmp_path / "out", *extra))
+
+    assert "--names has 1 values for 2 encoders" in error("--names", "one")
+    assert "--names must be letters" in error("--names", "a", "A")
+    assert "--names must be letters" in error("--names", "linear chain", "b")
+    assert "--names must be letters" in error("--names", "..", "b")
+    data = [word for i in range(2) for word in ("--data", str(made / "data"))]
+    assert "--data has 3 values for 2" in error(*data)
+    assert "--steps 0 (at least 1), --lr -1 (above 0)" in error("--steps", "0", "--lr", "-1")
+    assert "--punct ptb needs tags" in error("--punct", "ptb")
+    tagged = []
+    for part in ("dev", "test"):
+        path = tmp_path / f"{part}.conllu"
+        path.write_text((made / path.name).read_text().replace("\tNOUN\t_", "\tNOUN\tNN"))
+        path.write_text(path.read_text().replace("\tPUNCT\t_", "\tPUNCT\t."))
+        tagged += [f"--{part}", str(path)]
+    # of the training set
+    assert "sentence s0-0 has none" in error("--punct", "ptb", "--control", *tagged)
+    assert "missing.pt is not a file" in error("--checkpoint", str(tmp_path / "missing.pt"))
+    assert "--rank 1" in error("--rank", "1")
+    assert "--ranks 1" in error("--ranks", "4", "1")
+    assert "--seeds must be above 0" in error("--seeds", "0")
+    assert "--seen has 3 values for 2" in error(*["--seen", str(made / "test.conllu")] * 3)
+    for flag in ("--sentencepiece-model", "--bpe-codes", "--data-bin"):
+        assert error(flag, "none") == f"error: {flag} none is missing"
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_checkpoint_that_is_none_is_told(made, tmp_path, capsys):
+    torch.save({"weights": torch.zeros(2)}, tmp_path / "other.pt")
+    words = run_words(made, tmp_path / "out", models=[])
+    error = error_of(capsys, [*words, "--checkpoint", tmp_path / "other.pt"])
+    assert "other.pt" in error
+    assert "was not written by fairseq" in error
+
+
+def test_states_of_other_trees_and_encoders_are_told(made, done, tmp_path, capsys):
+    train = ["--train-states", done / "hybonet" / "train.states.safetensors"]
+    dev = ["--dev-states", done / "hybonet" / "dev.states.safetensors"]
+    words = ["train", *train, "--train", made / "train.conllu", *dev]
+    end = ["--out", tmp_path / "probes"]
+    error = error_of(capsys, [*words, "--dev", made / "test.conllu", *end])
+    assert "dev.states.safetensors is of other trees" in error
+    twin = ["--dev-states", done / "twin" / "dev.states.safetensors"]
+    error = error_of(capsys, [*words[:-2], *twin, "--dev", made / "dev.conllu", *end])
+    assert "come from different encoders" in error
+    fresh = ["--dev-states", done / "hybonet-random" / "dev.states.safetensors"]
+    error = error_of(capsys, [*words[:-2], *fresh, "--dev", made / "dev.conllu", *end])
+    assert "come from different encoders" in error
+    save_file({"states": torch.zeros(1)}, tmp_path / "foreign")
+    words = [*words[:-1], tmp_path / "foreign", "--dev", made / "dev.conllu", *end]
+    assert "no file of states" in error_of(capsys, words)
+    words[words.index(tmp_path / "foreign")] = tmp_path / "none"
+    assert "none is not a file" in error_of(capsys, words)
+
+
+def test_probes_of_another_encoder_are_told(made, done, capsys):
+    words = ["evaluate", "--probes", done / "hybonet" / "lorentz-seed1.probes.safetensors"]
+    for part in ("dev", "test"):
+        words += [f"--{part}-states", done / "twin" / f"{part}.states.safetensors"]
+        words += [f"--{part}", made / f"{part}.conllu"]
+    assert "was trained on states of another encoder" in error_of(capsys, words)
+    fresh = [str(word).replace("/twin/", "/hybonet-random/") for word in words]
+    assert "one of the same sizes with other parameters" in error_of(capsys, fresh)
+
+
+@pytest.mark.parametrize("command", PROGRAM.commands)
+def test_every_command_has_help_with_an_example_that_it_takes(command, capsys):
+    _, parser = PROGRAM.load(command)
+    name, *words = PROGRAM.commands[command].example.split()
+    assert name == command
+    parser.parse_args(words)
+    with pytest.raises(SystemExit, match="0"):
+        main([command, "--help"])
+    text = capsys.readouterr().out
+    assert f"python -m probing {PROGRAM.commands[command].example}" in text
+
+
+@pytest.mark.parametrize("words", [[], ["--help"]])
+def test_help_lists_the_commands(words, capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(words)
+    text = capsys.readouterr().out
+    assert all(command.about in text for command in PROGRAM.commands.values())
+
+
+def test_an_unknown_command_is_refused(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["probe"])
+    assert "invalid choice: 'probe'" in capsys.readouterr().err
+
+
+def test_a_table_shows_what_is_undefined():
+    nan = float("nan")
+    one = ModelResult(
+        "a", "", "", "", [], 0, 0, {"uuas": 0.5, "dspr": nan, "root": 0.125}, "baseline"
+    )
+    other = ModelResult("b", "x", "", "", [{}], 0, 3, dict.fromkeys(METRICS, 0.98765))
+    lines = table([one, other]).splitlines()
+    assert lines[0] == "| model | UUAS | Dspr. | Root | Nspr. | layers |"
+    assert lines[2] == "| a | 0.500 | - | 0.125 | - |  |"
+    assert lines[3] == "| b | 0.988 | 0.988 | 0.988 | 0.988 | 0 / 3 |"
+    assert "Signature: `line`" in markdown([one], "line", ["A note."])
