@@ -22,6 +22,8 @@ KERNEL_DTYPES: dict[Backend, tuple[torch.dtype, ...]] = {
     # half precision reaches only dropout: the other operators make it float32 before they choose
     "triton": (torch.float32, torch.float64, torch.float16, torch.bfloat16),
 }
+CUDA_PARTS: tuple[Part, ...] = ("points", "dropout", "loss")
+"""What has kernels of Triton; the other parts have them for the CPU alone."""
 under_check: ContextVar[bool] = ContextVar("under_check", default=False)
 """Whether kernels are chosen to see if they can be trusted."""
 _MODULES = {"numba": "hyptrans.kernels.cpu.launch", "triton": "hyptrans.kernels.cuda.launch"}
@@ -37,6 +39,8 @@ def chosen(x: Tensor, part: Part = "points", *, c: float | Tensor = 1.0) -> Back
         ValueError: as of :func:`possible`.
     """
     backend = possible(x, c=c)
+    if backend == "triton" and part not in CUDA_PARTS:
+        return "eager"
     if backend == "eager" or not _loaded(backend):
         return "eager"
     trusted = under_check.get() or _trusted(backend, x.device, x.dtype, part)

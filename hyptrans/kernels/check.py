@@ -102,8 +102,9 @@ def _operators(
         yield _losses(backend, numbers(ROWS, 50))
     if part == "points":
         yield from _of_points(backend, numbers, dtype)
-    if backend == "numba":
-        yield from cpu_cases.without_gradient(part, numbers)
+    if backend != "numba":
+        return
+    yield from cpu_cases.without_gradient(part, numbers)
     for case, given, kernel, formula in cpu_cases.cases(part, numbers):
         yield (
             case,

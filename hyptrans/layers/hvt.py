@@ -73,25 +73,20 @@ class MobiusLinear(nn.Module):
 
 
 class TangentNorm(nn.Module):
-    """LayerNorm of tangents, with a gain that starts at ``1 / sqrt(width)``.
+    """Gain and shift of a LayerNorm of tangents, with a gain that starts at ``1 / sqrt(width)``.
+
+    :class:`ScaledResidual` computes it with its sum, as
+    :func:`hyptrans.kernels.ball.residual.plain_norm` or a kernel.
 
     At gain 1 tangents have length ``sqrt(width)`` and all points would sit on the clamp. The
     factor stays outside the parameters, so that a step of the optimizer changes gain and bias by
-    the same share as in a Euclidean Transformer.
-
-    Shapes: ``[..., width]`` -> ``[..., width]``. Source: HVT eq. 11, without its maps.
+    the same share as in a Euclidean Transformer. Source: HVT eq. 11, without its maps.
     """
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.width = width
         self.weight = nn.Parameter(torch.ones(width))
         self.bias = nn.Parameter(torch.zeros(width))
-
-    def forward(self, u: Tensor) -> Tensor:
-        u = at_least_float32(u)
-        gain, shift = (p.to(u.dtype) for p in (self.weight, self.bias))
-        return residual.plain_norm(u, gain, shift, NORM_EPSILON)
 
 
 class ScaledResidual(nn.Module):

@@ -175,6 +175,10 @@ class HypformerEmbedding(LorentzEmbedding):
         rows = F.embedding(tokens, self.weight, self.padding_idx)
         return self._points(rows, self.curvature())
 
+    def points(self, c: lorentz.Curvature | None = None) -> Tensor:
+        """As :meth:`LorentzEmbedding.points`; without ``c`` at the curvature that is learned."""
+        return super().points(self.curvature() if c is None else c)
+
 
 class HypformerLogits(LorentzLogits):
     """Distance logits at the curvature of the points that come in.

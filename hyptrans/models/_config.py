@@ -73,21 +73,26 @@ class SkeletonConfig(FairseqDataclass):
     encoder_attention_heads: int = option(
         8, "number of encoder attention heads", in_formula=True, of_size=True
     )
-    encoder_learned_pos: bool = option(True, "learned positions in the encoder, else sinusoidal")
+    encoder_learned_pos: bool = option(
+        True, "learned positions in the encoder, else sinusoidal", in_formula=True
+    )
     decoder_embed_dim: Optional[int] = option(
-        None, "numbers per decoder state (default: as the encoder's)"
+        None, "numbers per decoder state (default: as --arch has it, else the encoder's)"
     )
     decoder_ffn_embed_dim: Optional[int] = option(
         None,
-        "numbers per state inside the decoder's feed-forward blocks (default: as the encoder's)",
+        "numbers per state inside the decoder's feed-forward blocks (default: as --arch has it, "
+        "else the encoder's)",
     )
     decoder_layers: int = option(6, "number of decoder layers", of_size=True)
     decoder_attention_heads: Optional[int] = option(
         None,
-        "number of decoder attention heads (default: as the encoder's)",
+        "number of decoder attention heads (default: as --arch has it, else the encoder's)",
         in_formula=True,
     )
-    decoder_learned_pos: bool = option(True, "learned positions in the decoder, else sinusoidal")
+    decoder_learned_pos: bool = option(
+        True, "learned positions in the decoder, else sinusoidal", in_formula=True
+    )
     share_decoder_input_output_embed: bool = option(
         False, "share decoder input and output embeddings"
     )

@@ -42,7 +42,8 @@ class Parts(ABC):
     """
 
     def __init__(self, cfg: Any, side: Side) -> None:
-        sizes = {"embed-dim": side.width, "attention-heads": side.heads, "layers": side.layers}
+        sizes = {"embed-dim": side.width, "ffn-embed-dim": side.ffn_width}
+        sizes |= {"attention-heads": side.heads, "layers": side.layers}
         for name, size in sizes.items():
             if size < 1:
                 raise ValueError(f"--{side.name}-{name} must be at least 1, got {size}")

@@ -58,7 +58,7 @@ def check_manifold_flags(cfg: Any, model: nn.Module) -> None:
 def install() -> None:
     """Run the check when a trainer builds its optimizer: fairseq has no hook there for plug-ins."""
     build = Trainer._build_optimizer
-    if hasattr(build, "__wrapped__"):
+    if hasattr(build, "of_hyptrans"):
         return
 
     @functools.wraps(build)
@@ -66,4 +66,5 @@ def install() -> None:
         check_manifold_flags(self.cfg, self._model)
         build(self)
 
+    checked.of_hyptrans = True  # type: ignore[attr-defined]
     Trainer._build_optimizer = checked

@@ -83,6 +83,11 @@ class FairseqRiemannianAdam(FairseqOptimizer):
         self.set_lr(self.optimizer_config["lr"])
 
     @property
+    def supports_flat_params(self) -> bool:
+        """Whether all parameters may become one, as ``--fp16`` makes them; points may not."""
+        return not any(isinstance(parameter, geoopt.ManifoldParameter) for parameter in self.params)
+
+    @property
     def optimizer_config(self) -> dict[str, Any]:
         betas = self.cfg.adam_betas
         if isinstance(betas, str):
@@ -109,4 +114,8 @@ class FairseqRiemannianAdam(FairseqOptimizer):
         shared = {**self.optimizer_config, "stabilize": self.cfg.stabilize or None}
         for group, settings in zip(self.param_groups, self._own_settings, strict=True):
             group.update(shared | settings | (optimizer_overrides or {}))
+        for state in self.optimizer.state.values():
+            if "step" in state:
+                # torch makes it a tensor of float32, whose powers are others than before the stop
+                state["step"] = int(state["step"])
         self.set_lr(self.optimizer_config["lr"])

@@ -12,7 +12,7 @@ import torch
 
 from hyptrans.geometry import lorentz, poincare
 from hyptrans.kernels import backend, check, operators
-from hyptrans.kernels.cpu import launch
+from hyptrans.kernels.cpu import jobs, launch
 from hyptrans.support.files import whole_file
 
 CPU = torch.device("cpu")
@@ -222,3 +222,16 @@ def test_nothing_is_compiled_that_belongs_to_other_architectures(tmp_path):
         "klein.polar_forward",
         "weights.midpoints",
     ]
+
+
+@pytest.mark.parametrize("part", sorted({*PARTS} - {*backend.CUDA_PARTS}))
+def test_what_cuda_has_no_kernels_for_is_eager_there_and_reads_no_memory_as_the_cpus(
+    part, monkeypatch
+):
+    # what Triton interprets lies on the CPU, where a job of numba would find it
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    monkeypatch.setenv("HYPTRANS_KERNELS", "triton")
+    assert backend.possible(torch.ones(2, 3)) == "triton"
+    assert backend.chosen(torch.ones(2, 3), part) == "eager"
+    monkeypatch.setattr(jobs, "run", lambda *_, **__: pytest.fail("a kernel of the CPU was asked"))
+    assert check.failure("triton", CPU, torch.float32, part) is None

@@ -107,7 +107,11 @@ def test_dropout_of_none_and_of_all(name, monkeypatch):
 
 def test_matrices_that_a_kernel_would_misread_are_refused():
     x = torch.ones(4, 3)
-    for other, message in ((x.double(), "of torch.float32 and torch.float64"), (x.t(), "contig")):
+    for other, message in (
+        (x.double(), "of torch.float32 and torch.float64"),
+        (x.t(), "contig"),
+        (x.to("meta"), "is on meta, not on the CPU"),
+    ):
         with pytest.raises(ValueError, match=message):
             jobs.run(rows_numba.lift_forward, 1, (x, other))
 

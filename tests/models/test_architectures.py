@@ -283,7 +283,7 @@ def test_sinusoidal_positions_are_not_trained(arch, sentences):
     assert torch.isfinite(fixed(*_with_none(batch(sentences, SYMBOLS)))[0]).all()
 
 
-@pytest.mark.parametrize("name", ["attention_heads", "layers"])
+@pytest.mark.parametrize("name", ["attention_heads", "layers", "ffn_embed_dim"])
 @pytest.mark.parametrize("side", ["encoder", "decoder"])
 @pytest.mark.parametrize("size", [0, -1])
 def test_sizes_below_one_are_refused(size, side, name, arch):

@@ -1,10 +1,15 @@
 """Flags that would lose the manifold are refused by name."""
 
+import functools
+from types import SimpleNamespace
+
 import pytest
 import torch
+from fairseq.trainer import Trainer
 from omegaconf import OmegaConf
 
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
+from hyptrans.optim import guard
 from hyptrans.optim.guard import check_manifold_flags
 
 
@@ -61,3 +66,24 @@ def test_all_problems_are_named_at_once():
     model = torch.nn.Sequential(LorentzEmbedding(5, 4, storage="manifold"))
     with pytest.raises(ValueError, match=r"--fp16 .*--optimizer adam"):
         check_manifold_flags(configuration(common__fp16=True, optimizer___name="adam"), model)
+
+
+def test_the_guard_goes_beside_that_of_another_plug_in(monkeypatch):
+    def stock(_):
+        raise AssertionError("the flags were not checked")
+
+    @functools.wraps(stock)
+    def of_another(self):
+        stock(self)
+
+    monkeypatch.setattr(Trainer, "_build_optimizer", of_another)
+    guard.install()
+    trainer = SimpleNamespace(
+        cfg=configuration(common__fp16=True),
+        _model=torch.nn.Sequential(LorentzEmbedding(5, 4, storage="manifold")),
+    )
+    with pytest.raises(ValueError, match="--fp16"):
+        Trainer._build_optimizer(trainer)
+    once = Trainer._build_optimizer
+    guard.install()
+    assert Trainer._build_optimizer is once

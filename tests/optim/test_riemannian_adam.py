@@ -176,3 +176,30 @@ def test_a_step_of_any_length_ends_where_it_points_and_not_beyond_the_bound(leng
         min(length, 6.0) / c**0.5, rel=1e-5
     )
     torch.testing.assert_close(end[1:] / end[1:].norm(), step[1:] / step.norm())
+
+
+def test_what_is_resumed_goes_on_bit_by_bit(rng):
+    parameters = plain_and_points(rng)
+    gradients = [[torch.randn(p.shape, generator=rng) for p in parameters] for _ in range(60)]
+
+    def go_on(adam, parameters, gradients):
+        for given in gradients:
+            for parameter, gradient in zip(parameters, given, strict=True):
+                parameter.grad = gradient.clone()
+            adam.step()
+
+    at_once, stopped = copy.deepcopy(parameters), copy.deepcopy(parameters)
+    go_on(optimizer(at_once), at_once, gradients)
+    first = optimizer(stopped)
+    go_on(first, stopped, gradients[:30])
+    second = optimizer(stopped)
+    second.load_state_dict(copy.deepcopy(first.state_dict()), {})
+    go_on(second, stopped, gradients[30:])
+    for ours, expected in zip(stopped, at_once, strict=True):
+        assert torch.equal(ours, expected)
+
+
+def test_parameters_may_become_one_as_in_half_precision_unless_some_are_points(rng):
+    plain, points = plain_and_points(rng)
+    assert optimizer([plain]).supports_flat_params
+    assert not optimizer([plain, points]).supports_flat_params

@@ -129,6 +129,8 @@ def run(
         else:
             if matrix.dtype not in (first.dtype, torch.int64):
                 raise ValueError(f"matrices of {first.dtype} and {matrix.dtype} in one job")
+            if matrix.device.type != "cpu":
+                raise ValueError(f"a matrix of a job is on {matrix.device}, not on the CPU")
             if not (strided or matrix.is_contiguous()):
                 raise ValueError("a matrix of a job is not contiguous")
             columns = max(1, matrix.size(-1)) if matrix.dim() else 1

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from hyptrans.geometry import lorentz
-from hyptrans.geometry.precision import at_least_float32
+from hyptrans.geometry.precision import at_least_float32, matrix_product
 from hyptrans.layers.attention import Attention, attention_weights
 from hyptrans.layers.decoding_state import Past
 from hyptrans.layers.hybonet import LorentzAttention
@@ -44,7 +44,7 @@ class GeodesicAttention(LorentzAttention):
 
     def scores(self, query: Tensor, key: Tensor) -> Tensor:
         """Logarithms of the weights, up to a constant per query."""
-        cosh = -self.c * query @ key.transpose(-1, -2)
+        cosh = -self.c * matrix_product(query, key.transpose(-1, -2))
         distance = torch.acosh(cosh.clamp_min(1 + LEAST_EXCESS)) / self.c**0.5
         return -distance / at_least_float32(self.tau)
 

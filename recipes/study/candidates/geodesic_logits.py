@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from hyptrans.geometry import lorentz
-from hyptrans.geometry.precision import at_least_float32
+from hyptrans.geometry.precision import matrix_product
 from hyptrans.layers.decoding_state import State
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
 from hyptrans.models._config import register_sizes
@@ -37,7 +37,7 @@ class GeodesicLogits(nn.Module):
     def forward(self, x: Tensor, state: State | None = None) -> Tensor:
         """Logits; nothing is kept in a decoding ``state``."""
         c = self.table.c
-        cosh = -c * lorentz.flip_time(at_least_float32(x)) @ self.table.points().t()
+        cosh = -c * matrix_product(lorentz.flip_time(x), self.table.points().t())
         distance = torch.acosh(cosh.clamp_min(1 + LEAST_EXCESS)) / c**0.5
         return self.bias - self.log_slope.exp() * distance
 
