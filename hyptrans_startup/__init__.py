@@ -29,6 +29,7 @@ FIXES: "dict[str, dict[str, tuple[str, ...]]]" = {
         "no_typing_io": ("antlr4.Lexer", "antlr4.Parser", "hydra.grammar.gen.OverrideLexer"),
         "unexpected_etype": ("hydra._internal.utils",),
         "unsupported_global": ("fairseq.checkpoint_utils",),
+        "unread_broadcast": ("fairseq.distributed.utils",),
         "mask_type_undefined": ("fairseq.modules.transformer_layer",),
         "numpy_alias_removed": (
             "fairseq.data.token_block_dataset",

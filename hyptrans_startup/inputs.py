@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
+from functools import partial
 from pathlib import Path
 from pickle import UnpicklingError
 from types import ModuleType, SimpleNamespace
@@ -237,7 +238,7 @@ def check_formulas(path: str, state: Mapping[str, Any], trainer: Any) -> None:
     model = (state.get("cfg") or {}).get("model") or state.get("args")
     stored = model if isinstance(model, Mapping) else vars(model or SimpleNamespace())
     for each in fields(config) if is_dataclass(config) else ():
-        before, now = stored.get(each.name), getattr(trainer.cfg.model, each.name, None)
+        before, now = (_meant(each.name, values) for values in (stored, trainer.cfg.model))
         if not each.metadata.get("in_formula") or None in (before, now):
             continue
         if before != now:
@@ -246,6 +247,13 @@ def check_formulas(path: str, state: Mapping[str, Any], trainer: Any) -> None:
                 f"not {now}: name another --save-dir for a new training, or begin with its "
                 "parameters by --finetune-from-model"
             )
+
+
+def _meant(name: str, values: Any) -> Any:
+    """An option's value; where the decoder has none of its own, the encoder's."""
+    get = values.get if isinstance(values, Mapping) else partial(getattr, values)
+    found = get(name, None)
+    return get(name.replace("decoder_", "encoder_"), None) if found is None else found
 
 
 def unreadable(path: str, reason: str) -> UserError:

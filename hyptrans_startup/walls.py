@@ -16,6 +16,7 @@ import typing
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -119,6 +120,19 @@ def unsupported_global(module: ModuleType) -> Iterator[None]:
         # numpy 2 moved the module, and files written with either are about
         harmless += [(builder, f"numpy.{core}.multiarray.{name}") for core in ("core", "_core")]
     torch.serialization.add_safe_globals(harmless)
+
+
+@contextmanager
+def unread_broadcast(module: ModuleType) -> Iterator[None]:
+    """Torch >= 2.6, several processes that go on from a checkpoint: ``Weights only load failed``.
+
+    The first of them reads the file, with the safe loader, and sends what it holds to the others,
+    options as objects among it. Processes of one training trust each other.
+    """
+    yield
+    import torch
+
+    vars(module)["torch"] = Overlay(torch, load=partial(torch.load, weights_only=False))
 
 
 @contextmanager

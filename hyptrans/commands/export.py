@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import shlex
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -74,7 +75,7 @@ def main(args: argparse.Namespace) -> None:
             model = Translator(dataclasses.replace(folder.read(trial), place=place))
             if args.test:
                 facts |= _scores(model, *args.test, beam=BEAM)
-        name = args.name or args.out.name
+        name = args.name or args.out.resolve().name
         folder.write(
             dataclasses.replace(contents, facts=facts),
             args.out,
@@ -99,7 +100,7 @@ def _scores(model: "Translator", source: Path, reference: Path, *, beam: int) ->
     found = {"BLEU": scores.bleu, "chrF": scores.chrf}
     made = {name: score(translations, references) for name, score in found.items()}
     return {
-        "test": f"{source.name} {reference.name}",
+        "test": shlex.join([source.name, reference.name]),
         "beam": beam,
         "scores": [{"name": name, **dataclasses.asdict(score)} for name, score in made.items()],
     }

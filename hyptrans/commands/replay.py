@@ -1,11 +1,13 @@
 """``hyptrans replay``: the update again at which a training's gradients were no longer finite."""
 
 import argparse
+import math
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hyptrans.support.errors import UserError, clean
+from hyptrans.support.errors import UserError, clean, out_of_memory
 from hyptrans.support.logs import quiet
 from hyptrans_startup.divergence import SAMPLES, NotFiniteError
 from hyptrans_startup.guards.checkpoints import reason_of
@@ -49,6 +51,7 @@ def replay(file: Path, *, cpu: bool = False, user_dir: str | None = None) -> str
         UserError: they are not, and the message says what comes first; or the file has no batch,
             or is of a plug-in that is not named.
     """
+    import torch
     from fairseq import checkpoint_utils, utils
     from fairseq.trainer import Trainer
 
@@ -60,6 +63,8 @@ def replay(file: Path, *, cpu: bool = False, user_dir: str | None = None) -> str
         raise UserError(f"{file} holds no batch: it is no crash.pt of a training that met NaN")
     cfg = state["cfg"]
     cfg.common.cpu = cfg.common.cpu or cpu
+    if cfg.common.fp16 and (cfg.common.cpu or not torch.cuda.is_available()):
+        raise UserError(f"{file} is of a training with --fp16, which a GPU alone can run again")
     cfg.checkpoint.save_dir = str(file.parent)
     named = Path(cfg.common.user_dir or PACKAGE).name
     if named != PACKAGE and user_dir is None:
@@ -77,6 +82,7 @@ def replay(file: Path, *, cpu: bool = False, user_dir: str | None = None) -> str
     # the file is there already, and stays as it is
     trainer.save_checkpoint = lambda *_: None
     trainer.optimizer.step = lambda *_, **__: None
+    _take_no_overflow(trainer.optimizer, state)
     try:
         trainer.train_step(samples)
     except UserError as error:
@@ -88,9 +94,22 @@ def replay(file: Path, *, cpu: bool = False, user_dir: str | None = None) -> str
             f"{error.__cause__.first}); go on from an earlier checkpoint with a lower --lr or "
             "--clip-norm"
         ) from error
-    except (LookupError, TypeError, AttributeError, ValueError) as error:
+    except (LookupError, TypeError, AttributeError, ValueError, RuntimeError) as error:
+        if out_of_memory(error):
+            raise
         raise UserError(
             f"{file} holds no batches that can be run ({reason_of(error)}): fairseq-train writes "
             "them where it meets NaN"
         ) from error
     return f"update {updates + 1} of {file}: gradients are finite here"
+
+
+def _take_no_overflow(optimizer: Any, state: Mapping[str, Any]) -> None:
+    """Let half precision scale the loss as it did, and fail where it would try a smaller scale."""
+    scaler = getattr(optimizer, "scaler", None)
+    if scaler is None:
+        return
+    scale = (state.get("last_optimizer_state") or {}).get("loss_scale")
+    if isinstance(scale, int | float):
+        scaler.loss_scale = scale
+    scaler.min_loss_scale = math.inf

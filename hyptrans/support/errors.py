@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -9,11 +10,20 @@ from collections.abc import Callable
 from hyptrans.support.extras import how_to_install
 from hyptrans_startup.errors import UserError, clean
 
-__all__ = ["UserError", "clean", "describe_os_error", "run_command"]
+__all__ = ["UserError", "clean", "describe_os_error", "out_of_memory", "run_command"]
 
 # what a full disk looks like: no space, quota reached, file size limit reached
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_MENDED_BY_THE_USER = (UserError, OSError, ModuleNotFoundError, MemoryError, KeyboardInterrupt)
+_MENDED_BY_THE_USER = (
+    UserError,
+    OSError,
+    ModuleNotFoundError,
+    MemoryError,
+    RuntimeError,
+    KeyboardInterrupt,
+)
+_TORCH_OUT_OF_MEMORY = re.compile(r"out of memory|DefaultCPUAllocator: can't allocate memory")
+"""Of torch's RuntimeErrors, those of memory; on a CPU they are of no class of their own."""
 
 
 def describe_os_error(error: OSError, stopped: str = "") -> str:
@@ -63,18 +73,25 @@ def run_command(
 
 
 def _sentence(error: BaseException, stopped: str, memory: str) -> str | None:
-    """What is told of an error, None of a module that no command needs."""
+    """What is told of an error; None of a bug, or a module that no command needs."""
     if isinstance(error, KeyboardInterrupt):
         return f"\nstopped; {stopped}" if stopped else "\nstopped"
     if isinstance(error, UserError):
         return f"error: {error}"
     if isinstance(error, OSError):
         return f"error: {describe_os_error(error, stopped)}"
-    if isinstance(error, MemoryError):
+    if out_of_memory(error):
         return f"error: not enough memory; {memory}"
     name = getattr(error, "name", None)
     hint = how_to_install(name)
     return None if hint is None else f"error: {name} is missing: {hint}"
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether memory did not suffice, that of Python or that of torch on any device."""
+    if isinstance(error, RuntimeError):
+        return _TORCH_OUT_OF_MEMORY.search(str(error)) is not None
+    return isinstance(error, MemoryError)
 
 
 def open_closed_streams() -> None:

@@ -82,7 +82,10 @@ def write_whole(path: Path, text: str) -> None:
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
     """Write JSON, whole or not at all; what JSON has no word for, NaN or infinite, is null."""
-    write_whole(path, json.dumps(_finite(values), indent=2, ensure_ascii=False) + "\n")
+    text = json.dumps(_finite(values), indent=2, ensure_ascii=False) + "\n"
+    with whole_file(path) as file:
+        # names of files may hold bytes that are no UTF-8; JSON reads what stands for them
+        file.write(text.encode(errors="backslashreplace"))
 
 
 def _finite(value: Any) -> Any:

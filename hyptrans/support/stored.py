@@ -56,8 +56,10 @@ def as_declared(name: str, value: Any, declared: Any) -> Any:
     """Return a value of JSON as its declared type, which must be one that JSON can hold.
 
     Raises:
-        ValueError: it is of another type.
+        ValueError: it is of another type, or an integer too large for the float that it stands for.
     """
+    if declared is float and type(value) is int:
+        value = _float(name, value)
     origin, arguments = typing.get_origin(declared), typing.get_args(declared)
     if dataclasses.is_dataclass(declared) and isinstance(declared, type):
         return build(declared, value)
@@ -67,9 +69,16 @@ def as_declared(name: str, value: Any, declared: Any) -> Any:
         # a bool is an int to Python
         bool: isinstance(value, bool),
         int: isinstance(value, int) and not isinstance(value, bool),
-        float: isinstance(value, int | float) and not isinstance(value, bool),
+        float: isinstance(value, float),
         str: isinstance(value, str),
     }
     if (origin is typing.Literal and value in arguments) or fits.get(declared, False):
         return value
     raise ValueError(f"{name} is a {type(value).__name__} where it cannot be one")
+
+
+def _float(name: str, value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise ValueError(f"{name} is an integer too large for a float") from error

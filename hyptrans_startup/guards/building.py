@@ -1,5 +1,6 @@
 """A model of a stored configuration is built within what its checkpoint accounts for."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,18 +22,22 @@ SPARE_PARTS = 1_000
 class Allowance:
     """Counts the parameters, buffers and modules of models while they are built.
 
-    torch tells of each before it is filled, so that no memory has been used for it yet.
+    torch tells of each before it is filled, so that no memory has been used for it yet. What other
+    threads build is not counted.
 
     Args:
         size: bytes of the parameters, or of the files that hold them.
     """
 
     def __init__(self, size: int) -> None:
+        self._thread = threading.get_ident()
         self.bytes = SPARE_BYTES + TIMES_THE_FILE * size
         self.parts = SPARE_PARTS + PARTS_OF_A_TENSOR * (size // BYTES_OF_A_TENSOR)
 
     def take(self, module: Any, name: str, part: Any) -> None:
         """Count what a module gets, or raise."""
+        if threading.get_ident() != self._thread:
+            return
         self.parts -= 1
         if hasattr(part, "element_size"):
             self.bytes -= part.numel() * part.element_size()

@@ -4,6 +4,7 @@ import ast
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -11,6 +12,8 @@ from hyptrans_startup.errors import UserError
 
 LONGEST_TEXT = 4_000
 """Characters of an option that is evaluated; a list of buckets or layers has hundreds."""
+LONGEST_LINE = 1 << 20
+"""Characters of an utterance's line in a manifest: two hours of fifty units a second."""
 MOST_ENTRIES = 10_000
 """Entries of a list that is written as a sum or a multiple, as in ``[(512, 3)] * 20``."""
 
@@ -19,7 +22,8 @@ MOST_ENTRIES = 10_000
 def evaluated_options(module: ModuleType) -> Iterator[None]:
     """``eval()`` of an option string, which a stored configuration brings along."""
     # a function looks for names in its module before it looks among the builtins
-    vars(module)["eval"] = literal
+    data = module.__name__ == "fairseq.data.codedataset"
+    vars(module)["eval"] = partial(literal, longest=LONGEST_LINE) if data else literal
     yield
 
 
@@ -59,7 +63,7 @@ def meters_by_name(module: ModuleType) -> Iterator[None]:
     module.MetersDict.load_state_dict = load_state_dict
 
 
-def literal(text: Any) -> Any:
+def literal(text: Any, longest: int = LONGEST_TEXT) -> Any:
     """Return the value of an option as ``eval`` gives it, where it is made of literals.
 
     That is what `ast.literal_eval` takes, and sums and multiples of it: fairseq writes layers as
@@ -72,7 +76,7 @@ def literal(text: Any) -> Any:
     if not isinstance(text, str):
         raise TypeError("an option that is evaluated must be a string")
     try:
-        if len(text) > LONGEST_TEXT:
+        if len(text) > longest:
             raise ValueError("it is too long")
         return fold(ast.parse(text.strip(), mode="eval").body)
     except (ValueError, TypeError, SyntaxError, ArithmeticError) as error:

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from hyptrans.commands.replay import _take_no_overflow
 from hyptrans_startup import divergence
 from hyptrans_startup.divergence import SAMPLES, first_not_finite, search_without_scores
 from hyptrans_startup.errors import UserError
@@ -185,3 +186,15 @@ def test_training_that_learns_nothing_says_so_in_its_log(data, work, fork):
     flags += ["--criterion=label_smoothed_cross_entropy", "--no-save"]
     done = fork("fairseq-train", data, *TINY, *flags, cwd=work)
     assert done.stdout.count("nothing is learned: after 500 updates the loss") == 1
+
+
+def test_half_precision_fails_in_a_replay_where_it_would_lower_its_scale():
+    from fairseq.optim.dynamic_loss_scaler import DynamicLossScaler
+
+    scaler = DynamicLossScaler(init_scale=128)
+    _take_no_overflow(SimpleNamespace(scaler=scaler), {"last_optimizer_state": {"loss_scale": 2.0}})
+    assert scaler.loss_scale == 2.0
+    scaler.check_overflow(1.0)
+    with pytest.raises(FloatingPointError):
+        scaler.check_overflow(float("nan"))
+    _take_no_overflow(SimpleNamespace(), {})

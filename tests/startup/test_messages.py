@@ -5,6 +5,7 @@ import os
 import pickle
 import shutil
 import struct
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import pytest
@@ -348,3 +349,34 @@ def test_file_that_is_no_checkpoint_is_named(content, reason, tmp_path):
         torch.save(content, path)
     with pytest.raises(UserError, match=f"x.pt is cut short or was not written .*{reason}"):
         checkpoint_utils.load_checkpoint_to_cpu(str(path))
+
+
+@pytest.mark.parametrize(
+    ("stored", "now", "refused"),
+    [
+        ({"decoder_heads": 4}, {"decoder_heads": None}, True),
+        ({"decoder_heads": None}, {"decoder_heads": 4}, True),
+        ({"decoder_heads": None}, {"decoder_heads": 8}, False),
+        ({"decoder_heads": None}, {"decoder_heads": None}, False),
+        ({"encoder_heads": 4}, {"decoder_heads": 8}, True),
+    ],
+)
+def test_heads_of_the_decoder_are_the_encoders_where_none_are_named(stored, now, refused):
+    @dataclass
+    class Config:
+        encoder_heads: int = field(default=8, metadata={"in_formula": True})
+        decoder_heads: int | None = field(default=None, metadata={"in_formula": True})
+
+    class Model:
+        pass
+
+    setattr(Model, "__dataclass", Config)
+    trainer = SimpleNamespace(
+        get_model=Model, cfg=SimpleNamespace(model=SimpleNamespace(**{"encoder_heads": 8} | now))
+    )
+    state = {"cfg": {"model": {"encoder_heads": 8} | stored}}
+    if not refused:
+        inputs.check_formulas("a.pt", state, trainer)
+        return
+    with pytest.raises(UserError, match=r"was trained with --(en|de)coder-heads \w+ and not \w+:"):
+        inputs.check_formulas("a.pt", state, trainer)

@@ -31,6 +31,7 @@ WALLS = {
         "TypeError: print_exception() ",
     ),
     "unsupported_global": ("unsupported_global", True, "Unsupported global"),
+    "unread_broadcast": ("unread_broadcast", True, "Weights only load failed"),
     "mask_type_undefined": ("mask_type_undefined", True, "RuntimeError: Mask Type should be"),
     **{
         f"numpy_alias_removed_from_{place}": (

@@ -78,6 +78,27 @@ def unsupported_global():
     assert loaded["norms"].dtype == np.float32
 
 
+def unread_broadcast():
+    import io
+    from unittest import mock
+
+    import torch
+    from fairseq.distributed import utils
+    from omegaconf import OmegaConf
+
+    sent = io.BytesIO()
+    state = {"cfg": OmegaConf.create({"lr": [0.1]}), "model": torch.ones(2)}
+    torch.save(utils._split_tensors_from_obj(state, []), sent)
+    parts = iter([torch.tensor([len(sent.getvalue())]), torch.tensor([*sent.getvalue()])])
+    with (
+        mock.patch.object(utils, "get_rank", return_value=1),
+        mock.patch.object(utils, "broadcast", lambda to, **_: to.copy_(next(parts))),
+    ):
+        got = utils._broadcast_object_slow(None, 0, None, torch.device("cpu"))
+    assert got["cfg"].lr == [0.1]
+    assert got["model"] == utils._TensorPlaceholder(0)
+
+
 def mask_type_undefined():
     import torch
     from fairseq.models.transformer import TransformerConfig

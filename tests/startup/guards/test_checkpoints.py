@@ -1,13 +1,14 @@
 """A stored configuration is data: checked, bounded, and never a program."""
 
 import argparse
+import threading
 from argparse import Namespace
 
 import pytest
 import torch
 
 from hyptrans_startup.errors import UserError
-from hyptrans_startup.guards.building import within
+from hyptrans_startup.guards.building import within, within_bytes
 from hyptrans_startup.guards.configurations import check_checkpoint, check_configuration
 from tests.hostile import checkpoints
 
@@ -145,3 +146,18 @@ def test_options_of_every_architecture_are_taken():
         check_configuration(args, "args")
         checked += 1
     assert checked > 150
+
+
+def test_what_another_thread_builds_is_not_counted():
+    built = []
+
+    def large():
+        built.append(torch.nn.Linear(1 << 13, 1 << 13))
+
+    with within_bytes(10), pytest.raises(UserError, match="a far larger model"):
+        large()
+    with within_bytes(10):
+        thread = threading.Thread(target=large)
+        thread.start()
+        thread.join()
+    assert len(built) == 1

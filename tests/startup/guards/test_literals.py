@@ -126,7 +126,19 @@ def test_module_of_fairseq_takes_literals_for_eval(module):
         loaded = importlib.import_module(module)
     except ImportError as error:
         pytest.skip(str(error))
-    assert vars(loaded)["eval"] is literal
+    found = vars(loaded)["eval"]
+    assert getattr(found, "func", found) is literal
+
+
+def test_an_utterance_of_a_manifest_may_be_as_long_as_speech_is():
+    from fairseq.data import codedataset
+
+    line = str({"audio": "a.wav", "hubert_km100": "71 12 " * 50_000})
+    assert vars(codedataset)["eval"](line) == ast.literal_eval(line)
+    with pytest.raises(UserError, match="write it out"):
+        literal(line)
+    with pytest.raises(UserError, match="write it out"):
+        vars(codedataset)["eval"]("[" + "1, " * 400_000 + "]")
 
 
 @pytest.mark.parametrize(
