@@ -6,13 +6,16 @@ return, U+2028, NEL, vertical tab ...) becomes a space here, so no later tool ca
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import zip_longest
 from pathlib import Path
+from typing import TypeVar
 
 from hyptrans.dataprep.sources.limits import most_by_ratio
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import open_maybe_gzip, whole_file
+
+Line = TypeVar("Line")
 
 LONGEST_LINE = 4 << 20
 """Bytes of a line: as many as a book has, and no more than a computer can hold many times."""
@@ -124,9 +127,20 @@ def decode(data: bytes, where: object, number: int | None = None) -> str:
 
 
 def zip_sides(
-    source: Iterable[str], target: Iterable[str], source_name: object, target_name: object
-) -> Iterator[tuple[str, str]]:
+    source: Iterable[Line],
+    target: Iterable[Line],
+    source_name: object,
+    target_name: object,
+    text_of: Callable[[Line], str] = str,
+) -> Iterator[tuple[Line, Line]]:
     """Yield pairs; sides of different length are an error that names the first lonely line.
+
+    Args:
+        source: lines, or what holds one.
+        target: likewise.
+        source_name: where they are from, for the message.
+        target_name: likewise.
+        text_of: the text of a line.
 
     Raises:
         UserError: one side ends before the other.
@@ -135,15 +149,10 @@ def zip_sides(
     for number, (one, other) in enumerate(pairs, start=1):
         if one is None or other is None:
             total = number + sum(1 for _ in pairs)
-            longer, shorter = (
-                (target_name, source_name)
-                if one is None
-                else (
-                    source_name,
-                    target_name,
-                )
-            )
-            text = (one or other or "")[:60]
+            names = (source_name, target_name)
+            longer, shorter = names[::-1] if one is None else names
+            lonely = other if one is None else one
+            text = "" if lonely is None else text_of(lonely)[:60]
             raise UserError(
                 f"the sides differ in length: {shorter} has {number - 1} lines and {longer} has "
                 f"{total}; the first line without a partner is {longer}, line {number}: {text!r}"

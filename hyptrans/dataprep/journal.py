@@ -34,11 +34,18 @@ class Journal:
 
     A step counts as done when its settings and the hashes of its inputs are those of the earlier
     run, and the files it wrote are still there, byte for byte.
+
+    Args:
+        out: the output folder.
+        work: folder of the journal, in it.
+        begin: called before a step that writes to ``out`` beside ``work``, whose files stay as
+            they are until then.
     """
 
-    def __init__(self, out: Path, work: Path) -> None:
+    def __init__(self, out: Path, work: Path, *, begin: Callable[[], None]) -> None:
         self.out = out
         self.work = work
+        self._begin = begin
         self.stopwatch = Stopwatch()
         self.steps: list[dict[str, Any]] = []
         self.downloads: dict[str, str] = {}
@@ -59,6 +66,8 @@ class Journal:
         outputs = list(outputs)
 
         def fresh() -> Mapping[str, Any]:
+            if not all(path.is_relative_to(self.work) for path in outputs):
+                self._begin()
             counts = run()
             for path in outputs:
                 self._hashes.pop(path, None)

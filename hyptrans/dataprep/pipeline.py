@@ -37,11 +37,9 @@ def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[Journal], Pla
             remove_kept(job.out / folder.WORK)
         sys.stdout.write(f"{job.out} is finished already, nothing to do\n")
         return
-    journal = Journal(job.out, job.out / folder.WORK)
+    # the manifest goes first: without it the folder does not count as finished
+    journal = Journal(job.out, job.out / folder.WORK, begin=lambda: remove(job.out / manifest.NAME))
     try:
-        # the manifest goes first: without it the folder does not count as finished
-        for name in (manifest.NAME, *(folder.OUTPUTS if job.overwrite else ())):
-            remove(job.out / name)
         stages = Stages(make_plan(journal), job, journal)
         stages.run()
         _remove_others(job.out, set(stages.finished_files()))

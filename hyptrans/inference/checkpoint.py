@@ -116,8 +116,11 @@ def read(
     state = read_state(path)
     architecture, options = architecture_of(path, state)
     task = state["cfg"].task
-    folder = data or Path(str(getattr(task, "data", None) or "").split(":")[0])
-    if not str(folder) or not folder.is_dir():
+    stored = str(getattr(task, "data", None) or "").split(":")[0]
+    if data is None and not stored:
+        raise UserError(f"checkpoint {path} does not name its data folder: name it with --data")
+    folder = data or Path(stored)
+    if not folder.is_dir():
         raise UserError(
             f"checkpoint {path}: its data folder {folder} is not there; name it with --data"
         )
@@ -200,7 +203,11 @@ def dictionary_file(binary: Path, language: str) -> Path:
 
 def _facts(state: Mapping[str, Any], prepared: Path) -> dict[str, Any]:
     """What the model card tells of the training."""
-    found = manifest.load(prepared)
+    try:
+        found = manifest.load(prepared)
+    except UserError:
+        # that of another program; where text became subwords by it, it is refused before
+        found = None
     inputs = found["inputs"] if found else {}
     return {
         "updates": updates_of(state),

@@ -122,13 +122,13 @@ def from_data(
     Raises:
         UserError: the rules are not known, or what is named is no kind with its file.
     """
-    found = recorded.read(folder)
-    if not named and found is None:
-        raise UserError(
-            f"{folder} does not say how its text became subwords (no manifest.json): name the "
-            "subword model with --sentencepiece-model or --bpe-codes, or say --no-subwords"
-        )
-    if not named and found is not None:
+    if not named:
+        found = recorded.read(folder)
+        if found is None:
+            raise UserError(
+                f"{folder} does not say how its text became subwords (no manifest.json): name the "
+                "subword model with --sentencepiece-model or --bpe-codes, or say --no-subwords"
+            )
         return TextRules(found.kind, found.model, found.raw_text, found.steps)
     if len(named) > 1:
         raise UserError(f"one kind of subwords is needed, not {' and '.join(map(str, named))}")

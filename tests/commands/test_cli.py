@@ -14,6 +14,7 @@ import pytest
 import torch
 
 import hyptrans
+from hyptrans.commands import translate
 from hyptrans.commands.cli import PROGRAM
 from hyptrans.inference.load import SHIPPED, shipped
 from hyptrans_startup.divergence import SAMPLES
@@ -98,6 +99,15 @@ def test_translate_has_a_line_for_a_line(model, texts, capsys, monkeypatch):
     assert out == "".join(f"{text}\n" for text in wanted)
 
 
+def test_translations_are_utf8_whatever_the_locale_is(model, monkeypatch):
+    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(translate, "_translated", lambda *_: ["\N{GREEK SMALL LETTER PI}"])
+    typed(monkeypatch, b"x\n")
+    assert PROGRAM.run(["translate", str(model)]) == 0
+    assert out.buffer.getvalue().decode() == "\N{GREEK SMALL LETTER PI}\n"
+
+
 def test_translate_n_best_numbers_its_lines(model, texts, capsys, monkeypatch):
     typed(monkeypatch, f"{texts[0]}\r\n{texts[1]}".encode())
     _, out, _ = call(capsys, "translate", model, "--n-best", 2, "--beam", 3)
@@ -160,10 +170,10 @@ def test_export_writes_what_info_tells_and_the_card_has_the_scores(
     capsys,
 ):
     sources = [text for text in texts if text]
-    (tmp_path / "test.en").write_text("".join(f"{text}\n" for text in sources))
+    (tmp_path / "my test.en").write_text("".join(f"{text}\n" for text in sources))
     (tmp_path / "test.de").write_text("".join(f"{text}\n" for text in reversed(sources)))
     out = tmp_path / "made"
-    test = ["--test", tmp_path / "test.en", tmp_path / "test.de"]
+    test = ["--test", tmp_path / "my test.en", tmp_path / "test.de"]
     about = ["--dataset", "some words", "--license", "mit"]
     path = make("hybonet", "--curvature", "0.5")
     status, shown, _ = call(capsys, "export", path, "--out", out, *test, *about)
@@ -174,6 +184,7 @@ def test_export_writes_what_info_tells_and_the_card_has_the_scores(
     card = (out / "README.md").read_text()
     assert f"| BLEU | {score['value']:.2f} | `{score['signature']}` |" in card
     assert "--arch hybonet" in card
+    assert "\nhyptrans translate FOLDER < 'my test.en' > output\nsacrebleu test.de -i" in card
     assert "--curvature 0.5" in card
     assert str(tmp_path) not in card + (out / "config.json").read_text()
     hub = pytest.importorskip("huggingface_hub")

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -91,6 +92,22 @@ def test_file_added_to_a_finished_folder_outlives_overwrite(run, finished, name)
     assert tree(out) == {**before, name: b"mine"}
     (out / name).unlink()
     assert run(text.main, *words, "--joined-dictionary", "--overwrite")[0] == 0
+
+
+@pytest.mark.parametrize("wrong", ["a line less", "an archive that is none"])
+def test_what_is_there_stays_until_what_replaces_it_was_read(run, finished, tmp_path, wrong):
+    words, out, before = finished
+    if wrong == "a line less":
+        path = next(path for path in map(Path, words[1:]) if path.name == "train.de")
+        path.write_text(path.read_text().partition("\n")[2])
+        message = error_of(run(text.main, *words, "--overwrite"))
+        assert "the sides differ in length" in message
+    else:
+        (tmp_path / "a.tgz").write_text("nothing")
+        archive = ["--archive", tmp_path / "a.tgz", "--out", out, "--overwrite"]
+        error_of(run(iwslt14.main, *archive))
+    left = {name: data for name, data in tree(out).items() if not name.startswith("intermediate")}
+    assert left == before
 
 
 def test_folder_called_as_that_of_the_work_stays_in_a_finished_folder(run, finished):

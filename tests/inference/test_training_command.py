@@ -3,6 +3,7 @@
 import shlex
 
 import pytest
+from omegaconf import OmegaConf
 
 from hyptrans.inference import checkpoint
 from hyptrans.inference.sharing import training_command
@@ -18,3 +19,13 @@ def test_numbers_are_written_whole(make, norm, written):
     found = words[words.index("--clip-norm") + 1]
     assert found == written
     assert float(found) == norm
+
+
+def test_what_another_plug_in_brought_is_written_as_it_is(make):
+    cfg = checkpoint.read_state(make("hybonet"))["cfg"]
+    cfg = OmegaConf.create(OmegaConf.to_container(cfg, enum_to_str=True))
+    cfg.criterion = {"_name": "loss_of_mine", "temperature": 0.5}
+    cfg.task._name = "task_of_mine"
+    words = shlex.split(training_command.of(cfg))
+    assert words[words.index("--criterion") + 1] == "loss_of_mine"
+    assert words[words.index("--temperature") + 1] == "0.5"

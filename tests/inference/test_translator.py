@@ -221,6 +221,29 @@ def test_the_subword_model_may_be_named(make, prepared, bare, texts):
     assert hyptrans.load(path, data=str(bare), subword_models=named).translate(texts)
 
 
+def test_a_manifest_of_another_program_is_none_where_the_model_is_named(
+    make, prepared, texts, tmp_path
+):
+    folder = shutil.copytree(prepared, tmp_path / "data")
+    (folder / "manifest.json").write_text('{"made by": "another"}')
+    path, named = make("hybonet"), {"sentencepiece": prepared / "sentencepiece.model"}
+    with pytest.raises(UserError, match=r"manifest\.json is not a manifest of these commands"):
+        hyptrans.load(path, data=folder)
+    found = hyptrans.load(path, data=folder, subword_models=named).translate(texts)
+    assert found == load(path).translate(texts)
+
+
+def test_a_checkpoint_that_names_no_data_takes_none_of_the_folder_where_it_is(
+    make, prepared, tmp_path, monkeypatch
+):
+    state = torch.load(make("hybonet"), weights_only=False)
+    state["cfg"]["task"]["data"] = None
+    torch.save(state, tmp_path / "no data.pt")
+    monkeypatch.chdir(prepared)
+    with pytest.raises(UserError, match="does not name its data folder: name it with --data"):
+        hyptrans.load(tmp_path / "no data.pt")
+
+
 @pytest.mark.parametrize(
     ("named", "message"),
     [

@@ -34,7 +34,14 @@ def test_a_sentence_shows_nothing_that_a_terminal_acts_on():
         (UserError("--size 0 is too small"), "--size 0 is too small"),
         (FileNotFoundError(errno.ENOENT, "No such file", "a.txt"), "a.txt: No such file"),
         (OSError("odd"), "odd"),
-        (MemoryError(), "not enough memory; close other programs or use a smaller training set"),
+        *(
+            (error, "not enough memory; close other programs or use a smaller training set")
+            for error in (
+                MemoryError(),
+                RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB"),
+                RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you"),
+            )
+        ),
     ],
 )
 def test_an_error_a_user_can_mend_is_one_sentence_and_status_2(capsys, error, sentence):

@@ -1,6 +1,7 @@
 import errno
 import json
 import math
+import os
 import subprocess
 import sys
 
@@ -160,3 +161,11 @@ def test_remove_takes_files_folders_links_and_what_is_not_there(tmp_path):
         remove(tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
     assert (tmp_path / "folder" / "kept").exists()
+
+
+def test_a_name_that_is_no_utf8_is_written_as_json_can(tmp_path):
+    name = os.fsdecode(b"tr\xe9.en")
+    write_json(tmp_path / "a.json", {name: "\N{EURO SIGN}"})
+    text = (tmp_path / "a.json").read_text(encoding="utf-8")
+    assert json.loads(text) == {name: "\N{EURO SIGN}"}
+    assert "\N{EURO SIGN}" in text

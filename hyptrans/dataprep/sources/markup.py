@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -138,6 +139,11 @@ READERS: dict[str, Callable[[Path], Iterator[Item]]] = {
 }
 
 
+_TEXT = itemgetter(1)
+_NUMBERED = ("xml", "sgml")
+"""Readers that tell which segment of which document a text is."""
+
+
 @dataclass(frozen=True)
 class ParallelFiles:
     """Pairs of lines from one or several pairs of files, read one after the other.
@@ -169,11 +175,16 @@ class ParallelFiles:
         """Yield the pairs of text; lines that hold only tags are left out."""
         for kind, (source, target) in zip(self.kinds, self.pairs, strict=True):
             reader = READERS[kind]
-            sides = _text(reader(source), tally), _text(reader(target), Tally())
+            sides = _kept(reader(source), tally), _kept(reader(target), Tally())
             try:
-                for pair in zip_sides(*sides, source, target):
+                for (place, one), (other, text) in zip_sides(*sides, source, target, _TEXT):
+                    if kind in _NUMBERED and place != other:
+                        raise UserError(
+                            f"{source} has {place} where {target} has {other}: each segment needs "
+                            "its translation"
+                        )
                     tally.parts[source.name] += 1
-                    yield pair
+                    yield one, text
             except UserError as error:
                 where = _first_difference(reader(source), reader(target))
                 if where and "differ in length" in str(error):
@@ -181,12 +192,12 @@ class ParallelFiles:
                 raise
 
 
-def _text(items: Iterator[Item], tally: Tally) -> Iterator[str]:
+def _kept(items: Iterator[Item], tally: Tally) -> Iterator[Item]:
     for kind, text in items:
         if kind in _DROPPED_TAGS:
             tally.left_out[kind] += 1
         else:
-            yield text
+            yield kind, text
 
 
 def _first_difference(source: Iterator[Item], target: Iterator[Item]) -> str:

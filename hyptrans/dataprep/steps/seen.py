@@ -40,7 +40,8 @@ def take_inventory(
             elif path.stem == "pieces":
                 write_lines(sorted(used), path)
             else:
-                subwords.write_dictionary(used, characters, path)
+                # what a piece that begins a word is spelled out with
+                subwords.write_dictionary(used, {*characters, subwords.WORD_START}, path)
     return counts
 
 

@@ -27,6 +27,8 @@ from hyptrans.support.progress import bar
 
 KINDS = ("subword-nmt", "sentencepiece")
 MODEL_NAMES = {"subword-nmt": "bpe.codes", "sentencepiece": "sentencepiece.model"}
+WORD_START = "\u2581"
+"""What sentencepiece writes for the space before a word."""
 # fairseq's own symbols; as a subword in the text they would become padding or an end of sentence
 _RESERVED = frozenset({"<s>", "<pad>", "</s>", "<unk>"})
 # subword-nmt needs about 1.5 kB for a word type (see recipes/wmt14_en_de), so this many stay below
@@ -245,7 +247,7 @@ def decode(kind: str, line: str) -> str:
     if kind == "subword-nmt":
         return (line + " ").replace("@@ ", "").removesuffix(" ")
     # the first piece starts with a space that was not in the text
-    return line.replace(" ", "").replace("\u2581", " ").removeprefix(" ")
+    return line.replace(" ", "").replace(WORD_START, " ").removeprefix(" ")
 
 
 def used_pieces(encoded: Iterable[Path]) -> Counter[str]:

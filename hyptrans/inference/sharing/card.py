@@ -1,6 +1,7 @@
 """The model card of a folder: what the hub reads, and what a reader wants to know."""
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,7 @@ def _scores(facts: Mapping[str, Any]) -> str:
         return ""
     rows = [f"| {one['name']} | {one['value']:.2f} | `{one['signature']}` |" for one in scores]
     test = facts.get("test") or "test.source test.reference"
-    source, reference = test.split()[:2]
+    source, reference = map(shlex.quote, shlex.split(test)[:2])
     return "\n".join(
         [
             "## Scores",

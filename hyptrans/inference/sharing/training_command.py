@@ -5,6 +5,8 @@ import shlex
 from typing import Any
 
 from fairseq import options as fairseq_options
+from fairseq.registry import REGISTRIES
+from fairseq.tasks import TASK_REGISTRY
 from omegaconf import OmegaConf
 
 from hyptrans.inference.architecture import configuration, is_known, switches_of
@@ -35,10 +37,18 @@ def of(cfg: Any) -> str:
     architecture = given.get("arch") or _plain(cfg.model).get("_name")
     words = ["fairseq-train", "DATA", "--user-dir", "hyptrans", "--arch", str(architecture)]
     chosen = {group: _plain(cfg.get(group) or {}).get("_name") for group in _CHOSEN}
-    for group in ("criterion", "optimizer", "lr_scheduler"):
-        if chosen[group]:
-            words += [f"--{group.replace('_', '-')}", str(chosen[group])]
-    defaults = _defaults([*words, *(["--task", str(chosen["task"])] if chosen["task"] else [])])
+    known, own = list(words), set[str]()
+    for group in ("criterion", "optimizer", "lr_scheduler", "task"):
+        flag = [f"--{group.replace('_', '-')}", str(chosen[group])] if chosen[group] else []
+        if group != "task":
+            words += flag
+        known_names = TASK_REGISTRY if group == "task" else REGISTRIES[group]["registry"]
+        if chosen[group] in known_names:
+            known += flag
+        else:
+            # of another plug-in: what its options are by default is not known here
+            own |= _plain(cfg.get(group) or {}).keys()
+    defaults = dict.fromkeys(own) | _defaults(known)
     switches = set()
     if is_known(architecture):
         # fairseq's parser has no defaults of a model's own options

@@ -109,7 +109,7 @@ def test_every_23rd_pair_of_the_known_number_gives_the_known_split(tmp_path, run
     source = ParallelFiles(("plain",), ((files[0], files[1]),))
     plan = Plan({"train": source}, {}, CleanRule(1, 175, 1.5), 23)
     job = Job((), "de", "en", tmp_path / "out", "subword-nmt", 10, True, False, 1, True, False)
-    steps = stages.Stages(plan, job, Journal(job.out, job.out / "intermediate"))
+    steps = stages.Stages(plan, job, Journal(job.out, job.out / "intermediate", begin=lambda: None))
     steps._read("train")
     steps._clean()
     assert steps.sizes == {"train": 160_239, "valid": 7_283}
@@ -220,7 +220,19 @@ def test_segment_missing_on_one_side_is_located(tmp_path, run, original):
     path = original / "de-en/IWSLT14.TED.tst2012.de-en.en.xml"
     path.write_text(re.sub(r'<seg id="3">.*\n', "", path.read_text()))
     message = error_of(run(iwslt14.main, "--raw", original, "--out", tmp_path / "out", *SMALL))
-    assert "document 1 segment 3 against document 1 segment 4" in message
+    assert re.search(r"has document 1 segment [34] where .* has document 1 segment [34]:", message)
+
+
+def test_another_segment_missing_on_each_side_is_located(tmp_path, run, original):
+    # as many on both sides: none of those between has its translation
+    for lang, number in (("en", 3), ("de", 5)):
+        path = original / f"de-en/IWSLT14.TED.tst2012.de-en.{lang}.xml"
+        text, count = re.subn(rf'<seg id="{number}">.*\n', "", path.read_text())
+        assert count
+        path.write_text(text)
+    message = error_of(run(iwslt14.main, "--raw", original, "--out", tmp_path / "out", *SMALL))
+    assert re.search(r"has document 1 segment [34] where .* has document 1 segment [34]:", message)
+    assert "each segment needs its translation" in message
 
 
 def test_bad_options_are_reported_at_once(tmp_path, run):
