@@ -4,7 +4,9 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
+from hyptrans.support.errors import clean
 from hyptrans.support.files import out_file
+from probing.commands.options import seed
 from probing.commands.sources import add_source_arguments, only_source, reading_of
 from probing.states.extract import BATCH_TOKENS, extract
 from probing.states.file import States
@@ -30,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--seed",
-        type=int,
+        type=seed,
         default=1,
         metavar="N",
         help="of the fresh parameters (default: %(default)s)",
@@ -113,7 +115,7 @@ def summary(states: States) -> str:
     if states.left_out:
         reasons = Counter(left.reason for left in states.left_out)
         lines.append(f"left out: {', '.join(f'{count} ({why})' for why, count in reasons.items())}")
-        lines += [f"  {left.id} (sentence {left.index + 1})" for left in states.left_out]
+        lines += [f"  {clean(left.id)} (sentence {left.index + 1})" for left in states.left_out]
     return "\n".join(lines)
 
 

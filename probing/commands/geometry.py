@@ -12,7 +12,7 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.files import out_file, sha256, write_json
 from hyptrans.support.progress import bar
 from probing.commands.extract import add_model_arguments
-from probing.commands.options import typed_command
+from probing.commands.options import seed, typed_command
 from probing.commands.sources import Source, reading_of
 from probing.geometry.layers import Layer, measure, verdict
 from probing.geometry.states import both_sides, words_of
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--trees", type=Path, metavar="CONLLU", help="gold trees, for the depths of words")
     add("--out", type=out_file, metavar="FILE", help="figures to write, JSON")
-    add("--seed", type=int, default=1, metavar="N", help="of samples (default: %(default)s)")
+    add("--seed", type=seed, default=1, metavar="N", help="of samples (default: %(default)s)")
 
 
 def main(args: argparse.Namespace) -> None:

@@ -12,7 +12,7 @@ from hyptrans.support.files import sha256
 from probing.probes.corpus import Corpus
 from probing.probes.metrics import PUNCTUATIONS
 from probing.probes.probe import KINDS
-from probing.probes.training import Settings
+from probing.probes.training import MOST_SEED, Settings
 from probing.states.file import States
 from probing.text.segment import Options as Pieces
 from probing.text.trees import Sentence
@@ -54,6 +54,17 @@ def add_training_arguments(parser: argparse.ArgumentParser) -> None:
     number("--evaluate-every", "steps between looks at the development set")
     number("--patience", "looks in a row without improvement that end a layer's training")
     number("--seed", "of initial weights and order of sentences")
+
+
+def seed(text: str) -> int:
+    """A seed as it is typed, for argparse.
+
+    Raises:
+        argparse.ArgumentTypeError: generators of random numbers do not take it.
+    """
+    if not text.isdecimal() or int(text) > MOST_SEED:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to {MOST_SEED}")
+    return int(text)
 
 
 def settings_of(args: argparse.Namespace) -> Settings:

@@ -109,6 +109,8 @@ def main(args: argparse.Namespace) -> None:
         raise UserError(f"--out {args.out} is a file, a folder is needed: name another")
     if args.seeds < 1:
         raise UserError(f"--seeds must be above 0, not {args.seeds}")
+    # the last one, too, is to be in range
+    replace(settings_of(args), seed=args.seed + args.seeds - 1)
     check_ranks(args.ranks)
     sources = sources_of(args)
     texts = texts_of(args.seen, len(sources))
@@ -222,7 +224,10 @@ def _notes(run: Run) -> list[str]:
     scored, total = len(run.common("test")), len(run.trees["test"].sentences)
     note = f"Scored on {scored} of {total} sentences of the test set."
     if scored < total:
-        note += " The others have words that some encoder cannot take; extract listed them."
+        note += (
+            " The others are too long for some encoder or have words that it cannot take; extract "
+            "listed them."
+        )
     return [note]
 
 

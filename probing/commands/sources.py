@@ -67,7 +67,7 @@ class Source:
             "checkpoint": sha256(Path(self.name)),
             "data": of_data(self.data) if self.data else {},
             "pieces": reading.made_from(),
-            "user_dir": reading.user_dir,
+            "user_dir": _plugin(reading.user_dir),
         }
 
     def load(self, reading: Reading, *, random: bool, seed: int) -> WordEncoder:
@@ -153,14 +153,34 @@ def only_source(args: argparse.Namespace) -> Source:
 
 
 def reading_of(args: argparse.Namespace) -> Reading:
-    """What the options of ``add_model_arguments`` say."""
-    return Reading(filled(segment.Options, args), args.user_dir)
+    """What the options of ``add_model_arguments`` say.
+
+    Raises:
+        UserError: a step of text is named where a data folder says which there are.
+    """
+    pieces = filled(segment.Options, args)
+    ways = segment.ways(pieces)
+    folders = args.data if isinstance(args.data, list) else [args.data]
+    if ways and any(folders) and not (pieces.sentencepiece_model or pieces.bpe_codes):
+        raise UserError(
+            f"{ways[0]} goes with --sentencepiece-model or --bpe-codes: {folders[0]} itself says "
+            "what happens to text before pieces"
+        )
+    return Reading(pieces, args.user_dir)
 
 
 def _contents(value: Any) -> Any:
     if not isinstance(value, Path):
         return value
     return of_data(value) if value.is_dir() else sha256(value)
+
+
+def _plugin(user_dir: str | None) -> Any:
+    """What a plug-in's programs are; what Python keeps beside them says nothing new."""
+    if user_dir is None or not Path(user_dir).is_dir():
+        return user_dir
+    folder = Path(user_dir)
+    return {str(file.relative_to(folder)): sha256(file) for file in sorted(folder.rglob("*.py"))}
 
 
 def of_data(folder: Path) -> dict[str, str]:

@@ -17,6 +17,8 @@ from probing.probes.probe import Probe, make_probe
 from probing.probes.training import TASKS, Course, Settings, Trained
 
 FORMAT = "hyptrans probes 2"
+_DAMAGED = (UserError, KeyError, TypeError, ValueError, RuntimeError)
+"""What a wrong field or size raises; settings out of range are told as those of a command."""
 
 
 def save_probes(path: Path, trained: Trained) -> None:
@@ -57,7 +59,7 @@ def load_probes(path: Path) -> Trained:
             about = read_json(metadata["about"])
             parameters = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         return _trained(about, parameters)
-    except (safetensors.SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+    except (*_DAMAGED, safetensors.SafetensorError) as error:
         reason = str(error).partition("\n")[0]
         raise UserError(
             f"{path} is damaged or no file of probes ({reason}): write it again with python -m "

@@ -19,6 +19,8 @@ from probing.probes.corpus import Batch, Corpus
 from probing.probes.probe import LEAST_RANK, Probe, make_probe
 
 TASKS = ("distance", "depth")
+MOST_SEED = 2**32 - 1
+"""What every generator of random numbers takes."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +52,19 @@ class Settings:
         }
         if not 0 < self.lr < math.inf:
             wrong["lr"] = "above 0"
+        if not 0 <= self.seed <= MOST_SEED:
+            wrong["seed"] = f"0 to {MOST_SEED}"
         if wrong:
             found = ", ".join(
-                f"--{name.replace('_', '-')} {getattr(self, name):g} ({bound})"
+                f"--{name.replace('_', '-')} {_shown(getattr(self, name))} ({bound})"
                 for name, bound in wrong.items()
             )
             raise UserError(f"out of range: {found}")
+
+
+def _shown(value: float) -> str:
+    # an integer may be too large for a float
+    return str(value) if isinstance(value, int) else f"{value:g}"
 
 
 @dataclass

@@ -36,6 +36,16 @@ class Line:
     flat: bool = False
 
 
+def reach(values: Sequence[float], spread: Sequence[float] = ()) -> list[float]:
+    """The numbers that an axis has to hold: values, and the ends of their deviations."""
+    return [
+        value + sign * (deviation if math.isfinite(deviation) else 0.0)
+        for value, deviation in zip(values, spread or [0.0] * len(values), strict=True)
+        for sign in (-1, 1)
+        if math.isfinite(value)
+    ]
+
+
 def lines(models: Sequence[ModelResult], metric: str) -> list[Line]:
     """The lines of one metric over layers: of all that has a number."""
     made, shown = [], looks.looks(models)
@@ -79,7 +89,7 @@ def plot(
         names: of the places along it, if they are not numbered from 0.
         axis: ticks upwards; by default those that fit the values.
     """
-    values = [value for line in every for value in line.values if math.isfinite(value)]
+    values = [value for line in every for value in reach(line.values, line.spread)]
     last = max(len(line.values) for line in every) - 1
     room = max(svg.text_width(line.name, SIZE) for line in every)
     height = max(230.0, 16.0 * len(every) + 70)

@@ -54,7 +54,7 @@ def predict(
     return Prediction(
         edges=sorted(minimum_spanning_edges(distances, keep)),
         depths=found.tolist(),
-        root=predicted_root(found.numpy(), keep) if keep.any() else -1,
+        root=predicted_root(found.numpy(), keep),
         distance_points=_first(trained.distance.lorentz_points(for_distance, at[0])),
     )
 

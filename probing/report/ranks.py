@@ -4,18 +4,18 @@ import math
 from collections.abc import Sequence
 
 from hyptrans.support import axes, svg
+from probing.probes.probe import KINDS
 from probing.report import curves, looks
 from probing.report.data import ModelResult, RankPoint
 from probing.report.results import TITLES
 
 METRIC = "uuas"
-PROBES = ("lorentz", "poincare", "euclidean")
 
 
 def lines(points: Sequence[RankPoint], look: looks.Look) -> list[curves.Line]:
     """A line for each kind of probe of one encoder: its color, and a form for each."""
     made = []
-    for number, probe in enumerate(PROBES):
+    for number, probe in enumerate(KINDS):
         own = sorted((p for p in points if p.probe == probe), key=lambda point: point.dimensions)
         if own:
             values = [point.test.get(METRIC, math.nan) for point in own]
@@ -56,7 +56,7 @@ def draw(
 
 
 def axis_of(points: Sequence[RankPoint]) -> list[float]:
-    """Ticks that all encoders' values fit in."""
-    values = [point.test.get(METRIC, math.nan) for point in points]
-    values = [value for value in values if math.isfinite(value)]
+    """Ticks that all encoders' values fit in, with their deviations."""
+    found = [point.test.get(METRIC, math.nan) for point in points]
+    values = curves.reach(found, [point.spread.get(METRIC, math.nan) for point in points])
     return axes.ticks(min(values), max(values)) if values else []

@@ -67,6 +67,8 @@ def signature(settings: Settings, punct: Punctuation, seeds: int = 1) -> str:
         "batch": settings.batch_size,
         "lr": f"{settings.lr:g}",
         "wd": f"{settings.weight_decay:g}",
+        "look": settings.evaluate_every,
+        "patience": settings.patience,
         "seed": f"{settings.seed}{last}",
         "punct": punct,
         "uuas": "micro",
@@ -194,7 +196,7 @@ def notes_on(
     """The tables beside that of the figures; ``first`` is compared with all others."""
     return [
         comparison_table(comparisons, first),
-        f"Differences of {first} and each other, and two-sided p-values of approximate "
+        f"Differences of {escaped(first)} and each other, and two-sided p-values of approximate "
         f"randomization over sentences ({TOSSES:,} tosses, seeds averaged, not corrected for the "
         "number of comparisons).",
         *([vocabulary_table(vocabularies)] if vocabularies else []),

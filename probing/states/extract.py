@@ -168,7 +168,7 @@ def _states(encoder: WordEncoder, batch: list[Aligned]) -> Tensor:
         pieces.append(sentence.pieces + row * longest)
         words.append(sentence.words + count)
         count += sentence.count
-    states = encoder.states(torch.from_numpy(tokens), torch.tensor(lengths))
-    pairs = torch.from_numpy(np.stack([np.concatenate(pieces), np.concatenate(words)]))
-    pairs = pairs.long().to(states.device)
+    # words are averaged in float64, which not every device has
+    states = encoder.states(torch.from_numpy(tokens), torch.tensor(lengths)).cpu()
+    pairs = torch.from_numpy(np.stack([np.concatenate(pieces), np.concatenate(words)])).long()
     return pool(states.flatten(1, 2), pairs[0], pairs[1], count, encoder.spaces)

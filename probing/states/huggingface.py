@@ -22,7 +22,7 @@ from probing.text.align import Piece
 
 _UNUSED = "pooler"
 """A part of some models that no state goes through; files of other tasks leave it out."""
-_FAILURES = (OSError, ValueError, KeyError, TypeError, RuntimeError, ImportError, AttributeError)
+_FAILURES = (OSError, ValueError, LookupError, TypeError, RuntimeError, ImportError, AttributeError)
 """What the library raises for files that it cannot use."""
 
 
@@ -107,14 +107,16 @@ def from_hugging_face(name: str, *, random: bool = False, seed: int = 1) -> Hugg
         UserError: there is none, or it cannot be used; says why.
     """
     transformers = library()
-    where = {"local_files_only": Path(name).is_dir()}
+    # None would ask on the terminal whether the model's own code may run
+    where = {"local_files_only": Path(name).is_dir(), "trust_remote_code": False}
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(name, **where)
         if random:
             config = transformers.AutoConfig.from_pretrained(name, **where)
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed)
-                model, missing = transformers.AutoModel.from_config(config), set()
+                model = transformers.AutoModel.from_config(config, trust_remote_code=False)
+            missing = set()
         else:
             model, loading = transformers.AutoModel.from_pretrained(
                 name, use_safetensors=True, output_loading_info=True, **where
@@ -134,7 +136,15 @@ def from_hugging_face(name: str, *, random: bool = False, seed: int = 1) -> Hugg
         )
     if model.config.is_encoder_decoder:
         model = model.get_encoder()
-    return HuggingFaceEncoder(name, identity(name), model, tokenizer, random=random, seed=seed)
+    known = identity(name)
+    try:
+        return HuggingFaceEncoder(name, known, model, tokenizer, random=random, seed=seed)
+    except _FAILURES as error:
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise UserError(
+            f"--hf {name} gives no states of layers for text ({reason}): an encoder or decoder of "
+            "text is needed"
+        ) from error
 
 
 def identity(name: str) -> str:

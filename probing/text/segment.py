@@ -135,6 +135,16 @@ def from_prepared(folder: Path, dictionary: Any) -> Segmenter:
     )
 
 
+def ways(options: Options) -> list[str]:
+    """The flags that say what happens to text before pieces, of those that were given."""
+    default = Options()
+    return [
+        f"--{name}"
+        for name in ("moses", "lowercase", "language")
+        if getattr(options, name) != getattr(default, name)
+    ]
+
+
 def from_options(options: Options, dictionary: Any) -> Segmenter:
     """As flags say.
 

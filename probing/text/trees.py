@@ -1,9 +1,8 @@
 """Dependency trees of CoNLL-U, checked, and distances in them."""
 
-import gzip
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,8 @@ from conllu.exceptions import ParseException
 from scipy.sparse.csgraph import minimum_spanning_tree  # type: ignore[import-untyped]
 from torch import Tensor
 
+from hyptrans.dataprep.corpus import read_lines
 from hyptrans.support.errors import UserError
-
-_GZIP_MAGIC = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,6 @@ class Sentence:
     """A sentence and its tree; empty nodes (``1.1``) are left out."""
 
     id: str
-    text: str
     words: tuple[str, ...]
     heads: tuple[int, ...]
     """Index of the head of every word, from 0; -1 for the root."""
@@ -74,29 +71,13 @@ def read_conllu(path: Path) -> list[Sentence]:
 def _blocks(path: Path) -> Iterator[tuple[int, str]]:
     """Sentences as text, with the number of their first line."""
     start, lines = 1, list[str]()
-    # only a line feed ends a line: words may hold other separators that Unicode knows
-    for number, line in enumerate([*_decoded(path).replace("\r\n", "\n").split("\n"), ""], 1):
+    for number, line in enumerate(chain(read_lines(path, may_be_empty=True), [""]), 1):
         if line.strip():
             lines.append(line)
             continue
         if any(not line.startswith("#") for line in lines):
             yield start, "\n".join(lines) + "\n"
         start, lines = number + 1, []
-
-
-def _decoded(path: Path) -> str:
-    try:
-        content = path.read_bytes()
-        if content.startswith(_GZIP_MAGIC):
-            content = gzip.decompress(content)
-        return content.decode("utf-8-sig")
-    except OSError as error:
-        reason = error.strerror or str(error)
-    except (EOFError, zlib.error) as error:
-        reason = f"damaged gzip file ({error})"
-    except UnicodeDecodeError as error:
-        reason = f"byte {error.start} is not UTF-8, a file in CoNLL-U is needed"
-    raise UserError(f"{path}: {reason}")
 
 
 def _sentence(block: str, where: str) -> Sentence:
@@ -113,10 +94,8 @@ def _sentence(block: str, where: str) -> Sentence:
     if not words or [row["id"] for row in words] != list(range(1, len(words) + 1)):
         raise UserError(f"{where}: words must be numbered 1, 2, 3 and so on")
     tokens = tuple(_tokens(rows, len(words), where))
-    written = "".join(token.form + " " * token.space_after for token in tokens).strip()
     return Sentence(
         id=name,
-        text=rows.metadata.get("text") or written,
         words=tuple(row["form"] for row in words),
         heads=_heads([row["head"] for row in words], where),
         upos=tuple(row["upos"] or "_" for row in words),
@@ -157,12 +136,14 @@ def _heads(numbers: list[int | None], where: str) -> tuple[int, ...]:
         raise UserError(f"{where}: the tree has {found}, one is needed")
     reached = set[int]()
     for i in range(len(heads)):
-        path = list[int]()
+        # in the order of the way
+        path = dict[int, None]()
         while i >= 0 and i not in reached and i not in path:
-            path.append(i)
+            path[i] = None
             i = heads[i]
         if i in path:
-            cycle = " -> ".join(str(j + 1) for j in [*path[path.index(i) :], i])
+            way = list(path)
+            cycle = " -> ".join(str(j + 1) for j in [*way[way.index(i) :], i])
             raise UserError(f"{where}: the heads go round in a cycle ({cycle})")
         reached.update(path)
     return heads

@@ -44,6 +44,7 @@ def test_a_run_writes_figures_table_and_report(done):
     assert f"Signature: `{results['signature']}`" in text
     assert "|steps:6|" in results["signature"]
     assert "|punct:upos|" in results["signature"]
+    assert "|look:3|patience:5|" in results["signature"]
     assert f"| hybonet | {hybonet['test']['uuas']:.3f} |" in text
     assert "Scored on 15 of 15 sentences" in text
     assert set(results["training"]["twin"]["1"]) == {"distance", "depth"}
@@ -108,6 +109,25 @@ def test_pieces_are_told_by_what_their_files_hold(tmp_path):
         found.append(source.made_from(reading))
     assert source.made_from(reading) == found[2]
     assert all(one != other for one, other in itertools.combinations(found, 2))
+
+
+def test_a_plug_in_is_told_by_its_programs(tmp_path):
+    plugin = tmp_path / "plugin"
+    plugin.mkdir()
+    (plugin / "__init__.py").write_text("WIDTH = 3\n")
+    checkpoint = tmp_path / "a.pt"
+    checkpoint.write_bytes(b"x")
+
+    def made_from():
+        return Source(str(checkpoint)).made_from(Reading(Options(), str(plugin)))
+
+    before = made_from()
+    # what an import leaves there
+    (plugin / "__pycache__").mkdir()
+    (plugin / "__pycache__" / "a.pyc").write_bytes(b"x")
+    assert made_from() == before
+    (plugin / "__init__.py").write_text("WIDTH = 4\n")
+    assert made_from() != before
 
 
 def test_a_changed_checkpoint_is_extracted_again(made, done, tmp_path, capsys):

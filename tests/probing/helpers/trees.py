@@ -10,7 +10,6 @@ def sentence_of(heads, upos=None, xpos=None, name="s"):
     words = tuple(f"w{i}" for i in range(len(heads)))
     return Sentence(
         id=name,
-        text=" ".join(words),
         words=words,
         heads=tuple(heads),
         upos=tuple(upos or ["NOUN"] * len(heads)),
@@ -24,7 +23,7 @@ def tokenized(words, tokens):
     heads = tuple([-1] + [0] * (len(words) - 1))
     tags = ("X",) * len(words)
     made = tuple(Token(*token) for token in tokens)
-    return Sentence("s", "", tuple(words), heads, tags, tags, made)
+    return Sentence("s", tuple(words), heads, tags, tags, made)
 
 
 def random_heads(n, seed):

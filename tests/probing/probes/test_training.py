@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import re
 
 import pytest
 import torch
@@ -226,6 +227,25 @@ def test_a_file_that_holds_no_probes_is_refused(tmp_path, content):
     elif content is not None:
         path.write_bytes(content)
     with pytest.raises(UserError, match=r"python -m probing train"):
+        load_probes(path)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("lr", 10**400), ("rank", -1), ("steps", -(10**400)), ("seed", -1), ("c", 10**400)],
+)
+def test_numbers_that_cannot_be_are_told_with_the_file(field, value, tmp_path):
+    corpus, path = noise(5), tmp_path / "probes.safetensors"
+    save_probes(path, train(corpus, corpus, QUICK))
+    with safe_open(path, "pt") as file:
+        metadata = file.metadata()
+    about = json.loads(metadata["about"])
+    if field == "c":
+        about["spaces"][0]["c"] = value
+    else:
+        about["settings"][field] = value
+    save_file(load_file(path), path, {**metadata, "about": json.dumps(about)})
+    with pytest.raises(UserError, match=rf"^{re.escape(str(path))} is damaged or no file of p"):
         load_probes(path)
 
 

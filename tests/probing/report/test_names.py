@@ -1,8 +1,13 @@
 """Names of models are text in the table and in the report, whatever they are."""
 
+import dataclasses
+import re
+
 import pytest
 
 from hyptrans.support.svg import clean
+from probing.report import ModelResult, results
+from probing.report.data import Vocabulary
 from probing.report.results import escaped
 from tests.hostile.stores import NAMES, shown
 
@@ -19,3 +24,13 @@ def test_ordinary_name_stays_as_it_is(name):
 
 def test_override_of_the_direction_is_shown():
     assert clean("a\u202eb\u2067c") == "a\ufffdb\ufffdc"
+
+
+def test_no_name_is_markup_in_the_text_of_the_results():
+    name = "<img src=x>"
+    result = ModelResult(name, "a", "lorentz", "lorentz", [], 0, 0, {"uuas": 0.5})
+    other = dataclasses.replace(result, name="b|c")
+    notes = results.notes_on({"b|c": []}, {name: Vocabulary(0.1, 0.1, 0.1)}, [], name)
+    text = results.markdown([result, other], "probe:lorentz", notes)
+    assert not re.search(r"(?<!\\)[<|]img|(?<!\\)<", text)
+    assert text.count("src=x") == 4

@@ -4,11 +4,13 @@ import dataclasses
 import math
 import re
 from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import pytest
 import torch
 
-from probing.report import Example, ModelResult, Prediction, Report, write_report
+from probing.report import Example, ModelResult, Prediction, Report, curves, ranks, write_report
+from probing.report.data import RankPoint
 from probing.report.page import render, rows
 
 VOID = {"meta", "link", "br", "img", "input"}
@@ -158,6 +160,20 @@ def test_a_model_has_one_color_in_all_charts_and_fresh_ones_another_form(report)
         assert chart.count('class="whisker') == 3 * 4
     (radii,) = re.findall(r"<svg(?=[^>]*gold depth, hybonet;).*?</svg>", text)
     assert set(re.findall(r"\bm\d\b", radii)) == {"m2"}
+
+
+def test_whiskers_end_inside_the_plot():
+    values = {"values": [5.0, 5.1], "spread": [1.0, math.nan]}
+    picture = curves.plot([curves.Line("m", "m0", None, **values)], "radius", "layer", "label")
+    text = ElementTree.tostring(picture, "unicode")
+    (path,) = re.findall(r'class="whisker m0" d="M[\d.]+[ ,]([-\d.]+)V([-\d.]+)"', text)
+    axis = re.search(r'class="axis" d="M[\d.]+[ ,]([\d.]+)V([\d.]+)"', text)
+    top, bottom = map(float, axis.groups())
+    assert all(top <= float(end) <= bottom for end in path)
+    points = [RankPoint("m", "lorentz", 2, {"uuas": 0.5}, {"uuas": 0.1})]
+    low, *_, high = ranks.axis_of(points)
+    assert low <= 0.4
+    assert high >= 0.6
 
 
 def test_every_seed_has_its_layer_ringed_and_named(report):

@@ -177,7 +177,10 @@ def test_what_cannot_be_used_is_told_in_one_sentence(tmp_path):
     assert "t is neither a folder" in error(tmp_path / "t")
 
 
-def test_code_that_a_model_brings_is_not_run(tmp_path):
+@pytest.mark.parametrize("random", [False, True])
+def test_code_that_a_model_brings_is_not_run(tmp_path, monkeypatch, random):
+    # the library asks on the terminal where nobody has said yes or no
+    monkeypatch.setattr("builtins.input", lambda *_: "y")
     helper.save(tmp_path / "m")
     (tmp_path / "m" / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
     config = json.loads((tmp_path / "m" / "config.json").read_text())
@@ -185,8 +188,15 @@ def test_code_that_a_model_brings_is_not_run(tmp_path):
     config |= {"auto_map": names, "model_type": "evil"}
     (tmp_path / "m" / "config.json").write_text(json.dumps(config))
     with pytest.raises(UserError, match=r"--hf .*m is neither"):
-        from_hugging_face(str(tmp_path / "m"))
+        from_hugging_face(str(tmp_path / "m"), random=random)
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("kind", ["whisper", "clip"])
+def test_a_model_of_sound_or_pictures_is_refused(tmp_path, kind):
+    helper.save_other(tmp_path / "m", kind)
+    with pytest.raises(UserError, match=r"--hf .*m gives no states of layers for text \("):
+        from_hugging_face(str(tmp_path / "m"))
 
 
 def test_pooler_may_be_missing(tmp_path):
