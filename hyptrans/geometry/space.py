@@ -1,5 +1,6 @@
 """Which space a vector is a point of, and its way to the spaces that a reader of states needs."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -19,7 +20,7 @@ class Space:
     """A space of states: flat, the hyperboloid (time first) or the ball, of curvature ``-c``.
 
     Raises:
-        ValueError: an unknown kind, or ``c`` not above 0.
+        ValueError: an unknown kind, or ``c`` not above 0, or infinite.
     """
 
     kind: Kind
@@ -28,8 +29,8 @@ class Space:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"a space is {', '.join(KINDS)}, got {self.kind!r}")
-        if not self.c > 0:
-            raise ValueError(f"c must be above 0 (the curvature is -c), got {self.c}")
+        if not 0 < self.c < math.inf:
+            raise ValueError(f"c must be above 0 and finite (the curvature is -c), got {self.c}")
 
     def vector_width(self, width: int) -> int:
         """Coordinates of :func:`vectors` of points with ``width`` coordinates."""

@@ -1,4 +1,4 @@
-"""Prepare IWSLT'14 English to German as HyboNet's paper has it, and print the training commands.
+"""Prepare IWSLT'14 English to German by the script of HyboNet's paper, print the training commands.
 
 Options are those of ``data-prep/prepare_iwslt14.py``, for example ``--archive de-en.tgz``.
 """

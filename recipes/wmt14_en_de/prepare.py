@@ -1,4 +1,4 @@
-"""Prepare WMT'14 English to German as HyboNet's paper has it, and print the training commands.
+"""Prepare WMT'14 English to German by the script of HyboNet's code, print the training commands.
 
 Options are those of ``data-prep/prepare_wmt14.py``, for example ``--raw DIR``.
 """

@@ -80,7 +80,10 @@ def test_a_difference_from_the_twin_has_its_p_beside_the_score(tmp_path):
     assert table[3] == "| twin | 1,234,567 | 7.80 | 29.3 | 30.0 |"
     assert "in brackets p of the difference from `twin`: " in table[-1]
     assert "one-sided, as sacreBLEU's paired bootstrap counts it" in table[-1]
-    assert "about twice that), `bs:1000|tok:13a`, `bs:1000|nc:6`;" in table[-1]
+    assert (
+        "not corrected for the number of comparisons, `bs:1000|tok:13a`, `bs:1000|nc:6`;"
+        in table[-1]
+    )
     assert "the average of the last 5 checkpoints of each" in table[-1]
 
 

@@ -37,13 +37,17 @@ text { font: 12px Arial, "Liberation Sans", Helvetica, sans-serif; fill: #59626d
 .dot { fill: #1b1f24; }
 .m0 { color: #0063a6; } .m1 { color: #c24e00; } .m2 { color: #00795a; }
 .m3 { color: #9e3d7b; } .m4 { color: #846000; } .m5 { color: #4d5b6a; }
+.m6 { color: #b3261e; } .m7 { color: #5b4bc4; }
 @media (prefers-color-scheme: dark) {
 text { fill: #a4adb8; } .title { fill: #e7eaee; } .dot { fill: #e7eaee; }
 .grid { stroke: #434b55; } .mark { stroke: #14171b; }
 .m0 { color: #62b6f2; } .m1 { color: #ff9a57; } .m2 { color: #3fcaa0; }
 .m3 { color: #e79ac6; } .m4 { color: #e0bd48; } .m5 { color: #b9c4d0; }
+.m6 { color: #ff8f86; } .m7 { color: #a99cff; }
 }
 """
+
+_COLORS = 8
 
 Curve = list[tuple[int, float, float, float]]
 """Update, and mean, lowest and highest perplexity over seeds."""
@@ -82,7 +86,11 @@ def _curves(finals: dict[str, list[Line]]) -> svg.Element:
     """A line a model: the mean over its seeds, in a band from the lowest to the highest."""
     curves = {model: curve for model, found in finals.items() if (curve := curve_of(found))}
     frame = _frame(curves)
-    picture = _figure(frame.bottom + 46, "Validation perplexity by update, final trainings")
+    label = (
+        "Validation perplexity by update, final trainings (logarithmic; above "
+        f"{frame.upwards.high:.3g} cut off)"
+    )
+    picture = _figure(frame.bottom + 46, label)
     frame.draw(picture, "updates")
     clip = svg.add(picture, "clipPath", id="plot")
     size = {"width": frame.right - frame.left + 6, "height": frame.bottom - frame.top}
@@ -95,7 +103,7 @@ def _curves(finals: dict[str, list[Line]]) -> svg.Element:
     for number, (model, curve) in enumerate(curves.items()):
         update, mean, _, _ = curve[-1]
         x, y = frame.x(update) + 6, frame.y(min(mean, frame.upwards.high))
-        ends.append(axes.End(x, y, model, looks.color(number)))
+        ends.append(axes.End(x, y, model, _color(number)))
     frame.draw_names(picture, ends)
     return picture
 
@@ -126,8 +134,12 @@ def _perplexities(low: float) -> list[float]:
     return chosen
 
 
+def _color(number: int) -> str:
+    return f"m{number % _COLORS}"
+
+
 def _curve(parent: svg.Element, frame: axes.Frame, number: int, curve: Curve) -> None:
-    kind = looks.color(number)
+    kind = _color(number)
     lower = [(frame.x(update), frame.y(low)) for update, _, low, _ in curve]
     upper = [(frame.x(update), frame.y(high)) for update, _, _, high in curve]
     if lower != upper:
@@ -155,7 +167,7 @@ def _bars(finals: dict[str, list[Line]]) -> svg.Element:
         svg.add(picture, "path", "grid", d=f"M{svg.points(x(tick), top)}V{bottom:.0f}")
         svg.add(picture, "text", "tick", f"{tick:g}", x=x(tick), y=bottom + 18)
     for number, (model, found) in enumerate(finals.items()):
-        kind, y = looks.color(number), top + _ROW * (number + 0.5)
+        kind, y = _color(number), top + _ROW * (number + 0.5)
         scores = [float(line["bleu"]) for line in found]
         length = x(statistics.mean(scores)) - left
         svg.add(picture, "text", f"of end {kind}", model, x=left - 8, y=y + 4.5)

@@ -148,7 +148,8 @@ def _comparisons(lines: Sequence[Line]) -> list[str]:
     return [
         "Final trainings of the same seed on the same sentences, sacreBLEU's paired bootstrap; p: "
         "how likely so large a difference is by the choice of sentences alone, one-sided, as it "
-        "counts it (a two-sided p is about twice that):",
+        "counts it (where the difference is clear, a two-sided p is about twice that) and not "
+        "corrected for the number of comparisons:",
         tables.markdown(header, rows),
         f"sacreBLEU: {signatures}",
     ]
