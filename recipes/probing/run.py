@@ -176,7 +176,7 @@ def _given(args: argparse.Namespace) -> Encoders | None:
 def _prepare(pairs: Path, out: Path) -> Step:
     script = ROOT / "recipes" / "tatoeba_en_de" / "prepare.py"
     command = ["python", str(script), "--table", str(pairs), "--out", str(out)]
-    return Step("prepare", command, [out])
+    return Step("prepare", command, [out], inputs=[pairs])
 
 
 def _gold(

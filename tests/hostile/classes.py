@@ -49,6 +49,7 @@ CLASSES: dict[str, Make] = {
     "container: cut and changed": of_one(pickles.containers, 20),
     "model folders": alone(folders.folders, 40),
     "model folders: sizes": alone(models.of_folders, 12),
+    "model folders: subword rules": alone(folders.rules, 3),
     "data: binarized sets": alone(sets.sets, 26),
     "data: archives": alone(archives.archives, 28),
     "data: tables in zip files": alone(archives.tables, 6),
@@ -58,6 +59,7 @@ CLASSES: dict[str, Make] = {
     "data: manifests": alone(texts.manifests, 20),
     "probing: states": alone(stores.states, 26),
     "probing: probes": alone(stores.probes, 14),
+    "probing: trees": alone(stores.trees, 14),
     "probing: names in tables": alone(stores.names, 12),
     "training: statistics by name": alone(pickles.statistics, 8),
 }

@@ -20,11 +20,11 @@ ODD = ["x", "16; id", "${env:HOME}", [1], {}, None, True, 0.5, float("nan"), flo
 PATHS = ["../../x", "/etc/passwd", "x/../../y", "a b", "", "x\0y"]
 
 
-def translate(folder: Path) -> None:
+def translate(folder: Path, text: str = "the merchant rests.") -> None:
     """As ``hyptrans translate``."""
     import hyptrans
 
-    hyptrans.load(folder).translate(["the merchant rests."], beam=2)
+    hyptrans.load(folder).translate([text], beam=2)
 
 
 def tell(folder: Path) -> None:
@@ -161,4 +161,32 @@ def folders(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
             (place / "config.json").write_text(json.dumps(config))
         use = tell if kind == "facts" else draw.choice([translate, translate, tell])
         tries.append(Hostile(kind, partial(use, place)))
+    return tries
+
+
+def rules(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
+    """The same, with a sentencepiece model in which a letter stands for a book."""
+    import io
+
+    import sentencepiece
+
+    from hyptrans.inference.load import SHIPPED
+
+    whole = SHIPPED / "tatoeba-en-de"
+    translate(whole)  # what is imported here, no fork imports
+    tries = [ordinary(partial(translate, whole))]
+    for i in range(count):
+        place = shutil.copytree(whole, folder / f"model{i}")
+        table, made = folder / f"rules{i}.tsv", io.BytesIO()
+        table.write_text(f"61\t{' '.join(['62'] * draw.randint(300_000, 400_000))}\n")
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(["the dog", "one two"] * 20),
+            model_writer=made,
+            vocab_size=20,
+            hard_vocab_limit=False,
+            normalization_rule_tsv=str(table),
+            minloglevel=2,
+        )
+        (place / "sentencepiece.model").write_bytes(made.getvalue())
+        tries.append(Hostile("rules", partial(translate, place, "a" * 60)))
     return tries

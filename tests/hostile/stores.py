@@ -1,10 +1,13 @@
 """Files of states and of probes whose metadata or tensors are not what probing writes."""
 
+import gzip
 import json
 import random
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import torch
@@ -37,7 +40,19 @@ def read_states(path: Path) -> None:
         states.batch([i])
 
 
-ODD = [-1, 10**12, 2**63, "x", None, 1.5, [], {}, True]
+ODD = [-1, 10**12, 2**63, 10**400, float("inf"), "x", None, 1.5, [], {}, True]
+
+
+def named(use: Callable[[Path], object], path: Path) -> None:
+    """What is told of a file says which one it is."""
+    from hyptrans_startup.errors import UserError
+
+    try:
+        use(path)
+    except UserError as error:
+        if str(path) not in str(error):
+            raise ValueError(f"the file is not named: {error}") from error
+        raise
 
 
 def states(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
@@ -49,11 +64,13 @@ def states(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
     whole, about = folder / "whole.safetensors", contents([3, 1])
     metadata = {"format": FORMAT, "contents": json.dumps(about)}
     safetensors.save_file({"states": np.zeros([4, 2, 4], np.float32)}, whole, metadata)
-    tries = [ordinary(partial(read_states, whole))]
+    tries = [ordinary(partial(named, read_states, whole))]
     for i in range(count):
         about = contents([draw.randint(1, 5) for _ in range(draw.randint(2, 6))])
         shape = [sum(about["lengths"]), 2, 4]
-        kind = draw.choice([*list(about), "dtype", "shape", "deep", "format", "header", "missing"])
+        kind = draw.choice(
+            [*list(about), "dtype", "shape", "deep", "format", "header", "missing", "c"]
+        )
         dtype, text = np.float32, None
         if kind == "dtype":
             dtype = draw.choice([np.float64, np.int8, np.float16, np.bool_])
@@ -62,6 +79,8 @@ def states(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
             shape = shape if draw.random() < 0.7 else shape[:2]
         elif kind == "deep":
             text = "[" * 100_000 + "]" * 100_000
+        elif kind == "c":
+            about["spaces"] = [{"kind": "lorentz", "c": draw.choice(ODD)}] * 2
         elif kind == "missing":
             del about[draw.choice(list(about))]
         elif kind in about:
@@ -81,7 +100,7 @@ def states(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
             for _ in range(draw.randint(1, 9)):
                 data[draw.randrange(200)] = draw.randrange(256)
             path.write_bytes(data)
-        tries.append(Hostile(kind, partial(read_states, path)))
+        tries.append(Hostile(kind, partial(named, read_states, path)))
     return tries
 
 
@@ -103,7 +122,7 @@ def probes(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
     with safe_open(whole, "pt") as file:
         metadata = file.metadata()
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    tries = [ordinary(partial(load_probes, whole))]
+    tries = [ordinary(partial(named, load_probes, whole))]
     for i in range(count):
         about, held = json.loads(metadata["about"]), dict(tensors)
         kind = draw.choice(["width", "rank", "spaces", "settings", "courses", "dtype", "gone"])
@@ -115,7 +134,7 @@ def probes(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
             about["spaces"] = draw.choice([about["spaces"] * 10**5, [], [{}], ODD, {"a": 1}])
         elif kind == "settings":
             name = draw.choice([*about["settings"], "brand_new"])
-            about["settings"][name] = draw.choice([[], {}, None, "x" * 99])
+            about["settings"][name] = draw.choice([[], {}, None, "x" * 99, -(10**400), *ODD])
         elif kind == "courses":
             many = {task: courses * 10**5 for task, courses in about["courses"].items()}
             few = {"distance": [1], "depth": [[]]}
@@ -127,8 +146,57 @@ def probes(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
             del held[draw.choice(list(held))]
         path = folder / f"probes{i}.safetensors"
         safetensors.save_file(held, path, {**metadata, "about": json.dumps(about)})
-        tries.append(Hostile(kind, partial(load_probes, path)))
+        tries.append(Hostile(kind, partial(named, load_probes, path)))
     return tries
+
+
+def trees(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
+    """Files in CoNLL-U that are small and hold much, or heads that are no tree."""
+    whole = folder / "whole"
+    whole.write_text(_conllu([2, 0, 2]))
+    read_trees(whole)  # what is imported here, no fork imports
+    tries = [ordinary(partial(named, read_trees, whole))]
+    for i in range(count):
+        kind = list(TREES)[i % len(TREES)]
+        path = folder / f"trees{i}"
+        path.write_bytes(TREES[kind](draw))
+        tries.append(Hostile(kind, partial(named, read_trees, path)))
+    return tries
+
+
+def read_trees(path: Path) -> None:
+    """As an extraction does, which names the sentences that it leaves out on the terminal."""
+    from probing.commands.extract import summary
+    from probing.states.file import Contents, LeftOut, States
+    from probing.text.trees import read_conllu
+
+    left = [LeftOut(i, tree.id, "it is long") for i, tree in enumerate(read_conllu(path))]
+    told = Contents(**contents([]) | {"left_out": left})
+    values = SimpleNamespace(get_shape=lambda: [0, 2, 4])
+    assert not {*"\x1b\x07\u202e"} & {*summary(States(path, told, values))}
+
+
+def _conllu(heads: list[int], sent_id: str = "s") -> str:
+    rows = [f"{i}\tw\t_\tX\t_\t_\t{head}\tx\t_\t_" for i, head in enumerate(heads, 1)]
+    return "\n".join([f"# sent_id = {sent_id}", *rows]) + "\n\n"
+
+
+_COMMENT = b"# " + b"x" * 1000 + b"\n"
+TREES: dict[str, Callable[[random.Random], bytes]] = {
+    "a line without end": lambda draw: gzip.compress(
+        b"# " + b"x" * draw.randint(5 << 20, 99 << 20), 1
+    ),
+    "lines without end": lambda draw: gzip.compress(_COMMENT * draw.randint(70_000, 99_000), 1),
+    "a chain": lambda draw: _conllu([*range(2, draw.randint(9_000, 12_000)), 0]).encode(),
+    "a cycle": lambda draw: _conllu([*range(2, draw.randint(9_000, 12_000)), 1]).encode(),
+    "a name for the terminal": lambda draw: _conllu(
+        [0], draw.choice(["\x1b[31mx", "\x1b]0;x\x07", "x\u202ey"])
+    ).encode(),
+    "numbers of words": lambda draw: (
+        _conllu([0, 1]).replace("2\tw", f"{draw.choice(['2-' + '9' * 99, '9' * 5000, '2.'])}\tw")
+    ).encode(),
+    "heads": lambda draw: _conllu([0, draw.choice([10**400, -1, 3])]).encode(),
+}
 
 
 NAMES = [

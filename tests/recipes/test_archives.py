@@ -5,6 +5,7 @@ import json
 import pytest
 
 from hyptrans.support.errors import UserError
+from recipes.common.archives import _files
 from recipes.iwslt14_en_de import run as iwslt
 from recipes.multi30k_en_de import run as multi30k
 from recipes.wmt14_en_de import run as wmt
@@ -20,6 +21,15 @@ def test_what_the_scores_rest_on_cannot_be_changed(tmp_path, word):
     with pytest.raises(UserError, match=f"{option} is decided by this recipe: leave it out"):
         iwslt.CORPUS.main("", ["--out", str(tmp_path / "out"), "--raw", "DIR", word])
     assert not (tmp_path / "out").exists()
+
+
+def test_files_that_a_preparation_is_given_are_known_by_what_they_hold(tmp_path):
+    raw = tmp_path / "raw" / "de-en"
+    raw.mkdir(parents=True)
+    for path in (tmp_path / "a.tgz", raw / "b.xml"):
+        path.touch()
+    words = ["--raw", str(tmp_path / "raw"), f"--archive={tmp_path / 'a.tgz'}", "--workers", "2"]
+    assert [*_files([*words, "--sha256="])] == [raw / "b.xml", tmp_path / "a.tgz"]
 
 
 FOUND = {

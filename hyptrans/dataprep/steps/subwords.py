@@ -20,6 +20,7 @@ import sentencepiece
 
 from hyptrans.dataprep.corpus import read_lines, write_lines
 from hyptrans.dataprep.steps.parallel import LineFunction
+from hyptrans.dataprep.steps.rules import check_rules
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 from hyptrans.support.files import whole_file, write_whole
@@ -221,6 +222,8 @@ def reading(kind: str, model: Path) -> Iterator[None]:
     said = io.StringIO()
     try:
         with redirect_stderr(said):
+            if kind == "sentencepiece":
+                check_rules(model)
             yield
     except ImportError:
         raise
