@@ -16,6 +16,9 @@ from torch import Tensor
 from hyptrans.dataprep.corpus import read_lines
 from hyptrans.support.errors import UserError
 
+_MOST_SHOWN = 8
+"""Words of a cycle that its error names."""
+
 
 @dataclass(frozen=True)
 class Token:
@@ -143,7 +146,9 @@ def _heads(numbers: list[int | None], where: str) -> tuple[int, ...]:
             i = heads[i]
         if i in path:
             way = list(path)
-            cycle = " -> ".join(str(j + 1) for j in [*way[way.index(i) :], i])
+            cut = [str(j + 1) for j in way[way.index(i) :]]
+            more = ["…"] if len(cut) > _MOST_SHOWN else []
+            cycle = " -> ".join([*cut[:_MOST_SHOWN], *more, cut[0]])
             raise UserError(f"{where}: the heads go round in a cycle ({cycle})")
         reached.update(path)
     return heads

@@ -188,7 +188,7 @@ TREES: dict[str, Callable[[random.Random], bytes]] = {
     ),
     "lines without end": lambda draw: gzip.compress(_COMMENT * draw.randint(70_000, 99_000), 1),
     "a chain": lambda draw: _conllu([*range(2, draw.randint(9_000, 12_000)), 0]).encode(),
-    "a cycle": lambda draw: _conllu([*range(2, draw.randint(9_000, 12_000)), 1]).encode(),
+    "a cycle": lambda draw: _conllu([0, *range(3, draw.randint(9_000, 12_000)), 2]).encode(),
     "a name for the terminal": lambda draw: _conllu(
         [0], draw.choice(["\x1b[31mx", "\x1b]0;x\x07", "x\u202ey"])
     ).encode(),

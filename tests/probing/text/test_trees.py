@@ -86,6 +86,7 @@ def test_gzip_and_windows_line_ends_and_no_final_line_give_the_same(tmp_path):
         (rows(2, 1), "the tree has no root"),
         (rows(0, 3, 4, 2), "cycle .2 -> 3 -> 4 -> 2."),
         (rows(0, 2), "cycle .2 -> 2."),
+        (rows(0, *range(3, 20), 2), "cycle .2 -> 3 -> 4 -> 5 -> 6 -> 7 -> 8 -> 9 -> … -> 2."),
         (rows(0, "_"), "word 2 has no head"),
         (rows(0, 9), "word 2 has head 9 in 2 words"),
         (rows(0, "x"), "not CoNLL-U"),
