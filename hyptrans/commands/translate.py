@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from io import TextIOWrapper
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -68,8 +69,9 @@ def main(args: argparse.Namespace) -> None:
         moses=args.moses,
         device=args.device,
     )
-    # as the text that it is given, and not as the terminal is set
-    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
+    if isinstance(sys.stdout, TextIOWrapper):
+        # as the text that it is given, and not as the terminal is set
+        sys.stdout.reconfigure(encoding="utf-8")
     options = {"beam": args.beam, "lenpen": args.lenpen, "batch_tokens": args.batch_tokens}
     # someone who types wants an answer to each line
     size = 1 if sys.stdin.isatty() else _AT_A_TIME

@@ -146,9 +146,9 @@ def _heads(numbers: list[int | None], where: str) -> tuple[int, ...]:
             i = heads[i]
         if i in path:
             way = list(path)
-            cut = [str(j + 1) for j in way[way.index(i) :]]
-            more = ["…"] if len(cut) > _MOST_SHOWN else []
-            cycle = " -> ".join([*cut[:_MOST_SHOWN], *more, cut[0]])
+            ring = [str(j + 1) for j in way[way.index(i) :]]
+            more = ["…"] if len(ring) > _MOST_SHOWN else []
+            cycle = " -> ".join([*ring[:_MOST_SHOWN], *more, ring[0]])
             raise UserError(f"{where}: the heads go round in a cycle ({cycle})")
         reached.update(path)
     return heads
