@@ -24,7 +24,9 @@ def moved(path, out, *, seed, updates=3, loss=None):
     state = torch.load(path, weights_only=True)
     rng = torch.Generator().manual_seed(seed)
     for name, tensor in state["model"].items():
-        if tensor.is_floating_point():
+        if name.endswith("_float_tensor"):
+            tensor.fill_(seed)  # fairseq leaves in it what the memory held
+        elif tensor.is_floating_point():
             tensor += 0.3 * torch.randn(tensor.shape, generator=rng)
             if name in POINTS and "'manifold'" in str(state["cfg"]["model"]):
                 c = state["cfg"]["model"]["curvature"]

@@ -91,7 +91,10 @@ def plain_norm_of_sum(
 
 
 def plain_norm(u: Tensor, gain: Tensor, shift: Tensor, epsilon: float) -> Tensor:
-    """LayerNorm of vectors in units of ``1 / sqrt(d)``, in which gain, shift and epsilon are."""
+    """LayerNorm of vectors in units of ``1 / sqrt(d)``, in which gain, shift and epsilon are.
+
+    Shapes: ``u [..., d]``, ``gain`` and ``shift`` ``[d]``. Source: HVT eq. 11 and 12.
+    """
     width = u.size(-1)
     unit = width**-0.5
     return F.layer_norm(u, (width,), gain * unit, shift * unit, epsilon / width)
