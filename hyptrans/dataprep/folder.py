@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,13 @@ from hyptrans.dataprep import manifest
 from hyptrans.dataprep.journal import is_kept_in
 from hyptrans.dataprep.steps import subwords
 from hyptrans.support.errors import UserError
+from hyptrans.support.files import remove, sync_folder
 
 WORK = "intermediate"
 OUTPUTS = ("data-bin", "raw", *subwords.MODEL_NAMES.values())
 # what a run that was stopped may have left, whatever its options were
 _UNFINISHED = re.compile(
-    r"data-bin/(dict|train|valid|test\d*)\.[^/]+|raw/test\d*\.\w+(\.partial)?|"
+    r"data-bin/(dict|train|valid|test\d*)\.[^/]+|raw/test\d*\.\w+|"
     + "|".join(map(re.escape, subwords.MODEL_NAMES.values()))
 )
 
@@ -62,6 +64,31 @@ def refuse_others(out: Path, finished: Mapping[str, Any] | None) -> None:
             f"{min(others)} was not made by this command, which would replace it; "
             "choose another --out, or move it away"
         )
+
+
+def put_in_place(files: Iterable[Path], result: Path, out: Path) -> list[Path]:
+    """Replace what stands in ``out`` by the files of a whole result, and return them there.
+
+    They stay in ``result`` too, so that after a kill this can be done again.
+    """
+    # the manifest goes first: without it the folder does not count as finished
+    for name in (manifest.NAME, *OUTPUTS):
+        remove(out / name)
+    placed = {path: out / path.relative_to(result) for path in files}
+    for source, target in placed.items():
+        target.parent.mkdir(exist_ok=True)
+        _link(source, target)
+    for parent in {target.parent for target in placed.values()}:
+        sync_folder(parent)
+    return list(placed.values())
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        # a file system without hard links
+        shutil.copyfile(source, target)
 
 
 def _files(path: Path) -> Iterator[Path]:

@@ -37,15 +37,12 @@ class Journal:
 
     Args:
         out: the output folder.
-        work: folder of the journal, in it.
-        begin: called before a step that writes to ``out`` beside ``work``, whose files stay as
-            they are until then.
+        work: folder of the journal, in it, where steps write.
     """
 
-    def __init__(self, out: Path, work: Path, *, begin: Callable[[], None]) -> None:
+    def __init__(self, out: Path, work: Path) -> None:
         self.out = out
         self.work = work
-        self._begin = begin
         self.stopwatch = Stopwatch()
         self.steps: list[dict[str, Any]] = []
         self.downloads: dict[str, str] = {}
@@ -66,8 +63,6 @@ class Journal:
         outputs = list(outputs)
 
         def fresh() -> Mapping[str, Any]:
-            if not all(path.is_relative_to(self.work) for path in outputs):
-                self._begin()
             counts = run()
             for path in outputs:
                 self._hashes.pop(path, None)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hyptrans.dataprep.plan import Job, Plan
+from hyptrans.dataprep.steps.subwords import MODEL_NAMES
 
 
 @dataclass(frozen=True)
@@ -12,13 +13,18 @@ class Layout:
 
     Attributes:
         plan: which sets there are, and which stages they go through.
-        job: languages, and the folder of the result.
-        work: the folder of everything else.
+        job: languages.
+        work: the folder of all stages.
     """
 
     plan: Plan
     job: Job
     work: Path
+
+    @property
+    def result(self) -> Path:
+        """The folder of what the user gets, put in place when all of it is there."""
+        return self.work / "result"
 
     @property
     def tests(self) -> list[str]:
@@ -28,7 +34,7 @@ class Layout:
     def files(self, stage: str, name: str) -> tuple[Path, Path]:
         """Return the files of both sides; the raw test sets are part of the result."""
         final = stage == "raw" and name in self.tests
-        folder = (self.job.out if final else self.work) / stage
+        folder = (self.result if final else self.work) / stage
         source, target = (folder / f"{name}.{lang}" for lang in self.job.languages)
         return source, target
 
@@ -50,9 +56,18 @@ class Layout:
     @property
     def binarized(self) -> Path:
         """What fairseq trains on."""
-        return self.job.out / "data-bin"
+        return self.result / "data-bin"
+
+    @property
+    def model(self) -> Path:
+        """The subword model."""
+        return self.result / MODEL_NAMES[self.job.bpe]
 
     def finished(self) -> list[Path]:
-        """Return the files of the result that are data."""
+        """Return the files of the result; a run that was killed may have left others beside."""
         files = sorted(path for path in self.binarized.iterdir() if path.is_file())
-        return [*files, *(path for name in self.tests for path in self.files("raw", name))]
+        return [
+            *files,
+            *(path for name in self.tests for path in self.files("raw", name)),
+            self.model,
+        ]

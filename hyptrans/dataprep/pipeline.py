@@ -9,9 +9,7 @@ from hyptrans.dataprep import folder, manifest
 from hyptrans.dataprep.journal import Journal, remove_kept
 from hyptrans.dataprep.plan import Job, Plan
 from hyptrans.dataprep.stages import Stages
-from hyptrans.dataprep.steps import subwords
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import remove
 
 
 def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[Journal], Plan]) -> None:
@@ -37,12 +35,12 @@ def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[Journal], Pla
             remove_kept(job.out / folder.WORK)
         sys.stdout.write(f"{job.out} is finished already, nothing to do\n")
         return
-    # the manifest goes first: without it the folder does not count as finished
-    journal = Journal(job.out, job.out / folder.WORK, begin=lambda: remove(job.out / manifest.NAME))
+    journal = Journal(job.out, job.out / folder.WORK)
     try:
         stages = Stages(make_plan(journal), job, journal)
         stages.run()
-        _remove_others(job.out, set(stages.finished_files()))
+        layout = stages.layout
+        finished = folder.put_in_place(layout.finished(), layout.result, job.out)
         content = {
             "command": list(job.command),
             "versions": stages.versions,
@@ -50,7 +48,7 @@ def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[Journal], Pla
             "inputs": described,
             "downloads": journal.downloads,
             "steps": journal.steps,
-            "outputs": manifest.describe_files(stages.finished_files(), job.out),
+            "outputs": manifest.describe_files(finished, job.out),
         }
         manifest.write(job.out, content)
         if not job.keep_intermediate:
@@ -81,10 +79,3 @@ def _is_finished(job: Job, inputs: dict[str, Any]) -> bool:
         sys.stderr.write(f"{missing} is gone, so all is made again\n")
     folder.refuse_others(job.out, finished)
     return False
-
-
-def _remove_others(out: Path, files: set[Path]) -> None:
-    # a run that was killed may have had other options
-    for path in [*(out / "raw").glob("*"), *(out / name for name in subwords.MODEL_NAMES.values())]:
-        if path not in files:
-            remove(path)

@@ -41,7 +41,6 @@ class Stages:
         self.job = job
         self.journal = journal
         self.layout = Layout(plan, job, journal.work)
-        self.model = job.out / subwords.MODEL_NAMES[job.bpe]
         self.tests = self.layout.tests
         self.sizes: dict[str, int] = {}
         self.versions = versions(*_TOOLS)
@@ -61,10 +60,6 @@ class Stages:
             self._encode(name)
         self._restore()
         self._binarize()
-
-    def finished_files(self) -> list[Path]:
-        """Return the files of the result."""
-        return [*self.layout.finished(), self.model]
 
     def _read(self, name: str) -> None:
         source = self.plan.sets[name]
@@ -182,7 +177,7 @@ class Stages:
         kind, size = self.job.bpe, self.job.vocab_size
 
         def work() -> dict[str, Any]:
-            arguments = (kind, texts, size, self.model)
+            arguments = (kind, texts, size, self.layout.model)
             if sum(path.stat().st_size for path in texts) < _WORTH_PROCESS:
                 return {"kind": kind, **subwords.learn(*arguments)}
             return {"kind": kind, **run_apart(subwords.learn, *arguments)}
@@ -192,22 +187,22 @@ class Stages:
             work,
             settings={"kind": kind, "size": size, "versions": self.versions},
             inputs=texts,
-            outputs=[self.model],
+            outputs=[self.layout.model],
         )
 
     def _encode(self, name: str) -> None:
-        known = self.layout.notes("pieces")
+        known, model = self.layout.notes("pieces"), self.layout.model
         restricted = self.job.bpe == "sentencepiece" and name != "train"
         for side, lang in enumerate(self.job.languages):
             pieces = known[side] if restricted else None
             self._map(
                 f"encode {name}.{lang}",
-                subwords.Encoder(self.job.bpe, self.model, pieces),
+                subwords.Encoder(self.job.bpe, model, pieces),
                 self.layout.text(name)[side],
                 self.layout.files("encoded", name)[side],
                 self.sizes[name],
                 notes={},
-                also=(self.model, pieces) if pieces else (self.model,),
+                also=(model, pieces) if pieces else (model,),
             )
         if self.plan.clean_subwords and not name.startswith("test"):
             self._clean_subwords(name, self.plan.clean_subwords)
@@ -243,7 +238,7 @@ class Stages:
         self.journal.step(
             "inventory",
             lambda: take_inventory(self.groups, texts, encoded, outputs),
-            settings={"joined": self.job.joined_dictionary, "stages": stages},
+            settings={"joined": self.job.joined_dictionary, "stages": stages, "word start": True},
             inputs=[*texts.values(), *encoded.values()],
             outputs=outputs,
         )

@@ -17,27 +17,26 @@ BYTES_OF_A_TENSOR = 200
 PARTS_OF_A_TENSOR = 20
 """Modules and tensors that are made for one that is stored."""
 SPARE_PARTS = 1_000
+_of_thread = threading.local()
+_installing = threading.Lock()
+_installed: list[Any] = []
 
 
 class Allowance:
     """Counts the parameters, buffers and modules of models while they are built.
 
-    torch tells of each before it is filled, so that no memory has been used for it yet. What other
-    threads build is not counted.
+    torch tells of each before it is filled, so that no memory has been used for it yet.
 
     Args:
         size: bytes of the parameters, or of the files that hold them.
     """
 
     def __init__(self, size: int) -> None:
-        self._thread = threading.get_ident()
         self.bytes = SPARE_BYTES + TIMES_THE_FILE * size
         self.parts = SPARE_PARTS + PARTS_OF_A_TENSOR * (size // BYTES_OF_A_TENSOR)
 
-    def take(self, module: Any, name: str, part: Any) -> None:
+    def take(self, part: Any) -> None:
         """Count what a module gets, or raise."""
-        if threading.get_ident() != self._thread:
-            return
         self.parts -= 1
         if hasattr(part, "element_size"):
             self.bytes -= part.numel() * part.element_size()
@@ -72,16 +71,38 @@ def within_bytes(size: int) -> Iterator[None]:
     Raises:
         UserError: the options ask for more than they account for.
     """
-    from torch.nn.modules import module
-
-    allowance = Allowance(size)
-    hooks = [
-        module.register_module_parameter_registration_hook(allowance.take),
-        module.register_module_buffer_registration_hook(allowance.take),
-        module.register_module_module_registration_hook(allowance.take),
-    ]
+    _install()
+    _of_thread.allowances = [*_allowances(), Allowance(size)]
     try:
         yield
     finally:
-        for hook in hooks:
-            hook.remove()
+        _of_thread.allowances.pop()
+
+
+def _allowances() -> list[Allowance]:
+    """Those that what this thread builds is counted by."""
+    return getattr(_of_thread, "allowances", [])
+
+
+def _take(module: Any, name: str, part: Any) -> None:
+    for allowance in _allowances():
+        allowance.take(part)
+
+
+def _install() -> None:
+    """Have torch tell of all that is built from now on.
+
+    It goes through its hooks while other threads may be building, so none is ever taken back.
+    """
+    from torch.nn.modules import module
+
+    with _installing:
+        if _installed:
+            return
+        _installed.extend(
+            [
+                module.register_module_parameter_registration_hook(_take),
+                module.register_module_buffer_registration_hook(_take),
+                module.register_module_module_registration_hook(_take),
+            ]
+        )

@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
-import sentencepiece
-
 from hyptrans.dataprep import manifest, recorded
 from hyptrans.dataprep.corpus import Scrubber
-from hyptrans.dataprep.steps import subwords
+from hyptrans.dataprep.steps import rules, subwords
 from hyptrans.dataprep.steps.tokenize import TextSteps
 from hyptrans.support.errors import UserError
 from probing.text.align import Piece, Traced, compare, map_characters
@@ -202,7 +200,7 @@ def _bpe_splitter(model: Path) -> Callable[[str], Offsets]:
 def _sentencepiece_splitter(
     model: Path, spell_out: Callable[[str], bool]
 ) -> Callable[[str], Offsets]:
-    processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
+    processor = rules.load(model)
 
     def split(text: str) -> Offsets:
         found: Offsets = []

@@ -25,6 +25,10 @@ def finished(tmp_path, run, corpus):
     return words, out, tree(out)
 
 
+def full_disk(**_):
+    raise OSError(28, "No space left on device", "somewhere")
+
+
 @ANY
 @pytest.mark.parametrize("link", [None, "file", "from outside", "folder", "out"])
 def test_input_that_would_be_replaced_is_refused_and_stays(
@@ -94,14 +98,25 @@ def test_file_added_to_a_finished_folder_outlives_overwrite(run, finished, name)
     assert run(text.main, *words, "--joined-dictionary", "--overwrite")[0] == 0
 
 
-@pytest.mark.parametrize("wrong", ["a line less", "an archive that is none"])
-def test_what_is_there_stays_until_what_replaces_it_was_read(run, finished, tmp_path, wrong):
+@pytest.mark.parametrize(
+    "wrong", ["train.de", "test.de", "vocabulary", "binarize", "an archive that is none"]
+)
+def test_what_is_there_stays_until_all_that_replaces_it_is_there(
+    run, finished, tmp_path, monkeypatch, wrong
+):
     words, out, before = finished
-    if wrong == "a line less":
-        path = next(path for path in map(Path, words[1:]) if path.name == "train.de")
+    if wrong in ("train.de", "test.de"):
+        path = next(path for path in map(Path, words[1:]) if path.name == wrong)
         path.write_text(path.read_text().partition("\n")[2])
         message = error_of(run(text.main, *words, "--overwrite"))
         assert "the sides differ in length" in message
+    elif wrong == "vocabulary":
+        message = error_of(run(text.main, *words, "--vocab-size", 5000, "--overwrite"))
+        assert "--vocab-size 5000 is more than this text supports" in message
+    elif wrong == "binarize":
+        monkeypatch.setattr(stages, "binarize", full_disk)
+        message = error_of(run(text.main, *words, "--joined-dictionary", "--overwrite"))
+        assert "disk is full" in message
     else:
         (tmp_path / "a.tgz").write_text("nothing")
         archive = ["--archive", tmp_path / "a.tgz", "--out", out, "--overwrite"]
@@ -126,12 +141,10 @@ def test_file_added_to_a_stopped_run_is_not_touched(tmp_path, run, finished, mon
     words = [*words, "--out", out]
     working = stages.binarize
 
-    def full(**_):
-        raise OSError(28, "No space left on device", "somewhere")
-
-    monkeypatch.setattr(stages, "binarize", full)
+    monkeypatch.setattr(stages, "binarize", full_disk)
     assert "disk is full" in error_of(run(text.main, *words))
     notes = out / "raw/notes.txt"
+    notes.parent.mkdir()
     notes.write_text("mine")
     monkeypatch.setattr(stages, "binarize", working)
     assert f"{notes} was not made by this command" in error_of(run(text.main, *words, *options))
@@ -189,5 +202,16 @@ def test_output_that_was_changed_is_replaced_only_with_overwrite(run, finished, 
     assert f"{path} was changed after it was made" in message
     assert "--overwrite to make it again" in message
     assert tree(out) == changed
+    assert run(text.main, *words, "--overwrite")[0] == 0
+    assert tree(out) == before
+
+
+def test_a_file_system_without_links_has_copies(run, finished, monkeypatch):
+    words, out, before = finished
+
+    def refused(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
     assert run(text.main, *words, "--overwrite")[0] == 0
     assert tree(out) == before

@@ -21,7 +21,8 @@ from tests.dataprep.conftest import (
 )
 
 OPTIONS = ["--raw-text", "--vocab-size", "150", "--workers", "1"]
-# Runs the command over and over: the k-th time, the process kills itself at the k-th rename.
+# Runs the command over and over: the k-th time, the process kills itself at the k-th rename or
+# link.
 DRIVER = textwrap.dedent(
     """
     import os, signal, sys
@@ -32,29 +33,32 @@ DRIVER = textwrap.dedent(
 
     stages.binarize = fake_binarize
     step, when, words = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
-    replace = os.replace
     calls = 0
 
-    def deadly(source, target):
-        global calls
-        calls += 1
-        if calls == step and when == "before":
-            os.kill(os.getpid(), signal.SIGKILL)
-        replace(source, target)
-        if calls == step and when == "after":
-            os.kill(os.getpid(), signal.SIGKILL)
+    def deadly(function):
+        def called(source, target):
+            global calls
+            calls += 1
+            if calls == step and when == "before":
+                os.kill(os.getpid(), signal.SIGKILL)
+            function(source, target)
+            if calls == step and when == "after":
+                os.kill(os.getpid(), signal.SIGKILL)
 
-    def run(deadly_rename):
+        return called
+
+    def run(kills):
         child = os.fork()
         if child == 0:
-            os.replace = deadly_rename
+            if kills:
+                os.replace, os.link = deadly(os.replace), deadly(os.link)
             os._exit(run_command(lambda: text.main(words)))
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
     out = words[words.index("--out") + 1]
-    killed = run(deadly)
+    killed = run(True)
     assert not os.path.exists(out + "/manifest.json") or killed == 0 or when == "after"
-    print(killed, run(replace))
+    print(killed, run(False))
     """
 )
 

@@ -164,6 +164,13 @@ def folders(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
     return tries
 
 
+def rules_of(model: bytes) -> int:
+    """Where the field with the rules begins: a number, and a length of three bytes."""
+    found = re.search(rb"\x1a[\x80-\xff]{2}[\x01-\x7f]\n", model)
+    assert found
+    return found.start()
+
+
 def rules(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
     """The same, with a sentencepiece model in which a letter stands for a book."""
     import io
@@ -187,6 +194,11 @@ def rules(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
             normalization_rule_tsv=str(table),
             minloglevel=2,
         )
-        (place / "sentencepiece.model").write_bytes(made.getvalue())
+        found = made.getvalue()
+        if i % 2:
+            # a number of which only the first 32 bits, all that the library reads, are the rules'
+            fields = rules_of(found)
+            found = found[:fields] + b"\x9a\x80\x80\x80\x10" + found[fields + 1 :]
+        (place / "sentencepiece.model").write_bytes(found)
         tries.append(Hostile("rules", partial(translate, place, "a" * 60)))
     return tries

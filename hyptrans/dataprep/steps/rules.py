@@ -1,65 +1,101 @@
-"""How a sentencepiece model rewrites characters, looked at before the library is given the file.
+"""A sentencepiece model, looked at before the library is given it.
 
 A rule of some bytes may stand for a text of megabytes, once for each character of a sentence.
 """
 
+import re
 import struct
 from collections.abc import Iterator
 from pathlib import Path
 
+import sentencepiece
+
 MOST_BYTES = 1_000
 """That one rule may write; those of Unicode's NFKC write up to 33."""
 
-_SPECS = (3, 5)
-"""Numbers of the fields of a model that hold rules: to normalize, and to take that back."""
+_MOST_OF_A_FILE = 64 << 20
+"""Bytes; 256,000 pieces of 10 characters take 5 million."""
+_MOST_FIELDS = 1_000_000
+"""One for each piece, and a few."""
+_PIECES, _TRAINER, _SPECS = 1, 2, (3, 5)
+"""Numbers of the fields of a model: its pieces, how it was learned, and what holds rules: to
+normalize, and to take that back. Others are left out: field 4 has sentences that older releases of
+the library try as they read the model."""
 _RULES = 2
 """Number of the field of those that holds the compiled rules."""
 _VARINT, _EIGHT_BYTES, _LENGTH, _FOUR_BYTES = 0, 1, 2, 5
 """Kinds of fields of a protocol buffer."""
+_LONGEST_TAG = 32
+"""Bits: a reader of protocol buffers drops what is above, and so reads another number."""
+_TOO_LONG = re.compile(rb"[^\0]{%d}" % (MOST_BYTES + 1))
 
 
-def check_rules(model: Path) -> None:
-    """Refuse a model in which a rule writes more than ``MOST_BYTES``.
+def load(model: Path) -> sentencepiece.SentencePieceProcessor:
+    """The model of a file.
 
     Raises:
-        ValueError: it does, or the file is no protocol buffer.
+        ValueError: a rule writes more than ``MOST_BYTES``, or the file is no protocol buffer.
+        RuntimeError: the library cannot use it.
     """
-    for number, spec in _fields(model.read_bytes()):
-        if number not in _SPECS:
-            continue
-        for part, rules in _fields(spec):
-            if part == _RULES and rules:
-                _check(rules)
+    if model.stat().st_size > _MOST_OF_A_FILE:
+        raise ValueError(f"it has more than {_MOST_OF_A_FILE:,} bytes")
+    return sentencepiece.SentencePieceProcessor(model_proto=checked(model.read_bytes()))
+
+
+def checked(model: bytes) -> bytes:
+    """The same model, written anew of what was looked at.
+
+    Raises:
+        ValueError: a rule writes more than ``MOST_BYTES``, or it is no protocol buffer.
+    """
+    made = bytearray()
+    for count, (number, kind, value) in enumerate(_fields(model)):
+        if count == _MOST_FIELDS:
+            raise ValueError(f"it has more than {_MOST_FIELDS:,} fields")
+        if kind == _LENGTH and number in (_PIECES, _TRAINER, *_SPECS):
+            _write(made, number, kind, _spec(value) if number in _SPECS else value)
+    return bytes(made)
+
+
+def _spec(spec: bytes) -> bytes:
+    made = bytearray()
+    for number, kind, value in _fields(spec):
+        if number == _RULES and kind == _LENGTH:
+            _check(value)
+        _write(made, number, kind, value)
+    return bytes(made)
 
 
 def _check(rules: bytes) -> None:
     """Compiled rules: the size of a trie, the trie, and what it points to, each ended by a zero."""
     (size,) = struct.unpack("<I", rules[:4].ljust(4, b"\0"))
-    *written, rest = rules[4 + size :].split(b"\0")
-    longest = max(map(len, [*written, rest]))
-    if rest or longest > MOST_BYTES:
-        raise ValueError(f"a rule writes {longest:,} bytes in place of a character")
+    written = rules[4 + size :]
+    if written and not written.endswith(b"\0"):
+        raise ValueError("its rules are cut short")
+    if _TOO_LONG.search(written):
+        raise ValueError(f"a rule writes more than {MOST_BYTES:,} bytes in place of a character")
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Numbers of fields, and what is in them, empty where it is a number."""
+def _fields(data: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Numbers and kinds of fields, and what is in them."""
     place = 0
     while place < len(data):
         key, place = _varint(data, place)
+        if key >> _LONGEST_TAG:
+            raise ValueError("a field has no number")
         kind, start = key & 7, place
         if kind == _VARINT:
             _, place = _varint(data, place)
-            start = place
         elif kind == _LENGTH:
             length, start = _varint(data, place)
             place = start + length
         elif kind in (_FOUR_BYTES, _EIGHT_BYTES):
-            place = start = place + (4 if kind == _FOUR_BYTES else 8)
+            place += 4 if kind == _FOUR_BYTES else 8
         else:
             raise ValueError(f"a field of kind {kind}")
         if place > len(data):
             raise ValueError("it is cut short")
-        yield key >> 3, data[start:place]
+        yield key >> 3, kind, data[start:place]
 
 
 def _varint(data: bytes, place: int) -> tuple[int, int]:
@@ -72,3 +108,18 @@ def _varint(data: bytes, place: int) -> tuple[int, int]:
             return number, place
         shift += 7
     raise ValueError("it is cut short")
+
+
+def _write(made: bytearray, number: int, kind: int, value: bytes) -> None:
+    made += _number(number << 3 | kind)
+    if kind == _LENGTH:
+        made += _number(len(value))
+    made += value
+
+
+def _number(number: int) -> bytes:
+    made = bytearray()
+    while number > 127:
+        made.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*made, number])

@@ -8,9 +8,10 @@ import gc
 import io
 import re
 import sys
+import threading
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager, redirect_stderr
+from contextlib import contextmanager, nullcontext, redirect_stderr
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -19,8 +20,8 @@ from typing import Any
 import sentencepiece
 
 from hyptrans.dataprep.corpus import read_lines, write_lines
+from hyptrans.dataprep.steps import rules
 from hyptrans.dataprep.steps.parallel import LineFunction
-from hyptrans.dataprep.steps.rules import check_rules
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 from hyptrans.support.files import whole_file, write_whole
@@ -40,6 +41,7 @@ _SENTENCEPIECE_LINES = 4_000_000
 # fairseq rounds the size of a dictionary up to a multiple of this
 _DICTIONARY_MULTIPLE = 8
 _SPECIAL_SYMBOLS = 4
+_redirecting = threading.Lock()
 
 
 def learn(kind: str, texts: list[Path], size: int, model: Path) -> dict[str, Any]:
@@ -203,7 +205,7 @@ def sentencepiece_encoder(model: Path, known: Collection[str] | None) -> LineFun
         model: file of the model.
         known: the pieces that training has, where others are to be spelled out.
     """
-    processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
+    processor = rules.load(model)
 
     def encode(line: str) -> str:
         subwords = processor.encode(line, out_type=str)
@@ -221,17 +223,21 @@ def reading(kind: str, model: Path) -> Iterator[None]:
     """
     said = io.StringIO()
     try:
-        with redirect_stderr(said):
-            if kind == "sentencepiece":
-                check_rules(model)
+        with nullcontext() if kind == "sentencepiece" else _said_to(said):
             yield
     except ImportError:
         raise
     except (Exception, SystemExit) as error:
-        # subword-nmt writes what is wrong and then ends the process
         reason = (said.getvalue().splitlines() or [" ".join(str(error).split())])[0]
         raise UserError(f"{model} is not a {kind} model ({reason})") from error
     sys.stderr.write(said.getvalue())
+
+
+@contextmanager
+def _said_to(file: io.StringIO) -> Iterator[None]:
+    """Collect what subword-nmt writes before it ends the process, one thread at a time."""
+    with _redirecting, redirect_stderr(file):
+        yield
 
 
 def _harmless(

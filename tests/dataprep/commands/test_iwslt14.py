@@ -109,7 +109,7 @@ def test_every_23rd_pair_of_the_known_number_gives_the_known_split(tmp_path, run
     source = ParallelFiles(("plain",), ((files[0], files[1]),))
     plan = Plan({"train": source}, {}, CleanRule(1, 175, 1.5), 23)
     job = Job((), "de", "en", tmp_path / "out", "subword-nmt", 10, True, False, 1, True, False)
-    steps = stages.Stages(plan, job, Journal(job.out, job.out / "intermediate", begin=lambda: None))
+    steps = stages.Stages(plan, job, Journal(job.out, job.out / "intermediate"))
     steps._read("train")
     steps._clean()
     assert steps.sizes == {"train": 160_239, "valid": 7_283}

@@ -1,13 +1,14 @@
 """Rules of a sentencepiece model are looked at before the library gets the file."""
 
 import io
+import os
 import struct
 
 import pytest
 import sentencepiece
 
 from hyptrans.dataprep.steps import subwords
-from hyptrans.dataprep.steps.rules import MOST_BYTES, check_rules
+from hyptrans.dataprep.steps.rules import MOST_BYTES, checked, load
 from hyptrans.support.errors import UserError
 
 
@@ -35,36 +36,62 @@ def rule(tmp_path, length):
 @pytest.mark.parametrize("name", ["identity", "nmt_nfkc", "nmt_nfkc_cf", "nfkc"])
 def test_rules_of_the_library_are_taken(tmp_path, name):
     path = model(tmp_path, normalization_rule_name=name)
-    check_rules(path)
+    whole = sentencepiece.SentencePieceProcessor(model_file=str(path))
+    text = "one \ufb01 \u2460 e\u0301 DOG"
+    assert load(path).encode(text, out_type=str) == whole.encode(text, out_type=str)
     with subwords.reading("sentencepiece", path):
         assert subwords.sentencepiece_encoder(path, None)("one")
 
 
 def test_rules_of_ones_own_are_taken_as_long_as_they_write_little(tmp_path):
-    check_rules(model(tmp_path, **rule(tmp_path, MOST_BYTES)))
+    load(model(tmp_path, **rule(tmp_path, MOST_BYTES)))
     path = model(tmp_path, **rule(tmp_path, MOST_BYTES + 1))
-    with (
-        pytest.raises(UserError, match=r"is not a sentencepiece model \(a rule writes 1,001 bytes"),
-        subwords.reading("sentencepiece", path),
-    ):
-        pytest.fail("the library got it")
+    said = r"is not a sentencepiece model \(a rule writes more than 1,000 bytes"
+    with pytest.raises(UserError, match=said), subwords.reading("sentencepiece", path):
+        subwords.sentencepiece_encoder(path, None)
+
+
+def test_what_the_library_might_read_otherwise_does_not_reach_it(tmp_path):
+    whole = model(tmp_path).read_bytes()
+    # sentences that the library tries, and numbers of fields that it does not know
+    assert checked(whole + b"\x22\x02\x0a\x00" + b"\xc2\x0c\x01x") == checked(whole)
+    # a longer way to write the same number is written the short way
+    assert whole[:1] == b"\x0a"
+    assert checked(b"\x8a\x80\x00" + whole[1:]) == checked(whole)
+    # and a number that only the first 32 bits of make that of the rules
+    rules = next(place for place in range(len(whole)) if whole[place:].startswith(b"\x1a"))
+    with pytest.raises(ValueError, match="a field has no number"):
+        checked(whole[:rules] + b"\x9a\x80\x80\x80\x10" + whole[rules + 1 :])
 
 
 @pytest.mark.parametrize(
     "data", [b"\x1a\xff", b"\x1a", b"\x1b", b"\x09123", b"\xff" * 11, b"\x1a\x03\x12\x05a"]
 )
-def test_what_is_no_protocol_buffer_is_refused(tmp_path, data):
-    path = tmp_path / "model"
-    path.write_bytes(data)
+def test_what_is_no_protocol_buffer_is_refused(data):
     with pytest.raises(ValueError, match=r"cut short|of kind"):
-        check_rules(path)
+        checked(data)
+
+
+def test_large_files_and_many_fields_are_refused(tmp_path):
+    path = tmp_path / "model"
+    path.write_bytes(b"\x0a\x00" * 1_000_001)
+    with pytest.raises(ValueError, match="more than 1,000,000 fields"):
+        load(path)
+    os.truncate(path, (64 << 20) + 1)
+    with pytest.raises(ValueError, match="more than 67,108,864 bytes"):
+        load(path)
 
 
 @pytest.mark.parametrize("field", [3, 5])
-def test_rules_are_found_beside_other_fields_and_without_an_end(tmp_path, field):
-    rules = struct.pack("<I", 4) + b"trie" + b"x\0" + b"y" * 9
-    spec = b"\x08\x01" + b"\x0a\x01n" + bytes([2 << 3 | 2, len(rules)]) + rules
-    path = tmp_path / "model"
-    path.write_bytes(b"\x0d1234" + b"\x0912345678" + bytes([field << 3 | 2, len(spec)]) + spec)
-    with pytest.raises(ValueError, match="a rule writes 9 bytes"):
-        check_rules(path)
+@pytest.mark.parametrize(
+    ("written", "problem"),
+    [(b"x\0" + b"y" * 9, "are cut short"), (b"x\0" + b"y" * 1001 + b"\0", "a rule writes more")],
+)
+def test_rules_are_found_beside_other_fields(field, written, problem):
+    rules = struct.pack("<I", 4) + b"trie" + written
+    length = bytes([len(rules) & 127 | 128, len(rules) >> 7])
+    spec = b"\x08\x01" + b"\x0a\x01n" + bytes([2 << 3 | 2]) + length + rules
+    length = bytes([len(spec) & 127 | 128, len(spec) >> 7])
+    data = b"\x0d1234" + b"\x0912345678" + bytes([field << 3 | 2]) + length + spec
+    with pytest.raises(ValueError, match=problem):
+        checked(data)

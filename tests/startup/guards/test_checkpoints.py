@@ -1,8 +1,10 @@
 """A stored configuration is data: checked, bounded, and never a program."""
 
 import argparse
+import sys
 import threading
 from argparse import Namespace
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -161,3 +163,19 @@ def test_what_another_thread_builds_is_not_counted():
         thread.start()
         thread.join()
     assert len(built) == 1
+
+
+def test_models_are_built_in_several_threads_at_once():
+    def build(_):
+        with within_bytes(1 << 20):
+            torch.nn.Sequential(*(torch.nn.Linear(2, 2) for _ in range(20)))
+        with within_bytes(1), pytest.raises(UserError, match="a far larger model"):
+            torch.nn.Linear(1 << 13, 1 << 13)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(build, range(200)))
+    finally:
+        sys.setswitchinterval(interval)
