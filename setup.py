@@ -9,7 +9,7 @@ from setuptools.command.build_py import build_py
 ROOT = Path(__file__).parent
 HOOK = "hyptrans.pth"
 
-DATA = ["sacremoses>=0.1", "subword-nmt>=0.3.8", "datasets>=2.20", "regex"]
+DATA = ["sacremoses>=0.1", "subword-nmt>=0.3.8", "datasets>=4", "regex"]
 PROBING = [
     "stanza>=1.6",
     "conllu>=4.5",

@@ -62,9 +62,12 @@ def replay(file: Path, *, cpu: bool = False, user_dir: str | None = None) -> str
     if not samples:
         raise UserError(f"{file} holds no batch: it is no crash.pt of a training that met NaN")
     cfg = state["cfg"]
+    # it has no effect without a GPU
+    cfg.common.amp = cfg.common.amp and not cfg.common.cpu
     cfg.common.cpu = cfg.common.cpu or cpu
-    if cfg.common.fp16 and (cfg.common.cpu or not torch.cuda.is_available()):
-        raise UserError(f"{file} is of a training with --fp16, which a GPU alone can run again")
+    half = "--fp16" if cfg.common.fp16 else "--amp" if cfg.common.amp else None
+    if half and (cfg.common.cpu or not torch.cuda.is_available()):
+        raise UserError(f"{file} is of a training with {half}, which a GPU alone can run again")
     cfg.checkpoint.save_dir = str(file.parent)
     named = Path(cfg.common.user_dir or PACKAGE).name
     if named != PACKAGE and user_dir is None:
@@ -84,7 +87,8 @@ def replay(file: Path, *, cpu: bool = False, user_dir: str | None = None) -> str
     trainer.optimizer.step = lambda *_, **__: None
     _take_no_overflow(trainer.optimizer, state)
     try:
-        trainer.train_step(samples)
+        # else fairseq goes over a batch that does not fit
+        trainer.train_step(samples, raise_oom=True)
     except UserError as error:
         if not isinstance(error.__cause__, NotFiniteError):
             raise
@@ -105,11 +109,20 @@ def replay(file: Path, *, cpu: bool = False, user_dir: str | None = None) -> str
 
 
 def _take_no_overflow(optimizer: Any, state: Mapping[str, Any]) -> None:
-    """Let half precision scale the loss as it did, and fail where it would try a smaller scale."""
+    """Let half precision scale the loss as it did, and fail where it would try a smaller scale.
+
+    The scale of --amp is not stored. There it is 1, which loses small gradients and no large one.
+    """
+    import torch
+
     scaler = getattr(optimizer, "scaler", None)
     if scaler is None:
         return
+    if isinstance(scaler, torch.amp.GradScaler):
+        optimizer.min_loss_scale = math.inf
+        optimizer._grad_scaler = torch.amp.GradScaler("cuda", init_scale=1.0)
+        return
     scale = (state.get("last_optimizer_state") or {}).get("loss_scale")
-    if isinstance(scale, int | float):
+    if isinstance(scale, int | float) and 0 < scale < math.inf:
         scaler.loss_scale = scale
     scaler.min_loss_scale = math.inf

@@ -13,9 +13,9 @@ from hyptrans_startup.errors import UserError
 LONGEST_TEXT = 4_000
 """Characters of an option that is evaluated; a list of buckets or layers has hundreds."""
 LONGEST_LINE = 1 << 20
-"""Characters of an utterance's line in a manifest: two hours of fifty units a second."""
+"""Characters of an utterance's line in a manifest: an hour of fifty units a second."""
 MOST_ENTRIES = 10_000
-"""Entries of a list that is written as a sum or a multiple, as in ``[(512, 3)] * 20``."""
+"""Entries of a list, also of one that is written as a sum or a multiple, as ``[(512, 3)] * 20``."""
 
 
 @contextmanager
@@ -78,11 +78,13 @@ def literal(text: Any, longest: int = LONGEST_TEXT) -> Any:
     try:
         if len(text) > longest:
             raise ValueError("it is too long")
+        # the units of an utterance are one string; each of these costs half a kilobyte to read
+        within_bounds(sum(map(text.count, "([{,")))
         return fold(ast.parse(text.strip(), mode="eval").body)
     except (ValueError, TypeError, SyntaxError, ArithmeticError) as error:
-        raise not_a_literal(text) from error
+        raise not_a_literal(text, longest) from error
     except (RecursionError, MemoryError) as error:
-        raise not_a_literal(text) from error
+        raise not_a_literal(text, longest) from error
 
 
 def fold(node: ast.expr) -> Any:
@@ -131,10 +133,10 @@ def within_bounds(entries: int) -> bool:
     return True
 
 
-def not_a_literal(text: str) -> UserError:
+def not_a_literal(text: str, longest: int = LONGEST_TEXT) -> UserError:
     """Return the error for an option that is refused."""
     shown = text if len(text) <= 60 else text[:57] + "..."
     return UserError(
         f"the option {shown!r} is refused: fairseq would evaluate it, and only numbers, strings "
-        f"and lists of them, at most {LONGEST_TEXT} characters, are taken; write it out"
+        f"and lists of them, at most {longest} characters, are taken; write it out"
     )

@@ -11,6 +11,9 @@ from probing.report.results import TITLES
 
 OF_DISTANCE = ("uuas", "dspr")
 SIZE = 13.0
+Range = tuple[float, float]
+ANY, SHARE, LENGTH = (-math.inf, math.inf), (0.0, 1.0), (0.0, math.inf)
+"""What numbers can be: deviations are drawn no further."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,7 @@ class Line:
         values: along the axis across; the one value of a line that runs across the plot.
         rings: places that a ring marks.
         spread: standard deviations of the values, or nothing.
+        within: what the values can be.
         flat: it runs across the plot.
     """
 
@@ -33,17 +37,27 @@ class Line:
     values: Sequence[float]
     rings: Collection[int] = ()
     spread: Sequence[float] = ()
+    within: Range = ANY
     flat: bool = False
 
 
-def reach(values: Sequence[float], spread: Sequence[float] = ()) -> list[float]:
+def reach(
+    values: Sequence[float], spread: Sequence[float] = (), within: Range = ANY
+) -> list[float]:
     """The numbers that an axis has to hold: values, and the ends of their deviations."""
     return [
-        value + sign * (deviation if math.isfinite(deviation) else 0.0)
+        end
         for value, deviation in zip(values, spread or [0.0] * len(values), strict=True)
-        for sign in (-1, 1)
+        for end in ends(value, deviation, within)
         if math.isfinite(value)
     ]
+
+
+def ends(value: float, deviation: float, within: Range) -> Range:
+    """A value less and more its deviation, if that is a number, as far as there can be one."""
+    more = deviation if math.isfinite(deviation) else 0.0
+    low, high = within
+    return max(value - more, min(low, value)), min(value + more, max(high, value))
 
 
 def lines(models: Sequence[ModelResult], metric: str) -> list[Line]:
@@ -89,7 +103,7 @@ def plot(
         names: of the places along it, if they are not numbered from 0.
         axis: ticks upwards; by default those that fit the values.
     """
-    values = [value for line in every for value in reach(line.values, line.spread)]
+    values = [value for line in every for value in reach(line.values, line.spread, line.within)]
     last = max(len(line.values) for line in every) - 1
     room = max(svg.text_width(line.name, SIZE) for line in every)
     height = max(230.0, 16.0 * len(every) + 70)
@@ -127,8 +141,8 @@ def _line(picture: svg.Element, frame: axes.Frame, line: Line) -> None:
             continue
         x, y = frame.x(place), frame.y(value)
         if line.spread and math.isfinite(line.spread[place]):
-            ends = (frame.y(value + sign * line.spread[place]) for sign in (-1, 1))
-            path = f"M{svg.points(x, next(ends))}V{svg.number(next(ends))}"
+            low, high = map(frame.y, ends(value, line.spread[place], line.within))
+            path = f"M{svg.points(x, low)}V{svg.number(high)}"
             svg.add(picture, "path", f"whisker {line.kind}", d=path)
         if line.mark is not None:
             where = f"translate({svg.points(x, y)})"

@@ -144,6 +144,7 @@ def space_figures(report: Report) -> list[Chart]:
             look.mark,
             [layer.radius for layer in use.layers],
             spread=[layer.spread for layer in use.layers],
+            within=curves.LENGTH,
         )
         label = f"Radius of the states of {name} over layers; the numbers are in the table below"
         made.append(

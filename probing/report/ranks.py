@@ -21,7 +21,8 @@ def lines(points: Sequence[RankPoint], look: looks.Look) -> list[curves.Line]:
             values = [point.test.get(METRIC, math.nan) for point in own]
             deviations = [point.spread.get(METRIC, math.nan) for point in own]
             kind = f"{look.kind} {probe}"
-            line = curves.Line(probe, kind, looks.mark(number), values, spread=deviations)
+            shape = looks.mark(number)
+            line = curves.Line(probe, kind, shape, values, spread=deviations, within=curves.SHARE)
             made.append(line)
     return made
 
@@ -58,5 +59,6 @@ def draw(
 def axis_of(points: Sequence[RankPoint]) -> list[float]:
     """Ticks that all encoders' values fit in, with their deviations."""
     found = [point.test.get(METRIC, math.nan) for point in points]
-    values = curves.reach(found, [point.spread.get(METRIC, math.nan) for point in points])
+    spread = [point.spread.get(METRIC, math.nan) for point in points]
+    values = curves.reach(found, spread, curves.SHARE)
     return axes.ticks(min(values), max(values)) if values else []

@@ -6,6 +6,8 @@ brings. A name is looked up in the cache of that library, and fetched where the 
 
 import importlib
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,9 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from hyptrans.geometry.space import Space
-from hyptrans.support.errors import UserError
+from hyptrans.support.errors import UserError, out_of_memory
 from hyptrans.support.extras import require
 from hyptrans.support.files import sha256
+from hyptrans_startup.guards.building import within_bytes
 from probing.states.encoder import Tokens
 from probing.text.align import Piece
 
@@ -113,16 +116,22 @@ def from_hugging_face(name: str, *, random: bool = False, seed: int = 1) -> Hugg
         tokenizer = transformers.AutoTokenizer.from_pretrained(name, **where)
         if random:
             config = transformers.AutoConfig.from_pretrained(name, **where)
+            with torch.device("meta"), _within_parameters(name):
+                # takes no memory, whatever the configuration says
+                transformers.AutoModel.from_config(config, trust_remote_code=False)
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed)
                 model = transformers.AutoModel.from_config(config, trust_remote_code=False)
             missing = set()
         else:
-            model, loading = transformers.AutoModel.from_pretrained(
-                name, use_safetensors=True, output_loading_info=True, **where
-            )
+            with _within_parameters(name):
+                model, loading = transformers.AutoModel.from_pretrained(
+                    name, use_safetensors=True, output_loading_info=True, **where
+                )
             missing = {key for key in loading["missing_keys"] if _UNUSED not in key}
     except _FAILURES as error:
+        if out_of_memory(error):
+            raise
         raise _unusable(name, error) from error
     if missing:
         raise UserError(
@@ -140,11 +149,31 @@ def from_hugging_face(name: str, *, random: bool = False, seed: int = 1) -> Hugg
     try:
         return HuggingFaceEncoder(name, known, model, tokenizer, random=random, seed=seed)
     except _FAILURES as error:
+        if out_of_memory(error):
+            raise
         reason = " ".join(str(error).split()).rstrip(".")
         raise UserError(
             f"--hf {name} gives no states of layers for text ({reason}): an encoder or decoder of "
             "text is needed"
         ) from error
+
+
+@contextmanager
+def _within_parameters(name: str) -> Iterator[None]:
+    """Build the model of a folder within what its parameters account for, if it has any.
+
+    Raises:
+        UserError: its configuration asks for more.
+    """
+    size = sum(file.stat().st_size for file in Path(name).glob("*.safetensors"))
+    if not size:
+        yield
+        return
+    try:
+        with within_bytes(size):
+            yield
+    except UserError as error:
+        raise UserError(f"--hf {name} cannot be used: {error}") from error
 
 
 def identity(name: str) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,18 +84,18 @@ class Corpus:
         command = ["python", translation.script(self.script), "--out", str(run.data)]
         command += ["--source-lang", SOURCE, "--target-lang", TARGET, *others]
         # hours on the larger corpus, and the script goes on where it was stopped
-        return Step("prepare", command, [run.data], resumes=True, inputs=[*_files(others)])
+        given = _given(others)
+        return Step("prepare", command, [run.data], resumes=True, inputs=given, keeps_account=True)
 
     def table(self, found: Mapping[str, Any]) -> str:
         """The results as Markdown."""
         return rows.table(found, self.columns, self.test)
 
 
-def _files(words: Sequence[str]) -> Iterator[Path]:
-    """The files that the words of a command name, and those in the folders that they name."""
-    for name in filter(None, (word.rpartition("=")[2] for word in words)):
-        path = Path(name)
-        if path.is_dir():
-            yield from (file for file in sorted(path.rglob("*")) if file.is_file())
-        elif path.is_file():
-            yield path
+def _given(words: Sequence[str]) -> list[Path]:
+    """The archives, or the folder with what was in them, that the preparation is given."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--archive", action="append", default=[])
+    parser.add_argument("--raw", action="append", default=[])
+    found, _ = parser.parse_known_args(words)
+    return [Path(name) for name in (*found.archive, *found.raw)]

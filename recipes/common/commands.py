@@ -43,6 +43,9 @@ class Step:
         resumes: the command goes on from its outputs where it was stopped, and so does its log.
         inputs: files that the command reads and whose contents may change between two runs.
         precious: once it is finished, another command does not take its outputs' place unasked.
+        keeps_account: the command itself knows what its outputs were made of, and refuses where
+            that is not what it is given. So it is asked again while its inputs are there, nothing
+            is removed for it, and another command does not take their place either.
     """
 
     name: str
@@ -54,6 +57,12 @@ class Step:
     resumes: bool = False
     inputs: Sequence[Path] = ()
     precious: bool = False
+    keeps_account: bool = False
+
+    @property
+    def is_to_be_asked(self) -> bool:
+        """Whether the command can tell if its outputs are still of its inputs."""
+        return self.keeps_account and bool(self.inputs) and all(p.exists() for p in self.inputs)
 
 
 class Runner:
@@ -98,10 +107,12 @@ class Runner:
         made_from: dict[str, Any] = {
             "command": identity(step, self.out),
             "after": [done.id if done else None for done in after],
-            "inputs": [sha256(path) for path in step.inputs],
+            "inputs": [] if step.keeps_account else [sha256(path) for path in step.inputs],
         }
         record = Record(self._record(step), made_from, step.outputs)
         if not self._overwrite and (earlier := record.earlier()):
+            if step.is_to_be_asked:
+                self._execute(step, made_from)
             self.seconds[step.name] = earlier.notes["seconds"]
             self.say(f"{step.name}: reused from an earlier run of\n$ {shown}")
             return
@@ -151,7 +162,7 @@ class Runner:
         done, log = self._record(step), self.log(step)
         if not any(path.exists() for path in (done, log, _begun(log))):
             raise UserError(f"{there} was not made here: move it away, or choose another --out")
-        if step.precious and done.exists():
+        if (step.precious or step.keeps_account) and done.exists():
             raise UserError(
                 f"{there} is finished, and was made by another command or of other data: move it "
                 "away, or choose another --out"
@@ -184,7 +195,8 @@ class Runner:
             return True
 
         def clear() -> None:
-            for path in (*step.outputs, self.log(step)):
+            kept = step.keeps_account and not self._overwrite
+            for path in (*(() if kept else step.outputs), self.log(step)):
                 remove(path)
 
         begun.make(clear)

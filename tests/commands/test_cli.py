@@ -363,9 +363,9 @@ def test_replay_of_something_else_is_one_sentence(make, tmp_path, capsys):
     assert error.startswith(f"error: {tmp_path / 'crash.pt'} holds no batches that can be run (")
 
 
-def test_replay_says_what_comes_first_and_no_more_to_replay_it(make, tmp_path, capsys):
+def crash_of(make, tmp_path):
+    """The state of a crash.pt, with the batch at which a training ended."""
     state = torch.load(make("transformer", "--optimizer", "adam", "--lr", "0.1"), weights_only=True)
-    state["model"]["decoder.layers.0.fc1.bias"].fill_(math.nan)
     tokens = torch.tensor([[5, 6, 2]])
     state["extra_state"][SAMPLES] = [
         {
@@ -380,6 +380,32 @@ def test_replay_says_what_comes_first_and_no_more_to_replay_it(make, tmp_path, c
             "target": tokens,
         }
     ]
+    return state
+
+
+def test_replay_says_that_memory_does_not_suffice(make, tmp_path, capsys, monkeypatch):
+    torch.save(crash_of(make, tmp_path), tmp_path / "crash.pt")
+
+    def full(*_, **__):
+        raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB")
+
+    monkeypatch.setattr("fairseq.tasks.fairseq_task.FairseqTask.train_step", full)
+    status, _, error = call(capsys, "replay", tmp_path / "crash.pt", "--cpu")
+    assert (status, error.startswith("error: not enough memory")) == (2, True)
+
+
+@pytest.mark.parametrize("half", ["fp16", "amp"])
+def test_half_precision_is_not_replayed_without_a_gpu(half, make, tmp_path, capsys):
+    state = crash_of(make, tmp_path)
+    state["cfg"]["common"] |= {half: True, "cpu": False}
+    torch.save(state, tmp_path / "crash.pt")
+    status, _, error = call(capsys, "replay", tmp_path / "crash.pt", "--cpu")
+    assert (status, f"a training with --{half}, which a GPU alone can" in error) == (2, True)
+
+
+def test_replay_says_what_comes_first_and_no_more_to_replay_it(make, tmp_path, capsys):
+    state = crash_of(make, tmp_path)
+    state["model"]["decoder.layers.0.fc1.bias"].fill_(math.nan)
     torch.save(state, tmp_path / "crash.pt")
     status, _, error = call(capsys, "replay", tmp_path / "crash.pt", "--cpu")
     assert status == 2

@@ -5,7 +5,17 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.hostile import archives, checkpoints, folders, models, pickles, sets, stores, texts
+from tests.hostile import (
+    archives,
+    checkpoints,
+    encoders,
+    folders,
+    models,
+    pickles,
+    sets,
+    stores,
+    texts,
+)
 from tests.hostile.running import Hostile
 
 Make = Callable[[random.Random, Path], list[Hostile]]
@@ -59,6 +69,7 @@ CLASSES: dict[str, Make] = {
     "data: manifests": alone(texts.manifests, 20),
     "probing: states": alone(stores.states, 26),
     "probing: probes": alone(stores.probes, 14),
+    "probing: encoders": alone(encoders.encoders, 15),
     "probing: trees": alone(stores.trees, 14),
     "probing: names in tables": alone(stores.names, 12),
     "training: statistics by name": alone(pickles.statistics, 8),

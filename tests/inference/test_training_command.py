@@ -24,8 +24,16 @@ def test_numbers_are_written_whole(make, norm, written):
 def test_what_another_plug_in_brought_is_written_as_it_is(make):
     cfg = checkpoint.read_state(make("hybonet"))["cfg"]
     cfg = OmegaConf.create(OmegaConf.to_container(cfg, enum_to_str=True))
-    cfg.criterion = {"_name": "loss_of_mine", "temperature": 0.5}
+    cfg.criterion = {"_name": "loss_of_mine", "temperature": 0.5, "sharpen": False, "blur": True}
     cfg.task._name = "task_of_mine"
     words = shlex.split(training_command.of(cfg))
     assert words[words.index("--criterion") + 1] == "loss_of_mine"
     assert words[words.index("--temperature") + 1] == "0.5"
+    assert words[words.index("--task") + 1] == "task_of_mine"
+    assert ("--blur" in words, "--sharpen" in words) == (True, False)
+
+
+def test_the_task_that_needs_no_name_has_none(make):
+    assert "--task" not in shlex.split(
+        training_command.of(checkpoint.read_state(make("hybonet"))["cfg"])
+    )

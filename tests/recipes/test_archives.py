@@ -1,15 +1,18 @@
 """The recipes of published corpora: from archives to one row a model."""
 
 import json
+import shutil
 
 import pytest
 
 from hyptrans.support.errors import UserError
-from recipes.common.archives import _files
+from recipes.common.commands import Runner
+from recipes.common.translation import Run
 from recipes.iwslt14_en_de import run as iwslt
 from recipes.multi30k_en_de import run as multi30k
 from recipes.wmt14_en_de import run as wmt
 from tests.dataprep.commands.test_iwslt14 import COUNTS, corpus
+from tests.dataprep.conftest import tree
 from tests.recipes.scripts import run_script
 
 MODEL, OTHER = "euclidean_prenorm_iwslt_d64", "hybonet_iwslt_d64"
@@ -23,13 +26,32 @@ def test_what_the_scores_rest_on_cannot_be_changed(tmp_path, word):
     assert not (tmp_path / "out").exists()
 
 
-def test_files_that_a_preparation_is_given_are_known_by_what_they_hold(tmp_path):
-    raw = tmp_path / "raw" / "de-en"
-    raw.mkdir(parents=True)
-    for path in (tmp_path / "a.tgz", raw / "b.xml"):
-        path.touch()
-    words = ["--raw", str(tmp_path / "raw"), f"--archive={tmp_path / 'a.tgz'}", "--workers", "2"]
-    assert [*_files([*words, "--sha256="])] == [raw / "b.xml", tmp_path / "a.tgz"]
+def test_a_finished_preparation_outlives_its_source_and_is_compared_while_that_is_there(
+    tmp_path, capsys
+):
+    folder, out = corpus(tmp_path / "lang=de" / "de-en"), tmp_path / "out"
+    run = Run(out, "en", "de", seed=1, updates=None, threads=1, cpu=True)
+
+    def prepare(*others):
+        words = [f"--raw={folder}", "--vocab-size", "60", "--workers", "1", *others]
+        Runner(out).run(iwslt.CORPUS._prepare(run, words))
+        return capsys.readouterr().out
+
+    assert "prepare: done" in prepare()
+    made = tree(run.data)
+    # what the script does not read is nothing to it
+    (folder / "notes").write_text("mine")
+    prepare()
+    assert tree(run.data) == made
+    text = folder / "train.tags.de-en.de"
+    text.write_text(text.read_text() + "mehr\n")
+    with pytest.raises(UserError, match="is finished, with other options or input"):
+        prepare()
+    with pytest.raises(UserError, match="is finished, and was made by another command"):
+        prepare("--joined-dictionary")
+    assert tree(run.data) == made
+    shutil.rmtree(folder)
+    assert "prepare: reused" in prepare()
 
 
 FOUND = {

@@ -20,7 +20,7 @@ _STRIPPED_TAGS = re.compile("</?(?:title|description)>")
 _TAG = re.compile(
     r"<doc\b(?P<doc>[^<>]*)>?|(?P<close></seg>)|<seg(?: id=\"?(?P<id>\d+)\"?>)?", re.IGNORECASE
 )
-_DOCUMENT_ID = re.compile(r"\bdocid=\"([^\"]*)\"", re.IGNORECASE)
+_DOCUMENT_ID = re.compile(r"\bdocid=([\"'])(?P<id>.*?)\1", re.IGNORECASE)
 _DEEPEST = 100
 _MOST_CHARACTERS = 3_000_000
 """Of a file that is held in memory whole: six times what newstest2014 has with its tags."""
@@ -118,13 +118,14 @@ def sgml_segments(path: Path) -> Iterator[Item]:
             if opened:
                 count += 1
                 segment = text[opened.end() : tag.start()].strip()
-                yield f"document {name} segment {opened['id']}", segment
+                number = opened["id"].lstrip("0") or "0"
+                yield f"document {name} segment {number}", segment
             opened = None
         elif opened:
             raise UserError(f"{path}: segment {opened['id']} is not closed")
         elif tag["doc"]:
             found = _DOCUMENT_ID.search(tag["doc"])
-            name = found[1] if found else "?"
+            name = found["id"] if found else "?"
         else:
             opened = tag if tag["id"] else None
     if not count or count != len(re.findall("<seg", text, flags=re.IGNORECASE)):

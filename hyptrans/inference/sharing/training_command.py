@@ -19,6 +19,8 @@ _LEFT_OUT |= {"tensorboard_logdir", "user_dir", "pad", "eos", "unk", "no_seed_pr
 _BEGINNINGS_LEFT_OUT = ("_", "keep_", "log_", "save_", "validate_", "wandb_")
 _GROUPS = ("common", "optimization", "dataset", "distributed_training", "checkpoint", "ema")
 _CHOSEN = ("model", "criterion", "optimizer", "lr_scheduler", "task")
+_TASK = "translation"
+"""Where none is named."""
 
 
 def of(cfg: Any) -> str:
@@ -40,7 +42,7 @@ def of(cfg: Any) -> str:
     known, own = list(words), set[str]()
     for group in ("criterion", "optimizer", "lr_scheduler", "task"):
         flag = [f"--{group.replace('_', '-')}", str(chosen[group])] if chosen[group] else []
-        if group != "task":
+        if chosen[group] != _TASK:
             words += flag
         known_names = TASK_REGISTRY if group == "task" else REGISTRIES[group]["registry"]
         if chosen[group] in known_names:
@@ -80,7 +82,7 @@ def _defaults(words: list[str]) -> dict[str, Any]:
 
 def _words(name: str, value: Any, default: Any, *, switch: bool) -> list[str]:
     value, default = _single(value), _single(default)
-    if value is None or str(value) == str(default):
+    if value is None or str(value) == str(default) or (value is False and default is None):
         return []
     flag = f"--{name.replace('_', '-')}"
     if switch and not value:

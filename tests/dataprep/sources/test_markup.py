@@ -18,10 +18,10 @@ def read(tmp_path):
 
 SGML = """<refset setid="x"><doc sysid="ref" docid="one">
 <seg id="1"> First &amp; one. </seg>
-<SEG id=2>
+<SEG id=02>
 Second <b>two</b>.
 </SEG></doc>
-<DOC docid="two"><seg id="1"></seg></DOC></refset>"""
+<DOC docid='two'><seg id="1"></seg></DOC></refset>"""
 
 
 def test_sgml_is_read_with_its_documents(read):

@@ -176,6 +176,19 @@ def test_whiskers_end_inside_the_plot():
     assert high >= 0.6
 
 
+def test_deviations_are_drawn_as_far_as_there_can_be_numbers():
+    assert curves.ends(0.98, 0.05, curves.SHARE) == (0.98 - 0.05, 1.0)
+    assert curves.ends(0.02, 0.05, curves.SHARE) == (0.0, 0.02 + 0.05)
+    assert curves.ends(2.0, 3.0, curves.LENGTH) == (0.0, 5.0)
+    # a number that should not be keeps its place
+    assert curves.ends(1.5, math.nan, curves.SHARE) == (1.5, 1.5)
+    points = [
+        RankPoint("a", "euclidean", 2, {"uuas": mean}, {"uuas": 0.05}) for mean in (0.02, 0.99)
+    ]
+    low, *_, high = ranks.axis_of(points)
+    assert (low, high) == (0.0, 1.0)
+
+
 def test_every_seed_has_its_layer_ringed_and_named(report):
     text = render(report)
     (uuas, *_) = re.findall(r"<svg(?=[^>]*over the layers).*?</svg>", text)

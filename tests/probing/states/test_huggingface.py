@@ -192,6 +192,27 @@ def test_code_that_a_model_brings_is_not_run(tmp_path, monkeypatch, random):
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.parametrize("random", [False, True])
+def test_a_configuration_that_asks_for_more_than_the_parameters_is_refused(tmp_path, random):
+    helper.save(tmp_path / "m")
+    config = json.loads((tmp_path / "m" / "config.json").read_text()) | {"num_hidden_layers": 9_999}
+    (tmp_path / "m" / "config.json").write_text(json.dumps(config))
+    with pytest.raises(UserError, match=r"--hf .*m cannot be used: its options ask for a far larg"):
+        from_hugging_face(str(tmp_path / "m"), random=random)
+
+
+@pytest.mark.parametrize("where", ["torch.nn.Module.float", "transformers.AutoModel.from_config"])
+def test_too_little_memory_is_not_told_as_a_wrong_model(tmp_path, monkeypatch, where):
+    helper.save(tmp_path / "m")
+
+    def full(*_, **__):
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9")
+
+    monkeypatch.setattr(where, full)
+    with pytest.raises(RuntimeError, match="can't allocate memory"):
+        from_hugging_face(str(tmp_path / "m"), random=True)
+
+
 @pytest.mark.parametrize("kind", ["whisper", "clip"])
 def test_a_model_of_sound_or_pictures_is_refused(tmp_path, kind):
     helper.save_other(tmp_path / "m", kind)

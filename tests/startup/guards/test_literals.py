@@ -139,6 +139,8 @@ def test_an_utterance_of_a_manifest_may_be_as_long_as_speech_is():
         literal(line)
     with pytest.raises(UserError, match="write it out"):
         vars(codedataset)["eval"]("[" + "1, " * 400_000 + "]")
+    with pytest.raises(UserError, match="at most 1048576 characters"):
+        vars(codedataset)["eval"]("[" + "{}, " * 10_000 + "]")
 
 
 @pytest.mark.parametrize(
