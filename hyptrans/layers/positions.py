@@ -1,6 +1,7 @@
 """Position vectors, the same for every geometry."""
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,15 +26,41 @@ def sinusoids(max_positions: int, width: int) -> Tensor:
     return F.pad(torch.cat([angles.sin(), angles.cos()], dim=1), (0, width % 2))
 
 
-def position_vectors(max_positions: int, width: int, *, learned: bool) -> nn.Embedding:
+class FixedVectors(nn.Module):
+    """Sinusoids by position, not saved, so that a checkpoint may be loaded for longer sentences.
+
+    Shapes: positions ``[B, T]`` (from 0) -> ``[B, T, width]``.
+
+    Args:
+        max_positions: positions from 0 to one less than this can be encoded.
+        width: numbers of a vector.
+    """
+
+    weight: Tensor
+
+    def __init__(self, max_positions: int, width: int) -> None:
+        super().__init__()
+        # before it is filled: who builds a stranger's model counts what is registered
+        self.register_buffer("weight", torch.empty(max_positions, width), persistent=False)
+        self.weight.copy_(sinusoids(max_positions, width))
+
+    def forward(self, positions: Tensor) -> Tensor:
+        return F.embedding(positions, self.weight)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
+        # earlier versions saved it
+        state_dict.pop(f"{prefix}weight", None)
+        super()._load_from_state_dict(state_dict, prefix, *others)
+
+
+def position_vectors(
+    max_positions: int, width: int, *, learned: bool
+) -> nn.Embedding | FixedVectors:
     """A table of position vectors ``[max_positions, width]``, learned or fixed sinusoids."""
+    if not learned:
+        return FixedVectors(max_positions, width)
     table = nn.Embedding(max_positions, width)
-    if learned:
-        nn.init.normal_(table.weight, std=POSITION_STD)
-        return table
-    with torch.no_grad():
-        table.weight.copy_(sinusoids(max_positions, width))
-    table.weight.requires_grad_(False)
+    nn.init.normal_(table.weight, std=POSITION_STD)
     return table
 
 

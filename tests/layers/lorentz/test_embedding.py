@@ -73,10 +73,17 @@ def test_position_enters_as_the_residual_of_a_linear_layer(rng):
     assert layer(same_word, positions[:1])[0].std(dim=0).max() > 0.1
 
 
-def test_sinusoidal_vectors_are_fixed():
+def test_sinusoidal_vectors_are_neither_trained_nor_saved():
     table = position_vectors(30, 7, learned=False)
-    assert not table.weight.requires_grad
-    torch.testing.assert_close(table.weight.detach(), sinusoids(30, 7))
+    assert (list(table.parameters()), table.state_dict()) == ([], {})
+    torch.testing.assert_close(table(torch.tensor([29, 0])), sinusoids(30, 7)[[29, 0]])
+
+
+def test_sinusoidal_vectors_of_earlier_files_are_computed():
+    layer = LorentzPositions(8, 30, learned=False)
+    state = layer.state_dict() | {"vectors.weight": torch.zeros(20, 8)}
+    layer.load_state_dict(state, strict=True)
+    torch.testing.assert_close(layer.vectors.weight, sinusoids(30, 8))
 
 
 def test_learned_vectors_start_small():
