@@ -11,13 +11,13 @@ from hyptrans.dataprep import manifest
 from hyptrans.dataprep.journal import is_kept_in
 from hyptrans.dataprep.steps import subwords
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import remove, sync_folder
+from hyptrans.support.files import remove, sync_folder, whole_file
 
 WORK = "intermediate"
 OUTPUTS = ("data-bin", "raw", *subwords.MODEL_NAMES.values())
 # what a run that was stopped may have left, whatever its options were
 _UNFINISHED = re.compile(
-    r"data-bin/(dict|train|valid|test\d*)\.[^/]+|raw/test\d*\.\w+|"
+    r"data-bin/(dict|train|valid|test\d*)\.[^/]+|raw/test\d*\.\w+(\.partial)?|"
     + "|".join(map(re.escape, subwords.MODEL_NAMES.values()))
 )
 
@@ -88,7 +88,8 @@ def _link(source: Path, target: Path) -> None:
         os.link(source, target)
     except OSError:
         # a file system without hard links
-        shutil.copyfile(source, target)
+        with whole_file(target) as file, open(source, "rb") as whole:
+            shutil.copyfileobj(whole, file)
 
 
 def _files(path: Path) -> Iterator[Path]:

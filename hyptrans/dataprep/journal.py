@@ -29,6 +29,20 @@ def remove_kept(work: Path) -> None:
         remove(work)
 
 
+def remove_left(work: Path) -> None:
+    """:func:`remove_kept` what a run has left; the folder of one that is at work stays."""
+    if not is_kept_in(work):
+        return
+    try:
+        lock = take_lock(work / _LOCK, work)
+    except UserError:
+        return
+    try:
+        remove_kept(work)
+    finally:
+        os.close(lock)
+
+
 class Journal:
     """Runs the steps of one output folder, skipping those already done with the same input.
 

@@ -1,12 +1,12 @@
 """From pairs of lines to a binarized data set: the steps that every command shares."""
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hyptrans.dataprep import folder, manifest
-from hyptrans.dataprep.journal import Journal, remove_kept
+from hyptrans.dataprep.journal import Journal, remove_kept, remove_left
 from hyptrans.dataprep.plan import Job, Plan
 from hyptrans.dataprep.stages import Stages
 from hyptrans.support.errors import UserError
@@ -32,7 +32,7 @@ def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[Journal], Pla
     if _is_finished(job, described):
         if not job.keep_intermediate:
             # left behind by a run that was killed right after it wrote its manifest
-            remove_kept(job.out / folder.WORK)
+            remove_left(job.out / folder.WORK)
         sys.stdout.write(f"{job.out} is finished already, nothing to do\n")
         return
     journal = Journal(job.out, job.out / folder.WORK)
@@ -68,7 +68,8 @@ def _is_finished(job: Job, inputs: dict[str, Any]) -> bool:
     """
     finished = manifest.load(job.out)
     if finished and not job.overwrite:
-        if finished["command"] != list(job.command) or finished["inputs"] != inputs:
+        made_from = _wherever(finished["command"], finished["inputs"])
+        if made_from != _wherever(job.command, inputs):
             raise UserError(
                 f"{job.out} is finished, with other options or input; "
                 "choose another --out, or --overwrite to replace it"
@@ -79,3 +80,10 @@ def _is_finished(job: Job, inputs: dict[str, Any]) -> bool:
         sys.stderr.write(f"{missing} is gone, so all is made again\n")
     folder.refuse_others(job.out, finished)
     return False
+
+
+def _wherever(command: Sequence[str], inputs: Mapping[str, Any]) -> tuple[list[str], list[Any]]:
+    """A command, and names and hashes of its inputs, the same wherever these are."""
+    places = {place for path in map(Path, inputs) for place in (path, *path.parents)}
+    words = ["" if Path(word) in places else word for word in command]
+    return words, [(Path(path).name, file["sha256"]) for path, file in inputs.items()]

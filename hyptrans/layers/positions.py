@@ -9,6 +9,8 @@ from torch.nn import functional as F
 
 FIRST_POSITION = 2
 """Sinusoids count from here, as fairseq's do: from one after the index of its padding symbol."""
+_HALF_PRECISION = 1e-2
+"""What numbers up to 1 lose in bfloat16, and more."""
 POSITION_STD = 0.02
 """Of learned vectors, at the start."""
 
@@ -48,9 +50,17 @@ class FixedVectors(nn.Module):
         return F.embedding(positions, self.weight)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
-        # earlier versions saved it
-        state_dict.pop(f"{prefix}weight", None)
+        # earlier versions saved it; what was learned has no place here, and is told
+        saved = state_dict.get(f"{prefix}weight")
+        if saved is not None and self._is_a_part(saved):
+            del state_dict[f"{prefix}weight"]
         super()._load_from_state_dict(state_dict, prefix, *others)
+
+    def _is_a_part(self, saved: Tensor) -> bool:
+        """Whether vectors are these, as many as both have, in whatever precision."""
+        own = self.weight[: len(saved)].float()
+        found = saved[: len(own)].to(own)
+        return own.shape == found.shape and torch.allclose(own, found, atol=_HALF_PRECISION)
 
 
 def position_vectors(

@@ -1,6 +1,7 @@
 """Option strings that fairseq evaluates: literals are taken, nothing else is."""
 
 import ast
+import re
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,11 +12,13 @@ from typing import Any
 from hyptrans_startup.errors import UserError
 
 LONGEST_TEXT = 4_000
-"""Characters of an option that is evaluated; a list of buckets or layers has hundreds."""
+"""Characters of an option that is evaluated, strings aside; a list of buckets or layers has
+hundreds."""
 LONGEST_LINE = 1 << 20
 """Characters of an utterance's line in a manifest: an hour of fifty units a second."""
 MOST_ENTRIES = 10_000
-"""Entries of a list, also of one that is written as a sum or a multiple, as ``[(512, 3)] * 20``."""
+"""Entries of a list that is written as a sum or a multiple, as in ``[(512, 3)] * 20``."""
+_STRING = re.compile(r"'[^'\\]*'|\"[^\"\\]*\"")
 
 
 @contextmanager
@@ -78,8 +81,9 @@ def literal(text: Any, longest: int = LONGEST_TEXT) -> Any:
     try:
         if len(text) > longest:
             raise ValueError("it is too long")
-        # the units of an utterance are one string; each of these costs half a kilobyte to read
-        within_bounds(sum(map(text.count, "([{,")))
+        # the units of an utterance are one string; all else costs many times its size to read
+        if len(_STRING.sub("''", text)) > LONGEST_TEXT:
+            raise ValueError("it is too long without its strings")
         return fold(ast.parse(text.strip(), mode="eval").body)
     except (ValueError, TypeError, SyntaxError, ArithmeticError) as error:
         raise not_a_literal(text, longest) from error

@@ -20,6 +20,7 @@ from hyptrans.support.errors import UserError, out_of_memory
 from hyptrans.support.extras import require
 from hyptrans.support.files import sha256
 from hyptrans_startup.guards.building import within_bytes
+from probing.states import folder
 from probing.states.encoder import Tokens
 from probing.text.align import Piece
 
@@ -57,7 +58,15 @@ class HuggingFaceEncoder:
 
     def tokenize(self, text: str) -> Tokens:
         """Tokens with the marks that the model was trained with."""
-        found = self._tokenizer(text, return_offsets_mapping=True, verbose=False)
+        try:
+            found = self._tokenizer(text, return_offsets_mapping=True, verbose=False)
+        except BaseException as error:
+            # what its rules end with where they try too much; no class of it can be imported
+            if type(error).__name__ != "PanicException":
+                raise
+            raise UserError(
+                f"--hf {self.name}: its tokenizer fails on {text[:40]!r} ({error})"
+            ) from error
         numbers, spans = found["input_ids"], found["offset_mapping"]
         names = self._tokenizer.convert_ids_to_tokens(numbers)
         return [
@@ -110,6 +119,8 @@ def from_hugging_face(name: str, *, random: bool = False, seed: int = 1) -> Hugg
         UserError: there is none, or it cannot be used; says why.
     """
     transformers = library()
+    if Path(name).is_dir():
+        folder.check(Path(name))
     # None would ask on the terminal whether the model's own code may run
     where = {"local_files_only": Path(name).is_dir(), "trust_remote_code": False}
     try:

@@ -215,3 +215,33 @@ def test_a_file_system_without_links_has_copies(run, finished, monkeypatch):
     monkeypatch.setattr(os, "link", refused)
     assert run(text.main, *words, "--overwrite")[0] == 0
     assert tree(out) == before
+
+
+def test_a_finished_folder_that_is_being_replaced_is_left_to_that_run(run, finished, monkeypatch):
+    words, out, before = finished
+    working, said = stages.binarize, []
+
+    def meanwhile(**named):
+        said.append(run(text.main, *words)[1])
+        return working(**named)
+
+    monkeypatch.setattr(stages, "binarize", meanwhile)
+    assert run(text.main, *words, "--overwrite")[0] == 0
+    assert "nothing to do" in said[0]
+    assert tree(out) == before
+
+
+def test_inputs_that_have_moved_are_the_same_and_others_of_their_name_are_not(
+    tmp_path, run, finished
+):
+    words, out, before = finished
+    places = {path: tmp_path / "moved" / path.name for path in map(Path, words) if path.is_file()}
+    (tmp_path / "moved").mkdir()
+    for path, place in places.items():
+        path.rename(place)
+    words = [str(places.get(Path(word), word)) for word in words]
+    assert "nothing to do" in run(text.main, *words)[1]
+    path = tmp_path / "moved" / "train.de"
+    path.write_text(path.read_text().replace("a", "e"))
+    assert "is finished, with other options or input" in error_of(run(text.main, *words))
+    assert tree(out) == before

@@ -69,7 +69,7 @@ CLASSES: dict[str, Make] = {
     "data: manifests": alone(texts.manifests, 20),
     "probing: states": alone(stores.states, 26),
     "probing: probes": alone(stores.probes, 14),
-    "probing: encoders": alone(encoders.encoders, 15),
+    "probing: encoders": alone(encoders.encoders, 16),
     "probing: trees": alone(stores.trees, 14),
     "probing: names in tables": alone(stores.names, 12),
     "training: statistics by name": alone(pickles.statistics, 8),

@@ -3,6 +3,7 @@
 A rule of some bytes may stand for a text of megabytes, once for each character of a sentence.
 """
 
+import itertools
 import re
 import struct
 from collections.abc import Iterator
@@ -17,6 +18,8 @@ _MOST_OF_A_FILE = 64 << 20
 """Bytes; 256,000 pieces of 10 characters take 5 million."""
 _MOST_FIELDS = 1_000_000
 """One for each piece, and a few."""
+_MOST_OF_A_SPEC = 100
+"""Of the fields of a field that holds rules; the library has six."""
 _PIECES, _TRAINER, _SPECS = 1, 2, (3, 5)
 """Numbers of the fields of a model: its pieces, how it was learned, and what holds rules: to
 normalize, and to take that back. Others are left out: field 4 has sentences that older releases of
@@ -27,7 +30,8 @@ _VARINT, _EIGHT_BYTES, _LENGTH, _FOUR_BYTES = 0, 1, 2, 5
 """Kinds of fields of a protocol buffer."""
 _LONGEST_TAG = 32
 """Bits: a reader of protocol buffers drops what is above, and so reads another number."""
-_TOO_LONG = re.compile(rb"[^\0]{%d}" % (MOST_BYTES + 1))
+_TOO_LONG = re.compile(rb"(?<![^\0])[^\0]{%d}" % (MOST_BYTES + 1))
+"""Begun at no byte but the first of a text, or a file of long ones would take long."""
 
 
 def load(model: Path) -> sentencepiece.SentencePieceProcessor:
@@ -49,24 +53,25 @@ def checked(model: bytes) -> bytes:
         ValueError: a rule writes more than ``MOST_BYTES``, or it is no protocol buffer.
     """
     made = bytearray()
-    for count, (number, kind, value) in enumerate(_fields(model)):
-        if count == _MOST_FIELDS:
-            raise ValueError(f"it has more than {_MOST_FIELDS:,} fields")
+    for number, kind, value in _fields(model, _MOST_FIELDS):
         if kind == _LENGTH and number in (_PIECES, _TRAINER, *_SPECS):
             _write(made, number, kind, _spec(value) if number in _SPECS else value)
+    if not made:
+        # the library takes it, and fails at the first sentence
+        raise ValueError("it is empty")
     return bytes(made)
 
 
 def _spec(spec: bytes) -> bytes:
     made = bytearray()
-    for number, kind, value in _fields(spec):
+    for number, kind, value in _fields(spec, _MOST_OF_A_SPEC):
         if number == _RULES and kind == _LENGTH:
-            _check(value)
+            check(value)
         _write(made, number, kind, value)
     return bytes(made)
 
 
-def _check(rules: bytes) -> None:
+def check(rules: bytes) -> None:
     """Compiled rules: the size of a trie, the trie, and what it points to, each ended by a zero."""
     (size,) = struct.unpack("<I", rules[:4].ljust(4, b"\0"))
     written = rules[4 + size :]
@@ -76,10 +81,14 @@ def _check(rules: bytes) -> None:
         raise ValueError(f"a rule writes more than {MOST_BYTES:,} bytes in place of a character")
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, int, bytes]]:
+def _fields(data: bytes, most: int) -> Iterator[tuple[int, int, bytes]]:
     """Numbers and kinds of fields, and what is in them."""
     place = 0
-    while place < len(data):
+    for count in itertools.count():
+        if place == len(data):
+            return
+        if count == most:
+            raise ValueError(f"it has more than {most:,} fields in one place")
         key, place = _varint(data, place)
         if key >> _LONGEST_TAG:
             raise ValueError("a field has no number")

@@ -3,12 +3,13 @@
 import io
 import os
 import struct
+import time
 
 import pytest
 import sentencepiece
 
 from hyptrans.dataprep.steps import subwords
-from hyptrans.dataprep.steps.rules import MOST_BYTES, checked, load
+from hyptrans.dataprep.steps.rules import MOST_BYTES, check, checked, load
 from hyptrans.support.errors import UserError
 
 
@@ -72,11 +73,32 @@ def test_what_is_no_protocol_buffer_is_refused(data):
         checked(data)
 
 
+@pytest.mark.parametrize("data", [b"", b"\x22\x00"])
+def test_an_empty_model_is_refused(tmp_path, data):
+    path = tmp_path / "model"
+    path.write_bytes(data)
+    said = r"model is not a sentencepiece model \(it is empty\)"
+    with pytest.raises(UserError, match=said), subwords.reading("sentencepiece", path):
+        subwords.sentencepiece_encoder(path, None)
+
+
+def test_many_long_texts_are_looked_at_in_a_moment():
+    written = (b"y" * MOST_BYTES + b"\0") * 5_000
+    rules = struct.pack("<I", 4) + b"trie" + written
+    begun = time.process_time()
+    check(rules)
+    assert time.process_time() - begun < 0.5
+    with pytest.raises(ValueError, match="a rule writes more"):
+        check(rules + b"y" * (MOST_BYTES + 1) + b"\0")
+
+
 def test_large_files_and_many_fields_are_refused(tmp_path):
     path = tmp_path / "model"
     path.write_bytes(b"\x0a\x00" * 1_000_001)
-    with pytest.raises(ValueError, match="more than 1,000,000 fields"):
+    with pytest.raises(ValueError, match="more than 1,000,000 fields in"):
         load(path)
+    with pytest.raises(ValueError, match="more than 100 fields in one place"):
+        checked(b"\x1a\xca\x01" + b"\x18\x01" * 101)
     os.truncate(path, (64 << 20) + 1)
     with pytest.raises(ValueError, match="more than 67,108,864 bytes"):
         load(path)

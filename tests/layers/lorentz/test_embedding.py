@@ -81,9 +81,12 @@ def test_sinusoidal_vectors_are_neither_trained_nor_saved():
 
 def test_sinusoidal_vectors_of_earlier_files_are_computed():
     layer = LorentzPositions(8, 30, learned=False)
-    state = layer.state_dict() | {"vectors.weight": torch.zeros(20, 8)}
-    layer.load_state_dict(state, strict=True)
-    torch.testing.assert_close(layer.vectors.weight, sinusoids(30, 8))
+    for saved in (sinusoids(20, 8), sinusoids(40, 8).bfloat16()):
+        layer.load_state_dict(layer.state_dict() | {"vectors.weight": saved}, strict=True)
+        torch.testing.assert_close(layer.vectors.weight, sinusoids(30, 8))
+    learned = layer.state_dict() | {"vectors.weight": torch.zeros(20, 8)}
+    with pytest.raises(RuntimeError, match=r"Unexpected key\(s\) in state_dict: .vectors.weight"):
+        layer.load_state_dict(learned, strict=True)
 
 
 def test_learned_vectors_start_small():

@@ -141,6 +141,9 @@ def test_an_utterance_of_a_manifest_may_be_as_long_as_speech_is():
         vars(codedataset)["eval"]("[" + "1, " * 400_000 + "]")
     with pytest.raises(UserError, match="at most 1048576 characters"):
         vars(codedataset)["eval"]("[" + "{}, " * 10_000 + "]")
+    for text in ("1<" * 9_000 + "1", "''" * 9_000, '"' + "\\'" * 9_000 + '"'):
+        with pytest.raises(UserError, match="at most 1048576 characters"):
+            vars(codedataset)["eval"](text)
 
 
 @pytest.mark.parametrize(
