@@ -72,6 +72,7 @@ def test_folder_that_is_named_is_used(package):
     assert list((package / "cache").rglob("*.nbc"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["nbi", "nbc"])
 def test_cut_file_of_the_cache_is_made_anew(ending, package):
     variables = {"NUMBA_CACHE_DIR": str(package / "cache")}

@@ -54,6 +54,7 @@ def run(made, tmp_path, path, *flags):
     return found
 
 
+@pytest.mark.slow
 def test_an_ensemble_of_two_geometries_averages_their_probabilities(made, tmp_path):
     found = run(made, tmp_path, f"{made.hybonet}:{made.hvt}")
     models = [
@@ -109,6 +110,7 @@ def test_groups_of_diverse_beams_differ(made, tmp_path):
         assert len(usual) <= len(first)
 
 
+@pytest.mark.slow
 def test_constraints_are_in_every_translation(made, tmp_path, capsys):
     (tmp_path / "in").write_text(f"{spelled('the dog')}\tw\n{spelled('a cat')}\tg n\n")
     parser = options.get_interactive_generation_parser()

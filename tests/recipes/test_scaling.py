@@ -18,6 +18,7 @@ def test_script_prints_a_row_for_every_length_and_position():
     assert rows == ["32", "5"] * 2  # linear and softmax
 
 
+@pytest.mark.slow
 def test_script_says_which_measurement_failed():
     done = run_script(SCRIPT, "--lengths", "0", "--positions", "2")
     assert done.returncode == 2

@@ -323,6 +323,7 @@ def check_ewt(segmenter, numbers, parts):
     return different, total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("parts", "sentences_of_ewt"), PARTS)
 def test_ewt_is_aligned_to_sentencepiece(tmp_path, parts, sentences_of_ewt):
     folder = prepared_folder(tmp_path / "data", ewt_text(3000), size=1000)
@@ -331,6 +332,7 @@ def test_ewt_is_aligned_to_sentencepiece(tmp_path, parts, sentences_of_ewt):
     assert (different, total) == (0, sentences_of_ewt)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("parts", "sentences_of_ewt"), PARTS)
 def test_ewt_is_aligned_to_subword_nmt_after_moses(tmp_path, parts, sentences_of_ewt):
     prepare = TextSteps("en", tokenize=True, lowercase=True).build()
