@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 _lock = threading.Lock()
-_inside: list[bool] = []
 _before: list[tuple[list[logging.Handler], int, int]] = []
+"""How it was before the first of those that are inside, once for each of them."""
 
 
 @contextmanager
@@ -15,18 +15,16 @@ def quiet() -> Iterator[None]:
     """Log warnings alone, and take back that fairseq configures the logging of its importer."""
     root = logging.getLogger()
     with _lock:
-        if not _inside:
-            _before.append((root.handlers[:], root.level, root.manager.disable))
-            logging.disable(logging.INFO)
-        _inside.append(True)
+        now = (root.handlers[:], root.level, root.manager.disable)
+        _before.append(_before[0] if _before else now)
+        logging.disable(logging.INFO)
     try:
         yield
     finally:
         with _lock:
-            _inside.pop()
+            handlers, level, disabled = _before.pop()
             # of several threads, the last one
-            if not _inside:
-                handlers, level, disabled = _before.pop()
+            if not _before:
                 logging.disable(disabled)
                 root.handlers[:] = handlers
                 root.setLevel(level)

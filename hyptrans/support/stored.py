@@ -4,24 +4,35 @@ import dataclasses
 import functools
 import json
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
-def read_json(text: str) -> dict[str, Any]:
+def read_json(text: str, *, unique: bool = False) -> dict[str, Any]:
     """Return the object that a text holds.
 
+    Args:
+        text: JSON.
+        unique: refuse two fields of one name, of which other readers may take the other.
+
     Raises:
-        ValueError: no JSON, no object, or brackets in brackets without end.
+        ValueError: no JSON, no object, brackets in brackets without end, or fields of one name.
     """
     try:
-        found = json.loads(text)
+        found = json.loads(text, object_pairs_hook=_unique if unique else None)
     except RecursionError as error:
         raise ValueError("its JSON has brackets in brackets without end") from error
     if not isinstance(found, dict):
         raise ValueError(f"its JSON is a {type(found).__name__}, not an object")
+    return found
+
+
+def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("its JSON has two fields of one name")
     return found
 
 

@@ -2,14 +2,14 @@
 
 import base64
 import binascii
-import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from hyptrans.dataprep.steps import rules
 from hyptrans.support.errors import UserError
+from hyptrans.support.stored import read_json
 
 _MOST_TIMES = 1_000
 """That a text may grow while it is normalized; those of known tokenizers grow 20 times at most."""
@@ -38,18 +38,10 @@ def _read(path: Path) -> dict[str, Any]:
     """The object of a file, nothing where there is none: the library tells what it misses."""
     if not path.is_file():
         return {}
-    found = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_unique)
-    if not isinstance(found, dict):
-        raise ValueError(f"{path.name} holds no object")
-    return found
-
-
-def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        # readers differ in which of them they take
-        raise ValueError("it has two settings of one name")
-    return found
+    try:
+        return read_json(path.read_text(encoding="utf-8"), unique=True)
+    except ValueError as error:
+        raise ValueError(f"{path.name} cannot be read ({error})") from error
 
 
 def _settings(found: Any) -> Iterator[tuple[str, Any]]:

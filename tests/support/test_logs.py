@@ -15,3 +15,17 @@ def test_the_last_of_several_takes_it_all_back():
     assert logging.root.manager.disable == logging.INFO
     second.__exit__(None, None, None)
     assert logging.root.manager.disable == before
+
+
+def test_of_several_that_overlap_the_last_one_puts_back_what_was_before_the_first():
+    root = logging.getLogger()
+    before = (root.handlers[:], root.level, root.manager.disable)
+    first, second = quiet(), quiet()
+    first.__enter__()
+    root.addHandler(logging.NullHandler())  # as fairseq does when it is imported
+    root.setLevel(logging.DEBUG)
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert not root.isEnabledFor(logging.INFO)
+    second.__exit__(None, None, None)
+    assert (root.handlers, root.level, root.manager.disable) == before

@@ -230,16 +230,22 @@ def test_a_file_that_holds_no_probes_is_refused(tmp_path, content):
         load_probes(path)
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("lr", 10**400), ("rank", -1), ("steps", -(10**400)), ("seed", -1), ("c", 10**400)],
-)
-def test_numbers_that_cannot_be_are_told_with_the_file(field, value, tmp_path):
+@pytest.fixture
+def saved(tmp_path):
+    """A file of probes, its metadata, and what these say of the probes."""
     corpus, path = noise(5), tmp_path / "probes.safetensors"
     save_probes(path, train(corpus, corpus, QUICK))
     with safe_open(path, "pt") as file:
         metadata = file.metadata()
-    about = json.loads(metadata["about"])
+    return path, metadata, json.loads(metadata["about"])
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("lr", 10**400), ("rank", -1), ("steps", -(10**400)), ("seed", -1), ("c", 10**400)],
+)
+def test_numbers_that_cannot_be_are_told_with_the_file(field, value, saved):
+    path, metadata, about = saved
     if field == "c":
         about["spaces"][0]["c"] = value
     else:
@@ -250,12 +256,8 @@ def test_numbers_that_cannot_be_are_told_with_the_file(field, value, tmp_path):
 
 
 @pytest.mark.parametrize("much", ["spaces", "courses", "rank"])
-def test_a_file_of_more_layers_than_parameters_is_refused_unread(much, tmp_path, monkeypatch):
-    corpus, path = noise(5), tmp_path / "probes.safetensors"
-    save_probes(path, train(corpus, corpus, QUICK))
-    with safe_open(path, "pt") as file:
-        metadata = file.metadata()
-    about = json.loads(metadata["about"])
+def test_a_file_of_more_layers_than_parameters_is_refused_unread(much, saved, monkeypatch):
+    path, metadata, about = saved
     if much == "spaces":
         about["spaces"] *= 1000
     elif much == "rank":  # of which there is a square
