@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from hyptrans.support.errors import run_command
+from hyptrans.support.logs import quiet
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,9 @@ class Program:
     def load(self, name: str) -> tuple[ModuleType, argparse.ArgumentParser]:
         """A command's module and parser."""
         command = self.commands[name]
-        module = importlib.import_module(command.module)
+        # fairseq logs, when it is imported, what it does without
+        with quiet():
+            module = importlib.import_module(command.module)
         parser = argparse.ArgumentParser(
             prog=f"{self.name} {name}",
             description=command.about,

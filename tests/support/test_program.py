@@ -1,0 +1,28 @@
+"""``hyptrans.support.program``."""
+
+import logging
+
+from hyptrans.support.program import Command, Program
+
+TALKS = """import logging
+logging.basicConfig(level=logging.INFO)
+logging.getLogger("talks").info("I was imported")
+def add_arguments(parser):
+    pass
+def main(args):
+    print("done")
+"""
+
+
+def test_what_a_command_imports_says_nothing_and_leaves_logging_as_it_was(
+    tmp_path, monkeypatch, capsys
+):
+    (tmp_path / "talks.py").write_text(TALKS)
+    monkeypatch.syspath_prepend(tmp_path)
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [])  # as in a process that has configured nothing
+    program = Program("p", "a program", {"talk": Command("talks", "talk", "talk")})
+    assert program.run(["talk"]) == 0
+    assert tuple(capsys.readouterr()) == ("done\n", "")
+    assert root.handlers == []
+    assert root.manager.disable == logging.NOTSET
