@@ -3,6 +3,8 @@
 import json
 import random
 from argparse import Namespace
+from copy import deepcopy
+from functools import cache
 
 import torch
 from fairseq import options
@@ -73,11 +75,7 @@ def load_dictionary(folder):
 
 def make_checkpoint(path, folder, arch, *flags, seed=7, user_dir="hyptrans"):
     """A checkpoint of fresh, unusual parameters, and the model it was made of."""
-    parser = options.get_training_parser()
-    words = [str(folder / "data-bin"), "--arch", arch, "--task", "translation", *SMALL, *flags]
-    args = options.parse_args_and_arch(parser, words)
-    args.user_dir = user_dir
-    cfg = convert_namespace_to_omegaconf(args)
+    cfg = deepcopy(_configuration(folder, arch, flags, user_dir))
     task = setup_task(cfg.task)
     torch.manual_seed(seed)
     model = task.build_model(cfg.model)
@@ -86,6 +84,15 @@ def make_checkpoint(path, folder, arch, *flags, seed=7, user_dir="hyptrans"):
             parameter.mul_(1.1)
     save(path, cfg, model)
     return model
+
+
+@cache  # fairseq takes longer over a configuration than over the small model
+def _configuration(folder, arch, flags, user_dir):
+    parser = options.get_training_parser()
+    words = [str(folder / "data-bin"), "--arch", arch, "--task", "translation", *SMALL, *flags]
+    args = options.parse_args_and_arch(parser, words)
+    args.user_dir = user_dir
+    return convert_namespace_to_omegaconf(args)
 
 
 def save(path, cfg, model):
