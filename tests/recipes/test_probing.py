@@ -2,14 +2,15 @@
 
 import gzip
 import json
+import sys
 from functools import partial
 
 import pytest
 
-from hyptrans.support.errors import UserError
+from hyptrans.support.errors import UserError, run_command
 from probing.text.trees import read_conllu
 from recipes.common.commands import Runner
-from recipes.probing import accuracy, sentences, tables, treebank
+from recipes.probing import accuracy, run, sentences, tables, treebank
 from recipes.probing import parser as parsers
 from recipes.probing.parser import Parser
 from tests.probing.commands.runs import write_trees
@@ -236,8 +237,8 @@ def words_of(made, out, *extra):
 @pytest.mark.slow
 def test_checkpoints_fill_the_table_and_a_second_run_repeats_nothing(made, tmp_path):
     words = words_of(made, tmp_path, "--text", str(made / "prepared" / "text"))
-    run = run_recipe(*words)
-    assert run.returncode == 0, run.stderr + run.stdout
+    done = run_recipe(*words)
+    assert done.returncode == 0, done.stderr + done.stdout
     found = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
     gold = found["probes"]["gold"]
     names = [model["name"] for model in gold["models"]]
@@ -245,9 +246,9 @@ def test_checkpoints_fill_the_table_and_a_second_run_repeats_nothing(made, tmp_p
     assert gold["seeds"] == 2
     assert gold["vocabularies"]["hybo"]["unseen"] is not None
     assert {point["dimensions"] for point in gold["ranks"]} == {2, 3}
-    assert tables.table(found) in run.stdout
-    assert "| twin | " in run.stdout
-    assert "fairseq-train" not in run.stdout
+    assert tables.table(found) in done.stdout
+    assert "| twin | " in done.stdout
+    assert "fairseq-train" not in done.stdout
     again = run_recipe(*words)
     assert again.stdout.count(": reused from an earlier run of") == 1
     assert (tmp_path / "probes" / "report.html").is_file()
@@ -278,8 +279,10 @@ def test_checkpoints_fill_the_table_and_a_second_run_repeats_nothing(made, tmp_p
         ),
     ],
 )
-def test_what_is_missing_is_told_before_any_work(made, tmp_path, extra, message):
-    run = run_recipe(*words_of(made, tmp_path / "out", *extra))
-    assert run.returncode == 2
-    assert run.stderr == f"error: {message}\n"
+def test_what_is_missing_is_told_before_any_work(
+    made, tmp_path, monkeypatch, capsys, extra, message
+):
+    monkeypatch.setattr(sys, "argv", ["run.py", *words_of(made, tmp_path / "out", *extra)])
+    assert run_command(run.main) == 2
+    assert tuple(capsys.readouterr()) == ("", f"error: {message}\n")
     assert not (tmp_path / "out").exists()
