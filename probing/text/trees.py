@@ -171,22 +171,21 @@ def depths(sentence: Sentence) -> Tensor:
 
 
 def distance_matrix(heads: tuple[int, ...]) -> np.ndarray:
-    """As :func:`distances`, of heads."""
+    """As :func:`distances`, of heads.
+
+    Two words are as far apart as their depths less twice that of the lowest word above both.
+    """
     n = len(heads)
-    found = np.zeros((n, n), dtype=np.int64)
-    children: list[list[int]] = [[] for _ in range(n)]
-    for word, head in enumerate(heads):
-        if head >= 0:
-            children[head].append(word)
-    # a word is one edge farther than its head from every word placed before it
-    placed = [heads.index(-1)]
-    for head in placed:
-        for word in children[head]:
-            row = found[head, placed] + 1
-            found[word, placed] = row
-            found[placed, word] = row
-            placed.append(word)
-    return found
+    # of every word, it and the words above it; the last column takes what is above the root
+    path = np.zeros((n, n + 1), dtype=np.float32)
+    rows, parents = np.arange(n), np.array([*heads, -1])
+    above = rows
+    while above.max() >= 0:
+        path[rows, above] = 1
+        above = parents[above]
+    shared = path[:, :n] @ path[:, :n].T
+    lengths = shared.diagonal()
+    return (lengths[:, None] + lengths - 2 * shared).astype(np.int64)
 
 
 def minimum_spanning_edges(distances: np.ndarray, keep: np.ndarray) -> set[tuple[int, int]]:
