@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 _lock = threading.Lock()
 _before: list[tuple[list[logging.Handler], int, int]] = []
-"""How it was before the first of those that are inside, once for each of them."""
+"""How it was when each of those that are inside came; of the first, that is what comes back."""
 
 
 @contextmanager
@@ -15,8 +15,7 @@ def quiet() -> Iterator[None]:
     """Log warnings alone, and take back that fairseq configures the logging of its importer."""
     root = logging.getLogger()
     with _lock:
-        now = (root.handlers[:], root.level, root.manager.disable)
-        _before.append(_before[0] if _before else now)
+        _before.append((root.handlers[:], root.level, root.manager.disable))
         logging.disable(logging.INFO)
     try:
         yield

@@ -176,6 +176,7 @@ def test_manifold_points_stay_at_their_curvature_and_are_moved_to_the_learned_on
     expected = readjust(table.weight[TOKENS][..., 1:], c_in=2.0, c_out=c)
     torch.testing.assert_close(table(TOKENS), expected)
     torch.testing.assert_close(table.points(c)[TOKENS], expected)
+    torch.testing.assert_close(table.points()[TOKENS], expected)
 
 
 @pytest.mark.parametrize("c", CURVATURES)
