@@ -56,6 +56,7 @@ def exp_origin(u: Tensor, *, c: float = 1.0) -> Tensor:
     """Exponential map at the origin, ``tanh(sqrt(c) |u|) u / (sqrt(c) |u|)``, clamped.
 
     Shapes: ``[..., D]`` -> ``[..., D]``. The zero vector gives the origin, with gradient one.
+    Source: HVT eq. 9, without its factor 1/2 in ``tanh``, as in geoopt.
     """
     u = at_least_float32(u)
     return u * _tanh_ratio(c * _square(u))
@@ -65,6 +66,7 @@ def log_origin(x: Tensor, *, c: float = 1.0) -> Tensor:
     """Inverse of :func:`exp_origin`, ``artanh(sqrt(c) |x|) x / (sqrt(c) |x|)``.
 
     Shapes: ``[..., D]`` -> ``[..., D]``. The origin gives the zero vector, with gradient one.
+    Source: HVT eq. 8, without its factor 2, as in geoopt.
     """
     x = at_least_float32(x)
     return x * _artanh_ratio(c * _square(x))

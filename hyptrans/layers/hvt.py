@@ -3,11 +3,13 @@
 Every layer takes and gives points of the ball; between the maps inside a layer the points are kept
 as their tangents at the origin, where ``exp_o`` and ``log_o`` of neighboring formulas cancel.
 
-The equations are the paper's. The authors' code computes something else: its attention scores are
-dot products of tangents and its values are averaged there, its activation is a PReLU whose slope
-starts at 1 (the identity), its residuals are scaled without Mobius operations, its weight matrices
-are themselves kept in the ball, its logits are confined to the unit ball, and its loss adds a
-margin. Nothing here follows that.
+The equations are the paper's, but where a docstring says otherwise: the maps of eq. 8 and 9 have no
+factor 2 (as geoopt's), gyromidpoints stand for eq. 24, whose sum depends on the order of the
+points, and eq. 33 has ``exp(-d)`` for ``d``, whose sign contradicts the text. The authors' code
+computes something else: its attention scores are dot products of tangents and its values are
+averaged there, its activation is a PReLU whose slope starts at 1 (the identity), its residuals are
+scaled without Mobius operations, its weight matrices are themselves kept in the ball, its logits
+are confined to the unit ball, and its loss adds a margin. Nothing here follows that.
 """
 
 from typing import Any

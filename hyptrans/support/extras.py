@@ -32,7 +32,8 @@ def require(module: str, extra: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != package:
             raise
-        caller = inspect.stack()[1].frame.f_globals.get("__name__", "this command")
+        caller = inspect.stack()[1].frame.f_globals.get("__name__", "__main__")
+        caller = "this command" if caller == "__main__" else caller
         message = f"{caller} needs {package}: {_install(extra)}"
         raise MissingExtra(message, name=package) from None
 

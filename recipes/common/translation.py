@@ -168,6 +168,9 @@ def train(run: Run, model: Model, after: Step, *, untrained: bool = False) -> St
     command += ["--num-workers", "0"]  # the data fit into memory: no second process to start
     if untrained:
         command += ["--lr", "0", "--disable-validation"]
+    if run.best:
+        # of the lowest perplexity; fairseq's own choice has label smoothing in it
+        command += ["--best-checkpoint-metric", "nll_loss"]
     every = run.save_every
     if run.averaged > 1 and not untrained:
         every = min(every or updates, max(1, updates // _SAVED))

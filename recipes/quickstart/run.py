@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from hyptrans.support import tables
 from hyptrans.support.errors import run_command
+from hyptrans.support.extras import require
 from recipes.common import comparison, experiment, options, results, translation
 from recipes.common.commands import Runner, Step
 from recipes.common.models import Model
@@ -46,6 +47,9 @@ def main() -> None:
     """Run every step and write ``results.json`` and the table."""
     args = _arguments()
     options.check_positive(args, "updates", "sentences", "vocab_size", "jobs")
+    if args.probe_steps > 0:
+        # now, and not after the trainings
+        require("conllu", "probing")
     models, run, runner = experiment.start(HERE, args, source=SOURCE, target=TARGET)
     prepared = _prepare(runner, run, args)
     train = partial(translation.train_and_translate, run, after=prepared, beams=[BEAM])

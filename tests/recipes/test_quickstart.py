@@ -1,9 +1,12 @@
 import json
 import re
 import subprocess
+import sys
 
 import pytest
 
+from hyptrans.support.errors import run_command
+from recipes.quickstart.run import main
 from tests.recipes.scripts import ROOT, run_script
 
 pytestmark = pytest.mark.slow
@@ -24,6 +27,15 @@ def finished(tmp_path_factory):
     run = quickstart(out, "--archs", MODEL, *SMALL)
     assert run.returncode == 0, run.stderr + run.stdout
     return out, run.stdout
+
+
+def test_an_extra_that_is_missing_is_told_before_any_work(tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "conllu", None)
+    monkeypatch.setattr(sys, "argv", ["run.py", "--out", str(tmp_path / "out")])
+    assert run_command(main) == 2
+    error = "error: recipes.quickstart.run needs conllu: pip install 'hyptrans[probing]'\n"
+    assert tuple(capsys.readouterr()) == ("", error)
+    assert not (tmp_path / "out").exists()
 
 
 def test_it_ends_with_results_and_a_table_of_them(finished):

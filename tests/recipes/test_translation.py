@@ -33,10 +33,12 @@ def steps(run, **options):
 def test_without_an_average_the_last_or_the_best_checkpoint_is_translated_with(run):
     trained, translated = steps(run)
     assert "--save-interval-updates" not in trained.command
+    assert "--best-checkpoint-metric" not in trained.command
     assert value(translated, "--path") == str(run.out / "m" / "checkpoint_last.pt")
     trained, translated = steps(replace(run, best=True, save_every=1000))
     assert value(trained, "--save-interval-updates") == "1000"
     assert value(trained, "--keep-interval-updates") == "1"
+    assert value(trained, "--best-checkpoint-metric") == "nll_loss"
     assert value(translated, "--path") == str(run.out / "m" / "checkpoint_best.pt")
 
 

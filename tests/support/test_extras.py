@@ -15,6 +15,11 @@ def test_require_names_the_command_that_installs_the_extra():
         require("nosuch.part", "probing")
 
 
+def test_a_script_is_not_called_by_the_name_that_python_gives_it():
+    with pytest.raises(ModuleNotFoundError, match=r"^this command needs nosuch: pip install"):
+        exec('require("nosuch", "data")', {"__name__": "__main__", "require": require})
+
+
 def test_require_leaves_the_error_of_an_installed_module(tmp_path, monkeypatch):
     (tmp_path / "broken_of_the_test.py").write_text("import nosuch\n")
     monkeypatch.syspath_prepend(tmp_path)
