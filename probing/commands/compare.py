@@ -16,7 +16,7 @@ from probing.commands.sources import Reading
 from probing.commands.subjects import Subject
 from probing.commands.train import fit
 from probing.probes.control import shuffled
-from probing.probes.corpus import Corpus, SomeLayers
+from probing.probes.corpus import Corpus
 from probing.probes.file import FORMAT as PROBES
 from probing.probes.file import load_probes
 from probing.probes.metrics import Punctuation, Scores, mean_scores
@@ -85,32 +85,25 @@ class Fit:
     Attributes:
         settings: with its seed.
         control: on control trees.
-        layers: those of the states to take, in this order; None: all.
     """
 
     settings: Settings
     control: bool = False
-    layers: tuple[int, ...] | None = None
 
     def file(self, subject: Subject, ending: str) -> Path:
         """Where its probes or figures are."""
         settings = self.settings
-        parts = [settings.probe, *(["control"] if self.control else [])]
-        if self.layers is not None:
-            parts.append(f"rank{settings.rank}")
+        parts = [settings.probe, f"rank{settings.rank}", *(["control"] if self.control else [])]
         return subject.folder / f"{'-'.join(parts)}-seed{settings.seed}.{ending}"
 
     def corpus(self, run: Run, subject: Subject, part: str, only: set[int] | None = None) -> Corpus:
         """What it learns from or is scored on."""
         whole = run.corpus(subject, part, only)
-        if not self.control and self.layers is None:
+        if not self.control:
             return whole
-        sentences, states = run.trees[part].sentences, whole.states
-        if self.control:
-            sentences = [shuffled(sentence, run.settings.seed, run.punct) for sentence in sentences]
-        if self.layers is not None:
-            states = SomeLayers(states, self.layers)
-        return Corpus(states, sentences, whole.name, only)
+        trees = run.trees[part].sentences
+        sentences = [shuffled(sentence, run.settings.seed, run.punct) for sentence in trees]
+        return Corpus(whole.states, sentences, whole.name, only)
 
 
 def compare(run: Run) -> list[Scored]:
@@ -146,7 +139,6 @@ def scored(run: Run, subject: Subject, wanted: Fit) -> Scored:
         "states": {part: keys[part] for part in ("train", "dev")},
         "settings": asdict(settings),
         "control": [run.settings.seed, run.punct] if wanted.control else None,
-        "layers": wanted.layers,
     }
     probes = wanted.file(subject, "probes.safetensors")
     name = f"{subject.name}, control trees" if wanted.control else subject.name

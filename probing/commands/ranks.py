@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from probing.commands.compare import Fit, Run, scored
 from probing.probes.probe import KINDS
-from probing.report.data import ModelResult, RankPoint
+from probing.report.data import RankPoint
 from probing.report.results import means, spread
 
 
@@ -19,28 +19,24 @@ def add_rank_argument(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="N",
         help="draw UUAS against the dimensions of a probe's space, these, for all three kinds of "
-        "probes, on the layers that the run's own probes chose; hyperbolic points have one "
-        "coordinate more than dimensions, their time",
+        "probes, each of the layer that is best for it on the development set; hyperbolic points "
+        "have one coordinate more than dimensions, their time",
     )
 
 
-def rank_points(run: Run, models: Sequence[ModelResult], ranks: Sequence[int]) -> list[RankPoint]:
+def rank_points(run: Run, ranks: Sequence[int]) -> list[RankPoint]:
     """Probes of all kinds and sizes of every trained encoder, with every seed."""
-    chosen = {model.name: model for model in models}
     found = []
     for subject in run.subjects:
         if subject.random:
             continue
-        model = chosen[subject.name]
-        # of all seeds: which of them a probe reads is chosen anew, on the development set
-        layers = tuple(sorted({layer for pair in model.chosen_layers for layer in pair}))
         for kind in KINDS:
             for dimensions in sorted(set(ranks)):
                 rank = dimensions + (kind != "euclidean")
                 several = []
                 for seed in range(run.settings.seed, run.settings.seed + run.seeds):
                     settings = replace(run.settings, probe=kind, rank=rank, seed=seed)
-                    result, _ = scored(run, subject, Fit(settings, layers=layers))
+                    result, _ = scored(run, subject, Fit(settings))
                     several.append(result.test)
                 point = RankPoint(subject.name, kind, dimensions, means(several), spread(several))
                 found.append(point)

@@ -135,7 +135,7 @@ def _find_and_tell(run: Run, args: argparse.Namespace, texts: Sequence[Path | No
     findings = Findings(
         comparisons=_comparisons(scored, first),
         vocabularies=vocabularies(run, texts),
-        ranks=rank_points(run, models, args.ranks),
+        ranks=rank_points(run, args.ranks),
         spaces=_spaces(run),
     )
     line = signature(run.settings, run.punct, run.seeds)

@@ -40,22 +40,6 @@ class WordStates(Protocol):
     def batch(self, indices: Sequence[int]) -> tuple[Tensor, Tensor]: ...
 
 
-class SomeLayers:
-    """Some layers of other states, in a new order."""
-
-    def __init__(self, states: WordStates, layers: Sequence[int]) -> None:
-        self._states, self._layers = states, list(layers)
-        self.origin = states.origin
-        self.layers, self.width = len(self._layers), states.width
-        self.spaces = [states.spaces[layer] for layer in self._layers]
-        self.kept, self.lengths = states.kept, states.lengths
-
-    def batch(self, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """As :meth:`WordStates.batch`."""
-        values, lengths = self._states.batch(indices)
-        return values[self._layers], lengths
-
-
 @dataclass(frozen=True)
 class Batch:
     """Sentences padded to the longest."""

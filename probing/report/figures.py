@@ -112,7 +112,7 @@ def radius_figures(report: Report) -> list[Chart]:
 
 def rank_figures(report: Report) -> list[Chart]:
     """One chart for each encoder that has rank curves, with the numbers behind it."""
-    axis, made = ranks.axis_of(report.ranks), []
+    axis, made = ranks.axis_of(report.ranks, report.models), []
     for name in dict.fromkeys(point.model for point in report.ranks) if axis else ():
         points = [point for point in report.ranks if point.model == name]
         drawn = ranks.draw(name, points, report.models, axis)

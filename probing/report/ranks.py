@@ -45,7 +45,7 @@ def draw(
     every = lines(points, looks.looks(models)[model])
     for baseline in models:
         value = baseline.test.get(METRIC, math.nan)
-        if baseline.role == "baseline" and axis[0] <= value <= axis[-1]:
+        if baseline.role == "baseline" and not math.isnan(value):
             every.append(curves.Line(baseline.name, "base", None, [value], flat=True))
     label = (
         f"{TITLES[METRIC]} against the dimensions of the probe, {model}; the numbers are in the "
@@ -56,9 +56,12 @@ def draw(
     return curves.plot(every, f"{TITLES[METRIC]}, {model}", across, label, names=names, axis=axis)
 
 
-def axis_of(points: Sequence[RankPoint]) -> list[float]:
-    """Ticks that all encoders' values fit in, with their deviations."""
+def axis_of(points: Sequence[RankPoint], models: Sequence[ModelResult]) -> list[float]:
+    """Ticks that all encoders' values fit in, with their deviations, and the baselines."""
     found = [point.test.get(METRIC, math.nan) for point in points]
     spread = [point.spread.get(METRIC, math.nan) for point in points]
     values = curves.reach(found, spread, curves.SHARE)
+    if values:
+        flat = [model.test.get(METRIC, math.nan) for model in models if model.role == "baseline"]
+        values = [*values, *(value for value in flat if not math.isnan(value))]
     return axes.ticks(min(values), max(values)) if values else []

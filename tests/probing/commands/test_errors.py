@@ -145,7 +145,7 @@ def test_states_of_other_trees_and_encoders_are_told(made, done, tmp_path, capsy
 
 
 def test_probes_of_another_encoder_are_told(made, done, capsys):
-    words = ["evaluate", "--probes", done / "hybonet" / "lorentz-seed1.probes.safetensors"]
+    words = ["evaluate", "--probes", done / "hybonet" / "lorentz-rank8-seed1.probes.safetensors"]
     for part in ("dev", "test"):
         words += [f"--{part}-states", done / "twin" / f"{part}.states.safetensors"]
         words += [f"--{part}", made / f"{part}.conllu"]

@@ -1,30 +1,25 @@
-"""Rank curves: which layers their probes may read."""
+"""Rank curves: whose probes are trained, and what of several seeds is told."""
 
 from types import SimpleNamespace
 
 from probing.commands import ranks
 from probing.probes.training import Settings
-from probing.report.data import ModelResult
 
 
-def test_layers_that_any_seed_chose_are_read_with_every_seed(monkeypatch):
+def test_every_kind_is_trained_with_every_seed_on_all_layers_of_trained_encoders(monkeypatch):
     tried = []
 
     def scored(run, subject, fit):
-        tried.append((fit.settings.probe, fit.settings.rank, fit.settings.seed, fit.layers))
+        tried.append((subject.name, fit.settings.probe, fit.settings.rank, fit.settings.seed))
         return SimpleNamespace(test={"uuas": fit.settings.seed / 10}), None
 
     monkeypatch.setattr(ranks, "scored", scored)
     subject = SimpleNamespace(name="m", random=False)
     fresh = SimpleNamespace(name="m, random", random=True)
     run = SimpleNamespace(subjects=[subject, fresh], settings=Settings(seed=1), seeds=2)
-    test = {"uuas": 0.5}
-    model = ModelResult(
-        "m", "a", "vectors", "lorentz", [{}] * 6, 0, 3, test, chosen=[(0, 3), (1, 5)]
-    )
-    points = ranks.rank_points(run, [model], [4])
+    points = ranks.rank_points(run, [4])
     assert tried == [
-        (kind, rank, seed, (0, 1, 3, 5))
+        ("m", kind, rank, seed)
         for kind, rank in (("lorentz", 5), ("poincare", 5), ("euclidean", 4))
         for seed in (1, 2)
     ]

@@ -16,7 +16,7 @@ from hyptrans.geometry.space import Space
 from hyptrans.support.errors import UserError
 from probing.probes import baselines
 from probing.probes import file as probes_file
-from probing.probes.corpus import LARGEST_PAIRS, Corpus, SomeLayers
+from probing.probes.corpus import LARGEST_PAIRS, Corpus
 from probing.probes.evaluation import best_layer, evaluate
 from probing.probes.file import check_fits, load_probes, save_probes
 from probing.probes.probe import KINDS, EuclideanProbe, make_probe
@@ -344,16 +344,6 @@ def test_scores_of_sentences_stand_in_their_order():
         one = Corpus(corpus.states, corpus.sentences, only={i})
         (alone,) = evaluate(one, probe, probe).correct[0]
         assert scores.correct[0, i] == alone
-
-
-def test_probes_of_some_layers_learn_what_they_learn_among_all():
-    corpus = noise(40, layers=3, sizes=(4, 9))
-    some = Corpus(SomeLayers(corpus.states, [2, 0]), corpus.sentences)
-    batch, whole = some.batch([3, 5]), corpus.batch([3, 5])
-    assert torch.equal(batch.states, whole.states[[2, 0]])
-    assert some.states.spaces == [corpus.states.spaces[i] for i in (2, 0)]
-    trained = train(some, some, QUICK)
-    assert len(evaluate(some, trained.distance, trained.depth).metrics()) == 2
 
 
 def test_the_best_layer_is_the_first_of_the_highest_and_never_nan():

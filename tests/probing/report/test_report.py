@@ -171,9 +171,22 @@ def test_whiskers_end_inside_the_plot():
     top, bottom = map(float, axis.groups())
     assert all(top <= float(end) <= bottom for end in path)
     points = [RankPoint("m", "lorentz", 2, {"uuas": 0.5}, {"uuas": 0.1})]
-    low, *_, high = ranks.axis_of(points)
+    low, *_, high = ranks.axis_of(points, [])
     assert low <= 0.4
     assert high >= 0.6
+
+
+def test_a_baseline_above_all_curves_is_drawn_with_them():
+    points = [RankPoint("m", "lorentz", size, {"uuas": 0.3}, {"uuas": 0.0}) for size in (2, 4)]
+    chain = ModelResult("chain", "", "", "", [], 0, 0, {"uuas": 0.9}, role="baseline")
+    undefined = dataclasses.replace(chain, name="rootless", test={})
+    models = [chain, undefined, ModelResult("m", "a", "vectors", "lorentz", [{}], 0, 0, {})]
+    axis = ranks.axis_of(points, models)
+    assert axis[0] <= 0.3
+    assert axis[-1] >= 0.9
+    text = ElementTree.tostring(ranks.draw("m", points, models, axis), "unicode")
+    assert ">chain</text>" in text
+    assert "rootless" not in text
 
 
 def test_deviations_are_drawn_as_far_as_there_can_be_numbers():
@@ -185,7 +198,7 @@ def test_deviations_are_drawn_as_far_as_there_can_be_numbers():
     points = [
         RankPoint("a", "euclidean", 2, {"uuas": mean}, {"uuas": 0.05}) for mean in (0.02, 0.99)
     ]
-    low, *_, high = ranks.axis_of(points)
+    low, *_, high = ranks.axis_of(points, [])
     assert (low, high) == (0.0, 1.0)
 
 
