@@ -1,5 +1,6 @@
 """Metrics of probes on a corpus."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,6 +14,8 @@ from probing.probes.probe import Probe
 BATCH_SIZE = 32
 SELECTED_BY = {"distance": "uuas", "depth": "nspr"}
 """The metric that a layer is chosen by on the development set, for each task."""
+_ELSE_BY = {"distance": "dspr", "depth": "root"}
+"""Where no layer has that one."""
 
 
 @torch.no_grad()
@@ -42,6 +45,12 @@ def evaluate(
 
 
 def best_layer(layers: Sequence[dict[str, float]], task: str) -> int:
-    """The layer that is best on these metrics; the first of equals, NaN is the worst."""
+    """The layer that is best on these metrics; the first of equals, NaN is the worst.
+
+    Where no layer has the metric that chooses (correlations are of sentences of 5 to 50 words), the
+    task's other one does.
+    """
     values = [metrics[SELECTED_BY[task]] for metrics in layers]
+    if all(map(math.isnan, values)):
+        values = [metrics[_ELSE_BY[task]] for metrics in layers]
     return max(range(len(values)), key=lambda i: values[i] if values[i] == values[i] else -2.0)

@@ -42,6 +42,8 @@ class Step:
         progress: makes a line to show out of a line of the log, or None.
         resumes: the command goes on from its outputs where it was stopped, and so does its log.
         inputs: files that the command reads and whose contents may change between two runs.
+        work: what the command keeps beside its outputs for when it is run again, so that nothing in
+            it is made twice; gone where all is to be run again.
         precious: once it is finished, another command does not take its outputs' place unasked.
         keeps_account: the command itself knows what its outputs were made of, and refuses where
             that is not what it is given. So it is asked again while its inputs are there, nothing
@@ -56,6 +58,7 @@ class Step:
     progress: Callable[[str], str | None] = field(default=lambda line: None)
     resumes: bool = False
     inputs: Sequence[Path] = ()
+    work: Sequence[Path] = ()
     precious: bool = False
     keeps_account: bool = False
 
@@ -196,7 +199,8 @@ class Runner:
 
         def clear() -> None:
             kept = step.keeps_account and not self._overwrite
-            for path in (*(() if kept else step.outputs), self.log(step)):
+            work = step.work if self._overwrite else ()
+            for path in (*(() if kept else step.outputs), *work, self.log(step)):
                 remove(path)
 
         begun.make(clear)

@@ -291,7 +291,7 @@ def probe(
         command += [f"--{split}", str(path)]
     command += [*flags, "--out", str(out)]
     outputs = [out / "results.json", out / "report.html"]
-    return Step(name, command, outputs, after, inputs=inputs)
+    return Step(name, command, outputs, after, inputs=inputs, work=[out])
 
 
 def validate(run: Run, name: str, after: Step) -> Step:

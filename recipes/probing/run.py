@@ -105,10 +105,14 @@ def main() -> None:
             name: translation.bleu(run, chain[-1]).value for name, chain in chains.items()
         }
         found["train_seconds"] = experiment.train_seconds(runner, models)
+    drawn = _drawn(run, given, args) if args.parsed else None
+    if drawn:
+        # first: a text of too few sentences is told now, and not hours later
+        runner.run(drawn)
     found["probes"] = {"gold": _gold(runner, run, given, trees, args)}
-    if args.parsed:
+    if drawn:
         parser = Parser(run.out / "stanza", trees, args.parser_steps, run.threads, run.cpu)
-        found["probes"] |= _parsed(runner, run, given, parser, args)
+        found["probes"] |= _parsed(runner, run, given, parser, drawn, args)
         found["parser"] = json.loads(parser.accuracy.read_text(encoding="utf-8"))
     found |= experiment.conditions(run, runner)
     found["updates"] = None if args.checkpoint else run.updates
@@ -196,27 +200,34 @@ def _gold(
     return _probe(runner, run, read, trees, "probes", encoders.after, flags)
 
 
+def _drawn(run: Run, encoders: Encoders, args: argparse.Namespace) -> Step:
+    """Draw sentences of the training text to parse."""
+    assert encoders.text is not None
+    folder = run.out / "parsed"
+    command = ["python", str(HERE / "sentences.py"), "--text", str(encoders.text)]
+    command += ["--sentences", str(args.sentences), "--held-out", str(args.held_out)]
+    command += ["--seed", str(run.seed), "--out", str(folder)]
+    outputs = [folder / f"{split}.txt" for split in TREES]
+    # the text of encoders that the recipe trains is made by a step
+    inputs = [] if encoders.after else [encoders.text]
+    return Step("draw_sentences", command, outputs, encoders.after, inputs=inputs)
+
+
 def _parsed(
-    runner: Runner, run: Run, encoders: Encoders, parser: Parser, args: argparse.Namespace
+    runner: Runner,
+    run: Run,
+    encoders: Encoders,
+    parser: Parser,
+    drawn: Step,
+    args: argparse.Namespace,
 ) -> dict[str, Any]:
     """On parses of the training text, with our settings of probes and with the paper's."""
     training = parser.training()
     for step in training:
         runner.run(step)
-    assert encoders.text is not None
-    folder = run.out / "parsed"
-    command = ["python", str(HERE / "sentences.py"), "--text", str(encoders.text)]
-    command += ["--count", str(args.sentences), "--held-out", str(args.held_out)]
-    command += ["--seed", str(run.seed), "--out", str(folder)]
-    files = {split: folder / f"{split}.txt" for split in TREES}
-    outputs = list(files.values())
-    # the text of encoders that the recipe trains is made by a step
-    inputs = [] if encoders.after else [encoders.text]
-    drawn = Step("draw_sentences", command, outputs, encoders.after, inputs=inputs)
-    runner.run(drawn)
     trees, after = {}, [*encoders.after]
-    for split, text in files.items():
-        trees[split] = folder / f"{split}.conllu"
+    for split, text in zip(TREES, drawn.outputs, strict=True):
+        trees[split] = text.with_suffix(".conllu")
         before = [drawn, *training[:-2]]
         after.append(
             parser.parse(f"parse_{split}", text, trees[split], before, "--one-sentence-per-line")

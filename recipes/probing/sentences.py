@@ -25,21 +25,21 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = options.script_parser(__doc__)
     add = parser.add_argument
     add("--text", type=Path, required=True, metavar="FILE", help="a sentence a line, or gzipped")
-    add("--count", type=int, required=True, metavar="N", help="sentences of all three files")
+    add("--sentences", type=int, required=True, metavar="N", help="sentences of all three files")
     add("--held-out", type=int, required=True, metavar="N", help="of dev and of test, each")
     add("--seed", type=int, default=1, help="of the draw (default: %(default)s)")
     add("--out", type=Path, required=True, metavar="DIR", help="folder to write")
     args = parser.parse_args(argv)
-    options.check_positive(args, "count", "held_out")
-    if args.count <= 2 * args.held_out:
-        raise UserError(f"--count {args.count} leaves none to train on; lower --held-out")
+    options.check_positive(args, "sentences", "held_out")
+    if args.sentences <= 2 * args.held_out:
+        raise UserError(f"--sentences {args.sentences} leaves none to train on; lower --held-out")
     lines = list(dict.fromkeys(filter(None, map(str.strip, read_lines(args.text)))))
-    if len(lines) < args.count:
+    if len(lines) < args.sentences:
         raise UserError(
-            f"{args.text} has {len(lines)} distinct sentences and {args.count} are asked for: "
-            "lower --count"
+            f"{args.text} has {len(lines)} distinct sentences and {args.sentences} are asked for: "
+            "lower --sentences"
         )
-    drawn = random.Random(args.seed).sample(lines, args.count)
+    drawn = random.Random(args.seed).sample(lines, args.sentences)
     first, second = args.held_out, 2 * args.held_out
     sets = {"dev": drawn[:first], "test": drawn[first:second], "train": drawn[second:]}
     for name, members in sets.items():

@@ -83,6 +83,19 @@ def test_a_finished_training_is_replaced_only_when_asked_for(change, tmp_path):
         assert out.read_text() == "y"
 
 
+@pytest.mark.parametrize(("overwrite", "found"), [(False, "xx"), (True, "x")])
+def test_what_a_command_keeps_for_its_next_run_goes_where_all_is_run_again(
+    overwrite, found, tmp_path
+):
+    work, out = tmp_path / "work", tmp_path / "out"
+    append = "import sys; open(sys.argv[1], 'a').write('x'); open(sys.argv[2], 'w')"
+    step = Step("one", ["python", "-c", append, str(work), str(out)], [out], work=[work])
+    Runner(tmp_path).run(step)
+    out.unlink()
+    Runner(tmp_path, overwrite=overwrite).run(step)
+    assert work.read_text() == found
+
+
 def test_a_step_runs_anew_when_what_it_reads_has_changed(tmp_path, capsys):
     read = tmp_path / "read"
     command = ["python", "-c", f"print(open({str(read)!r}).read())"]

@@ -94,19 +94,19 @@ def test_sentences_are_drawn_once_and_apart(tmp_path):
     text = tmp_path / "text"
     text.write_text("".join(f"line {i % 50}\n\n" for i in range(120)))
     words = ["--text", str(text), "--held-out", "10"]
-    sentences.main([*words, "--count", "40", "--out", str(tmp_path / "a")])
+    sentences.main([*words, "--sentences", "40", "--out", str(tmp_path / "a")])
     sets = {
         n: (tmp_path / "a" / f"{n}.txt").read_text().splitlines() for n in ("train", "dev", "test")
     }
     assert [len(lines) for lines in sets.values()] == [20, 10, 10]
     drawn = [line for lines in sets.values() for line in lines]
     assert len(set(drawn)) == 40
-    sentences.main([*words, "--count", "40", "--out", str(tmp_path / "b")])
+    sentences.main([*words, "--sentences", "40", "--out", str(tmp_path / "b")])
     assert (tmp_path / "b" / "dev.txt").read_text().splitlines() == sets["dev"]
     with pytest.raises(UserError, match="50 distinct sentences and 60 are asked for"):
-        sentences.main([*words, "--count", "60", "--out", str(tmp_path / "c")])
-    with pytest.raises(UserError, match="--count 20 leaves none"):
-        sentences.main([*words, "--count", "20", "--out", str(tmp_path / "c")])
+        sentences.main([*words, "--sentences", "60", "--out", str(tmp_path / "c")])
+    with pytest.raises(UserError, match="--sentences 20 leaves none"):
+        sentences.main([*words, "--sentences", "20", "--out", str(tmp_path / "c")])
 
 
 def model(name, role, uuas, spread=None, chosen=()):
@@ -286,3 +286,16 @@ def test_what_is_missing_is_told_before_any_work(
     assert run_command(run.main) == 2
     assert tuple(capsys.readouterr()) == ("", f"error: {message}\n")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_text_of_too_few_sentences_is_told_before_any_probe_is_trained(
+    made, tmp_path, monkeypatch, capsys
+):
+    out, text = tmp_path / "out", str(made / "prepared" / "text")
+    words = words_of(made, out, "--text", text, "--parsed", "--sentences", "5000")
+    monkeypatch.setattr(sys, "argv", ["run.py", *words])
+    assert run_command(run.main) == 2
+    error = capsys.readouterr().err
+    assert "distinct sentences and 5000 are asked for: lower --sentences" in error
+    assert not (out / "probes").exists()
+    assert not (out / "stanza").exists()

@@ -356,6 +356,9 @@ def test_the_best_layer_is_the_first_of_the_highest_and_never_nan():
     assert best_layer(layers, "distance") == 1
     assert best_layer(layers, "depth") == 0
     assert best_layer([dict.fromkeys(layers[0], nan)], "depth") == 0
+    short = [metrics | {"dspr": nan, "nspr": nan} for metrics in layers]
+    assert best_layer(short, "distance") == 1
+    assert best_layer(short[1:], "depth") == 1
 
 
 def test_the_chain_baseline_is_what_a_chain_as_prediction_scores():
