@@ -56,6 +56,8 @@ class Run:
     reading: Reading
     batch_tokens: int
     device: str
+    overwrite: bool = False
+    """Make again what an earlier run made."""
     seconds: dict[str, dict[str, float]] = field(default_factory=dict)
     keys: dict[str, dict[str, str]] = field(default_factory=dict)
     """What the states of each encoder were made from, by data set."""
@@ -221,7 +223,7 @@ def _timed(
     """Make a file unless an earlier run made it from the same inputs, which stand beside it."""
     start = time.perf_counter()
     record = Record(path.with_name(f"{path.name}.inputs.json"), inputs, [path])
-    if record.earlier():
+    if not run.overwrite and record.earlier():
         print(f"{path}: from an earlier run", file=sys.stderr)
     else:
         record.make(make)

@@ -70,6 +70,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="sentences drawn in the report (default: %(default)s)",
     )
+    add(
+        "--overwrite",
+        action="store_true",
+        help="make again what an earlier run in --out made, as after a change of the code",
+    )
     add_punct_argument(parser)
     add_training_arguments(parser)
     add(
@@ -188,6 +193,7 @@ def _run_of(args: argparse.Namespace, sources: Sequence[Source]) -> Run:
         reading=reading_of(args),
         batch_tokens=args.batch_tokens,
         device=args.device,
+        overwrite=args.overwrite,
     )
 
 

@@ -75,6 +75,16 @@ def test_a_second_run_repeats_nothing_and_says_the_same(made, done, capsys):
     assert figures.splitlines()[0] in captured.out
 
 
+def test_all_is_made_again_where_that_is_asked_for(made, done, tmp_path, capsys):
+    shutil.copytree(done, tmp_path / "out")
+    capsys.readouterr()
+    words = run_words(made, tmp_path / "out", "--no-random", "--overwrite", models=["twin"])
+    assert main(words) == 0
+    assert "from an earlier run" not in capsys.readouterr().err
+    found, before = (json.loads((p / "results.json").read_text()) for p in (tmp_path / "out", done))
+    assert found["probe"]["twin"] == before["probe"]["twin"]
+
+
 def test_an_encoder_that_cuts_every_word_has_no_use_of_space_to_tell(
     made, done, tmp_path, monkeypatch
 ):
