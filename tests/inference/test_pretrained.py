@@ -33,6 +33,7 @@ def facts(name):
     return config["facts"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["numba", pytest.param("eager", marks=pytest.mark.slow)])
 def test_its_scores_are_those_of_its_card_on_both_backends(backend, test_set, monkeypatch):
     monkeypatch.setenv("HYPTRANS_KERNELS", backend)

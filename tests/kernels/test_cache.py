@@ -43,6 +43,7 @@ def lift(package, **variables):
     return done.stdout.strip(), done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("home", ["missing", pytest.param("file/home", marks=pytest.mark.slow)])
 def test_kernels_run_without_a_place_for_their_cache_and_make_no_home(home, package):
     (package / "file").touch()

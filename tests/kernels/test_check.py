@@ -209,6 +209,7 @@ print(*sorted(compiled))
 """
 
 
+@pytest.mark.slow
 def test_nothing_is_compiled_that_belongs_to_other_architectures(tmp_path):
     env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
     done = subprocess.run(

@@ -100,6 +100,7 @@ assert torch.isfinite(mine).all() and torch.equal(*both)
 """
 
 
+@pytest.mark.slow
 def test_two_processes_train_one_model(tmp_path):
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     command = [sys.executable, "-c", GLOO, root]
@@ -130,6 +131,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_workers_of_a_data_loader_run_kernels(tmp_path):
     script = tmp_path / "workers.py"
     script.write_text(WORKERS, encoding="utf-8")

@@ -140,6 +140,7 @@ def test_batches_of_1_and_64_and_whole_decoding_give_the_same_tokens(data, train
     assert len(one) == 80
 
 
+@pytest.mark.slow
 def test_resumed_training_goes_on_where_it_stopped(data, tmp_path):
     whole = train(data, tmp_path / "whole", *OPTIMIZER, updates=60)
     train(data, tmp_path / "half", *OPTIMIZER, updates=30)
@@ -149,6 +150,7 @@ def test_resumed_training_goes_on_where_it_stopped(data, tmp_path):
     assert losses(resumed)[60] == pytest.approx(losses(whole)[60], abs=0.02)
 
 
+@pytest.mark.slow
 def test_training_does_not_go_on_with_another_formula(data, tmp_path):
     last = tmp_path / "checkpoint_last.pt"
     train(data, tmp_path, *OPTIMIZER, updates=2)
@@ -167,6 +169,7 @@ def test_training_does_not_go_on_with_another_formula(data, tmp_path):
     train(data, tmp_path / "new", *other, "--finetune-from-model", last, updates=2)
 
 
+@pytest.mark.slow
 def test_manifold_embeddings_train_and_stay_points_through_a_checkpoint(data, tmp_path):
     process = train(data, tmp_path, *RIEMANNIAN, updates=60)
     process = train(data, tmp_path, *RIEMANNIAN, updates=120)
