@@ -61,7 +61,8 @@ def axis_of(points: Sequence[RankPoint], models: Sequence[ModelResult]) -> list[
     found = [point.test.get(METRIC, math.nan) for point in points]
     spread = [point.spread.get(METRIC, math.nan) for point in points]
     values = curves.reach(found, spread, curves.SHARE)
-    if values:
-        flat = [model.test.get(METRIC, math.nan) for model in models if model.role == "baseline"]
-        values = [*values, *(value for value in flat if not math.isnan(value))]
-    return axes.ticks(min(values), max(values)) if values else []
+    flat = [model.test.get(METRIC, math.nan) for model in models if model.role == "baseline"]
+    if not values:
+        return []
+    values += curves.reach(flat)
+    return axes.ticks(min(values), max(values))
