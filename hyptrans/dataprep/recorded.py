@@ -20,18 +20,33 @@ class Recorded:
     """How a data folder's text was made.
 
     Attributes:
-        languages: source and target.
+        folder: that it is.
+        languages: of the pair, in the order in which the folder was made.
         kind: of subwords, one of ``subwords.KINDS``.
         model: file of the subword model.
         raw_text: every Unicode space became a plain one.
         steps: what was done to the text of the test set, or of the next best, for each language.
     """
 
+    folder: Path
     languages: tuple[str, str]
     kind: str
     model: Path
     raw_text: bool
     steps: tuple[TextSteps, TextSteps]
+
+    def steps_of(self, language: str) -> TextSteps:
+        """What was done to the text of a language; a model may translate either into the other.
+
+        Raises:
+            UserError: it is none of the two.
+        """
+        if language not in self.languages:
+            raise UserError(
+                f"{self.folder} has text of {' and '.join(self.languages)}, and the model reads or "
+                f"writes {language}: name the data folder that it was trained on with --data"
+            )
+        return self.steps[self.languages.index(language)]
 
 
 def read(folder: Path) -> Recorded | None:
@@ -53,6 +68,7 @@ def read(folder: Path) -> Recorded | None:
     if steps is None:
         raise UserError(f"{place} does not say what was done to the text; make the folder again")
     return Recorded(
+        folder=folder,
         languages=(source, target),
         kind=kinds[0],
         model=folder / subwords.MODEL_NAMES[kinds[0]],

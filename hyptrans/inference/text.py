@@ -120,7 +120,8 @@ def from_data(
         moses: the text is to be tokenized and detokenized as Moses does.
 
     Raises:
-        UserError: the rules are not known, or what is named is no kind with its file.
+        UserError: the rules are not known, or are those of other languages, or what is named is no
+            kind with its file.
     """
     if not named:
         found = recorded.read(folder)
@@ -129,7 +130,8 @@ def from_data(
                 f"{folder} does not say how its text became subwords (no manifest.json): name the "
                 "subword model with --sentencepiece-model or --bpe-codes, or say --no-subwords"
             )
-        return TextRules(found.kind, found.model, found.raw_text, found.steps)
+        source, target = map(found.steps_of, languages)
+        return TextRules(found.kind, found.model, found.raw_text, (source, target))
     if len(named) > 1:
         raise UserError(f"one kind of subwords is needed, not {' and '.join(map(str, named))}")
     ((kind, model),) = named.items()

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from hyptrans.geometry.space import Space
 from hyptrans.inference.batches import padded
-from hyptrans.inference.checkpoint import data_bin, language_pair
+from hyptrans.inference.checkpoint import data_bin
 from hyptrans.inference.states import all_states, spaces_of
 from hyptrans.support.errors import UserError
 from probing.geometry.layers import Tokens
@@ -96,8 +96,12 @@ def _pairs(
     from fairseq.data.data_utils import load_indexed_dataset
 
     binary = data_bin(data)
-    source, target = language_pair(loaded.cfg.task, binary)
+    source, target = loaded.languages
     prefix = binary / f"{subset}.{source}-{target}"
+    reverse = binary / f"{subset}.{target}-{source}"
+    if not Path(f"{prefix}.{source}.idx").is_file() and Path(f"{reverse}.{source}.idx").is_file():
+        # fairseq trains on them against the direction of their names, too
+        prefix = reverse
     sides = []
     for language, part in ((source, loaded.model.encoder), (target, loaded.model.decoder)):
         found = load_indexed_dataset(f"{prefix}.{language}", part.dictionary)

@@ -37,7 +37,8 @@ class LoadedEncoder:
     Attributes:
         path: the checkpoint.
         encoder: fairseq's module; :func:`hyptrans.inference.states.all_states` runs it.
-        dictionary: fairseq's dictionary of the source language.
+        language: of the source.
+        dictionary: fairseq's dictionary of that language.
         architecture: name, as of ``--arch``.
         spaces: of each state, the embeddings first.
         max_positions: most tokens of a sentence, its end included.
@@ -48,6 +49,7 @@ class LoadedEncoder:
 
     path: Path
     encoder: Any
+    language: str
     dictionary: Any
     architecture: str
     spaces: list[Space]
@@ -64,14 +66,14 @@ class LoadedModel:
     Attributes:
         path: the checkpoint.
         model: fairseq's encoder-decoder, in float32.
-        cfg: its stored configuration.
+        languages: source and target.
         architecture: name, as of ``--arch``.
         dictionary: fairseq's dictionary of the source language.
     """
 
     path: Path
     model: Any
-    cfg: Any
+    languages: tuple[str, str]
     architecture: str
     dictionary: Any
 
@@ -112,7 +114,7 @@ def load_encoder(
         prefix = "encoder."
         own = {k.removeprefix(prefix): v for k, v in parameters.items() if k.startswith(prefix)}
         _fill(path, encoder, own)
-    return _finish(path, encoder, loaded.dictionary, loaded.architecture, random=random, seed=seed)
+    return _finish(loaded, random=random, seed=seed)
 
 
 def _load(
@@ -138,7 +140,7 @@ def _load(
             "states; take a Transformer of fairseq or of hyptrans"
         )
     _check_dictionary(path, parameters, source, dictionary_file(binary, languages[0]))
-    return LoadedModel(path, model, cfg, architecture, source), parameters
+    return LoadedModel(path, model, languages, architecture, source), parameters
 
 
 def _import_user_dir(user_dir: str) -> None:
@@ -214,16 +216,16 @@ def _fill(path: Path, part: nn.Module, parameters: Any) -> None:
         raise UserError(f"checkpoint {path} does not fit its architecture ({reason})") from error
 
 
-def _finish(
-    path: Path, encoder: Any, dictionary: Any, architecture: str, *, random: bool, seed: int
-) -> LoadedEncoder:
+def _finish(loaded: LoadedModel, *, random: bool, seed: int) -> LoadedEncoder:
+    encoder = loaded.model.encoder
     _prepare(encoder)
-    states = all_states(encoder, torch.tensor([[dictionary.eos()]]))
+    states = all_states(encoder, torch.tensor([[loaded.dictionary.eos()]]))
     return LoadedEncoder(
-        path=path,
+        path=loaded.path,
         encoder=encoder,
-        dictionary=dictionary,
-        architecture=architecture,
+        language=loaded.languages[0],
+        dictionary=loaded.dictionary,
+        architecture=loaded.architecture,
         spaces=spaces_of(encoder),
         max_positions=int(encoder.max_positions() or sys.maxsize),
         width=states.size(-1),

@@ -126,7 +126,7 @@ def from_checkpoint(
     if options.sentencepiece_model or options.bpe_codes or data is None:
         segmenter = segment.from_options(options, loaded.dictionary)
     else:
-        segmenter = segment.from_prepared(data, loaded.dictionary)
+        segmenter = segment.from_prepared(data, loaded.language, loaded.dictionary)
     return CheckpointEncoder(loaded, segmenter)
 
 

@@ -145,16 +145,17 @@ def _write(
 
 
 def _batches(aligned: list[Aligned], batch_tokens: int) -> Iterator[list[int]]:
-    """Sentences of about the same length together; one that is longer than a batch goes alone."""
-    batch: list[int] = []
-    for i in sorted(range(len(aligned)), key=lambda i: len(aligned[i].tokens)):
-        # the newest is the longest
-        if batch and (len(batch) + 1) * len(aligned[i].tokens) > batch_tokens:
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch
+    """Sentences of about the same length together.
+
+    The longest come first: where memory does not suffice, it does not after hours.
+    """
+    order = sorted(range(len(aligned)), key=lambda i: -len(aligned[i].tokens))
+    start = 0
+    while start < len(order):
+        # one that is longer than a batch goes alone
+        end = start + max(1, batch_tokens // len(aligned[order[start]].tokens))
+        yield order[start:end]
+        start = end
 
 
 def _states(encoder: WordEncoder, batch: list[Aligned]) -> Tensor:

@@ -22,10 +22,12 @@ from hyptrans.support.files import sha256
 from hyptrans_startup.guards.building import within_bytes
 from probing.states import folder
 from probing.states.encoder import Tokens
-from probing.text.align import Piece
+from probing.text.align import Piece, Span
 
 _UNUSED = "pooler"
 """A part of some models that no state goes through; files of other tasks leave it out."""
+_SPACES = ("\u2581", "\u0120")
+"""Tokens that stand for a space alone, of sentencepiece and of byte-level BPE."""
 _FAILURES = (OSError, ValueError, LookupError, TypeError, RuntimeError, ImportError, AttributeError)
 """What the library raises for files that it cannot use."""
 
@@ -70,9 +72,15 @@ class HuggingFaceEncoder:
         numbers, spans = found["input_ids"], found["offset_mapping"]
         names = self._tokenizer.convert_ids_to_tokens(numbers)
         return [
-            (number, Piece(name, *span))
+            (number, Piece(name, *self._characters(text, name, span)))
             for number, name, span in zip(numbers, names, spans, strict=True)
         ]
+
+    @staticmethod
+    def _characters(text: str, name: str, span: Span) -> Span:
+        """Of a token; the space that is put before a sentence says it has the first one's."""
+        put_in = name in _SPACES and text[slice(*span)] != name
+        return (0, 0) if put_in else span
 
     def to(self, device: str) -> None:
         """Move the parameters."""

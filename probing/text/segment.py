@@ -106,15 +106,16 @@ class Segmenter:
         return traced
 
 
-def from_prepared(folder: Path, dictionary: Any) -> Segmenter:
-    """As the source side of the test set was made in a folder that ``data-prep/`` wrote.
+def from_prepared(folder: Path, language: str, dictionary: Any) -> Segmenter:
+    """As one side of the test set was made in a folder that ``data-prep/`` wrote.
 
     Args:
         folder: with ``manifest.json``, the subword model and ``data-bin``.
-        dictionary: fairseq's, of the source language.
+        language: of that side.
+        dictionary: fairseq's, of that language.
 
     Raises:
-        UserError: the folder is none of those.
+        UserError: the folder is none of those, or of other languages.
     """
     found = recorded.read(folder)
     if found is None:
@@ -124,7 +125,7 @@ def from_prepared(folder: Path, dictionary: Any) -> Segmenter:
         )
     known = frozenset(dictionary.symbols[dictionary.nspecial :])
     return Segmenter(
-        found.steps[0],
+        found.steps_of(language),
         raw_text=found.raw_text,
         kind=found.kind,
         model=found.model,

@@ -26,6 +26,9 @@ def test_steps_are_those_of_the_test_set(tmp_path):
     found = recorded.read(tmp_path)
     assert found.kind == "subword-nmt"
     assert found.steps == (TextSteps("en", tokenize=True, lowercase=True), TextSteps("de"))
+    assert [found.steps_of(language) for language in ("de", "en")] == [*reversed(found.steps)]
+    with pytest.raises(UserError, match="has text of en and de, and the model reads or writes fr"):
+        found.steps_of("fr")
     assert recorded.read(tmp_path / "none") is None
 
 

@@ -14,9 +14,13 @@ from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
 
 import hyptrans
+from hyptrans.dataprep.steps.tokenize import TextSteps
 from hyptrans.geometry import lorentz, poincare
+from hyptrans.inference import checkpoint
 from hyptrans.support.errors import UserError
+from probing.states.encoder import from_checkpoint
 from tests.inference.conftest import ARCHS, load
+from tests.probing.helpers.model import prepared_folder
 
 
 @pytest.fixture
@@ -198,6 +202,20 @@ def test_any_text_goes_through(model):
 def test_a_checkpoint_without_its_data_says_so(make, tmp_path):
     with pytest.raises(UserError, match="nowhere is not there; name it with --data"):
         hyptrans.load(make("hybonet"), data="nowhere")
+
+
+def test_text_is_prepared_as_its_language_was_whichever_way_the_model_goes(make_of, tmp_path):
+    steps = ("tokenize", "lowercase")
+    folder = prepared_folder(tmp_path / "data", steps=steps, raw=False)
+    english, german = TextSteps("en", tokenize=True, lowercase=True), TextSteps("de")
+    for direction, expected in (
+        (["-s", "en", "-t", "de"], (english, german)),
+        (["-s", "de", "-t", "en"], (german, english)),
+    ):
+        made = make_of(folder, "transformer", *direction)
+        assert checkpoint.read(made).text.steps == expected
+        pieces = [piece.text for _, piece in from_checkpoint(made, data=folder).tokenize("Dog")]
+        assert ("D" in "".join(pieces)) == (expected[0] == german)
 
 
 @pytest.fixture

@@ -89,6 +89,17 @@ def test_states_are_those_that_a_forward_pass_goes_through(made):
         assert set(side.spaces) == {Space("lorentz", 1.0)}
 
 
+def test_a_model_against_the_direction_of_the_files_names_reads_their_other_side(made, tmp_path):
+    data = made / "data"
+    make_checkpoint(tmp_path / "reverse.pt", data, "euclidean_tiny", "-s", "de", "-t", "en")
+    loaded = load_model(tmp_path / "reverse.pt", data)
+    found = both_sides(loaded, data, subset="valid", sentences=3)
+    # German, which was drawn as the decoder's, is what this encoder reads
+    for side, other in zip(found, ("decoder", "encoder"), strict=True):
+        lengths = [len(line.replace(" ", "")) for line in sentences(3, SEEDS[other])]
+        assert side.states.size(1) == sum(lengths)
+
+
 def test_a_pair_longer_than_the_batchs_others_is_not_cut_or_padded_in(made):
     loaded = load_model(made / "twin.pt", made / "data")
     together = both_sides(loaded, made / "data", subset="valid", sentences=7)

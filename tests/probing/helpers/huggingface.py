@@ -51,6 +51,14 @@ def byte_level(**marks):
     return transformers.PreTrainedTokenizerFast(tokenizer_object=made, **marks)
 
 
+def unigram(pieces):
+    """As XLM-R's and T5's: a space is put before the sentence, and is part of the next word."""
+    scores = [("<unk>", 0.0), *((piece, -1.0) for piece in pieces)]
+    made = Tokenizer(models.Unigram(scores, 0))
+    made.pre_tokenizer = pre_tokenizers.Metaspace()
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=made, unk_token="<unk>")
+
+
 def save(folder, kind="bert", *, seed=3, positions=64):
     """A folder with a fresh model of a kind and its tokenizer; returns both."""
     torch.manual_seed(seed)

@@ -133,7 +133,7 @@ def test_states_are_those_of_one_sentence_after_the_other(data, trees, tmp_path,
     out = tmp_path / "deep" / "states.safetensors"
     states = extract_file(tmp_path / "a.pt", trees, out, data=data, batch_tokens=64)
     loaded = load_encoder(tmp_path / "a.pt", data)
-    segmenter = from_prepared(data, loaded.dictionary)
+    segmenter = from_prepared(data, "en", loaded.dictionary)
     all_trees = read_conllu(trees)
     assert states.kept == list(range(len(all_trees)))
     assert (states.architecture, states.spaces) == (loaded.architecture, loaded.spaces)
@@ -178,8 +178,28 @@ def test_long_and_unalignable_sentences_are_left_out_and_listed(data, tmp_path):
     assert "s2 (sentence 2)" in text
 
 
+def test_the_longest_go_first_and_no_batch_is_larger_than_asked(data, trees, tmp_path, monkeypatch):
+    make_checkpoint(tmp_path / "a.pt", data, "transformer")
+    made = encoder.from_checkpoint(tmp_path / "a.pt", data=data)
+    seen, inner = [], made.states
+
+    def states(tokens, lengths):
+        seen.append(lengths.tolist())
+        return inner(tokens, lengths)
+
+    monkeypatch.setattr(made, "states", states)
+    extract.extract(made, read_conllu(trees), tmp_path / "s", trees=trees, batch_tokens=64)
+    lengths = [length for batch in seen for length in batch]
+    assert len(lengths) == 37
+    assert lengths == sorted(lengths, reverse=True)
+    assert all(len(batch) * max(batch) <= 64 for batch in seen)
+    # and none smaller than it has to be
+    for batch in seen[:-1]:
+        assert (len(batch) + 1) * max(batch) > 64
+
+
 def test_sentence_as_long_as_the_model_takes_is_kept(data, tmp_path):
-    segmenter = from_prepared(data, load_dictionary(data))
+    segmenter = from_prepared(data, "en", load_dictionary(data))
     longest = len(segmenter("the dog sees a cat")) + 1
     trees = tmp_path / "t.conllu"
     trees.write_text(conllu(["the dog sees a cat"]), encoding="utf-8")

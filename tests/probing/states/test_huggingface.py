@@ -9,7 +9,7 @@ import torch
 from hyptrans.support.errors import UserError
 from probing.states.extract import extract
 from probing.states.huggingface import from_hugging_face, identity
-from probing.text.align import surface
+from probing.text.align import align, surface
 from probing.text.trees import read_conllu
 from tests.probing.helpers import huggingface as helper
 from tests.probing.helpers.model import sentences
@@ -84,6 +84,21 @@ def test_words_have_the_pieces_that_the_library_says(tmp_path):
     owners = [word for word in found.word_ids() if word is not None]
     assert states.contents.split == sum(owners.count(word) > 1 for word in range(5))
     assert states.contents.unknown == 1
+
+
+def test_a_space_put_before_the_sentence_is_of_no_word(tmp_path):
+    helper.save(tmp_path / "m", "t5")
+    helper.unigram(["\u2581", "(", "a", "\u2581b", "c"]).save_pretrained(tmp_path / "m")
+    encoder = from_hugging_face(str(tmp_path / "m"))
+    # a text may have the sign itself, too
+    for line, wanted in (
+        ("(a bc (", [["(", "a"], ["\u2581b", "c"], ["("]]),
+        ("\u2581 bc", [["\u2581"], ["\u2581b", "c"]]),
+    ):
+        (tree,) = read_conllu(write_conllu(tmp_path / "t.conllu", [line]))
+        text, spans = surface(tree)
+        pieces = [piece for _, piece in encoder.tokenize(text)]
+        assert [[pieces[i].text for i in own] for own in align(pieces, spans)] == wanted
 
 
 def test_fresh_parameters_follow_the_seed_and_leave_torch_alone(tmp_path):

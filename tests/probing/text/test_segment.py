@@ -117,13 +117,13 @@ def check_against_counting(segmenter, text, numbers):
 
 @pytest.mark.parametrize("text", [*sentences(40, seed=1), STRANGE.replace(MARK, "")])
 def test_sentencepiece_spans_are_those_of_counting(raw, text):
-    segmenter = from_prepared(raw, load_dictionary(raw))
+    segmenter = from_prepared(raw, "en", load_dictionary(raw))
     check_against_counting(segmenter, text, numbers_sentencepiece)
 
 
 @pytest.mark.parametrize("text", [*sentences(40, seed=1), "&amp; <s> [x]'s |"])
 def test_subword_nmt_spans_are_those_of_counting(moses, text):
-    segmenter = from_prepared(moses, load_dictionary(moses))
+    segmenter = from_prepared(moses, "en", load_dictionary(moses))
     # length-changing lower case: two characters of the pieces for one of the text
     check_against_counting(segmenter, text.replace("\u0130", "I"), numbers_bpe)
 
@@ -133,19 +133,19 @@ def test_pieces_are_those_of_the_data_preparation(raw, moses, text, tmp_path):
     symbols = load_dictionary(raw).symbols[4:]
     known = write_lines(tmp_path / "pieces", symbols)
     encode = subwords.Encoder("sentencepiece", raw / "sentencepiece.model", known).build()
-    segmenter = from_prepared(raw, load_dictionary(raw))
+    segmenter = from_prepared(raw, "en", load_dictionary(raw))
     assert [piece.text for piece in segmenter(text)] == encode(text).split(" ")
 
     prepare = TextSteps("en", tokenize=True, lowercase=True).build()
     encode = subwords.Encoder("subword-nmt", moses / "bpe.codes").build()
-    segmenter = from_prepared(moses, load_dictionary(moses))
+    segmenter = from_prepared(moses, "en", load_dictionary(moses))
     assert [piece.text for piece in segmenter(text)] == encode(prepare(text)).split(" ")
 
 
 @pytest.mark.parametrize("data", ["raw", "moses"])
 def test_every_word_of_strange_text_has_pieces_over_all_its_characters(data, request):
     folder = request.getfixturevalue(data)
-    segmenter = from_prepared(folder, load_dictionary(folder))
+    segmenter = from_prepared(folder, "en", load_dictionary(folder))
     rng = random.Random(0)
     parts = STRANGE.split(" ")
     for _ in range(100):
@@ -165,7 +165,7 @@ def test_every_word_of_strange_text_has_pieces_over_all_its_characters(data, req
 
 def test_unknown_characters_are_pieces_of_their_own_words(raw):
     dictionary = load_dictionary(raw)
-    segmenter = from_prepared(raw, dictionary)
+    segmenter = from_prepared(raw, "en", dictionary)
     pieces = segmenter("the \u4f60\u597d dog")
     own = align(pieces, words_of("the \u4f60\u597d dog"))[1]
     assert "".join(pieces[i].text for i in own) == "\u4f60\u597d"
@@ -174,11 +174,11 @@ def test_unknown_characters_are_pieces_of_their_own_words(raw):
 
 def test_piece_that_the_dictionary_lacks_is_spelled_out_as_in_the_data_preparation(raw):
     dictionary = load_dictionary(raw)
-    segmenter = from_prepared(raw, dictionary)
+    segmenter = from_prepared(raw, "en", dictionary)
     longest = max((p.text for p in segmenter("the dog sees")), key=len)
     assert len(longest) > 3
     del dictionary.symbols[dictionary.index(longest)]
-    spelled = from_prepared(raw, dictionary)("the dog sees")
+    spelled = from_prepared(raw, "en", dictionary)("the dog sees")
     run = [p.text for p in spelled]
     at = next(i for i in range(len(run)) if run[i : i + len(longest)] == list(longest))
     letters = [p for p in spelled[at : at + len(longest)] if p.text != MARK]
@@ -226,7 +226,7 @@ def test_piece_over_two_words_belongs_to_both(raw, tmp_path):
 def test_multiword_token_is_split_by_characters(raw):
     words = tokenized(["do", "n't", "."], [("don't", 0, 1, False), (".", 2, 2, True)])
     text, spans = surface(words)
-    pieces = from_prepared(raw, load_dictionary(raw))(text)
+    pieces = from_prepared(raw, "en", load_dictionary(raw))(text)
     indices = align(pieces, spans)
     for own, (start, end) in zip(indices, spans, strict=True):
         assert all(max(pieces[i].start, start) < min(pieces[i].end, end) for i in own)
@@ -265,6 +265,17 @@ def test_straight_apostrophes_and_punctuation_are_followed(moses):
     assert not isinstance(indices, str)
 
 
+def test_steps_are_those_of_the_language_that_is_read(moses):
+    # only its English was tokenized and lower-cased
+    english, german = (
+        from_prepared(moses, language, load_dictionary(moses)) for language in ("en", "de")
+    )
+    assert english.prepare("The dog, I see").text == "the dog , i see"
+    assert german.prepare("The dog, I see").text == "The dog, I see"
+    with pytest.raises(UserError, match="has text of en and de"):
+        from_prepared(moses, "fr", load_dictionary(moses))
+
+
 def test_flags_must_name_one_model(raw):
     dictionary = load_dictionary(raw)
     model = raw / "sentencepiece.model"
@@ -276,10 +287,10 @@ def test_flags_must_name_one_model(raw):
 def test_wrong_files_are_named(raw, tmp_path):
     dictionary = load_dictionary(raw)
     with pytest.raises(UserError, match=r"has no manifest\.json"):
-        from_prepared(tmp_path, dictionary)
+        from_prepared(tmp_path, "en", dictionary)
     (tmp_path / "manifest.json").write_text("{}")
     with pytest.raises(UserError, match="is not a manifest"):
-        from_prepared(tmp_path, dictionary)
+        from_prepared(tmp_path, "en", dictionary)
     with pytest.raises(UserError, match=r"none\.model is not a file"):
         from_options(Options(sentencepiece_model=tmp_path / "none.model"), dictionary)
     with pytest.raises(UserError, match=r"manifest\.json is not a sentencepiece model"):
@@ -327,7 +338,7 @@ def check_ewt(segmenter, numbers, parts):
 @pytest.mark.parametrize(("parts", "sentences_of_ewt"), PARTS)
 def test_ewt_is_aligned_to_sentencepiece(tmp_path, parts, sentences_of_ewt):
     folder = prepared_folder(tmp_path / "data", ewt_text(3000), size=1000)
-    segmenter = from_prepared(folder, load_dictionary(folder))
+    segmenter = from_prepared(folder, "en", load_dictionary(folder))
     different, total = check_ewt(segmenter, numbers_sentencepiece, parts)
     assert (different, total) == (0, sentences_of_ewt)
 
@@ -344,6 +355,6 @@ def test_ewt_is_aligned_to_subword_nmt_after_moses(tmp_path, parts, sentences_of
         steps=("tokenize", "lowercase"),
         raw=False,
     )
-    segmenter = from_prepared(folder, load_dictionary(folder))
+    segmenter = from_prepared(folder, "en", load_dictionary(folder))
     different, total = check_ewt(segmenter, numbers_bpe, parts)
     assert (different, total) == (0, sentences_of_ewt)
