@@ -1,5 +1,6 @@
 """The steps of a training and its translations."""
 
+import argparse
 import math
 from dataclasses import replace
 from types import SimpleNamespace
@@ -7,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from fairseq.logging.progress_bar import SimpleProgressBar
 
+from probing.commands.run import add_arguments
 from recipes.common import translation
 from recipes.common.commands import Step
 from recipes.common.models import Model
@@ -55,6 +57,22 @@ def test_an_average_is_of_checkpoints_that_the_training_keeps(run, save_every, e
     # one after the other
     assert averaged.after == [trained]
     assert translated.after == [averaged]
+
+
+def test_probes_that_a_run_made_are_its_steps_to_clear(run, tmp_path):
+    data = Step("prepare", ["python"], [run.data])
+    trees = {part: tmp_path / f"{part}.conllu" for part in ("train", "dev", "test")}
+    encoders = {"a": tmp_path / "a.pt", "b": tmp_path / "b.pt"}
+    step = translation.probe(encoders, run.data, trees, tmp_path / "p", [data], ["--seeds", "2"])
+    # all that it makes, and not only what it ends with
+    assert step.work == [tmp_path / "p"]
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    assert step.command[:4] == ["python", "-m", "probing", "run"]
+    parsed = parser.parse_args(step.command[4:])
+    assert (parsed.checkpoint, parsed.names) == ([*encoders.values()], [*encoders])
+    assert (parsed.train, parsed.dev, parsed.test) == tuple(trees.values())
+    assert (parsed.data, parsed.out, parsed.seeds) == ([run.data], tmp_path / "p", 2)
 
 
 @pytest.mark.parametrize("perplexity", [9.25, 741455.0, 1.48291e6, math.inf])
