@@ -14,8 +14,8 @@ import numpy as np
 from probing.probes.metrics import METRICS, Scores
 
 TOSSES = 10_000
-_CHUNK = 500
-"""Tosses at a time, which bounds memory."""
+_MOST_TOSSED = 4_000_000
+"""Signs at a time, which bounds memory: 32 MB for each array of them."""
 
 
 @dataclass(frozen=True)
@@ -71,5 +71,6 @@ def _defined(scores: Scores, metric: str) -> np.ndarray:
 
 def _tosses(sentences: int, seed: int) -> Iterator[np.ndarray]:
     rng = np.random.default_rng(seed)
-    for _ in range(TOSSES // _CHUNK):
-        yield rng.integers(0, 2, (_CHUNK, sentences)) * 2.0 - 1.0
+    most = max(1, _MOST_TOSSED // sentences)
+    for start in range(0, TOSSES, most):
+        yield rng.integers(0, 2, (min(most, TOSSES - start), sentences)) * 2.0 - 1.0

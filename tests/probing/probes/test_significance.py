@@ -105,3 +105,15 @@ def test_runs_are_averaged_sentence_by_sentence():
     for metric, value in whole.items():
         one, other = first.metrics()[0][metric], second.metrics()[0][metric]
         assert value == pytest.approx((one + other) / 2)
+
+
+@pytest.mark.parametrize("sentences", [1, 7, 399, 5_000])
+def test_tosses_are_the_same_however_many_at_a_time(sentences, monkeypatch):
+    monkeypatch.setattr(significance, "TOSSES", 1_001)
+    whole = np.concatenate([*significance._tosses(sentences, seed=2)])
+    monkeypatch.setattr(significance, "_MOST_TOSSED", 2_500)
+    parts = [*significance._tosses(sentences, seed=2)]
+    assert max(part.size for part in parts) <= max(2_500, sentences)
+    assert np.array_equal(np.concatenate(parts), whole)
+    assert whole.shape == (1_001, sentences)
+    assert set(np.unique(whole)) <= {-1.0, 1.0}
