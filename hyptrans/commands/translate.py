@@ -11,7 +11,6 @@ from hyptrans.commands.text_options import add_text_arguments, subword_models
 from hyptrans.dataprep.corpus import decode
 from hyptrans.inference.load import MODEL_HELP, load
 from hyptrans.support.errors import UserError
-from hyptrans.support.progress import bar
 
 if TYPE_CHECKING:
     from hyptrans.inference.translator import Translator
@@ -73,22 +72,22 @@ def main(args: argparse.Namespace) -> None:
         # as the text that it is given, and not as the terminal is set
         sys.stdout.reconfigure(encoding="utf-8")
     options = {"beam": args.beam, "lenpen": args.lenpen, "batch_tokens": args.batch_tokens}
+    typed = sys.stdin.isatty()
+    options["progress"] = sys.stderr.isatty() and not typed
     # someone who types wants an answer to each line
-    size = 1 if sys.stdin.isatty() else _AT_A_TIME
+    size = 1 if typed else _AT_A_TIME
     done = 0
-    for lines in _chunks(_shown(sys.stdin.buffer), size):
+    for lines in _chunks(_lines(sys.stdin.buffer), size):
         for text in _translated(model, lines, done, args.n_best, options):
             sys.stdout.write(f"{text}\n")
         sys.stdout.flush()
         done += len(lines)
 
 
-def _shown(stream: Any) -> Iterator[str]:
-    """The lines of standard input; on a terminal, how many were read."""
-    watched = sys.stderr.isatty() and not sys.stdin.isatty()
+def _lines(stream: Any) -> Iterator[str]:
+    """The lines of standard input."""
     lines = iter(lambda: stream.readline(_LONGEST_LINE + 1), b"")
-    numbered = enumerate(bar(lines, "translate") if watched else lines, start=1)
-    for number, line in numbered:
+    for number, line in enumerate(lines, start=1):
         if len(line) > _LONGEST_LINE:
             raise UserError(
                 f"standard input, line {number} has more than {_LONGEST_LINE:,} bytes: give text, "
@@ -108,9 +107,9 @@ def _translated(
 ) -> Iterator[str]:
     lines = _without_too_long(model, lines, done)
     if n is None:
-        yield from model.translate(lines, progress=False, **options)
+        yield from model.translate(lines, **options)
         return
-    found = model.n_best(lines, n, progress=False, **options)
+    found = model.n_best(lines, n, **options)
     for number, hypotheses in enumerate(found, start=done + 1):
         for one in hypotheses:
             yield f"{number}\t{one.score:.4f}\t{one.text}"

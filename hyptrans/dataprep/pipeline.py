@@ -11,6 +11,9 @@ from hyptrans.dataprep.plan import Job, Plan
 from hyptrans.dataprep.stages import Stages
 from hyptrans.support.errors import UserError
 
+_PLACES = ("--train", "--valid", "--test", "--archive", "--raw", "--hub")
+"""Options that name files and folders."""
+
 
 def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[Journal], Plan]) -> None:
     """Prepare a data set into ``job.out``, or go on where an earlier run stopped.
@@ -85,5 +88,9 @@ def _is_finished(job: Job, inputs: dict[str, Any]) -> bool:
 def _wherever(command: Sequence[str], inputs: Mapping[str, Any]) -> tuple[list[str], list[Any]]:
     """A command, and names and hashes of its inputs, the same wherever these are."""
     places = {place for path in map(Path, inputs) for place in (path, *path.parents)}
-    words = ["" if Path(word) in places else word for word in command]
+    words, option = [], ""
+    for word in command:
+        option = word if word.startswith("--") else option
+        # a folder may have the name of a language, or be a number
+        words.append("" if option in _PLACES and Path(word) in places else word)
     return words, [(Path(path).name, file["sha256"]) for path, file in inputs.items()]

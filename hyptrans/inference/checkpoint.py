@@ -3,7 +3,7 @@
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +106,7 @@ def read(
     Args:
         path: file that ``fairseq-train`` wrote.
         data: folder of its dictionaries, ``data-bin`` or one that holds it; by default the one that
-            the checkpoint was trained on.
+            the checkpoint was trained on, if relative from a folder around the checkpoint.
         subword_models: files of subword models by kind, where the folder does not say it.
         moses: the text is to be tokenized as Moses does.
 
@@ -119,7 +119,7 @@ def read(
     stored = str(getattr(task, "data", None) or "").split(":")[0]
     if data is None and not stored:
         raise UserError(f"checkpoint {path} does not name its data folder: name it with --data")
-    folder = data or Path(stored)
+    folder = data or _as_in_training(Path(stored), path)
     if not folder.is_dir():
         raise UserError(
             f"checkpoint {path}: its data folder {folder} is not there; name it with --data"
@@ -137,6 +137,16 @@ def read(
         text=text.from_data(prepared, languages, subword_models or {}, moses=moses),
         facts=_facts(state, prepared),
     )
+
+
+def _as_in_training(stored: Path, checkpoint: Path) -> Path:
+    """The data folder of a training that was started in a folder that nobody noted.
+
+    A relative one is looked for from the folders around the checkpoint, the nearest first, and only
+    then from the present one, which may have data of its own that are called the same.
+    """
+    around = (parent / stored for parent in checkpoint.resolve().parents)
+    return next((folder for folder in around if folder.is_dir()), stored)
 
 
 def data_bin(data: Path) -> Path:
@@ -212,5 +222,15 @@ def _facts(state: Mapping[str, Any], prepared: Path) -> dict[str, Any]:
     return {
         "updates": updates_of(state),
         AVERAGED: (state.get("extra_state") or {}).get(AVERAGED),
-        "data": {Path(name).name: one["sha256"] for name, one in inputs.items()},
+        "data": {short: inputs[name]["sha256"] for name, short in _short_names(inputs).items()},
     }
+
+
+def _short_names(paths: Iterable[str]) -> dict[str, str]:
+    """Of each path its last parts, as many as it takes to tell all apart."""
+    parts = {path: Path(path).parts for path in paths}
+    for count in range(1, max(map(len, parts.values()), default=0) + 1):
+        ends = {path: Path(*own[-count:]).as_posix() for path, own in parts.items()}
+        if len(set(ends.values())) == len(ends):
+            return ends
+    return {path: path for path in parts}

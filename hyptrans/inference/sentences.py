@@ -13,13 +13,16 @@ class Language:
     """Source or target of a model: texts become rows of tokens.
 
     Args:
+        side: ``source`` or ``target``, as errors name it.
         words: fairseq's dictionary.
         cut: the function from a text to its subwords.
         longest: most tokens that the model takes, the end of the sentence included.
     """
 
-    def __init__(self, words: Dictionary, cut: Callable[[str], list[str]], longest: int) -> None:
-        self.words, self.longest = words, longest
+    def __init__(
+        self, side: str, words: Dictionary, cut: Callable[[str], list[str]], longest: int
+    ) -> None:
+        self.side, self.words, self.longest = side, words, longest
         self._cut = cut
 
     def rows(self, texts: Sequence[str]) -> list[list[int]]:
@@ -36,7 +39,7 @@ class Language:
             rows.append(self._row(number, text))
             if len(rows[-1]) > self.longest:
                 raise UserError(
-                    f"sentence {number} has {len(rows[-1]):,} tokens, the model takes "
+                    f"{self.side} sentence {number} has {len(rows[-1]):,} tokens, the model takes "
                     f"{self.longest:,}: split it or leave it out"
                 )
         return rows
@@ -52,17 +55,15 @@ class Language:
 
     def _row(self, number: int, text: str) -> list[int]:
         if not isinstance(text, str):
-            raise TypeError(f"sentence {number} is no text but {type(text).__name__}")
+            raise TypeError(f"{self.side} sentence {number} is no text but {type(text).__name__}")
         try:
             text.encode()
         except UnicodeEncodeError as error:
             raise UserError(
-                f"sentence {number} has half of a character ({error.object[error.start]!a}): "
-                "decode its file as UTF-8"
+                f"{self.side} sentence {number} has half of a character "
+                f"({error.object[error.start]!a}): decode its file as UTF-8"
             ) from error
-        # spaces alone would be subwords to some models
-        subwords = self._cut(text) if text.strip() else []
-        row = [self.words.index(subword) for subword in subwords]
+        row = [self.words.index(subword) for subword in self._cut(text)]
         return [*row, self.words.eos()] if row else []
 
 

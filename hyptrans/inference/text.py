@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ class TextRules:
         return subwords.MODEL_NAMES.get(self.kind)
 
     def encoder(self, side: int, known: Collection[str]) -> Callable[[str], list[str]]:
-        """The function from a text to its subwords.
+        """The function from a text to its subwords; there are none of spaces alone.
 
         Args:
             side: 0 for the source language, 1 for the target.
@@ -52,23 +53,26 @@ class TextRules:
         scrub = Scrubber(raw_text=self.raw_text)
         prepare = self.steps[side].build()
         split = self._split(known)
-        return lambda text: split(prepare(scrub(text))).split()
+
+        def cut(text: str) -> list[str]:
+            scrubbed = scrub(text)
+            # spaces alone would be subwords to some models
+            return split(prepare(scrubbed)).split() if scrubbed.strip() else []
+
+        return cut
 
     def decoder(self) -> Callable[[str], str]:
         """The function from subwords of the target language, joined by spaces, to text."""
         steps = self.steps[1]
+        join = str if self.kind == "none" else partial(subwords.decode, self.kind)
         if not steps.tokenize:
-            return lambda line: subwords.decode(self.kind, line).strip()
+            return lambda line: join(line).strip()
         moses = require("sacremoses", "data").MosesDetokenizer(lang=steps.language)
-
-        def decode(line: str) -> str:
-            return str(moses.detokenize(subwords.decode(self.kind, line).split()))
-
-        return decode
+        return lambda line: str(moses.detokenize(join(line).split()))
 
     def _split(self, known: Collection[str]) -> Callable[[str], str]:
         if self.model is None:
-            return str
+            return subwords.without_reserved
         if not self.model.is_file():
             raise UserError(f"{self.model} is missing: a subword model is needed to read text")
         with subwords.reading(self.kind, self.model):
@@ -120,10 +124,15 @@ def from_data(
         moses: the text is to be tokenized and detokenized as Moses does.
 
     Raises:
-        UserError: the rules are not known, or are those of other languages, or what is named is no
-            kind with its file.
+        UserError: the rules are not known, or are those of other languages, what is named is no
+            kind with its file, or there is nothing named that Moses rules could go with.
     """
     if not named:
+        if moses:
+            raise UserError(
+                "Moses rules are for text whose subword model is named: name it with "
+                "--sentencepiece-model or --bpe-codes, say --no-subwords, or leave --moses out"
+            )
         found = recorded.read(folder)
         if found is None:
             raise UserError(

@@ -19,8 +19,8 @@ from hyptrans.support.errors import UserError
 BEAM = 5
 BATCH_TOKENS = 4000
 """Most tokens of a batch of sources, padding included."""
-MOST_LENPEN = 100.0
-"""Its power of a length is still a number."""
+MOST_LENPEN = 10.0
+"""Power of a length by which a score of float32 is divided and is still a number, not 0."""
 LENGTH_LIMIT = (2, 10)
 """A translation has at most this many times the tokens of its source, and this many more."""
 _STEP = 8
@@ -136,7 +136,7 @@ class Translator:
             raise UserError(f"n={n} translations need a beam of at least as many, got beam={beam}")
         check_bounded(MOST_LENPEN, lenpen=lenpen)
         rows = self._source.rows(sources)
-        generator = self._generator(beam, lenpen)
+        generator = self._generator(beam, float(lenpen))
         empty = Hypothesis("", 0.0, 0.0, ())
         found = [[empty] for _ in rows]
         times, more = LENGTH_LIMIT
@@ -223,7 +223,8 @@ class Translator:
     def _language(self, contents: Contents, side: int) -> Language:
         words = contents.dictionaries[side]
         cut = contents.text.encoder(side, frozenset(words.symbols[words.nspecial :]))
-        return Language(words, cut, int(self.model.max_positions()[side]))
+        longest = int(self.model.max_positions()[side])
+        return Language(("source", "target")[side], words, cut, longest)
 
     def _input(self, rows: Sequence[Sequence[int]], batch: Sequence[int]) -> dict[str, Tensor]:
         lengths = torch.tensor([len(rows[i]) for i in batch])

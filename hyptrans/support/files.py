@@ -176,8 +176,8 @@ def open_maybe_gzip(path: Path) -> Iterator[BinaryIO]:
     if path.is_dir():
         raise UserError(f"{path} is a folder, a file is needed")
     with open(path, "rb") as plain:
-        zipped = plain.read(2) == _GZIP_MAGIC
-        plain.seek(0)
+        # a pipe cannot go back
+        zipped = plain.peek(2)[:2] == _GZIP_MAGIC
         if not zipped:
             yield plain
             return

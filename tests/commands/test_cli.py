@@ -119,6 +119,15 @@ def test_translate_n_best_numbers_its_lines(model, texts, capsys, monkeypatch):
     ]
 
 
+def test_a_terminal_sees_what_is_translated(model, texts, capsys, monkeypatch):
+    typed(monkeypatch, "\n".join(texts[:3]).encode())
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert PROGRAM.run(["translate", str(model)]) == 0
+    shown = capsys.readouterr().err
+    assert "translate: 100%" in shown
+    assert "3.00/3.00" in shown
+
+
 def test_a_line_that_is_too_long_is_left_out_and_told(model, texts, capsys, monkeypatch):
     typed(monkeypatch, f"{texts[0]}\n{'dog ' * 5000}\n{texts[1]}\n".encode())
     status, out, error = call(capsys, "translate", model)

@@ -231,6 +231,28 @@ def test_a_finished_folder_that_is_being_replaced_is_left_to_that_run(run, finis
     assert tree(out) == before
 
 
+def test_a_language_is_one_also_where_a_folder_has_its_name(tmp_path, run, corpus, monkeypatch):
+    words = [str(word) for word in corpus(train=60, valid=5, test=5)]
+    monkeypatch.chdir(tmp_path)
+    given = []
+    for word in words:
+        path = Path(word)
+        if path.is_file():
+            # as de/train.txt, which does not tell its language
+            place = Path(path.suffix[1:]) / f"{path.stem}.txt"
+            place.parent.mkdir(exist_ok=True)
+            path.rename(place)
+            given.append(str(place))
+        else:
+            given.append(word)
+    given += [*RAW, "--out", tmp_path / "out"]
+    mistaken = [*given, "--source-lang", "de", "--target-lang", "en"]
+    assert run(text.main, *mistaken)[0] == 0
+    assert "nothing to do" in run(text.main, *mistaken)[1]
+    corrected = run(text.main, *given, "--source-lang", "en", "--target-lang", "de")
+    assert "is finished, with other options or input" in error_of(corrected)
+
+
 def test_inputs_that_have_moved_are_the_same_and_others_of_their_name_are_not(
     tmp_path, run, finished
 ):

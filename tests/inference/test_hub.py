@@ -122,6 +122,16 @@ def test_what_was_pushed_is_loaded_and_translates_the_same(
     assert hyptrans.load("user/name").translate(texts) == hyptrans.load(model).translate(texts)
 
 
+def test_the_card_of_the_hub_loads_from_there(server, make, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    model = export(make("hybonet"), tmp_path / "model")
+    card = b'# model\n\n\xc3\xa9 hyptrans.load("model") of mine, and hyptrans.load("a/b")\n'
+    (model / "README.md").write_bytes(card)
+    assert PROGRAM.run(["push", str(model), "user/name"]) == 0
+    assert (model / "README.md").read_bytes() == card
+    assert server.files["README.md"] == card.replace(b'"model"', b'"user/name"')
+
+
 def test_a_hub_that_cannot_be_reached_is_told_in_one_sentence(
     server, make, tmp_path, capsys, monkeypatch
 ):

@@ -1,6 +1,6 @@
 """Pairs from a data set that the ``datasets`` library can load, by hub name or local path."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,8 @@ class HubSplit:
                 f"{where} has no column {_COLUMN!r}, only {', '.join(self.rows.column_names)}"
             )
         for number, row in enumerate(self.rows, start=1):
-            source, target = ((row[_COLUMN] or {}).get(language) for language in self.languages)
+            pair = row[_COLUMN] if isinstance(row[_COLUMN], Mapping) else {}
+            source, target = map(pair.get, self.languages)
             if not isinstance(source, str) or not isinstance(target, str):
                 raise UserError(
                     f"{where}, row {number} has no text for {' and '.join(self.languages)}"

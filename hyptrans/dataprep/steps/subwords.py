@@ -32,7 +32,8 @@ MODEL_NAMES = {"subword-nmt": "bpe.codes", "sentencepiece": "sentencepiece.model
 WORD_START = "\u2581"
 """What sentencepiece writes for the space before a word."""
 # fairseq's own symbols; as a subword in the text they would become padding or an end of sentence
-_RESERVED = frozenset({"<s>", "<pad>", "</s>", "<unk>"})
+_UNKNOWN = "<unk>"
+_RESERVED = frozenset({"<s>", "<pad>", "</s>", _UNKNOWN})
 # subword-nmt needs about 1.5 kB for a word type (see recipes/wmt14_en_de), so this many stay below
 # 4 GiB
 MOST_WORD_TYPES = 2_000_000
@@ -249,6 +250,11 @@ def _harmless(
             yield joiner.join(subword)
         else:
             yield subword
+
+
+def without_reserved(line: str) -> str:
+    """A text that has no subwords, its words that mean something else to fairseq as unknown."""
+    return " ".join(_UNKNOWN if word in _RESERVED else word for word in line.split())
 
 
 def decode(kind: str, line: str) -> str:

@@ -3,7 +3,6 @@
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from hyptrans import __version__
@@ -116,6 +115,6 @@ def _training(facts: Mapping[str, Any]) -> str:
         lines += ["", "```", facts["command"], "```"]
     if facts.get("data"):
         lines += ["", "SHA-256 of the text that went in:", "", "```"]
-        lines += [f"{digest}  {Path(name).name}" for name, digest in facts["data"].items()]
+        lines += [f"{digest}  {name}" for name, digest in facts["data"].items()]
         lines.append("```")
     return "\n".join(lines)

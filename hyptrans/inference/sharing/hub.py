@@ -1,5 +1,6 @@
 """Model folders of the Hugging Face hub, through its own library."""
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,8 @@ from hyptrans.support.extras import require
 
 _FILES = [folder.CONFIG, folder.WEIGHTS, folder.CARD, "dict.*.txt", *subwords.MODEL_NAMES.values()]
 """What is fetched and sent: nothing else of a repository or a folder is of use."""
+_LOADED = re.compile(rb'hyptrans\.load\("[^"/]*"\)')
+"""How a card loads its model by a name that is none of the hub's."""
 
 
 def fetch(repository: str) -> Path:
@@ -46,13 +49,24 @@ def push(place: Path, repository: str, *, private: bool = False) -> str:
     with _told(hub, repository, "written"):
         api = hub.HfApi()
         api.create_repo(repository, private=private, exist_ok=True)
-        done = api.upload_folder(
-            repo_id=repository,
-            folder_path=str(place),
-            allow_patterns=_FILES,
+        names = sorted(path.name for path in place.iterdir() if path.is_file())
+        done = api.create_commit(
+            repository,
+            [
+                hub.CommitOperationAdd(name, _content(place / name, repository))
+                for name in hub.utils.filter_repo_objects(names, allow_patterns=_FILES)
+            ],
             commit_message="Upload with hyptrans push",
         )
     return str(done.commit_url)
+
+
+def _content(path: Path, repository: str) -> str | bytes:
+    """What is sent of a file: itself, but a card that says how to load it from the repository."""
+    if path.name != folder.CARD:
+        return str(path)
+    loaded = f'hyptrans.load("{repository}")'.encode()
+    return _LOADED.sub(lambda _: loaded, path.read_bytes())
 
 
 @contextmanager

@@ -88,6 +88,7 @@ def test_missing_split_column_or_language_is_a_sentence(tmp_path, run):
         (
             ({"text": "a"}, "has no column 'translation', only text"),
             ({"translation": {"de": "a", "fr": "b"}}, "row 1 has no text for de and en"),
+            ({"de": "a", "translation": "b"}, "row 1 has no text for de and en"),
         )
     ):
         folder = tmp_path / str(number)

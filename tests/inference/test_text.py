@@ -1,0 +1,125 @@
+"""Raw text to subwords and back, by the rules of every kind of data folder."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import hyptrans
+from hyptrans.commands.cli import PROGRAM
+from hyptrans.dataprep.steps import subwords
+from hyptrans.dataprep.steps.tokenize import TextSteps
+from hyptrans.inference import checkpoint
+from hyptrans.inference.text import TextRules
+from hyptrans.support.errors import UserError
+from tests.probing.helpers.model import make_checkpoint, prepared_folder, sentences, write_lines
+
+TEXT = ["The dog sees 5% of it, don't go!", "a well-known cat", "caf\u00e9 \u0130stanbul."]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    text = write_lines(folder / "text", [*sentences(300), *TEXT])
+    for kind, size in (("sentencepiece", 50), ("subword-nmt", 40)):
+        subwords.learn(kind, [text], size, folder / kind)
+    return {kind: folder / kind for kind in ("sentencepiece", "subword-nmt")} | {"none": None}
+
+
+@pytest.mark.parametrize("kind", ["sentencepiece", "subword-nmt", "none"])
+@pytest.mark.parametrize("flags", [(), ("tokenize",), ("tokenize", "aggressive")], ids=str)
+def test_text_comes_back_from_its_subwords(models, kind, flags):
+    steps = TextSteps("en", **dict.fromkeys(flags, True))
+    rules = TextRules(kind, models[kind], True, (steps, steps))
+    split = rules.encoder(1, frozenset("".join(TEXT)) | {subwords.WORD_START})
+    join = rules.decoder()
+    for text in TEXT:
+        pieces = split(text)
+        assert len(pieces) >= len(text.split())
+        assert join(" ".join(pieces)) == text
+
+
+@pytest.mark.parametrize("kind", ["sentencepiece", "subword-nmt", "none"])
+def test_there_is_nothing_in_spaces_and_characters_without_form(models, kind):
+    steps = TextSteps("en")
+    split = TextRules(kind, models[kind], True, (steps, steps)).encoder(0, frozenset())
+    for text in ("", " ", "\x00 ", " \ufeff", "\t\u3000\x07"):
+        assert split(text) == [], ascii(text)
+
+
+def test_words_that_are_fairseqs_own_are_unknown_without_subwords():
+    steps = TextSteps("en")
+    split = TextRules("none", None, True, (steps, steps)).encoder(0, frozenset())
+    assert split("<pad> a </s> b <s> <unk>") == ["<unk>", "a", "<unk>", "b", "<unk>", "<unk>"]
+
+
+def test_moses_without_a_subword_model_is_refused_and_not_forgotten(make, prepared):
+    with pytest.raises(UserError, match="leave --moses out"):
+        hyptrans.load(make("transformer"), moses=True)
+
+
+def test_a_relative_data_folder_is_the_one_around_the_checkpoint(tmp_path, monkeypatch):
+    # two projects whose data have one name
+    for project, seed in (("a", 1), ("b", 2)):
+        lines = sentences(300, seed)
+        prepared_folder(tmp_path / project / "data", lines)
+    (tmp_path / "a" / "checkpoints").mkdir()
+    made = tmp_path / "a" / "checkpoints" / "c.pt"
+    monkeypatch.chdir(tmp_path / "a")
+    make_checkpoint(made, Path("data"), "transformer")
+    own = (tmp_path / "a" / "data" / "sentencepiece.model").resolve()
+    for present in ("a", "b", "."):
+        monkeypatch.chdir(tmp_path / present)
+        for name in (made, os.path.relpath(made)):
+            assert checkpoint.read(Path(name)).text.model.resolve() == own
+    # away from it, as where --save-dir is on another disk
+    (tmp_path / "disk").mkdir()
+    alone = made.rename(tmp_path / "disk" / "c.pt")
+    monkeypatch.chdir(tmp_path / "a")
+    assert checkpoint.read(alone).text.model.resolve() == own
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=r"its data folder data/data-bin is not there"):
+        checkpoint.read(alone)
+
+
+@pytest.mark.parametrize(
+    ("paths", "wanted"),
+    [
+        ([], []),
+        (["/x/train.en", "y/train.de"], ["train.en", "train.de"]),
+        (["/x/news/a", "/x/talks/a", "b"], ["news/a", "talks/a", "b"]),
+        (["/x/news/a", "x/news/a"], ["/x/news/a", "x/news/a"]),
+    ],
+)
+def test_files_of_a_card_are_told_apart(paths, wanted):
+    assert [*checkpoint._short_names(paths).values()] == wanted
+
+
+def test_what_is_too_long_is_named_with_its_side(make):
+    model = hyptrans.load(make("transformer"))
+    with pytest.raises(UserError, match=r"^target sentence 1 has "):
+        model.score(["a", "a"], ["a", "dog " * 5000])
+    # 3,000 spaces are no long text
+    assert model.translate([" " * 3000]) == [""]
+    assert model.too_long([" " * 3000, "dog " * 5000]).keys() == {1}
+
+
+def test_the_longest_penalty_is_one_of_whole_numbers_too(make, texts):
+    model = hyptrans.load(make("transformer"))
+    for lenpen in (10, -10):
+        found = model.n_best(texts, 2, beam=2, lenpen=lenpen)
+        assert found == model.n_best(texts, 2, beam=2, lenpen=float(lenpen))
+        for one, other in (pair for pair in found if len(pair) == 2):
+            assert one.score >= other.score
+            assert float("-inf") < one.score < 0
+
+
+def test_files_that_cannot_go_back_are_compared(tmp_path, capsys):
+    lines = "".join(f"{line}\n" for line in sentences(20))
+    (tmp_path / "reference").write_text(lines)
+    read, write = os.pipe()
+    os.write(write, lines.encode())
+    os.close(write)
+    words = [f"/dev/fd/{read}", tmp_path / "reference", tmp_path / "reference"]
+    assert PROGRAM.run(["compare", *map(str, words)]) == 0, capsys.readouterr().err
+    os.close(read)
