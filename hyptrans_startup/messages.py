@@ -61,7 +61,11 @@ def when_stopped(module: ModuleType) -> str:
     if module.__name__.rpartition(".")[2] not in ("train", "hydra_train"):
         return "stopped"
     if saving.written:
-        return f"stopped; {saving.written[-1]} is saved, and the same command goes on from there"
+        stem = Path(saving.LAST).stem
+        last = [path for path in saving.written if Path(path).name.startswith(stem)]
+        if last:
+            return f"stopped; {last[-1]} is saved, and the same command goes on from there"
+        return f"stopped; {saving.written[-1]} is saved, --restore-file newest goes on from there"
     return (
         "stopped before this run saved a checkpoint: the same command goes on from what an earlier "
         "one saved, or begins anew (--save-interval-updates N saves more often)"

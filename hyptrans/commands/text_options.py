@@ -10,7 +10,8 @@ def add_text_arguments(parser: argparse.ArgumentParser) -> None:
     add("--sentencepiece-model", type=Path, metavar="FILE", help="its model")
     add("--bpe-codes", type=Path, metavar="FILE", help="codes of subword-nmt")
     add("--no-subwords", action="store_true", help="tokens stand between spaces")
-    add("--moses", action="store_true", help="with one of these: tokenize and detokenize as Moses does")
+    moses = "with one of these: tokenize and detokenize as Moses does"
+    add("--moses", action="store_true", help=moses)
 
 
 def subword_models(args: argparse.Namespace) -> dict[str, Path | None]:

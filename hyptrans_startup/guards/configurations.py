@@ -6,6 +6,8 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from torch import Tensor
+
 from hyptrans_startup.errors import UserError
 from hyptrans_startup.guards.types import fits
 
@@ -70,9 +72,12 @@ def check_checkpoint(state: Any) -> None:
     for name, (kind, words) in _PARTS_OF_A_CHECKPOINT.items():
         if state.get(name) is not None and not isinstance(state[name], kind):
             raise UserError(f"its {name} is a {type(state[name]).__name__}, not {words}")
+    tensors = [part for part in (state.get("model") or {}).values() if isinstance(part, Tensor)]
+    # one that is not contiguous may repeat few numbers
+    largest = max((part.numel() for part in tensors if part.is_contiguous()), default=0)
     for name in ("args", "cfg"):
         if state.get(name) is not None:
-            check_configuration(state[name], name)
+            check_configuration(state[name], name, largest)
 
 
 def parts_of(value: Any, where: str) -> Iterator[tuple[str, Any]]:
@@ -103,8 +108,13 @@ def inside(name: str, value: Any) -> list[tuple[str, Any]]:
     return []
 
 
-def check_configuration(configuration: Any, where: str) -> None:
+def check_configuration(configuration: Any, where: str, largest: int = 0) -> None:
     """Check a stored configuration: plain values within bounds, of the types of their options.
+
+    Args:
+        configuration: ``cfg`` or ``args`` of a checkpoint.
+        where: which of them.
+        largest: numbers of the largest tensor beside it; positions that are learned are stored.
 
     Raises:
         UserError: names the option, its value and what it may be.
@@ -116,7 +126,7 @@ def check_configuration(configuration: Any, where: str) -> None:
             positions.append(value)
         elif isinstance(value, int) and name.endswith("_dim") and "ffn_" not in name:
             widths.append(value)
-    if max(positions) * max(widths) > MOST_POSITIONS_TIMES_WIDTH:
+    if max(positions) * max(widths) > max(MOST_POSITIONS_TIMES_WIDTH, largest):
         raise UserError(f"its options ask for {max(positions)} positions of {max(widths)} numbers")
     for group, kinds, options in typed_groups(configuration):
         for name, value in options.items():

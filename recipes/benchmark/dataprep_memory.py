@@ -45,6 +45,7 @@ WMT14_PAIRS = 4_500_000
 MERGES = 40_000
 PARTS = (16, 8, 4)
 """Learning is measured on one pair in so many too."""
+FOLDER = "dataprep_memory"
 _SYLLABLES = [c + v + e for c in "bdfghklmnprstvz" for v in "aeiou" for e in ("", "n", "r", "s")]
 
 
@@ -130,14 +131,21 @@ class Meter:
         self.pid = pid
         self.name = "start"
         self.peaks: dict[str, int] = {}
+        self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
         self._thread.start()
 
+    def sample(self) -> None:
+        """Look once; a short stretch may lie between two looks of the background."""
+        name, found = self.name, proportional_memory(self.pid)
+        with self._lock:
+            self.peaks[name] = max(self.peaks.get(name, 0), found)
+
     def _sample(self) -> None:
+        self.sample()
         while not self._stop.wait(0.2):
-            name = self.name
-            self.peaks[name] = max(self.peaks.get(name, 0), proportional_memory(self.pid))
+            self.sample()
 
     def stop(self) -> dict[str, int]:
         """End sampling and return the peaks in KiB by name."""
@@ -162,6 +170,7 @@ def measure_steps(folder: Path, workers: int) -> tuple[int, float]:
             return run_step(self, name, *args, **named)
         finally:
             seconds[name] = time.perf_counter() - start
+            meter.sample()
 
     names = [f"--{name}" for name in ("train", "valid", "test")]
     sets = [word for name in names for word in (name, *_files(folder, name[2:]))]
@@ -172,9 +181,7 @@ def measure_steps(folder: Path, workers: int) -> tuple[int, float]:
     peaks = meter.stop()
     sys.stdout.write(f"{'step':<24}{'peak MiB':>10}{'seconds':>10}\n")
     for name, passed in seconds.items():
-        # a step that ends between two samples has no peak
-        peak = f"{peaks[name] / 1024:.0f}" if name in peaks else "-"
-        sys.stdout.write(f"{name:<24}{peak:>10}{passed:>10.1f}\n")
+        sys.stdout.write(f"{name:<24}{peaks[name] / 1024:>10.0f}{passed:>10.1f}\n")
     sys.stdout.flush()
     content = json.loads((folder / "prepared" / "manifest.json").read_text(encoding="utf-8"))
     learned = next(step for step in content["steps"] if step["name"] == "learn subwords")
@@ -200,13 +207,19 @@ def measure_part(folder: Path, part: int) -> tuple[int, float]:
     """Learn on a part of the text in a process of its own; returns types and peak in MiB."""
     start = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, __file__, "--out", str(folder), "--learn-part", str(part)],
+        [sys.executable, __file__, "--out", str(folder.parent), "--learn-part", str(part)],
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
         text=True,
     )
     meter = Meter(process.pid)
-    output, _ = process.communicate()
+    output, errors = process.communicate()
+    if process.returncode:
+        meter.stop()
+        said = (errors.strip().splitlines() or ["nothing"])[-1]
+        raise UserError(
+            f"learning on {part} pairs ended with status {process.returncode} and said: {said}"
+        )
     peak = max(meter.stop().values()) / 1024
     types = json.loads(output)["word types"]
     passed = time.perf_counter() - start
@@ -240,7 +253,13 @@ def extrapolate(rows: Sequence[tuple[int, float]]) -> None:
 def _arguments() -> argparse.Namespace:
     parser = options.script_parser(__doc__)
     add = parser.add_argument
-    add("--out", type=Path, required=True, help="folder for text and results")
+    add(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help=f"DIR/{FOLDER} is for text and results; what is there is replaced",
+    )
     add("--pairs", type=int, default=500_000, help="pairs to generate (default: 500000)")
     add("--workers", type=int, default=2, help="processes (default: 2)")
     add("--learn-part", type=int, help=argparse.SUPPRESS)
@@ -250,8 +269,9 @@ def _arguments() -> argparse.Namespace:
 def main() -> None:
     """Generate, prepare and print."""
     args = _arguments()
+    folder = args.out / FOLDER
     if args.learn_part is not None:
-        learn_part(args.out, args.learn_part)
+        learn_part(folder, args.learn_part)
         return
     options.check_positive(args, "workers")
     if args.pairs < PARTS[0]:
@@ -259,11 +279,11 @@ def main() -> None:
     for lang in GROWTH:
         stream = sentences(lang, seed=1)
         for name, size in (("train", args.pairs), ("valid", 1000), ("test", 1000)):
-            write_lines(islice(stream, size), args.out / f"{name}.{lang}")
+            write_lines(islice(stream, size), folder / f"{name}.{lang}")
     # a step that an earlier run finished would not be measured
-    shutil.rmtree(args.out / "prepared", ignore_errors=True)
-    whole = measure_steps(args.out, args.workers)
-    parts = [measure_part(args.out, args.pairs // n) for n in PARTS]
+    shutil.rmtree(folder / "prepared", ignore_errors=True)
+    whole = measure_steps(folder, args.workers)
+    parts = [measure_part(folder, args.pairs // n) for n in PARTS]
     extrapolate([*parts, whole])
 
 

@@ -76,6 +76,7 @@ class Training:
             outputs=[save, record],
             progress=lambda line: note(line, record),
             resumes=True,
+            precious=True,
         )
 
 

@@ -19,8 +19,12 @@ from recipes.common.translation import Run
 
 SAVE_EVERY = 1000
 """Updates between checkpoints, where the validation perplexity is measured too."""
+HELD_OUT = "--valid-from-train"
+"""Option of a preparation that takes the validation set out of the training text."""
 _DECIDED = ("--source-lang", "--target-lang", "--bpe", "--raw-text")
 """Options of the preparation that this recipe's scores rest on."""
+_DECIDED_OF_TRAININGS = ("--arch", "--max-update", "--save-dir", "--seed")
+"""Flags of trainings that a file of flags or an option of the recipe gives, as the table says."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,7 @@ class Corpus:
         archs: the models that are trained unless others are named.
         columns: the scores.
         test: what the test sets are called.
+        validated: of them, the validation set, unless that is held out of the training text.
         search_flags: flags of beam search.
     """
 
@@ -41,6 +46,7 @@ class Corpus:
     archs: str
     columns: Sequence[Column]
     test: str
+    validated: str = ""
     search_flags: Sequence[str] = ()
 
     def main(self, description: str | None, argv: Sequence[str] | None = None) -> None:
@@ -61,9 +67,15 @@ class Corpus:
         )
         args, others = parser.parse_known_args(argv)
         options.check_positive(args, "updates", "jobs")
-        decided = [word for word in _DECIDED if word in {other.split("=")[0] for other in others}]
-        if decided:
-            raise UserError(f"{', '.join(decided)} is decided by this recipe: leave it out")
+        train_flags = shlex.split(args.train_flags)
+        for known, words, where in (
+            (_DECIDED, others, ""),
+            (_DECIDED_OF_TRAININGS, train_flags, " of --train-flags"),
+        ):
+            given = {word.split("=")[0] for word in words}
+            if decided := [word for word in known if word in given]:
+                names = f"{', '.join(decided)}{where}"
+                raise UserError(f"{names} is decided by this recipe: leave it out")
         require("sacremoses", "data")
         models, run, runner = experiment.start(
             self.recipe,
@@ -72,11 +84,18 @@ class Corpus:
             target=TARGET,
             save_every=SAVE_EVERY,
             best=True,
-            train_flags=shlex.split(args.train_flags),
+            train_flags=train_flags,
             text_flags=[*translation.token_flags(SOURCE, TARGET), *self.search_flags],
         )
         prepared = self._prepare(run, others)
         runner.run(prepared)
+        for column in self.columns:
+            # some data sets of the hub have no validation set, which one of the test sets is
+            if not run.references_of(column.subset).exists():
+                raise UserError(
+                    f"{run.data} has no set for {column.title}: {run.references_of(column.subset)} "
+                    "is missing, take archives or the unpacked files"
+                )
         found = rows.measure(models, run, runner, prepared, self.columns, jobs=args.jobs)
         experiment.finish(self.recipe, args, runner, found, self.table(found))
 
@@ -89,7 +108,10 @@ class Corpus:
 
     def table(self, found: Mapping[str, Any]) -> str:
         """The results as Markdown."""
-        return rows.table(found, self.columns, self.test)
+        held_out = any(HELD_OUT in command for command in found.get("commands", ()))
+        also = f", of which {self.validated} is the validation set too"
+        test = self.test + (also if self.validated and not held_out else "")
+        return rows.table(found, self.columns, test)
 
 
 def _given(words: Sequence[str]) -> list[Path]:

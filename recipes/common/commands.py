@@ -19,7 +19,8 @@ from typing import Any
 
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import remove, sha256, take_lock
-from hyptrans.support.steps import Record, digest, recorded
+from hyptrans.support.steps import Done, Record, digest, recorded
+from recipes.common import results
 from recipes.common.options import DATA_VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,7 +48,8 @@ class Step:
         precious: once it is finished, another command does not take its outputs' place unasked.
         keeps_account: the command itself knows what its outputs were made of, and refuses where
             that is not what it is given. So it is asked again while its inputs are there, nothing
-            is removed for it, and another command does not take their place either.
+            is removed for it, and another command does not take their place either. Where all is to
+            be run again it is told so, by ``--overwrite``.
     """
 
     name: str
@@ -81,9 +83,12 @@ class Runner:
         self.commands: list[str] = []
         self.seconds: dict[str, float | None] = {}
         """By step; None of one that was resumed, as its first part is not known."""
+        self.notes: dict[str, Mapping[str, Any]] = {}
+        """By step, what was noted when it was executed: ``threads`` and ``surroundings``."""
         self._overwrite = overwrite
         self._lock = threading.Lock()
         self._running: set[subprocess.Popen[str]] = set()
+        self._stopped = threading.Event()
         self._start = time.monotonic()
 
     def log(self, step: Step) -> Path:
@@ -103,7 +108,6 @@ class Runner:
             UserError: the command failed, and the message names its log; or its outputs would take
                 the place of what is not theirs to replace.
         """
-        shown = shown_command(step)
         with self._lock:
             self.commands.append(recorded_command(step, self.out))
         after = [recorded(self._record(before)) for before in step.after]
@@ -113,23 +117,40 @@ class Runner:
             "inputs": [] if step.keeps_account else [sha256(path) for path in step.inputs],
         }
         record = Record(self._record(step), made_from, step.outputs)
-        if not self._overwrite and (earlier := record.earlier()):
-            if step.is_to_be_asked:
-                self._execute(step, made_from)
-            self.seconds[step.name] = earlier.notes["seconds"]
-            self.say(f"{step.name}: reused from an earlier run of\n$ {shown}")
+        if not self._overwrite and record.earlier() and not step.is_to_be_asked:
+            self._reuse(step, record)
             return
-        self._check_outputs(step)
-        self.say(f"{step.name}:\n$ {shown}")
+        if self._overwrite or not record.earlier():
+            self._check_outputs(step)
+        # until it is noted: outputs that nobody has noted are removed by whoever comes next
+        with self._alone(step) as lock:
+            if not self._overwrite and record.earlier():
+                if step.is_to_be_asked:
+                    self._execute(step, made_from, lock)
+                self._reuse(step, record)
+                return
+            self._make(step, record, made_from, lock)
+
+    def _reuse(self, step: Step, record: Record) -> None:
+        if earlier := record.earlier():
+            self._note(step, earlier)
+        self.say(f"{step.name}: reused from an earlier run of\n$ {shown_command(step)}")
+
+    def _make(self, step: Step, record: Record, made_from: Mapping[str, Any], lock: int) -> None:
+        self.say(f"{step.name}:\n$ {shown_command(step)}")
         start = time.monotonic()
+        notes = {"threads": step.threads, "surroundings": results.surroundings()}
         # a training made again is another one, whatever it writes
         by_contents = step.outputs and not step.precious
         made = record.make(
-            lambda: {"seconds": self._execute(step, made_from)},
+            lambda: {"seconds": self._execute(step, made_from, lock), **notes},
             name=partial(_contents, step) if by_contents else None,
         )
-        self.seconds[step.name] = made.notes["seconds"]
+        self._note(step, made)
         self.say(f"{step.name}: done in {time.monotonic() - start:.0f} s")
+
+    def _note(self, step: Step, done: Done) -> None:
+        self.seconds[step.name], self.notes[step.name] = done.notes["seconds"], done.notes
 
     def chains(self, chains: Sequence[Sequence[Step]], *, jobs: int) -> None:
         """Run chains of steps, ``jobs`` of them at a time.
@@ -152,6 +173,8 @@ class Runner:
 
     def _chain(self, chain: Sequence[Step]) -> None:
         for step in chain:
+            if self._stopped.is_set():
+                return
             self.run(step)
 
     def _record(self, step: Step) -> Path:
@@ -171,17 +194,28 @@ class Runner:
                 "away, or choose another --out"
             )
 
-    def _execute(self, step: Step, made_from: Mapping[str, Any]) -> float | None:
-        start = time.monotonic()
+    @contextmanager
+    def _alone(self, step: Step) -> Iterator[int]:
+        """Keep other runs from a step; its process inherits the lock, and may outlive this one.
+
+        Raises:
+            UserError: another run, or a process that one left behind, is at work on it.
+        """
         log = self.log(step)
         log.parent.mkdir(parents=True, exist_ok=True)
-        # where this run was killed, its process may still be at work
         lock = take_lock(log.with_suffix(".lock"), log)
         try:
-            resumed = self._clear(step, made_from)
-            self._follow(step, log, lock)
+            yield lock
         finally:
             os.close(lock)
+
+    def _execute(self, step: Step, made_from: Mapping[str, Any], lock: int) -> float | None:
+        start = time.monotonic()
+        log = self.log(step)
+        resumed = self._clear(step, made_from)
+        if step.keeps_account and self._overwrite:
+            step = replace(step, command=[*step.command, "--overwrite"])
+        self._follow(step, log, lock)
         missing = [str(path) for path in step.outputs if not path.exists()]
         if missing:
             raise UserError(f"{step.name} ended without writing {missing[0]}; see {log}")
@@ -198,9 +232,8 @@ class Runner:
             return True
 
         def clear() -> None:
-            kept = step.keeps_account and not self._overwrite
             work = step.work if self._overwrite else ()
-            for path in (*(() if kept else step.outputs), *work, self.log(step)):
+            for path in (*(() if step.keeps_account else step.outputs), *work, self.log(step)):
                 remove(path)
 
         begun.make(clear)
@@ -236,6 +269,8 @@ class Runner:
         ) as process:
             self._running.add(process)
             try:
+                if self._stopped.is_set():
+                    process.terminate()
                 yield process
             except BaseException:
                 process.terminate()
@@ -244,6 +279,7 @@ class Runner:
                 self._running.discard(process)
 
     def _stop(self) -> None:
+        self._stopped.set()
         for process in list(self._running):
             process.terminate()
 
@@ -321,9 +357,15 @@ def identity(step: Step, out: Path) -> str:
     names = {str(path): path.name for path in step.inputs}
     words, kept = iter(step.command), []
     for word in words:
+        flag, joined, value = word.partition("=")
+        if joined and flag in _WITHOUT_EFFECT:
+            continue
         if word in _WITHOUT_EFFECT:
             for _ in range(_WITHOUT_EFFECT[word]):
                 next(words, None)
+        elif joined and value in names:
+            # as where they are two words
+            kept += [flag, names[value]]
         else:
             kept.append(names.get(word, word))
     return portable_command(replace(step, command=kept), out)

@@ -55,14 +55,37 @@ def train_seconds(runner: Runner, models: Sequence[Model]) -> dict[str, float | 
 
 def conditions(run: Run, runner: Runner) -> dict[str, Any]:
     """What the numbers of a run depend on, with the commands that made them."""
+    trained = [notes for name, notes in runner.notes.items() if name.startswith("train_")]
     return {
         "seed": run.seed,
         "updates": run.updates,
         "averaged": run.averaged,
-        "threads": run.threads,
-        **results.surroundings(),
+        "threads": _one_or_all([notes.get("threads", run.threads) for notes in trained])
+        or run.threads,
+        **_surroundings(trained),
         "commands": runner.commands,
     }
+
+
+def _surroundings(trained: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Of the trainings when they were executed, which may be long ago, or else of now."""
+    now = results.surroundings()
+    then = [notes.get("surroundings", now) for notes in trained] or [now]
+    packages = dict.fromkeys(name for found in then for name in found["versions"])
+    return {
+        "versions": {
+            name: _one_or_all([found["versions"].get(name) for found in then]) for name in packages
+        },
+        **{name: _one_or_all([found[name] for found in then]) for name in ("cpu_cores", "commit")},
+    }
+
+
+def _one_or_all(values: Sequence[Any]) -> Any:
+    """The value, or, where there are several, their texts in order; None where there is none."""
+    different = list(dict.fromkeys(values))
+    if len(different) < 2:
+        return different[0] if different else None
+    return ", ".join(map(str, different))
 
 
 def averaged(found: Mapping[str, Any]) -> str:

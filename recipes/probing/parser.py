@@ -85,6 +85,9 @@ class Parser:
         command = ["python", "-m", f"stanza.models.{module}", *flags, *ENGLISH, *self._device()]
         command += ["--save_dir", str(place)]
         outputs = [place / f"{PACKAGE}.pt"]
+        if resumes:
+            # which stanza goes on from, whatever it was made with
+            outputs.append(place / f"{PACKAGE}_checkpoint.pt")
         name = f"parser_{folder}"
         return Step(name, command, outputs, [after], self.threads, resumes=resumes)
 

@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from hyptrans.support import tables
 from hyptrans.support.errors import run_command
 from hyptrans.support.extras import require
+from hyptrans.support.files import write_whole
 from recipes.common import comparison, experiment, options, results, translation
 from recipes.common.commands import Runner, Step
 from recipes.common.models import Model
@@ -101,7 +102,7 @@ def _probe(
     trees = {}
     for split, sentences in TREES.items():
         name = "valid" if split == "dev" else split
-        trees[split] = run.out / f"{split}.conllu"
+        trees[split] = run.out / "trees" / f"{split}.conllu"
         _first_trees(run.out / "toy" / f"{name}.{SOURCE}.conllu", sentences, trees[split])
     trained = [chain[-2] for chain in chains.values()]
     encoders = {model.name: run.checkpoint(model.name) for model in models}
@@ -120,7 +121,8 @@ def _probe(
 def _first_trees(path: Path, sentences: int, out: Path) -> None:
     """Copy the first sentences of a CoNLL-U file, which end with an empty line each."""
     trees = path.read_text(encoding="utf-8").split("\n\n")[:sentences]
-    out.write_text("\n\n".join(trees).rstrip("\n") + "\n\n", encoding="utf-8")
+    out.parent.mkdir(exist_ok=True)
+    write_whole(out, "\n\n".join(trees).rstrip("\n") + "\n\n")
 
 
 def _scores(run: Run, chains: Mapping[str, list[Step]]) -> dict[str, Score]:

@@ -35,7 +35,8 @@ CORPUS = Corpus(
             tested="chrf",
         ),
     ),
-    test="newstest2014 and newstest2013, which is the validation set too",
+    test="newstest2014 and newstest2013",
+    validated="newstest2013",
     # Vaswani et al. 2017, sec. 6.1
     search_flags=["--lenpen", "0.6"],
 )
