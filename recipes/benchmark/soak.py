@@ -27,7 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.tables import markdown
 from recipes.common import options, results
-from recipes.common.commands import Runner, Step
+from recipes.common.runner import Runner
+from recipes.common.steps import Step
 
 FACTOR = 5
 """Of Noam's schedule in the HyboNet paper."""

@@ -12,9 +12,9 @@ from typing import Any
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 from recipes.common import experiment, options, rows, translation
-from recipes.common.commands import Step
 from recipes.common.preparation import SOURCE, TARGET
 from recipes.common.rows import Column
+from recipes.common.steps import Step
 from recipes.common.translation import Run
 
 SAVE_EVERY = 1000

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from recipes.common.commands import ROOT
 from recipes.common.models import available, read_models
+from recipes.common.steps import ROOT
 
 SOURCE, TARGET = "en", "de"
 

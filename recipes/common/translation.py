@@ -11,9 +11,10 @@ from typing import Any
 
 from hyptrans.support.errors import UserError
 from recipes.common import scoring
-from recipes.common.commands import ROOT, Runner, Step
 from recipes.common.models import Model
+from recipes.common.runner import Runner
 from recipes.common.scoring import Score
+from recipes.common.steps import ROOT, Step
 
 # fairseq writes a million as 1e+06
 _NUMBER = r"(\d[\d.]*(?:e[+-]?\d+)?|inf|nan)"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from recipes.common.commands import Step
+from recipes.common.steps import Step
 from recipes.probing.treebank import PACKAGE
 
 HERE = Path(__file__).resolve().parent

@@ -22,7 +22,8 @@ from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.extras import require
 from probing.probes.probe import check_ranks
 from recipes.common import experiment, options, translation
-from recipes.common.commands import Runner, Step
+from recipes.common.runner import Runner
+from recipes.common.steps import Step
 from recipes.common.translation import ROOT, Run
 from recipes.probing.parser import Parser
 from recipes.probing.tables import summary, table

@@ -2,11 +2,12 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 
 from hyptrans.support.errors import UserError
-from recipes.common.commands import Runner
+from recipes.common.runner import Runner
 from recipes.common.translation import Run
 from recipes.iwslt14_en_de import run as iwslt
 from recipes.multi30k_en_de import run as multi30k
@@ -24,6 +25,30 @@ def test_what_the_scores_rest_on_cannot_be_changed(tmp_path, word):
     with pytest.raises(UserError, match=f"{option} is decided by this recipe: leave it out"):
         iwslt.CORPUS.main("", ["--out", str(tmp_path / "out"), "--raw", "DIR", word])
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("flag", ["--max-update", "--save-dir", "--seed", "--arch"])
+def test_what_the_table_says_of_trainings_is_no_flag_of_theirs(tmp_path, flag):
+    options = ["--out", str(tmp_path / "out"), "--raw", "DIR", "--train-flags", f"--lr 1 {flag}=9"]
+    with pytest.raises(UserError, match=f"{flag} of --train-flags is decided by this recipe"):
+        iwslt.CORPUS.main("", options)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("commands", "also"), [([], True), (["a --valid-from-train 9"], False)])
+def test_a_test_set_that_models_were_chosen_by_is_told(commands, also):
+    caption = wmt.table(FOUND | {"commands": commands}).splitlines()[-1]
+    assert (", of which newstest2013 is the validation set too" in caption) == also
+
+
+def test_a_set_that_the_source_has_not_is_told_before_any_training(tmp_path):
+    folder, out = corpus(tmp_path / "de-en"), tmp_path / "out"
+    two = wmt.CORPUS.columns
+    wanting = replace(iwslt.CORPUS, columns=two)
+    options = ["--raw", str(folder), "--vocab-size", "60", "--workers", "1", "--cpu"]
+    with pytest.raises(UserError, match=r"has no set for .*newstest2013: .* is missing, take"):
+        wanting.main("", [*options, "--out", str(out)])
+    assert [path.name for path in (out / "logs").glob("*.done")] == ["prepare.done"]
 
 
 def test_a_finished_preparation_outlives_its_source_and_is_compared_while_that_is_there(

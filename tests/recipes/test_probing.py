@@ -9,7 +9,7 @@ import pytest
 
 from hyptrans.support.errors import UserError, run_command
 from probing.text.trees import read_conllu
-from recipes.common.commands import Runner
+from recipes.common.runner import Runner
 from recipes.probing import accuracy, run, sentences, tables, treebank
 from recipes.probing import parser as parsers
 from recipes.probing.parser import Parser

@@ -7,7 +7,7 @@ import pytest
 
 from hyptrans.support.errors import UserError
 from recipes.common import results, translation
-from recipes.common.commands import Runner
+from recipes.common.runner import Runner
 from recipes.study import plan
 from recipes.study import run as study
 from recipes.study.plan import Training

@@ -10,8 +10,8 @@ from fairseq.logging.progress_bar import SimpleProgressBar
 
 from probing.commands.run import add_arguments
 from recipes.common import translation
-from recipes.common.commands import Step
 from recipes.common.models import Model
+from recipes.common.steps import Step
 from recipes.common.translation import Run
 from tests.recipes.scripts import run_script
 

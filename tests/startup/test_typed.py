@@ -167,6 +167,20 @@ def test_stop_before_the_first_checkpoint_says_so(monkeypatch):
     assert messages.when_stopped(score) == "stopped"
 
 
+def test_stop_where_no_last_checkpoint_is_written_names_the_way_on(monkeypatch):
+    from fairseq_cli import train
+
+    written = ["a/checkpoint_last.pt", "a/checkpoint_1_50.pt"]
+    monkeypatch.setattr(messages.saving, "written", written)
+    assert messages.when_stopped(train) == (
+        "stopped; a/checkpoint_last.pt is saved, and the same command goes on from there"
+    )
+    monkeypatch.setattr(messages.saving, "written", written[1:])
+    assert messages.when_stopped(train) == (
+        "stopped; a/checkpoint_1_50.pt is saved, --restore-file newest goes on from there"
+    )
+
+
 @pytest.mark.parametrize(
     ("message", "sentence"),
     [

@@ -4,13 +4,15 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import take_lock
-from recipes.common.commands import Runner, Step, portable_command, recorded_command, shown_command
+from recipes.common import experiment, results
+from recipes.common.runner import Runner
+from recipes.common.steps import Step, recorded_command
+from recipes.common.translation import Run
 from tests.recipes.scripts import ROOT
 
 
@@ -274,15 +276,6 @@ def test_progress_lines_are_shown_while_the_rest_goes_to_the_log(tmp_path, capsy
     assert runner.log(step).read_text() == "noise\nupdate 5\n"
 
 
-def test_commands_are_shown_as_a_user_would_type_them(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HYPTRANS_DATA", "/somewhere/data")
-    command = ["python", "-c", "print( )", str(tmp_path / "runs" / "x"), "/somewhere/data/a/b.gz"]
-    shown = shown_command(Step("show", command, [], threads=2))
-    start = f"OMP_NUM_THREADS=2 {sys.executable}"
-    assert shown == f"{start} -c 'print( )' runs/x $HYPTRANS_DATA/a/b.gz"
-
-
 def appends(name, path, text, *options):
     code = f"import sys; open({str(path)!r}, 'a').write({text!r}); print({text!r})"
     return Step(name, ["python", "-c", code, *options], [path], resumes=True)
@@ -329,7 +322,8 @@ def test_the_process_of_a_killed_run_keeps_a_second_one_out(tmp_path):
     sleeps = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(20)"
     step = ["python", "-c", sleeps]
     run = f"Runner(Path({str(tmp_path)!r})).run(Step('a', {step!r}, []))"
-    imports = "from pathlib import Path; from recipes.common.commands import Runner, Step"
+    imports = "from pathlib import Path; from recipes.common.steps import Step"
+    imports += "; from recipes.common.runner import Runner"
     runner = subprocess.Popen([sys.executable, "-c", f"{imports}; {run}"], cwd=ROOT)
     while not (pid.exists() and pid.read_text()):
         assert runner.poll() is None
@@ -343,26 +337,46 @@ def test_the_process_of_a_killed_run_keeps_a_second_one_out(tmp_path):
         os.kill(int(pid.read_text()), signal.SIGKILL)
 
 
-def test_a_results_file_names_no_folder_of_the_machine(tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    words = ["fairseq-train", str(tmp_path / "out" / "data"), f"--x={tmp_path / 'home'}/data"]
-    words += ["--save-dir", str(tmp_path / "out"), str(tmp_path / "home" / "study" / "last.pt")]
-    step = Step("a", [*words, f"{tmp_path}/outer"], [])
-    assert recorded_command(step, tmp_path / "out").split() == [
-        "fairseq-train", "OUT/data", "--x=~/data", "--save-dir", "OUT", "~/study/last.pt",
-        f"{tmp_path}/outer",
-    ]  # fmt: skip
-    # whether the environment lies in the folder of the command or not
-    monkeypatch.chdir(tmp_path)
-    threads = Step("a", ["python", "x.py"], [], threads=2)
-    assert recorded_command(threads, Path("runs")).split() == [
-        "OMP_NUM_THREADS=2", Path(sys.executable).name, "x.py"
-    ]  # fmt: skip
+def test_a_preparation_that_is_to_begin_anew_is_told_so_and_loses_nothing_before(tmp_path):
+    # what it downloaded once may be nowhere else
+    code = """
+import pathlib, sys
+folder = pathlib.Path(sys.argv[1])
+folder.mkdir(exist_ok=True)
+(folder / ("anew" if "--overwrite" in sys.argv else "archive")).touch()
+"""
+    data = tmp_path / "data"
+    step = Step("prepare", ["python", "-c", code, str(data)], [data], keeps_account=True)
+    Runner(tmp_path).run(step)
+    Runner(tmp_path, overwrite=True).run(step)
+    assert {path.name for path in data.iterdir()} == {"archive", "anew"}
 
 
-def test_a_command_is_recorded_without_the_folders_of_the_machine(tmp_path):
-    words = ["fairseq-train", str(tmp_path / "data"), "--lr", "0.5", "--save-dir", str(tmp_path)]
-    assert portable_command(Step("a", words, []), tmp_path) == (
-        "fairseq-train OUT/data --lr 0.5 --save-dir OUT"
-    )
-    assert portable_command(Step("a", ["x", "--lr", "0.5"], []), Path()) == "x --lr 0.5"
+def test_nothing_more_of_a_stopped_chain_begins(tmp_path):
+    begun, more = tmp_path / "begun", tmp_path / "more"
+    # ends as if all were well where it is asked to stop
+    stops = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))"
+    slow = f"import signal, sys, time; {stops}; open({str(begun)!r}, 'w'); time.sleep(60)"
+    waits = f"import os, time\nwhile not os.path.exists({str(begun)!r}): time.sleep(0.05)"
+    first = Step("slow", ["python", "-c", slow], [])
+    bad = Step("bad", ["python", "-c", f"{waits}\nraise SystemExit('broken')"], [])
+    with pytest.raises(UserError, match="broken"):
+        Runner(tmp_path).chains([[first, writes("more", more)], [bad]], jobs=2)
+    assert not more.exists()
+
+
+def test_results_say_where_their_trainings_ran_however_often_they_are_shown(tmp_path, monkeypatch):
+    step = Step("train_a", ["python", "-c", ""], [], threads=2)
+    now = results.surroundings()
+    then = now | {"commit": "an earlier one", "versions": now["versions"] | {"torch": "1.0"}}
+    monkeypatch.setattr(results, "surroundings", lambda: then)
+    Runner(tmp_path).run(step)
+    monkeypatch.undo()
+    again = Runner(tmp_path)
+    again.run(step)
+    again.run(Step("train_b", ["python", "-c", ""], [], threads=1))
+    run = Run(tmp_path, "en", "de", seed=1, updates=None, threads=1, cpu=True)
+    found = experiment.conditions(run, again)
+    assert found["commit"] == f"an earlier one, {now['commit']}"
+    assert found["versions"] == now["versions"] | {"torch": f"1.0, {now['versions']['torch']}"}
+    assert (found["cpu_cores"], found["threads"]) == (now["cpu_cores"], "2, 1")

@@ -1,0 +1,55 @@
+"""How a recipe's command is written: as a user types it here, and without this machine's folders."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from recipes.common.steps import Step, identity, portable_command, recorded_command, shown_command
+
+
+def test_commands_are_shown_as_a_user_would_type_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HYPTRANS_DATA", "/somewhere/data")
+    command = ["python", "-c", "print( )", str(tmp_path / "runs" / "x"), "/somewhere/data/a/b.gz"]
+    shown = shown_command(Step("show", command, [], threads=2))
+    start = f"OMP_NUM_THREADS=2 {sys.executable}"
+    assert shown == f"{start} -c 'print( )' runs/x $HYPTRANS_DATA/a/b.gz"
+
+
+def test_a_results_file_names_no_folder_of_the_machine(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    words = ["fairseq-train", str(tmp_path / "out" / "data"), f"--x={tmp_path / 'home'}/data"]
+    words += ["--save-dir", str(tmp_path / "out"), str(tmp_path / "home" / "study" / "last.pt")]
+    step = Step("a", [*words, f"{tmp_path}/outer"], [])
+    assert recorded_command(step, tmp_path / "out").split() == [
+        "fairseq-train", "OUT/data", "--x=~/data", "--save-dir", "OUT", "~/study/last.pt",
+        f"{tmp_path}/outer",
+    ]  # fmt: skip
+    # whether the environment lies in the folder of the command or not
+    monkeypatch.chdir(tmp_path)
+    threads = Step("a", ["python", "x.py"], [], threads=2)
+    assert recorded_command(threads, Path("runs")).split() == [
+        "OMP_NUM_THREADS=2", Path(sys.executable).name, "x.py"
+    ]  # fmt: skip
+
+
+def test_a_command_is_recorded_without_the_folders_of_the_machine(tmp_path):
+    words = ["fairseq-train", str(tmp_path / "data"), "--lr", "0.5", "--save-dir", str(tmp_path)]
+    assert portable_command(Step("a", words, []), tmp_path) == (
+        "fairseq-train OUT/data --lr 0.5 --save-dir OUT"
+    )
+    assert portable_command(Step("a", ["x", "--lr", "0.5"], []), Path()) == "x --lr 0.5"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--raw", "/there/data.tgz", "--vocab-size", "60", "--workers", "8", "--cpu"],
+        ["--raw=/other/data.tgz", "--vocab-size", "60", "--workers=8", "--keep-intermediate"],
+    ],
+)
+def test_a_command_is_the_same_however_its_flags_are_written(words):
+    archive = Path(words[1] if words[0] == "--raw" else words[0].split("=")[1])
+    step = Step("a", ["python", "prepare.py", *words], [], inputs=[archive])
+    assert identity(step, Path("out")) == "python prepare.py --raw data.tgz --vocab-size 60"
