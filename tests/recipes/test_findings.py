@@ -99,6 +99,26 @@ def test_the_summary_has_each_model_at_its_best_with_what_its_comparisons_say():
     assert "(0.010" not in table.summary([*FINALS, *compared, better])
 
 
+@pytest.mark.parametrize(("compared", "told"), [(33.0, False), (33.005, False), (33.2, True)])
+def test_what_was_compared_is_told_where_it_is_not_what_the_tables_score(compared, told):
+    scored = {"model": 30.0, "baseline": compared, "p": 0.5}
+    line = {
+        "stage": "comparison",
+        "model": "hybonet",
+        "baseline": "prenorm",
+        "seed": 1,
+        "trainings": ["final-hybonet-lr1-seed1", "final-prenorm-lr1-seed1"],
+        "scores": {"bleu": scored, "chrf": scored},
+        "signatures": {"bleu": "bs:1000|tok:13a", "chrf": "bs:1000|nc:6"},
+    }
+    words = (
+        "The comparisons of hybonet are with a second training by the same command, "
+        "prenorm-lr1-seed1 of 33.20 BLEU, not 33.00"
+    )
+    for shown in (table.summary([*FINALS, line]), study.table([*FINALS, line])):
+        assert (words in shown) == told
+
+
 def test_final_trainings_are_one_row_a_model_with_mean_and_spread():
     shown = rows(study.table(FINALS))
     assert shown[2].startswith("| hybonet | 1 | 0.1 | 3 | 1,500 | 8.33 ± 1.26 | 32.0 ± 2.0 |")

@@ -1,4 +1,4 @@
-"""How a recipe's command is written: as a user types it here, and without this machine's folders."""
+"""How a recipe's command is written: as a user types it, and without folders of the machine."""
 
 import sys
 from pathlib import Path

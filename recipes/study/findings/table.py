@@ -22,6 +22,8 @@ CURVES, BARS = "findings/curves.svg", "findings/bleu.svg"
 SCORES = {"bleu": "BLEU", "chrf": "chrF", "bleu_lowercased": "BLEU, lower-cased tokens"}
 _MEASURES = ("parameters", "valid perplexity", *SCORES.values())
 _DECIMALS = {"valid_perplexity": 2}
+_ROUNDED = 0.0051
+"""BLEU by which two scores of the same translations may differ, as both are rounded."""
 _STAGES = {
     "published": "The published baseline's size",
     "lowercased": "The published baseline's size and text, scored without case",
@@ -63,10 +65,12 @@ def summary(lines: Sequence[Line]) -> str:
     if not tested:
         return table
     about = comparison.about(tested[0]["baseline"], tested[0]["signatures"].values())
-    return (
-        f"{table}\n\n{about[0].upper()}{about[1:]}; one number for each seed. Models without are "
-        "not compared yet"
-    )
+    notes = [
+        f"{about[0].upper()}{about[1:]}; one number for each seed",
+        "Models without are not compared yet",
+        *_trained_again(lines, tested),
+    ]
+    return f"{table}\n\n{'. '.join(notes)}"
 
 
 def _with_twin(line: Line) -> bool:
@@ -145,13 +149,33 @@ def _comparisons(lines: Sequence[Line]) -> list[str]:
             row += [f"{score['model']:.1f}", f"{difference:+.1f}", f"{score['p']:.3f}"]
         rows.append(row)
     signatures = ", ".join(f"`{name}`" for name in found[0]["signatures"].values())
-    return [
+    blocks = [
         "Final trainings of the same seed on the same sentences, sacreBLEU's paired bootstrap; p: "
         "how likely so large a difference is by the choice of sentences alone, one-sided, as it "
         "counts it (where the difference is clear, a two-sided p is about twice that) and not "
         "corrected for the number of comparisons:",
         tables.markdown(header, rows),
+        *_trained_again(lines, found),
         f"sacreBLEU: {signatures}",
+    ]
+    return blocks
+
+
+def _trained_again(lines: Sequence[Line], found: Sequence[Line]) -> list[str]:
+    """A sentence where what was compared are not the translations that the tables score."""
+    scored_at = {line.get("name"): line.get("bleu") for line in lines}
+    others: dict[str, list[str]] = {}
+    for line in found:
+        for name, side in zip(line["trainings"], ("model", "baseline"), strict=True):
+            compared, there = line["scores"]["bleu"].get(side), scored_at.get(name)
+            if compared is None or there is None or abs(compared - there) < _ROUNDED:
+                continue
+            words = f"{name.removeprefix('final-')} of {compared:.2f} BLEU, not {there:.2f}"
+            others.setdefault(words, []).append(line["model"])
+    return [
+        f"The comparisons of {', '.join(models)} are with a second training by the same command, "
+        f"{words}"
+        for words, models in others.items()
     ]
 
 
