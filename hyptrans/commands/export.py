@@ -55,8 +55,9 @@ def main(args: argparse.Namespace) -> None:
     """
     with quiet():
         from hyptrans.inference import checkpoint
+        from hyptrans.inference.defaults import BEAM
         from hyptrans.inference.sharing import folder, training_command
-        from hyptrans.inference.translator import BEAM, Translator
+        from hyptrans.inference.translator import Translator
 
         # told before an hour of translating
         folder.check_replaceable(args.out)

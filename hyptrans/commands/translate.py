@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from hyptrans.commands.text_options import add_text_arguments, subword_models
 from hyptrans.dataprep.corpus import decode
+from hyptrans.inference.defaults import BATCH_TOKENS, BEAM, LENPEN
 from hyptrans.inference.load import MODEL_HELP, load
 from hyptrans.support.errors import UserError
 
 if TYPE_CHECKING:
     from hyptrans.inference.translator import Translator
 
-BEAM = 5
 _LONGEST_LINE = 1 << 20
 """Bytes; a file that is no text may have no line at all."""
 _AT_A_TIME = 4000
@@ -37,14 +37,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--lenpen",
         type=float,
-        default=1.0,
+        default=LENPEN,
         metavar="X",
         help="above 1 favors long translations (default: %(default)s)",
     )
     add(
         "--batch-tokens",
         type=int,
-        default=4000,
+        default=BATCH_TOKENS,
         metavar="N",
         help="source tokens that go through the model at once (default: %(default)s)",
     )

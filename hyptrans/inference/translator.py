@@ -11,14 +11,12 @@ from hyptrans.geometry.space import Space
 from hyptrans.inference.architecture import build
 from hyptrans.inference.batches import by_length, padded, rounded_up
 from hyptrans.inference.contents import Contents
+from hyptrans.inference.defaults import BATCH_TOKENS, BEAM, LENPEN
 from hyptrans.inference.results import Encoding, Hypothesis
 from hyptrans.inference.sentences import Language, check_at_least_one, check_bounded
 from hyptrans.inference.states import all_states, spaces_of
 from hyptrans.support.errors import UserError
 
-BEAM = 5
-BATCH_TOKENS = 4000
-"""Most tokens of a batch of sources, padding included."""
 MOST_LENPEN = 10.0
 """Power of a length by which a score of float32 is divided and is still a number, not 0."""
 LENGTH_LIMIT = (2, 10)
@@ -91,7 +89,7 @@ class Translator:
         sources: Sequence[str],
         *,
         beam: int = BEAM,
-        lenpen: float = 1.0,
+        lenpen: float = LENPEN,
         batch_tokens: int = BATCH_TOKENS,
         progress: bool | None = None,
     ) -> list[str]:
@@ -119,7 +117,7 @@ class Translator:
         n: int = BEAM,
         *,
         beam: int = BEAM,
-        lenpen: float = 1.0,
+        lenpen: float = LENPEN,
         batch_tokens: int = BATCH_TOKENS,
         progress: bool | None = None,
     ) -> list[list[Hypothesis]]:

@@ -328,7 +328,7 @@ def test_what_a_folder_brings_is_not_named_beside_it(written, options):
 )
 def test_a_configuration_that_is_no_json_object_is_refused(written, content):
     (written / folder.CONFIG).write_bytes(content)
-    with pytest.raises(UserError, match=r"config\.json"):
+    with pytest.raises(UserError, match=r"config\.json is damaged: it is no object of JSON"):
         load(written)
 
 

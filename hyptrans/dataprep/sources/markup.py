@@ -1,6 +1,7 @@
 """Parallel files: plain text, and IWSLT's and WMT's with tag lines, as XML and as SGML."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from operator import itemgetter
@@ -174,6 +175,7 @@ class ParallelFiles:
 
     def read(self, tally: Tally) -> Iterator[tuple[str, str]]:
         """Yield the pairs of text; lines that hold only tags are left out."""
+        names = Counter(source.name for source, _ in self.pairs)
         for kind, (source, target) in zip(self.kinds, self.pairs, strict=True):
             reader = READERS[kind]
             sides = _kept(reader(source), tally), _kept(reader(target), Tally())
@@ -184,7 +186,7 @@ class ParallelFiles:
                             f"{source} has {place} where {target} has {other}: each segment needs "
                             "its translation"
                         )
-                    tally.parts[source.name] += 1
+                    tally.parts[source.name if names[source.name] == 1 else str(source)] += 1
                     yield one, text
             except UserError as error:
                 where = _first_difference(reader(source), reader(target))

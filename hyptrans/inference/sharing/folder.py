@@ -1,6 +1,5 @@
 """A model folder: parameters without pickle, options, dictionaries, subword model and card."""
 
-import json
 import shutil
 import warnings
 from collections.abc import Iterator, Mapping
@@ -21,7 +20,7 @@ from hyptrans.inference import text
 from hyptrans.inference.architecture import check_options, require_known
 from hyptrans.inference.checkpoint import AVERAGED, checked_languages, dictionary_file
 from hyptrans.inference.contents import Contents
-from hyptrans.support import provenance
+from hyptrans.support import provenance, stored
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import whole_file, write_json, write_whole
 
@@ -178,10 +177,10 @@ def _own_config(folder: Path) -> dict[str, Any]:
     """The configuration of a model folder of any format."""
     path = folder / CONFIG
     try:
-        config = json.loads(_small_file(path).decode())
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is damaged: it is not JSON ({type(error).__name__})") from error
-    if not isinstance(config, dict) or config.get("library_name") != "hyptrans":
+        config = stored.read_json(_small_file(path).decode())
+    except ValueError as error:
+        raise UserError(f"{path} is damaged: it is no object of JSON") from error
+    if config.get("library_name") != "hyptrans":
         raise UserError(f"{path} is not of a model folder that hyptrans export wrote")
     return config
 

@@ -9,7 +9,7 @@ import pytest
 
 from hyptrans.dataprep.commands import iwslt14
 from hyptrans.dataprep.corpus import read_lines
-from hyptrans.dataprep.plan import Plan
+from hyptrans.dataprep.plan import Plan, Tally
 from hyptrans.dataprep.sources.markup import ParallelFiles, xml_segments
 from hyptrans.dataprep.steps.clean import CleanRule
 from tests.dataprep.conftest import error_of, make_sentences, tree, write
@@ -120,6 +120,21 @@ def test_every_23rd_pair_of_the_known_number_gives_the_known_split(tmp_path, run
         assert (len(train), len(valid)) == (160_239, 7_283)
         assert valid[:2] == [f"{lang} 22 .", f"{lang} 45 ."]
         assert train[21:23] == [f"{lang} 21 .", f"{lang} 23 ."]
+
+
+def test_pairs_are_counted_file_by_file_whatever_they_are_called(tmp_path):
+    pairs = []
+    for folder, lines in (("a", 2), ("b", 3), ("c", 1)):
+        (tmp_path / folder).mkdir()
+        name = "other" if folder == "c" else "text"
+        files = [
+            write(tmp_path / folder / f"{name}.{lang}", ["x"] * lines) for lang in ("de", "en")
+        ]
+        pairs.append((files[0], files[1]))
+    tally = Tally()
+    assert len(list(ParallelFiles(("plain",) * 3, tuple(pairs)).read(tally))) == 6
+    first, second = (str(pair[0]) for pair in pairs[:2])
+    assert tally.parts == {first: 2, second: 3, "other.de": 1}
 
 
 def test_steps_are_those_of_the_script(tmp_path, run, original, no_fairseq):

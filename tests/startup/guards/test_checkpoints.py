@@ -92,7 +92,9 @@ def test_option_out_of_bounds_is_refused(option, value, reason, state, folder):
 
 def test_positions_may_be_as_many_as_are_stored():
     options = {"model": {"max_source_positions": 2_000_000, "encoder_embed_dim": 16}}
-    check_checkpoint({"cfg": options, "model": {"table": torch.empty(2_000_002, 16, dtype=torch.float16)}})
+    check_checkpoint(
+        {"cfg": options, "model": {"table": torch.empty(2_000_002, 16, dtype=torch.float16)}}
+    )
     # few numbers under many names are none
     repeated = torch.empty(1).expand(2_000_002, 16)
     with pytest.raises(UserError, match="ask for 2000000 positions of 16 numbers"):
