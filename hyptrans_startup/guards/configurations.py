@@ -6,8 +6,6 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from torch import Tensor
-
 from hyptrans_startup.errors import UserError
 from hyptrans_startup.guards.types import fits
 
@@ -72,6 +70,9 @@ def check_checkpoint(state: Any) -> None:
     for name, (kind, words) in _PARTS_OF_A_CHECKPOINT.items():
         if state.get(name) is not None and not isinstance(state[name], kind):
             raise UserError(f"its {name} is a {type(state[name]).__name__}, not {words}")
+    # slow to import, and of no use to commands that only name what is here
+    from torch import Tensor
+
     tensors = [part for part in (state.get("model") or {}).values() if isinstance(part, Tensor)]
     # one that is not contiguous may repeat few numbers
     largest = max((part.numel() for part in tensors if part.is_contiguous()), default=0)

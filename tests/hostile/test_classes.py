@@ -56,7 +56,7 @@ def leave():
         (touch, "it ran code"),
         (traceback, "KeyError"),
         (memory, "MB"),
-        (seconds, "2.5"),
+        pytest.param(seconds, "2.5", marks=pytest.mark.slow),
         (leave, "it left stray behind"),
     ],
 )

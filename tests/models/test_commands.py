@@ -116,6 +116,7 @@ def test_copy_task_is_learned(data, trained):
     assert float(re.search(r"BLEU = ([\d.]+)", generated.stdout)[1]) > 80
 
 
+@pytest.mark.slow
 def test_alignments_of_a_copy_lead_from_letters_to_themselves(data, trained):
     generated = generate(data, trained[0], "--print-alignment", "hard")
     aligned = re.findall(r"^A-(\d+)\t(.*)$", generated.stdout, re.MULTILINE)

@@ -41,6 +41,7 @@ def test_a_test_set_that_models_were_chosen_by_is_told(commands, also):
     assert (", of which newstest2013 is the validation set too" in caption) == also
 
 
+@pytest.mark.slow
 def test_a_set_that_the_source_has_not_is_told_before_any_training(tmp_path):
     folder, out = corpus(tmp_path / "de-en"), tmp_path / "out"
     two = wmt.CORPUS.columns
@@ -51,6 +52,7 @@ def test_a_set_that_the_source_has_not_is_told_before_any_training(tmp_path):
     assert [path.name for path in (out / "logs").glob("*.done")] == ["prepare.done"]
 
 
+@pytest.mark.slow
 def test_a_finished_preparation_outlives_its_source_and_is_compared_while_that_is_there(
     tmp_path, capsys
 ):

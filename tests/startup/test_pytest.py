@@ -1,9 +1,15 @@
 """A user's own tests may import fairseq, without a line about it in their configuration."""
 
+import functools
+
 import pytest
 
+_slow = functools.partial(pytest.param, marks=pytest.mark.slow)
 
-@pytest.mark.parametrize("options", [[], ["-p", "no:hydra_pytest"], ["--assert=plain"]])
+
+@pytest.mark.parametrize(
+    "options", [[], _slow(["-p", "no:hydra_pytest"]), _slow(["--assert=plain"])]
+)
 def test_a_test_file_imports_fairseq_under_pytest(options, run, tmp_path):
     (tmp_path / "test_own.py").write_text("import fairseq\n\n\ndef test_own():\n    assert True\n")
     done = run("python", "-m", "pytest", *options, cwd=tmp_path, check=False)

@@ -135,6 +135,7 @@ def test_hydra_trains_a_model_of_the_plugin(outcomes):
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_what_is_saved_and_how_to_go_on(data, work, run):
     command = [Path(sys.executable).parent / "fairseq-train", data, *TINY, "--save-dir=stopped"]
     process = subprocess.Popen(

@@ -294,6 +294,7 @@ def test_report_is_written_whole_and_alike_each_time(report, tmp_path):
     assert [entry.name for entry in path.parent.iterdir()] == ["report.html"]
 
 
+@pytest.mark.slow
 def test_size_of_ten_long_sentences_and_six_models(report):
     (example,) = report.examples[1:2]
     prediction = example.predictions["hybonet"]
