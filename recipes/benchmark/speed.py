@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import platform
+import re
 import statistics
 import sys
 from collections.abc import Iterable, Mapping
@@ -211,7 +212,17 @@ def profile(comparison: Comparison, device: str, top: int = 12) -> None:
 def _device(device: str) -> str:
     if device == "cuda":
         return torch.cuda.get_device_name()
-    return f"{platform.machine()} CPU, {torch.get_num_threads()} threads"
+    return f"{_processor()}, {torch.get_num_threads()} threads"
+
+
+def _processor() -> str:
+    """Its name and what tells one from others of that name, where Linux says so."""
+    information = Path("/proc/cpuinfo")
+    text = information.read_text(encoding="utf-8") if information.exists() else ""
+    found = dict(re.findall(r"^(model name|cpu family|model)\s*: (.+)$", text, re.MULTILINE))
+    if len(found) < 3:
+        return f"{platform.machine()} CPU"
+    return f"{found['model name']} (family {found['cpu family']}, model {found['model']})"
 
 
 def table(found: Mapping[str, Any]) -> str:
