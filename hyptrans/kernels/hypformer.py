@@ -78,7 +78,7 @@ def focus(numbers: Tensor, scale: Tensor, power: float) -> Tensor:
     ``phi = |u| / |u^p| u^p`` with ``u = (ReLU(numbers) + eps) / (softplus(scale) + eps)``.
 
     Shapes: numbers ``[..., d]``, scale broadcasts against it -> ``[..., d]``.
-    Range: all positive; finite for any finite input, also in half precision (float32 inside).
+    Range: all positive; finite for numbers up to 1e18, also in half precision (float32 inside).
     Source: Hypformer eq. 19; ``scale`` has a number per channel, as a single one would cancel.
     """
     numbers, scale = at_least_float32(numbers), at_least_float32(scale)

@@ -57,7 +57,8 @@ class ScaledEmbedding(nn.Module):
     def __init__(self, num_embeddings: int, width: int, *, padding_idx: int | None = None) -> None:
         super().__init__()
         self.padding_idx, self.scale = padding_idx, width**0.5
-        self.weight = nn.Parameter(torch.randn(num_embeddings, width) * width**-0.5)
+        self.weight = nn.Parameter(torch.empty(num_embeddings, width))
+        nn.init.normal_(self.weight, std=width**-0.5)
         if padding_idx is not None:
             nn.init.zeros_(self.weight[padding_idx])
 
@@ -85,7 +86,8 @@ class AddedPositions(nn.Module):
         super().__init__()
         self.dropout = dropout
         if learned:
-            self.vectors = nn.Parameter(torch.randn(max_positions, width) * width**-0.5)
+            self.vectors = nn.Parameter(torch.empty(max_positions, width))
+            nn.init.normal_(self.vectors, std=width**-0.5)
         else:
             # not saved, so that a checkpoint may be loaded for longer sentences
             self.register_buffer("vectors", sinusoids(max_positions, width), persistent=False)
@@ -132,7 +134,8 @@ class DotProductLogits(nn.Module):
     ) -> None:
         super().__init__()
         if table is None:
-            self.weight = nn.Parameter(torch.randn(num_embeddings, width) * width**-0.5)
+            self.weight = nn.Parameter(torch.empty(num_embeddings, width))
+            nn.init.normal_(self.weight, std=width**-0.5)
         else:
             self.weight = table.weight
 

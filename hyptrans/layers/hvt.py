@@ -5,7 +5,8 @@ as their tangents at the origin, where ``exp_o`` and ``log_o`` of neighboring fo
 
 The equations are the paper's, but where a docstring says otherwise: the maps of eq. 8 and 9 have no
 factor 2 (as geoopt's), gyromidpoints stand for eq. 24, whose sum depends on the order of the
-points, and eq. 33 has ``exp(-d)`` for ``d``, whose sign contradicts the text. The authors' code
+points, eq. 33 has ``exp(-d)`` for ``d``, whose sign contradicts the text, and the sum of eq. 26
+behind attention is normalized as that of eq. 30 behind the feed-forward block. The authors' code
 computes something else: its attention scores are dot products of tangents and its values are
 averaged there, its activation is a PReLU whose slope starts at 1 (the identity), its residuals are
 scaled without Mobius operations, its weight matrices are themselves kept in the ball, its logits

@@ -142,7 +142,7 @@ class LorentzPositions(nn.Module):
     """Position encoding: a Lorentz linear layer with the position's vector as its residual.
 
     Shapes: x ``[B, T, width]``, positions ``[B, T]`` (from 0) -> ``[B, T, width]``.
-    Source: HyboNet sec. 3.4.
+    Source: HyboNet sec. 3.3.
 
     Args:
         width: numbers of a point, time included.
@@ -277,7 +277,7 @@ def _heads_first(points: Tensor) -> Tensor:
 class LorentzFeedForward(nn.Module):
     """Two Lorentz linear layers; the second has ReLU on its input and the block's residual.
 
-    Shapes: ``[..., width]`` -> ``[..., width]``. Source: HyboNet sec. 3.4, residual eq. 7.
+    Shapes: ``[..., width]`` -> ``[..., width]``. Source: HyboNet's authors' code, residual eq. 7.
 
     Args:
         width: numbers of a point of the input and the output, time included.

@@ -12,6 +12,8 @@ from fairseq.models import BaseFairseqModel, register_model
 
 from hyptrans.support.options import option
 
+CURVATURES = (1e-6, 1e6)
+"""Beyond these squares of points in units of the space leave the range of float32."""
 SIZES: dict[str, dict[str, Any]] = {
     "tiny": {"width": 128, "ffn": 512, "layers": 2, "heads": 4, "dropout": (0.1, 0.0)},
     "iwslt_d64": {"width": 64, "ffn": 256, "layers": 6, "heads": 4, "dropout": (0.0, 0.1)},
@@ -94,12 +96,13 @@ class SkeletonConfig(FairseqDataclass):
         True, "learned positions in the decoder, else sinusoidal", in_formula=True
     )
     share_decoder_input_output_embed: bool = option(
-        False, "share decoder input and output embeddings"
+        False, "share decoder input and output embeddings", in_formula=True
     )
     share_all_embeddings: bool = option(
         False,
         "share encoder, decoder and output embeddings "
         "(needs a joined dictionary and one embed dim)",
+        in_formula=True,
     )
     max_source_positions: int = option(1024, "longest source the encoder takes, in tokens")
     max_target_positions: int = option(1024, "longest target the decoder takes, in tokens")
@@ -212,19 +215,15 @@ def add_switches(parser: argparse.ArgumentParser) -> None:
         )
 
 
-def check_shareable(source: Any, target: Any, encoder: Side, decoder: Side) -> None:
-    """Check that both sides can have one embedding.
+def check_curvature(cfg: Any) -> None:
+    """Check that float32 holds what is computed with a configuration's curvature, if it has one.
 
     Raises:
-        ValueError: their dictionaries or widths differ.
+        ValueError: it is out of bounds.
     """
-    if source != target:
+    least, most = CURVATURES
+    curvature = getattr(cfg, "curvature", 1.0)
+    if not least <= curvature <= most:
         raise ValueError(
-            "--share-all-embeddings needs one dictionary for both languages: "
-            "prepare the data with --joined-dictionary"
-        )
-    if encoder.width != decoder.width:
-        raise ValueError(
-            "--share-all-embeddings needs --decoder-embed-dim to equal --encoder-embed-dim, "
-            f"got {decoder.width} and {encoder.width}"
+            f"--curvature must be above 0, from {least:g} to {most:g}, got {curvature}"
         )

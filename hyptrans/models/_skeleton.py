@@ -9,10 +9,12 @@ from torch import Tensor, nn
 
 from hyptrans.geometry.space import Space
 from hyptrans.layers.positions import token_positions
-from hyptrans.models._config import add_switches, check_shareable, side_of
+from hyptrans.models._config import add_switches, check_curvature, side_of
 from hyptrans.models._decoding import STATE, DecoderState, IncrementalState, LayerState
 from hyptrans.models._parts import Parts, Role
+from hyptrans.models._sharing import check_shareable, check_shared
 from hyptrans.models._version import KEY, check_version, this_version
+from hyptrans.support.errors import UserError
 
 EncoderOut = dict[str, list[Any]]
 SENTENCES = "sentences"
@@ -216,7 +218,11 @@ class Decoder(Layered, FairseqIncrementalDecoder):
             attention = self.layers[-1].look(states[-2], mask, memory, memory_mask)
         return x, states, attention
 
-    def make_generation_fast_(self, need_attn: bool = False, **_: Any) -> None:
+    def make_generation_fast_(
+        self, need_attn: bool = False, retain_dropout: bool = False, **_: Any
+    ) -> None:
+        if retain_dropout:
+            raise UserError("--retain-dropout is not of this architecture: leave it out")
         self.gives_attention = bool(need_attn)
 
     def extract_features(self, *args: Any, **kwargs: Any) -> tuple[Tensor, dict[str, Any]]:
@@ -267,10 +273,15 @@ class HypTransformer(FairseqEncoderDecoderModel):
         super().upgrade_state_dict(state_dict)
 
     def load_state_dict(self, state_dict: Any, strict: bool = True, **options: Any) -> Any:
-        """Load the parameters of a checkpoint; they are then of this version."""
+        """Load the parameters of a checkpoint; they are then of this version.
+
+        Raises:
+            UserError: parameters differ that the model shares.
+        """
         if not strict:
             # fairseq's moving averages leave the version out
             state_dict = {KEY: self.version, **state_dict}
+        check_shared(self, state_dict)
         loaded = super().load_state_dict(state_dict, strict, **options)
         self.version.copy_(this_version())
         return loaded
@@ -287,6 +298,7 @@ class HypTransformer(FairseqEncoderDecoderModel):
         Raises:
             ValueError: options that do not go together, each named.
         """
+        check_curvature(cfg)
         source, target = task.source_dictionary, task.target_dictionary
         encoder_parts = cls.parts(cfg, side_of(cfg, "encoder"))
         embedding = encoder_parts.embedding(len(source), source.pad())

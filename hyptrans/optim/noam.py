@@ -35,7 +35,7 @@ class Noam(FairseqLRScheduler):
             raise ValueError(f"--lr-scheduler noam takes one --lr, its factor; got {list(cfg.lr)}")
         if cfg.warmup_updates < 1:
             raise ValueError(f"--warmup-updates must be at least 1, got {cfg.warmup_updates}")
-        if (cfg.noam_dim or 0) < 0:
+        if cfg.noam_dim is not None and cfg.noam_dim < 1:
             raise ValueError(f"--noam-dim must be at least 1, got {cfg.noam_dim}")
         width = cfg.noam_dim or _encoder_embed_dim(cfg)
         if not width:

@@ -1,12 +1,15 @@
 """Whether a training learns anything: its loss beside that of guessing."""
 
 import math
+from collections import Counter
 from typing import Any
 
 LEAST_UPDATES = 500
 """Before so many updates nothing is said."""
 MEAN_OVER = 100
 """Updates whose losses are averaged."""
+SAMPLE = 10_000
+"""Sentences whose words are counted where a joined dictionary does not tell the languages apart."""
 MARGIN = 0.1
 """In bits per token: a loss that is nearer than that to a guess is no better."""
 
@@ -61,6 +64,21 @@ def of_trainer(trainer: Any) -> Progress | None:
     sentences = trainer.task.datasets.get("train")
     if words is None or not hasattr(sentences, "__len__"):
         return None
+    if words == getattr(trainer.task, "source_dictionary", None):
+        # its counts are of both languages
+        counts = _counted(sentences)
+        return Progress(entropy(counts)) if counts else None
     counts = [n for n in words.count[words.nspecial :] if n > 0]
     # each sentence has one end, which the dictionary does not count
     return Progress(entropy([*counts, len(sentences)])) if counts else None
+
+
+def _counted(sentences: Any) -> list[int]:
+    """How often each target word is in sentences drawn evenly; none where they have no target."""
+    targets = getattr(sentences, "tgt", None)
+    if targets is None or not len(targets):
+        return []
+    counts: Counter[int] = Counter()
+    for i in range(0, len(targets), -(-len(targets) // SAMPLE)):
+        counts.update(targets[i].tolist())
+    return list(counts.values())

@@ -1,5 +1,6 @@
 """geoopt's Riemannian Adam as a fairseq optimizer."""
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, List  # noqa: UP035 - fairseq reads typing.List
@@ -11,6 +12,7 @@ from fairseq.optim import FairseqOptimizer, register_optimizer
 from omegaconf import II
 from torch import nn
 
+from hyptrans.geometry.klein import LARGEST_MAX_RADIUS
 from hyptrans.geometry.precision import DEFAULT_MAX_RADIUS
 from hyptrans.support.options import option
 
@@ -62,12 +64,11 @@ class FairseqRiemannianAdam(FairseqOptimizer):
 
     def __init__(self, cfg: Any, params: Iterable[nn.Parameter]) -> None:
         super().__init__(cfg)
-        for name in ("embedding_lr_scale", "max_radius"):
-            if not getattr(cfg, name) > 0:
-                flag = "--" + name.replace("_", "-")
-                raise ValueError(f"{flag} must be above 0, got {getattr(cfg, name)}")
+        _check(cfg)
         params = list(params)
         points = [p for p in params if isinstance(p, geoopt.ManifoldParameter)]
+        if not points:
+            _check_unused(cfg)
         plain = [p for p in params if not isinstance(p, geoopt.ManifoldParameter)]
         for point in points:
             point.manifold.max_radius = cfg.max_radius
@@ -89,12 +90,9 @@ class FairseqRiemannianAdam(FairseqOptimizer):
 
     @property
     def optimizer_config(self) -> dict[str, Any]:
-        betas = self.cfg.adam_betas
-        if isinstance(betas, str):
-            betas = betas.strip("()[] ").split(",")
         return {
             "lr": self.cfg.lr[0],
-            "betas": tuple(float(beta) for beta in betas),
+            "betas": _betas(self.cfg.adam_betas),
             "eps": self.cfg.adam_eps,
         }
 
@@ -119,3 +117,59 @@ class FairseqRiemannianAdam(FairseqOptimizer):
                 # torch makes it a tensor of float32, whose powers are others than before the stop
                 state["step"] = int(state["step"])
         self.set_lr(self.optimizer_config["lr"])
+
+
+def _betas(given: Any) -> tuple[float, ...]:
+    """Both of Adam's.
+
+    Raises:
+        ValueError: they are not two numbers from 0 to below 1.
+    """
+    texts = given.strip("()[] ").split(",") if isinstance(given, str) else given
+    try:
+        betas = tuple(float(text) for text in texts)
+    except (TypeError, ValueError):
+        betas = ()
+    if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
+        raise ValueError(f"--adam-betas must be two numbers from 0 to below 1, got {given!r}")
+    return betas
+
+
+def _check(cfg: Any) -> None:
+    """Refuse options out of their range.
+
+    Raises:
+        ValueError: names the first of them.
+    """
+    _betas(cfg.adam_betas)
+    for name in ("adam_eps", "stabilize"):
+        if not 0 <= getattr(cfg, name) < math.inf:
+            raise ValueError(f"{_flag(name)} must be at least 0, got {getattr(cfg, name)}")
+    if not 0 < cfg.embedding_lr_scale < math.inf:
+        raise ValueError(
+            f"--embedding-lr-scale must be above 0 and finite, got {cfg.embedding_lr_scale}"
+        )
+    if not 0 < cfg.max_radius <= LARGEST_MAX_RADIUS:
+        raise ValueError(
+            f"--max-radius must be above 0 and at most {LARGEST_MAX_RADIUS}, where products of "
+            f"points overflow in float32, got {cfg.max_radius}"
+        )
+
+
+def _check_unused(cfg: Any) -> None:
+    """Refuse what is asked of points where there are none.
+
+    Raises:
+        ValueError: names the first such option.
+    """
+    defaults = RiemannianAdamConfig()
+    for name in ("embedding_lr_scale", "max_radius", "stabilize"):
+        if getattr(cfg, name) != getattr(defaults, name):
+            raise ValueError(
+                f"{_flag(name)} acts on points, and no parameter of this model is one: leave it "
+                "out, or have them with --embedding-storage manifold"
+            )
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"

@@ -180,6 +180,7 @@ def test_dropout_options_reach_every_block():
     [
         ({"curvature": 0.0}, "--curvature must be above 0"),
         ({"curvature": -1.0, "hypformer_learn_curvature": False}, "--curvature must be above 0"),
+        ({"curvature": float("inf")}, "--curvature must be above 0, from 1e-06 to 1e.06, got inf"),
         ({"hypformer_focus_power": 0.0}, "--hypformer-focus-power must be above 0, got 0"),
         (
             {"hypformer_attention": "softmax", "hypformer_focus_power": 2.0},

@@ -1,6 +1,7 @@
 """What fairseq-generate and fairseq-interactive offer, with hyperbolic models."""
 
 import math
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -9,6 +10,8 @@ from fairseq import checkpoint_utils, options
 from fairseq.data import Dictionary, indexed_dataset
 from fairseq_cli import generate, interactive
 
+from hyptrans.support.errors import UserError
+from tests.models.conftest import ARCHITECTURES, SMALL, build
 from tests.probing.helpers.model import make_checkpoint, prepared_folder, sentences
 
 POSITIONS = ["--max-source-positions", "128", "--max-target-positions", "128"]
@@ -123,3 +126,17 @@ def test_constraints_are_in_every_translation(made, tmp_path, capsys):
     assert len(found) == 2
     assert "w" in found[0]
     assert {"g", "n"} <= set(found[1])
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_dropout_that_would_not_be_retained_is_refused(arch):
+    asked = {"beam": 5, "print_alignment": None, "retain_dropout_modules": None}
+    for retained in (False, True):
+        generation = SimpleNamespace(**asked, retain_dropout=retained)
+        prepare = build(arch, **SMALL).prepare_for_inference_
+        prepared = partial(prepare, SimpleNamespace(generation=generation))
+        if retained:
+            with pytest.raises(UserError, match="--retain-dropout is not of this architecture"):
+                prepared()
+        else:
+            prepared()

@@ -41,8 +41,10 @@ def test_rate_follows_the_formula(update):
     assert schedule.optimizer.get_lr() == pytest.approx(expected, rel=1e-12)
 
 
-def test_first_update_has_a_rate_above_zero():
-    assert build(configuration({"encoder_embed_dim": 64})).optimizer.get_lr() > 0
+def test_first_update_has_the_rate_of_the_formula():
+    # fairseq sets no other before it
+    rate = build(configuration({"encoder_embed_dim": 64})).optimizer.get_lr()
+    assert rate == pytest.approx(5 * 64**-0.5 * 100**-1.5, rel=1e-12)
 
 
 def test_end_of_an_epoch_keeps_the_rate():

@@ -158,11 +158,43 @@ def test_radius_is_bounded_by_the_option(rng):
     torch.testing.assert_close(radius, torch.full_like(radius, 2.0))
 
 
-@pytest.mark.parametrize("name", ["embedding_lr_scale", "max_radius"])
-def test_options_out_of_range_are_refused(name, rng):
+@pytest.mark.parametrize(
+    ("name", "value", "range_"),
+    [
+        ("embedding_lr_scale", -1.0, "above 0 and finite"),
+        ("embedding_lr_scale", math.inf, "above 0 and finite"),
+        ("max_radius", 0.0, "above 0 and at most 20.0, where"),
+        ("max_radius", math.inf, "above 0 and at most 20.0, where"),
+        ("adam_eps", -1.0, "at least 0"),
+        ("stabilize", -1, "at least 0"),
+        ("adam_betas", "(0.9)", "two numbers from 0 to below 1"),
+        ("adam_betas", "(0.9, 1.5)", "two numbers from 0 to below 1"),
+        ("adam_betas", "(0.9, x)", "two numbers from 0 to below 1"),
+    ],
+)
+def test_options_out_of_range_are_refused(name, value, range_, rng):
     flag = "--" + name.replace("_", "-")
-    with pytest.raises(ValueError, match=f"{flag} must be above 0, got -1.0"):
-        optimizer(plain_and_points(rng), **{name: -1.0})
+    with pytest.raises(ValueError, match=f"{flag} must be {range_}"):
+        optimizer(plain_and_points(rng), **{name: value})
+
+
+@pytest.mark.parametrize("name", ["embedding_lr_scale", "max_radius", "stabilize"])
+def test_what_is_asked_of_points_is_refused_where_there_are_none(name, rng):
+    flag = "--" + name.replace("_", "-")
+    with pytest.raises(ValueError, match=f"{flag} acts on points, and no parameter of this model"):
+        optimizer(plain_and_points(rng)[:1], **{name: 5})
+    optimizer(plain_and_points(rng)[:1])
+
+
+def test_points_are_projected_as_often_as_asked_for(rng):
+    resumed = []
+    for stabilize in (0, 3):
+        adam = optimizer(plain_and_points(rng), stabilize=stabilize)
+        resumed.append(adam)
+        assert {group["stabilize"] for group in adam.param_groups} == {stabilize or None}
+    # the option is that of the command line, not of the checkpoint
+    resumed[1].load_state_dict(copy.deepcopy(resumed[0].state_dict()), {})
+    assert {group["stabilize"] for group in resumed[1].param_groups} == {3}
 
 
 @pytest.mark.parametrize("c", [0.25, 1.0, 4.0])

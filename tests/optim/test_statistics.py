@@ -117,6 +117,27 @@ def test_guess_is_the_entropy_of_words_and_ends_of_sentences():
     assert math.isclose(progress.entropy([5]), 0)
 
 
+class Sentences:
+    def __init__(self, tgt):
+        self.tgt = tgt
+
+    def __len__(self):
+        return 8
+
+
+def test_guess_of_a_joined_dictionary_is_of_the_target_s_words_alone(monkeypatch):
+    monkeypatch.setattr(progress, "SAMPLE", 4)
+    words = SimpleNamespace(count=[1, 1, 1, 1, 600, 300, 100], nspecial=4)
+    targets = [torch.tensor([5, 2]), torch.tensor([9, 9])] * 4
+    sentences = Sentences(targets)
+    task = SimpleNamespace(source_dictionary=words, target_dictionary=words)
+    task.datasets = {"train": sentences}
+    # every second sentence is looked at, half of whose tokens are ends
+    assert progress.of_trainer(SimpleNamespace(task=task)).guess == pytest.approx(1.0)
+    sentences.tgt = None
+    assert progress.of_trainer(SimpleNamespace(task=task)) is None
+
+
 def test_task_without_target_words_is_not_watched():
     task = SimpleNamespace(datasets={"train": range(3)})
     assert progress.of_trainer(SimpleNamespace(task=task)) is None

@@ -48,13 +48,15 @@ class LorentzEmbedding(nn.Module):
             raise ValueError(f"storage must be 'space' or 'manifold', got {storage!r}")
         self.width, self.padding_idx, self.c, self.storage = width, padding_idx, c, storage
         if storage == "space":
-            points = torch.randn(num_embeddings, width - 1) * width**-0.5
-            self.weight = nn.Parameter(points)
+            self.weight = nn.Parameter(torch.empty(num_embeddings, width - 1))
+            nn.init.normal_(self.weight, std=width**-0.5)
             padding = torch.zeros(width - 1)
         else:
             manifold = StableLorentz(1 / c)
-            points = manifold.random_normal(num_embeddings, width)
-            self.weight = geoopt.ManifoldParameter(points, manifold=manifold)
+            empty = torch.empty(num_embeddings, width)
+            self.weight = geoopt.ManifoldParameter(empty, manifold=manifold)
+            with torch.no_grad():
+                self.weight.copy_(manifold.random_normal(num_embeddings, width))
             padding = lorentz.origin(width, c=c)
         if padding_idx is not None:
             with torch.no_grad():

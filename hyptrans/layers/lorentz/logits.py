@@ -24,7 +24,7 @@ def distance_features(x: Tensor) -> Tensor:
     That is ``2/c + 2 <x, e_v> + b_v``. The bias is one more coordinate, which meets a one: added by
     itself it would cost two more passes over the logits.
 
-    Shapes: ``[..., D]`` -> ``[..., D + 1]``. Source: HyboNet sec. 3.4.
+    Shapes: ``[..., D]`` -> ``[..., D + 1]``. Source: HyboNet's authors' code.
     """
     x = at_least_float32(x)
     time, space = x[..., :1], x[..., 1:]
@@ -34,7 +34,7 @@ def distance_features(x: Tensor) -> Tensor:
 class LorentzLogits(nn.Module):
     """Negative squared Lorentzian distances to the points of a table, plus a bias a token.
 
-    Shapes: ``[..., width]`` -> ``[..., num_embeddings]``. Source: HyboNet sec. 3.4.
+    Shapes: ``[..., width]`` -> ``[..., num_embeddings]``. Source: HyboNet's authors' code.
 
     Args:
         table: the points ``e_v``; share the embedding of the input here to tie them.

@@ -1,0 +1,85 @@
+"""What options say reaches the parts of a model that they are for."""
+
+import pytest
+from fairseq import models
+
+from hyptrans.layers.hvt_attention import QUERY_KEY_GAIN
+from hyptrans.layers.hypformer import Curvature
+from hyptrans.layers.lorentz.residual import LorentzResidual
+from tests.models.conftest import ARCHITECTURES, SMALL, build
+
+C = 0.37
+
+
+def with_option(name):
+    configurations = {arch: models.MODEL_DATACLASS_REGISTRY[arch]() for arch in ARCHITECTURES}
+    # the fifth is an example in these tests, of one curvature
+    return [a for a, cfg in configurations.items() if hasattr(cfg, name) and a != "fifth_tiny"]
+
+
+def found(model, attribute, kind):
+    """The values of an attribute, by the names of the modules that have one of a type."""
+    values = {name: getattr(part, attribute, None) for name, part in model.named_modules()}
+    return {name: value for name, value in values.items() if isinstance(value, kind)}
+
+
+@pytest.mark.parametrize("storage", ["space", "manifold"])
+@pytest.mark.parametrize("arch", with_option("curvature"))
+def test_every_part_has_the_curvature(arch, storage):
+    model = build(arch, **SMALL, curvature=C, embedding_storage=storage)
+    fixed = found(model, "c", float)
+    learned = [part() for part in model.modules() if isinstance(part, Curvature)]
+    assert fixed or learned
+    assert set(fixed.values()) <= {C}
+    for value in learned:
+        assert value.item() == pytest.approx(C, rel=1e-5)
+
+
+@pytest.mark.parametrize("precision", ["float32", "half"])
+@pytest.mark.parametrize("arch", with_option("attention_precision"))
+def test_all_attention_has_the_precision(arch, precision):
+    softmax = (
+        {"hypformer_attention": "softmax"} if arch in with_option("hypformer_attention") else {}
+    )
+    model = build(arch, **SMALL, attention_precision=precision, **softmax)
+    values = found(model, "half_precision", bool)
+    assert len(values) == 6
+    assert set(values.values()) == {precision == "half"}
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_each_side_takes_as_many_positions_as_it_is_told(arch):
+    options = SMALL | {"max_source_positions": 40, "max_target_positions": 50}
+    model = build(arch, **options)
+    assert (model.encoder.max_positions(), model.decoder.max_positions()) == (40, 50)
+    for side, rows in ((model.encoder, 40), (model.decoder, 50)):
+        tables = {len(table) for table in side.embed_positions.parameters() if table.dim() == 2}
+        assert rows in tables
+
+
+@pytest.mark.parametrize("residual", ["full", "space", "logit", "sphere", "centroid"])
+def test_residuals_are_of_the_form_but_those_of_positions(residual):
+    model = build("hybonet_tiny", **SMALL, hybonet_residual=residual)
+    forms = {
+        name: part.form for name, part in model.named_modules() if isinstance(part, LorentzResidual)
+    }
+    of_positions = {form for name, form in forms.items() if "embed_positions" in name}
+    assert of_positions == {"space" if residual == "space" else "full"}
+    ends = {
+        form
+        for name, form in forms.items()
+        if name.endswith((".out.residual", ".contract.residual"))
+    }
+    assert ends == {residual}
+
+
+def test_queries_and_keys_of_hvt_start_alike_whether_of_one_side_or_two():
+    layer = build(
+        "hvt_tiny", **SMALL | {"encoder_embed_dim": 256, "decoder_embed_dim": 256}
+    ).decoder
+    cross, own = layer.layers[0].cross_attention, layer.layers[0].attention
+    keys, values = cross.kv.weight.chunk(2)
+    spread = [part.std().item() for part in (cross.q.weight, keys, *own.qkv.weight.chunk(3)[:2])]
+    assert spread == pytest.approx([spread[0]] * 4, rel=0.02)
+    assert own.qkv.weight.chunk(3)[2].std().item() == pytest.approx(values.std().item(), rel=0.02)
+    assert spread[0] / values.std().item() == pytest.approx(QUERY_KEY_GAIN, rel=0.02)

@@ -1,0 +1,32 @@
+"""Parameters of a model that shares tables, in one that does not, and the other way."""
+
+import pytest
+import torch
+
+from hyptrans.support.errors import UserError
+from tests.models.conftest import ARCHITECTURES, SMALL, build
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("shared", ["share_all_embeddings", "share_decoder_input_output_embed"])
+def test_tables_that_differ_do_not_become_one(arch, shared):
+    apart, together = build(arch, **SMALL), build(arch, **SMALL, **{shared: True})
+    before = {name: one.clone() for name, one in together.state_dict().items()}
+    # as torch has it, whose names of one table follow each other
+    stored = {name: apart.state_dict().get(name, one) for name, one in before.items()}
+    with pytest.raises(
+        UserError, match="differ, and this model has one table for both: leave --sh"
+    ):
+        together.load_state_dict(stored)
+    for name, one in together.state_dict().items():
+        torch.testing.assert_close(one, before[name], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("value", [1.0, float("nan")])
+def test_a_table_that_is_stored_twice_may_become_one(value):
+    together = build("hybonet_tiny", **SMALL, share_all_embeddings=True)
+    own = together.state_dict()
+    stored = {name: torch.full_like(one, value) for name, one in own.items() if name != "version"}
+    stored["version"] = together.version.clone()
+    together.load_state_dict(stored)
+    assert together.encoder.embed_tokens.weight is together.decoder.embed_tokens.weight
