@@ -3,7 +3,7 @@
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from hyptrans.inference import text
 from hyptrans.inference.architecture import choose_options, require_known, stored_bytes
 from hyptrans.inference.contents import Contents
 from hyptrans.support.errors import UserError
+from hyptrans.support.files import short_names
 from hyptrans_startup.guards.building import TIMES_THE_FILE
 
 AVERAGED = "averaged_updates"
@@ -222,15 +223,5 @@ def _facts(state: Mapping[str, Any], prepared: Path) -> dict[str, Any]:
     return {
         "updates": updates_of(state),
         AVERAGED: (state.get("extra_state") or {}).get(AVERAGED),
-        "data": {short: inputs[name]["sha256"] for name, short in _short_names(inputs).items()},
+        "data": {short: inputs[name]["sha256"] for name, short in short_names(inputs).items()},
     }
-
-
-def _short_names(paths: Iterable[str]) -> dict[str, str]:
-    """Of each path its last parts, as many as it takes to tell all apart."""
-    parts = {path: Path(path).parts for path in paths}
-    for count in range(1, max(map(len, parts.values()), default=0) + 1):
-        ends = {path: Path(*own[-count:]).as_posix() for path, own in parts.items()}
-        if len(set(ends.values())) == len(ends):
-            return ends
-    return {path: path for path in parts}

@@ -11,9 +11,8 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import BaseFairseqModel, register_model
 
 from hyptrans.support.options import option
+from hyptrans_startup.guards.configurations import BOUNDS
 
-CURVATURES = (1e-6, 1e6)
-"""Beyond these squares of points in units of the space leave the range of float32."""
 SIZES: dict[str, dict[str, Any]] = {
     "tiny": {"width": 128, "ffn": 512, "layers": 2, "heads": 4, "dropout": (0.1, 0.0)},
     "iwslt_d64": {"width": 64, "ffn": 256, "layers": 6, "heads": 4, "dropout": (0.0, 0.1)},
@@ -216,12 +215,12 @@ def add_switches(parser: argparse.ArgumentParser) -> None:
 
 
 def check_curvature(cfg: Any) -> None:
-    """Check that float32 holds what is computed with a configuration's curvature, if it has one.
+    """Check that a configuration's curvature, if it has one, could be loaded again.
 
     Raises:
         ValueError: it is out of bounds.
     """
-    least, most = CURVATURES
+    least, most = BOUNDS["curvature"]
     curvature = getattr(cfg, "curvature", 1.0)
     if not least <= curvature <= most:
         raise ValueError(

@@ -145,10 +145,6 @@ def _check(cfg: Any, side: Side) -> None:
     Raises:
         ValueError: names the flag.
     """
-    if not cfg.curvature > 0:
-        raise ValueError(
-            f"--curvature must be above 0 (the space has minus that curvature), got {cfg.curvature}"
-        )
     power, softmax = cfg.hypformer_focus_power, cfg.hypformer_attention == "softmax"
     if power is not None:
         if softmax:

@@ -9,7 +9,7 @@ import math
 import os
 import shutil
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -186,3 +186,13 @@ def open_maybe_gzip(path: Path) -> Iterator[BinaryIO]:
                 yield unzipped  # type: ignore[misc]  # GzipFile reads like any binary file
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise UserError(f"{path} is a truncated or damaged gzip file ({error})") from error
+
+
+def short_names(paths: Iterable[str]) -> dict[str, str]:
+    """Of each path its last parts, as many as it takes to tell all apart."""
+    parts = {path: Path(path).parts for path in paths}
+    for count in range(1, max(map(len, parts.values()), default=0) + 1):
+        ends = {path: Path(*own[-count:]).as_posix() for path, own in parts.items()}
+        if len(set(ends.values())) == len(ends):
+            return ends
+    return {path: path for path in parts}

@@ -42,15 +42,18 @@ class Runner:
     def __init__(self, out: Path, *, overwrite: bool = False) -> None:
         self.out = out
         self.commands: list[str] = []
-        self.seconds: dict[str, float | None] = {}
-        """By step; None of one that was resumed, as its first part is not known."""
         self.notes: dict[str, Mapping[str, Any]] = {}
-        """By step, what was noted when it was executed: ``threads`` and ``surroundings``."""
+        """By step, what was noted when it was executed: seconds, threads, surroundings."""
         self._overwrite = overwrite
         self._lock = threading.Lock()
         self._running: set[subprocess.Popen[str]] = set()
         self._stopped = threading.Event()
         self._start = time.monotonic()
+
+    @property
+    def seconds(self) -> dict[str, float | None]:
+        """By step; None of one that was resumed, as its first part is not known."""
+        return {name: notes["seconds"] for name, notes in self.notes.items()}
 
     def log(self, step: Step) -> Path:
         """Where the output of a step's command is."""
@@ -78,23 +81,28 @@ class Runner:
             "inputs": [] if step.keeps_account else [sha256(path) for path in step.inputs],
         }
         record = Record(self._record(step), made_from, step.outputs)
-        if not self._overwrite and record.earlier() and not step.is_to_be_asked:
-            self._reuse(step, record)
+        earlier = self._earlier(record)
+        if earlier and not step.is_to_be_asked:
+            self._reuse(step, earlier)
             return
-        if self._overwrite or not record.earlier():
+        if not earlier:
             self._check_outputs(step)
         # until it is noted: outputs that nobody has noted are removed by whoever comes next
         with self._alone(step) as lock:
-            if not self._overwrite and record.earlier():
-                if step.is_to_be_asked:
-                    self._execute(step, made_from, lock)
-                self._reuse(step, record)
+            # another run may have finished it in between
+            earlier = self._earlier(record)
+            if not earlier:
+                self._make(step, record, made_from, lock)
                 return
-            self._make(step, record, made_from, lock)
+            if step.is_to_be_asked:
+                self._execute(step, made_from, lock)
+            self._reuse(step, earlier)
 
-    def _reuse(self, step: Step, record: Record) -> None:
-        if earlier := record.earlier():
-            self._note(step, earlier)
+    def _earlier(self, record: Record) -> Done | None:
+        return None if self._overwrite else record.earlier()
+
+    def _reuse(self, step: Step, earlier: Done) -> None:
+        self.notes[step.name] = earlier.notes
         self.say(f"{step.name}: reused from an earlier run of\n$ {shown_command(step)}")
 
     def _make(self, step: Step, record: Record, made_from: Mapping[str, Any], lock: int) -> None:
@@ -107,11 +115,8 @@ class Runner:
             lambda: {"seconds": self._execute(step, made_from, lock), **notes},
             name=partial(_contents, step) if by_contents else None,
         )
-        self._note(step, made)
+        self.notes[step.name] = made.notes
         self.say(f"{step.name}: done in {time.monotonic() - start:.0f} s")
-
-    def _note(self, step: Step, done: Done) -> None:
-        self.seconds[step.name], self.notes[step.name] = done.notes["seconds"], done.notes
 
     def chains(self, chains: Sequence[Sequence[Step]], *, jobs: int) -> None:
         """Run chains of steps, ``jobs`` of them at a time.

@@ -82,19 +82,6 @@ def test_a_relative_data_folder_is_the_one_around_the_checkpoint(tmp_path, monke
         checkpoint.read(alone)
 
 
-@pytest.mark.parametrize(
-    ("paths", "wanted"),
-    [
-        ([], []),
-        (["/x/train.en", "y/train.de"], ["train.en", "train.de"]),
-        (["/x/news/a", "/x/talks/a", "b"], ["news/a", "talks/a", "b"]),
-        (["/x/news/a", "x/news/a"], ["/x/news/a", "x/news/a"]),
-    ],
-)
-def test_files_of_a_card_are_told_apart(paths, wanted):
-    assert [*checkpoint._short_names(paths).values()] == wanted
-
-
 def test_what_is_too_long_is_named_with_its_side(make):
     model = hyptrans.load(make("transformer"))
     with pytest.raises(UserError, match=r"^target sentence 1 has "):

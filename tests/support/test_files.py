@@ -169,3 +169,16 @@ def test_a_name_that_is_no_utf8_is_written_as_json_can(tmp_path):
     text = (tmp_path / "a.json").read_text(encoding="utf-8")
     assert json.loads(text) == {name: "\N{EURO SIGN}"}
     assert "\N{EURO SIGN}" in text
+
+
+@pytest.mark.parametrize(
+    ("paths", "wanted"),
+    [
+        ([], []),
+        (["/x/train.en", "y/train.de"], ["train.en", "train.de"]),
+        (["/x/news/a", "/x/talks/a", "b"], ["news/a", "talks/a", "b"]),
+        (["/x/news/a", "x/news/a"], ["/x/news/a", "x/news/a"]),
+    ],
+)
+def test_short_names_tell_all_paths_apart(paths, wanted):
+    assert [*files.short_names(paths).values()] == wanted

@@ -1,7 +1,6 @@
 """Parallel files: plain text, and IWSLT's and WMT's with tag lines, as XML and as SGML."""
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from operator import itemgetter
@@ -12,6 +11,7 @@ from xml.etree import ElementTree
 from hyptrans.dataprep.corpus import read_lines, zip_sides
 from hyptrans.dataprep.plan import Tally
 from hyptrans.support.errors import UserError
+from hyptrans.support.files import short_names
 
 # (what it is, text): the first tells where two sides part
 Item = tuple[str, str]
@@ -175,7 +175,7 @@ class ParallelFiles:
 
     def read(self, tally: Tally) -> Iterator[tuple[str, str]]:
         """Yield the pairs of text; lines that hold only tags are left out."""
-        names = Counter(source.name for source, _ in self.pairs)
+        names = short_names(str(source) for source, _ in self.pairs)
         for kind, (source, target) in zip(self.kinds, self.pairs, strict=True):
             reader = READERS[kind]
             sides = _kept(reader(source), tally), _kept(reader(target), Tally())
@@ -186,7 +186,7 @@ class ParallelFiles:
                             f"{source} has {place} where {target} has {other}: each segment needs "
                             "its translation"
                         )
-                    tally.parts[source.name if names[source.name] == 1 else str(source)] += 1
+                    tally.parts[names[str(source)]] += 1
                     yield one, text
             except UserError as error:
                 where = _first_difference(reader(source), reader(target))

@@ -149,7 +149,7 @@ def _comparisons(lines: Sequence[Line]) -> list[str]:
             row += [f"{score['model']:.1f}", f"{difference:+.1f}", f"{score['p']:.3f}"]
         rows.append(row)
     signatures = ", ".join(f"`{name}`" for name in found[0]["signatures"].values())
-    blocks = [
+    return [
         "Final trainings of the same seed on the same sentences, sacreBLEU's paired bootstrap; p: "
         "how likely so large a difference is by the choice of sentences alone, one-sided, as it "
         "counts it (where the difference is clear, a two-sided p is about twice that) and not "
@@ -158,7 +158,6 @@ def _comparisons(lines: Sequence[Line]) -> list[str]:
         *_trained_again(lines, found),
         f"sacreBLEU: {signatures}",
     ]
-    return blocks
 
 
 def _trained_again(lines: Sequence[Line], found: Sequence[Line]) -> list[str]:
