@@ -17,8 +17,6 @@ from torch.autograd.function import once_differentiable
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32, matrix_product
 
-LARGEST_MAX_RADIUS = 20.0
-"""The square of the product of two times at this radius, 1e34, is still a float32 number."""
 DIRECTION_EPSILON = 1e-6
 """Added to the length that a direction is divided by, so that the zero vector has none."""
 LEAST_TIME = 1e-20
@@ -105,7 +103,7 @@ def midpoint(weights: Tensor, value: Tensor) -> Tensor:
 def midpoint_of_sum(total: Tensor) -> Tensor:
     """:func:`midpoint` of the points whose weighted sum is ``total``.
 
-    Shapes: ``[..., D]`` -> ``[..., D - 1]``.
+    Shapes: ``[..., D]`` -> ``[..., D - 1]``. Source: HAN eq. 3.
     """
     total = at_least_float32(total)
     time = total[..., :1]

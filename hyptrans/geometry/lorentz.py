@@ -13,7 +13,7 @@ from torch import Tensor
 
 from hyptrans.geometry.precision import at_least_float32, matrix_product
 
-Curvature = float | Tensor
+CurvatureLike = float | Tensor
 
 SPACE_NORM_EPSILON = 1e-6
 """Of float32; see :func:`space_norm_epsilon`."""
@@ -48,7 +48,7 @@ def flip_time(x: Tensor) -> Tensor:
     return torch.cat([-x[..., :1], x[..., 1:]], dim=-1)
 
 
-def lift(space: Tensor, *, c: Curvature = 1.0) -> Tensor:
+def lift(space: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     """Point of the hyperboloid above given space coordinates; valid for any of them.
 
     Shapes: ``[..., D - 1]`` -> ``[..., D]``.
@@ -58,12 +58,12 @@ def lift(space: Tensor, *, c: Curvature = 1.0) -> Tensor:
     return torch.cat([time_above(squared, c=c), space], dim=-1)
 
 
-def time_above(squared: Tensor, *, c: Curvature = 1.0) -> Tensor:
+def time_above(squared: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     """Time ``sqrt(|x_s|^2 + 1/c)`` of the point above space coordinates of a squared length.
 
     Shapes: any, elementwise.
     """
-    return (squared + 1 / c).sqrt()
+    return (at_least_float32(squared) + 1 / c).sqrt()
 
 
 def origin(
@@ -99,7 +99,7 @@ def distance(x: Tensor, y: Tensor, *, c: float = 1.0) -> Tensor:
     return (2 / c**0.5 * torch.asinh((c * squared).sqrt() / 2)).to(dtype)
 
 
-def squared_distance(x: Tensor, y: Tensor, *, c: Curvature = 1.0) -> Tensor:
+def squared_distance(x: Tensor, y: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     """Squared Lorentzian distance ``|x - y|_L^2 = -2/c - 2 <x, y>`` (Law et al. 2019).
 
     Shapes: x, y ``[..., D]``, broadcast together -> ``[...]``.
@@ -108,7 +108,7 @@ def squared_distance(x: Tensor, y: Tensor, *, c: Curvature = 1.0) -> Tensor:
     return -2 / c - 2 * inner(x, y)
 
 
-def exp_origin(space: Tensor, *, c: Curvature = 1.0) -> Tensor:
+def exp_origin(space: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     """Exponential map at the origin of the tangent vector ``(0, space)``.
 
     Shapes: ``[..., D - 1]`` -> ``[..., D]``. The zero vector gives the origin, with gradient one.
@@ -117,7 +117,7 @@ def exp_origin(space: Tensor, *, c: Curvature = 1.0) -> Tensor:
     return lift(space * _sinh_ratio(c * space.square().sum(-1, keepdim=True)), c=c)
 
 
-def log_origin(x: Tensor, *, c: Curvature = 1.0) -> Tensor:
+def log_origin(x: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     """Inverse of :func:`exp_origin`: the space part of the tangent vector at the origin.
 
     Shapes: ``[..., D]`` -> ``[..., D - 1]``.
@@ -129,13 +129,14 @@ def log_origin(x: Tensor, *, c: Curvature = 1.0) -> Tensor:
     return space * torch.where(squared > 0, torch.asinh(length) / length, 1.0)
 
 
-def normalize(v: Tensor, *, c: Curvature = 1.0) -> Tensor:
+def normalize(v: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     """Scale a time-like vector onto the hyperboloid: ``v / (sqrt(c) |v|_L)``.
 
     Any weighted sum of points with positive weights is time-like, and the result does not depend
-    on the scale of the weights.
+    on the scale of the weights. So it is the points' centroid, which is how attention computes it.
 
-    Shapes: ``[..., D]`` -> ``[..., D]``. Source: HyboNet eq. 4.
+    Shapes: ``[..., D]`` -> ``[..., D]``. Range: the zero vector, a sum without any weight, has no
+    direction and gives NaN. Source: HyboNet eq. 4.
     """
     v = at_least_float32(v)
     # a sum of points has |v|_L^2 >= (sum of weights)^2 / c, so only rounding, which grows with
@@ -145,11 +146,11 @@ def normalize(v: Tensor, *, c: Curvature = 1.0) -> Tensor:
     return lift(v[..., 1:] / (torch.maximum(squared, floor) * c).sqrt(), c=c)
 
 
-def centroid(points: Tensor, weights: Tensor | None = None, *, c: Curvature = 1.0) -> Tensor:
+def centroid(points: Tensor, weights: Tensor | None = None, *, c: CurvatureLike = 1.0) -> Tensor:
     """Weighted Lorentz centroid of points, the minimizer of the squared Lorentzian distances.
 
-    Shapes: points ``[..., N, D]``, weights ``[..., M, N]`` (positive; their scale is free)
-    -> ``[..., M, D]``; without weights the plain centroid ``[..., D]``.
+    Shapes: points ``[..., N, D]``, weights ``[..., M, N]`` (none negative, not all zero; their
+    scale is free) -> ``[..., M, D]``; without weights the plain centroid ``[..., D]``.
     Source: HyboNet eq. 4.
     """
     if weights is None:
@@ -166,7 +167,7 @@ def points(z: Tensor, log_scale: Tensor, *, c: float = 1.0) -> Tensor:
 
     Shapes: z ``[..., d]``, log_scale broadcasts against ``[..., 1]`` -> ``[..., d]``.
     Range: float32 or better, whatever the input.
-    Gradient: finite also at zero space coordinates (in float32 below about 1e4 times the time).
+    Gradient: finite also at zero space coordinates (in float32 below 1e3 times the time).
     Source: HyboNet eq. 3, with the scale ``lambda`` as its logarithm, as in the paper's code.
     """
     z = at_least_float32(z)
@@ -199,7 +200,7 @@ def space_norm_epsilon(dtype: torch.dtype) -> float:
     return SPACE_NORM_EPSILON * torch.finfo(dtype).eps / torch.finfo(torch.float32).eps
 
 
-def violation(x: Tensor, *, c: Curvature = 1.0) -> Tensor:
+def violation(x: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     """How far a point is off its hyperboloid, relative to its size: ``|<x,x> + 1/c| / x_t^2``.
 
     Shapes: ``[..., D]`` -> ``[...]``. Range: rounding noise (about 1e-7 in float32) for a point.
@@ -208,7 +209,7 @@ def violation(x: Tensor, *, c: Curvature = 1.0) -> Tensor:
     return (inner(x, x) + 1 / c).abs() / x[..., 0].square()
 
 
-def project_tangent(x: Tensor, v: Tensor, *, c: Curvature = 1.0) -> Tensor:
+def project_tangent(x: Tensor, v: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     """Orthogonal projection of an ambient vector onto the tangent space at ``x``.
 
     The time of the result follows from the space part, ``v_t = x_s . v_s / x_t``, so that rounding
@@ -216,11 +217,12 @@ def project_tangent(x: Tensor, v: Tensor, *, c: Curvature = 1.0) -> Tensor:
 
     Shapes: x, v ``[..., D]`` -> ``[..., D]``.
     """
+    x, v = at_least_float32(x), at_least_float32(v)
     space = v[..., 1:] + c * inner(x, v).unsqueeze(-1) * x[..., 1:]
     return _with_tangent_time(x, space)
 
 
-def tangent_squared_norm(x: Tensor, v: Tensor, *, c: Curvature = 1.0) -> Tensor:
+def tangent_squared_norm(x: Tensor, v: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     """Squared Riemannian norm of a tangent vector at ``x``, as a sum of squares, never negative.
 
     ``|v|^2 = |w|^2 + c (x_s . w)^2`` with ``w = v_s - v_t x_s / x_t``. Float32's ``<v, v>`` is
@@ -229,23 +231,25 @@ def tangent_squared_norm(x: Tensor, v: Tensor, *, c: Curvature = 1.0) -> Tensor:
 
     Shapes: x, v ``[..., D]`` -> ``[..., 1]``.
     """
+    x, v = at_least_float32(x), at_least_float32(v)
     w = v[..., 1:] - v[..., :1] * x[..., 1:] / x[..., :1]
     along = (x[..., 1:] * w).sum(-1, keepdim=True)
     return w.square().sum(-1, keepdim=True) + c * along.square()
 
 
-def exp(x: Tensor, v: Tensor, *, c: Curvature = 1.0) -> Tensor:
+def exp(x: Tensor, v: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     """Exponential map at ``x`` of a tangent vector.
 
     Shapes: x, v ``[..., D]`` -> ``[..., D]``.
     """
+    x, v = at_least_float32(x), at_least_float32(v)
     squared = c * tangent_squared_norm(x, v, c=c)
     # cosh(a) = 1 + 2 sinh(a/2)^2, with a finite gradient at a = 0
     cosh = 1 + squared / 2 * _sinh_ratio(squared / 4).square()
     return lift(cosh * x[..., 1:] + _sinh_ratio(squared) * v[..., 1:], c=c)
 
 
-def transport(x: Tensor, y: Tensor, v: Tensor, *, c: Curvature = 1.0) -> Tensor:
+def transport(x: Tensor, y: Tensor, v: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     """Parallel transport of a tangent vector from ``x`` to ``y`` along their geodesic.
 
     ``v + <y, v> / (1/c - <x, y>) (x + y)``: the denominator is at least ``2/c``, where the form
@@ -253,6 +257,7 @@ def transport(x: Tensor, y: Tensor, v: Tensor, *, c: Curvature = 1.0) -> Tensor:
 
     Shapes: x, y, v ``[..., D]`` -> ``[..., D]``.
     """
+    x, y, v = (at_least_float32(given) for given in (x, y, v))
     along = inner(y, v).unsqueeze(-1) / (1 / c - inner(x, y).unsqueeze(-1))
     return _with_tangent_time(y, v[..., 1:] + along * (x[..., 1:] + y[..., 1:]))
 
@@ -262,6 +267,7 @@ def clamp_radius(x: Tensor, radius: float, *, c: float = 1.0) -> Tensor:
 
     Shapes: ``[..., D]`` -> ``[..., D]``. ``radius`` is a geodesic distance.
     """
+    x = at_least_float32(x)
     bound = math.sinh(radius * c**0.5) / c**0.5
     length = x[..., 1:].norm(dim=-1, keepdim=True)
     # the bound below, as a quotient that is not taken would still have its gradient, NaN at zero

@@ -189,7 +189,8 @@ def centroid_tangent(total: Tensor, *, c: float = 1.0) -> Tensor:
     Its direction is the sum's, and the sum's slope ``|s| / t = tanh(2 sqrt(c) |u|)`` is its radius;
     neither depends on the weights' scale.
 
-    Shapes: ``[..., D + 1]``, a sum of :func:`lift_tangent` -> ``[..., D]``.
+    Shapes: ``[..., D + 1]``, a sum of :func:`lift_tangent` -> ``[..., D]``. Source: see
+    :func:`midpoint`, in place of HVT eq. 24.
     """
     total = at_least_float32(total)
     time, space = total.split([1, total.size(-1) - 1], dim=-1)

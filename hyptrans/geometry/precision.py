@@ -9,6 +9,8 @@ HALF = (torch.float16, torch.bfloat16)
 DEFAULT_MAX_RADIUS = 6.0
 """In units of ``1/sqrt(c)``. Beyond it a float32 product of two points has lost three digits: the
 distance of two equal points is off by 0.04 at radius 5, by 0.7 at 8."""
+LARGEST_MAX_RADIUS = 20.0
+"""The square of the product of two times at this radius, 1e34, is still a float32 number."""
 
 
 def at_least_float32(x: Tensor) -> Tensor:

@@ -39,13 +39,13 @@ def points(
     return out
 
 
-def normalize(backend: Backend, v: Tensor, c: lorentz.Curvature) -> Tensor:
+def normalize(backend: Backend, v: Tensor, c: lorentz.CurvatureLike) -> Tensor:
     """See :func:`hyptrans.geometry.lorentz.normalize`."""
     out: Tensor = applied(_FromRows, backend, False, v, c)
     return out
 
 
-def lift(backend: Backend, space: Tensor, c: lorentz.Curvature) -> Tensor:
+def lift(backend: Backend, space: Tensor, c: lorentz.CurvatureLike) -> Tensor:
     """See :func:`hyptrans.geometry.lorentz.lift`."""
     out: Tensor = applied(_FromRows, backend, True, space, c)
     return out
@@ -109,7 +109,7 @@ class _FromRows(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, backend: Backend, lifts: bool, rows: Tensor, c: lorentz.Curvature
+        ctx: Any, backend: Backend, lifts: bool, rows: Tensor, c: lorentz.CurvatureLike
     ) -> Tensor:
         kernels, rows = launcher(backend), rows.contiguous()
         if lifts:

@@ -24,11 +24,11 @@ FEATURE_EPSILON = 1e-6
 def norm_points(
     x: Tensor,
     update: Tensor,
-    scale: lorentz.Curvature,
+    scale: lorentz.CurvatureLike,
     gain: Tensor,
     bias: Tensor,
     *,
-    c: lorentz.Curvature,
+    c: lorentz.CurvatureLike,
     epsilon: float,
 ) -> Tensor:
     """The points above ``LayerNorm(update + scale x_s)``.
@@ -51,11 +51,11 @@ def norm_points(
 def plain_norm_points(
     x: Tensor,
     update: Tensor,
-    scale: lorentz.Curvature,
+    scale: lorentz.CurvatureLike,
     gain: Tensor,
     bias: Tensor,
     *,
-    c: lorentz.Curvature,
+    c: lorentz.CurvatureLike,
     epsilon: float,
 ) -> Tensor:
     """:func:`norm_points` in plain torch."""
@@ -63,7 +63,7 @@ def plain_norm_points(
     return lift(normed, c=c)
 
 
-def relu_lift(space: Tensor, *, c: lorentz.Curvature) -> Tensor:
+def relu_lift(space: Tensor, *, c: lorentz.CurvatureLike) -> Tensor:
     """The points above ``ReLU(space)``: ``[..., D - 1]`` -> ``[..., D]``."""
     space = at_least_float32(space)
     if chosen(space, "hypformer", c=c) != "numba":
@@ -190,10 +190,10 @@ class _NormPoints(torch.autograd.Function):
         ctx: Any,
         x: Tensor,
         update: Tensor,
-        scale: lorentz.Curvature,
+        scale: lorentz.CurvatureLike,
         gain: Tensor,
         bias: Tensor,
-        inverse_c: lorentz.Curvature,
+        inverse_c: lorentz.CurvatureLike,
         epsilon: float,
     ) -> Tensor:
         x, update, gain = x.contiguous(), update.contiguous(), gain.contiguous()
@@ -221,7 +221,7 @@ class _NormPoints(torch.autograd.Function):
 
 class _ReluLift(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, space: Tensor, inverse_c: lorentz.Curvature) -> Tensor:
+    def forward(ctx: Any, space: Tensor, inverse_c: lorentz.CurvatureLike) -> Tensor:
         out = space.new_empty(*space.shape[:-1], space.size(-1) + 1)
         launcher("numba").relu_lift_forward(space.contiguous(), float(inverse_c), out)
         if ctx is not None:

@@ -79,7 +79,7 @@ def plain_points(
     return torch.cat([lorentz.flip_time(queries) * query_factor, others], dim=-3)
 
 
-def normalize(v: Tensor, *, c: lorentz.Curvature = 1.0) -> Tensor:
+def normalize(v: Tensor, *, c: lorentz.CurvatureLike = 1.0) -> Tensor:
     """:func:`hyptrans.geometry.lorentz.normalize`: scale time-like vectors onto the hyperboloid."""
     v = at_least_float32(v)
     if (backend := chosen(v, c=c)) != "eager":
@@ -87,7 +87,7 @@ def normalize(v: Tensor, *, c: lorentz.Curvature = 1.0) -> Tensor:
     return lorentz.normalize(v, c=c)
 
 
-def lift(space: Tensor, *, c: lorentz.Curvature = 1.0) -> Tensor:
+def lift(space: Tensor, *, c: lorentz.CurvatureLike = 1.0) -> Tensor:
     """:func:`hyptrans.geometry.lorentz.lift`: the points above space coordinates."""
     space = at_least_float32(space)
     if (backend := chosen(space, c=c)) != "eager":
@@ -126,7 +126,7 @@ def in_one_pass(query: Tensor, part: Part = "points") -> bool:
 
 
 def centroids(
-    query: Tensor, keys: Tensor, values: Tensor, places: Tensor, *, c: lorentz.Curvature
+    query: Tensor, keys: Tensor, values: Tensor, places: Tensor, *, c: lorentz.CurvatureLike
 ) -> Tensor:
     """:func:`hyptrans.layers.lorentz.mix.lorentz_mix` of keys and values at places in a table.
 
@@ -166,6 +166,6 @@ def _of_one_dtype(first: Tensor, *others: Tensor | None) -> tuple[Any, ...]:
     return tuple(None if x is None else x.to(dtype) for x in tensors)
 
 
-def as_scalar(c: lorentz.Curvature) -> lorentz.Curvature:
+def as_scalar(c: lorentz.CurvatureLike) -> lorentz.CurvatureLike:
     """A curvature without dimensions, as kernels give its gradient; one number is all it holds."""
     return c.reshape(()) if isinstance(c, Tensor) else c

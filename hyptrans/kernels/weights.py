@@ -77,6 +77,16 @@ def causal_mask(length: int, allowed: Tensor | None, device: torch.device) -> Te
     return (allowed & past) | torch.eye(length, dtype=torch.bool, device=device)
 
 
+def one_mask(key: Tensor, allowed: Tensor | None, is_causal: bool) -> tuple[Tensor | None, bool]:
+    """``attn_mask`` and ``is_causal`` for torch's fused attention, which takes one of them only.
+
+    Shapes: key ``[B, H, T, d]``, allowed ``[B, 1, 1, T]``.
+    """
+    if is_causal and allowed is not None:
+        return causal_mask(key.size(2), allowed, key.device), False
+    return allowed, is_causal
+
+
 class _Weights(torch.autograd.Function):
     """:func:`distance_weights` by the kernel."""
 

@@ -21,8 +21,9 @@ class Attention(nn.Module, ABC):
     it attends to ``x`` itself.
 
     Shapes: x ``[B, T, D]``, memory ``[B, S, D']``, padding ``[B, S]`` (true at padding)
-    -> ``[B, T, D]``; queries, keys and values ``[B, H, T or S, D / H]``. Where every ``n`` rows of
-    ``x`` have the same memory, it may be given once for them, ``[B / n, S, D']``.
+    -> ``[B, T, D]``; queries, keys and values ``[B, H, T or S, d]``, ``d`` being ``D / H`` or one
+    more. Where every ``n`` rows of ``x`` have the same memory, it may be given once for them,
+    ``[B / n, S, D']``.
 
     Args:
         width: numbers of a point of the input and the output.

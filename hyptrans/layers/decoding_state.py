@@ -7,7 +7,7 @@ them. So reordering hypotheses moves the lists alone, and no step copies what ca
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,25 +19,14 @@ FIRST_POSITIONS = 16
 """Positions that fresh tables have room for; full ones are replaced by tables twice as large."""
 
 
-class Kept(Protocol):
-    """Something of every hypothesis (or sentence): a row each."""
-
-    @property
-    def rows(self) -> int:
-        """How many."""
-        ...
-
-    def reorder(self, order: Tensor) -> Kept:
-        """Row ``i`` of the result is row ``order[i]``."""
-        ...
-
-
 @dataclass
 class State:
     """What one part keeps between decoding steps: nothing before its first."""
 
     kept: Any = None
-    """:class:`Kept` by an attention; whatever it likes by a part that knows of no hypotheses."""
+    """Of an attention something with a row of every hypothesis or sentence: ``rows`` says how many,
+    and row ``i`` of what ``reorder(order)`` gives is row ``order[i]``. A part that knows of no
+    hypotheses keeps whatever it likes."""
 
 
 @dataclass

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from hyptrans.kernels import products
 from hyptrans.kernels.operators import relu_dropout
 from hyptrans.layers.decoding_state import State
-from hyptrans.layers.positions import sinusoids
+from hyptrans.layers.positions import register_sinusoids
 
 
 def inverse_softplus(value: float) -> float:
@@ -89,8 +89,7 @@ class AddedPositions(nn.Module):
             self.vectors = nn.Parameter(torch.empty(max_positions, width))
             nn.init.normal_(self.vectors, std=width**-0.5)
         else:
-            # not saved, so that a checkpoint may be loaded for longer sentences
-            self.register_buffer("vectors", sinusoids(max_positions, width), persistent=False)
+            register_sinusoids(self, "vectors", max_positions, width)
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
         x = x + F.embedding(positions, self.vectors)

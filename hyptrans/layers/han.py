@@ -5,7 +5,7 @@ come from the distances between queries and keys; the Einstein midpoint of the v
 in Klein coordinates, an ordinary vector, with which the Transformer goes on.
 """
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,7 @@ from torch.nn import functional as F
 from hyptrans.geometry import klein, lorentz
 from hyptrans.geometry.precision import (
     DEFAULT_MAX_RADIUS,
+    LARGEST_MAX_RADIUS,
     at_least_float32,
     without_autocast,
 )
@@ -22,11 +23,14 @@ from hyptrans.kernels.heads import cut
 from hyptrans.kernels.operators import in_one_pass, relu_dropout
 from hyptrans.kernels.weights import distance_weights, masked_softmax
 from hyptrans.layers.attention import Attention
+from hyptrans.layers.choices import check_choice
 from hyptrans.layers.decoding_state import Memory, Past, as_table
 from hyptrans.layers.euclidean import Linear, ResidualNorm, inverse_softplus
 
 Coordinates = Literal["polar", "cartesian"]
+COORDINATES: tuple[Coordinates, ...] = get_args(Coordinates)
 Weights = Literal["softmax", "sigmoid"]
+WEIGHTS: tuple[Weights, ...] = get_args(Weights)
 
 QUERY_KEY_VALUE_GAIN = 2**-0.5
 """fairseq's gain for the maps of queries, keys and values where all have one width."""
@@ -55,7 +59,8 @@ class HyperbolicAttention(Attention):
         causal: no position sees a later one.
 
     Raises:
-        ValueError: ``width`` is not divisible by ``heads``, or an option has no such value.
+        ValueError: ``width`` is not divisible by ``heads``, an option has no such value, or
+            ``max_radius`` is out of range.
     """
 
     def __init__(
@@ -72,14 +77,12 @@ class HyperbolicAttention(Attention):
         causal: bool = False,
     ) -> None:
         super().__init__(width, heads, causal=causal)
-        if coordinates not in ("polar", "cartesian"):
-            raise ValueError(f"coordinates must be 'polar' or 'cartesian', got {coordinates!r}")
-        if weights not in ("softmax", "sigmoid"):
-            raise ValueError(f"weights must be 'softmax' or 'sigmoid', got {weights!r}")
-        if not 0 < max_radius <= klein.LARGEST_MAX_RADIUS:
+        check_choice("coordinates", coordinates, COORDINATES)
+        check_choice("weights", weights, WEIGHTS)
+        if not 0 < max_radius <= LARGEST_MAX_RADIUS:
             raise ValueError(
-                f"max_radius must be above 0 and at most {klein.LARGEST_MAX_RADIUS}, where float32 "
-                f"products of points overflow, got {max_radius}"
+                f"max_radius must be above 0 and at most {LARGEST_MAX_RADIUS}, as squares of "
+                f"products of points farther out overflow in float32, got {max_radius}"
             )
         self.coordinates, self.max_radius = coordinates, max_radius
         self.attention_dropout = attention_dropout

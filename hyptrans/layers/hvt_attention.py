@@ -1,6 +1,6 @@
 """Distance attention of the HVT on the Poincare ball."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -14,10 +14,12 @@ from hyptrans.kernels.heads import cut
 from hyptrans.kernels.operators import relu_dropout
 from hyptrans.kernels.weights import distance_weights
 from hyptrans.layers.attention import Attention
+from hyptrans.layers.choices import check_choice
 from hyptrans.layers.euclidean import inverse_softplus
 from hyptrans.layers.hvt import MobiusLinear, ScaledResidual
 
 Aggregation = Literal["midpoint", "tangent"]
+AGGREGATIONS: tuple[Aggregation, ...] = get_args(Aggregation)
 
 QUERY_KEY_GAIN = 2.0
 """On the Xavier weights of queries and keys. Fresh tangents have length 1, not the sqrt(width) of a
@@ -68,8 +70,7 @@ class PoincareAttention(Attention):
         causal: bool = False,
     ) -> None:
         super().__init__(width, heads, causal=causal)
-        if aggregation not in ("midpoint", "tangent"):
-            raise ValueError(f"aggregation must be 'midpoint' or 'tangent', got {aggregation!r}")
+        check_choice("aggregation", aggregation, AGGREGATIONS)
         self.c = c
         self.attention_dropout, self.aggregation = attention_dropout, aggregation
         if memory_width is None:

@@ -57,6 +57,10 @@ class LorentzLinear(nn.Module):
         merged_heads: number of points that the input is made of.
         split_heads: number of points to cut the output into.
         projections: number of maps in one product; needs ``split_heads``.
+
+    Raises:
+        ValueError: a width does not give so many points of two coordinates or more, projections
+            without ``split_heads``, or an unknown form of residual.
     """
 
     def __init__(

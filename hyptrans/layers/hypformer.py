@@ -54,7 +54,7 @@ class Curvature(nn.Module):
         self.start = c
         self.raw = nn.Parameter(torch.tensor(inverse_softplus(c))) if learned else None
 
-    def forward(self) -> lorentz.Curvature:
+    def forward(self) -> lorentz.CurvatureLike:
         if self.raw is None:
             return self.start
         if torch.is_grad_enabled() or self.raw.device.type != "cpu":
@@ -75,11 +75,13 @@ class InputCurvature:
     def __init__(self, curvature: Curvature) -> None:
         self.curvature = curvature
 
-    def __call__(self) -> lorentz.Curvature:
+    def __call__(self) -> lorentz.CurvatureLike:
         return self.curvature()
 
 
-def scale_between(c_in: lorentz.Curvature, c_out: lorentz.Curvature) -> lorentz.Curvature:
+def scale_between(
+    c_in: lorentz.CurvatureLike, c_out: lorentz.CurvatureLike
+) -> lorentz.CurvatureLike:
     """``sqrt(c_in / c_out)``: what a change of curvature multiplies space coordinates by.
 
     It keeps distances in units of ``1/sqrt(c)``, hence their order. Source: Hypformer eq. 9.
@@ -87,19 +89,16 @@ def scale_between(c_in: lorentz.Curvature, c_out: lorentz.Curvature) -> lorentz.
     return (c_in / c_out) ** 0.5
 
 
-def readjust(
-    numbers: Tensor, *, c_in: lorentz.Curvature, c_out: lorentz.Curvature | None = None
-) -> Tensor:
-    """HRC: the point whose space part is ``f(x_s)``, moved from ``-c_in`` to ``-c_out``.
+def readjust(numbers: Tensor, *, c: lorentz.CurvatureLike) -> Tensor:
+    """HRC within one curvature: the point whose space part is ``f(x_s)``.
 
-    The caller applies ``f`` (layer norm, activation, dropout, concatenation, or several of them)
-    to the space coordinates; the time follows. Without ``c_out`` the curvature stays.
+    The caller applies ``f`` (activation, dropout, concatenation, or several of them) to the space
+    coordinates; the time follows. Where HRC changes the curvature, ``f`` is a layer norm:
+    :class:`CentroidNorm`.
 
     Shapes: numbers ``[..., D - 1]`` -> ``[..., D]``. Source: Hypformer eq. 13.
     """
-    if c_out is None:
-        return lift(numbers, c=c_in)
-    return lift(at_least_float32(numbers) * scale_between(c_in, c_out), c=c_out)
+    return lift(numbers, c=c)
 
 
 class HTC(nn.Module):
@@ -117,6 +116,9 @@ class HTC(nn.Module):
         gain: the weights start at Xavier's uniform distribution times this, those that read the
             time at 0.
         projections: number of maps (queries, keys, values) in one product.
+
+    Raises:
+        ValueError: input or output would have no space coordinate.
     """
 
     def __init__(self, in_space: int, out_space: int, *, gain: float, projections: int = 1) -> None:
@@ -136,7 +138,7 @@ class HTC(nn.Module):
             self.weight[:, 0] = 0
 
     def forward(
-        self, x: Tensor, *, c_in: lorentz.Curvature, c_out: lorentz.Curvature | None = None
+        self, x: Tensor, *, c_in: lorentz.CurvatureLike, c_out: lorentz.CurvatureLike | None = None
     ) -> Tensor:
         """Map a point; without ``c_out`` the curvature stays."""
         x = x.to(self.weight.dtype)
@@ -175,7 +177,7 @@ class HypformerEmbedding(LorentzEmbedding):
         rows = F.embedding(tokens, self.weight, self.padding_idx)
         return self._points(rows, self.curvature())
 
-    def points(self, c: lorentz.Curvature | None = None) -> Tensor:
+    def points(self, c: lorentz.CurvatureLike | None = None) -> Tensor:
         """As :meth:`LorentzEmbedding.points`; without ``c`` at the curvature that is learned."""
         return super().points(self.curvature() if c is None else c)
 
@@ -195,7 +197,7 @@ class HypformerLogits(LorentzLogits):
         self.input_curvature = InputCurvature(input_curvature)
 
     @property
-    def curvature(self) -> lorentz.Curvature:
+    def curvature(self) -> lorentz.CurvatureLike:
         return self.input_curvature()
 
 
@@ -223,7 +225,7 @@ class CentroidNorm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(width - 1))
 
     def forward(
-        self, x: Tensor, out: Tensor, *, c_in: lorentz.Curvature, c_out: lorentz.Curvature
+        self, x: Tensor, out: Tensor, *, c_in: lorentz.CurvatureLike, c_out: lorentz.CurvatureLike
     ) -> Tensor:
         with without_autocast(x):
             out = relu_dropout(out, self.dropout, training=self.training)
@@ -273,7 +275,7 @@ class HypformerPositions(nn.Module):
         x = self.norm(x, p, c_in=self.input_curvature(), c_out=c)
         if not self.dropout or not self.training:
             return x
-        return readjust(relu_dropout(x[..., 1:], self.dropout), c_in=c)
+        return readjust(relu_dropout(x[..., 1:], self.dropout), c=c)
 
 
 class HypformerFeedForward(nn.Module):

@@ -39,6 +39,10 @@ class HypformerAttention(Attention):
         attention_dropout: probability on the space coordinates of the input of the query, key and
             value maps (one mask for the maps of one input), not on the weights.
         causal: no position sees a later one.
+
+    Raises:
+        ValueError: ``width`` is not divisible by ``heads``, a head has no space coordinate, or of
+            the memory's width and curvature only one is given.
     """
 
     def __init__(
@@ -82,17 +86,17 @@ class HypformerAttention(Attention):
         key, value = self._map(self.kv, memory, self.memory_curvature(), 2)
         return key, value
 
-    def _map(self, htc: HTC, x: Tensor, c_in: lorentz.Curvature, projections: int) -> Tensor:
+    def _map(self, htc: HTC, x: Tensor, c_in: lorentz.CurvatureLike, projections: int) -> Tensor:
         """``[B, T, width]`` -> ``[projections, B, H, T, head_space]``."""
         if self.attention_dropout and self.training:
-            x = readjust(relu_dropout(x[..., 1:], self.attention_dropout), c_in=c_in)
+            x = readjust(relu_dropout(x[..., 1:], self.attention_dropout), c=c_in)
         mapped = htc(x, c_in=c_in, c_out=self.curvature())
         return mapped.unflatten(-1, (projections, self.heads, -1)).permute(2, 0, 3, 1, 4)
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         c_in, c = self.input_curvature(), self.curvature()
         joined = heads.transpose(1, 2).flatten(2)  # [B, T, H * head_space]
-        return self.norm(x, self.out(readjust(joined, c_in=c), c_in=c), c_in=c_in, c_out=c)
+        return self.norm(x, self.out(readjust(joined, c=c), c_in=c), c_in=c_in, c_out=c)
 
 
 class LinearAttention(HypformerAttention):
@@ -238,7 +242,7 @@ class SoftmaxAttention(HypformerAttention):
         return lorentz.flip_time(self._lift(space)) * (2 / at_least_float32(self.tau))
 
     def _lift(self, space: Tensor) -> Tensor:
-        return readjust(space, c_in=self.curvature())
+        return readjust(space, c=self.curvature())
 
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool

@@ -109,10 +109,8 @@ def step(query: Tensor, key: Tensor, value: Tensor, sums: Sums) -> tuple[Tensor,
     return read(query, sums), sums
 
 
-def causal(
-    query: Tensor, key: Tensor, value: Tensor, *, sums: Sums | None = None, chunk: int = CHUNK
-) -> tuple[Tensor, Sums]:
-    """All positions at once, after those in ``sums``: their outputs, and the new sums.
+def causal(query: Tensor, key: Tensor, value: Tensor, *, chunk: int = CHUNK) -> tuple[Tensor, Sums]:
+    """All positions at once: their outputs, and the sums over all of them.
 
     Within a chunk by weights, between chunks by running sums.
     """
@@ -120,14 +118,9 @@ def causal(
     chunk = min(chunk, length)
     query, key, value = (_chunks(t, chunk) for t in (query, key, value))  # [B, H, N, C, .]
     own = summarize(key, value)  # [B, H, N, d, e] and [B, H, N, d]
-    if sums is None:
-        sums = Sums(*(torch.zeros_like(t[:, :, 0]) for t in own))
     # what each chunk finds; subtracting from inclusive sums would cancel digits
     before = Sums(
-        *(
-            torch.cat([first.unsqueeze(2), t[:, :, :-1]], dim=2).cumsum(2)
-            for first, t in zip(sums, own, strict=True)
-        )
+        *(torch.cat([torch.zeros_like(t[:, :, :1]), t[:, :, :-1]], dim=2).cumsum(2) for t in own)
     )
     weights = (query @ key.transpose(-1, -2)).tril()
     numerator = weights @ value + query @ before.key_value

@@ -19,6 +19,9 @@ def sinusoids(max_positions: int, width: int) -> Tensor:
     """Fixed position vectors ``[max_positions, width]``: all sines, then all cosines.
 
     Wavelengths grow geometrically from ``2 pi`` to ``10,000 * 2 pi``, both ends included.
+
+    Raises:
+        ValueError: ``width`` is below 4, too few for two wavelengths.
     """
     if width < 4:
         raise ValueError(f"sinusoidal positions need a width of at least 4, got {width}")
@@ -28,8 +31,18 @@ def sinusoids(max_positions: int, width: int) -> Tensor:
     return F.pad(torch.cat([angles.sin(), angles.cos()], dim=1), (0, width % 2))
 
 
+def register_sinusoids(module: nn.Module, name: str, max_positions: int, width: int) -> None:
+    """Give a module :func:`sinusoids` that are not saved.
+
+    So a checkpoint may be loaded for longer sentences.
+    """
+    # before it is filled: who builds a stranger's model counts what is registered
+    module.register_buffer(name, torch.empty(max_positions, width), persistent=False)
+    module.get_buffer(name).copy_(sinusoids(max_positions, width))
+
+
 class FixedVectors(nn.Module):
-    """Sinusoids by position, not saved, so that a checkpoint may be loaded for longer sentences.
+    """Sinusoids by position.
 
     Shapes: positions ``[B, T]`` (from 0) -> ``[B, T, width]``.
 
@@ -42,9 +55,7 @@ class FixedVectors(nn.Module):
 
     def __init__(self, max_positions: int, width: int) -> None:
         super().__init__()
-        # before it is filled: who builds a stranger's model counts what is registered
-        self.register_buffer("weight", torch.empty(max_positions, width), persistent=False)
-        self.weight.copy_(sinusoids(max_positions, width))
+        register_sinusoids(self, "weight", max_positions, width)
 
     def forward(self, positions: Tensor) -> Tensor:
         return F.embedding(positions, self.weight)
@@ -58,6 +69,8 @@ class FixedVectors(nn.Module):
 
     def _is_a_part(self, saved: Tensor) -> bool:
         """Whether vectors are these, as many as both have, in whatever precision."""
+        if saved.dim() != self.weight.dim():
+            return False
         own = self.weight[: len(saved)].float()
         found = saved[: len(own)].to(own)
         return own.shape == found.shape and torch.allclose(own, found, atol=_HALF_PRECISION)

@@ -13,14 +13,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from hyptrans.geometry.precision import at_least_float32
+from hyptrans.geometry.precision import at_least_float32, without_autocast
 from hyptrans.kernels import products
 from hyptrans.kernels.operators import relu_dropout
-from hyptrans.kernels.weights import causal_mask
+from hyptrans.kernels.weights import one_mask
 from hyptrans.layers.attention import Attention
 from hyptrans.layers.decoding_state import State
 from hyptrans.layers.hybonet import INITIAL_LOG_SCALE, INITIAL_WEIGHT_BOUND
 from hyptrans.layers.positions import position_vectors
+
+LEAST_LENGTH = 1e-12
+"""In place of the length of a vector that has none: the zero vector stays, off the sphere."""
 
 
 class SphereLinear(nn.Module):
@@ -67,7 +70,8 @@ class SphereLinear(nn.Module):
         x = relu_dropout(x, self.dropout, relu=self.relu, training=self.training)
         v = products.linear(x.to(self.weight.dtype), self.weight, self.bias)
         v = at_least_float32(v if residual is None else v + residual).unflatten(-1, self.shape)
-        return (F.normalize(v, dim=-1) * at_least_float32(self.log_radius).exp()).unbind(-3)
+        unit = F.normalize(v, dim=-1, eps=LEAST_LENGTH)
+        return (unit * at_least_float32(self.log_radius).exp()).unbind(-3)
 
 
 class SpherePositions(nn.Module):
@@ -153,11 +157,11 @@ class SphereAttention(Attention):
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
     ) -> Tensor:
-        if is_causal and allowed is not None:
-            allowed, is_causal = causal_mask(key.size(2), allowed, key.device), False
-        return F.scaled_dot_product_attention(
-            query, key, value, attn_mask=allowed, is_causal=is_causal, scale=1.0
-        )
+        allowed, is_causal = one_mask(key, allowed, is_causal)
+        with without_autocast(query):
+            return F.scaled_dot_product_attention(
+                query, key, value, attn_mask=allowed, is_causal=is_causal, scale=1.0
+            )
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         merged: Tensor = self.out(heads.transpose(1, 2).flatten(2), x)
@@ -203,10 +207,13 @@ class SphereLogits(nn.Module):
 
     def forward(self, x: Tensor, state: State | None = None) -> Tensor:
         """Logits; there is nothing to keep in a decoding ``state``."""
-        return products.linear(*self.factors(x))
+        features, table = self.factors(x)
+        with without_autocast(x):
+            return products.linear(features, table)
 
     def factors(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """``[..., width + 1]`` and ``[num_embeddings, width + 1]``: the logits' two factors."""
-        table = torch.cat([self.table.weight, self.bias.unsqueeze(-1)], dim=-1)
-        x = x.to(table.dtype)
+        """``[..., width + 1]`` and ``[num_embeddings, width + 1]``, in float32 or better."""
+        weight, bias = at_least_float32(self.table.weight), at_least_float32(self.bias)
+        table = torch.cat([weight, bias.unsqueeze(-1)], dim=-1)
+        x = at_least_float32(x)
         return torch.cat([2 * x, torch.ones_like(x[..., :1])], dim=-1), table

@@ -10,6 +10,7 @@ from typing import Any, Optional
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import BaseFairseqModel, register_model
 
+from hyptrans.layers.lorentz.embedding import STORAGES
 from hyptrans.support.options import option
 from hyptrans_startup.guards.configurations import BOUNDS
 
@@ -114,7 +115,7 @@ class HyperbolicConfig(SkeletonConfig):
     curvature: float = option(
         1.0, "c > 0: the space has curvature -c (unit: 1 / length^2)", in_formula=True
     )
-    embedding_storage: ChoiceEnum(["space", "manifold"]) = option(  # type: ignore[valid-type]
+    embedding_storage: ChoiceEnum(STORAGES) = option(  # type: ignore[valid-type]
         "space",
         "space: space coordinates are ordinary parameters, for any optimizer; "
         "manifold: points are manifold parameters, as in the paper, for --optimizer "

@@ -221,6 +221,11 @@ class Decoder(Layered, FairseqIncrementalDecoder):
     def make_generation_fast_(
         self, need_attn: bool = False, retain_dropout: bool = False, **_: Any
     ) -> None:
+        """Take what fairseq's commands ask of a model that decodes.
+
+        Raises:
+            UserError: dropout is to be kept.
+        """
         if retain_dropout:
             raise UserError("--retain-dropout is not of this architecture: leave it out")
         self.gives_attention = bool(need_attn)

@@ -17,7 +17,7 @@ from hyptrans.layers.euclidean import (
     FeedForward,
     ScaledEmbedding,
 )
-from hyptrans.layers.han import HyperbolicAttention
+from hyptrans.layers.han import COORDINATES, WEIGHTS, HyperbolicAttention
 from hyptrans.models._config import SkeletonConfig, register_sizes
 from hyptrans.models._parts import Parts, Role
 from hyptrans.models._skeleton import HypTransformer
@@ -30,13 +30,13 @@ SIZES = ("tiny", "iwslt_d64", "wmt_d64", "wmt_d128", "wmt_d256", "base", "big")
 class HANConfig(SkeletonConfig):
     """Options of HAN."""
 
-    han_coordinates: ChoiceEnum(["polar", "cartesian"]) = option(  # type: ignore[valid-type]
+    han_coordinates: ChoiceEnum(COORDINATES) = option(  # type: ignore[valid-type]
         "polar",
         "how numbers are read as points: polar, a direction and a radius; cartesian, "
         "the space coordinates",
         in_formula=True,
     )
-    han_weights: ChoiceEnum(["softmax", "sigmoid"]) = option(  # type: ignore[valid-type]
+    han_weights: ChoiceEnum(WEIGHTS) = option(  # type: ignore[valid-type]
         "softmax",
         "what makes attention weights of distances: softmax, or sigmoid, where keys do not compete",
         in_formula=True,

@@ -12,7 +12,7 @@ from hyptrans.layers.hvt import (
     PoincareLogits,
     PoincarePositions,
 )
-from hyptrans.layers.hvt_attention import PoincareAttention
+from hyptrans.layers.hvt_attention import AGGREGATIONS, PoincareAttention
 from hyptrans.models._config import HyperbolicConfig, register_sizes
 from hyptrans.models._parts import Parts, Role
 from hyptrans.models._skeleton import HypTransformer
@@ -31,7 +31,7 @@ class HVTConfig(HyperbolicConfig):
     attention_dropout: float = option(
         0.0, "DropConnect probability for attention weights", of_size=True
     )
-    hvt_aggregation: ChoiceEnum(["midpoint", "tangent"]) = option(  # type: ignore[valid-type]
+    hvt_aggregation: ChoiceEnum(AGGREGATIONS) = option(  # type: ignore[valid-type]
         "midpoint",
         "what attention makes of the values: midpoint, their weighted gyromidpoint; "
         "tangent, the exponential of the weighted mean of their tangents",

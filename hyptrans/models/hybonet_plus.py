@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fairseq.dataclass import ChoiceEnum
 
 from hyptrans.models._config import register_sizes
-from hyptrans.models.hypformer import ATTENTION, Hypformer, HypformerConfig
+from hyptrans.models.hypformer import ATTENTION, ATTENTIONS, Hypformer, HypformerConfig
 from hyptrans.support.options import option
 
 
@@ -16,7 +16,7 @@ from hyptrans.support.options import option
 class HyboNetPlusConfig(HypformerConfig):
     """Options of Hypformer, with another default."""
 
-    hypformer_attention: ChoiceEnum(["linear", "softmax"]) = option(  # type: ignore[valid-type]
+    hypformer_attention: ChoiceEnum(ATTENTIONS) = option(  # type: ignore[valid-type]
         "softmax",
         ATTENTION,
         in_formula=True,

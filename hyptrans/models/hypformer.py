@@ -32,6 +32,7 @@ its Euclidean twin does. One minus the mean cosine between fresh encoder states,
 words: twin 0.73; gain 0.7 0.78, 1 0.44, sqrt(2) (the paper's code) 0.20; and with random weights
 also where a map reads the time, 0.001 at 0.7 and 0.000 at sqrt(2): all states are one vector."""
 DEFAULT_FOCUS_POWER = 2.0
+ATTENTIONS = ("linear", "softmax")
 ATTENTION = (
     "linear: focused linear attention, time and memory grow as the length; "
     "softmax: Lorentz attention, as their square"
@@ -45,7 +46,7 @@ class HypformerConfig(LorentzConfig):
     hypformer_learn_curvature: bool = option(
         True, "every block learns a curvature, starting at --curvature"
     )
-    hypformer_attention: ChoiceEnum(["linear", "softmax"]) = option(  # type: ignore[valid-type]
+    hypformer_attention: ChoiceEnum(ATTENTIONS) = option(  # type: ignore[valid-type]
         "linear",
         ATTENTION,
         in_formula=True,

@@ -12,8 +12,7 @@ from fairseq.optim import FairseqOptimizer, register_optimizer
 from omegaconf import II
 from torch import nn
 
-from hyptrans.geometry.klein import LARGEST_MAX_RADIUS
-from hyptrans.geometry.precision import DEFAULT_MAX_RADIUS
+from hyptrans.geometry.precision import DEFAULT_MAX_RADIUS, LARGEST_MAX_RADIUS
 from hyptrans.support.options import option
 
 
@@ -151,8 +150,8 @@ def _check(cfg: Any) -> None:
         )
     if not 0 < cfg.max_radius <= LARGEST_MAX_RADIUS:
         raise ValueError(
-            f"--max-radius must be above 0 and at most {LARGEST_MAX_RADIUS}, where products of "
-            f"points overflow in float32, got {cfg.max_radius}"
+            f"--max-radius must be above 0 and at most {LARGEST_MAX_RADIUS}, as squares of "
+            f"products of points farther out overflow in float32, got {cfg.max_radius}"
         )
 
 

@@ -4,9 +4,9 @@ import argparse
 from pathlib import Path
 
 from hyptrans.dataprep.corpus import read_lines
-from hyptrans.support.errors import UserError
 from hyptrans.support.files import out_file
 from hyptrans.support.progress import bar
+from probing.commands.options import check_counts
 from probing.text.parse import BATCH_LINES, annotate, load_pipeline
 
 
@@ -51,9 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Run ``python -m probing annotate``."""
-    if args.batch_size < 1:
-        raise UserError(f"--batch-size must be above 0, not {args.batch_size}")
+    """Run ``python -m probing annotate``.
+
+    Raises:
+        UserError: the text cannot be parsed, or an option cannot be used.
+    """
+    check_counts(args, "batch_size")
     whole_lines = args.one_sentence_per_line or args.pretokenized
     # an unusable file is told before the models are loaded
     total = sum(1 for _ in read_lines(args.text))

@@ -43,8 +43,13 @@ def main(args: argparse.Namespace) -> None:
         corpus = open_corpus(states, trees, read_conllu(trees))
         check_fits(trained, corpus.states, args.probes, str(states))
         sets.append(corpus)
-    architecture = getattr(sets[1].states, "architecture", "")
-    result, _ = score(trained, *sets, name=args.name, architecture=architecture, punct=args.punct)
+    result, _ = score(
+        trained,
+        *sets,
+        name=args.name,
+        architecture=sets[1].states.architecture,
+        punct=args.punct,
+    )
     models = [*(found for found, _ in of_baselines(sets[1].sentences, args.punct)), result]
     line = signature(trained.settings, args.punct)
     if args.out is not None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hyptrans.support.errors import clean
 from hyptrans.support.files import out_file
-from probing.commands.options import seed
+from probing.commands.options import check_counts, seed
 from probing.commands.sources import add_source_arguments, only_source, reading_of
 from probing.states.extract import BATCH_TOKENS, extract
 from probing.states.file import States
@@ -85,7 +85,12 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Run ``python -m probing extract``."""
+    """Run ``python -m probing extract``.
+
+    Raises:
+        UserError: an option or what it names cannot be used.
+    """
+    check_counts(args, "batch_tokens")
     source = only_source(args)
     sentences = read_conllu(args.trees)
     encoder = source.load(reading_of(args), random=args.random, seed=args.seed)

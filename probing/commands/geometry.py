@@ -12,7 +12,7 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.files import out_file, sha256, write_json
 from hyptrans.support.progress import bar
 from probing.commands.extract import add_model_arguments
-from probing.commands.options import seed, typed_command
+from probing.commands.options import check_counts, seed, typed_command
 from probing.commands.sources import Source, reading_of
 from probing.geometry.layers import Layer, measure, verdict
 from probing.geometry.states import both_sides, words_of
@@ -50,8 +50,7 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         UserError: a file, flag or value that is wrong.
     """
-    if args.sentences < 1:
-        raise UserError(f"--sentences must be above 0, not {args.sentences}")
+    check_counts(args, "sentences", "batch_tokens")
     if args.data is None and args.data_bin is None:
         raise UserError("the data are missing: name a folder with --data or --data-bin")
     data = args.data_bin or args.data

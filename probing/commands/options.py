@@ -12,7 +12,7 @@ from hyptrans.support.files import sha256
 from probing.probes.corpus import Corpus
 from probing.probes.metrics import PUNCTUATIONS
 from probing.probes.probe import KINDS
-from probing.probes.training import MOST_SEED, Settings
+from probing.probes.training import LEAST_IMPROVEMENT, MOST_SEED, Settings
 from probing.states.file import States
 from probing.text.segment import Options as Pieces
 from probing.text.trees import Sentence
@@ -46,7 +46,7 @@ def add_training_arguments(parser: argparse.ArgumentParser) -> None:
     number(
         "--lr",
         f"Adam's learning rate, times {default.lr_factor:g} after {default.lr_patience + 1} looks "
-        "in a row at the development set without improvement",
+        f"in a row at the development set without improvement by {100 * LEAST_IMPROVEMENT:g} %%",
         metavar="RATE",
         why=", chosen to learn within 2,000 steps",
     )
@@ -65,6 +65,18 @@ def seed(text: str) -> int:
     if not text.isdecimal() or int(text) > MOST_SEED:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to {MOST_SEED}")
     return int(text)
+
+
+def check_counts(args: argparse.Namespace, *names: str) -> None:
+    """Refuse options that count something and have nothing to count.
+
+    Raises:
+        UserError: names the first of them.
+    """
+    for name in names:
+        if getattr(args, name) < 1:
+            flag = f"--{name.replace('_', '-')}"
+            raise UserError(f"{flag} must be above 0, not {getattr(args, name)}")
 
 
 def settings_of(args: argparse.Namespace) -> Settings:

@@ -16,6 +16,7 @@ from probing.commands.evaluate import as_json
 from probing.commands.options import (
     add_punct_argument,
     add_training_arguments,
+    check_counts,
     settings_of,
     typed_command,
 )
@@ -112,8 +113,9 @@ def main(args: argparse.Namespace) -> None:
     """
     if args.out.exists() and not args.out.is_dir():
         raise UserError(f"--out {args.out} is a file, a folder is needed: name another")
-    if args.seeds < 1:
-        raise UserError(f"--seeds must be above 0, not {args.seeds}")
+    check_counts(args, "seeds", "batch_tokens")
+    if args.examples < 0:
+        raise UserError(f"--examples must be 0 or more, not {args.examples}")
     # the last one, too, is to be in range
     replace(settings_of(args), seed=args.seed + args.seeds - 1)
     check_ranks(args.ranks)
@@ -156,7 +158,7 @@ def _find_and_tell(run: Run, args: argparse.Namespace, texts: Sequence[Path | No
     page = report(
         run,
         models,
-        max(0, args.examples),
+        args.examples,
         signature=line,
         table=table(models),
         about=about(run, command),

@@ -28,7 +28,7 @@ layers start at 2.3 and with weights of 0.02: depths are 10 for all words, and a
 some layers stay at one depth for all."""
 LONGEST_TANGENT = 12.0
 """Tangents that the Lorentz probe makes of vectors are no longer: ``exp_o`` overflows in float32 at
-44, and at 12 two points a step apart are still two."""
+45, and at 12 two points a step apart are still two."""
 LARGEST_RADIUS = 2 * math.atanh(1 - poincare.MARGINS[torch.float32])
 """Of the Poincare probe's points: geoopt's bound of the ball in float32, 6.2 from the origin."""
 

@@ -19,13 +19,19 @@ from probing.probes.corpus import Batch, Corpus
 from probing.probes.probe import LEAST_RANK, Probe, make_probe
 
 TASKS = ("distance", "depth")
+LEAST_IMPROVEMENT = 1e-4
+"""Of a loss, as a share of it, for the rate to be kept; any at all keeps a layer learning."""
 MOST_SEED = 2**32 - 1
 """What every generator of random numbers takes."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a training depends on besides its data."""
+    """What a training depends on besides its data.
+
+    Raises:
+        UserError: values out of range.
+    """
 
     probe: str = "lorentz"
     rank: int = 64
@@ -36,7 +42,8 @@ class Settings:
     evaluate_every: int = 100
     """Steps between looks at the development set."""
     lr_factor: float = 0.5
-    """Times the rate, after more than ``lr_patience`` looks in a row without improvement."""
+    """Times the rate, after more than ``lr_patience`` looks in a row without improvement by
+    :data:`LEAST_IMPROVEMENT`."""
     lr_patience: int = 1
     patience: int = 5
     """Looks in a row without improvement, after which a layer's training ends."""
@@ -128,7 +135,12 @@ class _Task:
             Adam(p, lr=settings.lr, weight_decay=settings.weight_decay, fused=True) for p in own
         ]
         self.schedules = [
-            ReduceLROnPlateau(optimizer, factor=settings.lr_factor, patience=settings.lr_patience)
+            ReduceLROnPlateau(
+                optimizer,
+                factor=settings.lr_factor,
+                patience=settings.lr_patience,
+                threshold=LEAST_IMPROVEMENT,
+            )
             for optimizer in self.optimizers
         ]
         self.waited = [0 for _ in self.active]

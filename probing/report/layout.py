@@ -12,6 +12,17 @@ from hyptrans.geometry import lorentz, poincare
 READABLE = (0.8, 4.0)
 """Geodesic radii of the farthest word that a picture shows well; beyond them it is scaled."""
 
+FARTHEST = 6.0
+"""Geodesic radius at which words outside the tree are kept: 0.995 of the circle's."""
+LEAST_LENGTH = 1e-300
+"""In place of a length that is divided by: what it divides is zero then, too."""
+LEAST_SPREAD = 1e-9
+"""Of float64 numbers around 1: singular values, radii and distances that differ by less are the
+rounding of equal ones."""
+STRAIGHT = 1e-9
+"""Twice the area that two points of the disk span with its center, where no arc can be told from
+a line."""
+
 
 @dataclass(frozen=True)
 class Disk:
@@ -66,19 +77,20 @@ def flatten(tangents: Tensor, fitted: Tensor) -> Tensor:
     """
     chosen = tangents[fitted] if bool(fitted.any()) else tangents
     mean = chosen.mean(0)
-    mean = mean / mean.norm().clamp_min(1e-300)
+    mean = mean / mean.norm().clamp_min(LEAST_LENGTH)
     _, values, components = torch.linalg.svd(
         chosen - (chosen @ mean).unsqueeze(1) * mean, full_matrices=False
     )
     # one or two vectors leave nothing orthogonal to their mean, which then is a direction itself
-    axes = [axis for axis, value in zip(components, values, strict=True) if value > 1e-9]
+    axes = [axis for axis, value in zip(components, values, strict=True) if value > LEAST_SPREAD]
     axes = ([*axes, mean])[:2]
     plane = torch.zeros(len(tangents), 2, dtype=tangents.dtype)
     for column, axis in enumerate(axes):
         # the sign of a direction is arbitrary: fix it, so that pictures are the same everywhere
         plane[:, column] = tangents @ axis * (1 if axis[axis.abs().argmax()] >= 0 else -1)
     length = plane.norm(dim=1, keepdim=True)
-    heading = torch.where(length > 0, plane / length.clamp_min(1e-300), torch.tensor([1.0, 0.0]))
+    ahead = torch.tensor([1.0, 0.0])
+    heading = torch.where(length > 0, plane / length.clamp_min(LEAST_LENGTH), ahead)
     return heading * tangents.norm(dim=1, keepdim=True)
 
 
@@ -101,9 +113,10 @@ def place(points: Tensor | None, root: int, fitted: list[bool]) -> Disk | None:
     plane = flatten(tangents, chosen)
     radii = plane.norm(dim=1)
     farthest = float((radii[chosen] if bool(chosen.any()) else radii).max())
-    scale = min(max(farthest, READABLE[0]), READABLE[1]) / farthest if farthest > 1e-9 else 1.0
+    readable = min(max(farthest, READABLE[0]), READABLE[1])
+    scale = readable / farthest if farthest > LEAST_SPREAD else 1.0
     # words outside the tree, punctuation, may lie farther; keep them inside the circle
-    shown = (radii * scale).clamp_max(6.0) / radii.clamp_min(1e-300)
+    shown = (radii * scale).clamp_max(FARTHEST) / radii.clamp_min(LEAST_LENGTH)
     flat = poincare.from_lorentz(lorentz.exp_origin(plane * shown.unsqueeze(-1)))
     return Disk(flat, radii, scale, _agreement(lorentz.exp_origin(plane)[chosen], moved[chosen]))
 
@@ -114,7 +127,7 @@ def _agreement(drawn: Tensor, true: Tensor) -> float:
     if len(i) < 3:
         return math.nan
     pairs = [lorentz.distance(points[i], points[j]) for points in (drawn, true)]
-    if any(float(found.max() - found.min()) < 1e-9 for found in pairs):
+    if any(float(found.max() - found.min()) < LEAST_SPREAD for found in pairs):
         return math.nan
     return float(spearmanr(*pairs).statistic)
 
@@ -133,7 +146,7 @@ def geodesic(p: tuple[float, float], q: tuple[float, float]) -> Arc:
     determinant = 2 * (p[0] * q[1] - p[1] * q[0])
     a, b = p[0] ** 2 + p[1] ** 2 + 1, q[0] ** 2 + q[1] ** 2 + 1
     # points on one line through the center, or so near to it that the arc's sagitta is invisible
-    if abs(determinant) < 1e-9:
+    if abs(determinant) < STRAIGHT:
         return Arc(p, q, None, math.inf)
     x = (a * q[1] - b * p[1]) / determinant
     y = (b * p[0] - a * q[0]) / determinant

@@ -124,8 +124,9 @@ def escaped(name: str) -> str:
     return _LINKED.sub(r"\1\\\2", _MARKUP.sub(r"\\\g<0>", text))
 
 
-def rank_table(points: Sequence[RankPoint], metric: str = "uuas") -> str:
-    """A metric by the dimensions of the probe's space."""
+def rank_table(points: Sequence[RankPoint]) -> str:
+    """UUAS by the dimensions of the probe's space."""
+    metric = "uuas"
     dimensions = sorted({point.dimensions for point in points})
     cells = {(p.model, p.probe, p.dimensions): cell(p, metric) for p in points}
     rows = [

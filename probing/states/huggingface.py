@@ -59,7 +59,11 @@ class HuggingFaceEncoder:
         self.spaces = [Space("euclidean")] * len(states)
 
     def tokenize(self, text: str) -> Tokens:
-        """Tokens with the marks that the model was trained with."""
+        """Tokens with the marks that the model was trained with.
+
+        Raises:
+            UserError: its tokenizer fails on the text.
+        """
         try:
             found = self._tokenizer(text, return_offsets_mapping=True, verbose=False)
         except BaseException as error:

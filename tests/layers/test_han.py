@@ -326,8 +326,8 @@ def test_half_precision_storage_gives_close_outputs(rng):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"coordinates": "klein"}, "coordinates must be 'polar' or 'cartesian', got 'klein'"),
-        ({"weights": "relu"}, "weights must be 'softmax' or 'sigmoid', got 'relu'"),
+        ({"coordinates": "klein"}, "coordinates must be one of polar, cartesian, got 'klein'"),
+        ({"weights": "relu"}, "weights must be one of softmax, sigmoid, got 'relu'"),
         ({"max_radius": 0.0}, "max_radius must be above 0 and at most 20.0.*got 0.0"),
         ({"max_radius": 21.0}, "max_radius must be above 0 and at most 20.0.*got 21.0"),
     ],

@@ -160,5 +160,5 @@ def test_autocast_keeps_distances_and_midpoints_in_float32(rng):
 
 
 def test_unknown_aggregation_is_refused_by_name():
-    with pytest.raises(ValueError, match="'midpoint' or 'tangent', got 'sum'"):
+    with pytest.raises(ValueError, match="one of midpoint, tangent, got 'sum'"):
         PoincareAttention(8, 2, aggregation="sum")

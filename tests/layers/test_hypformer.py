@@ -16,7 +16,7 @@ from hyptrans.layers.hypformer import (
     HypformerFeedForward,
     HypformerLogits,
     HypformerPositions,
-    readjust,
+    scale_between,
 )
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
 from tests.geometry.helpers import CURVATURES, EXACT, points
@@ -52,7 +52,7 @@ def test_curvature_that_is_not_positive_is_refused(c):
 @pytest.mark.parametrize(("c_in", "c_out"), CHANGES)
 def test_change_of_curvature_scales_every_distance_by_one_factor(c_in, c_out, rng):
     x = points(rng, 20, 8, c=c_in)
-    y = readjust(x[:, 1:], c_in=c_in, c_out=c_out)
+    y = lorentz.lift(x[:, 1:] * scale_between(c_in, c_out), c=c_out)
     assert lorentz.violation(y, c=c_out).max() < 1e-14
     before = lorentz.distance(x[:, None], x, c=c_in)
     after = lorentz.distance(y[:, None], y, c=c_out)
@@ -173,7 +173,7 @@ def test_manifold_points_stay_at_their_curvature_and_are_moved_to_the_learned_on
     table = HypformerEmbedding(11, 16, curvature=curvature, storage="manifold")
     torch.nn.init.constant_(curvature.raw, math.log(math.expm1(c)))
     assert lorentz.violation(table.weight, c=2.0).max() < 1e-6
-    expected = readjust(table.weight[TOKENS][..., 1:], c_in=2.0, c_out=c)
+    expected = lorentz.lift(table.weight[TOKENS][..., 1:] * (2.0 / c) ** 0.5, c=c)
     torch.testing.assert_close(table(TOKENS), expected)
     torch.testing.assert_close(table.points(c)[TOKENS], expected)
     torch.testing.assert_close(table.points()[TOKENS], expected)

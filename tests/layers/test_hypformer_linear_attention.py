@@ -125,15 +125,6 @@ def test_a_thousand_steps_equal_the_parallel_form(rng):
         torch.testing.assert_close(got, other, **SUMMED)
 
 
-@pytest.mark.parametrize("cut", [1, 50, 64, 129])
-def test_a_sequence_in_two_parts_equals_the_whole(cut, rng):
-    tensors = [t.detach() for t in inputs(rng, 130)]
-    expected, _ = causal(*tensors)
-    first, sums = causal(*(t[:, :, :cut] for t in tensors))
-    second, _ = causal(*(t[:, :, cut:] for t in tensors), sums=sums)
-    torch.testing.assert_close(torch.cat([first, second], dim=2), expected, **SUMMED)
-
-
 def test_float32_stays_near_float64_over_a_thousand_positions(rng):
     tensors = [t.detach() for t in inputs(rng, 1000)]
     expected, _ = causal(*tensors)

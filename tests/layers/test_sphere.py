@@ -50,6 +50,17 @@ def test_dropout_is_of_the_inputs_of_a_linear_map(rng):
     torch.testing.assert_close(layer.train()(x), nothing)
 
 
+def test_autocast_changes_neither_logits_nor_what_attention_mixes(rng):
+    torch.manual_seed(0)
+    logits, attention = SphereLogits(torch.nn.Embedding(50, 64)), SphereAttention(64, 4)
+    x = torch.randn(2, 9, 64, generator=rng)
+    heads = attention.project(x)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        half = logits(x), attention.mix(*heads, allowed=None, is_causal=True)
+    assert torch.equal(half[0], logits(x))
+    assert torch.equal(half[1], attention.mix(*heads, allowed=None, is_causal=True))
+
+
 def test_attention_averages_values_by_dot_products(rng):
     layer = randomized(SphereAttention(8, 2, causal=True).double(), rng)
     x = vectors(rng, 1, 4, 8)

@@ -7,7 +7,7 @@ import torch
 from fairseq.modules import MultiheadAttention
 from torch.nn import functional as F
 
-from hyptrans.kernels.weights import causal_mask
+from hyptrans.kernels.weights import one_mask
 from hyptrans.layers.han import HyperbolicAttention
 from hyptrans.models.han import HAN, SIZES, HANConfig, HANParts
 from tests.models.conftest import (
@@ -34,8 +34,7 @@ class DotProductAttention(HyperbolicAttention):
         return numbers
 
     def mix(self, query, key, value, *, allowed, is_causal):
-        if is_causal and allowed is not None:
-            allowed, is_causal = causal_mask(query.size(2), allowed, query.device), False
+        allowed, is_causal = one_mask(key, allowed, is_causal)
         p = self.attention_dropout if self.training else 0.0
         return F.scaled_dot_product_attention(
             query, key, value, attn_mask=allowed, is_causal=is_causal, dropout_p=p

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from hyptrans.geometry.lorentz import Curvature
+from hyptrans.geometry.lorentz import CurvatureLike
 from hyptrans.kernels.cpu import dropout, hypformer, klein, loss, rows, weights
 from hyptrans.kernels.cpu.ball.launch import (  # noqa: F401 - they are called as functions of this module
     add_backward,
@@ -48,19 +48,19 @@ def points_backward(
     return sums[:, 0], sums[0, 1]
 
 
-def normalize_forward(v: Tensor, c: Curvature, out: Tensor) -> None:
+def normalize_forward(v: Tensor, c: CurvatureLike, out: Tensor) -> None:
     """Points into ``out``."""
     run(rows.normalize_forward, blocks_of(v), (v, out), _by(c, v))
 
 
-def normalize_backward(grad: Tensor, v: Tensor, c: Curvature, grad_v: Tensor) -> Tensor:
+def normalize_backward(grad: Tensor, v: Tensor, c: CurvatureLike, grad_v: Tensor) -> Tensor:
     """The gradient into ``grad_v``; that of 1/c."""
     partial = v.new_empty(blocks_of(v), 1)
     run(rows.normalize_backward, len(partial), (grad, v, grad_v, partial), _by(c, v))
     return partial.sum()
 
 
-def lift_forward(space: Tensor, c: Curvature, out: Tensor) -> None:
+def lift_forward(space: Tensor, c: CurvatureLike, out: Tensor) -> None:
     """Points into ``out``."""
     run(rows.lift_forward, blocks_of(out), (out, space), _by(c, space))
 
@@ -73,7 +73,7 @@ def lift_backward(grad: Tensor, out: Tensor, grad_space: Tensor) -> Tensor:
 
 
 def centroids(
-    query: Tensor, keys: Tensor, values: Tensor, places: Tensor, c: Curvature, out: Tensor
+    query: Tensor, keys: Tensor, values: Tensor, places: Tensor, c: CurvatureLike, out: Tensor
 ) -> None:
     """Points into ``out`` ``[B, T, H, d]``."""
     _attend(weights.centroids, (query, keys, values, places, out), _by(c, query))
@@ -131,7 +131,7 @@ def relu_dropout_backward(grad: Tensor, out: Tensor, scale: float, grad_x: Tenso
     run(dropout.relu_dropout_backward, blocks_of(grad), (grad, out, grad_x), (scale,))
 
 
-def _by(c: Curvature, like: Tensor) -> Numbers:
+def _by(c: CurvatureLike, like: Tensor) -> Numbers:
     """``1/c`` and the unit of rounding."""
     return 1 / float(c), torch.finfo(like.dtype).eps
 

@@ -12,7 +12,7 @@ import torch
 import triton  # type: ignore
 from torch import Tensor
 
-from hyptrans.geometry.lorentz import Curvature
+from hyptrans.geometry.lorentz import CurvatureLike
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels.cuda import loss, rows
 from hyptrans.kernels.operands import LossOperands, Numbers, PointOperands
@@ -58,13 +58,13 @@ def _projections(operands: PointOperands) -> dict[str, Any]:
     }
 
 
-def normalize_forward(v: Tensor, c: Curvature, out: Tensor) -> None:
+def normalize_forward(v: Tensor, c: CurvatureLike, out: Tensor) -> None:
     """Points into ``out``."""
     count = v.numel() // v.size(-1)
     _launch(rows.normalize_forward, count, v, (v, _curvature(c, v), out, count), _floor(v))
 
 
-def normalize_backward(grad: Tensor, v: Tensor, c: Curvature, grad_v: Tensor) -> Tensor:
+def normalize_backward(grad: Tensor, v: Tensor, c: CurvatureLike, grad_v: Tensor) -> Tensor:
     """The gradient into ``grad_v``; that of 1/c."""
     count = v.numel() // v.size(-1)
     partial = v.new_empty(_programs(count, v.size(-1)))
@@ -77,7 +77,7 @@ def _floor(v: Tensor) -> dict[str, Any]:
     return {"FLOOR": torch.finfo(v.dtype).eps}
 
 
-def lift_forward(space: Tensor, c: Curvature, out: Tensor) -> None:
+def lift_forward(space: Tensor, c: CurvatureLike, out: Tensor) -> None:
     """Points into ``out``."""
     count = out.numel() // out.size(-1)
     _launch(rows.lift_forward, count, out, (space, _curvature(c, space), out, count))
@@ -162,7 +162,7 @@ def _programs(count: int, d: int) -> int:
     return -(-count // _tile(d)[1])
 
 
-def _curvature(c: Curvature, like: Tensor) -> Tensor:
+def _curvature(c: CurvatureLike, like: Tensor) -> Tensor:
     """The curvature on the device, where a learned one is already."""
     return c.to(like.device) if isinstance(c, Tensor) else _given((c,), like)
 

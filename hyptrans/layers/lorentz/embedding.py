@@ -1,6 +1,6 @@
 """Token embeddings on the hyperboloid."""
 
-from typing import Literal
+from typing import Literal, get_args
 
 import geoopt
 import torch
@@ -10,9 +10,11 @@ from torch.nn import functional as F
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels.operators import lift
+from hyptrans.layers.choices import check_choice
 from hyptrans.layers.lorentz.manifold import StableLorentz
 
 Storage = Literal["space", "manifold"]
+STORAGES: tuple[Storage, ...] = get_args(Storage)
 
 
 class LorentzEmbedding(nn.Module):
@@ -30,6 +32,9 @@ class LorentzEmbedding(nn.Module):
         padding_idx: this row starts as the origin and gets no gradient from looking it up.
         c: the hyperboloid has curvature ``-c``.
         storage: how the points are kept.
+
+    Raises:
+        ValueError: ``c`` is not above 0, or there is no such storage.
     """
 
     def __init__(
@@ -44,8 +49,7 @@ class LorentzEmbedding(nn.Module):
         super().__init__()
         if not c > 0:
             raise ValueError(f"curvature c must be above 0 (the space has -c), got {c}")
-        if storage not in ("space", "manifold"):
-            raise ValueError(f"storage must be 'space' or 'manifold', got {storage!r}")
+        check_choice("storage", storage, STORAGES)
         self.width, self.padding_idx, self.c, self.storage = width, padding_idx, c, storage
         if storage == "space":
             self.weight = nn.Parameter(torch.empty(num_embeddings, width - 1))
@@ -65,7 +69,7 @@ class LorentzEmbedding(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         return self._points(F.embedding(tokens, self.weight, self.padding_idx))
 
-    def points(self, c: lorentz.Curvature | None = None) -> Tensor:
+    def points(self, c: lorentz.CurvatureLike | None = None) -> Tensor:
         """All points of the table, ``[num_embeddings, width]``.
 
         With ``c``, for use at curvature ``-c``: space coordinates are lifted there; points of a
@@ -73,7 +77,7 @@ class LorentzEmbedding(nn.Module):
         """
         return self._points(self.weight, c)
 
-    def _points(self, rows: Tensor, c: lorentz.Curvature | None = None) -> Tensor:
+    def _points(self, rows: Tensor, c: lorentz.CurvatureLike | None = None) -> Tensor:
         # recomputing the time keeps a point stored in half precision on the hyperboloid
         if self.storage == "space":
             return lift(rows, c=self.c if c is None else c)

@@ -21,7 +21,8 @@ from torch.nn import functional as F
 from hyptrans.geometry import lorentz
 
 PARTS = {torch.float16: 2, torch.bfloat16: 3}
-"""How many numbers of 11 or 8 significant bits hold a time of float32, which has 24."""
+"""How many numbers of 11 or 8 significant bits hold a time of float32, which has 24; see
+:func:`split_time`."""
 
 ALIGNMENT = 8
 """Fused kernels take widths that are multiples of this, and would copy others to pad them."""
@@ -33,7 +34,7 @@ def mix(
     value: Tensor,
     *,
     dtype: torch.dtype,
-    c: lorentz.Curvature,
+    c: lorentz.CurvatureLike,
     allowed: Tensor | None,
     is_causal: bool,
 ) -> Tensor:
@@ -77,7 +78,10 @@ def mix(
 
 
 def split_time(time: Tensor, dtype: torch.dtype) -> list[Tensor]:
-    """Numbers of half precision, the largest first, that add up to ``time`` as float32 has it."""
+    """Numbers of half precision, the largest first, that add up to a ``time`` of float32.
+
+    Exactly in bfloat16, and in float16 to one unit of rounding: 11 and 11 bits of 24, and a sign.
+    """
     parts = []
     for _ in range(PARTS[dtype]):
         parts.append(time.to(dtype))
@@ -85,7 +89,7 @@ def split_time(time: Tensor, dtype: torch.dtype) -> list[Tensor]:
     return parts
 
 
-def _inside(time: Tensor, space: Tensor, c: lorentz.Curvature) -> Tensor:
+def _inside(time: Tensor, space: Tensor, c: lorentz.CurvatureLike) -> Tensor:
     """The vector of this time and space, with the time raised to that of a point at least."""
     with torch.no_grad():  # rounding is what is corrected, and rounding has no gradient
         least = lorentz.time_above(space.square().sum(-1, keepdim=True), c=c)

@@ -10,7 +10,7 @@ from hyptrans.layers.decoding_state import State
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
 
 
-def distance_table(points: Tensor, bias: Tensor, *, c: lorentz.Curvature) -> Tensor:
+def distance_table(points: Tensor, bias: Tensor, *, c: lorentz.CurvatureLike) -> Tensor:
     """What :func:`distance_features` meet of the tokens: their points, and ``b_v + 2/c``.
 
     Shapes: points ``[V, D]``, bias ``[V]`` -> ``[V, D + 1]``.
@@ -46,7 +46,7 @@ class LorentzLogits(nn.Module):
         self.bias = nn.Parameter(torch.zeros(table.weight.size(0)))
 
     @property
-    def curvature(self) -> lorentz.Curvature:
+    def curvature(self) -> lorentz.CurvatureLike:
         """Where points and tokens are compared."""
         return self.table.c
 

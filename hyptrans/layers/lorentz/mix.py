@@ -7,7 +7,7 @@ from torch.nn import functional as F
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import without_autocast
 from hyptrans.kernels import operators
-from hyptrans.kernels.weights import causal_mask
+from hyptrans.kernels.weights import one_mask
 from hyptrans.layers.decoding_state import Past, as_table
 from hyptrans.layers.lorentz import half_attention
 
@@ -17,7 +17,7 @@ def lorentz_mix(
     key: Tensor,
     value: Tensor,
     *,
-    c: lorentz.Curvature,
+    c: lorentz.CurvatureLike,
     allowed: Tensor | None,
     is_causal: bool,
     half: torch.dtype | None = None,
@@ -32,8 +32,7 @@ def lorentz_mix(
 
     Shapes: as :meth:`hyptrans.layers.attention.Attention.mix`. Source: HyboNet eq. 4 and 5.
     """
-    if is_causal and allowed is not None:
-        allowed, is_causal = causal_mask(key.size(2), allowed, key.device), False
+    allowed, is_causal = one_mask(key, allowed, is_causal)
     if not is_causal and (table := as_table(query, key, value, allowed)):
         return operators.centroids(query, *table, c=c)
     with without_autocast(query):
@@ -49,7 +48,7 @@ def lorentz_mix(
         return operators.normalize(mixed.transpose(1, 2), c=c).transpose(1, 2)
 
 
-def lorentz_mix_past(query: Tensor, past: Past, *, c: lorentz.Curvature) -> Tensor:
+def lorentz_mix_past(query: Tensor, past: Past, *, c: lorentz.CurvatureLike) -> Tensor:
     """:func:`lorentz_mix` for one query a hypothesis."""
     if operators.in_one_pass(query):
         tables = past.tables

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels import operators
+from hyptrans.layers.choices import check_choice
 
 Residual = Literal["full", "space", "logit", "sphere", "centroid"]
 RESIDUALS: tuple[Residual, ...] = get_args(Residual)
@@ -45,8 +46,7 @@ class LorentzResidual(nn.Module):
 
     def __init__(self, form: Residual = "full", *, c: float = 1.0) -> None:
         super().__init__()
-        if form not in RESIDUALS:
-            raise ValueError(f"residual must be one of {', '.join(RESIDUALS)}, got {form!r}")
+        check_choice("residual", form, RESIDUALS)
         self.form, self.c = form, c
         self.log_weight = nn.Parameter(torch.zeros(())) if form == "centroid" else None
 

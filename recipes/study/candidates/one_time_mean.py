@@ -4,7 +4,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from hyptrans.kernels.operators import lift
-from hyptrans.kernels.weights import causal_mask
+from hyptrans.kernels.weights import one_mask
 from hyptrans.layers.attention import Attention
 from hyptrans.layers.decoding_state import Past
 from hyptrans.models._config import register_sizes
@@ -24,8 +24,7 @@ class MeanAttention(OneTimeAttention):
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
     ) -> Tensor:
-        if is_causal and allowed is not None:
-            allowed, is_causal = causal_mask(key.size(2), allowed, key.device), False
+        allowed, is_causal = one_mask(key, allowed, is_causal)
         # queries come as (-t, s): their products with keys are the Lorentz products
         mean = F.scaled_dot_product_attention(
             query, key, value, attn_mask=allowed, is_causal=is_causal, scale=1.0

@@ -110,6 +110,8 @@ def test_wrong_options_are_told_in_one_sentence(made, tmp_path, capsys):
     assert "--lowercase goes with --sentencepiece-model or --bpe-codes" in error("--lowercase")
     assert "--ranks 1" in error("--ranks", "4", "1")
     assert "--seeds must be above 0" in error("--seeds", "0")
+    assert "--batch-tokens must be above 0, not -5" in error("--batch-tokens", "-5")
+    assert "--examples must be 0 or more, not -3" in error("--examples", "-3")
     assert "--seen has 3 values for 2" in error(*["--seen", str(made / "test.conllu")] * 3)
     for flag in ("--sentencepiece-model", "--bpe-codes", "--data-bin"):
         assert error(flag, "none") == f"error: {flag} none is missing"

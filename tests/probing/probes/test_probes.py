@@ -11,7 +11,6 @@ from hyptrans.layers.hybonet import LorentzLinear
 from hyptrans.support.errors import UserError
 from probing.probes.probe import (
     LARGEST_RADIUS,
-    LONGEST_TANGENT,
     PROBES,
     EuclideanProbe,
     LorentzProbe,
@@ -167,7 +166,6 @@ def test_bounds_act_on_lengths_alone(rng):
     near = flat.points(1e-3 * states)
     cosine = torch.cosine_similarity(near, far, dim=-1)
     torch.testing.assert_close(cosine, torch.ones_like(cosine))
-    assert LONGEST_TANGENT < 40
 
 
 def test_ranks_count_the_time(rng):

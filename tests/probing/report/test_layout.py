@@ -159,11 +159,12 @@ def test_score_counts_as_the_definition_does(rng):
         gold, guess = (nx.random_labeled_tree(9, seed=seed + k) for k in (0, 1))
         marks = (torch.rand(9, generator=rng) < 0.3).tolist()
         example = Example(["w"] * 9, list(gold.edges), 2, [0] * 9, marks, {})
-        found = arcs.score(example, Prediction(list(guess.edges), [0.0] * 9, 2, None))
+        root = int(torch.randint(1, 4, (1,), generator=rng))
+        found = arcs.score(example, Prediction(list(guess.edges), [0.0] * 9, root, None))
         keep = [frozenset(e) for e in gold.edges if not any(marks[i] for i in e)]
         assert found.total == len(keep)
         assert found.right == len(set(keep) & {frozenset(e) for e in guess.edges})
-        assert found.root_right
+        assert found.root_right == (root == 2)
 
 
 def test_names_in_the_disk_hardly_overlap(rng):
