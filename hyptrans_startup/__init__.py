@@ -108,6 +108,7 @@ FIXES: "dict[str, dict[str, tuple[str, ...]]]" = {
     "guards.checkpoints": {
         "stored_by_a_stranger": ("fairseq.checkpoint_utils",),
         "stored_training": ("fairseq.trainer",),
+        "stored_validation": ("fairseq_cli.validate",),
     },
     "guards.sets": {
         "half_written_data": ("fairseq.data.indexed_dataset",),

@@ -93,6 +93,8 @@ def bad_dictionary(module: ModuleType) -> Iterator[None]:
     stock = module.Dictionary.load.__func__
 
     def load(cls: type, f: Any) -> Any:
+        if isinstance(f, str) and Path(f).is_char_device():
+            raise UserError(f"{f} is a device and no dictionary of fairseq; {AGAIN}")
         try:
             dictionary = stock(cls, f)
         except FileNotFoundError as error:
@@ -102,6 +104,11 @@ def bad_dictionary(module: ModuleType) -> Iterator[None]:
             ) from error
         except (ValueError, RuntimeError) as error:
             raise UserError(f"{f} is no dictionary of fairseq ({error}); {AGAIN}") from error
+        except Exception as error:
+            # fairseq's own, of no class
+            if not str(error).startswith("Incorrect encoding"):
+                raise
+            raise UserError(f"{f} is not UTF-8 text; {AGAIN}") from error
         if len(dictionary) == dictionary.nspecial:
             raise UserError(f"{f} has no words; {AGAIN}")
         return dictionary

@@ -61,7 +61,9 @@ def whole(filename: str) -> Iterator[Any]:
     """
     partial = filename + ".tmp"
     try:
-        with open(partial, "wb") as file:
+        # what a killed one left; a link there would have another file written
+        Path(partial).unlink(missing_ok=True)
+        with open(partial, "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

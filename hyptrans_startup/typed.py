@@ -74,7 +74,17 @@ def validation_without_task(module: ModuleType) -> Iterator[None]:
     stock = module.get_validation_parser
 
     def get_validation_parser(default_task: str | None = None) -> Any:
-        return stock(default_task or task_of_checkpoint(sys.argv[1:]))
+        task = default_task or task_of_checkpoint(sys.argv[1:])
+        parser = stock(task)
+        from fairseq.tasks import TASK_REGISTRY
+
+        # a plug-in may have brought it just now
+        if task is not None and task not in TASK_REGISTRY:
+            raise UserError(
+                f"the checkpoint was trained for the task {task[:40]!r}, which is not known here: "
+                "name another with --task, or its plug-in with --user-dir"
+            )
+        return parser
 
     vars(module)["get_validation_parser"] = get_validation_parser
 

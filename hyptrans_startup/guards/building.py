@@ -1,7 +1,8 @@
 """A model of a stored configuration is built within what its checkpoint accounts for."""
 
+import math
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,11 @@ class Allowance:
         self.parts -= 1
         if hasattr(part, "element_size"):
             self.bytes -= part.numel() * part.element_size()
-        if self.parts < 0 or self.bytes < 0:
+        self.check(0)
+
+    def check(self, size: int) -> None:
+        """Raise where there is no room for so many bytes."""
+        if self.parts < 0 or self.bytes < size:
             raise UserError(
                 "its options ask for a far larger model than the parameters that it holds"
             )
@@ -74,9 +79,53 @@ def within_bytes(size: int) -> Iterator[None]:
     _install()
     _of_thread.allowances = [*_allowances(), Allowance(size)]
     try:
-        yield
+        with _watching():
+            yield
     finally:
         _of_thread.allowances.pop()
+
+
+def check_repeated(tensors: Iterable[Any]) -> None:
+    """Check that tensors, each as large as its shape says, are what their memory accounts for.
+
+    A number may stand for many, and have many names; what takes the tensors may copy them.
+
+    Raises:
+        UserError: they are far larger.
+    """
+    said, storages = 0, {}
+    for tensor in tensors:
+        said += tensor.numel() * tensor.element_size()
+        storage = tensor.untyped_storage()
+        storages[storage.data_ptr()] = storage.nbytes()
+    if said > SPARE_BYTES + TIMES_THE_FILE * sum(storages.values()):
+        raise UserError(f"its tensors would take {said:,} bytes, far more than it has")
+
+
+def _watching() -> Any:
+    """Return a context in which torch tells of each tensor before it takes memory for one.
+
+    What is registered is counted afterwards; this is for what is filled before, or never is.
+    """
+    # slow to import, and of no use to commands that only name what is here
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Watching(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            options = kwargs or {}
+            sizes = next((part for part in args if isinstance(part, list | tuple)), ())
+            # lists that go with a tensor are other things than the size of a new one
+            alone = not any(isinstance(part, torch.Tensor) for part in args)
+            if alone and sizes and all(isinstance(size, int) for size in sizes):
+                dtype = options.get("dtype") or torch.get_default_dtype()
+                for allowance in _allowances():
+                    allowance.check(math.prod(sizes) * dtype.itemsize)
+            return func(*args, **options)
+
+    return Watching()
 
 
 def _allowances() -> list[Allowance]:

@@ -1,7 +1,8 @@
 """A checkpoint from a stranger: looked at before it is loaded, checked before it is built."""
 
+import math
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pickle import UnpicklingError
 from types import ModuleType
@@ -9,10 +10,13 @@ from typing import Any
 
 from hyptrans_startup.errors import UserError
 from hyptrans_startup.guards.building import within
-from hyptrans_startup.guards.configurations import check_checkpoint, forget_files
+from hyptrans_startup.guards.configurations import check_checkpoint, forget_files, shown
 from hyptrans_startup.guards.containers import check_container
 from hyptrans_startup.inputs import misfit, unreadable
 from hyptrans_startup.wrapping import Overlay
+
+MOST_COUNTED = 1 << 31
+"""Updates, epochs and batches of one, far beyond any training; seeds are made of them."""
 
 
 @contextmanager
@@ -58,7 +62,24 @@ def stored_by_a_stranger(module: ModuleType) -> Iterator[None]:
             told = UserError(f"no model can be built of its options ({reason_of(error)})")
             raise misfit(", ".join(map(str, filenames)), told) from error
 
-    vars(module)["load_model_ensemble_and_task"] = load_model_ensemble_and_task
+    stock_training = module.load_checkpoint
+
+    def load_checkpoint(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return stock_training(*args, **kwargs)
+        except RuntimeError as error:
+            if not str(error).startswith("Cannot resume training due to dataloader mismatch"):
+                raise
+            raise UserError(
+                "the checkpoint has seen more batches of its epoch than the data give: take the "
+                "data and --max-tokens of its training, or begin the epoch anew by "
+                "--reset-dataloader"
+            ) from error
+
+    vars(module).update(
+        load_checkpoint=load_checkpoint,
+        load_model_ensemble_and_task=load_model_ensemble_and_task,
+    )
 
 
 @contextmanager
@@ -69,7 +90,12 @@ def stored_training(module: ModuleType) -> Iterator[None]:
 
     def load_checkpoint(self: Any, filename: str, *args: Any, **kwargs: Any) -> Any:
         try:
-            return stock(self, filename, *args, **kwargs)
+            extra_state = stock(self, filename, *args, **kwargs)
+            check_counts(self, extra_state)
+            # built where its state was loaded
+            if self._optimizer is not None:
+                check_optimizer(self._optimizer.optimizer)
+            return extra_state
         except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
             raise UserError(
                 f"checkpoint {filename} does not hold the state of a training that fits this one "
@@ -78,6 +104,83 @@ def stored_training(module: ModuleType) -> Iterator[None]:
             ) from error
 
     module.Trainer.load_checkpoint = load_checkpoint
+
+
+@contextmanager
+def stored_validation(module: ModuleType) -> Iterator[None]:
+    """Tracebacks of many kinds for a criterion or options of a task that do not go together."""
+    yield
+    stock = module.main
+
+    def main(cfg: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return stock(cfg, *args, **kwargs)
+        except (LookupError, TypeError, AttributeError) as error:
+            raise UserError(
+                f"checkpoint {cfg.common_eval.path} cannot be validated with the criterion and the "
+                f"options of its task ({reason_of(error)}); name others, as with --criterion"
+            ) from error
+
+    vars(module)["main"] = main
+
+
+def check_counts(trainer: Any, extra_state: Any) -> None:
+    """Check what a training counts on from.
+
+    Args:
+        trainer: as fairseq has filled it.
+        extra_state: what it did not take of the checkpoint, None where that was not asked for.
+
+    Raises:
+        ValueError: names the number that is none.
+    """
+    counts = {"num_updates": (trainer.get_num_updates(), 0)}
+    iterator = (extra_state or {}).get("train_iterator") or {}
+    for name, least in (("epoch", 1), ("iterations_in_epoch", 0)):
+        if name in iterator:
+            counts[name] = iterator[name], least
+    for name, (value, least) in counts.items():
+        if not (isinstance(value, int) and least <= value <= MOST_COUNTED):
+            raise ValueError(f"{name} is {shown(value)}")
+    seconds = trainer._previous_training_time
+    if not (isinstance(seconds, int | float) and 0 <= seconds < math.inf):
+        raise ValueError(f"previous_training_time is {shown(seconds)}")
+
+
+def check_optimizer(optimizer: Any) -> None:
+    """Check the state that an optimizer of torch's has loaded, which it looks at when it steps.
+
+    Raises:
+        ValueError: names what another optimizer has, or one of other parameters.
+    """
+    from torch import Tensor
+
+    # one that is made of several has neither
+    defaults, state = (getattr(optimizer, name, {}) for name in ("defaults", "state"))
+    for group in optimizer.param_groups:
+        for name, value in defaults.items():
+            if not like(group.get(name, value), value):
+                raise ValueError(f"its option {name} is {shown(group[name])}")
+    for parameter, kept in state.items():
+        for name, value in kept.items() if isinstance(parameter, Tensor) else ():
+            if name.startswith("exp_avg") and isinstance(value, Tensor):
+                # one number may be of a whole point
+                pairs = zip(value.shape, parameter.shape, strict=False)
+                if value.dim() != parameter.dim() or not all(a in (1, b) for a, b in pairs):
+                    raise ValueError(f"{name} is of another shape than its parameter")
+            elif not isinstance(value, Tensor | int | float | None):
+                raise ValueError(f"{name} is {shown(value)}")
+
+
+def like(value: Any, default: Any) -> bool:
+    """Whether an option of an optimizer is of the kind of its default."""
+    if isinstance(default, Sequence) and not isinstance(default, str):
+        same = isinstance(value, list | tuple) and len(value) == len(default)
+        return same and all(map(like, value, default))
+    if isinstance(default, int | float):
+        # a rate may be a tensor
+        return isinstance(value, int | float) or hasattr(value, "element_size")
+    return True
 
 
 def reason_of(error: BaseException) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hyptrans_startup.errors import UserError
+from hyptrans_startup.guards.building import check_repeated
 from hyptrans_startup.guards.types import fits
 
 MOST_PARTS = 400_000
@@ -19,7 +20,8 @@ BOUNDS = {
     r"\w*layers?": (-1_000, 1_000),
     r"\w*heads": (1, 1_024),
     r"\w*(_dim|_channels|hidden_size)": (0, 1 << 20),
-    r"\w*positions": (0, 10_000_000),
+    r"\w*(positions|tokens_per_sample)": (0, 10_000_000),
+    r"num_batch_buckets": (0, 100_000),
     r"\w*(dropout|layerdrop)": (0, 1),
     r"dict_size|beam|nbest|max_len_b|sampling_topk": (-1, 1_000_000),
     r"curvature": (1e-6, 1e6),
@@ -45,16 +47,20 @@ _PARTS_OF_A_CHECKPOINT = {
 }
 
 
-_FILES_OF_A_NEW_MODEL = ("encoder_embed_path", "decoder_embed_path")
-"""Options that name files which a training begins with: a stored model has its parameters."""
+_FILE_OF_A_NEW_MODEL = "embed_path"
+"""Options that end so name files that a training begins with: a stored model has its parameters."""
+_POSITIONS = ("positions", "tokens_per_sample")
+"""Options that end so are numbers of positions; models of language have the latter."""
 
 
 def forget_files(state: dict[str, Any]) -> None:
     """Take out of a checkpoint the files that fairseq would read to build its model."""
     for options in (state.get("args"), (state.get("cfg") or {}).get("model")):
-        values = vars(options) if isinstance(options, Namespace) else options
-        if isinstance(values, dict):
-            values.update(dict.fromkeys(values.keys() & _FILES_OF_A_NEW_MODEL))
+        for _, part in parts_of(options, "its options"):
+            values = vars(part) if isinstance(part, Namespace) else part
+            if isinstance(values, dict):
+                files = [name for name in values if str(name).endswith(_FILE_OF_A_NEW_MODEL)]
+                values.update(dict.fromkeys(files))
 
 
 def check_checkpoint(state: Any) -> None:
@@ -65,14 +71,14 @@ def check_checkpoint(state: Any) -> None:
     """
     if not isinstance(state, dict):
         raise UserError(f"it is a {type(state).__name__}, not the parts of a checkpoint by name")
-    for _ in parts_of(state, "the checkpoint"):
-        pass
-    for name, (kind, words) in _PARTS_OF_A_CHECKPOINT.items():
-        if state.get(name) is not None and not isinstance(state[name], kind):
-            raise UserError(f"its {name} is a {type(state[name]).__name__}, not {words}")
     # slow to import, and of no use to commands that only name what is here
     from torch import Tensor
 
+    every = [part for _, part in parts_of(state, "the checkpoint") if isinstance(part, Tensor)]
+    check_repeated(every)
+    for name, (kind, words) in _PARTS_OF_A_CHECKPOINT.items():
+        if state.get(name) is not None and not isinstance(state[name], kind):
+            raise UserError(f"its {name} is a {type(state[name]).__name__}, not {words}")
     tensors = [part for part in (state.get("model") or {}).values() if isinstance(part, Tensor)]
     # one that is not contiguous may repeat few numbers
     largest = max((part.numel() for part in tensors if part.is_contiguous()), default=0)
@@ -123,8 +129,8 @@ def check_configuration(configuration: Any, where: str, largest: int = 0) -> Non
     positions, widths = [1], [1]
     for name, value in parts_of(configuration, where):
         check_value(name, value)
-        if isinstance(value, int) and name.endswith("positions"):
-            positions.append(value)
+        if isinstance(value, int | float) and name.endswith(_POSITIONS):
+            positions.append(int(value))
         elif isinstance(value, int) and name.endswith("_dim") and "ffn_" not in name:
             widths.append(value)
     if max(positions) * max(widths) > max(MOST_POSITIONS_TIMES_WIDTH, largest):

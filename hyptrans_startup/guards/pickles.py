@@ -22,7 +22,7 @@ ALLOWED = re.compile(
     r"|torch (u?int|float|bfloat|complex|bool)\w*|torch \w+Storage|torch.storage \w+Storage"
     r"|torch.serialization _get_layout"
     r"|torch._utils (_rebuild_tensor(_v2)?|_rebuild_parameter)|torch.nn.parameter Parameter"
-    r"|numpy (dtype|ndarray)|numpy.dtypes \w+DType"
+    r"|numpy (dtype|ndarray)"
     r"|numpy\.(core|_core)\.multiarray (scalar|_reconstruct)"
 )
 """All that checkpoints of fairseq name, as ``module name``; torch's own list is longer."""
@@ -31,10 +31,16 @@ WIDTHS = {"ComplexDouble": 16, "ComplexFloat": 8, "Double": 8, "Long": 8, "Float
 WIDTHS |= {"Half": 2, "BFloat16": 2, "Short": 2, "Char": 1, "Byte": 1, "Bool": 1, "Untyped": 1}
 """Bytes of an element, by the name of torch's storage."""
 
+_DTYPE = re.compile(r"[?bhilqBHILQefdg]\d{0,2}|[iufbc]\d{1,2}")
+"""Of plain numbers, as numpy names them."""
+_PLAIN_DTYPE = (None, None, None, -1, -1, 0)
+"""What numpy keeps of such a dtype behind its version and order; it believes other states."""
+
 # arguments taken from the stack, for instructions that put an object there or leave one
-_PUSH = {"NONE", "NEWTRUE", "NEWFALSE", "EMPTY_LIST", "EMPTY_DICT", "EMPTY_SET", "BININT"}
-_PUSH |= {"BININT1", "BININT2", "BINFLOAT", "BINUNICODE", "SHORT_BINSTRING", "LONG1"}
-_POP = {"BUILD": 1, "APPEND": 1, "SETITEM": 2}
+_CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
+_PUSH = {"BININT", "BININT1", "BININT2", "BINFLOAT", "BINUNICODE", "SHORT_BINSTRING", "LONG1"}
+_EMPTY = {"EMPTY_LIST", "EMPTY_DICT", "EMPTY_SET"}
+_POP = {"APPEND": 1, "SETITEM": 2}
 _POP_TO_MARK = {"APPENDS", "SETITEMS"}
 _TUPLES = {"EMPTY_TUPLE": 0, "TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
@@ -55,6 +61,12 @@ class Row(NamedTuple):
     """A tuple."""
 
     parts: tuple[Any, ...]
+
+
+class Made(NamedTuple):
+    """What a call or an instruction makes, by the name of its kind."""
+
+    kind: str
 
 
 def check_pickle(file: BinaryIO, holds: Callable[[str, int], bool]) -> None:
@@ -78,6 +90,13 @@ def check_pickle(file: BinaryIO, holds: Callable[[str, int], bool]) -> None:
         name = code.name
         if name in _PUSH:
             stack.append(argument)
+        elif name in _CONSTANTS:
+            stack.append(_CONSTANTS[name])
+        elif name in _EMPTY:
+            stack.append(Made(name))
+        elif name == "BUILD":
+            state = stack.pop()
+            check_state(stack[-1], state)
         elif name in ("BINPUT", "LONG_BINPUT"):
             memo[argument] = stack[-1]
         elif name in ("BINGET", "LONG_BINGET"):
@@ -147,17 +166,41 @@ def called(function: Any, arguments: Any) -> object:
     kind, parts = function.name.rpartition(" ")[2], arguments.parts
     if kind.startswith("_rebuild_tensor"):
         check_extent(parts)
+        return Made("tensor")
+    if kind in ("_rebuild_parameter", "Parameter") and parts[:1] != (Made("tensor"),):
+        raise UnpicklingError("a parameter of no tensor")
+    if kind == "dtype":
+        # numpy writes a name and two flags
+        if not (len(parts) == 3 and isinstance(parts[0], str) and _DTYPE.fullmatch(parts[0])):
+            raise UnpicklingError("a dtype of other things than numbers")
+        return Made("dtype")
     # numpy writes an empty array of one dimension here, and what it holds afterwards
     if kind == "_reconstruct" and not (len(parts) == 3 and parts[1] == Row((0,))):
         raise UnpicklingError("an array that claims memory")
     # so are bytes and single numbers written; other codecs and numbers without bytes take memory
     if kind == "encode" and not (len(parts) == 2 and parts[1] == "latin1"):
         raise UnpicklingError("a call of encode, which torch does not write")
-    if kind == "scalar" and len(parts) != 2:
+    if kind == "scalar" and parts != (Made("dtype"), Made("encode")):
         raise UnpicklingError("a number that claims memory")
     if kind == "ndarray" or kind.endswith("Storage") or (kind == "OrderedDict" and parts):
         raise UnpicklingError(f"a call of {kind}, which torch does not write")
-    return object()
+    return Made(kind)
+
+
+def check_state(target: Any, state: Any) -> None:
+    """Raise for a state that is given to what takes none, or that numpy would believe as it is.
+
+    torch enlarges a tensor's memory for one, and numpy takes numbers for addresses.
+    """
+    match target, state:
+        case Made("Namespace" | "OrderedDict"), Made("EMPTY_DICT"):
+            return
+        case Made("dtype"), Row((int(), "<" | ">" | "|" | "=", *rest)):
+            if tuple(rest) == _PLAIN_DTYPE:
+                return
+        case Made("_reconstruct"), Row((int(), Row(), Made("dtype"), bool(), Made("encode"))):
+            return
+    raise UnpicklingError("a state of something that has none, or another than its own")
 
 
 def check_extent(parts: tuple[Any, ...]) -> None:

@@ -274,14 +274,24 @@ def test_older_format_of_data_is_left_to_fairseq(tmp_path):
         ("", "has no words"),
         ("word\n", "is no dictionary of fairseq"),
         ("a 1\na 2\n", "is no dictionary of fairseq .*Duplicate"),
+        ("\xff 1\n", "is not UTF-8 text"),
     ],
 )
 def test_damaged_dictionary_is_named(text, error, tmp_path):
     from fairseq.data import Dictionary
 
     path = tmp_path / "dict.en.txt"
-    path.write_text(text)
+    path.write_text(text, encoding="latin-1")
     with pytest.raises(UserError, match=f"dict.en.txt {error}"):
+        Dictionary.load(str(path))
+
+
+def test_a_device_in_place_of_a_dictionary_is_not_read(tmp_path):
+    from fairseq.data import Dictionary
+
+    path = tmp_path / "dict.en.txt"
+    path.symlink_to("/dev/zero")
+    with pytest.raises(UserError, match=r"dict.en.txt is a device"):
         Dictionary.load(str(path))
 
 

@@ -156,6 +156,16 @@ def test_a_program_without_a_save_dir_gets_fairseqs_own_answer():
         checkpoint_utils.load_checkpoint(cfg, SimpleNamespace(checkpoint_suffix=""))
 
 
+def test_a_link_that_lies_where_a_file_is_written_first_is_not_followed(tmp_path):
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "c.pt.tmp").symlink_to(tmp_path / "mine")
+    with saving.whole(str(tmp_path / "c.pt")) as file:
+        file.write(b"new")
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert not (tmp_path / "c.pt").is_symlink()
+    assert (tmp_path / "c.pt").read_bytes() == b"new"
+
+
 def test_whole_file_passes_other_errors_on(tmp_path):
     with (
         pytest.raises(UserError, match=r"cannot be written \(No such file"),

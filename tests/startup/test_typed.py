@@ -37,6 +37,14 @@ CASES = {
         ["fairseq-validate", "bin", "--cpu"],
         "--path CHECKPOINT is missing",
     ),
+    "task of a checkpoint is unknown": (
+        ["fairseq-validate", "bin", "--path=task.pt", "--max-tokens=200", "--cpu"],
+        "the checkpoint was trained for the task 'nosuch', which is not known here",
+    ),
+    "criterion of a checkpoint is unknown": (
+        ["fairseq-validate", "bin", "--path=criterion.pt", "--max-tokens=200", "--cpu"],
+        "criterion.pt cannot be validated with the criterion and the options of its task",
+    ),
     "pieces have no model": (
         ["fairseq-generate", "bin", LAST, "--cpu", "--bpe=sentencepiece"],
         "--bpe sentencepiece needs --sentencepiece-model FILE",
@@ -87,6 +95,10 @@ def outcomes(work, data, checkpoint, fork):
     """What every command ends with."""
     (work / "lines").write_text(f"a b\n\n{'a ' * WORDS}\nc d\n")
     (work / "latin1").write_bytes("a b\nc\xe4\n".encode("latin-1"))
+    for part in ("task", "criterion"):
+        stored = torch.load(checkpoint, weights_only=False)
+        stored["cfg"][part]["_name"] = "nosuch"
+        torch.save(stored, work / f"{part}.pt")
     stored = torch.load(checkpoint, weights_only=False)
     stored["model"] = {name: torch.full_like(x, torch.nan) for name, x in stored["model"].items()}
     torch.save(stored, work / "nan.pt")

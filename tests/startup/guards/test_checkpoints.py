@@ -5,13 +5,19 @@ import sys
 import threading
 from argparse import Namespace
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from hyptrans_startup.errors import UserError
 from hyptrans_startup.guards.building import within, within_bytes
-from hyptrans_startup.guards.configurations import check_checkpoint, check_configuration
+from hyptrans_startup.guards.checkpoints import check_counts, check_optimizer
+from hyptrans_startup.guards.configurations import (
+    check_checkpoint,
+    check_configuration,
+    forget_files,
+)
 from tests.hostile import checkpoints
 
 EXPRESSION = "[open('RAN', 'w').close(), None][1]"
@@ -49,6 +55,15 @@ def test_ordinary_checkpoint_is_loaded(options, state, folder):
         assert torch.equal(model.state_dict()[name], state["model"][name])
 
 
+@pytest.mark.parametrize("where", ["args", "cfg"])
+def test_files_that_a_model_began_with_are_forgotten_wherever_they_stand(where):
+    options = {"encoder": {"embed_path": "x", "layers": 2}, "decoder_embed_path": "y"}
+    state = {"args": Namespace(**options)} if where == "args" else {"cfg": {"model": options}}
+    forget_files(state)
+    kept = vars(state["args"]) if where == "args" else state["cfg"]["model"]
+    assert kept == {"encoder": {"embed_path": None, "layers": 2}, "decoder_embed_path": None}
+
+
 @pytest.mark.parametrize("use", ["build", "extract"])
 def test_file_that_a_model_began_with_is_not_read(use, state, folder):
     changed = checkpoints.with_option(state, "model", "encoder_embed_path", str(folder / "none"))
@@ -77,6 +92,8 @@ def test_nothing_of_the_environment_is_filled_in(state, folder, monkeypatch):
         ("decoder_attention_heads", 0, "models have from"),
         ("encoder_embed_dim", 10**9, "models have from"),
         ("max_source_positions", 500_000, "positions of"),
+        ("max_source_positions", 500_000.0, "positions of"),
+        ("tokens_per_sample", 500_000, "positions of"),
         ("dropout", float("nan"), "models have from"),
         ("encoder_embed_dim", "x", "of another type"),
         ("encoder_learned_pos", {"a": 1}, "of another type"),
@@ -96,7 +113,7 @@ def test_positions_may_be_as_many_as_are_stored():
         {"cfg": options, "model": {"table": torch.empty(2_000_002, 16, dtype=torch.float16)}}
     )
     # few numbers under many names are none
-    repeated = torch.empty(1).expand(2_000_002, 16)
+    repeated = torch.empty(1, dtype=torch.float16).expand(2_000_002, 16)
     with pytest.raises(UserError, match="ask for 2000000 positions of 16 numbers"):
         check_checkpoint({"cfg": options, "model": {"table": repeated}})
 
@@ -131,6 +148,78 @@ def test_json_inside_an_option_is_bounded(state):
 def test_options_of_older_releases_are_checked_too():
     with pytest.raises(UserError, match="no registered name"):
         check_configuration(Namespace(arch="transformer", bpe="../../x"), "args")
+
+
+def test_memory_that_is_filled_before_it_is_registered_is_refused():
+    with within_bytes(0):
+        torch.randn(4, 4)
+        table = torch.zeros(4, 1)
+        # takes no memory
+        assert table.expand(4, 10**9).shape == (4, 10**9)
+        for make in (torch.randn, torch.empty, torch.zeros, torch.ones, torch.Tensor):
+            with pytest.raises(UserError, match="far larger model"):
+                make(1 << 14, 1 << 12)
+    assert torch.empty(1 << 14, 1 << 12).numel() == 1 << 26
+
+
+@pytest.mark.parametrize(
+    ("iterator", "seconds", "updates", "reason"),
+    [
+        ({"epoch": 1, "iterations_in_epoch": 0}, 0, 3, ""),
+        ({"epoch": 0}, 0, 3, "epoch is 0"),
+        ({"epoch": "x"}, 0, 3, "epoch is 'x'"),
+        ({"epoch": 1, "iterations_in_epoch": 1 << 40}, 0, 3, "iterations_in_epoch is"),
+        ({}, float("nan"), 3, "previous_training_time is nan"),
+        ({}, "x", 3, "previous_training_time is 'x'"),
+        ({}, 0, -1, "num_updates is -1"),
+        ({}, 0, float("nan"), "num_updates is nan"),
+    ],
+)
+def test_counts_of_a_training_are_counts(iterator, seconds, updates, reason):
+    trainer = SimpleNamespace(get_num_updates=lambda: updates, _previous_training_time=seconds)
+    if not reason:
+        check_counts(trainer, {"train_iterator": iterator})
+        return
+    with pytest.raises(ValueError, match=reason):
+        check_counts(trainer, {"train_iterator": iterator})
+
+
+def stepped():
+    parameter = torch.nn.Parameter(torch.ones(3, 4))
+    optimizer = torch.optim.Adam([parameter])
+    parameter.grad = torch.ones(3, 4)
+    optimizer.step()
+    return optimizer, optimizer.state[parameter]
+
+
+def test_state_of_an_optimizer_is_of_its_parameters_and_options():
+    optimizer, _ = stepped()
+    check_optimizer(optimizer)
+    for harm, reason in (
+        (lambda o, s: s.update(exp_avg=torch.ones(3)), "exp_avg is of another shape"),
+        (lambda o, s: s.update(exp_avg_sq=torch.ones(3, 2)), "exp_avg_sq is of another shape"),
+        (lambda o, s: s.update(step="x"), "step is 'x'"),
+        (lambda o, s: o.param_groups[0].update(betas="x"), "its option betas is 'x'"),
+        (lambda o, s: o.param_groups[0].update(betas=(0.9, "x")), "its option betas is"),
+        (lambda o, s: o.param_groups[0].update(lr="x"), "its option lr is 'x'"),
+    ):
+        optimizer, state = stepped()
+        harm(optimizer, state)
+        with pytest.raises(ValueError, match=reason):
+            check_optimizer(optimizer)
+    optimizer, state = stepped()
+    # of points, which have one norm
+    state["exp_avg_sq"] = torch.ones(3, 1)
+    check_optimizer(optimizer)
+
+
+def test_tensors_take_no_more_than_is_stored():
+    stored = torch.ones(1 << 20)
+    check_checkpoint({"last_optimizer_state": {"state": dict.fromkeys(range(8), stored)}})
+    few = torch.ones(1)
+    for much in (few.expand(1 << 28), [stored.view(1 << 10, 1 << 10) for _ in range(40)]):
+        with pytest.raises(UserError, match="bytes, far more than it has"):
+            check_checkpoint({"last_optimizer_state": {"state": {0: {"exp_avg": much}}}})
 
 
 def test_hooks_of_building_are_gone_afterwards(tmp_path):

@@ -1,5 +1,6 @@
 """The zip and the pickle of a checkpoint are looked at before torch acts on them."""
 
+import collections
 import io
 import struct
 import zipfile
@@ -11,6 +12,26 @@ import torch
 
 from hyptrans_startup.guards.containers import check_container
 from tests.hostile.pickles import Calls, as_pickle, tuple_in_tuple, zipped
+
+
+class Stated:
+    """Pickles as a call whose result is given a state."""
+
+    def __init__(self, function, arguments, state):
+        self.made = function, arguments, state
+
+    def __reduce__(self):
+        return self.made
+
+
+def plain_dtype(*state):
+    return Stated(np.dtype, ("f8", False, True), state)
+
+
+def reconstructed(dtype):
+    """An array of two numbers."""
+    rebuild, arguments, _ = np.arange(2.0).__reduce__()
+    return Stated(rebuild, arguments, (1, (2,), dtype, False, bytes(16)))
 
 
 def check(path):
@@ -52,8 +73,14 @@ def test_what_torch_writes_of_all_kinds_passes(zipped, tmp_path):
         (as_pickle(Calls("torch.storage.UntypedStorage", 2**31 - 1)), "a call of UntypedStorage"),
         (
             as_pickle(Calls("numpy.core.multiarray.scalar", Calls("numpy.dtype", "V2000000000"))),
-            "a number that claims memory",
+            "a dtype of other things than numbers",
         ),
+        (
+            as_pickle(Calls("numpy.core.multiarray.scalar", Calls("numpy.dtype", "f8", 0, 1))),
+            "memory",
+        ),
+        (as_pickle(Calls("numpy.dtype", [("a", "f8")], False, True)), "a dtype of other things"),
+        (as_pickle(Calls("torch.nn.parameter.Parameter", None, False)), "a parameter of no tensor"),
     ],
 )
 def test_pickle_that_torch_does_not_write_is_refused(data, reason, tmp_path):
@@ -135,3 +162,37 @@ def test_two_files_of_one_name_are_refused(tmp_path):
         archive.writestr("a/DATA.pkl", b"\x80\x02}.")
     with pytest.raises(UnpicklingError, match="one name"):
         check_container(io.BytesIO(file.getvalue()))
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        plain_dtype(3, "<", (np.dtype("i8"), (1,)), None, None, 8, 8, 0),
+        plain_dtype(3, "<", None, ("a",), {"a": (np.dtype("i8"), 0)}, 8, 8, 27),
+        reconstructed(np.dtype([("a", "f8")])),
+        reconstructed(np.dtype("O")),
+        Stated(torch.device, ("cpu",), {"a": 1}),
+        Stated(torch.Size, ((1,),), {"a": 1}),
+        Stated(collections.OrderedDict, (), (1, 2)),
+    ],
+)
+def test_a_state_that_would_be_believed_is_refused(hostile, tmp_path):
+    path = tmp_path / "c.pt"
+    torch.save({"x": hostile}, path)
+    with pytest.raises(UnpicklingError, match=r"a (state|dtype) of"):
+        check(path)
+
+
+def test_a_plain_dtype_with_its_own_state_passes(tmp_path):
+    path = tmp_path / "c.pt"
+    torch.save({"x": reconstructed(plain_dtype(3, "<", None, None, None, -1, -1, 0))}, path)
+    check(path)
+
+
+def test_a_tensor_is_given_no_other_extent(tmp_path):
+    rebuild, arguments = torch.ones(2)._reduce_ex_internal(2)
+    path = tmp_path / "c.pt"
+    storage = torch.ones(2)
+    torch.save({"x": Stated(rebuild, arguments, (storage, 0, (10**9,), (1,)))}, path)
+    with pytest.raises(UnpicklingError, match="a state of something that has none"):
+        check(path)
