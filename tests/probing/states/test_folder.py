@@ -38,7 +38,8 @@ def check(path, *, config=None, **tokenizer):
     ],
 )
 def test_what_known_tokenizers_do_is_taken(tmp_path, normalizer):
-    check(tmp_path, config={"attn_implementation": "sdpa"}, normalizer=normalizer)
+    config = {"attn_implementation": {"": "sdpa", "text_config": None}, "backbone": None}
+    check(tmp_path, config=config, normalizer=normalizer)
 
 
 @pytest.mark.parametrize(
@@ -61,11 +62,52 @@ def test_texts_do_not_grow(tmp_path, part, normalizer, problem):
 
 
 @pytest.mark.parametrize(
-    "config", [{"attn_implementation": "a/b"}, {"x": [{"_y_implementation": {"": "a/b"}}]}]
+    ("config", "problem"),
+    [
+        ({"attn_implementation": "a/b"}, "code to be fetched, 'a/b'"),
+        ({"x": [{"_y_implementation": {"": "a/b"}}]}, "code to be fetched"),
+        ({"attn_implementation": "flash_attention_2"}, "code to be fetched"),
+        ({"_attn_implementation_internal": "a/b"}, "code to be fetched"),
+        ({"backbone": "a/b"}, "another model to be fetched, 'a/b'; take 'backbone' out of it"),
+        ({"x": {"backbone_config": {"backbone": "a"}}}, "another model"),
+        ({"use_timm_backbone": True}, "another model"),
+        # of names of settings: it would hide those that are looked for
+        ({"attribute_map": {"x": "_attn_implementation_internal"}, "x": "a/b"}, "settings anew"),
+        ({"transformers_weights": "../a.safetensors"}, "no safetensors file of the folder"),
+        ({"transformers_weights": "a.bin"}, "no safetensors file of the folder"),
+    ],
 )
-def test_code_by_name_is_refused(tmp_path, config):
-    with pytest.raises(UserError, match=r"is refused: config.json names code to be fetched, "):
+def test_what_is_elsewhere_is_refused(tmp_path, config, problem):
+    with pytest.raises(UserError, match=f"is refused: config.json names .*{problem}"):
         check(tmp_path, config=config)
+
+
+@pytest.mark.parametrize("key", ["fast_tokenizer_files", "tokenizer_file"])
+def test_the_tokenizer_is_the_one_that_is_looked_at(tmp_path, key):
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({key: ["tokenizer.4.0.json"]}))
+    with pytest.raises(UserError, match=r"tokenizer_config.json names another tokenizer"):
+        check(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "place", ["../a.safetensors", "sub/a.safetensors", "/a.safetensors", "a.bin", 5, None]
+)
+def test_parameters_are_in_files_of_the_folder(tmp_path, place):
+    index = tmp_path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"a": "a-1.safetensors"}}))
+    check(tmp_path)
+    index.write_text(json.dumps({"weight_map": {"a": "a-1.safetensors", "b": place}}))
+    with pytest.raises(UserError, match=r"index.json names '.*no safetensors file of the folder"):
+        check(tmp_path)
+    index.write_text("{}")
+    with pytest.raises(UserError, match=r"index.json has no weight_map"):
+        check(tmp_path)
+
+
+def test_an_adapter_of_another_model_is_refused(tmp_path):
+    (tmp_path / "adapter_config.json").write_text('{"base_model_name_or_path": "a/b"}')
+    with pytest.raises(UserError, match=r"is refused: adapter_config.json names another model"):
+        check(tmp_path)
 
 
 @pytest.mark.parametrize("text", ['{"a": 1, "a": 2}', "[]", "[" * 100_000, "{"])
