@@ -112,8 +112,8 @@ def library() -> ModuleType:
         # it for models of speech, takes one that is None for one that is not installed
         sys.modules["torchaudio"] = None  # type: ignore[assignment]
     transformers = require("transformers", "transformers")
-    # what it found, where it was imported before
-    transformers.utils.import_utils.is_torchaudio_available.cache_clear()
+    # what it found, where it was imported before; some releases look once and for all
+    getattr(transformers.utils.import_utils.is_torchaudio_available, "cache_clear", lambda: None)()
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     return transformers

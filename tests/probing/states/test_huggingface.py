@@ -8,7 +8,7 @@ import torch
 
 from hyptrans.support.errors import UserError
 from probing.states.extract import extract
-from probing.states.huggingface import from_hugging_face, identity
+from probing.states.huggingface import from_hugging_face, identity, library
 from probing.text.align import align, surface
 from probing.text.trees import read_conllu
 from tests.probing.helpers import huggingface as helper
@@ -214,6 +214,12 @@ def test_a_configuration_that_asks_for_more_than_the_parameters_is_refused(tmp_p
     (tmp_path / "m" / "config.json").write_text(json.dumps(config))
     with pytest.raises(UserError, match=r"--hf .*m cannot be used: its options ask for a far larg"):
         from_hugging_face(str(tmp_path / "m"), random=random)
+
+
+def test_releases_that_look_once_for_other_libraries_are_taken(monkeypatch):
+    utils = library().utils.import_utils
+    monkeypatch.setattr(utils, "is_torchaudio_available", lambda: False)
+    assert library().utils.import_utils is utils
 
 
 @pytest.mark.parametrize("where", ["torch.nn.Module.float", "transformers.AutoModel.from_config"])
