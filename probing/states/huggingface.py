@@ -1,35 +1,42 @@
 """Encoders of Hugging Face's ``transformers``: a folder of ``save_pretrained``, or a model's name.
 
 Only configurations, tokenizers and safetensors are read: no pickle, and no code that a model
-brings. A name is looked up in the cache of that library, and fetched where the network allows it.
+brings. A name is looked up in the cache of that library, and fetched where the network allows it;
+for a folder nothing is fetched.
 """
 
 import importlib
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from hyptrans.geometry.space import Space
-from hyptrans.support.errors import UserError, out_of_memory
+from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 from hyptrans.support.files import sha256
 from hyptrans_startup.guards.building import within_bytes
 from probing.states import folder
 from probing.states.encoder import Tokens
+from probing.states.failures import reason, told
 from probing.text.align import Piece, Span
 
 _UNUSED = "pooler"
 """A part of some models that no state goes through; files of other tasks leave it out."""
 _SPACES = ("\u2581", "\u0120")
 """Tokens that stand for a space alone, of sentencepiece and of byte-level BPE."""
-_FAILURES = (OSError, ValueError, LookupError, TypeError, RuntimeError, ImportError, AttributeError)
-"""What the library raises for files that it cannot use."""
+_OPTIONS = {"trust_remote_code": False, "attn_implementation": "eager"}
+"""Of a model: whatever its configuration says, no code is fetched for it.
+
+None, the library's default, would ask on the terminal whether the model's own code may run.
+"""
 
 
 class HuggingFaceEncoder:
@@ -50,8 +57,11 @@ class HuggingFaceEncoder:
         self._model, self._tokenizer = model.float().eval().requires_grad_(False), tokenizer
         self.name, self.identity, self.random, self.seed = name, identity, random, seed
         self.architecture = str(model.config.model_type)
-        self.max_tokens = _max_tokens(model, tokenizer)
+        self.max_tokens, self._numbers = _max_tokens(model, tokenizer), _numbers(model)
         self.pad = tokenizer.pad_token_id or 0
+        if self.pad >= self._numbers:
+            # one that was added without a row in the table; it is masked, and so any will do
+            self.pad = 0
         self.unknown = tokenizer.unk_token_id
         first = torch.tensor([[number for number, _ in self.tokenize("a")]])
         states = self.states(first, torch.tensor([first.size(1)]))
@@ -62,19 +72,22 @@ class HuggingFaceEncoder:
         """Tokens with the marks that the model was trained with.
 
         Raises:
-            UserError: its tokenizer fails on the text.
+            UserError: its tokenizer fails on the text, or knows pieces that the model does not.
         """
-        try:
+        with told(
+            lambda error: (
+                f"--hf {self.name}: its tokenizer fails on {text[:40]!r} ({reason(error)})"
+            )
+        ):
             found = self._tokenizer(text, return_offsets_mapping=True, verbose=False)
-        except BaseException as error:
-            # what its rules end with where they try too much; no class of it can be imported
-            if type(error).__name__ != "PanicException":
-                raise
-            raise UserError(
-                f"--hf {self.name}: its tokenizer fails on {text[:40]!r} ({error})"
-            ) from error
-        numbers, spans = found["input_ids"], found["offset_mapping"]
-        names = self._tokenizer.convert_ids_to_tokens(numbers)
+            numbers, spans = found["input_ids"], found["offset_mapping"]
+            names = self._tokenizer.convert_ids_to_tokens(numbers)
+        for number, name in zip(numbers, names, strict=True):
+            if number >= self._numbers:
+                raise UserError(
+                    f"--hf {self.name}: its tokenizer has {str(name)[:40]!r} as number {number}, "
+                    f"its model has no more than {self._numbers:,}; save the two that go together"
+                )
         return [
             (number, Piece(name, *self._characters(text, name, span)))
             for number, name, span in zip(numbers, names, spans, strict=True)
@@ -122,6 +135,9 @@ def library() -> ModuleType:
 def from_hugging_face(name: str, *, random: bool = False, seed: int = 1) -> HuggingFaceEncoder:
     """The encoder of a folder that ``save_pretrained`` wrote, or of a model's name.
 
+    What a folder asks for is held against its files. A name is fetched by the library as a whole:
+    neither its settings nor its size are looked at before.
+
     Args:
         name: folder or name.
         random: take the architecture with fresh parameters.
@@ -131,67 +147,86 @@ def from_hugging_face(name: str, *, random: bool = False, seed: int = 1) -> Hugg
         UserError: there is none, or it cannot be used; says why.
     """
     transformers = library()
-    if Path(name).is_dir():
+    local = Path(name).is_dir()
+    if local:
         folder.check(Path(name))
-    # None would ask on the terminal whether the model's own code may run
-    where = {"local_files_only": Path(name).is_dir(), "trust_remote_code": False}
-    try:
+    where = {"local_files_only": local, "trust_remote_code": False}
+    with told(partial(_unusable, name)), _without_network(local):
         tokenizer = transformers.AutoTokenizer.from_pretrained(name, **where)
-        if random:
-            config = transformers.AutoConfig.from_pretrained(name, **where)
-            with torch.device("meta"), _within_parameters(name):
-                # takes no memory, whatever the configuration says
-                transformers.AutoModel.from_config(config, trust_remote_code=False)
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(seed)
-                model = transformers.AutoModel.from_config(config, trust_remote_code=False)
-            missing = set()
-        else:
-            with _within_parameters(name):
-                model, loading = transformers.AutoModel.from_pretrained(
-                    name, use_safetensors=True, output_loading_info=True, **where
-                )
-            missing = {key for key in loading["missing_keys"] if _UNUSED not in key}
-    except _FAILURES as error:
-        if out_of_memory(error):
-            raise
-        raise _unusable(name, error) from error
-    if missing:
-        raise UserError(
-            f"--hf {name} lacks parameters of its own architecture ({sorted(missing)[0]} and "
-            f"{len(missing) - 1} more): its files are of another model"
-        )
+        # read first: options that are given as it is read yield to settings of its own
+        config = transformers.AutoConfig.from_pretrained(name, **where)
+        model = _fresh(name, config, seed) if random else _trained(name, config)
     if not getattr(tokenizer, "is_fast", False):
         raise UserError(
             f"--hf {name}: its tokenizer does not tell which characters a token has; save one of "
             "the tokenizers library (tokenizer.json) beside the model"
         )
-    if model.config.is_encoder_decoder:
-        model = model.get_encoder()
     known = identity(name)
-    try:
+    with told(
+        lambda error: (
+            f"--hf {name} gives no states of layers for text ({reason(error)}): an "
+            "encoder or decoder of text is needed"
+        )
+    ):
+        if model.config.is_encoder_decoder:
+            model = model.get_encoder()
         return HuggingFaceEncoder(name, known, model, tokenizer, random=random, seed=seed)
-    except _FAILURES as error:
-        if out_of_memory(error):
-            raise
-        reason = " ".join(str(error).split()).rstrip(".")
+
+
+def _trained(name: str, config: Any) -> Any:
+    """A model with all of its parameters."""
+    with _within_parameters(name):
+        model, loading = library().AutoModel.from_pretrained(
+            name,
+            config=config,
+            use_safetensors=True,
+            output_loading_info=True,
+            local_files_only=Path(name).is_dir(),
+            **_OPTIONS,
+        )
+    missing = {key for key in loading["missing_keys"] if _UNUSED not in key}
+    if missing:
         raise UserError(
-            f"--hf {name} gives no states of layers for text ({reason}): an encoder or decoder of "
-            "text is needed"
-        ) from error
+            f"--hf {name} lacks parameters of its own architecture ({sorted(missing)[0]} and "
+            f"{len(missing) - 1} more): its files are of another model"
+        )
+    return model
+
+
+def _fresh(name: str, config: Any, seed: int) -> Any:
+    """A model of fresh parameters."""
+    made = library().AutoModel.from_config
+    with torch.device("meta"), _within_parameters(name):
+        # takes no memory, whatever the configuration says
+        made(config, **_OPTIONS)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return made(config, **_OPTIONS)
+
+
+@contextmanager
+def _without_network(local: bool) -> Iterator[None]:
+    """Read a folder: parts that the library would take from the hub by itself are not fetched."""
+    hub: Any = importlib.import_module("huggingface_hub.constants")
+    before = hub.HF_HUB_OFFLINE
+    hub.HF_HUB_OFFLINE = before or local
+    try:
+        yield
+    finally:
+        hub.HF_HUB_OFFLINE = before
 
 
 @contextmanager
 def _within_parameters(name: str) -> Iterator[None]:
-    """Build the model of a folder within what its parameters account for, if it has any.
+    """Build the model of a folder within what its parameters account for; a name's is not held.
 
     Raises:
         UserError: its configuration asks for more.
     """
-    size = sum(file.stat().st_size for file in Path(name).glob("*.safetensors"))
-    if not size:
+    if not Path(name).is_dir():
         yield
         return
+    size = sum(file.stat().st_size for file in Path(name).glob("*.safetensors"))
     try:
         with within_bytes(size):
             yield
@@ -207,20 +242,36 @@ def identity(name: str) -> str:
     """
     if Path(name).is_dir():
         return sha256(Path(name))
-    try:
+    with told(partial(_unusable, name)):
         config = Path(library().utils.cached_file(name, "config.json"))
-    except _FAILURES as error:
-        raise _unusable(name, error) from error
     # the cache has a folder for each commit
     return f"{name}@{config.parent.name}"
 
 
-def _unusable(name: str, error: Exception) -> UserError:
-    reason = " ".join(str(error).split())
-    return UserError(
+def _unusable(name: str, error: BaseException) -> str:
+    place, errors = Path(name), importlib.import_module("huggingface_hub.errors")
+    there = not isinstance(error, (OSError, errors.HFValidationError))
+    if place.is_dir():
+        files = (place / "config.json", place / "tokenizer.json")
+        there = all(file.is_file() for file in files) and any(place.glob("*.safetensors"))
+    if there:
+        return (
+            f"--hf {name} cannot be used ({reason(error)}): its files must be as save_pretrained "
+            "writes them"
+        )
+    return (
         f"--hf {name} is neither a folder with config.json, tokenizer.json and model.safetensors "
-        f"nor a model that can be fetched ({reason.rstrip('.')})"
+        f"nor a model that can be fetched ({reason(error)})"
     )
+
+
+def _numbers(model: Any) -> int:
+    """How many numbers of tokens its table has; without one, how many an extraction holds."""
+    try:
+        table = model.get_input_embeddings()
+    except (NotImplementedError, AttributeError):
+        table = None
+    return int(getattr(table, "num_embeddings", np.iinfo(np.int32).max))
 
 
 def _max_tokens(model: nn.Module, tokenizer: Any) -> int:

@@ -189,7 +189,7 @@ def test_what_cannot_be_used_is_told_in_one_sentence(tmp_path):
     assert "p is neither a folder with config.json" in error(tmp_path / "p")
     helper.save(tmp_path / "t")
     (tmp_path / "t" / "tokenizer.json").write_text("{}")
-    assert "t is neither a folder" in error(tmp_path / "t")
+    assert "t cannot be used (" in error(tmp_path / "t")
 
 
 @pytest.mark.parametrize("random", [False, True])
@@ -202,7 +202,7 @@ def test_code_that_a_model_brings_is_not_run(tmp_path, monkeypatch, random):
     names = {"AutoConfig": "evil.C", "AutoModel": "evil.M"}
     config |= {"auto_map": names, "model_type": "evil"}
     (tmp_path / "m" / "config.json").write_text(json.dumps(config))
-    with pytest.raises(UserError, match=r"--hf .*m is neither"):
+    with pytest.raises(UserError, match=r"--hf .*m cannot be used \(.*custom code"):
         from_hugging_face(str(tmp_path / "m"), random=random)
     assert not (tmp_path / "ran").exists()
 
@@ -214,6 +214,102 @@ def test_a_configuration_that_asks_for_more_than_the_parameters_is_refused(tmp_p
     (tmp_path / "m" / "config.json").write_text(json.dumps(config))
     with pytest.raises(UserError, match=r"--hf .*m cannot be used: its options ask for a far larg"):
         from_hugging_face(str(tmp_path / "m"), random=random)
+
+
+def change(file, **settings):
+    file.write_text(json.dumps(json.loads(file.read_text()) | settings))
+
+
+def test_a_folder_without_parameters_has_a_limit_too(tmp_path):
+    helper.save(tmp_path / "m")
+    (tmp_path / "m" / "model.safetensors").unlink()
+    assert from_hugging_face(str(tmp_path / "m"), random=True).width == 16
+    change(tmp_path / "m" / "config.json", vocab_size=2_000_000)
+    with pytest.raises(UserError, match=r"--hf .*m cannot be used: its options ask for a far larg"):
+        from_hugging_face(str(tmp_path / "m"), random=True)
+
+
+@pytest.mark.parametrize("random", [False, True])
+def test_attention_is_the_plain_one_whatever_the_configuration_says(tmp_path, random):
+    helper.save(tmp_path / "m")
+    change(tmp_path / "m" / "config.json", _attn_implementation="sdpa")
+    encoder = from_hugging_face(str(tmp_path / "m"), random=random)
+    assert encoder._model.config._attn_implementation == "eager"
+
+
+def test_nothing_is_fetched_for_a_folder(tmp_path, monkeypatch):
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    seen, inner = [], library().AutoModel.from_pretrained
+
+    def load(*args, **kwargs):
+        seen.append(constants.HF_HUB_OFFLINE)
+        return inner(*args, **kwargs)
+
+    monkeypatch.setattr(library().AutoModel, "from_pretrained", load)
+    helper.save(tmp_path / "m")
+    from_hugging_face(str(tmp_path / "m"))
+    assert (seen, constants.HF_HUB_OFFLINE) == ([True], False)
+
+
+@pytest.mark.parametrize(
+    ("file", "settings", "problem"),
+    [
+        ("config.json", {"num_attention_heads": 0}, "zero"),
+        ("config.json", {"hidden_act": []}, "hidden_act"),
+        ("config.json", {"hidden_act": "nope"}, "KeyError: 'nope'"),
+        ("tokenizer.json", {"model": {"type": "Unigram", "unk_id": 9, "vocab": []}}, "Vocab"),
+        (
+            "tokenizer.json",
+            {
+                # what is written before a piece within a word, longer than that piece
+                "model": {
+                    "type": "BPE",
+                    "vocab": {"a": 0, "b": 1},
+                    "merges": ["a b"],
+                    "continuing_subword_prefix": "##",
+                }
+            },
+            "slice",
+        ),
+    ],
+)
+def test_damaged_files_are_told_with_the_reason_of_the_library(tmp_path, file, settings, problem):
+    helper.save(tmp_path / "m")
+    change(tmp_path / "m" / file, **settings)
+    with pytest.raises(UserError, match=rf"--hf .*m cannot be used \(.*{problem}"):
+        from_hugging_face(str(tmp_path / "m"))
+
+
+def test_a_tokenizer_that_fails_on_a_word_is_told(tmp_path):
+    helper.save(tmp_path / "m")
+    model = {"type": "Unigram", "unk_id": None, "vocab": [["a", 0.0]]}
+    change(tmp_path / "m" / "tokenizer.json", model=model)
+    encoder = from_hugging_face(str(tmp_path / "m"))
+    with pytest.raises(UserError, match=r"its tokenizer fails on 'dog' \(.*unk_id"):
+        encoder.tokenize("dog")
+
+
+@pytest.mark.parametrize("number", [60, 10**9, 2**32 - 1])
+def test_pieces_that_the_model_has_no_row_for_are_told(tmp_path, number):
+    helper.save(tmp_path / "m")
+    file = tmp_path / "m" / "tokenizer.json"
+    model = json.loads(file.read_text())["model"]
+    model["vocab"]["dog"] = number
+    change(file, model=model)
+    encoder = from_hugging_face(str(tmp_path / "m"))
+    with pytest.raises(UserError, match=f"has 'dog' as number {number}, its model has no more"):
+        encoder.tokenize("dog")
+
+
+def test_padding_needs_no_row_of_its_own(tmp_path):
+    _, tokenizer = helper.save(tmp_path / "m", "gpt2")
+    tokenizer.add_special_tokens({"pad_token": "<pad>"})
+    tokenizer.save_pretrained(tmp_path / "m")
+    encoder = from_hugging_face(str(tmp_path / "m"))
+    trees = write_conllu(tmp_path / "t.conllu", ["a", "the dog sees a cat"])
+    assert extract(encoder, read_conllu(trees), tmp_path / "s", trees=trees).kept == [0, 1]
 
 
 def test_releases_that_look_once_for_other_libraries_are_taken(monkeypatch):
