@@ -29,10 +29,16 @@ def check(folder: Path) -> None:
         UserError: the folder has one; says which.
     """
     try:
+        for path in folder.iterdir():
+            if not (path.is_file() or path.is_dir()):
+                raise ValueError(f"{path.name!r} is no file")
         for name in ("config.json", "tokenizer_config.json"):
             for key, value in _settings(_read(folder / name)):
                 _check_setting(name, key, value)
         _check_parameters(folder)
+        if not (folder / "tokenizer.json").is_file() and any(folder.glob("*.model")):
+            # the library would make one of it, with rules that nobody has looked at
+            raise ValueError("its sentencepiece model has no tokenizer.json: save that beside it")
         found = _read(folder / "tokenizer.json")
         _check_growth([found.get("normalizer"), found.get("pre_tokenizer")])
     except (ValueError, RecursionError) as error:

@@ -104,6 +104,16 @@ def test_parameters_are_in_files_of_the_folder(tmp_path, place):
         check(tmp_path)
 
 
+def test_a_device_and_a_tokenizer_that_is_made_first_are_refused(tmp_path):
+    (tmp_path / "spiece.model").write_bytes(b"")
+    with pytest.raises(UserError, match=r"has no tokenizer.json"):
+        folder.check(tmp_path)
+    check(tmp_path)
+    (tmp_path / "vocab.txt").symlink_to("/dev/zero")
+    with pytest.raises(UserError, match=r"refused: 'vocab.txt' is no file"):
+        folder.check(tmp_path)
+
+
 def test_an_adapter_of_another_model_is_refused(tmp_path):
     (tmp_path / "adapter_config.json").write_text('{"base_model_name_or_path": "a/b"}')
     with pytest.raises(UserError, match=r"is refused: adapter_config.json names another model"):
