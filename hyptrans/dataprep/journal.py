@@ -16,7 +16,7 @@ _LOCK = "lock"
 
 def is_kept_in(work: Path) -> bool:
     """Whether a folder is that of a journal, which has it for itself."""
-    return (work / _LOCK).is_file()
+    return (work / _LOCK).is_file() and not work.is_symlink()
 
 
 def remove_kept(work: Path) -> None:
@@ -52,6 +52,9 @@ class Journal:
     Args:
         out: the output folder.
         work: folder of the journal, in it, where steps write.
+
+    Raises:
+        UserError: another run is at work there, or a link is in it.
     """
 
     def __init__(self, out: Path, work: Path) -> None:
@@ -61,6 +64,9 @@ class Journal:
         self.steps: list[dict[str, Any]] = []
         self.downloads: dict[str, str] = {}
         self._hashes: dict[Path, str] = {}
+        # steps write under names that anyone knows, and a link leads to any file
+        if link := next((path for path in (work, *work.rglob("*")) if path.is_symlink()), None):
+            raise UserError(f"{link} is a link, which no step writes through: remove it")
         work.mkdir(parents=True, exist_ok=True)
         self._lock = take_lock(work / _LOCK, out)
 

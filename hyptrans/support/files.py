@@ -1,6 +1,7 @@
 """Files that appear whole or not at all, their hashes, and transparent gzip."""
 
 import contextlib
+import errno
 import fcntl
 import gzip
 import hashlib
@@ -34,12 +35,12 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     """Write ``path`` under another name and rename it only when every byte is on disk.
 
     Raises:
-        UserError: another process writes it now.
+        UserError: another process writes it now, or a link has the other name.
     """
     partial = path.with_name(path.name + _PARTIAL)
     lock = take_lock(partial, path)
     try:
-        with open(partial, "wb") as file:
+        with open(partial, "wb", opener=_open_itself) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -52,6 +53,22 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
     finally:
         os.close(lock)
     sync_folder(path.parent)
+
+
+def _open_itself(path: str | os.PathLike[str], flags: int) -> int:
+    """Open what has a name itself, never what a link leads to, which may be anybody's.
+
+    Raises:
+        UserError: it is a link.
+    """
+    try:
+        return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+    except OSError as error:
+        if error.errno == errno.ELOOP and os.path.islink(path):
+            raise UserError(
+                f"{path} is a link, which nothing is written through: remove it"
+            ) from error
+        raise
 
 
 def _is(path: Path, descriptor: int) -> bool:
@@ -117,11 +134,11 @@ def take_lock(path: Path, place: Path) -> int:
         The descriptor, which the caller may close.
 
     Raises:
-        UserError: another process has the lock.
+        UserError: another process has the lock, or the file is a link.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        descriptor = _open_itself(path, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

@@ -8,6 +8,7 @@ import pytest
 
 from hyptrans.dataprep import journal, stages
 from hyptrans.dataprep.commands import iwslt14, text
+from hyptrans.support.errors import UserError
 from tests.dataprep.commands.test_iwslt14 import corpus as iwslt_tree
 from tests.dataprep.conftest import error_of, tree
 
@@ -267,3 +268,18 @@ def test_inputs_that_have_moved_are_the_same_and_others_of_their_name_are_not(
     path.write_text(path.read_text().replace("a", "e"))
     assert "is finished, with other options or input" in error_of(run(text.main, *words))
     assert tree(out) == before
+
+
+@pytest.mark.parametrize("name", ["", "text"])
+def test_steps_write_through_no_link(tmp_path, name):
+    mine, work = tmp_path / "mine", tmp_path / "out" / "intermediate"
+    mine.mkdir()
+    for file in ("lock", "notes"):
+        (mine / file).write_text("mine")
+    (work / name).parent.mkdir(parents=True)
+    (work / name).symlink_to(mine)
+    with pytest.raises(UserError, match="is a link, which no step writes through: remove it"):
+        journal.Journal(tmp_path / "out", work)
+    if not name:
+        journal.remove_kept(work)
+    assert tree(mine) == {"lock": b"mine", "notes": b"mine"}

@@ -63,6 +63,36 @@ def test_nothing_is_left_of_a_longer_file_that_was_not_finished(tmp_path):
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("file", "new")]
 
 
+def test_nothing_is_written_through_a_link(tmp_path):
+    mine, partial = tmp_path / "mine", tmp_path / "file.partial"
+    mine.write_text("years")
+    partial.symlink_to(mine)
+    with pytest.raises(UserError, match=r"file\.partial is a link, which nothing is written"):
+        write_whole(tmp_path / "file", "new")
+    assert mine.read_text() == "years"
+    partial.unlink()
+    partial.symlink_to(tmp_path / "not there")
+    with pytest.raises(UserError, match="is a link"):
+        take_lock(partial, tmp_path)
+    assert not (tmp_path / "not there").exists()
+
+
+def test_a_link_that_comes_after_the_lock_is_not_followed(tmp_path, monkeypatch):
+    mine, partial = tmp_path / "mine", tmp_path / "file.partial"
+    mine.write_text("years")
+
+    def lock_and_link(name, place):
+        descriptor = take_lock(name, place)
+        partial.unlink()
+        partial.symlink_to(mine)
+        return descriptor
+
+    monkeypatch.setattr(files, "take_lock", lock_and_link)
+    with pytest.raises(UserError, match="is a link"):
+        write_whole(tmp_path / "file", "new")
+    assert mine.read_text() == "years"
+
+
 def test_a_file_that_another_process_finished_meanwhile_is_not_written_over(tmp_path, monkeypatch):
     path, partial = tmp_path / "file", tmp_path / "file.partial"
     renamed = []
