@@ -113,13 +113,30 @@ def test_what_was_pushed_is_loaded_and_translates_the_same(
 ):
     monkeypatch.chdir(tmp_path)
     model = export(make("hybonet"), tmp_path / "model")
-    (model / "notes.txt").write_text("of the owner alone")
+    for name in ("notes.txt", "dict.notes.txt", "bpe.codes"):
+        (model / name).write_text("of the owner alone")
     status, shown = PROGRAM.run(["push", str(model), "user/name"]), capsys.readouterr()
     assert status == 0, shown.err
     assert COMMIT in shown.out
     assert server.made == ["name"]
-    assert set(server.files) == {path.name for path in model.iterdir()} - {"notes.txt"}
+    kept = {"notes.txt", "dict.notes.txt", "bpe.codes"}
+    assert set(server.files) == {path.name for path in model.iterdir()} - kept
     assert hyptrans.load("user/name").translate(texts) == hyptrans.load(model).translate(texts)
+
+
+def test_what_a_link_leads_to_is_not_published(server, make, tmp_path, capsys):
+    model = export(make("hybonet"), tmp_path / "model")
+    (tmp_path / "key").write_text("of the owner alone")
+    (model / "README.md").unlink()
+    (model / "README.md").symlink_to(tmp_path / "key")
+    assert PROGRAM.run(["push", str(model), "user/name"]) == 2
+    assert "README.md is a link to a file outside of its folder" in capsys.readouterr().err
+    assert server.made == []
+    (model / "README.md").unlink()
+    (model / "README.md").symlink_to("config.json")
+    (tmp_path / "link").symlink_to(model)
+    assert PROGRAM.run(["push", str(tmp_path / "link"), "user/name"]) == 0
+    assert server.files["README.md"] == (model / "config.json").read_bytes()
 
 
 def test_the_card_of_the_hub_loads_from_there(server, make, tmp_path, monkeypatch):

@@ -146,7 +146,12 @@ def _names(folder: Path) -> set[str]:
         raise UserError(
             f"{folder} is there already and is no model folder: name another --out"
         ) from error
-    dictionaries = (dictionary_file(folder, language).name for language in languages)
+    return files_of(languages, kind)
+
+
+def files_of(languages: tuple[str, str], kind: str) -> set[str]:
+    """What a folder consists of, for its languages and kind of subwords."""
+    dictionaries = (dictionary_file(Path(), language).name for language in languages)
     return {CONFIG, WEIGHTS, CARD, *dictionaries, subwords.MODEL_NAMES.get(kind, CONFIG)}
 
 

@@ -1,7 +1,7 @@
 """Model folders of the Hugging Face hub, through its own library."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 
 _FILES = [folder.CONFIG, folder.WEIGHTS, folder.CARD, "dict.*.txt", *subwords.MODEL_NAMES.values()]
-"""What is fetched and sent: nothing else of a repository or a folder is of use."""
+"""What is fetched: nothing else of a repository is of use."""
 _LOADED = re.compile(rb'hyptrans\.load\("[^"/]*"\)')
 """How a card loads its model by a name that is none of the hub's."""
 
@@ -40,25 +40,38 @@ def push(place: Path, repository: str, *, private: bool = False) -> str:
         private: make it one that only its owner sees.
 
     Raises:
-        UserError: the folder cannot be used, or the hub refuses it.
+        UserError: the folder cannot be used, a link leads out of it, or the hub refuses it.
     """
     if not place.is_dir():
         raise UserError(f"{place} is no model folder: hyptrans export makes one of a checkpoint")
-    folder.read(place)
+    contents = folder.read(place)
+    files = _own_files(place, folder.files_of(contents.languages, contents.text.kind))
     hub = require("huggingface_hub", "hub")
     with _told(hub, repository, "written"):
         api = hub.HfApi()
         api.create_repo(repository, private=private, exist_ok=True)
-        names = sorted(path.name for path in place.iterdir() if path.is_file())
         done = api.create_commit(
             repository,
-            [
-                hub.CommitOperationAdd(name, _content(place / name, repository))
-                for name in hub.utils.filter_repo_objects(names, allow_patterns=_FILES)
-            ],
+            [hub.CommitOperationAdd(path.name, _content(path, repository)) for path in files],
             commit_message="Upload with hyptrans push",
         )
     return str(done.commit_url)
+
+
+def _own_files(place: Path, names: Collection[str]) -> list[Path]:
+    """The files of these names.
+
+    Raises:
+        UserError: one is a link to what is not in the folder, which may be anything of the user's.
+    """
+    files = [place / name for name in sorted(names) if (place / name).is_file()]
+    for path in files:
+        if not path.resolve().is_relative_to(place.resolve()):
+            raise UserError(
+                f"{path} is a link to a file outside of its folder, which is not published: put "
+                "the file itself there"
+            )
+    return files
 
 
 def _content(path: Path, repository: str) -> str | bytes:
