@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import sha256, write_json
+from hyptrans.support.files import read_bytes, sha256, write_json
 from hyptrans.support.stored import read_json
 
 NAME = "manifest.json"
+_MOST_BYTES = 16 << 20
+"""A manifest has some hundred for each file."""
 _NEEDED = {"command": list, "inputs": dict, "outputs": dict}
 """What every manifest has."""
 
@@ -40,7 +42,7 @@ def load(out: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
-        found = read_json(path.read_text(encoding="utf-8"))
+        found = read_json(read_bytes(path, _MOST_BYTES).decode())
         whole = all(isinstance(found.get(name), kind) for name, kind in _NEEDED.items())
         if whole and all(map(_is_described, found["inputs"].values())):
             return found

@@ -166,6 +166,21 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+def read_bytes(path: Path, most: int) -> bytes:
+    """The bytes of a file that may be a stranger's.
+
+    Raises:
+        ValueError: there are more than ``most``, or it is no file but a device, say.
+    """
+    if not path.is_file():
+        raise ValueError("it is no file")
+    with open(path, "rb") as file:
+        found = file.read(most + 1)
+    if len(found) > most:
+        raise ValueError(f"it has more than {most:,} bytes")
+    return found
+
+
 def sha256(path: Path) -> str:
     """Return the SHA-256 of a file; of a folder, that of its sorted file names and their hashes."""
     if path.is_dir():

@@ -1,10 +1,11 @@
 """What a manifest says of the text, and manifests that say nothing."""
 
+import builtins
 import json
 
 import pytest
 
-from hyptrans.dataprep import recorded
+from hyptrans.dataprep import manifest, recorded
 from hyptrans.dataprep.steps.tokenize import TextSteps
 from hyptrans.support.errors import UserError
 
@@ -62,4 +63,21 @@ def changed(**fields):
 def test_manifest_that_says_too_little_is_a_sentence(tmp_path, text, problem):
     (tmp_path / "manifest.json").write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(UserError, match=rf"manifest\.json {problem}"):
+        recorded.read(tmp_path)
+
+
+def test_a_manifest_without_end_is_not_read(tmp_path, monkeypatch):
+    path = tmp_path / "manifest.json"
+    path.symlink_to("/dev/zero")
+    # what reads it to its end takes all memory, so nothing but its size may be asked of it
+    monkeypatch.setattr(builtins, "open", None)
+    with pytest.raises(UserError, match=r"manifest\.json is not a manifest of these commands: name"):
+        recorded.read(tmp_path)
+
+
+def test_a_manifest_of_far_more_than_any_has_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "manifest.json").write_text(json.dumps(MANIFEST) + " " * 100)
+    assert recorded.read(tmp_path) is not None
+    monkeypatch.setattr(manifest, "_MOST_BYTES", len(json.dumps(MANIFEST)) + 99)
+    with pytest.raises(UserError, match="is not a manifest of these commands"):
         recorded.read(tmp_path)
