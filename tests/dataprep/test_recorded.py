@@ -71,7 +71,7 @@ def test_a_manifest_without_end_is_not_read(tmp_path, monkeypatch):
     path.symlink_to("/dev/zero")
     # what reads it to its end takes all memory, so nothing but its size may be asked of it
     monkeypatch.setattr(builtins, "open", None)
-    with pytest.raises(UserError, match=r"manifest\.json is not a manifest of these commands: name"):
+    with pytest.raises(UserError, match=r"manifest\.json is not a manifest of these commands"):
         recorded.read(tmp_path)
 
 

@@ -47,6 +47,33 @@ def test_there_is_nothing_in_spaces_and_characters_without_form(models, kind):
         assert split(text) == [], ascii(text)
 
 
+@pytest.mark.parametrize(
+    ("codes", "said"),
+    [
+        ("#version: 9.9.9.9\na b\n", "its version is neither 0.1 nor 0.2"),
+        # the library takes minutes to find the end of this one
+        (f"#version: 0{'.0' * 50_000}!\na b\n", "its version is neither 0.1 nor 0.2"),
+        ("a b\n" * 1_000_001, "it has more than 1,000,000 merges"),
+        ("a" * (16 << 20 | 1), "it has more than 16,777,216 bytes"),
+        ("abc" * 1000, f"Error: invalid line 1 in BPE codes file: {('abc' * 1000)[:119]}"),
+    ],
+    ids=["version", "long version", "merges", "bytes", "one word"],
+)
+def test_merges_that_cannot_be_used_are_told_before_any_text_is_read(tmp_path, codes, said):
+    (tmp_path / "codes").write_text(codes)
+    steps = TextSteps("en")
+    rules = TextRules("subword-nmt", tmp_path / "codes", True, (steps, steps))
+    with pytest.raises(UserError) as caught:
+        rules.encoder(0, frozenset())
+    assert str(caught.value) == f"{tmp_path}/codes is not a subword-nmt model ({said})"
+
+
+@pytest.mark.parametrize("first", ["", "#version: 0.1\n", "#version: 0.2\r\n"])
+def test_merges_of_every_version_are_read(tmp_path, first):
+    (tmp_path / "codes").write_bytes(f"{first}a b\n".encode())
+    assert subwords.Encoder("subword-nmt", tmp_path / "codes").build()("abc") == "ab@@ c"
+
+
 def test_words_that_are_fairseqs_own_are_unknown_without_subwords():
     steps = TextSteps("en")
     split = TextRules("none", None, True, (steps, steps)).encoder(0, frozenset())

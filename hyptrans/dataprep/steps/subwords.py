@@ -24,7 +24,7 @@ from hyptrans.dataprep.steps import rules
 from hyptrans.dataprep.steps.parallel import LineFunction
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
-from hyptrans.support.files import whole_file, write_whole
+from hyptrans.support.files import read_bytes, whole_file, write_whole
 from hyptrans.support.progress import bar
 
 KINDS = ("subword-nmt", "sentencepiece")
@@ -42,6 +42,13 @@ _SENTENCEPIECE_LINES = 4_000_000
 # fairseq rounds the size of a dictionary up to a multiple of this
 _DICTIONARY_MULTIPLE = 8
 _SPECIAL_SYMBOLS = 4
+_VERSIONS = ("#version: 0.1", "#version: 0.2")
+"""First lines of subword-nmt's models; the library encodes with these."""
+_MOST_OF_CODES = 16 << 20
+"""Bytes; 32,000 merges take half a million."""
+_MOST_MERGES = 1_000_000
+_MOST_SHOWN = 160
+"""Characters of what a library says."""
 _redirecting = threading.Lock()
 
 
@@ -182,8 +189,7 @@ class Encoder:
 
     def _bpe(self) -> LineFunction:
         module = require("subword_nmt.apply_bpe", "data")
-        with open(self.model, encoding="utf-8", newline="\n") as codes:
-            bpe = module.BPE(codes)
+        bpe = module.BPE(io.StringIO(_codes(self.model), newline="\n"))
 
         def encode(line: str) -> str:
             # the cache holds every word ever seen: hundreds of megabytes on large corpora
@@ -197,6 +203,22 @@ class Encoder:
     def _sentencepiece(self) -> LineFunction:
         known = None if self.pieces is None else frozenset(read_lines(self.pieces))
         return sentencepiece_encoder(self.model, known)
+
+
+def _codes(model: Path) -> str:
+    """The merges of subword-nmt, if they are ones that it can use in reasonable time.
+
+    Raises:
+        ValueError: they are not.
+    """
+    codes = read_bytes(model, _MOST_OF_CODES).decode()
+    if codes.count("\n") > _MOST_MERGES:
+        raise ValueError(f"it has more than {_MOST_MERGES:,} merges")
+    first = codes.partition("\n")[0]
+    # older files have none; the library looks for the end of a long one in quadratic time
+    if first.startswith("#version:") and first.rstrip("\r") not in _VERSIONS:
+        raise ValueError("its version is neither 0.1 nor 0.2")
+    return codes
 
 
 def sentencepiece_encoder(model: Path, known: Collection[str] | None) -> LineFunction:
@@ -229,7 +251,7 @@ def reading(kind: str, model: Path) -> Iterator[None]:
     except ImportError:
         raise
     except (Exception, SystemExit) as error:
-        reason = (said.getvalue().splitlines() or [" ".join(str(error).split())])[0]
+        reason = (said.getvalue().splitlines() or [" ".join(str(error).split())])[0][:_MOST_SHOWN]
         raise UserError(f"{model} is not a {kind} model ({reason})") from error
     sys.stderr.write(said.getvalue())
 
