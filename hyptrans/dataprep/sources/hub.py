@@ -1,6 +1,6 @@
 """Pairs from a data set that the ``datasets`` library can load, by hub name or local path."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,24 +10,57 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 
 _COLUMN = "translation"
+_MOST_SHOWN = 200
+"""Characters of what was found, in messages."""
 
 
 def load(name: str, config: str | None, revision: str | None) -> Any:
     """Return the ``DatasetDict`` of a hub name, of a folder of data files, or one saved to disk.
 
     Raises:
-        UserError: it cannot be loaded; says why in the words of ``datasets``.
+        UserError: it names files outside of itself, or cannot be loaded; says why in the words of
+            ``datasets``.
     """
     datasets = require("datasets", "data")
     try:
         if (Path(name) / "dataset_dict.json").is_file():
-            return datasets.load_from_disk(name)
-        return datasets.load_dataset(name, config, revision=revision)
+            loaded = datasets.load_from_disk(name)
+            maps = (one["filename"] for split in loaded.values() for one in split.cache_files)
+            _check_inside(name, maps)
+            return loaded
+        # what load_dataset does, with a look at the files before they are read
+        builder = datasets.load_dataset_builder(name, config, revision=revision)
+        files = builder.config.data_files or {}
+        _check_inside(name, (str(file) for split in files.values() for file in split))
+        builder.download_and_prepare()
+        return builder.as_dataset()
+    except UserError:
+        raise
     # the library raises anything from FileNotFoundError to pyarrow's own errors
     except Exception as error:
         reason = " ".join(str(error).split())[:300]
         hint = "" if Path(name).exists() else "; without a network give the path of a local copy"
         raise UserError(f"--hub {name} cannot be loaded: {reason}{hint}") from error
+
+
+def _check_inside(name: str, files: Iterable[str]) -> None:
+    """Refuse what a data set's own description takes from elsewhere: it may be the user's alone.
+
+    Raises:
+        UserError: a file is not in the folder or repository, or is a link that leads out of it.
+    """
+    folder = Path(name).resolve()
+    for file in files:
+        if folder.exists():
+            inside = Path(file).resolve().is_relative_to(folder)
+        else:
+            inside = file.startswith(f"hf://datasets/{name}@")
+        # after two colons stands the archive that a file is in
+        if not inside or "::" in file:
+            raise UserError(
+                f"--hub {name} is refused: it takes {file[:_MOST_SHOWN]} for a part of itself, "
+                "which is not in it; name a copy that has all its files, without links"
+            )
 
 
 @dataclass(frozen=True)

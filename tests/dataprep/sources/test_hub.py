@@ -7,6 +7,7 @@ import pytest
 
 from hyptrans.dataprep.commands import iwslt14, wmt14
 from hyptrans.dataprep.sources import hub
+from hyptrans.support.errors import UserError
 from tests.dataprep.conftest import error_of, make_sentences, tree
 
 SMALL = ["--vocab-size", 60, "--workers", 1]
@@ -111,3 +112,52 @@ def test_data_set_that_cannot_be_loaded_is_a_sentence(tmp_path, run, monkeypatch
     monkeypatch.chdir(tmp_path)
     message = error_of(run(iwslt14.main, "--hub", name, "--out", tmp_path / "out"))
     assert f"--hub {name} cannot be loaded" in message
+
+
+README = """---
+configs:
+- config_name: default
+  data_files:
+  - split: train
+    path: {0}
+  - split: test
+    path: {0}
+---
+"""
+
+
+@pytest.mark.parametrize("path", ["{}/secret.jsonl", "../secret.jsonl", "link.jsonl"])
+def test_a_data_set_takes_no_text_from_elsewhere(tmp_path, run, path):
+    (tmp_path / "secret.jsonl").write_text(json.dumps(rows(1, 0)[0]))
+    folder = tmp_path / "set"
+    folder.mkdir()
+    (folder / "own.jsonl").write_text(json.dumps(rows(1, 0)[0]))
+    (folder / "link.jsonl").symlink_to(tmp_path / "secret.jsonl")
+    (folder / "README.md").write_text(README.format(path.format(tmp_path)))
+    with pytest.raises(UserError, match=f"--hub {folder} is refused: it takes .*, which is not in"):
+        hub.load(str(folder), None, None)
+    (folder / "README.md").write_text(README.format("own.jsonl"))
+    assert hub.load(str(folder), None, None)["train"].num_rows == 1
+
+
+@pytest.mark.parametrize("part", ["splits", "files"])
+def test_a_data_set_on_disk_takes_none_either(tmp_path, part):
+    make(tmp_path / "other", "disk")
+    folder = make(tmp_path / "set", "disk")
+    if part == "splits":
+        (folder / "dataset_dict.json").write_text(json.dumps({"splits": ["../other/train"]}))
+    else:
+        state = json.loads((folder / "train" / "state.json").read_text())
+        (name,) = (file["filename"] for file in state["_data_files"])
+        state["_data_files"] = [{"filename": f"../../other/train/{name}"}]
+        (folder / "train" / "state.json").write_text(json.dumps(state))
+    with pytest.raises(UserError, match=r"other/train/data.*for a part of itself, which"):
+        hub.load(str(folder), None, None)
+
+
+def test_a_repository_takes_no_text_from_elsewhere(monkeypatch):
+    files = ["hf://datasets/some/set@1/train.json"]
+    hub._check_inside("some/set", files)
+    for other in ("/etc/hosts", "hf://datasets/some/set2@1/a", "https://host/a", f"{files[0]}::/a"):
+        with pytest.raises(UserError, match="--hub some/set is refused: it takes "):
+            hub._check_inside("some/set", [*files, other])
