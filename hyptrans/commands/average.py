@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from hyptrans.support.errors import UserError
+from hyptrans.support.errors import UserError, one_line
 from hyptrans.support.files import out_file
 from hyptrans.support.logs import quiet
 
@@ -45,4 +45,4 @@ def main(args: argparse.Namespace) -> None:
                 raise UserError(f"folder {paths[0]} does not exist: name a --save-dir")
             paths = average.choose(paths[0], last=args.last, best=args.best)
         average.write(average.average(paths), args.out)
-    sys.stdout.write(f"{args.out}: average of {', '.join(path.name for path in paths)}\n")
+    sys.stdout.write(f"{args.out}: average of {', '.join(one_line(path.name) for path in paths)}\n")

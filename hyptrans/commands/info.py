@@ -8,7 +8,7 @@ from typing import Any
 
 from hyptrans.commands.text_options import add_text_arguments, subword_models
 from hyptrans.inference.load import MODEL_HELP, load
-from hyptrans.support.errors import clean
+from hyptrans.support.errors import one_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,13 +33,14 @@ def main(args: argparse.Namespace) -> None:
 
     found = describe(model)
     if args.json:
-        sys.stdout.write(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+        # in ASCII a terminal finds nothing to act on
+        sys.stdout.write(json.dumps(found, indent=2) + "\n")
         return
     width = max(map(len, found))
     for name, value in found.items():
         for i, line in enumerate(_lines(value)):
             # a stranger's folder may say anything of itself
-            sys.stdout.write(f"{'' if i else name:<{width}}  {clean(line)}\n")
+            sys.stdout.write(f"{'' if i else name:<{width}}  {one_line(line)}\n")
 
 
 def _lines(value: Any) -> Iterator[str]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hyptrans.support.errors import UserError, clean, out_of_memory
+from hyptrans.support.errors import UserError, out_of_memory
 from hyptrans.support.logs import quiet
 from hyptrans_startup.divergence import SAMPLES, NotFiniteError
 from hyptrans_startup.guards.checkpoints import reason_of
@@ -72,7 +72,7 @@ def replay(file: Path, *, cpu: bool = False, user_dir: str | None = None) -> str
     named = Path(cfg.common.user_dir or PACKAGE).name
     if named != PACKAGE and user_dir is None:
         raise UserError(
-            f"{file} is of a training with --user-dir {clean(str(cfg.common.user_dir))}: name it "
+            f"{file} is of a training with --user-dir {cfg.common.user_dir}: name it "
             "here too, if you trust its code"
         )
     # never what the file names: it may be a stranger's

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from hyptrans.commands.text_options import add_text_arguments, subword_models
-from hyptrans.dataprep.corpus import decode
+from hyptrans.dataprep.corpus import Scrubber, decode
 from hyptrans.inference.defaults import BATCH_TOKENS, BEAM, LENPEN
 from hyptrans.inference.load import MODEL_HELP, load
 from hyptrans.support.errors import UserError
@@ -76,10 +76,11 @@ def main(args: argparse.Namespace) -> None:
     options["progress"] = sys.stderr.isatty() and not typed
     # someone who types wants an answer to each line
     size = 1 if typed else _AT_A_TIME
-    done = 0
+    done, scrub = 0, Scrubber(raw_text=False)
     for lines in _chunks(_lines(sys.stdin.buffer), size):
         for text in _translated(model, lines, done, args.n_best, options):
-            sys.stdout.write(f"{text}\n")
+            # a stranger's dictionary may have ends of lines and what a terminal acts on
+            sys.stdout.write(f"{scrub(text)}\n")
         sys.stdout.flush()
         done += len(lines)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hyptrans.support.errors import UserError
+from hyptrans.support.errors import UserError, one_line
 from hyptrans.support.files import read_bytes, sha256, write_json
 from hyptrans.support.stored import read_json
 
@@ -90,7 +90,7 @@ def summary(content: Mapping[str, Any]) -> str:
     for step in content["steps"]:
         rest = {key: value for key, value in step.items() if key != "name"}
         lines.append(f"{step['name']}:")
-        lines += [f"  {key}: {_plain(value)}" for key, value in rest.items()]
+        lines += [one_line(f"  {key}: {_plain(value)}") for key, value in rest.items()]
     return "\n".join(lines)
 
 

@@ -9,7 +9,7 @@ from hyptrans.dataprep import folder, manifest
 from hyptrans.dataprep.journal import Journal, remove_kept, remove_left
 from hyptrans.dataprep.plan import Job, Plan
 from hyptrans.dataprep.stages import Stages
-from hyptrans.support.errors import UserError
+from hyptrans.support.errors import UserError, one_line
 
 _PLACES = ("--train", "--valid", "--test", "--archive", "--raw", "--hub")
 """Options that name files and folders."""
@@ -80,7 +80,7 @@ def _is_finished(job: Job, inputs: dict[str, Any]) -> bool:
         missing = manifest.first_missing(job.out, finished)
         if missing is None:
             return True
-        sys.stderr.write(f"{missing} is gone, so all is made again\n")
+        sys.stderr.write(f"{one_line(str(missing))} is gone, so all is made again\n")
     folder.refuse_others(job.out, finished)
     return False
 

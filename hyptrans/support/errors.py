@@ -10,7 +10,7 @@ from collections.abc import Callable
 from hyptrans.support.extras import how_to_install
 from hyptrans_startup.errors import UserError, clean
 
-__all__ = ["UserError", "clean", "describe_os_error", "out_of_memory", "run_command"]
+__all__ = ["UserError", "clean", "describe_os_error", "one_line", "out_of_memory", "run_command"]
 
 # what a full disk looks like: no space, quota reached, file size limit reached
 _DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -26,6 +26,25 @@ _TORCH_OUT_OF_MEMORY = re.compile(r"out of memory|DefaultCPUAllocator: can't all
 """Of torch's RuntimeErrors, those of memory; on a CPU they are of no class of their own."""
 
 
+_LINE_ENDS = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
+"""As ``str.splitlines`` has them."""
+_LONGEST_NAME, _LONGEST_SENTENCE = 300, 2000
+"""Characters of a file's name, and of a sentence, that are shown."""
+
+
+def one_line(text: str, most: int | None = None) -> str:
+    """What may be a stranger's text, as a part of a line: :func:`clean`, and without line ends.
+
+    Args:
+        text: the text.
+        most: characters; of a longer text its beginning and its end are left.
+    """
+    text = clean(_LINE_ENDS.sub(" ", text))
+    if most is None or len(text) <= most:
+        return text
+    return f"{text[: most // 2]} [...] {text[-(most // 2) :]}"
+
+
 def describe_os_error(error: OSError, stopped: str = "") -> str:
     """Return one sentence for an error of the operating system.
 
@@ -33,13 +52,14 @@ def describe_os_error(error: OSError, stopped: str = "") -> str:
         error: what was raised.
         stopped: what a stop means for the next run, empty where it begins anew.
     """
-    where = f"{error.filename}: " if error.filename else ""
+    name = os.fsdecode(error.filename) if isinstance(error.filename, bytes) else error.filename
+    where = f"{one_line(str(name), _LONGEST_NAME)}: " if name else ""
     if error.errno in _DISK_FULL:
         return (
             f"{where}the disk is full or a size limit is reached ({error.strerror}); "
             f"free some space, then {stopped or 'run the same command again'}"
         )
-    return f"{where}{error.strerror or error}"
+    return f"{where}{one_line(str(error.strerror or error), _LONGEST_SENTENCE)}"
 
 
 def run_command(
@@ -77,7 +97,7 @@ def _sentence(error: BaseException, stopped: str, memory: str) -> str | None:
     if isinstance(error, KeyboardInterrupt):
         return f"\nstopped; {stopped}" if stopped else "\nstopped"
     if isinstance(error, UserError):
-        return f"error: {error}"
+        return f"error: {one_line(str(error), _LONGEST_SENTENCE)}"
     if isinstance(error, OSError):
         return f"error: {describe_os_error(error, stopped)}"
     if out_of_memory(error):

@@ -108,6 +108,13 @@ def test_translations_are_utf8_whatever_the_locale_is(model, monkeypatch):
     assert out.buffer.getvalue().decode() == "\N{GREEK SMALL LETTER PI}\n"
 
 
+def test_a_translation_is_one_line_that_a_terminal_does_not_act_on(model, capsys, monkeypatch):
+    made = "a\x1b[2J\x9bm\u2028b\x85c\td"
+    monkeypatch.setattr(translate, "_translated", lambda *_: [made])
+    typed(monkeypatch, b"x\n")
+    assert call(capsys, "translate", model)[1] == "a[2Jm b c\td\n"
+
+
 def test_translate_n_best_numbers_its_lines(model, texts, capsys, monkeypatch):
     typed(monkeypatch, f"{texts[0]}\r\n{texts[1]}".encode())
     _, out, _ = call(capsys, "translate", model, "--n-best", 2, "--beam", 3)
@@ -214,11 +221,17 @@ def test_export_writes_what_info_tells_and_the_card_has_the_scores(
 def test_info_shows_nothing_that_a_terminal_acts_on(tmp_path, capsys):
     made = shutil.copytree(SHIPPED / "tatoeba-en-de", tmp_path / "made")
     config = json.loads((made / "config.json").read_text())
-    config["facts"]["license"] = "mit\x1b]0;title\x07\x1b[2J\u202etim"
+    config["facts"]["license"] = "mit\x1b]0;title\x07\x1b[2J\u202etim\nerror: \u2028run \x9bm"
+    config["facts"]["scores"][0]["name"] = "BLEU\nscore"
     (made / "config.json").write_text(json.dumps(config))
     status, shown, _ = call(capsys, "info", made)
     assert status == 0
-    assert "mit\ufffd]0;title\ufffd\ufffd[2J\ufffdtim" in shown
+    assert "mit\ufffd]0;title\ufffd\ufffd[2J\ufffdtim error:  run \ufffdm\n" in shown
+    assert "BLEU score" in shown
+    status, shown, _ = call(capsys, "info", made, "--json")
+    assert shown.isascii()
+    assert "\x1b" not in shown
+    assert json.loads(shown)["license"] == config["facts"]["license"]
 
 
 def test_export_of_what_is_no_checkpoint_leaves_nothing(tmp_path, capsys):

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from hyptrans.support.errors import UserError, run_command
+from hyptrans.support.errors import UserError, one_line, run_command
 from hyptrans.support.extras import require
 
 
@@ -26,6 +26,35 @@ def test_a_command_that_ends_well_is_silent_with_status_0(capsys):
 def test_a_sentence_shows_nothing_that_a_terminal_acts_on():
     error = UserError("checkpoint \x1b]0;x\x07\u202e.pt is\tcut\nshort")
     assert str(error) == "checkpoint \ufffd]0;x\ufffd\ufffd.pt is\tcut\nshort"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        FileNotFoundError(errno.ENOENT, "No such file", "a\x1b]0;x\x07\u2028b\n"),
+        FileNotFoundError(errno.ENOENT, "No such file", b"a\x1b]0;x\x07\xe2\x80\xa8b\n"),
+        OSError("a\x1b]0;x\x07\u2028b\n: No such file"),
+        UserError("a\x1b]0;x\x07\u2028b\n: No such file"),
+    ],
+)
+def test_a_sentence_of_a_command_is_one_line_that_a_terminal_does_not_act_on(capsys, error):
+    shown = outcome(capsys, error)
+    assert shown == (2, "error: a\ufffd]0;x\ufffd b : No such file\n")
+
+
+@pytest.mark.parametrize("kind", [UserError, OSError, lambda text: OSError(36, "too long", text)])
+def test_of_a_long_name_its_ends_are_shown(capsys, kind):
+    _, shown = outcome(capsys, kind(f"begin{'x' * 90_000}end"))
+    assert shown.startswith("error: beginx")
+    assert " [...] x" in shown
+    assert shown.endswith(("xend\n", "xend: too long\n"))
+    assert len(shown) < 2100
+
+
+def test_a_line_is_cut_in_its_middle_where_it_is_too_long():
+    assert one_line("a\r\nb\x85c\td", 7) == "a b c\td"
+    assert one_line("abcdefgh", 4) == "ab [...] gh"
+    assert all(len(f"a{one_line(end)}b".splitlines()) == 1 for end in "\n\r\x0b\x0c\x1c\x85\u2029")
 
 
 @pytest.mark.parametrize(

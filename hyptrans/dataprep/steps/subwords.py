@@ -22,7 +22,7 @@ import sentencepiece
 from hyptrans.dataprep.corpus import read_lines, write_lines
 from hyptrans.dataprep.steps import rules
 from hyptrans.dataprep.steps.parallel import LineFunction
-from hyptrans.support.errors import UserError
+from hyptrans.support.errors import UserError, clean
 from hyptrans.support.extras import require
 from hyptrans.support.files import read_bytes, whole_file, write_whole
 from hyptrans.support.progress import bar
@@ -253,7 +253,7 @@ def reading(kind: str, model: Path) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         reason = (said.getvalue().splitlines() or [" ".join(str(error).split())])[0][:_MOST_SHOWN]
         raise UserError(f"{model} is not a {kind} model ({reason})") from error
-    sys.stderr.write(said.getvalue())
+    sys.stderr.write(clean(said.getvalue()))
 
 
 @contextmanager
