@@ -8,6 +8,7 @@ from typing import Any
 from hyptrans import __version__
 from hyptrans.geometry.space import Space
 from hyptrans.inference.checkpoint import AVERAGED
+from hyptrans.support.errors import one_line
 
 
 def make(
@@ -33,6 +34,7 @@ def make(
         precision: that they are stored in.
     """
     source, target = languages
+    name, facts = one_line(name), _cleaned(facts)
     what = f"`{architecture}` of hyptrans {__version__}"
     found = dict.fromkeys(f"{space.kind}, c = {space.c:.4g}" for space in spaces)
     states = "flat space" if spaces[0].kind == "euclidean" else ", ".join(found)
@@ -70,6 +72,23 @@ def _front(
     return "\n".join([*lines, "---"])
 
 
+def _cleaned(value: Any) -> Any:
+    """The same with every text as a part of a line: a checkpoint may say anything of itself."""
+    if isinstance(value, str):
+        return one_line(value)
+    if isinstance(value, Mapping):
+        return {one_line(key): _cleaned(part) for key, part in value.items()}
+    return [_cleaned(part) for part in value] if isinstance(value, list) else value
+
+
+def _block(*lines: str) -> list[str]:
+    """A block of code, between marks that none of its lines has."""
+    mark = "```"
+    while any(mark in line for line in lines):
+        mark += "`"
+    return [mark, *lines, mark]
+
+
 def _quoted(text: Any) -> str:
     """Text as YAML, of which JSON is a part."""
     return json.dumps(str(text), ensure_ascii=False)
@@ -92,10 +111,10 @@ def _scores(facts: Mapping[str, Any]) -> str:
             "| --- | ---: | --- |",
             *rows,
             "",
-            "```",
-            f"hyptrans translate FOLDER < {source} > output",
-            f"sacrebleu {reference} -i output -m bleu chrf",
-            "```",
+            *_block(
+                f"hyptrans translate FOLDER < {source} > output",
+                f"sacrebleu {reference} -i output -m bleu chrf",
+            ),
         ]
     )
 
@@ -112,9 +131,8 @@ def _training(facts: Mapping[str, Any]) -> str:
         updates = ", ".join(f"{number:,}" for number in facts[AVERAGED])
         lines.append(f"* Parameters: the average of those after {updates} updates")
     if facts.get("command"):
-        lines += ["", "```", facts["command"], "```"]
+        lines += ["", *_block(facts["command"])]
     if facts.get("data"):
-        lines += ["", "SHA-256 of the text that went in:", "", "```"]
-        lines += [f"{digest}  {name}" for name, digest in facts["data"].items()]
-        lines.append("```")
+        lines += ["", "SHA-256 of the text that went in:", ""]
+        lines += _block(*(f"{digest}  {name}" for name, digest in facts["data"].items()))
     return "\n".join(lines)
