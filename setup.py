@@ -61,7 +61,8 @@ setup(
         "torch>=2.6",
         "fairseq==0.12.2",
         "geoopt>=0.5.1",
-        "sentencepiece>=0.1.99",
+        # older versions read out of bounds where a model is made to that end
+        "sentencepiece>=0.2.2",
         "sacrebleu>=2.3",
         "numpy>=1.23",
         "numba>=0.60",
