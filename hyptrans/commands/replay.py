@@ -3,7 +3,8 @@
 import argparse
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -48,20 +49,63 @@ def replay(file: Path, *, cpu: bool = False, user_dir: str | None = None) -> str
         What to say where the gradients are finite after all.
 
     Raises:
-        UserError: they are not, and the message says what comes first; or the file has no batch,
-            or is of a plug-in that is not named.
+        UserError: they are not, and the message says what comes first; or the file has no batch
+            or no training that can be run, or is of a plug-in that is not named.
     """
-    import torch
-    from fairseq import checkpoint_utils, utils
-    from fairseq.trainer import Trainer
+    from fairseq import checkpoint_utils
 
     import hyptrans.models  # noqa: F401 - registers what the file names
 
     state = checkpoint_utils.load_checkpoint_to_cpu(str(file))
     samples = state["extra_state"].get(SAMPLES)
-    if not samples:
+    if not isinstance(samples, list) or not samples:
         raise UserError(f"{file} holds no batch: it is no crash.pt of a training that met NaN")
-    cfg = state["cfg"]
+    with _told(file, "training"):
+        _prepare(state["cfg"], file, cpu=cpu, user_dir=user_dir)
+        trainer, updates = _trainer(file, state)
+    try:
+        with _told(file, "batches"):
+            # else fairseq goes over a batch that does not fit
+            trainer.train_step(samples, raise_oom=True)
+    except UserError as error:
+        if not isinstance(error.__cause__, NotFiniteError):
+            raise
+        # its own words advise to do what was done just now
+        raise UserError(
+            f"update {updates + 1} of {file}: gradients are NaN here too (first not finite: "
+            f"{error.__cause__.first}); go on from an earlier checkpoint with a lower --lr or "
+            "--clip-norm"
+        ) from error
+    return f"update {updates + 1} of {file}: gradients are finite here"
+
+
+@contextmanager
+def _told(file: Path, what: str) -> Iterator[None]:
+    """Whatever fairseq says of a file that anybody may have written, in one sentence.
+
+    Raises:
+        UserError: it cannot be run.
+    """
+    try:
+        yield
+    except (LookupError, TypeError, AttributeError, ValueError, RuntimeError) as error:
+        if out_of_memory(error):
+            raise
+        raise UserError(
+            f"{file} holds no {what} that can be run ({reason_of(error)}): name a file that "
+            "fairseq-train wrote where it met NaN"
+        ) from error
+
+
+def _prepare(cfg: Any, file: Path, *, cpu: bool, user_dir: str | None) -> None:
+    """Set in a stored configuration what is another's here, and import the plug-in that is named.
+
+    Raises:
+        UserError: the training needs a GPU, or a plug-in that is not named.
+    """
+    import torch
+    from fairseq import utils
+
     # it has no effect without a GPU
     cfg.common.amp = cfg.common.amp and not cfg.common.cpu
     cfg.common.cpu = cfg.common.cpu or cpu
@@ -72,40 +116,37 @@ def replay(file: Path, *, cpu: bool = False, user_dir: str | None = None) -> str
     named = Path(cfg.common.user_dir or PACKAGE).name
     if named != PACKAGE and user_dir is None:
         raise UserError(
-            f"{file} is of a training with --user-dir {cfg.common.user_dir}: name it "
-            "here too, if you trust its code"
+            f"{file} is of a training with --user-dir {cfg.common.user_dir}: name it here too, if "
+            "you trust its code"
         )
     # never what the file names: it may be a stranger's
     cfg.common.user_dir = user_dir
     utils.import_user_module(cfg.common)
+
+
+def _trainer(file: Path, state: Mapping[str, Any]) -> tuple[Any, int]:
+    """The training as it was when the file was written, and after how many updates.
+
+    Raises:
+        ValueError: the file does not say after how many; fairseq raises more.
+    """
+    from fairseq import checkpoint_utils
+    from fairseq.trainer import Trainer
+
+    from hyptrans.inference.checkpoint import updates_of
+
+    cfg = state["cfg"]
     (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(file)])
     trainer: Any = Trainer(cfg, task, model, task.build_criterion(cfg.criterion))
-    updates = state["optimizer_history"][-1]["num_updates"]
+    updates = updates_of(state)
+    if updates is None:
+        raise ValueError("no number of updates")
     trainer.set_num_updates(updates)
     # the file is there already, and stays as it is
     trainer.save_checkpoint = lambda *_: None
     trainer.optimizer.step = lambda *_, **__: None
     _take_no_overflow(trainer.optimizer, state)
-    try:
-        # else fairseq goes over a batch that does not fit
-        trainer.train_step(samples, raise_oom=True)
-    except UserError as error:
-        if not isinstance(error.__cause__, NotFiniteError):
-            raise
-        # its own words advise to do what was done just now
-        raise UserError(
-            f"update {updates + 1} of {file}: gradients are NaN here too (first not finite: "
-            f"{error.__cause__.first}); go on from an earlier checkpoint with a lower --lr or "
-            "--clip-norm"
-        ) from error
-    except (LookupError, TypeError, AttributeError, ValueError, RuntimeError) as error:
-        if out_of_memory(error):
-            raise
-        raise UserError(
-            f"{file} holds no batches that can be run ({reason_of(error)}): fairseq-train writes "
-            "them where it meets NaN"
-        ) from error
-    return f"update {updates + 1} of {file}: gradients are finite here"
+    return trainer, updates
 
 
 def _take_no_overflow(optimizer: Any, state: Mapping[str, Any]) -> None:

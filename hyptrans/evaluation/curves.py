@@ -1,17 +1,18 @@
 """Learning curves out of fairseq's logs."""
 
-import json
-import math
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from hyptrans.support.errors import UserError
+from hyptrans.support.stored import read_json
 
 _LINE = re.compile(r"(?:\| |^)(train_inner|valid) \|(.*)")
 # "loss=6.9," in --log-format simple, "| loss 6.9 |" in what is printed at the end of a validation
 _PAIR = re.compile(r"\b([a-z_]+)[= ](-?[\d.]+(?:e[-+]?\d+)?|inf|nan)\b")
 _UPDATES = "num_updates"
+_LARGEST = 1e100
+"""Above it, differences need not be finite."""
 METRICS = {
     "train_inner": {"loss": "training loss"},
     "valid": {"loss": "validation loss", "ppl": "validation perplexity", "bleu": "validation BLEU"},
@@ -48,10 +49,12 @@ def read_log(path: Path, name: str | None = None) -> Course:
         if found is None:
             continue
         values = _values(found[2])
+        # not true of NaN either
+        values = {name: value for name, value in values.items() if abs(value) < _LARGEST}
         if _UPDATES not in values:
             continue
         for metric, title in METRICS[found[1]].items():
-            if metric in values and math.isfinite(values[metric]):
+            if metric in values:
                 course.curves.setdefault(title, {})[int(values[_UPDATES])] = values[metric]
     if not course.curves:
         raise UserError(f"{path} has no lines of a training (train_inner or valid) of fairseq")
@@ -62,7 +65,7 @@ def _values(text: str) -> dict[str, float]:
     begin = text.find("{")
     if begin >= 0:
         try:
-            found = json.loads(text[begin:])
+            found = read_json(text[begin:])
         except ValueError:
             return {}
         pairs = [(name.removeprefix("valid_"), value) for name, value in found.items()]
@@ -72,6 +75,6 @@ def _values(text: str) -> dict[str, float]:
     for name, value in pairs:
         try:
             values[name] = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             continue
     return values

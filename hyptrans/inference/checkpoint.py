@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 from fairseq.data import Dictionary
@@ -53,7 +53,12 @@ def updates_of(state: Mapping[str, Any]) -> int | None:
     """Updates after which a checkpoint was written, None where it does not say."""
     last = (state.get("optimizer_history") or [None])[-1]
     updates = last.get("num_updates") if isinstance(last, Mapping) else None
-    return updates if isinstance(updates, int) else None
+    return updates if _is_count(updates) else None
+
+
+def _is_count(found: Any) -> TypeGuard[int]:
+    """Whether it is a number that somebody counted to."""
+    return type(found) is int and 0 <= found < 1 << 63
 
 
 def architecture_of(path: Path, state: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -136,7 +141,7 @@ def read(
         dictionaries=dictionaries(binary, languages),
         parameters=parameters_of(path, state),
         text=text.from_data(prepared, languages, subword_models or {}, moses=moses),
-        facts=_facts(state, prepared),
+        facts=_facts(path, state, prepared),
     )
 
 
@@ -212,8 +217,17 @@ def dictionary_file(binary: Path, language: str) -> Path:
     return binary / f"dict.{language}.txt"
 
 
-def _facts(state: Mapping[str, Any], prepared: Path) -> dict[str, Any]:
-    """What the model card tells of the training."""
+def _facts(path: Path, state: Mapping[str, Any], prepared: Path) -> dict[str, Any]:
+    """What the model card tells of the training.
+
+    Raises:
+        UserError: the checkpoint calls itself an average and is none.
+    """
+    averaged = (state.get("extra_state") or {}).get(AVERAGED)
+    if averaged is not None and not (isinstance(averaged, list) and all(map(_is_count, averaged))):
+        raise UserError(
+            f"checkpoint {path} cannot be used: its {AVERAGED} is not what hyptrans average writes"
+        )
     try:
         found = manifest.load(prepared)
     except UserError:
@@ -222,6 +236,6 @@ def _facts(state: Mapping[str, Any], prepared: Path) -> dict[str, Any]:
     inputs = found["inputs"] if found else {}
     return {
         "updates": updates_of(state),
-        AVERAGED: (state.get("extra_state") or {}).get(AVERAGED),
+        AVERAGED: averaged,
         "data": {short: inputs[name]["sha256"] for name, short in short_names(inputs).items()},
     }

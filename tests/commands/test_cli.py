@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -272,6 +273,21 @@ def test_the_card_of_an_average_says_that_it_is_one(make, tmp_path, capsys):
     assert "average" not in (tmp_path / "one" / "README.md").read_text()
 
 
+@pytest.mark.parametrize(
+    "averaged",
+    ["x", 5, torch.zeros(3), np.array([1]), ["x"], [True], [-1], [1 << 64], {"a": 1}],
+    ids=lambda value: type(value).__name__,
+)
+def test_an_average_of_no_numbers_of_updates_is_refused(averaged, make, tmp_path, capsys):
+    path = make("transformer")
+    state = torch.load(path, weights_only=True)
+    state["extra_state"]["averaged_updates"] = averaged
+    torch.save(state, path)
+    status, _, error = call(capsys, "export", path, "--out", tmp_path / "model")
+    wanted = "cannot be used: its averaged_updates is not what hyptrans average writes"
+    assert (status, error) == (2, f"error: checkpoint {path} {wanted}")
+
+
 def test_an_average_in_place_of_one_of_its_checkpoints_is_refused(make, tmp_path, capsys):
     paths = [shutil.copy(make("hybonet"), tmp_path / f"checkpoint_1_{n}.pt") for n in (1, 2)]
     before = [path.read_bytes() for path in paths]
@@ -383,6 +399,37 @@ def test_replay_of_something_else_is_one_sentence(make, tmp_path, capsys):
     status, _, error = call(capsys, "replay", tmp_path / "crash.pt", "--cpu")
     assert status == 2
     assert error.startswith(f"error: {tmp_path / 'crash.pt'} holds no batches that can be run (")
+
+
+@pytest.mark.parametrize("samples", [torch.zeros(3), np.zeros(3), "x", {"a": 1}, []], ids=type)
+def test_replay_of_no_list_of_batches_is_one_sentence(samples, make, tmp_path, capsys):
+    state = crash_of(make, tmp_path)
+    state["extra_state"][SAMPLES] = samples
+    torch.save(state, tmp_path / "crash.pt")
+    status, _, error = call(capsys, "replay", tmp_path / "crash.pt", "--cpu")
+    assert (status, "crash.pt holds no batch: it is no crash.pt of" in error) == (2, True)
+
+
+NOT_RUN = {
+    "no optimizer": ("optimizer", None, "ValueError: optimizer is required!"),
+    "another optimizer": ("optimizer", {"_name": "nope"}, "KeyError: 'nope'"),
+    "another criterion": ("criterion", {"_name": "nope"}, "KeyError: 'nope'"),
+    "no number": ("num_updates", "x", "ValueError: no number of updates"),
+}
+
+
+@pytest.mark.parametrize("case", NOT_RUN)
+def test_replay_of_what_cannot_be_trained_is_one_sentence(case, make, tmp_path, capsys):
+    name, value, reason = NOT_RUN[case]
+    state = crash_of(make, tmp_path)
+    if name == "num_updates":
+        state["optimizer_history"][-1][name] = value
+    else:
+        state["cfg"][name] = value
+    torch.save(state, tmp_path / "crash.pt")
+    status, _, error = call(capsys, "replay", tmp_path / "crash.pt", "--cpu")
+    assert status == 2
+    assert f"crash.pt holds no training that can be run ({reason}): name a file that" in error
 
 
 def crash_of(make, tmp_path):

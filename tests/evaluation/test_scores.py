@@ -157,6 +157,23 @@ def test_a_log_is_read_in_each_format_and_later_numbers_count(tmp_path, text):
     assert ("validation BLEU" in course.curves) == (text is SIMPLE)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        'valid | {"a":' + "[" * 100_000,
+        'valid | {"num_updates": Infinity, "loss": 3}',
+        'valid | {"num_updates": NaN, "loss": 3}',
+        'valid | {"num_updates": 1, "loss": ' + "9" * 400 + "}",
+        "valid | loss 1.7e308 | num_updates 7",
+        "valid | loss 1 | num_updates 1e300",
+    ],
+    ids=["deep", "infinite", "nan", "long", "huge", "far"],
+)
+def test_lines_that_no_training_prints_are_left_out(tmp_path, line):
+    (tmp_path / "a.log").write_text(f"{line}\nvalid | loss 2 | num_updates 7\n{line}\n")
+    assert read_log(tmp_path / "a.log").curves == {"validation loss": {7: 2.0}}
+
+
 def test_plot_draws_each_training_into_one_picture(tmp_path, capsys):
     for name in ("one", "other"):
         (tmp_path / f"{name}.log").write_text(SIMPLE)
