@@ -16,8 +16,10 @@ from types import ModuleType
 from typing import Any
 
 from hyptrans_startup import saving
-from hyptrans_startup.errors import UserError
+from hyptrans_startup.errors import UserError, clean
 
+LONGEST_NAME = 300
+"""Characters of a file's name that are shown."""
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 STOPPED = 130
 """The exit status after Ctrl-C, as a shell has it."""
@@ -74,11 +76,13 @@ def when_stopped(module: ModuleType) -> str:
 
 def explain(error: Exception) -> str | None:
     """Return the sentence for an error that is the user's to mend, None for any other."""
-    message = " ".join(str(error).split())
+    message = clean(" ".join(str(error).split()))
     if isinstance(error, UserError):
         return message
     if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
+        # a checkpoint may have named it
+        name = clean(" ".join(str(error.filename).split()))
+        return f"{name[:LONGEST_NAME]}: {error.strerror}"
     if isinstance(error, OSError) and error.errno in DISK_FULL:
         return f"the disk is full or a size limit is reached ({error.strerror}): make room"
     package = raised_in(error).partition(".")[0]

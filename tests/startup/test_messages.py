@@ -1,6 +1,7 @@
 """Bad input to the commands: one sentence, no traceback, nothing done."""
 
 import argparse
+import errno
 import os
 import pickle
 import shutil
@@ -168,6 +169,14 @@ def raised(module, error):
 )
 def test_only_errors_of_the_user_lose_their_traceback(module, error, told):
     assert (messages.explain(raised(module, error)) is not None) == told
+
+
+def test_a_name_that_a_file_gave_is_shown_without_what_a_terminal_acts_on():
+    name = "/tmp/\x1b]0;x\x07\nerror: other" + "a" * 9_000
+    told = messages.explain(FileNotFoundError(errno.ENOENT, "No such file", name))
+    assert told.startswith("/tmp/\ufffd]0;x\ufffd error: other")
+    assert told.endswith("a: No such file")
+    assert len(told) < 400
 
 
 def text_files(folder, **texts):
