@@ -163,8 +163,8 @@ def test_radius_is_bounded_by_the_option(rng):
     [
         ("embedding_lr_scale", -1.0, "above 0 and finite"),
         ("embedding_lr_scale", math.inf, "above 0 and finite"),
-        ("max_radius", 0.0, "above 0 and at most 20.0, where"),
-        ("max_radius", math.inf, "above 0 and at most 20.0, where"),
+        ("max_radius", 0.0, "above 0 and at most 20.0, as"),
+        ("max_radius", math.inf, "above 0 and at most 20.0, as"),
         ("adam_eps", -1.0, "at least 0"),
         ("stabilize", -1, "at least 0"),
         ("adam_betas", "(0.9)", "two numbers from 0 to below 1"),
