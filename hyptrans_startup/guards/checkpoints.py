@@ -143,6 +143,9 @@ def check_counts(trainer: Any, extra_state: Any) -> None:
         if not (isinstance(value, int) and least <= value <= MOST_COUNTED):
             raise ValueError(f"{name} is {shown(value)}")
     seconds = trainer._previous_training_time
+    if getattr(seconds, "shape", None) in ((), (1,)):
+        # the mean over several processes
+        seconds = seconds.item()
     if not (isinstance(seconds, int | float) and 0 <= seconds < math.inf):
         raise ValueError(f"previous_training_time is {shown(seconds)}")
 

@@ -166,6 +166,8 @@ def test_memory_that_is_filled_before_it_is_registered_is_refused():
     ("iterator", "seconds", "updates", "reason"),
     [
         ({"epoch": 1, "iterations_in_epoch": 0}, 0, 3, ""),
+        ({"epoch": 1, "iterations_in_epoch": 0}, torch.tensor(0.5), 3, ""),
+        ({}, torch.ones(2), 3, "previous_training_time is Tensor"),
         ({"epoch": 0}, 0, 3, "epoch is 0"),
         ({"epoch": "x"}, 0, 3, "epoch is 'x'"),
         ({"epoch": 1, "iterations_in_epoch": 1 << 40}, 0, 3, "iterations_in_epoch is"),
