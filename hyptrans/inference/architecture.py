@@ -17,7 +17,7 @@ from torch import Tensor, nn
 import hyptrans.models  # noqa: F401 - registers the architectures
 from hyptrans.models._skeleton import HypTransformer
 from hyptrans.support.errors import UserError
-from hyptrans_startup.guards.building import within_bytes
+from hyptrans_startup.guards.building import stored_bytes, within_bytes
 from hyptrans_startup.guards.configurations import MOST_POSITIONS_TIMES_WIDTH, check_value
 
 Option = bool | int | float | str | None
@@ -224,7 +224,7 @@ def fresh(
     with (
         torch.random.fork_rng(devices=[]),
         _in_a_sentence(),
-        within_bytes(stored_bytes(parameters)),
+        within_bytes(stored_bytes(parameters.values())),
     ):
         return ARCH_MODEL_REGISTRY[architecture].build_model(cfg, task)
 
@@ -249,12 +249,6 @@ def build(
         _add_shared(model, state)
         model.load_state_dict(state, strict=True)
     return model.float().eval().requires_grad_(False)
-
-
-def stored_bytes(parameters: Mapping[str, Tensor]) -> int:
-    """Bytes that parameters take, whatever their shapes say, and those of several names once."""
-    storages = [tensor.untyped_storage() for tensor in parameters.values()]
-    return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
 
 
 @contextlib.contextmanager

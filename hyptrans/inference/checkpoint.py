@@ -14,11 +14,11 @@ from torch import Tensor
 
 from hyptrans.dataprep import manifest
 from hyptrans.inference import text
-from hyptrans.inference.architecture import choose_options, require_known, stored_bytes
+from hyptrans.inference.architecture import choose_options, require_known
 from hyptrans.inference.contents import Contents
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import short_names
-from hyptrans_startup.guards.building import TIMES_THE_FILE
+from hyptrans_startup.guards.building import TIMES_THE_FILE, stored_bytes
 
 AVERAGED = "averaged_updates"
 """What an average calls the updates after which its checkpoints were written."""
@@ -87,7 +87,7 @@ def parameters_of(path: Path, state: Mapping[str, Any]) -> dict[str, Tensor]:
         raise UserError(f"checkpoint {path} was not written by fairseq: its model is no parameters")
     # a number may stand for many, and have many names
     size = sum(math.prod(tensor.shape) * tensor.element_size() for tensor in found.values())
-    if size > TIMES_THE_FILE * stored_bytes(found):
+    if size > TIMES_THE_FILE * stored_bytes(found.values()):
         raise UserError(
             f"checkpoint {path} was not written by fairseq: its parameters would take {size:,} "
             "bytes, far more than it has"

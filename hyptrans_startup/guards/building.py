@@ -85,6 +85,12 @@ def within_bytes(size: int) -> Iterator[None]:
         _of_thread.allowances.pop()
 
 
+def stored_bytes(tensors: Iterable[Any]) -> int:
+    """Bytes that tensors take, whatever their shapes say, and those of several names once."""
+    storages = [tensor.untyped_storage() for tensor in tensors]
+    return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
+
+
 def check_repeated(tensors: Iterable[Any]) -> None:
     """Check that tensors, each as large as its shape says, are what their memory accounts for.
 
@@ -93,12 +99,9 @@ def check_repeated(tensors: Iterable[Any]) -> None:
     Raises:
         UserError: they are far larger.
     """
-    said, storages = 0, {}
-    for tensor in tensors:
-        said += tensor.numel() * tensor.element_size()
-        storage = tensor.untyped_storage()
-        storages[storage.data_ptr()] = storage.nbytes()
-    if said > SPARE_BYTES + TIMES_THE_FILE * sum(storages.values()):
+    every = list(tensors)
+    said = sum(tensor.numel() * tensor.element_size() for tensor in every)
+    if said > SPARE_BYTES + TIMES_THE_FILE * stored_bytes(every):
         raise UserError(f"its tensors would take {said:,} bytes, far more than it has")
 
 
