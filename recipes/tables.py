@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from hyptrans.support import tables
 from hyptrans.support.errors import UserError, run_command
 from recipes.common import results
+from recipes.probing.tables import CHECKPOINTS, table
 from recipes.study.findings.table import summary
 
 HERE = Path(__file__).resolve().parent
@@ -75,10 +76,14 @@ def named_blocks() -> dict[tuple[Path, str], str]:
     """What belongs between markers of other names, by README and name."""
     study = summary(results.read_lines(HERE / "study" / "results.jsonl"))
     speed = json.loads((HERE / "benchmark" / "results.json").read_text(encoding="utf-8"))
+    probed = HERE / "probing" / f"{CHECKPOINTS}.json"
     return {
         (README, "study"): study,
         (README, "speed"): speed_table(speed),
         (HERE / "multi30k_en_de" / "README.md", "study"): study,
+        (probed.parent / "README.md", CHECKPOINTS): table(
+            json.loads(probed.read_text(encoding="utf-8"))
+        ),
     }
 
 

@@ -95,13 +95,18 @@ def averaged(found: Mapping[str, Any]) -> str:
 
 
 def finish(
-    recipe: Path, args: argparse.Namespace, runner: Runner, found: Mapping[str, Any], table: str
+    recipe: Path,
+    args: argparse.Namespace,
+    runner: Runner,
+    found: Mapping[str, Any],
+    table: str,
+    name: str = results.RESULTS,
 ) -> None:
-    """Write ``results.json``, print the table, and publish both if that was asked for."""
+    """Write ``results.json``, print the table, and publish both by name if that was asked for."""
     path = args.out / "results.json"
     write_json(path, found)
     print(f"\n{table}\n")
     runner.say(f"results: {path}")
     if args.write_readme:
-        results.publish(recipe, found, table)
+        results.publish(recipe, found, table, name)
         runner.say(f"table: {recipe / 'README.md'}")

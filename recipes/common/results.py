@@ -15,7 +15,9 @@ from hyptrans.support.files import write_json, write_whole
 from hyptrans.support.logs import quiet
 
 _MARKER = "<!-- {name}: {end} -->"
-BEGIN, END = (_MARKER.format(name="results", end=end) for end in ("begin", "end"))
+RESULTS = "results"
+"""What a recipe's file and block of results are called, where it has one."""
+BEGIN, END = (_MARKER.format(name=RESULTS, end=end) for end in ("begin", "end"))
 NOT_MEASURED = "Not measured yet."
 _PACKAGES = ("torch", "fairseq", "geoopt", "sentencepiece", "sacrebleu", "numpy")
 
@@ -59,7 +61,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return lines
 
 
-def put_into(readme: Path, block: str, name: str = "results") -> bool:
+def put_into(readme: Path, block: str, name: str = RESULTS) -> bool:
     """Replace what is between the markers of a name in a README; False if it was the same.
 
     Raises:
@@ -89,10 +91,10 @@ def put_pictures(recipe: Path, pictures: Mapping[str, str]) -> list[Path]:
     return changed
 
 
-def publish(recipe: Path, found: Mapping[str, Any], table: str) -> None:
-    """Put results and table into the folder of a recipe."""
-    write_json(recipe / "results.json", found)
-    put_into(recipe / "README.md", table)
+def publish(recipe: Path, found: Mapping[str, Any], table: str, name: str = RESULTS) -> None:
+    """Put results and table into the folder of a recipe, which may have several by name."""
+    write_json(recipe / f"{name}.json", found)
+    put_into(recipe / "README.md", table, name)
 
 
 def signatures(found: Mapping[str, Any]) -> str:
@@ -101,7 +103,7 @@ def signatures(found: Mapping[str, Any]) -> str:
     return ", ".join(f"`{found[name]}`" for name in names if name in found)
 
 
-def block_of(readme: Path, name: str = "results") -> str:
+def block_of(readme: Path, name: str = RESULTS) -> str:
     """What is between the markers of a name in a README."""
     first, last = (_MARKER.format(name=name, end=end) for end in ("begin", "end"))
     return readme.read_text(encoding="utf-8").partition(first)[2].partition(last)[0].strip("\n")

@@ -21,12 +21,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.extras import require
 from probing.probes.probe import check_ranks
-from recipes.common import experiment, options, translation
+from recipes.common import experiment, options, results, translation
 from recipes.common.runner import Runner
 from recipes.common.steps import Step
 from recipes.common.translation import ROOT, Run
 from recipes.probing.parser import Parser
-from recipes.probing.tables import summary, table
+from recipes.probing.tables import CHECKPOINTS, summary, table
 
 HERE = Path(__file__).resolve().parent
 MODELS = "hybonet_plus_iwslt_d64,hybonet_iwslt_d64,han_iwslt_d64,euclidean_prenorm_iwslt_d64"
@@ -117,7 +117,9 @@ def main() -> None:
         found["parser"] = json.loads(parser.accuracy.read_text(encoding="utf-8"))
     found |= experiment.conditions(run, runner)
     found["updates"] = None if args.checkpoint else run.updates
-    experiment.finish(HERE, args, runner, found, table(found))
+    # what is read out of others' checkpoints stands beside what is read out of the recipe's own
+    name = CHECKPOINTS if args.checkpoint else results.RESULTS
+    experiment.finish(HERE, args, runner, found, table(found), name)
 
 
 def _check(args: argparse.Namespace) -> None:

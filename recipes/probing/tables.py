@@ -16,6 +16,8 @@ PAPER = {
     "HyboNet": (0.59, 0.70, 0.64, 0.92),
 }
 """Chen et al. 2022, sec. 4.2.2."""
+CHECKPOINTS = "checkpoints"
+"""Name of the results of checkpoints that the options name."""
 KEPT = ("signature", "seeds", "notes", "comparisons", "vocabularies", "ranks", "settings")
 SETTINGS = {"parsed": "our settings", "paper": "the paper's rate and steps"}
 

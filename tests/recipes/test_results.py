@@ -97,6 +97,19 @@ def test_table_goes_between_the_markers_and_nowhere_else(tmp_path):
     assert not results.put_into(readme, "| new |")
 
 
+def test_a_recipe_publishes_several_results_each_in_its_own_place(tmp_path):
+    readme = tmp_path / "README.md"
+    other = "<!-- checkpoints: begin -->\nold\n<!-- checkpoints: end -->\n"
+    readme.write_text(f"{results.BEGIN}\nold\n{results.END}\n{other}", encoding="utf-8")
+    results.publish(tmp_path, {"a": 1}, "| own |")
+    assert results.block_of(readme, "checkpoints") == "old"
+    results.publish(tmp_path, {"b": 2}, "| given |", "checkpoints")
+    assert results.block_of(readme) == "| own |"
+    assert results.block_of(readme, "checkpoints") == "| given |"
+    assert json.loads((tmp_path / "results.json").read_text(encoding="utf-8")) == {"a": 1}
+    assert json.loads((tmp_path / "checkpoints.json").read_text(encoding="utf-8")) == {"b": 2}
+
+
 def test_a_readme_without_markers_is_an_error(tmp_path):
     readme = tmp_path / "README.md"
     readme.write_text("# T\n", encoding="utf-8")
