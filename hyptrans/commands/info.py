@@ -9,6 +9,7 @@ from typing import Any
 from hyptrans.commands.text_options import add_text_arguments, subword_models
 from hyptrans.inference.load import MODEL_HELP, load
 from hyptrans.support.errors import one_line
+from hyptrans.support.files import finite
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +35,7 @@ def main(args: argparse.Namespace) -> None:
     found = describe(model)
     if args.json:
         # in ASCII a terminal finds nothing to act on
-        sys.stdout.write(json.dumps(found, indent=2) + "\n")
+        sys.stdout.write(json.dumps(finite(found), indent=2) + "\n")
         return
     width = max(map(len, found))
     for name, value in found.items():

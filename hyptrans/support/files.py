@@ -99,17 +99,18 @@ def write_whole(path: Path, text: str) -> None:
 
 def write_json(path: Path, values: Mapping[str, Any]) -> None:
     """Write JSON, whole or not at all; what JSON has no word for, NaN or infinite, is null."""
-    text = json.dumps(_finite(values), indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps(finite(values), indent=2, ensure_ascii=False) + "\n"
     with whole_file(path) as file:
         # names of files may hold bytes that are no UTF-8; JSON reads what stands for them
         file.write(text.encode(errors="backslashreplace"))
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """Values for JSON with None for numbers that it has no word for."""
     if isinstance(value, Mapping):
-        return {key: _finite(part) for key, part in value.items()}
+        return {key: finite(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(part) for part in value]
+        return [finite(part) for part in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

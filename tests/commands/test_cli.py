@@ -221,7 +221,7 @@ def test_info_shows_nothing_that_a_terminal_acts_on(tmp_path, capsys):
     made = shutil.copytree(SHIPPED / "tatoeba-en-de", tmp_path / "made")
     config = json.loads((made / "config.json").read_text())
     config["facts"]["license"] = "mit\x1b]0;title\x07\x1b[2J\u202etim\nerror: \u2028run \x9bm"
-    config["facts"]["scores"][0]["name"] = "BLEU\nscore"
+    config["facts"]["scores"][0] |= {"name": "BLEU\nscore", "value": float("nan")}
     (made / "config.json").write_text(json.dumps(config))
     status, shown, _ = call(capsys, "info", made)
     assert status == 0
@@ -231,6 +231,8 @@ def test_info_shows_nothing_that_a_terminal_acts_on(tmp_path, capsys):
     assert shown.isascii()
     assert "\x1b" not in shown
     assert json.loads(shown)["license"] == config["facts"]["license"]
+    # JSON has no word for NaN
+    assert json.loads(shown, parse_constant=pytest.fail)["scores"]["BLEU\nscore"] is None
 
 
 def test_export_of_what_is_no_checkpoint_leaves_nothing(tmp_path, capsys):
