@@ -106,8 +106,10 @@ class FairseqRiemannianAdam(FairseqOptimizer):
     def load_state_dict(
         self, state_dict: dict[str, Any], optimizer_overrides: dict[str, Any] | None = None
     ) -> None:
-        """Load moments; options come from the command line, not from the checkpoint."""
+        """Load moments and rate; other options come from the command line, not from there."""
         super().load_state_dict(state_dict)
+        # a schedule that waits for a plateau keeps its rate nowhere else
+        rate = (optimizer_overrides or {}).get("lr", self.get_lr())
         shared = {**self.optimizer_config, "stabilize": self.cfg.stabilize or None}
         for group, settings in zip(self.param_groups, self._own_settings, strict=True):
             group.update(shared | settings | (optimizer_overrides or {}))
@@ -115,7 +117,7 @@ class FairseqRiemannianAdam(FairseqOptimizer):
             if "step" in state:
                 # torch makes it a tensor of float32, whose powers are others than before the stop
                 state["step"] = int(state["step"])
-        self.set_lr(self.optimizer_config["lr"])
+        self.set_lr(rate)
 
 
 def _betas(given: Any) -> tuple[float, ...]:

@@ -121,9 +121,11 @@ def test_scale_of_manifold_rates_survives_the_schedule_and_a_checkpoint(rng):
     assert rates(adam) == pytest.approx([0.01, 0.08])
     assert adam.get_lr() == pytest.approx(0.01)
     resumed = optimizer(plain_and_points(rng), embedding_lr_scale=4.0)
-    resumed.load_state_dict(copy.deepcopy(adam.state_dict()), resumed.optimizer_config)
-    resumed.set_lr(0.01)
+    # another rate than that of the command line
+    resumed.load_state_dict(copy.deepcopy(adam.state_dict()), {})
     assert rates(resumed) == pytest.approx([0.01, 0.04])
+    resumed.load_state_dict(copy.deepcopy(adam.state_dict()), {"lr": 0.5})
+    assert rates(resumed) == pytest.approx([0.5, 2.0])
     old, new = (list(o.optimizer.state.values())[1]["exp_avg"] for o in (adam, resumed))
     torch.testing.assert_close(new, old)
 
