@@ -12,6 +12,7 @@ PROGRAM = Program(
             "hyptrans.commands.translate",
             "translate the lines of standard input",
             "translate tatoeba-en-de < text.en > text.de",
+            memory="lower --batch-tokens",
         ),
         "info": Command(
             "hyptrans.commands.info",
@@ -37,6 +38,7 @@ PROGRAM = Program(
             "hyptrans.commands.compare",
             "BLEU and chrF of two systems, and whether they differ (paired bootstrap)",
             "compare baseline.de system.de test.de",
+            memory="lower --samples",
         ),
         "plot": Command(
             "hyptrans.commands.plot",
@@ -49,7 +51,6 @@ PROGRAM = Program(
             "replay checkpoints/crash.pt",
         ),
     },
-    memory="lower --batch-tokens",
 )
 
 

@@ -14,11 +14,19 @@ from hyptrans.support.logs import quiet
 
 @dataclass(frozen=True)
 class Command:
-    """A command's module, which has ``add_arguments`` and ``main``, and its help."""
+    """A command's module, which has ``add_arguments`` and ``main``, and its help.
+
+    Attributes:
+        module: its name.
+        about: what the command does.
+        example: its name and some options.
+        memory: what to do where memory does not suffice.
+    """
 
     module: str
     about: str
     example: str
+    memory: str = "close other programs"
 
 
 @dataclass(frozen=True)
@@ -30,7 +38,6 @@ class Program:
         about: its help.
         commands: by name.
         stopped: what Ctrl-C means for the next run, may be empty.
-        memory: what to do where memory does not suffice.
         shown: the command whose example stands in the program's help; the first, if empty.
     """
 
@@ -38,14 +45,15 @@ class Program:
     about: str
     commands: Mapping[str, Command]
     stopped: str = ""
-    memory: str = ""
     shown: str = ""
 
     def run(self, argv: Sequence[str] | None = None) -> int:
         """Run a command and return its exit status: 0, 2 after an error, 130 after Ctrl-C."""
         words = list(sys.argv[1:] if argv is None else argv)
+        command = self.commands.get(words[0]) if words else None
+        memory = command.memory if command else Command.memory
         try:
-            return run_command(lambda: self._run(words), stopped=self.stopped, memory=self.memory)
+            return run_command(lambda: self._run(words), stopped=self.stopped, memory=memory)
         finally:
             _close_output()
 

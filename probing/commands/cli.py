@@ -12,18 +12,21 @@ PROGRAM = Program(
             "probing.commands.annotate",
             "parse plain text into dependency trees (CoNLL-U) with stanza",
             "annotate --text talks.en --lang en --out talks.conllu",
+            memory="lower --batch-size",
         ),
         "extract": Command(
             "probing.commands.extract",
             "write the states of an encoder for the words of a tree file, all layers",
             "extract --checkpoint hybonet/checkpoint_best.pt --data data --trees train.conllu "
             "--out train.safetensors",
+            memory="lower --batch-tokens",
         ),
         "train": Command(
             "probing.commands.train",
             "train distance and depth probes of all layers on states",
             "train --train-states train.safetensors --train train.conllu "
             "--dev-states dev.safetensors --dev dev.conllu --out probes.safetensors",
+            memory="lower --batch-size",
         ),
         "evaluate": Command(
             "probing.commands.evaluate",
@@ -35,6 +38,7 @@ PROGRAM = Program(
             "probing.commands.geometry",
             "how a model uses its space: radii, directions and Gromov's delta of every layer",
             "geometry --checkpoint hybonet/checkpoint_best.pt --data data --trees dev.conllu",
+            memory="lower --batch-tokens",
         ),
         "run": Command(
             "probing.commands.run",
@@ -42,9 +46,9 @@ PROGRAM = Program(
             "stages that an earlier run finished from the same inputs are not repeated",
             "run --checkpoint hybonet/checkpoint_best.pt --checkpoint twin/checkpoint_best.pt "
             "--data data --train train.conllu --dev dev.conllu --test test.conllu --out probes",
+            memory="lower --batch-size or --batch-tokens",
         ),
     },
-    memory="lower --batch-size or --batch-tokens",
     shown="run",
 )
 
