@@ -58,6 +58,7 @@ def compare(
         test_type="bs",
         n_samples=samples,
     )()
+    same = list(first) == list(second)
     made = []
     for name in signatures:
         one: Any
@@ -68,8 +69,8 @@ def compare(
                 name,
                 (one.score, other.score),
                 (one.ci, other.ci),
-                # sacreBLEU counts larger differences than the found one, of which 0 has none
-                1.0 if one.score == other.score else other.p_value,
+                # sacreBLEU counts larger differences than the found one; of the same there is none
+                1.0 if same else other.p_value,
                 signatures[name].format(short=False),
             )
         )

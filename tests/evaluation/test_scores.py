@@ -68,6 +68,10 @@ def test_a_difference_is_found_where_there_is_one(systems):
         assert one.p < 0.01
     same = significance.compare(systems["near"], systems["near"], systems["ref"])
     assert all(one.p == 1 for one in same)
+    # of the same score, but not the same
+    near, far = systems["near"], systems["far"]
+    mirrored = significance.compare([*near, *far], [*far, *near], 2 * systems["ref"])
+    assert all(one.values[0] == one.values[1] and 0.3 < one.p < 0.7 for one in mirrored)
 
 
 def test_compare_prints_a_table_with_signatures(systems, tmp_path, capsys, monkeypatch):
