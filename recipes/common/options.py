@@ -115,7 +115,12 @@ def check_positive(args: argparse.Namespace, *names: str) -> None:
 
 
 def threads_of(jobs: int, models: int) -> int:
-    """CPU threads of each command when that many run at the same time; 0: what the user set."""
+    """CPU threads of each command when that many run at the same time, or what the user set.
+
+    0 where that says no number: each library makes of it what it can.
+    """
     if "OMP_NUM_THREADS" in os.environ:
-        return 0
+        # several numbers are of levels of nesting
+        outermost = os.environ["OMP_NUM_THREADS"].partition(",")[0].strip()
+        return int(outermost) if outermost.isdecimal() else 0
     return max(1, (os.cpu_count() or 1) // min(jobs, models))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import statistics
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,8 @@ _NUMBER = r"(\d[\d.]*(?:e[+-]?\d+)?|inf|nan)"
 _UPDATE = re.compile(rf"\| train_inner \|.* ppl={_NUMBER},.* ups=([\d.]+),.* num_updates=(\d+)")
 _VALID = re.compile(rf"\| valid \|.*\| ppl {_NUMBER} .*\| num_updates (\d+)")
 _PERPLEXITY = re.compile(rf"\| valid \| .*\| ppl {_NUMBER}(?!\S)")
+# what hyptrans, fairseq and fairseq's scaling of losses say
+_DIVERGED = re.compile(r"gradients are nan|loss is probably exploding", re.IGNORECASE)
 # a sentence that never ends would cost as much time as hundreds that do
 _LENGTH_LIMIT = ("--max-len-a", "2", "--max-len-b", "10")
 _LOG_INTERVAL = 50
@@ -213,20 +216,20 @@ def training_progress(line: str) -> str | None:
 
 def diverged(log: Path) -> bool:
     """Whether a training that failed did so as its numbers were no longer finite."""
-    return re.search(r"\b(nan|inf)s?\b", "\n".join(_last_lines(log)), re.IGNORECASE) is not None
-
-
-def _last_lines(log: Path) -> list[str]:
-    return log.read_text(encoding="utf-8").splitlines()[-60:]
+    # its last word: a perplexity before it may be infinite, and a full disk be the reason
+    lines = log.read_text(encoding="utf-8").rstrip().splitlines()
+    return bool(lines) and _DIVERGED.search(lines[-1]) is not None
 
 
 def course(log: Path) -> dict[str, Any]:
     """Curve of validation perplexity by update and median speed, of a training's log.
 
-    What several parts of a training logged is in it; of an update logged twice the later counts.
+    What several parts of a training logged is in it; of an update logged twice the later counts,
+    and a perplexity that is not finite is no point of it.
     """
     text = log.read_text(encoding="utf-8")
-    curve = {int(update): float(perplexity) for perplexity, update in _VALID.findall(text)}
+    logged = {int(update): float(perplexity) for perplexity, update in _VALID.findall(text)}
+    curve = {update: value for update, value in logged.items() if math.isfinite(value)}
     speeds = [float(found[1]) for found in _UPDATE.findall(text)]
     return {
         "curve": sorted(curve.items()),

@@ -88,7 +88,9 @@ def test_the_summary_has_each_model_at_its_best_with_what_its_comparisons_say():
     )
     assert shown[3].endswith("| 32.5 ± 0.7 | 50.0 ± 0.0 |")
     assert len(shown) == 7
-    assert "`bs:1000|tok:13a`, `bs:1000|nc:6`; one number for each seed" in shown[-1]
+    assert (
+        "`bs:1000|tok:13a`, `bs:1000|nc:6`; one number for each seed that is" in shown[-1]
+    )
     # another dropout is better by its first seed
     assert table.summary([*FINALS, *compared, other]).splitlines()[2:3] == [
         "| hybonet | 1 | 0.2 | 1 | 1,500 | 6.00 | 31.0 | 50.0 |"
@@ -140,6 +142,16 @@ def test_every_dropout_has_its_row_and_the_best_by_the_first_seed_stands_for_its
     assert finals.chosen(lines)["hybonet"].dropout == 0.2
     scored = [text.text for text in drawn(lines)["findings/bleu.svg"].iter(f"{SVG}text")]
     assert "41.0 ± 1.4" in scored
+
+
+def test_of_two_level_settings_the_one_is_chosen_that_the_plan_goes_on_with():
+    half = final("sphere", 1, [6.0], 33.0, 0.2) | {"rate": 0.5}
+    tried = [final("sphere", 1, [value], 33.0, d) for d, value in ((0.1, 6.5), (0.2, 6.0))]
+    later = [final("sphere", seed, [6.2], 33.0, 0.2) for seed in (2, 3)]
+    found = finals.chosen([half, *tried, *later])["sphere"]
+    assert (found.rate, found.dropout, len(found.lines)) == (1.0, 0.2, 3)
+    level = [final("sphere", 1, [6.0], 33.0, dropout) for dropout in (0.3, 0.2)]
+    assert finals.chosen(level)["sphere"].dropout == 0.2
 
 
 def test_updates_until_the_better_twin_s_end_are_the_first_measured_there():

@@ -5,7 +5,19 @@ from pathlib import Path
 
 import pytest
 
+from recipes.common.options import threads_of
 from recipes.common.steps import Step, identity, portable_command, recorded_command, shown_command
+
+
+@pytest.mark.parametrize(
+    ("asked", "threads"), [("3", 3), ("2,1", 2), ("", 0), ("some", 0), (None, 2)]
+)
+def test_threads_are_the_users_or_a_share_of_the_cores(monkeypatch, asked, threads):
+    monkeypatch.setattr("os.cpu_count", lambda: 5)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if asked is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    assert threads_of(jobs=2, models=4) == threads
 
 
 def test_commands_are_shown_as_a_user_would_type_them(tmp_path, monkeypatch):

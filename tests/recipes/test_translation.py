@@ -84,7 +84,25 @@ def test_perplexities_are_read_as_fairseq_writes_them(tmp_path, caplog, perplexi
     log.write_text(f"2026-01-01 | INFO | {caplog.records[-1].name} | {caplog.messages[-1]}\n")
     runner = SimpleNamespace(log=lambda step: log)
     assert translation.perplexity(runner, None) == perplexity
-    assert translation.course(log)["curve"] == [(150, perplexity)]
+    # JSON has no word for what is infinite, and a picture no place
+    points = [(150, perplexity)] if math.isfinite(perplexity) else []
+    assert translation.course(log)["curve"] == points
+
+
+@pytest.mark.parametrize(
+    ("last", "diverged"),
+    [
+        ("FloatingPointError: gradients are Nan/Inf", True),
+        ("fairseq-train: error: gradients are NaN at update 7: lower --lr or", True),
+        ("FloatingPointError: Minimum loss scale reached. Your loss is probably exploding.", True),
+        ("fairseq-train: error: checkpoint a.pt cannot be written (No space left)", False),
+    ],
+)
+def test_a_training_diverged_if_that_is_what_ended_it(tmp_path, last, diverged):
+    log = tmp_path / "train.log"
+    before = "| valid | epoch 001 | valid on 'valid' subset | loss 2000 | ppl inf | num_updates 150"
+    log.write_text(f"{before}\n{last}\n\n", encoding="utf-8")
+    assert translation.diverged(log) is diverged
 
 
 def test_an_untrained_model_has_nothing_to_average(run):

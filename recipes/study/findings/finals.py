@@ -51,9 +51,13 @@ def settings(lines: Sequence[Line]) -> list[Setting]:
 
 
 def chosen(lines: Sequence[Line]) -> dict[str, Setting]:
-    """The setting of each model, the best by its first seed, as the plan goes on with it."""
+    """The setting of each model, the best by its first seed, as the plan goes on with it.
+
+    Of two that are level it is the one that the plan names first: of the higher rate, and of the
+    lower dropout.
+    """
     best: dict[str, Setting] = {}
-    for setting in settings(lines):
+    for setting in sorted(settings(lines), key=lambda one: (-one.rate, one.dropout)):
         other = best.get(setting.model)
         if other is None or _first(setting) < _first(other):
             best[setting.model] = setting

@@ -74,9 +74,7 @@ def _figure(height: float, label: str) -> svg.Element:
 
 def curve_of(found: Sequence[Line]) -> Curve:
     """What the seeds of a model measured at the updates that all of them have."""
-    by_seed = [
-        {update: value for update, value in line["curve"] if math.isfinite(value)} for line in found
-    ]
+    by_seed = [dict(line["curve"]) for line in found]
     common = sorted(set.intersection(*map(set, by_seed)))
     values = [(update, [curve[update] for curve in by_seed]) for update in common]
     return [(update, statistics.mean(of), min(of), max(of)) for update, of in values]
