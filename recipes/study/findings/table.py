@@ -66,7 +66,7 @@ def summary(lines: Sequence[Line]) -> str:
         return table
     about = comparison.about(tested[0]["baseline"], tested[0]["signatures"].values())
     notes = [
-        f"{about[0].upper()}{about[1:]}; one number for each seed",
+        f"{about[0].upper()}{about[1:]}; one number for each seed that is compared, from the first",
         "Models without are not compared yet",
         *_trained_again(lines, tested),
     ]
