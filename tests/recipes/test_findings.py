@@ -88,9 +88,7 @@ def test_the_summary_has_each_model_at_its_best_with_what_its_comparisons_say():
     )
     assert shown[3].endswith("| 32.5 ± 0.7 | 50.0 ± 0.0 |")
     assert len(shown) == 7
-    assert (
-        "`bs:1000|tok:13a`, `bs:1000|nc:6`; one number for each seed that is" in shown[-1]
-    )
+    assert "`bs:1000|tok:13a`, `bs:1000|nc:6`; one number for each seed that is" in shown[-1]
     # another dropout is better by its first seed
     assert table.summary([*FINALS, *compared, other]).splitlines()[2:3] == [
         "| hybonet | 1 | 0.2 | 1 | 1,500 | 6.00 | 31.0 | 50.0 |"
