@@ -31,7 +31,9 @@ def points_of(rng, shape, dtype, *, heads=(1, 1), c=0.5, residual=None, query=Fa
 
 def normalized_of(rng, shape, dtype, *, c=0.5):
     space = numbers(rng, *shape, 5)
-    time = (space.square().sum(-1, keepdim=True) + numbers(rng, *shape, 1).square() + 0.1).sqrt()
+    # nearer to the light cone float32 has too few digits of <v, v> left to compare gradients by
+    minus_product = 0.5 + numbers(rng, *shape, 1).square()
+    time = (space.square().sum(-1, keepdim=True) + minus_product).sqrt()
     v = torch.cat([time, space], dim=-1).to(dtype).requires_grad_()
     c = torch.tensor(c, dtype=dtype, requires_grad=True)
     return [v, c], lambda: (operators.normalize(v, c=c),)

@@ -19,8 +19,10 @@ SIZES = shlex.split(
     "--encoder-attention-heads 2 --decoder-embed-dim 32 --decoder-ffn-embed-dim 64 "
     "--decoder-layers 1 --decoder-attention-heads 2 --dropout 0 --attention-dropout 0"
 )
+# at twice the rate two of nine seeds do not learn the task, nor does a third on some processors
+RATE = 0.005
 OPTIMIZER = shlex.split(
-    "--optimizer adam --adam-betas '(0.9, 0.98)' --lr 0.01 --lr-scheduler inverse_sqrt "
+    f"--optimizer adam --adam-betas '(0.9, 0.98)' --lr {RATE} --lr-scheduler inverse_sqrt "
     "--warmup-updates 60 --clip-norm 0.5"
 )
 RIEMANNIAN = shlex.split(
@@ -196,7 +198,7 @@ common: {{user_dir: {REPOSITORY / "hyptrans"}, seed: 1, log_format: json, log_in
 task: {{_name: translation, data: {data}, source_lang: a, target_lang: b}}
 dataset: {{max_tokens: 600, num_workers: 0, validate_interval: 1000}}
 criterion: {{_name: label_smoothed_cross_entropy}}
-optimization: {{max_update: 20, clip_norm: 0.5, lr: [0.01]}}
+optimization: {{max_update: 20, clip_norm: 0.5, lr: [{RATE}]}}
 optimizer: {{_name: adam, adam_betas: "(0.9,0.98)"}}
 lr_scheduler: {{_name: inverse_sqrt, warmup_updates: 60}}
 checkpoint: {{save_dir: {tmp_path / "hydra"}, no_epoch_checkpoints: true}}
