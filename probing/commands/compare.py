@@ -4,11 +4,13 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from hyptrans import __version__
 from hyptrans.support.errors import UserError
+from hyptrans.support.files import sha256
 from hyptrans.support.steps import Record, digest
 from probing.commands import extract
 from probing.commands.evaluate import of_baselines, read_scored, save_scored, score
@@ -29,6 +31,8 @@ from probing.states.file import FORMAT, States
 from probing.text.trees import Sentence
 
 SETS = ("train", "dev", "test")
+RECORD = ".inputs.json"
+"""Ending of what tells what a file was made from."""
 Scored = tuple[ModelResult, Scores]
 """A result, and what it is made of by sentence."""
 
@@ -60,7 +64,7 @@ class Run:
     """Make again what an earlier run made."""
     seconds: dict[str, dict[str, float]] = field(default_factory=dict)
     keys: dict[str, dict[str, str]] = field(default_factory=dict)
-    """What the states of each encoder were made from, by data set."""
+    """What the states of each encoder are, by data set."""
 
     def common(self, part: str) -> set[int]:
         """Places of the sentences that every encoder has states of, so that all are scored alike.
@@ -110,6 +114,11 @@ class Fit:
 
 def compare(run: Run) -> list[Scored]:
     """Baselines and all encoders, each followed by its control trees if wanted."""
+    if run.overwrite:
+        # all at once, so that what goes on from where this one was stopped keeps nothing older
+        for subject in run.subjects:
+            for record in subject.folder.glob(f"*{RECORD}"):
+                record.unlink()
     for subject in run.subjects:
         run.keys[subject.name] = _extract(run, subject)
     common = run.common("test")
@@ -149,10 +158,11 @@ def scored(run: Run, subject: Subject, wanted: Fit) -> Scored:
         train_set, dev_set = (wanted.corpus(run, subject, part) for part in ("train", "dev"))
         fit(train_set, dev_set, settings, probes, name=name)
 
-    _timed(run, subject, "train", probes, inputs, make_probes)
+    learned = _timed(run, subject, "train", probes, inputs, make_probes)
     role: Role = "fresh" if subject.random else "control" if wanted.control else "encoder"
     only = {part: run.common(part) for part in ("dev", "test")}
-    inputs |= {"test": keys["test"], "punct": run.punct, "name": name, "of": subject.of}
+    inputs |= {"probes": learned, "test": keys["test"]}
+    inputs |= {"punct": run.punct, "name": name, "of": subject.of}
     inputs |= {"only": digest({part: sorted(places) for part, places in only.items()})}
     figures = wanted.file(subject, "figures.json")
 
@@ -175,7 +185,7 @@ def scored(run: Run, subject: Subject, wanted: Fit) -> Scored:
 
 
 def _extract(run: Run, subject: Subject) -> dict[str, str]:
-    """Make the three files of states; returns what each was made from."""
+    """Make the three files of states; returns the id of each."""
     keys, encoders = {}, list[WordEncoder]()
     seed = run.settings.seed
     inputs = {
@@ -194,7 +204,6 @@ def _extract(run: Run, subject: Subject) -> dict[str, str]:
 
     for part, trees in run.trees.items():
         own = inputs | {"trees": trees.sha256}
-        keys[part] = digest(own)
         out = subject.states(part)
 
         def make(out: Path = out, trees: Trees = trees) -> None:
@@ -208,7 +217,7 @@ def _extract(run: Run, subject: Subject) -> dict[str, str]:
             )
             print(extract.summary(states), file=sys.stderr)
 
-        _timed(run, subject, "extract", out, own, make)
+        keys[part] = _timed(run, subject, "extract", out, own, make)
     return keys
 
 
@@ -219,13 +228,26 @@ def _timed(
     path: Path,
     inputs: Mapping[str, Any],
     make: Callable[[], None],
-) -> None:
-    """Make a file unless an earlier run made it from the same inputs, which stand beside it."""
-    start = time.perf_counter()
-    record = Record(path.with_name(f"{path.name}.inputs.json"), inputs, [path])
-    if not run.overwrite and record.earlier():
+) -> str:
+    """Make a file unless an earlier run made it from the same inputs, which stand beside it.
+
+    Returns:
+        What the file holds, by which later stages know it: where it is made anew and is another
+        one, so are they.
+    """
+    record = Record(path.with_name(f"{path.name}{RECORD}"), inputs, [path])
+    done = record.earlier()
+    if done:
         print(f"{path}: from an earlier run", file=sys.stderr)
     else:
-        record.make(make)
+        done = record.make(lambda: _seconds(make), name=partial(sha256, path))
     spent = run.seconds.setdefault(subject.name, {})
-    spent[stage] = round(spent.get(stage, 0.0) + time.perf_counter() - start, 1)
+    # version 0.2.0 noted none at first
+    spent[stage] = round(spent.get(stage, 0.0) + done.notes.get("seconds", 0.0), 1)
+    return done.id
+
+
+def _seconds(make: Callable[[], None]) -> dict[str, float]:
+    start = time.perf_counter()
+    make()
+    return {"seconds": time.perf_counter() - start}

@@ -1,8 +1,8 @@
 """Read trees out of the encoders of translation models.
 
 Trains encoders on Tatoeba, English to German, or takes checkpoints (--checkpoint); probes them on
-the gold trees of English EWT, and with --parsed also on parses of their own training text, as the
-HyboNet paper does. Whatever stops the command, the same one goes on.
+the gold trees of English EWT, and with --parsed also on parses of their own corpus, as the HyboNet
+paper does. Whatever stops the command, the same one goes on.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from recipes.common import experiment, options, results, translation
 from recipes.common.runner import Runner
 from recipes.common.steps import Step
 from recipes.common.translation import ROOT, Run
+from recipes.probing import sentences
 from recipes.probing.parser import Parser
 from recipes.probing.tables import CHECKPOINTS, summary, table
 
@@ -32,8 +33,8 @@ HERE = Path(__file__).resolve().parent
 MODELS = "hybonet_plus_iwslt_d64,hybonet_iwslt_d64,han_iwslt_d64,euclidean_prenorm_iwslt_d64"
 TREES = {split: f"ud_english_ewt/en_ewt-ud-{split}.conllu.gz" for split in ("train", "dev", "test")}
 TABLE = "tatoeba_en_de/deu-eng.zip"
-TEXT = "split-seed1-2000/train.en"
-"""Of the prepared folder: what encoders that the recipe trains are trained on."""
+SPLIT = "split-seed1-2000"
+"""Of the prepared folder: the text of the encoders that the recipe trains."""
 BEAM = 5
 SAVE_EVERY = 500
 RANKS = "2,4,8,16,32,64"
@@ -47,6 +48,8 @@ class Encoders:
         checkpoints: by name; the first is compared with all others.
         data: the folder that they were prepared in.
         text: their training text, the source side.
+        held_out: source sides of their validation and test text, which dev and test trees are drawn
+            from; none: these are drawn from the training text too.
         after: the steps that make them.
         inputs: files of theirs that no step wrote.
     """
@@ -54,6 +57,7 @@ class Encoders:
     checkpoints: Mapping[str, Path]
     data: Path
     text: Path | None
+    held_out: Sequence[Path] = ()
     after: Sequence[Step] = ()
     inputs: Sequence[Path] = ()
 
@@ -66,10 +70,17 @@ def _arguments() -> argparse.Namespace:
     add("--checkpoint", action="append", metavar="NAME=FILE", help="take it, and train nothing")
     add("--prepared", type=Path, metavar="DIR", help="folder that the checkpoints were prepared in")
     add("--text", type=Path, metavar="FILE", help="source side of the checkpoints' training text")
+    add(
+        "--held-out-text",
+        nargs=2,
+        type=Path,
+        metavar=("VALID", "TEST"),
+        help="source sides that they have not seen, for dev and test parses (default: --text)",
+    )
     add("--steps", type=int, default=2000, metavar="N", help="steps of each probe")
     add("--seeds", type=int, default=3, metavar="N", help="trainings of each with our settings")
     add("--ranks", default=RANKS, metavar="A,B", help="dimensions of rank curves, or nothing")
-    add("--parsed", action="store_true", help="probe on parses of the training text too")
+    add("--parsed", action="store_true", help="probe on parses of their own corpus too")
     add("--parser-steps", type=int, default=1500, metavar="N", help="steps of each stanza model")
     add("--sentences", type=int, default=10000, metavar="N", help="sentences to parse")
     add("--held-out", type=int, default=1000, metavar="N", help="of those, in dev and in test")
@@ -101,7 +112,8 @@ def main() -> None:
         runner.chains(list(chains.values()), jobs=args.jobs)
         checkpoints = {name: run.checkpoint(name) for name in chains}
         trained = [chain[0] for chain in chains.values()]
-        given = Encoders(checkpoints, run.data, run.data / TEXT, trained)
+        texts = [run.data / SPLIT / f"{name}.{run.source}" for name in ("train", "valid", "test")]
+        given = Encoders(checkpoints, run.data, texts[0], texts[1:], trained)
         found["bleu"] = {
             name: translation.bleu(run, chain[-1]).value for name, chain in chains.items()
         }
@@ -115,6 +127,7 @@ def main() -> None:
         parser = Parser(run.out / "stanza", trees, args.parser_steps, run.threads, run.cpu)
         found["probes"] |= _parsed(runner, run, given, parser, drawn, args)
         found["parser"] = json.loads(parser.accuracy.read_text(encoding="utf-8"))
+        found["held_out"] = bool(given.held_out)
     found |= experiment.conditions(run, runner)
     found["updates"] = None if args.checkpoint else run.updates
     # what is read out of others' checkpoints stands beside what is read out of the recipe's own
@@ -133,11 +146,7 @@ def _check(args: argparse.Namespace) -> None:
         raise UserError(f"--ranks must be numbers with commas, not {args.ranks!r}")
     check_ranks([int(rank) for rank in ranks])
     if args.parsed:
-        if args.sentences <= 2 * args.held_out:
-            raise UserError(
-                f"--sentences {args.sentences} leaves nothing to train probes on beside two times "
-                f"--held-out {args.held_out}"
-            )
+        sentences.check_counts(args.sentences, args.held_out)
         require("stanza", "probing")
 
 
@@ -161,6 +170,11 @@ def _given(args: argparse.Namespace) -> Encoders | None:
         UserError: they are incomplete.
     """
     if not args.checkpoint:
+        if args.prepared or args.text or args.held_out_text:
+            raise UserError(
+                "--prepared, --text and --held-out-text go with --checkpoint: name the encoders, "
+                "or leave them out to train some"
+            )
         return None
     named = dict(one.partition("=")[::2] for one in args.checkpoint)
     if len(named) < len(args.checkpoint):
@@ -172,12 +186,14 @@ def _given(args: argparse.Namespace) -> Encoders | None:
         raise UserError("--prepared is needed: the folder that the checkpoints were prepared in")
     if args.parsed and args.text is None:
         raise UserError("--text is needed: the source side that the checkpoints were trained on")
-    if args.text is not None and not args.text.is_file():
-        raise UserError(f"--text: {args.text} is missing")
+    held_out = args.held_out_text or []
+    for flag, text in [("--text", args.text), *(("--held-out-text", one) for one in held_out)]:
+        if text is not None and not text.is_file():
+            raise UserError(f"{flag}: {text} is missing")
     checkpoints = {name: Path(file) for name, file in named.items()}
     described = [args.prepared / "manifest.json", args.text]
     inputs = [*checkpoints.values(), *(path for path in described if path and path.is_file())]
-    return Encoders(checkpoints, args.prepared, args.text, inputs=inputs)
+    return Encoders(checkpoints, args.prepared, args.text, held_out, inputs=inputs)
 
 
 def _prepare(pairs: Path, out: Path) -> Step:
@@ -204,15 +220,17 @@ def _gold(
 
 
 def _drawn(run: Run, encoders: Encoders, args: argparse.Namespace) -> Step:
-    """Draw sentences of the training text to parse."""
+    """Draw sentences to parse."""
     assert encoders.text is not None
     folder = run.out / "parsed"
     command = ["python", str(HERE / "sentences.py"), "--text", str(encoders.text)]
     command += ["--sentences", str(args.sentences), "--held-out", str(args.held_out)]
+    if encoders.held_out:
+        command += ["--held-out-text", *map(str, encoders.held_out)]
     command += ["--seed", str(run.seed), "--out", str(folder)]
     outputs = [folder / f"{split}.txt" for split in TREES]
     # the text of encoders that the recipe trains is made by a step
-    inputs = [] if encoders.after else [encoders.text]
+    inputs = [] if encoders.after else [encoders.text, *encoders.held_out]
     return Step("draw_sentences", command, outputs, encoders.after, inputs=inputs)
 
 
@@ -224,7 +242,7 @@ def _parsed(
     drawn: Step,
     args: argparse.Namespace,
 ) -> dict[str, Any]:
-    """On parses of the training text, with our settings of probes and with the paper's."""
+    """On parses of the encoders' own corpus, with our settings of probes and with the paper's."""
     training = parser.training()
     for step in training:
         runner.run(step)
@@ -237,6 +255,8 @@ def _parsed(
         )
         runner.run(after[-1])
     shared = _flags(run, args)
+    if encoders.held_out:
+        shared += ["--seen", str(encoders.text)]
     ours = [*shared, "--steps", str(args.steps)]
     # ten times as long, so one of each, and none of encoders that the paper has not
     paper = ["--seed", str(run.seed), "--seeds", "1", "--no-random", "--lr", "5e-5"]

@@ -95,11 +95,17 @@ def _parsed(found: Mapping[str, Any]) -> list[str]:
         # with the two decimals that they are printed with
         cells = " | ".join(f"{value:.2f}" for value in figures)
         lines.append(f"| {name}, as Chen et al. print it | {cells} |  |")
-    # of their own training text they have seen every word
-    parser, parsed = found["parser"], found["probes"]["parsed"] | {"vocabularies": {}}
+    parser, parsed = found["parser"], found["probes"]["parsed"]
+    about = "Parses of the encoders' own corpus, its parts kept as in the paper: probes learn from"
+    about += " the training text and are scored on the test text, which no encoder has seen:"
+    if not found.get("held_out"):
+        # of their own training text they have seen every word
+        parsed = parsed | {"vocabularies": {}}
+        about = "Parses of the encoders' own training text, those of the test set too (the paper"
+        about += " keeps the parts of its data, so its test sentences are new to its encoders):"
     quality = ", ".join(f"{key.upper()} {100 * parser[key]:.1f}" for key in ("las", "uas", "upos"))
     return [
-        "Parses of the encoders' own training text, as in the paper:",
+        about,
         "\n".join(lines),
         f"Parser: stanza's, trained on EWT; on its test set, of gold words: {quality}.",
         _about(parsed),

@@ -105,8 +105,32 @@ def test_sentences_are_drawn_once_and_apart(tmp_path):
     assert (tmp_path / "b" / "dev.txt").read_text().splitlines() == sets["dev"]
     with pytest.raises(UserError, match="50 distinct sentences and 60 are asked for"):
         sentences.main([*words, "--sentences", "60", "--out", str(tmp_path / "c")])
-    with pytest.raises(UserError, match="--sentences 20 leaves none"):
+    with pytest.raises(UserError, match="--sentences 20 leaves nothing"):
         sentences.main([*words, "--sentences", "20", "--out", str(tmp_path / "c")])
+
+
+def test_sentences_of_held_out_texts_are_kept_apart(tmp_path):
+    texts = {"train": (0, 40), "valid": (30, 42), "test": (38, 60)}
+    for name, numbers in texts.items():
+        (tmp_path / name).write_text("".join(f"line {i}\n" for i in range(*numbers)))
+    words = ["--text", str(tmp_path / "train"), "--sentences", "40", "--held-out", "10"]
+    words += ["--held-out-text", str(tmp_path / "valid"), str(tmp_path / "test")]
+    sentences.main([*words, "--out", str(tmp_path / "out")])
+    found = {
+        n: [int(line[5:]) for line in (tmp_path / "out" / f"{n}.txt").read_text().splitlines()]
+        for n in ("train", "dev", "test")
+    }
+    assert {name: len(set(numbers)) for name, numbers in found.items()} == {
+        "train": 20,
+        "dev": 10,
+        "test": 10,
+    }
+    assert all(30 <= i < 42 for i in found["dev"])
+    # of two texts that a sentence stands in, the first has it
+    assert all(42 <= i < 60 for i in found["test"])
+    assert all(i < 30 for i in found["train"])
+    with pytest.raises(UserError, match="valid has 12 distinct sentences and 13 are asked for"):
+        sentences.main([*words[:-4], "13", *words[-3:], "--out", str(tmp_path / "c")])
 
 
 def model(name, role, uuas, spread=None, chosen=()):
@@ -180,6 +204,10 @@ def test_parses_stand_beside_the_papers_figures():
     assert not [line for line in lines if line.startswith("| linear chain, ")]
     # the parses are of the training text, of which no word is new
     assert sum(line.startswith("| words of the test set |") for line in lines) == 1
+    assert any("training text, those of the test set too" in line for line in lines)
+    lines = tables.table(found | {"held_out": True}).splitlines()
+    assert sum(line.startswith("| words of the test set |") for line in lines) == 2
+    assert any("test text, which no encoder has seen" in line for line in lines)
 
 
 @pytest.mark.slow
@@ -269,13 +297,14 @@ def test_checkpoints_fill_the_table_and_a_second_run_repeats_nothing(made, tmp_p
             "--checkpoint must be NAME=FILE of a file, not 'x=none.pt'",
         ),
         (["--text", "none"], "--text: none is missing"),
+        (["--held-out-text", "none", "none"], "--held-out-text: none is missing"),
         (["--parsed"], "--text is needed: the source side that the checkpoints were trained on"),
         (["--seeds", "0"], "at least 1 is needed: --seeds 0"),
         (["--ranks", "2,x"], "--ranks must be numbers with commas, not '2,x'"),
         (["--ranks", "1"], "--ranks 1: a space of at least 2 dimensions is needed"),
         (
             ["--parsed", "--sentences", "20", "--held-out", "10"],
-            "--sentences 20 leaves nothing to train probes on beside two times --held-out 10",
+            "--sentences 20 leaves nothing to train on beside two times --held-out 10",
         ),
     ],
 )
@@ -285,6 +314,17 @@ def test_what_is_missing_is_told_before_any_work(
     monkeypatch.setattr(sys, "argv", ["run.py", *words_of(made, tmp_path / "out", *extra)])
     assert run_command(run.main) == 2
     assert tuple(capsys.readouterr()) == ("", f"error: {message}\n")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("flag", ["--prepared", "--text"])
+def test_what_checkpoints_were_made_of_is_not_taken_without_them(
+    made, tmp_path, monkeypatch, capsys, flag
+):
+    words = ["--data", str(made), "--out", str(tmp_path / "out"), flag, str(made / "prepared")]
+    monkeypatch.setattr(sys, "argv", ["run.py", *words])
+    assert run_command(run.main) == 2
+    assert "--held-out-text go with --checkpoint: name the encoders" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

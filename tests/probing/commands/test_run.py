@@ -1,13 +1,16 @@
 """``python -m probing``: stages one by one, and all of them in one."""
 
+import functools
 import itertools
 import json
 import shutil
+import sys
+from dataclasses import replace
 
 import pytest
 import torch
 
-from probing.commands import run
+from probing.commands import compare, run
 from probing.commands.cli import main
 from probing.commands.evaluate import score
 from probing.commands.sources import Reading, Source
@@ -15,6 +18,7 @@ from probing.geometry.words import Words
 from probing.probes.corpus import Corpus
 from probing.probes.metrics import METRICS
 from probing.probes.training import Settings, train
+from probing.states import extract
 from probing.text.segment import Options
 from probing.text.trees import read_conllu
 from tests.probing.commands.runs import FAST, run_words
@@ -83,6 +87,71 @@ def test_all_is_made_again_where_that_is_asked_for(made, done, tmp_path, capsys)
     assert "from an earlier run" not in capsys.readouterr().err
     found, before = (json.loads((p / "results.json").read_text()) for p in (tmp_path / "out", done))
     assert found["probe"]["twin"] == before["probe"]["twin"]
+
+
+def other_states(*given, pool=extract.pool):
+    return pool(*given).flip(0)
+
+
+def other_probes(*given, fit=compare.fit, **named):
+    train_set, dev_set, settings, out = given
+    fit(train_set, dev_set, replace(settings, lr=0.1), out, **named)
+
+
+@pytest.mark.parametrize(
+    ("changed", "name", "stopped_in", "kept"),
+    [(extract, "pool", "extract_states", 1), (compare, "fit", "fit", 3)],
+)
+def test_what_is_made_of_other_files_is_made_anew(
+    made, done, tmp_path, monkeypatch, capsys, changed, name, stopped_in, kept
+):
+    """Where the code has changed and a run of --overwrite was stopped in its first stages."""
+    monkeypatch.setattr(changed, name, {"pool": other_states, "fit": other_probes}[name])
+    out = tmp_path / "out"
+    shutil.copytree(done, out)
+    make, calls = getattr(compare, stopped_in), []
+
+    def stopped(*given, **named):
+        calls.append(given)
+        if len(calls) > kept % 3:
+            sys.exit("stopped")
+        return make(*given, **named)
+
+    words = functools.partial(run_words, made, models=["twin"])
+    with monkeypatch.context() as patched:
+        patched.setattr(compare, stopped_in, stopped)
+        with pytest.raises(SystemExit):
+            main(words(out, "--no-random", "--overwrite"))
+    capsys.readouterr()
+    assert main(words(out, "--no-random")) == 0
+    assert capsys.readouterr().err.count("from an earlier run") == kept
+    assert main(words(tmp_path / "clean", "--no-random")) == 0
+    found, clean = (json.loads((p / "results.json").read_text()) for p in (out, tmp_path / "clean"))
+    assert found["probe"] == clean["probe"]
+    assert found["probe"] != json.loads((done / "results.json").read_text())["probe"]
+
+
+@pytest.mark.parametrize(
+    ("changed", "name", "file", "kept"),
+    [(extract, "pool", "train.states.*", 2), (compare, "fit", "*.probes.*", 3)],
+)
+def test_what_was_made_of_a_file_that_is_made_again_and_another_is_not_kept(
+    made, done, tmp_path, monkeypatch, capsys, changed, name, file, kept
+):
+    shutil.copytree(done, tmp_path / "out")
+    for path in (tmp_path / "out" / "twin").glob(file):
+        path.unlink()
+    monkeypatch.setattr(changed, name, {"pool": other_states, "fit": other_probes}[name])
+    capsys.readouterr()
+    assert main(run_words(made, tmp_path / "out", "--no-random", models=["twin"])) == 0
+    assert capsys.readouterr().err.count("from an earlier run") == kept
+
+
+def test_seconds_are_those_of_the_work_whoever_did_it(made, done, tmp_path):
+    shutil.copytree(done, tmp_path / "out")
+    assert main(run_words(made, tmp_path / "out")) == 0
+    found, before = (json.loads((p / "results.json").read_text()) for p in (tmp_path / "out", done))
+    assert found["seconds"] == before["seconds"]
 
 
 def test_an_encoder_that_cuts_every_word_has_no_use_of_space_to_tell(
