@@ -18,7 +18,7 @@ from probing.text.trees import Sentence
 from probing.text.vocabulary import unseen_share, vocabulary
 
 TITLE = "Structural probes"
-_PARTS = {"train": "probes were trained on", "dev": "layers were chosen on", "test": "scored on"}
+_USES = {"train": "train probes on", "dev": "choose layers on", "test": "score on"}
 
 
 def texts_of(seen: Sequence[Path], encoders: int) -> list[Path | None]:
@@ -45,26 +45,21 @@ def texts_of(seen: Sequence[Path], encoders: int) -> list[Path | None]:
 def vocabularies(run: Run, texts: Sequence[Path | None]) -> dict[str, Vocabulary]:
     """What of the test set's words the trained encoders do not know."""
     trained = [subject for subject in run.subjects if not subject.random]
-    shares = {text: _unseen(run, text) for text in texts}
-    found = {}
+    known = {text: vocabulary(read_lines(text)) for text in texts if text is not None}
+    sentences, found = run.trees["test"].sentences, {}
     for subject, text in zip(trained, texts, strict=True):
         states = States.open(subject.states("test"))
         words = sum(states.lengths)
         unknown, split = states.contents.unknown, states.contents.split
-        found[subject.name] = Vocabulary(unknown / words, split / words, shares[text])
+        unseen = unseen_share([sentences[i] for i in states.kept], known[text]) if text else None
+        found[subject.name] = Vocabulary(unknown / words, split / words, unseen)
     return found
-
-
-def _unseen(run: Run, text: Path | None) -> float | None:
-    if text is None:
-        return None
-    return unseen_share(run.trees["test"].sentences, vocabulary(read_lines(text)))
 
 
 def about(run: Run, command: str) -> list[tuple[str, list[str]]]:
     """Trees, encoders, date and command, by name."""
     trees = [
-        f"{part}: {len(run.trees[part].sentences):,} sentences that {_PARTS[part]}, "
+        f"{part}: {len(run.trees[part].sentences):,} sentences to {_USES[part]}, "
         f"{run.trees[part].path} (SHA-256 {run.trees[part].sha256[:12]})"
         for part in SETS
     ]
@@ -74,7 +69,7 @@ def about(run: Run, command: str) -> list[tuple[str, list[str]]]:
             contents = States.open(subject.states("test")).contents
             data = f", data {subject.source.data}" if subject.source.data else ""
             encoders.append(
-                f"{subject.name}: {contents.architecture}, {contents.encoder} "
+                f"{subject.name}: {contents.architecture}, {subject.source.name} "
                 f"({contents.identity.rpartition('@')[2][:12]}){data}"
             )
     date = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")

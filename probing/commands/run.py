@@ -166,6 +166,7 @@ def _find_and_tell(run: Run, args: argparse.Namespace, texts: Sequence[Path | No
         ranks=findings.ranks,
         vocabularies=findings.vocabularies,
         spaces=findings.spaces,
+        notes=_notes(run),
     )
     write_report(run.out / "report.html", page)
     print(f"{text}\n{run.out / 'results.json'}, results.md and report.html are written")

@@ -208,10 +208,6 @@ class Tally:
             np.array(lengths), np.array(edges), *(np.stack(part, axis=-1) for part in values)
         )
 
-    def metrics(self) -> list[dict[str, float]]:
-        """Of what was counted."""
-        return self.scores().metrics()
-
 
 def _by_length(values: np.ndarray, lengths: np.ndarray) -> float:
     """Over the sentences of a length, then over lengths, leaving out what is undefined."""

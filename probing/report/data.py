@@ -63,7 +63,8 @@ class Vocabulary:
     split: float
     """Of several pieces."""
     unseen: float | None
-    """That its training text does not have; None where that was not given."""
+    """Of tokens with a letter or digit, those that its training text does not have; None where that
+    was not given."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,8 @@ class Report:
     point from the origin, for words of the test set; empty for Euclidean probes."""
     table: str
     """The table in Markdown."""
+    notes: list[str] = field(default_factory=list)
+    """What else is to be known of the table, a sentence each."""
     about: list[tuple[str, list[str]]] = field(default_factory=list)
     """What the page was made from, and how: a name and one or more lines."""
     comparisons: dict[str, list[Comparison]] = field(default_factory=dict)

@@ -91,7 +91,8 @@ def rows(models: list[ModelResult]) -> list[dict[str, Any]]:
             numbers = [float(text) for text in rivals if text != figures.NOTHING]
             text, deviation = texts[model.name][metric], model.spread.get(metric)
             best = model.role == "encoder" and len(rivals) > 1 and text != figures.NOTHING
-            spread = "" if deviation is None else figure_number(deviation, 3)
+            told = deviation is not None and text != figures.NOTHING
+            spread = figure_number(deviation, 3) if told else ""
             cells.append((text, spread, best and float(text) == max(numbers)))
         made.append({"model": model, "cells": cells, "layers": results.layers_of(model)})
     return made
@@ -101,8 +102,7 @@ def comparisons(report: Report) -> list[tuple[str, list[str]]]:
     """What the first encoder has more than each other model, a text for each metric."""
     made = []
     for name, found in report.comparisons.items():
-        by_metric = {comparison.metric: comparison for comparison in found}
-        cells = [by_metric.get(metric) for metric in METRICS]
+        cells = results.by_metric(found)
         made.append((name, [results.difference(c) if c else figures.NOTHING for c in cells]))
     return made
 

@@ -21,6 +21,7 @@ _MARKUP = re.compile(r"[\\|`<>\[\]*&~]")
 _LINKED = re.compile(r"(\w)(://|\.(?<=www\.)|@)", re.IGNORECASE)
 _SURE = 0.001
 """p-values below it are printed as such."""
+_DEVIATION = "±: standard deviation over probe seeds."
 
 
 def over_seeds(results: Sequence[ModelResult]) -> ModelResult:
@@ -103,9 +104,14 @@ def comparison_table(comparisons: Mapping[str, Sequence[Comparison]], first: str
     """Differences of the first encoder and all others, with their p-values."""
     rows = []
     for name, found in comparisons.items():
-        by_metric = {comparison.metric: comparison for comparison in found}
-        rows.append((escaped(name), *(difference(by_metric.get(metric)) for metric in METRICS)))
+        rows.append((escaped(name), *map(difference, by_metric(found))))
     return tables.markdown((f"{escaped(first)} less", *TITLES.values()), rows)
+
+
+def by_metric(found: Sequence[Comparison]) -> list[Comparison | None]:
+    """One for each column; None where there is none."""
+    at = {comparison.metric: comparison for comparison in found}
+    return [at.get(metric) for metric in METRICS]
 
 
 def vocabulary_table(vocabularies: Mapping[str, Vocabulary]) -> str:
@@ -114,7 +120,7 @@ def vocabulary_table(vocabularies: Mapping[str, Vocabulary]) -> str:
         (escaped(name), *(percent(v) for v in (found.unseen, found.unknown, found.split)))
         for name, found in vocabularies.items()
     ]
-    header = ("words of the test set", "not in the training text", "unknown pieces", "split")
+    header = ("words of the test set", "tokens not in the training text", "unknown pieces", "split")
     return tables.markdown(header, rows)
 
 
@@ -171,7 +177,7 @@ def difference(comparison: Comparison | None) -> str:
 
 def percent(share: float | None) -> str:
     """A share of words, or a dash."""
-    return "-" if share is None else f"{100 * share:.1f} %"
+    return "-" if share is None or math.isnan(share) else f"{100 * share:.1f} %"
 
 
 def markdown(models: Sequence[ModelResult], line: str, notes: Sequence[str] = ()) -> str:
@@ -181,6 +187,7 @@ def markdown(models: Sequence[ModelResult], line: str, notes: Sequence[str] = ()
             table(models),
             "Test set; layers: of UUAS and Dspr. / of Root and Nspr., 0 = embeddings, each the "
             "best on the development set.",
+            *([_DEVIATION] if any(model.spread for model in models) else []),
             *notes,
             f"Signature: `{line}`",
             "",

@@ -139,7 +139,6 @@ class States:
         self.path = path
         self.contents = contents
         self.architecture = contents.architecture
-        self.encoder = contents.encoder
         self.identity = contents.identity
         self.random = contents.random
         self.seed = contents.seed

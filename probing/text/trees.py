@@ -154,24 +154,16 @@ def _heads(numbers: list[int | None], where: str) -> tuple[int, ...]:
     return heads
 
 
-def distances(sentence: Sentence) -> Tensor:
-    """Edges between every two words.
-
-    Shapes: -> ``[n, n]``, int64.
-    """
-    return torch.from_numpy(distance_matrix(sentence.heads))
-
-
 def depths(sentence: Sentence) -> Tensor:
     """Edges between every word and the root.
 
     Shapes: -> ``[n]``, int64.
     """
-    return distances(sentence)[sentence.root]
+    return torch.from_numpy(distance_matrix(sentence.heads)[sentence.root])
 
 
 def distance_matrix(heads: tuple[int, ...]) -> np.ndarray:
-    """As :func:`distances`, of heads.
+    """Edges between every two words of a tree, int64.
 
     Two words are as far apart as their depths less twice that of the lowest word above both.
     """

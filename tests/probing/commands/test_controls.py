@@ -5,8 +5,12 @@ import json
 import pytest
 
 from probing.commands.cli import main
+from probing.commands.evaluate import read_scored, score
+from probing.probes.control import shuffled
+from probing.probes.corpus import Corpus
 from probing.probes.file import load_probes
 from probing.probes.metrics import METRICS
+from probing.probes.training import Settings, train
 from probing.states.file import States
 from probing.text.trees import read_conllu
 from tests.probing.commands.runs import run_words
@@ -45,15 +49,33 @@ def test_seeds_are_averaged_and_their_spread_is_told(made, controlled, tmp_path)
     assert set(fresh["spread"]) == set(METRICS)
 
 
-def test_control_trees_are_learned_and_scored_apart(controlled):
+def test_control_trees_are_learned_and_scored_apart(made, controlled):
     results = json.loads((controlled / "results.json").read_text())
     names = [model["name"] for model in results["models"]]
     assert names[2:] == ["hybonet", "hybonet, control trees", "hybonet, random"]
     control = results["models"][3]
     assert (control["role"], control["of"]) == ("control", "hybonet")
-    assert control["test"] != results["models"][2]["test"]
+    # learned and chosen on shuffled trees, and scored on them
+    several = []
+    for seed in (1, 2):
+        sets = {}
+        for part in ("train", "dev", "test"):
+            trees = [shuffled(tree, 1) for tree in read_conllu(made / f"{part}.conllu")]
+            states = States.open(controlled / "hybonet" / f"{part}.states.safetensors")
+            sets[part] = Corpus(states, trees)
+        settings = Settings(steps=6, evaluate_every=3, rank=8, batch_size=8, seed=seed)
+        trained = train(sets["train"], sets["dev"], settings)
+        named = {"name": "x", "architecture": "x", "punct": "upos"}
+        several.append(score(trained, sets["dev"], sets["test"], **named)[0].test)
+    for metric in METRICS:
+        mean = (several[0][metric] + several[1][metric]) / 2
+        assert control["test"][metric] == pytest.approx(mean, abs=1e-9)
     # other gold trees: no difference of it to the first would say anything
     assert list(results["comparisons"]) == ["linear chain", "right-branching", "hybonet, random"]
+
+
+def probes_of(out, kind, rank, seed, ending):
+    return out / "hybonet" / f"{kind}-rank{rank}-seed{seed}.{ending}"
 
 
 def test_ranks_are_those_of_all_geometries_on_all_layers(made, controlled, capsys):
@@ -64,10 +86,18 @@ def test_ranks_are_those_of_all_geometries_on_all_layers(made, controlled, capsy
     assert all(0 <= p["test"]["uuas"] <= 1 and p["spread"] for p in results["ranks"])
     (model,) = (m for m in results["models"] if m["name"] == "hybonet")
     for kind, rank in (("lorentz", 4), ("euclidean", 3)):
-        probes = load_probes(controlled / "hybonet" / f"{kind}-rank{rank}-seed1.probes.safetensors")
+        probes = load_probes(probes_of(controlled, kind, rank, 1, "probes.safetensors"))
         assert probes.settings.rank == rank
-        # its own best of them, not the one that the run's probes chose
         assert len(probes.distance.spaces) == len(model["layers"])
+        # its own best of them, not the one that the run's probes chose
+        files = [probes_of(controlled, kind, rank, seed, "figures.json") for seed in (1, 2)]
+        found = [read_scored(file)[0] for file in files]
+        for result in found:
+            best = max(layer["uuas"] for layer in result.layers)
+            assert result.layers[result.distance_layer]["uuas"] == best
+        (point,) = (p for p in results["ranks"] if (p["probe"], p["dimensions"]) == (kind, 3))
+        mean = sum(result.test["uuas"] for result in found) / 2
+        assert point["test"]["uuas"] == pytest.approx(mean)
     words = ["--seeds", "2", "--control", "--ranks", "3", "2", "--seen", str(controlled / "seen")]
     capsys.readouterr()
     assert main(run_words(made, controlled, *words, models=["hybonet"])) == 0

@@ -27,7 +27,7 @@ def chain(n):
 def score(sentence, distances, depths, punct="upos"):
     tally = Tally(1, punct)
     tally.add(sentence, np.asarray(distances, float)[None], np.asarray(depths, float)[None])
-    return tally.metrics()[0]
+    return tally.scores().metrics()[0]
 
 
 def gold_of(sentence):
@@ -111,7 +111,7 @@ def test_ewt_differs_from_hewitt_and_manning_as_the_docstring_says(
         n = len(sentence)
         tally.add(sentence, chain(n)[None], np.arange(n)[None])
         theirs += len(hewitt_and_manning_edges(sentence, punct))
-    (found,) = tally.metrics()
+    (found,) = tally.scores().metrics()
     assert (tally.scores().edges.sum(), theirs) == (edges, edges + others)
     assert (round(found["uuas"], 4), round(found["root"], 3)) == (uuas, root)
 
@@ -122,7 +122,9 @@ def test_gold_predictions_are_perfect(seed):
     for sentence, _, _ in corpus(seed):
         distances, depths = gold_of(sentence)
         tally.add(sentence, distances[None], depths[None])
-    assert tally.metrics() == [pytest.approx(dict.fromkeys(("uuas", "dspr", "root", "nspr"), 1.0))]
+    assert tally.scores().metrics() == [
+        pytest.approx(dict.fromkeys(("uuas", "dspr", "root", "nspr"), 1.0))
+    ]
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -132,7 +134,7 @@ def test_a_corpus_scores_as_by_loops_over_networkx_and_scipy(seed):
         tally.add(sentence, distances, depths)
         for layer, reference in enumerate(layers):
             reference.add(sentence, distances[layer], depths[layer])
-    for found, reference in zip(tally.metrics(), layers, strict=True):
+    for found, reference in zip(tally.scores().metrics(), layers, strict=True):
         assert found == pytest.approx(reference.metrics())
 
 
@@ -183,8 +185,8 @@ def test_lengths_weigh_the_same_however_many_sentences_they_have():
     for _ in range(9):
         tally.add(five, chain(5)[None], np.arange(5.0)[None])
     tally.add(six, chain(6)[None], -np.arange(6.0)[None])
-    assert tally.metrics()[0]["nspr"] == pytest.approx(0.0)
-    assert tally.metrics()[0]["root"] == pytest.approx(0.9)
+    assert tally.scores().metrics()[0]["nspr"] == pytest.approx(0.0)
+    assert tally.scores().metrics()[0]["root"] == pytest.approx(0.9)
 
 
 @pytest.mark.parametrize(("n", "counts"), [(4, False), (5, True), (50, True), (51, False)])
@@ -199,7 +201,7 @@ def test_correlations_are_of_5_to_50_words_and_the_rest_of_all(n, counts):
 def test_constant_predictions_have_no_correlation_and_leave_it_to_the_others():
     tally = Tally(1)
     tally.add(FIVE, np.zeros((1, 5, 5)), np.zeros((1, 5)))
-    metrics = tally.metrics()[0]
+    metrics = tally.scores().metrics()[0]
     assert math.isnan(metrics["dspr"])
     assert math.isnan(metrics["nspr"])
     # every pair ties, so the first word is next to all others; and it is the shallowest
@@ -207,8 +209,8 @@ def test_constant_predictions_have_no_correlation_and_leave_it_to_the_others():
     assert metrics["root"] == 0.0
     distances, depths = gold_of(FIVE)
     tally.add(FIVE, distances[None], depths[None])
-    assert tally.metrics()[0]["dspr"] == pytest.approx(1.0)
-    assert tally.metrics()[0]["nspr"] == pytest.approx(1.0)
+    assert tally.scores().metrics()[0]["dspr"] == pytest.approx(1.0)
+    assert tally.scores().metrics()[0]["nspr"] == pytest.approx(1.0)
 
 
 def test_one_constant_row_is_skipped():
@@ -237,7 +239,7 @@ def test_the_first_of_words_equally_shallow_is_the_root():
 
 
 def test_nothing_at_all_is_undefined():
-    assert all(math.isnan(value) for value in Tally(1).metrics()[0].values())
+    assert all(math.isnan(value) for value in Tally(1).scores().metrics()[0].values())
 
 
 def test_punctuation_by_penn_treebank_tags_differs():

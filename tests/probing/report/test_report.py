@@ -9,8 +9,17 @@ from xml.etree import ElementTree
 import pytest
 import torch
 
-from probing.report import Example, ModelResult, Prediction, Report, curves, ranks, write_report
-from probing.report.data import RankPoint
+from probing.report import (
+    Example,
+    ModelResult,
+    Prediction,
+    Report,
+    curves,
+    ranks,
+    results,
+    write_report,
+)
+from probing.report.data import RankPoint, Vocabulary
 from probing.report.page import render, rows
 
 VOID = {"meta", "link", "br", "img", "input"}
@@ -125,6 +134,15 @@ def test_numbers_that_are_not_there_are_dashes(report):
     assert not re.search(r"\b(nan|inf|None)\b", "".join(Page(text).texts), re.IGNORECASE)
     (row,) = (row for row in rows(report.models) if row["model"].name == "random hybonet")
     assert [cell[0] for cell in row["cells"]] == ["0.330", *"\N{EN DASH}" * 3]
+
+
+def test_figures_that_are_undefined_have_no_deviation(report):
+    nan = {"uuas": 0.5, "dspr": math.nan, "root": 0.5, "nspr": math.nan}
+    model = dataclasses.replace(report.models[2], test=nan, spread=nan)
+    (row,) = rows([model])
+    assert [cell[:2] for cell in row["cells"]] == [("0.500", "0.500"), ("\N{EN DASH}", "")] * 2
+    words = {model.name: Vocabulary(math.nan, 0.25, None)}
+    assert results.vocabulary_table(words).splitlines()[-1].endswith("| - | - | 25.0 % |")
 
 
 def test_curves_break_at_numbers_that_are_not_there():

@@ -13,7 +13,6 @@ from probing.text.trees import (
     Token,
     depths,
     distance_matrix,
-    distances,
     minimum_spanning_edges,
     read_conllu,
 )
@@ -122,7 +121,7 @@ def test_missing_file_is_named(tmp_path):
 def test_distances_of_a_tree_worked_by_hand(tmp_path):
     (sentence,) = read_conllu(write(tmp_path, rows(2, 0, 2, 3)))
     expected = [[0, 1, 2, 3], [1, 0, 1, 2], [2, 1, 0, 1], [3, 2, 1, 0]]
-    assert distances(sentence).tolist() == expected
+    assert distance_matrix(sentence.heads).tolist() == expected
     assert depths(sentence).tolist() == [1, 0, 1, 2]
 
 

@@ -1,0 +1,101 @@
+"""What the report of ``python -m probing run`` shows is that of the run's files."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import networkx
+import numpy as np
+import pytest
+import torch
+
+from probing.commands import pages, run
+from probing.commands.cli import main
+from probing.probes.file import load_probes
+from probing.states.file import States
+from probing.text.trees import read_conllu
+from tests.probing.commands.runs import run_words, write_trees
+
+LAYERS = 2, 1
+"""Of distances and of depths."""
+
+
+def spanning_edges(distances, words):
+    """The minimum spanning tree over some words, by networkx."""
+    graph = networkx.Graph()
+    graph.add_nodes_from(words)
+    pairs = [(i, j) for i in words for j in words if i < j]
+    graph.add_weighted_edges_from((i, j, distances[i, j]) for i, j in pairs)
+    return sorted(tuple(sorted(edge)) for edge in networkx.minimum_spanning_tree(graph).edges)
+
+
+@pytest.fixture
+def drawn(made, done, tmp_path, monkeypatch):
+    """The report of a run whose probes of the encoder are read at two given layers."""
+    found = []
+
+    def report(of_run, models, examples, **parts):
+        chosen = dict(zip(("distance_layer", "depth_layer"), LAYERS, strict=True))
+        models = [replace(m, **chosen) if m.name == "hybonet" else m for m in models]
+        found.append(pages.report(of_run, models, examples, **parts))
+        return found[0]
+
+    shutil.copytree(done, tmp_path / "out")
+    monkeypatch.setattr(run, "report", report)
+    assert main(run_words(made, tmp_path / "out")) == 0
+    return found[0]
+
+
+def test_pictures_are_of_the_layers_that_the_table_names(made, done, drawn):
+    states = States.open(done / "hybonet" / "test.states.safetensors")
+    probes = load_probes(done / "hybonet" / "lorentz-rank8-seed1.probes.safetensors")
+    trees = read_conllu(made / "test.conllu")
+    places = {(tree.words, tuple(sorted(tree.edges))): i for i, tree in enumerate(trees)}
+    assert len(drawn.examples) == 6
+    for example in drawn.examples:
+        place = places[tuple(example.words), tuple(sorted(example.gold_edges))]
+        own = states.sentence(place)
+        shown = example.predictions["hybonet"]
+        with torch.no_grad():
+            of_distances = own[[LAYERS[0]]][:, None], [LAYERS[0]]
+            distances = probes.distance.distances(*of_distances)[0, 0]
+            depths = probes.depth.depths(own[[LAYERS[1]]][:, None], [LAYERS[1]])[0, 0]
+        words = [i for i, word in enumerate(example.words) if word != "."]
+        assert shown.edges == spanning_edges(distances.numpy(), words)
+        assert shown.depths == pytest.approx(depths.tolist(), abs=1e-6)
+        assert shown.root == min(words, key=lambda i: depths[i].item())
+
+
+def test_radii_are_those_of_the_depth_probes_points(made, done, drawn):
+    states = States.open(done / "hybonet" / "test.states.safetensors")
+    probes = load_probes(done / "hybonet" / "lorentz-rank8-seed1.probes.safetensors")
+    wanted = []
+    for place, tree in enumerate(read_conllu(made / "test.conllu")):
+        own = states.sentence(place)[[LAYERS[1]]][:, None]
+        with torch.no_grad():
+            points = probes.depth.lorentz_points(own, [LAYERS[1]])[0, 0].double()
+        graph = networkx.Graph([(i, head) for i, head in enumerate(tree.heads) if head >= 0])
+        depths = networkx.single_source_shortest_path_length(graph, tree.root)
+        lengths = torch.asinh(points[:, 1:].norm(dim=-1)).tolist()
+        wanted += [(depths[i], length) for i, length in enumerate(lengths)]
+    np.testing.assert_allclose(sorted(drawn.radii["hybonet"]), sorted(wanted), atol=1e-5)
+
+
+def test_page_names_the_files_of_this_run_and_the_sentences_left_out(made, done, tmp_path):
+    long = "".join(f"{i}\tthe\t_\tDET\t_\t_\t{i - 1}\t_\t_\t_\n" for i in range(1, 1200))
+    write_trees(tmp_path / "test.conllu", 15, seed=2, extra=f"{long}\n")
+    shutil.copytree(made / "hybonet", tmp_path / "elsewhere")
+    shutil.copytree(done, tmp_path / "out")
+    checkpoint = tmp_path / "elsewhere" / "checkpoint_best.pt"
+    words = run_words(made, tmp_path / "out", "--no-random", "--names", "hybonet", models=[])
+    words += ["--checkpoint", str(checkpoint)]
+    words[words.index("--test") + 1] = str(tmp_path / "test.conllu")
+    assert main(words) == 0
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Scored on 15 of 16 sentences of the test set." in page
+    assert "test: 16 sentences to score on, " in page
+    assert "train: 30 sentences to train probes on, " in page
+    assert f"hybonet: hybonet_tiny, {checkpoint} (" in page
+    assert str(made / "hybonet" / "checkpoint_best.pt") not in page
+    left_out = json.loads((tmp_path / "out" / "results.json").read_text())["left_out"]
+    assert [len(found) for found in left_out["hybonet"].values()] == [0, 0, 1]
