@@ -26,7 +26,10 @@ def summary(found: Mapping[str, Any]) -> dict[str, Any]:
     """What of ``results.json`` of a probing run the recipe records: all but single layers."""
     models = [model | {"layers": []} for model in found["models"]]
     spaces = {name: use["verdict"] for name, use in found["spaces"].items()}
-    return {"models": models, "spaces": spaces} | {key: found[key] for key in KEPT}
+    # of all who worked on it, where it was stopped and went on
+    seconds = sum(sum(stages.values()) for stages in found["seconds"].values())
+    kept = {key: found[key] for key in KEPT}
+    return {"models": models, "spaces": spaces, "seconds": round(seconds, 1)} | kept
 
 
 def table(found: Mapping[str, Any]) -> str:

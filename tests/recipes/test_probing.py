@@ -171,6 +171,16 @@ def probes(name):
     }
 
 
+def test_summary_has_the_seconds_of_all_stages_and_no_single_layers():
+    of_run = probes("h") | {"spaces": {"h": {"verdict": "It does not.", "layers": [1]}}}
+    of_run["models"][1]["layers"] = [{"uuas": 0.5}]
+    of_run["seconds"] = {"h": {"extract": 1.5, "train": 2.25}, "twin": {"train": 3.0}}
+    found = tables.summary(of_run)
+    assert found["seconds"] == 6.8
+    assert found["spaces"] == {"h": "It does not."}
+    assert [model["layers"] for model in found["models"]] == [[], []]
+
+
 def test_table_has_every_figure_with_spread_p_value_and_rank():
     found = {"probes": {"gold": probes("h")}, "bleu": {"h": 31.44}, "updates": 4000}
     text = tables.table(found)
