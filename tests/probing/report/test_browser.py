@@ -2,11 +2,12 @@
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from probing.report import write_report
+from probing.report import Report, write_report
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="playwright is missing: pip install 'hyptrans[dev]'"
@@ -188,6 +189,23 @@ def test_results_fit_a_phone(show, width):
     last = page.locator(".results thead th").last.bounding_box()
     assert last["x"] + last["width"] <= width
     assert max(overflow(page, ".scroll:has(> .numbers-table)")) == 0
+
+
+def test_results_of_long_names_fit_a_desk(show, report, tmp_path):
+    models = [
+        replace(
+            model,
+            name=f"{model.name}_prenorm_iwslt_d64, random",
+            space="lorentz, c = 0.24 to 3",
+            spread=dict.fromkeys(model.test, 0.001),
+        )
+        for model in report.models
+    ]
+    path = tmp_path / "long.html"
+    write_report(path, Report("Long names", "", models, [], {}, ""))
+    page = show(1280)
+    page.goto(path.as_uri())
+    assert overflow(page, ".scroll:has(> .results)") == [0]
 
 
 def test_a_tree_that_is_cut_off_says_so(show):
