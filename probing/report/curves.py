@@ -105,7 +105,7 @@ def plot(
     """
     values = [value for line in every for value in reach(line.values, line.spread, line.within)]
     last = max(len(line.values) for line in every) - 1
-    room = max(svg.text_width(line.name, SIZE) for line in every)
+    room = max(svg.text_width(line.name, SIZE, bold=True) for line in every)
     height = max(230.0, 16.0 * len(every) + 70)
     upwards = axes.along(axis or axes.ticks(min(values), max(values)))
     frame = axes.Frame(44, 306, 34, height - 42, axes.places(last, names), upwards, inset=14)

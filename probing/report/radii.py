@@ -63,7 +63,7 @@ def draw(model: str, kind: str, probe: str, found: list[Box], top: float, last: 
     svg.add(picture, "text", "title", model, x=2, y=16)
     frame.draw(picture, "depth in the gold tree")
     frame.draw_side(picture)
-    beside = 10 + svg.text_width(model, 15)
+    beside = 10 + svg.text_width(model, 14, bold=True)
     svg.add(picture, "text", "tick start", "radius", x=beside, y=16)
     half = min(9.0, 0.32 * (frame.x(1) - frame.x(0)) if last else 9.0)
     for box in found:

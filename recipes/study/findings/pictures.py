@@ -151,8 +151,7 @@ def _curve(parent: svg.Element, frame: axes.Frame, number: int, curve: Curve) ->
 
 def _bars(finals: dict[str, list[Line]]) -> svg.Element:
     """A bar a model: the mean over its seeds, and a dot for each of them."""
-    # bold letters are wider than the estimate
-    left = 12 + 1.15 * max(svg.text_width(model, SIZE) for model in finals)
+    left = 12 + max(svg.text_width(model, SIZE, bold=True) for model in finals)
     right = WIDTH - 110
     top, bottom = _TOP, _TOP + _ROW * len(finals)
     ticks = axes.ticks(0, max(line["bleu"] for found in finals.values() for line in found))

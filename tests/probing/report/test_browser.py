@@ -191,21 +191,24 @@ def test_results_fit_a_phone(show, width):
     assert max(overflow(page, ".scroll:has(> .numbers-table)")) == 0
 
 
-def test_results_of_long_names_fit_a_desk(show, report, tmp_path):
+def test_long_names_fit_the_table_and_the_charts(show, report, tmp_path):
     models = [
         replace(
             model,
-            name=f"{model.name}_prenorm_iwslt_d64, random",
+            name=f"{model.name}_of_the_pre_norm_iwslt_d64",
             space="lorentz, c = 0.24 to 3",
             spread=dict.fromkeys(model.test, 0.001),
         )
         for model in report.models
+        if model.role == "encoder"
     ]
     path = tmp_path / "long.html"
     write_report(path, Report("Long names", "", models, [], {}, ""))
     page = show(1280)
     page.goto(path.as_uri())
     assert overflow(page, ".scroll:has(> .results)") == [0]
+    beyond = "e => e.getBBox().x + e.getBBox().width - e.ownerSVGElement.viewBox.baseVal.width"
+    assert max(page.locator(".chart .of").evaluate_all(f"found => found.map({beyond})")) <= 0
 
 
 def test_a_tree_that_is_cut_off_says_so(show):
