@@ -187,6 +187,8 @@ def _given(args: argparse.Namespace) -> Encoders | None:
     if args.parsed and args.text is None:
         raise UserError("--text is needed: the source side that the checkpoints were trained on")
     held_out = args.held_out_text or []
+    if held_out and not args.parsed:
+        raise UserError("--held-out-text is of --parsed: give both, or neither")
     for flag, text in [("--text", args.text), *(("--held-out-text", one) for one in held_out)]:
         if text is not None and not text.is_file():
             raise UserError(f"{flag}: {text} is missing")

@@ -307,7 +307,11 @@ def test_checkpoints_fill_the_table_and_a_second_run_repeats_nothing(made, tmp_p
             "--checkpoint must be NAME=FILE of a file, not 'x=none.pt'",
         ),
         (["--text", "none"], "--text: none is missing"),
-        (["--held-out-text", "none", "none"], "--held-out-text: none is missing"),
+        (["--held-out-text", "a", "b"], "--held-out-text is of --parsed: give both, or neither"),
+        (
+            ["--text", __file__, "--parsed", "--held-out-text", "none", "none"],
+            "--held-out-text: none is missing",
+        ),
         (["--parsed"], "--text is needed: the source side that the checkpoints were trained on"),
         (["--seeds", "0"], "at least 1 is needed: --seeds 0"),
         (["--ranks", "2,x"], "--ranks must be numbers with commas, not '2,x'"),
