@@ -10,6 +10,7 @@ ROOT = Path(__file__).parent
 HOOK = "hyptrans.pth"
 
 DATA = ["sacremoses>=0.1", "subword-nmt>=0.3.8", "datasets>=4", "regex"]
+PLOT = ["matplotlib>=3.10"]
 PROBING = [
     "stanza>=1.6",
     "conllu>=4.5",
@@ -73,6 +74,7 @@ setup(
     entry_points={"console_scripts": ["hyptrans=hyptrans.commands.cli:main"]},
     extras_require={
         "data": DATA,
+        "plot": PLOT,
         "probing": PROBING,
         "hub": HUB,
         "tensorboard": TENSORBOARD,
@@ -91,6 +93,7 @@ setup(
             # its interpreter runs the CUDA kernels in the tests; torch for CUDA brings its own
             'triton>=3; platform_system == "Linux"',
             *DATA,
+            *PLOT,
             *PROBING,
             *HUB,
             *TENSORBOARD,

@@ -42,8 +42,8 @@ PROGRAM = Program(
         ),
         "plot": Command(
             "hyptrans.commands.plot",
-            "draw the learning curves of trainings from their logs, as SVG",
-            "plot hybonet.log euclidean.log --out curves.svg",
+            "draw the learning curves of trainings from their logs, as SVG, PDF or PNG",
+            "plot hybonet.log euclidean.log --out curves.pdf",
         ),
         "replay": Command(
             "hyptrans.commands.replay",

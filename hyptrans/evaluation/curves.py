@@ -13,9 +13,10 @@ _PAIR = re.compile(r"\b([a-z_]+)[= ](-?[\d.]+(?:e[-+]?\d+)?|inf|nan)\b")
 _UPDATES = "num_updates"
 _LARGEST = 1e100
 """Above it, differences need not be finite."""
+PERPLEXITY = "validation perplexity"
 METRICS = {
     "train_inner": {"loss": "training loss"},
-    "valid": {"loss": "validation loss", "ppl": "validation perplexity", "bleu": "validation BLEU"},
+    "valid": {"loss": "validation loss", "ppl": PERPLEXITY, "bleu": "validation BLEU"},
 }
 """What is read of the two kinds of lines, and what charts call it."""
 

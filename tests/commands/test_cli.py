@@ -347,14 +347,6 @@ def test_a_folder_as_out_is_refused_before_anything_is_read(tmp_path, capsys):
     assert len(refused) == 7
 
 
-@pytest.mark.parametrize("name", ["c.png", "curves"])
-def test_plot_writes_svg_alone(name, tmp_path, capsys):
-    status, _, error = call(capsys, "plot", "none.log", "--out", tmp_path / name)
-    assert status == 2
-    wanted = f"--out {tmp_path / name} does not end in .svg, which is all that is drawn"
-    assert error == f"error: {wanted}"
-
-
 def test_export_refuses_a_folder_of_other_things_before_it_translates(make, tmp_path, capsys):
     path = make("hybonet")
     (tmp_path / "config.json").write_text("{}")

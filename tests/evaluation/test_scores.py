@@ -3,7 +3,6 @@
 import json
 import random
 import shutil
-from xml.etree import ElementTree as ET
 
 import pytest
 import sacrebleu
@@ -176,23 +175,6 @@ def test_a_log_is_read_in_each_format_and_later_numbers_count(tmp_path, text):
 def test_lines_that_no_training_prints_are_left_out(tmp_path, line):
     (tmp_path / "a.log").write_text(f"{line}\nvalid | loss 2 | num_updates 7\n{line}\n")
     assert read_log(tmp_path / "a.log").curves == {"validation loss": {7: 2.0}}
-
-
-def test_plot_draws_each_training_into_one_picture(tmp_path, capsys):
-    for name in ("one", "other"):
-        (tmp_path / f"{name}.log").write_text(SIMPLE)
-    logs = [str(tmp_path / f"{name}.log") for name in ("one", "other")]
-    out = tmp_path / "curves.svg"
-    names = ["--names", "HyboNet", "<twin> & co"]
-    assert PROGRAM.run(["plot", *logs, "--out", str(out), *names]) == 0
-    picture = ET.parse(out).getroot()
-    texts = [
-        "".join(element.itertext()) for element in picture.iter() if element.tag.endswith("text")
-    ]
-    assert {"training loss", "validation BLEU", "HyboNet", "<twin> & co"} <= set(texts)
-    lines = [element for element in picture.iter() if element.get("class") == "line"]
-    # four charts and the legend, for each of two
-    assert len(lines) == 10
 
 
 def test_a_file_that_is_no_log_is_told(tmp_path, capsys):
