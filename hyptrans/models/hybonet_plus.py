@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fairseq.dataclass import ChoiceEnum
 
 from hyptrans.models._config import register_sizes
+from hyptrans.models.hybonet import SIZES
 from hyptrans.models.hypformer import ATTENTION, ATTENTIONS, Hypformer, HypformerConfig
 from hyptrans.support.options import option
 
@@ -23,6 +24,6 @@ class HyboNetPlusConfig(HypformerConfig):
     )
 
 
-@register_sizes("hybonet_plus", HyboNetPlusConfig, ("tiny", "iwslt_d64", "base"))
+@register_sizes("hybonet_plus", HyboNetPlusConfig, SIZES)
 class HyboNetPlus(Hypformer):
     """Transformer of Hypformer's maps that attends by Lorentzian distances, as HyboNet does."""
