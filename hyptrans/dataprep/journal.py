@@ -1,16 +1,14 @@
 """The steps of one output folder, each done once, so that a run can go on where one stopped."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+import time
 from pathlib import Path
-from typing import Any
 
+from hyptrans.dataprep.sources.download import fetch
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import remove, sha256, take_lock
-from hyptrans.support.progress import Stopwatch
-from hyptrans.support.steps import Record
+from hyptrans.support.files import remove, take_lock
+from hyptrans.support.steps import Steps
 
-_RECORDS = "steps"
 _LOCK = "lock"
 
 
@@ -43,11 +41,8 @@ def remove_left(work: Path) -> None:
         os.close(lock)
 
 
-class Journal:
-    """Runs the steps of one output folder, skipping those already done with the same input.
-
-    A step counts as done when its settings and the hashes of its inputs are those of the earlier
-    run, and the files it wrote are still there, byte for byte.
+class Journal(Steps):
+    """The steps of one output folder: each is done with the same files, byte for byte.
 
     Args:
         out: the output folder.
@@ -58,69 +53,24 @@ class Journal:
     """
 
     def __init__(self, out: Path, work: Path) -> None:
-        self.out = out
+        super().__init__(out, work / "steps", checked=True)
         self.work = work
-        self.stopwatch = Stopwatch()
-        self.steps: list[dict[str, Any]] = []
         self.downloads: dict[str, str] = {}
-        self._hashes: dict[Path, str] = {}
         # steps write under names that anyone knows, and a link leads to any file
         if link := next((path for path in (work, *work.rglob("*")) if path.is_symlink()), None):
             raise UserError(f"{link} is a link, which no step writes through: remove it")
         work.mkdir(parents=True, exist_ok=True)
         self._lock = take_lock(work / _LOCK, out)
 
-    def step(
-        self,
-        name: str,
-        run: Callable[[], Mapping[str, Any]],
-        *,
-        settings: Mapping[str, Any],
-        inputs: Iterable[Path],
-        outputs: Iterable[Path],
-    ) -> dict[str, Any]:
-        """Run a step, or find that it was done before; return what it counted."""
-        outputs = list(outputs)
-
-        def fresh() -> Mapping[str, Any]:
-            counts = run()
-            for path in outputs:
-                self._hashes.pop(path, None)
-            return counts
-
-        with self.stopwatch.measure(name):
-            # in their order: the first file is the source, and so is the first output
-            made_from = {
-                "settings": settings,
-                "inputs": [(self._label(path), self.hash(path)) for path in inputs],
-                "outputs": [self._label(path) for path in outputs],
-            }
-            record = Record(
-                self.work / _RECORDS / f"{name}.json",
-                made_from,
-                outputs,
-                mark=lambda path: path.exists() and self.hash(path),
-            )
-            done = record.earlier() or record.make(fresh)
-        self.steps.append({"name": name, **done.notes})
-        return done.notes
-
-    def hash(self, path: Path) -> str:
-        """Return the SHA-256 of a file or folder, computed once a run."""
-        if path not in self._hashes:
-            if not path.exists():
-                raise UserError(f"{path} does not exist")
-            self._hashes[path] = sha256(path)
-        return self._hashes[path]
-
-    def note_download(self, url: str, path: Path) -> None:
-        """Remember a download and its hash for the manifest."""
+    def download(self, url: str, pin: str | None) -> Path:
+        """Return the file behind a URL, fetched unless it is there, and note it."""
+        start = time.perf_counter()
+        path = fetch(url, self.out / "downloads", pin)
+        spent = self.seconds.get("download") or 0.0
+        self.seconds["download"] = spent + time.perf_counter() - start
         self.downloads[url] = self.hash(path)
+        return path
 
     def close(self) -> None:
         """Let the next run have the folder."""
         os.close(self._lock)
-
-    def _label(self, path: Path) -> str:
-        # the output folder may be called anything, its files have the same names
-        return path.relative_to(self.out).as_posix() if path.is_relative_to(self.out) else str(path)

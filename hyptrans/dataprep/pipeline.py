@@ -10,6 +10,7 @@ from hyptrans.dataprep.journal import Journal, remove_kept, remove_left
 from hyptrans.dataprep.plan import Job, Plan
 from hyptrans.dataprep.stages import Stages
 from hyptrans.support.errors import UserError, one_line
+from hyptrans.support.progress import time_table
 
 _PLACES = ("--train", "--valid", "--test", "--archive", "--raw", "--hub")
 """Options that name files and folders."""
@@ -50,7 +51,7 @@ def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[Journal], Pla
             "languages": list(job.languages),
             "inputs": described,
             "downloads": journal.downloads,
-            "steps": journal.steps,
+            "steps": [{"name": name, **found} for name, found in journal.notes.items()],
             "outputs": manifest.describe_files(finished, job.out),
         }
         manifest.write(job.out, content)
@@ -58,7 +59,7 @@ def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[Journal], Pla
             remove_kept(job.out / folder.WORK)
     finally:
         journal.close()
-    sys.stdout.write(f"{manifest.summary(content)}\n{journal.stopwatch.table()}\n")
+    sys.stdout.write(f"{manifest.summary(content)}\n{time_table(journal.seconds)}\n")
     sys.stdout.write(f"{job.out}: data-bin and {manifest.NAME} are ready\n")
 
 

@@ -79,13 +79,13 @@ class Stages:
                 "characters replaced": by_name(scrub.counts),
             }
 
-        counts = self.journal.step(
+        counts = self.journal.once(
             f"read {name}",
             work,
             settings={"raw text": self.job.raw_text, **source.settings},
             inputs=source.inputs,
             outputs=outputs,
-        )
+        ).notes
         self.sizes[name] = counts["pairs"]
 
     def _tokenize(self, name: str) -> None:
@@ -123,7 +123,7 @@ class Stages:
             lines = map_lines(factory, read_lines(before), workers=self.job.workers)
             return {"lines": write_lines(bar(lines, step, size), after), **notes}
 
-        self.journal.step(
+        self.journal.once(
             step,
             work,
             settings={**notes, "versions": self.versions},
@@ -155,13 +155,13 @@ class Stages:
             counts["train"] = write_pairs(rest, *train)
             return {**counts, "dropped": by_name(dropped)}
 
-        counts = self.journal.step(
+        counts = self.journal.once(
             "clean train",
             work,
             settings={"rule": dataclasses.asdict(rule) if rule else None, "held out": n},
             inputs=before,
             outputs=[*train, *(valid if n else ())],
-        )
+        ).notes
         self._note_sizes(counts, ("train", "valid") if n else ("train",))
 
     def _note_sizes(self, counts: Mapping[str, Any], names: tuple[str, ...]) -> None:
@@ -182,7 +182,7 @@ class Stages:
                 return {"kind": kind, **subwords.learn(*arguments)}
             return {"kind": kind, **run_apart(subwords.learn, *arguments)}
 
-        self.journal.step(
+        self.journal.once(
             "learn subwords",
             work,
             settings={"kind": kind, "size": size, "versions": self.versions},
@@ -216,13 +216,13 @@ class Stages:
             count = write_pairs(rule.keep(pairs, dropped), *after)
             return {name: count, "dropped": by_name(dropped)}
 
-        counts = self.journal.step(
+        counts = self.journal.once(
             f"clean {name} subwords",
             work,
             settings=dataclasses.asdict(rule),
             inputs=before,
             outputs=after,
-        )
+        ).notes
         self._note_sizes(counts, (name,))
 
     def _inventory(self) -> None:
@@ -235,7 +235,7 @@ class Stages:
             stages = ["characters"]
         outputs = [path for stage in stages for path in self.layout.notes(stage)]
 
-        self.journal.step(
+        self.journal.once(
             "inventory",
             lambda: take_inventory(self.groups, texts, encoded, outputs),
             settings={"joined": self.job.joined_dictionary, "stages": stages, "word start": True},
@@ -258,13 +258,13 @@ class Stages:
                     for side, lang in enumerate(self.job.languages)
                 }
 
-            counts = self.journal.step(
+            counts = self.journal.once(
                 f"restore {name}",
                 work,
                 settings={"kind": self.job.bpe},
                 inputs=files,
                 outputs=[],
-            )
+            ).notes
             for lang, found in counts.items():
                 if found["restored"] != found["lines"]:
                     sys.stderr.write(
@@ -301,7 +301,7 @@ class Stages:
                         )
             return counts
 
-        self.journal.step(
+        self.journal.once(
             "binarize",
             work,
             settings={"joined": self.job.joined_dictionary, "versions": self.versions},

@@ -1,9 +1,7 @@
 """What a user sees of a run: a bar per step, counts in order, and where the time went."""
 
 import sys
-import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import TypeVar
 
 from tqdm import tqdm
@@ -27,27 +25,12 @@ def by_name(counts: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-class Stopwatch:
-    """Wall-clock seconds per step."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    @contextmanager
-    def measure(self, name: str) -> Iterator[None]:
-        """Add the time spent inside to ``name``."""
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            passed = time.perf_counter() - start
-            self.seconds[name] = self.seconds.get(name, 0.0) + passed
-
-    def table(self) -> str:
-        """Return one line per step, seconds and share of the whole."""
-        whole = sum(self.seconds.values()) or 1.0
-        rows = [
-            f"  {name:<24}{seconds:>9.1f} s {100 * seconds / whole:>5.1f} %"
-            for name, seconds in self.seconds.items()
-        ]
-        return "\n".join(["time by step:", *rows])
+def time_table(seconds: Mapping[str, float | None]) -> str:
+    """Return one line per step, seconds and share of the whole."""
+    known = {name: spent or 0.0 for name, spent in seconds.items()}
+    whole = sum(known.values()) or 1.0
+    rows = [
+        f"  {name:<24}{spent:>9.1f} s {100 * spent / whole:>5.1f} %"
+        for name, spent in known.items()
+    ]
+    return "\n".join(["time by step:", *rows])

@@ -1,16 +1,13 @@
 """The stages of a run: states, probes and scores of every encoder, kept from earlier runs."""
 
 import sys
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from hyptrans import __version__
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import sha256
 from hyptrans.support.steps import Record, digest
 from probing.commands import extract
 from probing.commands.evaluate import of_baselines, read_scored, save_scored, score
@@ -240,14 +237,8 @@ def _timed(
     if done:
         print(f"{path}: from an earlier run", file=sys.stderr)
     else:
-        done = record.make(lambda: _seconds(make), name=partial(sha256, path))
+        done = record.make(make)
     spent = run.seconds.setdefault(subject.name, {})
     # version 0.2.0 noted none at first
-    spent[stage] = round(spent.get(stage, 0.0) + done.notes.get("seconds", 0.0), 1)
+    spent[stage] = round(spent.get(stage, 0.0) + (done.seconds or 0.0), 1)
     return done.id
-
-
-def _seconds(make: Callable[[], None]) -> dict[str, float]:
-    start = time.perf_counter()
-    make()
-    return {"seconds": time.perf_counter() - start}

@@ -160,7 +160,7 @@ def measure_steps(folder: Path, workers: int) -> tuple[int, float]:
     Returns the number of word types and the peak of learning in MiB.
     """
     meter = Meter(pid=int(Path("/proc/self").resolve().name))
-    run_step = journal.Journal.step
+    run_step = journal.Journal.once
     seconds: dict[str, float] = {}
 
     def step(self: journal.Journal, name: str, *args: Any, **named: Any) -> Mapping[str, Any]:
@@ -176,7 +176,7 @@ def measure_steps(folder: Path, workers: int) -> tuple[int, float]:
     sets = [word for name in names for word in (name, *_files(folder, name[2:]))]
     words = ["--out", str(folder / "prepared"), "--vocab-size", str(MERGES)]
     words += ["--workers", str(workers), "--keep-intermediate", "--joined-dictionary"]
-    with mock.patch.object(journal.Journal, "step", step):
+    with mock.patch.object(journal.Journal, "once", step):
         text.main([*sets, *words])
     peaks = meter.stop()
     sys.stdout.write(f"{'step':<24}{'peak MiB':>10}{'seconds':>10}\n")

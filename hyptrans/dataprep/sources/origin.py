@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from hyptrans.dataprep.journal import Journal
 from hyptrans.dataprep.sources.archive import unpack
-from hyptrans.dataprep.sources.download import check_pin, fetch
+from hyptrans.dataprep.sources.download import check_pin
 from hyptrans.dataprep.sources.hub import HubSplit, local_inputs, splits
 from hyptrans.dataprep.sources.limits import MOST_GIGABYTES, MOST_TIMES, Limits
 from hyptrans.support.errors import UserError
@@ -150,13 +150,10 @@ def gather(
     for path in archives:
         check_pin(path, origin.pins)
     if not archives:
-        downloads = journal.out / "downloads"
         for url in urls:
             name = Path(urlsplit(url).path).name
             pin = origin.pins.get(name) or origin.pins.get("")
-            with journal.stopwatch.measure("download"):
-                archives.append(fetch(url, downloads, pin))
-            journal.note_download(url, archives[-1])
+            archives.append(journal.download(url, pin))
     folders = []
     for number, path in enumerate(archives):
         folder = journal.work / "unpacked" / str(number)
@@ -165,7 +162,7 @@ def gather(
         def work(path: Path = path, folder: Path = folder) -> dict[str, int]:
             return unpack(path, wanted, folder, origin.limits)
 
-        journal.step(
+        journal.once(
             f"unpack {path.name}",
             work,
             settings={"wanted": sorted(wanted)},
