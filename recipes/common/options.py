@@ -43,7 +43,7 @@ def make_parser(
         "--archs",
         default=archs,
         metavar="A,B",
-        help="models to train, names of .args files of this recipe, separated by commas",
+        help="models to train, of those in models.ini of this recipe, separated by commas",
     )
     add(
         "--updates",
@@ -51,7 +51,7 @@ def make_parser(
         default=updates,
         metavar="N",
         help="optimizer steps of each training"
-        + ("" if updates else " (default: as its .args file says)"),
+        + ("" if updates else " (default: as models.ini says)"),
     )
     add("--seed", type=int, default=1, help="seed of the training")
     add(

@@ -12,9 +12,9 @@ from typing import Any
 
 from hyptrans.support.errors import UserError
 from recipes.common import scoring
-from recipes.common.models import Model
 from recipes.common.runner import Runner
 from recipes.common.scoring import Score
+from recipes.common.settings import Model
 from recipes.common.steps import ROOT, Step
 
 # fairseq writes a million as 1e+06

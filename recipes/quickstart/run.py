@@ -19,9 +19,9 @@ from hyptrans.support.errors import run_command
 from hyptrans.support.extras import require
 from hyptrans.support.files import write_whole
 from recipes.common import comparison, experiment, options, results, translation
-from recipes.common.models import Model
 from recipes.common.runner import Runner
 from recipes.common.scoring import Score
+from recipes.common.settings import Model
 from recipes.common.steps import Step
 from recipes.common.translation import Run
 

@@ -25,8 +25,8 @@ from hyptrans.support.extras import require
 from hyptrans.support.files import one_at_a_time, write_whole
 from hyptrans_startup import saving
 from recipes.common import multi30k, options, results, scoring, translation
-from recipes.common.models import read_models
 from recipes.common.runner import Runner
+from recipes.common.settings import read_models
 from recipes.common.steps import Step, portable_command, shown_command
 from recipes.common.translation import Run
 from recipes.study.findings import comparisons

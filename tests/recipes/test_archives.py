@@ -165,7 +165,7 @@ def test_iwslt_gives_a_row_from_the_archive_s_files(tmp_path):
     assert f"({found['p'][OTHER]['chrf']:.3f})" in run.stdout
 
     train, average, validate, generate = found["commands"][-4:]
-    assert "--arch euclidean_iwslt_d64 --encoder-normalize-before" in train
+    assert "--arch euclidean_prenorm_iwslt_d64" in train
     assert "--save-interval-updates 1 --keep-interval-updates 2" in train
     assert f"-m hyptrans average OUT/{MODEL} --last 2" in average
     assert all(f"{MODEL}/average.pt" in command for command in (validate, generate))

@@ -10,12 +10,12 @@ from fairseq.logging.progress_bar import SimpleProgressBar
 
 from probing.commands.run import add_arguments
 from recipes.common import translation
-from recipes.common.models import Model
+from recipes.common.settings import Model
 from recipes.common.steps import Step
 from recipes.common.translation import Run
 from tests.recipes.scripts import run_script
 
-MODEL = Model("m", ("--arch", "hybonet_tiny"))
+MODEL = Model("m", {"--arch": "hybonet_tiny"})
 
 
 @pytest.fixture
