@@ -35,7 +35,8 @@ def make_parser(
     """
     parser = script_parser(description)
     parser.formatter_class = _WithDefaults
-    parser.epilog = f"example: python recipes/{recipe.name}/run.py {example}"
+    parser.prog = f"python -m recipes.{recipe.name}"
+    parser.epilog = f"example: {parser.prog} {example}"
     out = Path("runs") / recipe.name
     add = parser.add_argument
     add("--out", type=Path, default=out, metavar="DIR", help="folder to write to")

@@ -184,8 +184,10 @@ def test_real_multi30k_comes_back_exactly(tmp_path, data):
 
 def recipe(name, *words):
     """Run a recipe's preparation; returns the training command that it prints last."""
-    command = [sys.executable, REPOSITORY / f"recipes/{name}/prepare.py", *words]
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", f"recipes.{name}.prepare", *words]
+    done = subprocess.run(
+        [*map(str, command)], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     lines = done.stdout.strip().split("\n")
     assert lines[-1].startswith("fairseq-train ")

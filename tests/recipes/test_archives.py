@@ -145,9 +145,7 @@ def test_iwslt_gives_a_row_from_the_archive_s_files(tmp_path):
     out = tmp_path / "out"
     options = ["--vocab-size", "60", "--workers", "1", "--archs", f"{OTHER},{MODEL}"]
     options += ["--updates", "3", "--average", "2"]
-    run = run_script(
-        "iwslt14_en_de/run.py", "--raw", str(folder), "--out", str(out), "--cpu", *options
-    )
+    run = run_script("iwslt14_en_de", "--raw", str(folder), "--out", str(out), "--cpu", *options)
     assert run.returncode == 0, run.stderr + run.stdout
 
     found = json.loads((out / "results.json").read_text(encoding="utf-8"))

@@ -17,7 +17,7 @@ SMALL = (*SMALL, "--no-untrained")
 
 
 def quickstart(out, *options):
-    return run_script("quickstart/run.py", "--out", str(out), "--cpu", *options)
+    return run_script("quickstart", "--out", str(out), "--cpu", *options)
 
 
 @pytest.fixture(scope="module")

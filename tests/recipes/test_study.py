@@ -142,7 +142,7 @@ def test_a_result_that_another_process_had_first_is_not_added(tmp_path, monkeypa
 
 
 def test_a_name_that_no_training_has_is_refused(tmp_path):
-    found = run_script("study/run.py", "--only", "nothing", "--out", str(tmp_path))
+    found = run_script("study", "--only", "nothing", "--out", str(tmp_path))
     assert found.returncode == 2
     assert found.stderr == "error: --only: no training is called nothing; --list names all\n"
 
