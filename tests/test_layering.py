@@ -83,7 +83,7 @@ def test_part_imports_nothing_from_above(layer):
         (["commands.cli"], ["torch", "numpy", "fairseq"]),
         (["text.trees", "probes.metrics", "probes.baselines"], ["fairseq", "geoopt"]),
         (["probes.probe", "probes.training", "probes.evaluation"], ["fairseq", "geoopt"]),
-        (["probes.file", "report.results", "report.pictures"], ["fairseq", "geoopt"]),
+        (["probes.file", "report.results", "report.page"], ["fairseq", "geoopt"]),
     ],
 )
 def test_part_of_probing_is_imported_without_what_it_does_not_need(files, unwanted):

@@ -174,12 +174,10 @@ class Stages:
 
     def _learn(self) -> None:
         texts = list(self.layout.text("train"))
-        kind, size, model = self.job.bpe, self.job.vocab_size, self.layout.model
-        if model is None:
-            return
+        kind, size = self.job.bpe, self.job.vocab_size
 
         def work() -> dict[str, Any]:
-            arguments = (kind, texts, size, model)
+            arguments = (kind, texts, size, self.layout.model)
             if sum(path.stat().st_size for path in texts) < _WORTH_PROCESS:
                 return {"kind": kind, **subwords.learn(*arguments)}
             return {"kind": kind, **run_apart(subwords.learn, *arguments)}
@@ -189,7 +187,7 @@ class Stages:
             work,
             settings={"kind": kind, "size": size, "versions": self.versions},
             inputs=texts,
-            outputs=[model],
+            outputs=[self.layout.model],
         )
 
     def _encode(self, name: str) -> None:
@@ -203,8 +201,8 @@ class Stages:
                 self.layout.text(name)[side],
                 self.layout.files("encoded", name)[side],
                 self.sizes[name],
-                notes={} if model else {"subwords": "none, words by spaces"},
-                also=tuple(path for path in (model, pieces) if path),
+                notes={},
+                also=(model, pieces) if pieces else (model,),
             )
         if self.plan.clean_subwords and not name.startswith("test"):
             self._clean_subwords(name, self.plan.clean_subwords)
@@ -232,7 +230,7 @@ class Stages:
         texts = dict(zip(self.job.languages, self.layout.text("train"), strict=True))
         encoded = dict(zip(self.job.languages, self.layout.encoded("train"), strict=True))
         stages = ["characters", "pieces", "dict"]
-        if self.job.bpe != "sentencepiece":
+        if self.job.bpe == "subword-nmt":
             # as in fairseq's scripts, fairseq-preprocess builds the dictionaries
             stages = ["characters"]
         outputs = [path for stage in stages for path in self.layout.notes(stage)]

@@ -14,10 +14,8 @@ from hyptrans.support.progress import bar
 from probing.commands.extract import add_model_arguments
 from probing.commands.options import check_counts, seed, typed_command
 from probing.commands.sources import Source, reading_of
-from probing.geometry.layers import Layer, measure, verdict
+from probing.geometry.layers import HEADER, SENTENCES, Layer, Words, cells, measure, verdict
 from probing.geometry.states import both_sides, words_of
-from probing.geometry.table import HEADER, cells
-from probing.geometry.words import SENTENCES, Words
 from probing.report.results import versions
 from probing.states.checkpoint import LoadedModel, load_model
 from probing.states.encoder import moved

@@ -3,15 +3,13 @@
 import argparse
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256, take_lock, write_json, write_whole
-from hyptrans.support.progress import bar
 from probing.commands import extract
-from probing.commands.compare import SETS, Fit, Run, Scored, Trees, compare
 from probing.commands.evaluate import as_json
 from probing.commands.options import (
     add_punct_argument,
@@ -20,20 +18,20 @@ from probing.commands.options import (
     settings_of,
     typed_command,
 )
-from probing.commands.pages import about, report, texts_of, vocabularies
-from probing.commands.ranks import add_rank_argument, rank_points
-from probing.commands.sources import Source, add_source_arguments, reading_of, sources_of
-from probing.commands.subjects import subjects_of
-from probing.geometry.states import words_of
-from probing.geometry.words import SpaceUse, space_use, word_counts
+from probing.commands.pipeline import SETS, Fit, Run, Trees, rank_points, stages
+from probing.commands.report import report, texts_of
+from probing.commands.sources import (
+    Source,
+    add_source_arguments,
+    reading_of,
+    sources_of,
+    subjects_of,
+)
 from probing.probes.file import load_probes
 from probing.probes.metrics import kept_words
 from probing.probes.probe import check_ranks
-from probing.probes.significance import Comparison
-from probing.probes.significance import compare as compare_scores
-from probing.report import write_report
-from probing.report.data import RankPoint, Vocabulary
-from probing.report.results import escaped, markdown, notes_on, signature, table
+from probing.report import Report, write_report
+from probing.report.results import escaped, markdown, notes_on
 from probing.states.file import States
 from probing.text.trees import read_conllu
 
@@ -54,7 +52,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also train and score probes on control trees: the same words at shuffled places of "
         "the same tree",
     )
-    add_rank_argument(parser)
+    add(
+        "--ranks",
+        type=int,
+        nargs="+",
+        default=[],
+        metavar="N",
+        help="draw UUAS against the dimensions of a probe's space, these, for all three kinds of "
+        "probes, each of the layer that is best for it on the development set; hyperbolic points "
+        "have one coordinate more than dimensions, their time",
+    )
     add(
         "--seen",
         type=Path,
@@ -88,23 +95,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-@dataclass(frozen=True)
-class Findings:
-    """What is told beside the scores.
-
-    Attributes:
-        comparisons: of the first encoder with each other model.
-        vocabularies: what of the test set each encoder does not know.
-        ranks: scores of probes of fewer dimensions.
-        spaces: how each encoder uses its space.
-    """
-
-    comparisons: dict[str, list[Comparison]]
-    vocabularies: dict[str, Vocabulary]
-    ranks: list[RankPoint]
-    spaces: dict[str, SpaceUse]
-
-
 def main(args: argparse.Namespace) -> None:
     """Run ``python -m probing run``.
 
@@ -136,40 +126,18 @@ def main(args: argparse.Namespace) -> None:
 
 def _find_and_tell(run: Run, args: argparse.Namespace, texts: Sequence[Path | None]) -> None:
     """Do everything, and write results and report."""
-    scored = compare(run)
-    models = [model for model, _ in scored]
-    first = run.subjects[0].name
-    findings = Findings(
-        comparisons=_comparisons(scored, first),
-        vocabularies=vocabularies(run, texts),
-        ranks=rank_points(run, args.ranks),
-        spaces=_spaces(run),
-    )
-    line = signature(run.settings, run.punct, run.seeds)
-    told = notes_on(findings.comparisons, findings.vocabularies, findings.ranks, first)
-    told += [f"{escaped(name)}: {use.verdict}" for name, use in findings.spaces.items()]
-    text = markdown(models, line, [*_notes(run), *told])
     command = typed_command()
-    write_json(
-        run.out / "results.json",
-        as_json(models, line) | _described(run, findings, command) | _training(run),
-    )
-    write_whole(run.out / "results.md", text)
-    page = report(
-        run,
-        models,
-        args.examples,
-        signature=line,
-        table=table(models),
-        about=about(run, command),
-        comparisons=findings.comparisons,
-        ranks=findings.ranks,
-        vocabularies=findings.vocabularies,
-        spaces=findings.spaces,
-        notes=_notes(run),
-    )
-    write_report(run.out / "report.html", page)
-    print(f"{text}\n{run.out / 'results.json'}, results.md and report.html are written")
+    scored = stages(run)
+    ranks = rank_points(run, args.ranks)
+    page = report(run, scored, ranks, texts, examples=args.examples, command=command)
+    told = notes_on(page.comparisons, page.vocabularies, ranks, run.subjects[0].name)
+    told += [f"{escaped(name)}: {use.verdict}" for name, use in page.spaces.items()]
+    text = markdown(page.models, page.signature, [*page.notes, *told])
+    found = as_json(page.models, page.signature) | _described(run, page, command) | _training(run)
+    write_json(args.out / "results.json", found)
+    write_whole(args.out / "results.md", text)
+    write_report(args.out / "report.html", page)
+    print(f"{text}\n{args.out / 'results.json'}, results.md and report.html are written")
 
 
 def _run_of(args: argparse.Namespace, sources: Sequence[Source]) -> Run:
@@ -186,7 +154,6 @@ def _run_of(args: argparse.Namespace, sources: Sequence[Source]) -> Run:
             # where tags are missing, that is told before an hour of training
             kept_words(sentence, args.punct)
     return Run(
-        out=args.out,
         subjects=subjects,
         trees=trees,
         settings=settings,
@@ -204,54 +171,18 @@ def _trees(path: Path) -> Trees:
     return Trees(path, read_conllu(path), sha256(path))
 
 
-def _comparisons(found: Sequence[Scored], first: str) -> dict[str, list[Comparison]]:
-    """The first encoder against all that is scored on the same trees."""
-    (own,) = (scores for model, scores in found if model.name == first)
-    return {
-        model.name: compare_scores(own, scores)
-        for model, scores in found
-        if model.name != first and model.role != "control"
-    }
-
-
-def _spaces(run: Run) -> dict[str, SpaceUse]:
-    """How the trained encoders use their space, at words of the test set that are one token."""
-    counts = word_counts(run.trees["train"].sentences)
-    trained = [subject for subject in run.subjects if not subject.random]
-    found = {}
-    for subject in bar(trained, "spaces", len(trained), " encoders"):
-        encoder = subject.source.load(run.reading, random=False, seed=run.settings.seed)
-        states = States.open(subject.states("test"))
-        words = words_of(states, run.trees["test"].sentences, encoder)
-        if len(words):
-            found[subject.name] = space_use(words, states.spaces, counts, seed=run.settings.seed)
-    return found
-
-
-def _notes(run: Run) -> list[str]:
-    """On the sentences that encoders were compared on."""
-    scored, total = len(run.common("test")), len(run.trees["test"].sentences)
-    note = f"Scored on {scored} of {total} sentences of the test set."
-    if scored < total:
-        note += (
-            " The others are too long for some encoder or have words that it cannot take; extract "
-            "listed them."
-        )
-    return [note]
-
-
-def _described(run: Run, findings: Findings, command: str) -> dict[str, Any]:
+def _described(run: Run, page: Report, command: str) -> dict[str, Any]:
     """What the scores are of, and what is told beside them."""
     return {
         "command": command,
         "settings": asdict(run.settings),
         "seeds": run.seeds,
         "trees": {n: {"file": str(t.path), "sha256": t.sha256} for n, t in run.trees.items()},
-        "notes": _notes(run),
-        "comparisons": {n: [asdict(c) for c in rows] for n, rows in findings.comparisons.items()},
-        "vocabularies": {n: asdict(shares) for n, shares in findings.vocabularies.items()},
-        "ranks": [asdict(point) for point in findings.ranks],
-        "spaces": {n: asdict(use) for n, use in findings.spaces.items()},
+        "notes": page.notes,
+        "comparisons": {n: [asdict(c) for c in rows] for n, rows in page.comparisons.items()},
+        "vocabularies": {n: asdict(shares) for n, shares in page.vocabularies.items()},
+        "ranks": [asdict(point) for point in page.ranks],
+        "spaces": {n: asdict(use) for n, use in page.spaces.items()},
         "seconds": run.seconds,
     }
 
@@ -261,9 +192,9 @@ def _training(run: Run) -> dict[str, Any]:
     training, left_out = {}, {}
     for subject in run.subjects:
         courses = {}
-        for seed in range(run.settings.seed, run.settings.seed + run.seeds):
-            fit = Fit(replace(run.settings, seed=seed))
-            found = load_probes(fit.file(subject, "probes.safetensors")).courses
+        for seed in run.each_seed:
+            probes = Fit(replace(run.settings, seed=seed)).file(subject, "probes.safetensors")
+            found = load_probes(probes).courses
             courses[str(seed)] = {task: [asdict(c) for c in found[task]] for task in found}
         training[subject.name] = courses
         left_out[subject.name] = {

@@ -1,7 +1,6 @@
 """Train probes on files of states."""
 
 import argparse
-from pathlib import Path
 
 from hyptrans.support.files import out_file
 from probing.commands.options import (
@@ -10,9 +9,8 @@ from probing.commands.options import (
     open_corpus,
     settings_of,
 )
-from probing.probes.corpus import Corpus
 from probing.probes.file import save_probes
-from probing.probes.training import TASKS, Settings, Trained, train
+from probing.probes.training import TASKS, Trained, train
 from probing.text.trees import read_conllu
 
 
@@ -32,16 +30,9 @@ def main(args: argparse.Namespace) -> None:
         open_corpus(states, trees, read_conllu(trees))
         for states, trees in ((args.train_states, args.train), (args.dev_states, args.dev))
     )
-    print(summary(fit(train_set, dev_set, settings, args.out)))
-
-
-def fit(
-    train_set: Corpus, dev_set: Corpus, settings: Settings, out: Path, *, name: str = ""
-) -> Trained:
-    """Train and write the probes."""
-    trained = train(train_set, dev_set, settings, name=name)
-    save_probes(out, trained)
-    return trained
+    trained = train(train_set, dev_set, settings)
+    save_probes(args.out, trained)
+    print(summary(trained))
 
 
 def summary(trained: Trained) -> str:

@@ -1,15 +1,20 @@
-"""The figures of every layer of a model, and the sentence that sums them up."""
+"""How a model uses its space: the figures of every layer, and the sentence that sums them up."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from hyptrans.geometry.space import Space
 from probing.geometry import measures
 from probing.geometry.measures import EQUAL, Estimate
+from probing.text.trees import Sentence
 
+SENTENCES = 300
+"""Looked at unless another number is wanted."""
 SHARE_POINTS, DELTA_POINTS = 200, 48
 """Points of a sample; all pairs of the first and all quadruples of the second are looked at."""
 SAMPLES = 10
@@ -18,6 +23,18 @@ USED_SHARE = 0.95
 FLAT_RADIUS = 0.3
 """Distances between points up to so far out, in units of curvature -1, are Euclidean to 1.5 %:
 sinh(0.3) / 0.3."""
+
+HEADER = (
+    "layer",
+    "space",
+    "radius",
+    "spread",
+    "with frequency",
+    "with position",
+    "with depth",
+    "directions explain",
+    "Gromov's delta",
+)
 
 
 @dataclass(frozen=True)
@@ -135,3 +152,83 @@ def verdict(layers: Sequence[Layer]) -> str:
         f"This model {extent} the curvature: in {used} {of_all} the radius tells states apart that "
         f"the direction does not ({equal} have one radius for all states)."
     )
+
+
+@dataclass(frozen=True)
+class SpaceUse:
+    """The figures of every layer of an encoder, and the sentence that sums them up."""
+
+    layers: list[Layer]
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Words:
+    """Words of one token each, and what is known of them."""
+
+    states: Tensor
+    """``[layers, W, D]``."""
+    words: list[str]
+    positions: Tensor
+    """``[W]``, words before in the sentence."""
+    depths: Tensor
+    """``[W]``, in the gold tree."""
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+
+def word_counts(sentences: Sequence[Sentence]) -> Counter[str]:
+    """How often each word stands in some trees, in lower case."""
+    return Counter(word.lower() for sentence in sentences for word in sentence.words)
+
+
+def space_use(
+    words: Words, spaces: Sequence[Space], counts: Counter[str], *, seed: int
+) -> SpaceUse:
+    """The figures of an encoder.
+
+    Args:
+        words: one at least.
+        spaces: of the layers.
+        counts: how often words stand in a text, for their frequency.
+        seed: of samples.
+    """
+    often = [counts[word.lower()] for word in words.words]
+    tokens = Tokens(torch.tensor(often, dtype=torch.float64).log1p(), words.positions)
+    layers = [
+        measure(
+            one, tokens, space, side="encoder", number=number, words=(one, words.depths), seed=seed
+        )
+        for number, (one, space) in enumerate(zip(words.states, spaces, strict=True))
+    ]
+    return SpaceUse(layers, verdict(layers))
+
+
+def cells(layer: Layer) -> list[str]:
+    """What stands below :data:`HEADER`; nothing for a number that there is not."""
+    space = layer.space
+    curvature = "" if space.kind == "euclidean" else f", c = {space.c:.3g}"
+    return [
+        f"{layer.side} {layer.number}",
+        f"{space.kind}{curvature}",
+        f"{layer.radius:.3f}",
+        f"{layer.spread:.4f}",
+        _number(layer.with_frequency),
+        _number(layer.with_position),
+        _number(layer.with_depth),
+        _estimate(layer.direction_share, percent=True),
+        _estimate(layer.delta),
+    ]
+
+
+def _number(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.2f}"
+
+
+def _estimate(found: Estimate, *, percent: bool = False) -> str:
+    if math.isnan(found.mean):
+        return ""
+    scale, digits, unit = (100, 1, " %") if percent else (1, 3, "")
+    error = "" if math.isnan(found.error) else f" ± {scale * found.error:.{digits}f}"
+    return f"{scale * found.mean:.{digits}f}{error}{unit}"

@@ -14,8 +14,7 @@ from hyptrans.inference.batches import padded
 from hyptrans.inference.checkpoint import data_bin
 from hyptrans.inference.states import all_states, spaces_of
 from hyptrans.support.errors import UserError
-from probing.geometry.layers import Tokens
-from probing.geometry.words import SENTENCES, Words
+from probing.geometry.layers import SENTENCES, Tokens, Words
 from probing.states.checkpoint import LoadedModel
 from probing.states.encoder import WordEncoder
 from probing.states.extract import align_sentence

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from hyptrans.support import svg
+from probing.report import svg
 from probing.report.data import Edge, Example, Prediction
 
 SIDE = 74.0  # room for the names of the two trees, in pixels

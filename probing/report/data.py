@@ -5,7 +5,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from probing.geometry.words import SpaceUse
+from probing.geometry.layers import SpaceUse
 from probing.probes.significance import Comparison
 
 Role = Literal["encoder", "fresh", "control", "baseline"]

@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 
-from hyptrans.support import axes, svg
-from probing.report import layout
+from probing.report import layout, svg
 from probing.report.arcs import undirected
 from probing.report.data import Example, Prediction
 
@@ -73,7 +72,7 @@ def _rings(picture: svg.Element, scale: float) -> None:
     """The boundary, and circles at whole geodesic radii (or a round part, or multiple, of one)."""
     middle = {"cx": WIDTH / 2, "cy": HEIGHT / 2}
     svg.add(picture, "circle", "boundary", r=RADIUS, **middle)
-    step = axes.round_step(3.5 / scale / MOST_RINGS)
+    step = svg.round_step(3.5 / scale / MOST_RINGS)
     for k in range(1, MOST_RINGS + 1):
         radius = RADIUS * layout.to_disk(k * step * scale)
         if radius < RADIUS - 12:

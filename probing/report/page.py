@@ -9,13 +9,13 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from hyptrans.support import svg
+from hyptrans.support.errors import clean
 from hyptrans.support.files import write_whole
-from probing.geometry.words import SENTENCES
+from probing.geometry.layers import SENTENCES
 from probing.probes.metrics import METRICS
-from probing.report import figures, radii, results
+from probing.report import charts, results, sentences
+from probing.report.charts import NOTHING, figure_number
 from probing.report.data import ModelResult, Report
-from probing.report.figures import figure_number
 
 NAMES = {
     "uuas": "undirected unlabeled attachment score",
@@ -53,15 +53,15 @@ def render(report: Report) -> str:
         rows=rows(report.models),
         comparisons=comparisons(report),
         first=next((m.name for m in report.models if m.role == "encoder"), ""),
-        layers=figures.layer_figures(report),
-        ranks=figures.rank_figures(report),
+        layers=charts.layer_charts(report),
+        ranks=charts.rank_charts(report),
         percent=results.percent,
-        examples=figures.example_figures(report),
-        models=figures.model_names(report),
-        depths=figures.radius_figures(report),
-        spaces=figures.space_figures(report),
+        examples=sentences.example_figures(report),
+        models=sentences.model_names(report),
+        depths=charts.radius_charts(report),
+        spaces=charts.space_charts(report),
         sentences=SENTENCES,
-        few=radii.FEW,
+        few=charts.FEW,
     )
 
 
@@ -88,10 +88,10 @@ def rows(models: list[ModelResult]) -> list[dict[str, Any]]:
         cells = []
         for metric in METRICS:
             rivals = [texts[m.name][metric] for m in models if m.role == "encoder"]
-            numbers = [float(text) for text in rivals if text != figures.NOTHING]
+            numbers = [float(text) for text in rivals if text != NOTHING]
             text, deviation = texts[model.name][metric], model.spread.get(metric)
-            best = model.role == "encoder" and len(rivals) > 1 and text != figures.NOTHING
-            told = deviation is not None and text != figures.NOTHING
+            best = model.role == "encoder" and len(rivals) > 1 and text != NOTHING
+            told = deviation is not None and text != NOTHING
             spread = figure_number(deviation, 3) if told else ""
             cells.append((text, spread, best and float(text) == max(numbers)))
         made.append({"model": model, "cells": cells, "layers": results.layers_of(model)})
@@ -103,7 +103,7 @@ def comparisons(report: Report) -> list[tuple[str, list[str]]]:
     made = []
     for name, found in report.comparisons.items():
         cells = results.by_metric(found)
-        made.append((name, [results.difference(c) if c else figures.NOTHING for c in cells]))
+        made.append((name, [results.difference(c) if c else NOTHING for c in cells]))
     return made
 
 
@@ -115,5 +115,5 @@ def _read(name: str) -> str:
 def _printable(value: Any) -> Any:
     """Take what no document may hold out of a text that the template prints."""
     if isinstance(value, str) and not isinstance(value, Markup):
-        return svg.clean(value)
+        return clean(value)
     return value

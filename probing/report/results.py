@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from hyptrans import __version__
 from hyptrans.geometry.space import Space
-from hyptrans.support import provenance, svg, tables
+from hyptrans.support import provenance, tables
+from hyptrans.support.errors import clean
 from probing.probes.evaluation import SELECTED_BY
 from probing.probes.metrics import LONGEST, METRICS, SHORTEST, Punctuation
 from probing.probes.significance import TOSSES, Comparison
@@ -126,7 +127,7 @@ def vocabulary_table(vocabularies: Mapping[str, Vocabulary]) -> str:
 
 def escaped(name: str) -> str:
     """Return a name as Markdown shows it: no tags, no links, no further column or line."""
-    text = " ".join(svg.clean(name).split())
+    text = " ".join(clean(name).split())
     return _LINKED.sub(r"\1\\\2", _MARKUP.sub(r"\\\g<0>", text))
 
 

@@ -11,6 +11,9 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+# a recipe is run as a file, and the recipes are not installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
 from hyptrans.dataprep.corpus import read_lines
 from hyptrans.support.errors import run_command
 from hyptrans.support.extras import require

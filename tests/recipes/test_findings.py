@@ -41,11 +41,11 @@ def final(model, seed, curve, bleu, dropout=0.1):
 
 
 FINALS = [
-    final("euclidean_prenorm", 2, [30.0, 15.0, 10.0], 32.0),
+    final("prenorm", 2, [30.0, 15.0, 10.0], 32.0),
     final("hybonet", 1, [20.0, 9.0, 7.0], 30.0),
     final("hybonet", 2, [25.0, 12.0, 8.5], 32.0),
     final("hybonet", 3, [22.0, 12.0, 9.5], 34.0),
-    final("euclidean_prenorm", 1, [30.0, 15.0, 8.0], 33.0),
+    final("prenorm", 1, [30.0, 15.0, 8.0], 33.0),
     final("han", 1, [40.0, 20.0, 11.0], 25.0),
     final("hvt", 1, [float("nan")], None),
 ]
@@ -60,7 +60,7 @@ DECIDED = [
     final(twin, 1, [float("nan")], None, dropout)
     for twin in plan.TWINS
     for dropout in plan.DROPOUTS
-    if (twin, dropout) != ("euclidean_prenorm", 0.1)
+    if (twin, dropout) != ("prenorm", 0.1)
 ]
 
 
@@ -74,11 +74,8 @@ def test_the_summary_has_each_model_at_its_best_with_what_its_comparisons_say():
         {
             "stage": "comparison",
             "seed": seed,
-            "trainings": [
-                f"final-hybonet-lr1-seed{seed}",
-                f"final-euclidean_prenorm-lr1-seed{seed}",
-            ],
-            "baseline": "euclidean_prenorm",
+            "trainings": [f"final-hybonet-lr1-seed{seed}", f"final-prenorm-lr1-seed{seed}"],
+            "baseline": "prenorm",
             "scores": {"bleu": {"p": seed / 100}, "chrf": {"p": 0.5}},
             "signatures": {"bleu": "bs:1000|tok:13a", "chrf": "bs:1000|nc:6"},
         }
@@ -98,7 +95,7 @@ def test_the_summary_has_each_model_at_its_best_with_what_its_comparisons_say():
     ]
     assert table.summary(FINALS[-1:]) == results.NOT_MEASURED
     # what was compared with another training of the twin is not shown
-    better = final("euclidean_prenorm", 1, [30.0, 5.0], 40.0, dropout=0.2)
+    better = final("prenorm", 1, [30.0, 5.0], 40.0, dropout=0.2)
     assert "(0.010" not in table.summary([*FINALS, *compared, better])
 
 
@@ -108,15 +105,15 @@ def test_what_was_compared_is_told_where_it_is_not_what_the_tables_score(compare
     line = {
         "stage": "comparison",
         "model": "hybonet",
-        "baseline": "euclidean_prenorm",
+        "baseline": "prenorm",
         "seed": 1,
-        "trainings": ["final-hybonet-lr1-seed1", "final-euclidean_prenorm-lr1-seed1"],
+        "trainings": ["final-hybonet-lr1-seed1", "final-prenorm-lr1-seed1"],
         "scores": {"bleu": scored, "chrf": scored},
         "signatures": {"bleu": "bs:1000|tok:13a", "chrf": "bs:1000|nc:6"},
     }
     words = (
         "The comparisons of hybonet are with a second training by the same command, "
-        "euclidean_prenorm-lr1-seed1 of 33.20 BLEU, not 33.00"
+        "prenorm-lr1-seed1 of 33.20 BLEU, not 33.00"
     )
     for shown in (table.summary([*FINALS, line]), study.table([*FINALS, line])):
         assert (words in shown) == told
@@ -125,9 +122,7 @@ def test_what_was_compared_is_told_where_it_is_not_what_the_tables_score(compare
 def test_final_trainings_are_one_row_a_model_with_mean_and_spread():
     shown = rows(study.table(FINALS))
     assert shown[2].startswith("| hybonet | 1 | 0.1 | 3 | 1,500 | 8.33 ± 1.26 | 32.0 ± 2.0 |")
-    assert shown[3].startswith(
-        "| euclidean_prenorm | 1 | 0.1 | 2 | 1,500 | 9.00 ± 1.41 | 32.5 ± 0.7 |"
-    )
+    assert shown[3].startswith("| prenorm | 1 | 0.1 | 2 | 1,500 | 9.00 ± 1.41 | 32.5 ± 0.7 |")
     assert shown[4].startswith("| han | 1 | 0.1 | 1 | 1,500 | 11.00 | 25.0 |")
     assert shown[5] == "| hvt | 1 | 0.1 | 1, 1 diverged |  |  |  |  |  |"
     assert len(shown) == 6
@@ -160,10 +155,10 @@ def test_of_two_level_settings_the_one_is_chosen_that_the_plan_goes_on_with():
 def test_updates_until_the_better_twin_s_end_are_the_first_measured_there():
     # the pre-norm twin ends at 9.0 in the mean
     sentence = finals.updates_until_twin([*DECIDED, *FINALS])
-    assert "`euclidean_prenorm` ends (9.00, mean of 2 seeds)" in sentence
+    assert "`prenorm` ends (9.00, mean of 2 seeds)" in sentence
     assert "`hybonet` 300, 450 and never; `han` never." in sentence
     assert sentence in study.table([*DECIDED, *FINALS])
-    without = [line for line in FINALS if line["model"] != "euclidean_prenorm"]
+    without = [line for line in FINALS if line["model"] != "prenorm"]
     assert finals.updates_until_twin([*DECIDED, *without]) == ""
     assert finals.updates_until_twin([*DECIDED, FINALS[4]]) == ""
 
@@ -209,7 +204,7 @@ def test_curves_have_a_mark_for_every_measurement_and_fall_to_the_lowest():
         places = [tuple(map(float, place.split())) for place in path[1:].split("L")]
         assert all(a[0] < b[0] and a[1] < b[1] for a, b in pairwise(places))
     names = [t.text for t in picture.iter(f"{SVG}text") if t.get("class", "").startswith("of")]
-    assert names == ["hybonet", "euclidean_prenorm", "han"]
+    assert names == ["hybonet", "prenorm", "han"]
 
 
 def cut(text, words):
@@ -269,17 +264,18 @@ def test_a_difference_has_the_p_that_sacrebleu_s_command_prints(tmp_path):
     assert "|bs:1000|seed:12345|" in found["signatures"]["bleu"]
 
 
-def test_every_model_is_compared_with_the_better_twin_of_the_same_seed():
-    lines = [*DECIDED, *FINALS, final("hybonet_plus", 2, [9.0], 31.0)]
+def test_every_model_is_compared_with_the_better_twin_and_variants_with_hybonet():
+    lines = [*DECIDED, *FINALS, final("hybonet_space", 2, [9.0], 31.0)]
     found = [
         (pair.model["model"], pair.baseline["model"], pair.model["seed"])
         for pair in comparisons.pairs(lines)
     ]
     assert sorted(found) == [
-        ("han", "euclidean_prenorm", 1),
-        ("hybonet", "euclidean_prenorm", 1),
-        ("hybonet", "euclidean_prenorm", 2),
-        ("hybonet_plus", "euclidean_prenorm", 2),
+        ("han", "prenorm", 1),
+        ("hybonet", "prenorm", 1),
+        ("hybonet", "prenorm", 2),
+        ("hybonet_space", "hybonet", 2),
+        ("hybonet_space", "prenorm", 2),
     ]
 
 
@@ -292,7 +288,7 @@ def compare(out, lines):
 
 TRAINED = [FINALS[4], FINALS[1]]
 """The pre-norm twin and HyboNet, both with the first seed."""
-NAME = "comparison-hybonet-lr1-seed1-euclidean_prenorm-lr1-seed1"
+NAME = "comparison-hybonet-lr1-seed1-prenorm-lr1-seed1"
 
 
 def test_comparisons_are_lines_of_the_results_made_once(tmp_path):
@@ -301,29 +297,23 @@ def test_comparisons_are_lines_of_the_results_made_once(tmp_path):
     found = compare(tmp_path, lines)
     (line,) = found[len(lines) :]
     assert line["name"] == NAME
-    assert (line["stage"], line["model"], line["baseline"]) == (
-        "comparison",
-        "hybonet",
-        "euclidean_prenorm",
-    )
+    assert (line["stage"], line["model"], line["baseline"]) == ("comparison", "hybonet", "prenorm")
     bleu = line["scores"]["bleu"]
     assert bleu["model"] < bleu["baseline"]
     assert bleu["p"] < 0.05
     assert len(compare(tmp_path, found)) == len(found)
     assert plan.trainings(found) == plan.trainings(lines)
     difference = bleu["model"] - bleu["baseline"]
-    row = next(
-        row for row in rows(study.table(found)) if row.startswith("| hybonet | euclidean_prenorm |")
-    )
+    row = next(row for row in rows(study.table(found)) if row.startswith("| hybonet | prenorm |"))
     assert f"| 1 | {bleu['model']:.1f} | {difference:+.1f} | {bleu['p']:.3f} |" in row
     better = final("hybonet", 1, [20.0, 9.0, 6.0], 40.0, dropout=0.2)
-    assert "| hybonet | euclidean_prenorm |" not in study.table([*found, better])
+    assert "| hybonet | prenorm |" not in study.table([*found, better])
     # the first page has p beside scores; a comparison is no training with scores of its own
     shown, _, about = table.summary(found).partition("\n\n")
     chances = re.findall(r" \((0\.\d{3})\)", shown)
     assert chances == [f"{line['scores'][name]['p']:.3f}" for name in ("bleu", "chrf")]
     assert re.sub(r" \(0\.\d{3}\)", "", shown) == table.summary(lines)
-    assert "the difference from `euclidean_prenorm`" in about
+    assert "the difference from `prenorm`" in about
 
 
 def test_what_a_comparison_lacks_is_said_with_the_commands_that_make_it(tmp_path, capsys):

@@ -7,7 +7,7 @@ import pytest
 from recipes.benchmark import scaling
 from tests.recipes.scripts import run_script
 
-SCRIPT = "benchmark.scaling"
+SCRIPT = "benchmark/scaling.py"
 
 
 @pytest.mark.slow

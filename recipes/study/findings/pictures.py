@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 
 from hyptrans.support import axes, svg
-from probing.report import looks
+from probing.report import lines as looks
 from recipes.study.findings.finals import Line, chosen
 from recipes.study.findings.table import BARS, CURVES, spread
 

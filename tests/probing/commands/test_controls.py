@@ -6,7 +6,7 @@ import pytest
 
 from probing.commands.cli import main
 from probing.commands.evaluate import read_scored, score
-from probing.probes.control import shuffled
+from probing.probes.baselines import shuffled
 from probing.probes.corpus import Corpus
 from probing.probes.file import load_probes
 from probing.probes.metrics import METRICS

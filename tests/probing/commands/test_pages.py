@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from probing.commands import pages, run
+from probing.commands import report, run
 from probing.commands.cli import main
 from probing.probes.file import load_probes
 from probing.states.file import States
@@ -34,14 +34,14 @@ def drawn(made, done, tmp_path, monkeypatch):
     """The report of a run whose probes of the encoder are read at two given layers."""
     found = []
 
-    def report(of_run, models, examples, **parts):
+    def of_layers(of_run, scored, *given, **named):
         chosen = dict(zip(("distance_layer", "depth_layer"), LAYERS, strict=True))
-        models = [replace(m, **chosen) if m.name == "hybonet" else m for m in models]
-        found.append(pages.report(of_run, models, examples, **parts))
+        scored = [(replace(m, **chosen) if m.name == "hybonet" else m, s) for m, s in scored]
+        found.append(report.report(of_run, scored, *given, **named))
         return found[0]
 
     shutil.copytree(done, tmp_path / "out")
-    monkeypatch.setattr(run, "report", report)
+    monkeypatch.setattr(run, "report", of_layers)
     assert main(run_words(made, tmp_path / "out")) == 0
     return found[0]
 

@@ -10,11 +10,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from probing.commands import compare, run
+from probing.commands import pipeline, report
 from probing.commands.cli import main
 from probing.commands.evaluate import score
 from probing.commands.sources import Reading, Source
-from probing.geometry.words import Words
+from probing.geometry.layers import Words
 from probing.probes.corpus import Corpus
 from probing.probes.metrics import METRICS
 from probing.probes.training import Settings, train
@@ -93,23 +93,22 @@ def other_states(*given, pool=extract.pool):
     return pool(*given).flip(0)
 
 
-def other_probes(*given, fit=compare.fit, **named):
-    train_set, dev_set, settings, out = given
-    fit(train_set, dev_set, replace(settings, lr=0.1), out, **named)
+def other_probes(train_set, dev_set, settings, **named):
+    return train(train_set, dev_set, replace(settings, lr=0.1), **named)
 
 
 @pytest.mark.parametrize(
     ("changed", "name", "stopped_in", "kept"),
-    [(extract, "pool", "extract_states", 1), (compare, "fit", "fit", 3)],
+    [(extract, "pool", "extract_states", 1), (pipeline, "train", "train", 3)],
 )
 def test_what_is_made_of_other_files_is_made_anew(
     made, done, tmp_path, monkeypatch, capsys, changed, name, stopped_in, kept
 ):
     """Where the code has changed and a run of --overwrite was stopped in its first stages."""
-    monkeypatch.setattr(changed, name, {"pool": other_states, "fit": other_probes}[name])
+    monkeypatch.setattr(changed, name, {"pool": other_states, "train": other_probes}[name])
     out = tmp_path / "out"
     shutil.copytree(done, out)
-    make, calls = getattr(compare, stopped_in), []
+    make, calls = getattr(pipeline, stopped_in), []
 
     def stopped(*given, **named):
         calls.append(given)
@@ -119,7 +118,7 @@ def test_what_is_made_of_other_files_is_made_anew(
 
     words = functools.partial(run_words, made, models=["twin"])
     with monkeypatch.context() as patched:
-        patched.setattr(compare, stopped_in, stopped)
+        patched.setattr(pipeline, stopped_in, stopped)
         with pytest.raises(SystemExit):
             main(words(out, "--no-random", "--overwrite"))
     capsys.readouterr()
@@ -133,7 +132,7 @@ def test_what_is_made_of_other_files_is_made_anew(
 
 @pytest.mark.parametrize(
     ("changed", "name", "file", "kept"),
-    [(extract, "pool", "train.states.*", 2), (compare, "fit", "*.probes.*", 3)],
+    [(extract, "pool", "train.states.*", 2), (pipeline, "train", "*.probes.*", 3)],
 )
 def test_what_was_made_of_a_file_that_is_made_again_and_another_is_not_kept(
     made, done, tmp_path, monkeypatch, capsys, changed, name, file, kept
@@ -141,7 +140,7 @@ def test_what_was_made_of_a_file_that_is_made_again_and_another_is_not_kept(
     shutil.copytree(done, tmp_path / "out")
     for path in (tmp_path / "out" / "twin").glob(file):
         path.unlink()
-    monkeypatch.setattr(changed, name, {"pool": other_states, "fit": other_probes}[name])
+    monkeypatch.setattr(changed, name, {"pool": other_states, "train": other_probes}[name])
     capsys.readouterr()
     assert main(run_words(made, tmp_path / "out", "--no-random", models=["twin"])) == 0
     assert capsys.readouterr().err.count("from an earlier run") == kept
@@ -159,7 +158,7 @@ def test_an_encoder_that_cuts_every_word_has_no_use_of_space_to_tell(
 ):
     shutil.copytree(done, tmp_path / "out")
     no_words = Words(torch.empty(3, 0, 8), [], torch.empty(0), torch.empty(0))
-    monkeypatch.setattr(run, "words_of", lambda *given: no_words)
+    monkeypatch.setattr(report, "words_of", lambda *given: no_words)
     assert main(run_words(made, tmp_path / "out")) == 0
     assert json.loads((tmp_path / "out" / "results.json").read_text())["spaces"] == {}
     assert "This model" not in (tmp_path / "out" / "results.md").read_text()

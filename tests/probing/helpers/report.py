@@ -7,8 +7,7 @@ import torch
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.space import Space
-from probing.geometry.layers import Tokens, measure, verdict
-from probing.geometry.words import SpaceUse
+from probing.geometry.layers import SpaceUse, Tokens, measure, verdict
 from probing.probes.significance import Comparison
 from probing.report import Example, ModelResult, Prediction, Report
 from probing.report.data import RankPoint, Vocabulary

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from probing.probes.control import shuffled
+from probing.probes.baselines import shuffled
 from probing.probes.metrics import PUNCTUATIONS
 from probing.text.trees import distance_matrix
 from tests.probing.helpers.trees import random_heads, sentence_of

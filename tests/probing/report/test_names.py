@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from hyptrans.support.svg import clean
+from hyptrans.support.errors import clean
 from probing.report import ModelResult, results
 from probing.report.data import Vocabulary
 from probing.report.results import escaped

@@ -1,0 +1,266 @@
+"""The stages of a run: states, probes and scores of every encoder, kept from earlier runs."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from hyptrans import __version__
+from hyptrans.support.errors import UserError
+from hyptrans.support.steps import Record, digest
+from probing.commands import extract
+from probing.commands.evaluate import of_baselines, read_scored, save_scored, score
+from probing.commands.sources import Reading, Subject
+from probing.probes.baselines import shuffled
+from probing.probes.corpus import Corpus
+from probing.probes.file import FORMAT as PROBES
+from probing.probes.file import load_probes, save_probes
+from probing.probes.metrics import Punctuation, Scores, mean_scores
+from probing.probes.probe import KINDS
+from probing.probes.training import Settings, train
+from probing.report.data import ModelResult, RankPoint, Role
+from probing.report.results import over_seeds, signature
+from probing.states.encoder import WordEncoder
+from probing.states.extract import extract as extract_states
+from probing.states.file import FORMAT, States
+from probing.text.trees import Sentence
+
+SETS = ("train", "dev", "test")
+RECORD = ".inputs.json"
+"""Ending of what tells what a file was made from."""
+Scored = tuple[ModelResult, Scores]
+"""A result, and what it is made of by sentence."""
+
+
+@dataclass(frozen=True)
+class Trees:
+    """A treebank's part."""
+
+    path: Path
+    sentences: list[Sentence]
+    sha256: str
+
+
+@dataclass
+class Run:
+    """What all stages of a run share."""
+
+    subjects: list[Subject]
+    trees: dict[str, Trees]
+    settings: Settings
+    seeds: int
+    control: bool
+    punct: Punctuation
+    reading: Reading
+    batch_tokens: int
+    device: str
+    overwrite: bool = False
+    """Make again what an earlier run made."""
+    seconds: dict[str, dict[str, float]] = field(default_factory=dict)
+    keys: dict[str, dict[str, str]] = field(default_factory=dict)
+    """What the states of each encoder are, by data set."""
+
+    @property
+    def trained(self) -> list[Subject]:
+        """The encoders whose parameters are not fresh."""
+        return [subject for subject in self.subjects if not subject.random]
+
+    @property
+    def each_seed(self) -> range:
+        """The seeds of the probes."""
+        return range(self.settings.seed, self.settings.seed + self.seeds)
+
+    def common(self, part: str) -> set[int]:
+        """Places of the sentences that every encoder has states of, so that all are scored alike.
+
+        Raises:
+            UserError: there is none.
+        """
+        kept = [set(States.open(subject.states(part)).kept) for subject in self.subjects]
+        common = set.intersection(*kept)
+        if not common:
+            raise UserError(f"no sentence of {self.trees[part].path} has states of every encoder")
+        return common
+
+    def corpus(self, subject: Subject, part: str, only: set[int] | None = None) -> Corpus:
+        """States of a data set beside their gold trees."""
+        path = subject.states(part)
+        return Corpus(States.open(path), self.trees[part].sentences, str(path), only)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One training of probes of an encoder.
+
+    Attributes:
+        settings: with its seed.
+        control: on control trees.
+    """
+
+    settings: Settings
+    control: bool = False
+
+    def file(self, subject: Subject, ending: str) -> Path:
+        """Where its probes or figures are."""
+        settings = self.settings
+        parts = [settings.probe, f"rank{settings.rank}", *(["control"] if self.control else [])]
+        return subject.folder / f"{'-'.join(parts)}-seed{settings.seed}.{ending}"
+
+    def corpus(self, run: Run, subject: Subject, part: str, only: set[int] | None = None) -> Corpus:
+        """What it learns from or is scored on."""
+        whole = run.corpus(subject, part, only)
+        if not self.control:
+            return whole
+        trees = run.trees[part].sentences
+        sentences = [shuffled(sentence, run.settings.seed, run.punct) for sentence in trees]
+        return Corpus(whole.states, sentences, whole.name, only)
+
+
+def stages(run: Run) -> list[Scored]:
+    """Baselines and all encoders, each followed by its control trees if wanted."""
+    if run.overwrite:
+        # all at once, so that what goes on from where this one was stopped keeps nothing older
+        for subject in run.subjects:
+            for record in subject.folder.glob(f"*{RECORD}"):
+                record.unlink()
+    for subject in run.subjects:
+        run.keys[subject.name] = _extract(run, subject)
+    common = run.common("test")
+    chosen = [s for i, s in enumerate(run.trees["test"].sentences) if i in common]
+    found = of_baselines(chosen, run.punct)
+    for subject in run.subjects:
+        found.append(_over_seeds(run, subject, run.settings))
+        if run.control and not subject.random:
+            found.append(_over_seeds(run, subject, run.settings, control=True))
+    return found
+
+
+def rank_points(run: Run, ranks: Sequence[int]) -> list[RankPoint]:
+    """Probes of all kinds, of spaces of some dimensions, for every trained encoder."""
+    found = []
+    for subject in run.trained:
+        for kind in KINDS:
+            for dimensions in sorted(set(ranks)):
+                # hyperbolic points have one coordinate more, their time
+                rank = dimensions + (kind != "euclidean")
+                settings = replace(run.settings, probe=kind, rank=rank)
+                result, _ = _over_seeds(run, subject, settings)
+                point = RankPoint(subject.name, kind, dimensions, result.test, result.spread)
+                found.append(point)
+    return found
+
+
+def _over_seeds(run: Run, subject: Subject, settings: Settings, *, control: bool = False) -> Scored:
+    """Probes of every seed, as one result."""
+    several = [
+        scored(run, subject, Fit(replace(settings, seed=seed), control)) for seed in run.each_seed
+    ]
+    results, scores = zip(*several, strict=True)
+    return over_seeds(results), mean_scores(scores)
+
+
+def scored(run: Run, subject: Subject, wanted: Fit) -> Scored:
+    """Train and score the probes of one encoder with one seed."""
+    keys, settings = run.keys[subject.name], wanted.settings
+    inputs: dict[str, Any] = {
+        "version": __version__,
+        "format": PROBES,
+        "states": {part: keys[part] for part in ("train", "dev")},
+        "settings": asdict(settings),
+        "control": [run.settings.seed, run.punct] if wanted.control else None,
+    }
+    probes = wanted.file(subject, "probes.safetensors")
+    name = f"{subject.name}, control trees" if wanted.control else subject.name
+
+    def make_probes() -> None:
+        train_set, dev_set = (wanted.corpus(run, subject, part) for part in ("train", "dev"))
+        save_probes(probes, train(train_set, dev_set, settings, name=name))
+
+    learned = _timed(run, subject, "train", probes, inputs, make_probes)
+    role: Role = "fresh" if subject.random else "control" if wanted.control else "encoder"
+    only = {part: run.common(part) for part in ("dev", "test")}
+    inputs |= {"probes": learned, "test": keys["test"]}
+    inputs |= {"punct": run.punct, "name": name, "of": subject.of}
+    inputs |= {"only": digest({part: sorted(places) for part, places in only.items()})}
+    figures = wanted.file(subject, "figures.json")
+
+    def make_figures() -> None:
+        dev_set, test_set = (wanted.corpus(run, subject, p, only[p]) for p in ("dev", "test"))
+        result = score(
+            load_probes(probes),
+            dev_set,
+            test_set,
+            name=name,
+            architecture=States.open(subject.states("test")).architecture,
+            punct=run.punct,
+            role=role,
+            of=subject.name if wanted.control else subject.of,
+        )
+        save_scored(figures, *result, signature(settings, run.punct))
+
+    _timed(run, subject, "evaluate", figures, inputs, make_figures)
+    return read_scored(figures)
+
+
+def _extract(run: Run, subject: Subject) -> dict[str, str]:
+    """Make the three files of states; returns the id of each."""
+    keys, encoders = {}, list[WordEncoder]()
+    seed = run.settings.seed
+    inputs = {
+        "version": __version__,
+        "format": FORMAT,
+        "source": subject.source.made_from(run.reading),
+        "random": subject.random,
+        "seed": seed if subject.random else 0,
+    }
+
+    def encoder() -> WordEncoder:
+        """Loaded once, and only where something is missing."""
+        if not encoders:
+            encoders.append(subject.source.load(run.reading, random=subject.random, seed=seed))
+        return encoders[0]
+
+    for part, trees in run.trees.items():
+        own = inputs | {"trees": trees.sha256}
+        out = subject.states(part)
+
+        def make(out: Path = out, trees: Trees = trees) -> None:
+            states = extract_states(
+                encoder(),
+                trees.sentences,
+                out,
+                trees=trees.path,
+                batch_tokens=run.batch_tokens,
+                device=run.device,
+            )
+            print(extract.summary(states), file=sys.stderr)
+
+        keys[part] = _timed(run, subject, "extract", out, own, make)
+    return keys
+
+
+def _timed(
+    run: Run,
+    subject: Subject,
+    stage: str,
+    path: Path,
+    inputs: Mapping[str, Any],
+    make: Callable[[], None],
+) -> str:
+    """Make a file unless an earlier run made it from the same inputs, which stand beside it.
+
+    Returns:
+        What the file holds, by which later stages know it: where it is made anew and is another
+        one, so are they.
+    """
+    record = Record(path.with_name(f"{path.name}{RECORD}"), inputs, [path])
+    done = record.earlier()
+    if done:
+        print(f"{path}: from an earlier run", file=sys.stderr)
+    else:
+        done = record.make(make)
+    spent = run.seconds.setdefault(subject.name, {})
+    # version 0.2.0 noted none at first
+    spent[stage] = round(spent.get(stage, 0.0) + (done.seconds or 0.0), 1)
+    return done.id

@@ -1,0 +1,240 @@
+"""What a run tells beside its scores: the page, and what stands on it out of the run's files."""
+
+import math
+import platform
+import random
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from hyptrans.dataprep.corpus import read_lines
+from hyptrans.geometry import lorentz
+from hyptrans.support.errors import UserError
+from hyptrans.support.progress import bar
+from probing.commands.pipeline import SETS, Fit, Run, Scored
+from probing.geometry.layers import SpaceUse, space_use, word_counts
+from probing.geometry.states import words_of
+from probing.probes.corpus import Corpus
+from probing.probes.file import load_probes
+from probing.probes.metrics import Punctuation, kept_words, predicted_root
+from probing.probes.significance import Comparison, compare
+from probing.probes.training import Trained
+from probing.report.data import Example, Prediction, RankPoint, Report, Vocabulary
+from probing.report.results import signature, table
+from probing.states.file import States
+from probing.text.trees import Sentence, depths, minimum_spanning_edges
+from probing.text.vocabulary import unseen_share, vocabulary
+
+TITLE = "Structural probes"
+_USES = {"train": "train probes on", "dev": "choose layers on", "test": "score on"}
+SHORTEST, LONGEST = 6, 16
+"""Lengths of the sentences that are drawn."""
+WORDS = 1500
+"""Most words of a model whose radii are drawn."""
+
+
+def report(
+    run: Run,
+    scored: Sequence[Scored],
+    ranks: list[RankPoint],
+    texts: Sequence[Path | None],
+    *,
+    examples: int,
+    command: str,
+) -> Report:
+    """Everything that the page shows.
+
+    Args:
+        run: the run.
+        scored: its results, of which those of the run's own probes on gold trees are drawn, with
+            the trees and radii of the first seed.
+        ranks: of rank curves.
+        texts: that each trained encoder was trained on.
+        examples: number of sentences.
+        command: that was typed.
+    """
+    models = [model for model, _ in scored]
+    by_name = {model.name: model for model in models}
+    only = run.common("test")
+    predictions: dict[int, dict[str, Prediction]] = {}
+    found_radii = {}
+    sentences: list[Sentence] = []
+    for subject in run.subjects:
+        corpus = run.corpus(subject, "test", only)
+        trained = load_probes(Fit(run.settings).file(subject, "probes.safetensors"))
+        sentences, model = corpus.sentences, by_name[subject.name]
+        layers = model.distance_layer, model.depth_layer
+        for i in choose(sentences, examples, run.settings.seed):
+            shown = predict(corpus, i, trained, layers, run.punct)
+            predictions.setdefault(i, {})[subject.name] = shown
+        found_radii[subject.name] = radii(corpus, trained, layers[1], run.settings.seed)
+    return Report(
+        title=TITLE,
+        signature=signature(run.settings, run.punct, run.seeds),
+        models=models,
+        examples=[example(sentences[i], found, run.punct) for i, found in predictions.items()],
+        radii=found_radii,
+        table=table(models),
+        notes=_notes(run),
+        about=about(run, command),
+        comparisons=_comparisons(scored, run.subjects[0].name),
+        ranks=ranks,
+        vocabularies=vocabularies(run, texts),
+        spaces=_spaces(run),
+    )
+
+
+def texts_of(seen: Sequence[Path], encoders: int) -> list[Path | None]:
+    """The text that each trained encoder was trained on, where it is known.
+
+    Args:
+        seen: none, one for all, or one for each.
+        encoders: their number.
+
+    Raises:
+        UserError: the number of texts does not fit, or one is missing.
+    """
+    texts: list[Path | None] = [*seen] or [None]
+    if len(texts) == 1:
+        texts *= encoders
+    if len(texts) != encoders:
+        raise UserError(f"--seen has {len(texts)} values for {encoders} encoders")
+    for text in seen:
+        if not text.is_file():
+            raise UserError(f"--seen {text} is not a file")
+    return texts
+
+
+def vocabularies(run: Run, texts: Sequence[Path | None]) -> dict[str, Vocabulary]:
+    """What of the test set's words the trained encoders do not know."""
+    known = {text: vocabulary(read_lines(text)) for text in texts if text is not None}
+    sentences, found = run.trees["test"].sentences, {}
+    for subject, text in zip(run.trained, texts, strict=True):
+        states = States.open(subject.states("test"))
+        words = sum(states.lengths)
+        unknown, split = states.contents.unknown, states.contents.split
+        unseen = unseen_share([sentences[i] for i in states.kept], known[text]) if text else None
+        found[subject.name] = Vocabulary(unknown / words, split / words, unseen)
+    return found
+
+
+def about(run: Run, command: str) -> list[tuple[str, list[str]]]:
+    """Trees, encoders, date and command, by name."""
+    trees = [
+        f"{part}: {len(run.trees[part].sentences):,} sentences to {_USES[part]}, "
+        f"{run.trees[part].path} (SHA-256 {run.trees[part].sha256[:12]})"
+        for part in SETS
+    ]
+    encoders = []
+    for subject in run.trained:
+        contents = States.open(subject.states("test")).contents
+        data = f", data {subject.source.data}" if subject.source.data else ""
+        encoders.append(
+            f"{subject.name}: {contents.architecture}, {subject.source.name} "
+            f"({contents.identity.rpartition('@')[2][:12]}){data}"
+        )
+    date = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    return [
+        ("Trees", trees),
+        ("Encoders", encoders),
+        ("Date", [f"{date}, Python {platform.python_version()}"]),
+        ("Command", [command]),
+    ]
+
+
+def _comparisons(found: Sequence[Scored], first: str) -> dict[str, list[Comparison]]:
+    """The first encoder against all that is scored on the same trees."""
+    (own,) = (scores for model, scores in found if model.name == first)
+    return {
+        model.name: compare(own, scores)
+        for model, scores in found
+        if model.name != first and model.role != "control"
+    }
+
+
+def _spaces(run: Run) -> dict[str, SpaceUse]:
+    """How the trained encoders use their space, at words of the test set that are one token."""
+    counts = word_counts(run.trees["train"].sentences)
+    found = {}
+    for subject in bar(run.trained, "spaces", len(run.trained), " encoders"):
+        encoder = subject.source.load(run.reading, random=False, seed=run.settings.seed)
+        states = States.open(subject.states("test"))
+        words = words_of(states, run.trees["test"].sentences, encoder)
+        if len(words):
+            found[subject.name] = space_use(words, states.spaces, counts, seed=run.settings.seed)
+    return found
+
+
+def _notes(run: Run) -> list[str]:
+    """On the sentences that encoders were compared on."""
+    scored, total = len(run.common("test")), len(run.trees["test"].sentences)
+    note = f"Scored on {scored} of {total} sentences of the test set."
+    if scored < total:
+        note += (
+            " The others are too long for some encoder or have words that it cannot take; extract "
+            "listed them."
+        )
+    return [note]
+
+
+def choose(sentences: Sequence[Sentence], count: int, seed: int) -> list[int]:
+    """Indices of sentences to draw, from the shortest to the longest, long enough for a tree."""
+    fitting = [i for i, s in enumerate(sentences) if SHORTEST <= len(s) <= LONGEST]
+    fitting = fitting or list(range(len(sentences)))
+    chosen = random.Random(seed).sample(fitting, min(count, len(fitting)))
+    return sorted(chosen, key=lambda i: len(sentences[i]))
+
+
+def example(sentence: Sentence, predictions: dict[str, Prediction], punct: Punctuation) -> Example:
+    """A sentence with its gold tree beside predictions."""
+    return Example(
+        words=list(sentence.words),
+        gold_edges=sentence.edges,
+        gold_root=sentence.root,
+        gold_depths=depths(sentence).tolist(),
+        punctuation=[not kept for kept in kept_words(sentence, punct)],
+        predictions=predictions,
+    )
+
+
+@torch.no_grad()
+def predict(
+    corpus: Corpus, index: int, trained: Trained, layers: tuple[int, int], punct: Punctuation
+) -> Prediction:
+    """What the probes of the chosen distance and depth layer say of one sentence."""
+    batch = corpus.batch([index])
+    at = [[layer] for layer in layers]
+    for_distance, for_depth = (batch.states[layer] for layer in at)
+    keep = kept_words(corpus.sentences[index], punct)
+    distances = trained.distance.distances(for_distance, at[0])[0, 0].numpy()
+    found = trained.depth.depths(for_depth, at[1])[0, 0]
+    return Prediction(
+        edges=sorted(minimum_spanning_edges(distances, keep)),
+        depths=found.tolist(),
+        root=predicted_root(found.numpy(), keep),
+        distance_points=_first(trained.distance.lorentz_points(for_distance, at[0])),
+    )
+
+
+def _first(points: Tensor | None) -> Tensor | None:
+    return None if points is None else points[0, 0]
+
+
+@torch.no_grad()
+def radii(corpus: Corpus, trained: Trained, layer: int, seed: int) -> list[tuple[int, float]]:
+    """Gold depth of words and their points' distance from the origin; none of flat probes."""
+    found: list[tuple[int, float]] = []
+    order = list(range(len(corpus)))
+    random.Random(seed).shuffle(order)
+    for index in order:
+        batch = corpus.batch([index])
+        points = trained.depth.lorentz_points(batch.states[[layer]], [layer])
+        if points is None or len(found) >= WORDS:
+            break
+        origin = lorentz.origin(points.size(-1))
+        lengths = lorentz.distance(points[0, 0], origin).tolist()
+        found += zip(map(int, batch.depths[0].tolist()), lengths, strict=True)
+    return [(depth, radius) for depth, radius in found[:WORDS] if math.isfinite(radius)]

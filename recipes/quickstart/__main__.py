@@ -1,7 +1,0 @@
-"""``python -m recipes.quickstart``."""
-
-import sys
-
-from recipes.quickstart.run import program
-
-sys.exit(program())
