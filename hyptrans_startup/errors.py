@@ -1,7 +1,10 @@
-"""The one error for what a user can mend; here, as the start-up hook may import nothing else."""
+"""The one error for what a user can mend, and errors of the system that mean the same."""
 
+import errno
 import re
 
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What a full disk looks like: no space, a quota or a largest size of files reached."""
 # what neither XML nor HTML takes in a text, and what overrides its direction to show another text
 _CONTROL = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"

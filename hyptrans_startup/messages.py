@@ -5,7 +5,6 @@ tracebacks back.
 """
 
 import difflib
-import errno
 import functools
 import os
 import sys
@@ -16,11 +15,10 @@ from types import ModuleType
 from typing import Any
 
 from hyptrans_startup import saving
-from hyptrans_startup.errors import UserError, clean
+from hyptrans_startup.errors import DISK_FULL, UserError, clean
 
 LONGEST_NAME = 300
 """Characters of a file's name that are shown."""
-DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 STOPPED = 130
 """The exit status after Ctrl-C, as a shell has it."""
 

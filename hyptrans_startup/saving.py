@@ -1,7 +1,6 @@
 """Checkpoints on disk whole or not at all, and the way on where one is cut all the same."""
 
 import logging
-import os
 import re
 import shutil
 import zipfile
@@ -12,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from hyptrans_startup.errors import UserError
+from hyptrans_startup.files import whole_file
 from hyptrans_startup.wrapping import Overlay
 
 LAST = "checkpoint_last.pt"
@@ -54,26 +54,19 @@ def cut_when_killed(module: ModuleType) -> Iterator[None]:
 
 @contextmanager
 def whole(filename: str) -> Iterator[Any]:
-    """Write a file under another name and rename it only when every byte is on disk.
+    """:func:`whole_file` of a checkpoint.
 
     Raises:
         UserError: the disk is full, or the file cannot be written for another reason.
     """
-    partial = filename + ".tmp"
     try:
-        # what a killed one left; a link there would have another file written
-        Path(partial).unlink(missing_ok=True)
-        with open(partial, "xb") as file:
+        with whole_file(Path(filename)) as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, filename)
         written.append(filename)
-    except BaseException as error:
-        Path(partial).unlink(missing_ok=True)
+    except Exception as error:
         # torch says RuntimeError, with the system's own error behind it
         cause = error if isinstance(error, OSError) else error.__context__
-        if isinstance(error, Exception) and isinstance(cause, OSError):
+        if isinstance(cause, OSError) and not isinstance(error, UserError):
             raise UserError(
                 f"checkpoint {filename} cannot be written ({cause.strerror}): checkpoints saved "
                 "before are whole; make room and run the same command again, it goes on from the "

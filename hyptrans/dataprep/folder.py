@@ -11,7 +11,8 @@ from hyptrans.dataprep import manifest
 from hyptrans.dataprep.journal import is_kept_in
 from hyptrans.dataprep.steps import subwords
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import remove, sync_folder, whole_file
+from hyptrans.support.files import remove, whole_file
+from hyptrans_startup.files import sync_folder
 
 WORK = "intermediate"
 OUTPUTS = ("data-bin", "raw", *subwords.MODEL_NAMES.values())

@@ -1,6 +1,5 @@
 """Errors a user can act on, and the one place where they become an exit status."""
 
-import errno
 import os
 import re
 import sys
@@ -8,12 +7,10 @@ import traceback
 from collections.abc import Callable
 
 from hyptrans.support.extras import how_to_install
-from hyptrans_startup.errors import UserError, clean
+from hyptrans_startup.errors import DISK_FULL, UserError, clean
 
 __all__ = ["UserError", "clean", "describe_os_error", "one_line", "out_of_memory", "run_command"]
 
-# what a full disk looks like: no space, quota reached, file size limit reached
-_DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _MENDED_BY_THE_USER = (
     UserError,
     OSError,
@@ -54,7 +51,7 @@ def describe_os_error(error: OSError, stopped: str = "") -> str:
     """
     name = os.fsdecode(error.filename) if isinstance(error.filename, bytes) else error.filename
     where = f"{one_line(str(name), _LONGEST_NAME)}: " if name else ""
-    if error.errno in _DISK_FULL:
+    if error.errno in DISK_FULL:
         return (
             f"{where}the disk is full or a size limit is reached ({error.strerror}); "
             f"free some space, then {stopped or 'run the same command again'}"

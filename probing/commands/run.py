@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import sha256, take_lock, write_json, write_whole
+from hyptrans.support.files import sha256, write_json, write_whole
+from hyptrans_startup.files import take_lock
 from probing.commands import extract
 from probing.commands.evaluate import as_json
 from probing.commands.options import (
@@ -113,6 +114,7 @@ def main(args: argparse.Namespace) -> None:
     texts = texts_of(args.seen, len(sources))
     run = _run_of(args, sources)
     # of two runs at once, one would score the probes of the other
+    args.out.mkdir(parents=True, exist_ok=True)
     file = args.out / ".lock"
     lock = take_lock(file, args.out)
     try:

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import remove, sha256, take_lock
+from hyptrans.support.files import remove, sha256
 from hyptrans.support.steps import Record, Steps, recorded
+from hyptrans_startup.files import take_lock
 from recipes.common import results
 from recipes.common.steps import (
     Step,
@@ -153,6 +154,7 @@ class Runner(Steps):
         Raises:
             UserError: another run, or a process that one left behind, is at work on it.
         """
+        self.log(step).parent.mkdir(parents=True, exist_ok=True)
         lock = take_lock(self._beside(step, _LOCK), self.log(step))
         try:
             yield lock

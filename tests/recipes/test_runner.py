@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import take_lock
+from hyptrans_startup.files import take_lock
 from recipes.common import experiment, results
 from recipes.common.runner import Runner
 from recipes.common.steps import Step, recorded_command
@@ -308,6 +308,7 @@ sys.exit("the log stayed empty")
 
 
 def test_a_step_whose_earlier_process_is_still_at_work_is_refused(tmp_path):
+    (tmp_path / "logs").mkdir()
     descriptor = take_lock(tmp_path / "logs" / "a.lock", tmp_path)
     try:
         with pytest.raises(UserError, match="another run is at work in"):

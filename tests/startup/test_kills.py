@@ -100,19 +100,19 @@ def test_training_loses_nothing(data, tmp_path):
     while kills < TRAININGS:
         log.unlink(missing_ok=True)
         # what the last kill cut would be taken for a write that is under way
-        for cut in save.glob("*.tmp"):
+        for cut in save.glob("*.partial"):
             cut.unlink()
         at_write, updates = draw.random() < 0.5, draw.randint(1, 4)
 
         def ready(at_write=at_write, updates=updates):
             if at_write:
-                return any(save.glob("*.tmp"))
+                return any(save.glob("*.partial"))
             return log.exists() and log.read_text().count("train_inner") >= updates
 
         child = start(training(data, save), log)
         assert killed(child, ready, draw.uniform(0, 0.01)), log.read_text()[-3000:]
         kills += 1
-        writing += any(save.glob("*.tmp"))
+        writing += any(save.glob("*.partial"))
         assert not [path for path in save.glob("*.pt") if saving.is_cut(path)]
         if last.exists():
             assert updates_of(last) >= reached

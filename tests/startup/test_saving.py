@@ -156,14 +156,12 @@ def test_a_program_without_a_save_dir_gets_fairseqs_own_answer():
         checkpoint_utils.load_checkpoint(cfg, SimpleNamespace(checkpoint_suffix=""))
 
 
-def test_a_link_that_lies_where_a_file_is_written_first_is_not_followed(tmp_path):
+def test_a_checkpoint_is_not_written_through_a_link(tmp_path):
     (tmp_path / "mine").write_text("mine")
-    (tmp_path / "c.pt.tmp").symlink_to(tmp_path / "mine")
-    with saving.whole(str(tmp_path / "c.pt")) as file:
-        file.write(b"new")
+    (tmp_path / "c.pt.partial").symlink_to(tmp_path / "mine")
+    with pytest.raises(UserError, match="is a link, which nothing is written through"):
+        saving.copy_whole(str(tmp_path / "mine"), str(tmp_path / "c.pt"))
     assert (tmp_path / "mine").read_text() == "mine"
-    assert not (tmp_path / "c.pt").is_symlink()
-    assert (tmp_path / "c.pt").read_bytes() == b"new"
 
 
 def test_whole_file_passes_other_errors_on(tmp_path):

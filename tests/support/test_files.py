@@ -7,17 +7,18 @@ import sys
 
 import pytest
 
-from hyptrans.support import files
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import (
     one_at_a_time,
     remove,
     sha256,
-    take_lock,
+    short_names,
     whole_file,
     write_json,
     write_whole,
 )
+from hyptrans_startup import files
+from hyptrans_startup.files import take_lock
 
 
 def test_a_file_appears_only_when_it_is_whole(tmp_path):
@@ -211,4 +212,4 @@ def test_a_name_that_is_no_utf8_is_written_as_json_can(tmp_path):
     ],
 )
 def test_short_names_tell_all_paths_apart(paths, wanted):
-    assert [*files.short_names(paths).values()] == wanted
+    assert [*short_names(paths).values()] == wanted

@@ -7,7 +7,8 @@ from pathlib import Path, PurePosixPath
 
 from hyptrans.dataprep.sources.limits import DEFAULT, Limits, TarGuard
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import open_maybe_gzip, remove, sync_folder, whole_file
+from hyptrans.support.files import open_maybe_gzip, remove, whole_file
+from hyptrans_startup.files import sync_folder
 
 _BLOCK = 1 << 20
 

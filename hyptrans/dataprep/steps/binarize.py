@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import remove, sync_folder
+from hyptrans.support.files import remove
+from hyptrans_startup.files import sync_folder
 
 _COUNTS = re.compile(
     r"\[(?P<lang>[^\]]+)\] (?P<file>.+): (?P<lines>\d+) sents, (?P<tokens>\d+) tokens, "
