@@ -108,7 +108,8 @@ def main(args: argparse.Namespace) -> None:
 def summary(states: States) -> str:
     """What a file of states holds, in lines for the terminal; sentences left out are listed."""
     words, layers = sum(states.lengths), states.layers
-    total = len(states.kept) + len(states.left_out)
+    left_out = states.contents.left_out
+    total = len(states.kept) + len(left_out)
     lines = [
         f"{states.path}: {words} words of {len(states.kept)} of {total} sentences, {layers} layers "
         f"of {states.architecture}, width {states.width}"
@@ -117,10 +118,10 @@ def summary(states: States) -> str:
         f"words with a piece that the vocabulary lacks: {_share(states.contents.unknown, words)}; "
         f"of several pieces: {_share(states.contents.split, words)}"
     )
-    if states.left_out:
-        reasons = Counter(left.reason for left in states.left_out)
+    if left_out:
+        reasons = Counter(left.reason for left in left_out)
         lines.append(f"left out: {', '.join(f'{count} ({why})' for why, count in reasons.items())}")
-        lines += [f"  {clean(left.id)} (sentence {left.index + 1})" for left in states.left_out]
+        lines += [f"  {clean(left.id)} (sentence {left.index + 1})" for left in left_out]
     return "\n".join(lines)
 
 

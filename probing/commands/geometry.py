@@ -17,7 +17,7 @@ from probing.commands.sources import Source, reading_of
 from probing.geometry.layers import HEADER, SENTENCES, Layer, Words, cells, measure, verdict
 from probing.geometry.states import both_sides, words_of
 from probing.report.results import versions
-from probing.states.checkpoint import LoadedModel, load_model
+from probing.states.checkpoint import Loaded, load_model
 from probing.states.encoder import moved
 from probing.states.extract import extract
 from probing.text.trees import read_conllu
@@ -73,35 +73,26 @@ def main(args: argparse.Namespace) -> None:
 
 
 def look(
-    loaded: LoadedModel,
+    loaded: Loaded,
     data: Path,
     words: tuple[Tensor, Tensor] | None,
     args: argparse.Namespace,
 ) -> list[Layer]:
     """The figures of all layers of both sides; ``words``: states ``[layers, W, D]``, depths."""
     sides = both_sides(loaded, data, subset=args.subset, sentences=args.sentences)
-    total = sum(len(side.spaces) for side in sides)
-    progress = bar(range(total), "measure", total, " layers")
-    steps = iter(progress)
-    layers = []
-    for side in sides:
-        for number, (points, space) in enumerate(zip(side.states, side.spaces, strict=True)):
-            at_words = None
-            if words is not None and side.name == "encoder":
-                at_words = words[0][number], words[1]
-            found = measure(
-                points,
-                side.tokens,
-                space,
-                side=side.name,
-                number=number,
-                words=at_words,
-                seed=args.seed,
-            )
-            layers.append(found)
-            next(steps)
-    next(steps, None)
-    return layers
+    every = [(side, number) for side in sides for number in range(len(side.spaces))]
+    return [
+        measure(
+            side.states[number],
+            side.tokens,
+            side.spaces[number],
+            side=side.name,
+            number=number,
+            words=(words[0][number], words[1]) if words and side.name == "encoder" else None,
+            seed=args.seed,
+        )
+        for side, number in bar(every, "measure", unit=" layers")
+    ]
 
 
 def _words(args: argparse.Namespace) -> Words:

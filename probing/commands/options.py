@@ -132,8 +132,9 @@ def open_corpus(states_file: Path, trees: Path, sentences: list[Sentence]) -> Co
         UserError: no file of states, or of other trees.
     """
     states = States.open(states_file)
-    if states.trees_sha256 != sha256(trees):
+    contents = states.contents
+    if contents.trees_sha256 != sha256(trees):
         raise UserError(
-            f"{states_file} is of other trees ({states.trees}) than {trees}; extract it again"
+            f"{states_file} is of other trees ({contents.trees}) than {trees}; extract it again"
         )
     return Corpus(states, sentences, str(states_file))

@@ -200,7 +200,7 @@ def _training(run: Run) -> dict[str, Any]:
             courses[str(seed)] = {task: [asdict(c) for c in found[task]] for task in found}
         training[subject.name] = courses
         left_out[subject.name] = {
-            part: [asdict(left) for left in States.open(subject.states(part)).left_out]
+            part: [asdict(left) for left in States.open(subject.states(part)).contents.left_out]
             for part in SETS
         }
     return {"training": training, "left_out": left_out}

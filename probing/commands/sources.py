@@ -12,7 +12,8 @@ from hyptrans.support.files import sha256
 from probing.commands.options import filled
 from probing.probes.baselines import BASELINES
 from probing.states import huggingface
-from probing.states.encoder import WordEncoder, from_checkpoint
+from probing.states.checkpoint import from_checkpoint
+from probing.states.encoder import WordEncoder
 from probing.text import segment
 
 _PREPARED = ("data-bin/dict.*.txt", "dict.*.txt", "*.model", "bpe.codes", "manifest.json")

@@ -15,7 +15,7 @@ from hyptrans.inference.checkpoint import data_bin
 from hyptrans.inference.states import all_states, spaces_of
 from hyptrans.support.errors import UserError
 from probing.geometry.layers import SENTENCES, Tokens, Words
-from probing.states.checkpoint import LoadedModel
+from probing.states.checkpoint import Loaded, device_of
 from probing.states.encoder import WordEncoder
 from probing.states.extract import align_sentence
 from probing.states.file import States
@@ -35,7 +35,7 @@ class Side:
     tokens: Tokens
 
 
-def both_sides(loaded: LoadedModel, data: Path, *, subset: str, sentences: int) -> list[Side]:
+def both_sides(loaded: Loaded, data: Path, *, subset: str, sentences: int) -> list[Side]:
     """States for the first sentences of a data set, the decoder's with the reference before it.
 
     The ends of sentences are left out, and what starts a target sentence.
@@ -50,7 +50,7 @@ def both_sides(loaded: LoadedModel, data: Path, *, subset: str, sentences: int) 
         UserError: there is no such data set, or a state is not a finite number.
     """
     source, target = _pairs(loaded, data, subset, sentences)
-    words, device = loaded.model.decoder.dictionary, next(loaded.model.parameters()).device
+    words, device = loaded.model.decoder.dictionary, device_of(loaded.model)
     found: dict[str, list[Tensor]] = {"encoder": [], "decoder": []}
     kept: dict[str, list[tuple[Tensor, Tensor]]] = {"encoder": [], "decoder": []}
     for start in range(0, len(source), BATCH_SENTENCES):
@@ -75,9 +75,7 @@ def both_sides(loaded: LoadedModel, data: Path, *, subset: str, sentences: int) 
     ]
 
 
-def _side(
-    loaded: LoadedModel, name: str, states: Tensor, kept: Sequence[tuple[Tensor, Tensor]]
-) -> Side:
+def _side(loaded: Loaded, name: str, states: Tensor, kept: Sequence[tuple[Tensor, Tensor]]) -> Side:
     if not bool(states.isfinite().all()):
         raise UserError(
             f"checkpoint {loaded.path}: states of its {name} are not finite numbers; take one of "
@@ -90,7 +88,7 @@ def _side(
 
 
 def _pairs(
-    loaded: LoadedModel, data: Path, subset: str, sentences: int
+    loaded: Loaded, data: Path, subset: str, sentences: int
 ) -> tuple[list[list[int]], list[list[int]]]:
     from fairseq.data.data_utils import load_indexed_dataset
 

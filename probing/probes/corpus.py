@@ -3,14 +3,13 @@
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from hyptrans.geometry.space import Space
 from hyptrans.support.errors import UserError
+from probing.states.file import States
 from probing.text.trees import Sentence, distance_matrix
 
 LARGEST_PAIRS = 1 << 20
@@ -18,28 +17,6 @@ LARGEST_PAIRS = 1 << 20
 more than 180 words), which bounds memory: 4 MiB for every layer and tensor of distances."""
 POOL = 50
 """Batches that are cut at a time out of shuffled sentences, sorted by length."""
-
-
-class WordStates(Protocol):
-    """What is asked of a file of states; see ``probing.states``."""
-
-    @property
-    def origin(self) -> str:
-        """The same for states of one encoder with the same parameters."""
-
-    @property
-    def architecture(self) -> str: ...
-    @property
-    def layers(self) -> int: ...
-    @property
-    def width(self) -> int: ...
-    @property
-    def spaces(self) -> list[Space]: ...
-    @property
-    def kept(self) -> list[int]: ...
-    @property
-    def lengths(self) -> list[int]: ...
-    def batch(self, indices: Sequence[int]) -> tuple[Tensor, Tensor]: ...
 
 
 @dataclass(frozen=True)
@@ -77,7 +54,7 @@ class Corpus:
 
     def __init__(
         self,
-        states: WordStates,
+        states: States,
         sentences: Sequence[Sentence],
         name: str = "the states",
         only: Container[int] | None = None,

@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
 
 from hyptrans.geometry.space import Space
 from hyptrans.support.errors import UserError
-from hyptrans.support.extras import require
 from hyptrans.support.files import whole_file
 from hyptrans.support.stored import as_declared, build, read_json
-from probing.probes.corpus import WordStates
 from probing.probes.probe import Probe, make_probe
 from probing.probes.training import TASKS, Course, Settings, Trained
+from probing.states.file import States
 
 FORMAT = "hyptrans probes 2"
 _DAMAGED = (UserError, KeyError, TypeError, ValueError, RuntimeError)
@@ -23,7 +24,6 @@ _DAMAGED = (UserError, KeyError, TypeError, ValueError, RuntimeError)
 
 def save_probes(path: Path, trained: Trained) -> None:
     """Write both probes, whole or not at all."""
-    safetensors = require("safetensors.torch", "probing")
     probes = {"distance": trained.distance, "depth": trained.depth}
     parameters = {
         f"{task}.{name}": tensor.contiguous()
@@ -39,7 +39,7 @@ def save_probes(path: Path, trained: Trained) -> None:
     }
     metadata = {"format": FORMAT, "about": json.dumps(about)}
     with whole_file(path) as file:
-        file.write(safetensors.save(parameters, metadata))
+        file.write(save(parameters, metadata))
 
 
 def load_probes(path: Path) -> Trained:
@@ -48,18 +48,17 @@ def load_probes(path: Path) -> Trained:
     Raises:
         UserError: the file is missing, damaged or something else.
     """
-    safetensors = require("safetensors", "probing")
     if not path.is_file():
         raise UserError(f"{path} is not a file: python -m probing train writes one")
     try:
-        with safetensors.safe_open(path, "pt") as file:
+        with safe_open(path, "pt") as file:
             metadata = file.metadata() or {}
             if metadata.get("format") != FORMAT:
                 raise ValueError(f"its format is {metadata.get('format')}, not {FORMAT}")
             about = read_json(metadata["about"])
             parameters = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         return _trained(about, parameters)
-    except (*_DAMAGED, safetensors.SafetensorError) as error:
+    except (*_DAMAGED, SafetensorError) as error:
         reason = str(error).partition("\n")[0]
         raise UserError(
             f"{path} is damaged or no file of probes ({reason}): write it again with python -m "
@@ -93,7 +92,7 @@ def _trained(about: dict[str, Any], parameters: dict[str, torch.Tensor]) -> Trai
     return Trained(settings, origin, probes["distance"], probes["depth"], courses)
 
 
-def check_fits(trained: Trained, states: WordStates, probes: Path, name: str) -> None:
+def check_fits(trained: Trained, states: States, probes: Path, name: str) -> None:
     """Refuse states of another encoder than the probes were trained for.
 
     Raises:

@@ -25,43 +25,18 @@ from hyptrans.inference.checkpoint import (
 )
 from hyptrans.inference.states import all_states, spaces_of
 from hyptrans.support.errors import UserError
+from hyptrans.support.files import sha256
 from hyptrans_startup.guards.building import within
+from probing.states.encoder import Tokens
+from probing.text import segment
+from probing.text.align import Piece
 
 _EMBEDDING = "encoder.embed_tokens.weight"
 
 
 @dataclass(frozen=True)
-class LoadedEncoder:
-    """An encoder in evaluation mode and what it takes.
-
-    Attributes:
-        path: the checkpoint.
-        encoder: fairseq's module; :func:`hyptrans.inference.states.all_states` runs it.
-        language: of the source.
-        dictionary: fairseq's dictionary of that language.
-        architecture: name, as of ``--arch``.
-        spaces: of each state, the embeddings first.
-        max_positions: most tokens of a sentence, its end included.
-        width: numbers per state.
-        random: parameters are fresh ones, drawn with ``seed``.
-        seed: of the fresh parameters.
-    """
-
-    path: Path
-    encoder: Any
-    language: str
-    dictionary: Any
-    architecture: str
-    spaces: list[Space]
-    max_positions: int
-    width: int
-    random: bool
-    seed: int
-
-
-@dataclass(frozen=True)
-class LoadedModel:
-    """A whole model in evaluation mode.
+class Loaded:
+    """A model in evaluation mode, or one of which only the encoder is the checkpoint's.
 
     Attributes:
         path: the checkpoint.
@@ -69,6 +44,8 @@ class LoadedModel:
         languages: source and target.
         architecture: name, as of ``--arch``.
         dictionary: fairseq's dictionary of the source language.
+        random: parameters are fresh ones, drawn with ``seed``.
+        seed: of the fresh parameters.
     """
 
     path: Path
@@ -76,13 +53,100 @@ class LoadedModel:
     languages: tuple[str, str]
     architecture: str
     dictionary: Any
+    random: bool
+    seed: int
+
+    @property
+    def encoder(self) -> Any:
+        """Fairseq's module; :func:`hyptrans.inference.states.all_states` runs it."""
+        return self.model.encoder
+
+    @property
+    def spaces(self) -> list[Space]:
+        """Of each state of the encoder, the embeddings first."""
+        return spaces_of(self.encoder)
+
+    @property
+    def width(self) -> int:
+        """Numbers per state of the encoder."""
+        end = torch.tensor([[self.dictionary.eos()]])
+        return all_states(self.encoder, end.to(device_of(self.encoder))).size(-1)
 
 
-def load_model(path: Path, data: Path, *, user_dir: str | None = None) -> LoadedModel:
+class CheckpointEncoder:
+    """The encoder of a checkpoint with its pieces."""
+
+    def __init__(self, loaded: Loaded, segmenter: segment.Segmenter) -> None:
+        self._loaded, self._segmenter = loaded, segmenter
+        self.name, self.identity = str(loaded.path), sha256(loaded.path)
+        self.architecture, self.spaces, self.width = (
+            loaded.architecture,
+            loaded.spaces,
+            loaded.width,
+        )
+        self.max_tokens = int(loaded.encoder.max_positions() or sys.maxsize)
+        self.pad, self.unknown = loaded.dictionary.pad(), loaded.dictionary.unk()
+        self.random, self.seed = loaded.random, loaded.seed
+
+    def tokenize(self, text: str) -> Tokens:
+        """The pieces and the end of sentence."""
+        dictionary = self._loaded.dictionary
+        found = [(dictionary.index(piece.text), piece) for piece in self._segmenter(text)]
+        return [*found, (dictionary.eos(), Piece("", 0, 0))]
+
+    def to(self, device: str) -> None:
+        """Move the parameters."""
+        self._loaded.encoder.to(device)
+
+    def states(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """As :func:`hyptrans.inference.states.all_states`, which counts lengths itself."""
+        encoder = self._loaded.encoder
+        return all_states(encoder, tokens.to(device_of(encoder)))
+
+
+def device_of(part: nn.Module) -> torch.device:
+    """Where the parameters of a model are."""
+    return next(part.parameters()).device
+
+
+def from_checkpoint(
+    checkpoint: Path,
+    *,
+    data: Path | None = None,
+    random: bool = False,
+    seed: int = 1,
+    user_dir: str | None = None,
+    pieces: segment.Options | None = None,
+) -> CheckpointEncoder:
+    """The encoder of a checkpoint with the pieces that it was trained on.
+
+    Args:
+        checkpoint: as :func:`load_encoder` takes it, and so are the others.
+        data: folder that ``data-prep/`` wrote for the checkpoint.
+        random: take the architecture with fresh parameters.
+        seed: of those.
+        user_dir: plug-in that has the architecture.
+        pieces: how text becomes pieces, in place of what ``data`` says.
+
+    Raises:
+        UserError: a file, flag or value that is wrong.
+    """
+    options = pieces or segment.Options()
+    dictionaries = options.data_bin or data
+    if dictionaries is None:
+        raise UserError("the dictionaries are missing: name a folder with --data or --data-bin")
+    loaded = load_encoder(checkpoint, dictionaries, random=random, seed=seed, user_dir=user_dir)
+    if options.sentencepiece_model or options.bpe_codes or data is None:
+        segmenter = segment.from_options(options, loaded.dictionary)
+    else:
+        segmenter = segment.from_prepared(data, loaded.languages[0], loaded.dictionary)
+    return CheckpointEncoder(loaded, segmenter)
+
+
+def load_model(path: Path, data: Path, *, user_dir: str | None = None) -> Loaded:
     """Load encoder and decoder of a checkpoint; arguments and errors as :func:`load_encoder`'s."""
-    loaded, parameters = _load(path, data, seed=1, user_dir=user_dir)
+    loaded, parameters = _load(path, data, user_dir=user_dir)
     _fill(path, loaded.model, parameters)
-    _prepare(loaded.model)
     return loaded
 
 
@@ -93,7 +157,7 @@ def load_encoder(
     random: bool = False,
     seed: int = 1,
     user_dir: str | None = None,
-) -> LoadedEncoder:
+) -> Loaded:
     """Load the encoder of a checkpoint.
 
     torch's safe loader reads the file: tensors, numbers and options, nothing that is called.
@@ -108,18 +172,17 @@ def load_encoder(
     Raises:
         UserError: not a checkpoint, an unknown architecture, or dictionaries of other data.
     """
-    loaded, parameters = _load(path, data, seed=seed, user_dir=user_dir)
-    encoder = loaded.model.encoder
+    loaded, parameters = _load(path, data, random=random, seed=seed, user_dir=user_dir)
     if not random:
         prefix = "encoder."
         own = {k.removeprefix(prefix): v for k, v in parameters.items() if k.startswith(prefix)}
-        _fill(path, encoder, own)
-    return _finish(loaded, random=random, seed=seed)
+        _fill(path, loaded.encoder, own)
+    return loaded
 
 
 def _load(
-    path: Path, data: Path, *, seed: int, user_dir: str | None
-) -> tuple[LoadedModel, dict[str, Tensor]]:
+    path: Path, data: Path, *, random: bool = False, seed: int = 1, user_dir: str | None
+) -> tuple[Loaded, dict[str, Tensor]]:
     """The model with fresh parameters, and those of the checkpoint."""
     state = read_state(path)
     cfg, parameters = state["cfg"], parameters_of(path, state)
@@ -140,7 +203,8 @@ def _load(
             "states; take a Transformer of fairseq or of hyptrans"
         )
     _check_dictionary(path, parameters, source, dictionary_file(binary, languages[0]))
-    return LoadedModel(path, model, languages, architecture, source), parameters
+    model.float().eval().requires_grad_(False)
+    return Loaded(path, model, languages, architecture, source, random, seed), parameters
 
 
 def _import_user_dir(user_dir: str) -> None:
@@ -214,26 +278,3 @@ def _fill(path: Path, part: nn.Module, parameters: Any) -> None:
         lines = str(error).splitlines()
         reason = " ".join((lines[1] if len(lines) > 1 else lines[0]).split())
         raise UserError(f"checkpoint {path} does not fit its architecture ({reason})") from error
-
-
-def _finish(loaded: LoadedModel, *, random: bool, seed: int) -> LoadedEncoder:
-    encoder = loaded.model.encoder
-    _prepare(encoder)
-    states = all_states(encoder, torch.tensor([[loaded.dictionary.eos()]]))
-    return LoadedEncoder(
-        path=loaded.path,
-        encoder=encoder,
-        language=loaded.languages[0],
-        dictionary=loaded.dictionary,
-        architecture=loaded.architecture,
-        spaces=spaces_of(encoder),
-        max_positions=int(encoder.max_positions() or sys.maxsize),
-        width=states.size(-1),
-        random=random,
-        seed=seed,
-    )
-
-
-def _prepare(part: Any) -> None:
-    """Make a model or encoder ready to be looked at."""
-    part.float().eval().requires_grad_(False)

@@ -18,11 +18,12 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
 from torch import Tensor
 
 from hyptrans.geometry.space import Space
 from hyptrans.support.errors import UserError
-from hyptrans.support.extras import require
 from hyptrans.support.files import whole_file
 from hyptrans.support.stored import build, read_json
 
@@ -73,6 +74,12 @@ class Contents:
     left_out: list[LeftOut]
     unknown: int
     split: int
+
+    @property
+    def origin(self) -> str:
+        """The same for states of one encoder with the same parameters."""
+        drawn = f" with parameters drawn with seed {self.seed}" if self.random else ""
+        return f"{self.identity}{drawn}"
 
 
 class Writer:
@@ -139,17 +146,10 @@ class States:
         self.path = path
         self.contents = contents
         self.architecture = contents.architecture
-        self.identity = contents.identity
-        self.random = contents.random
-        self.seed = contents.seed
-        drawn = f" with parameters drawn with seed {self.seed}" if self.random else ""
-        self.origin = f"{self.identity}{drawn}"
-        self.trees = contents.trees
-        self.trees_sha256 = contents.trees_sha256
+        self.origin = contents.origin
         self.spaces = contents.spaces
         self.kept = contents.kept
         self.lengths = contents.lengths
-        self.left_out = contents.left_out
         self.layers, self.width = values.get_shape()[1:]
         self._values = values
         self._starts = _starts(contents.lengths)
@@ -161,15 +161,14 @@ class States:
         Raises:
             UserError: it is missing, damaged or something else.
         """
-        safetensors = require("safetensors", "probing")
         if not path.is_file():
             raise UserError(f"{path} is not a file: python -m probing extract writes one")
         try:
-            with safetensors.safe_open(path, "np") as file:
+            with safe_open(path, "np") as file:
                 contents = _from_metadata(file.metadata() or {})
                 values = file.get_slice(_NAME)
             _check(values, contents)
-        except (safetensors.SafetensorError, KeyError, TypeError, ValueError) as error:
+        except (SafetensorError, KeyError, TypeError, ValueError) as error:
             raise UserError(
                 f"{path} is damaged or no file of states ({error}): write it again with python -m "
                 "probing extract"
@@ -209,11 +208,10 @@ def _starts(lengths: Sequence[int]) -> list[int]:
 
 def _save(values: np.ndarray, contents: Contents, file: BinaryIO) -> None:
     """Let safetensors write under the name of an open, empty file."""
-    numpy_files = require("safetensors.numpy", "probing")
     metadata = {"format": FORMAT, "contents": json.dumps(asdict(contents))}
     try:
-        numpy_files.save_file({_NAME: values}, file.name, metadata)
-    except require("safetensors", "probing").SafetensorError as error:
+        save_file({_NAME: values}, file.name, metadata)
+    except SafetensorError as error:
         raise OSError(f"{file.name} cannot be written ({error})") from error
     # it puts a file of its own there, which nobody else may read and which may not be on disk yet
     with open(file.name, "rb") as written:

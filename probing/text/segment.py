@@ -221,16 +221,10 @@ def _offsets(processor: Any, text: str) -> Offsets:
     A character that normalization makes into several counts there for the piece with the last one
     only; here for all of them.
     """
-    try:
-        found = processor.encode(text, return_type="offset_mapping")
-        pieces = [(p, *span) for p, span in zip(found["pieces"], found["offsets"], strict=True)]
-    except TypeError:
-        # before 0.2.2
-        encoded = processor.encode(text, out_type="immutable_proto")
-        pieces = [(piece.piece, piece.begin, piece.end) for piece in encoded.pieces]
+    found = processor.encode(text, return_type="offset_mapping")
     return [
         (piece, start, end + (len(piece.replace(_SPACE, "")) > _most_made_of(text[start:end])))
-        for piece, start, end in pieces
+        for piece, (start, end) in zip(found["pieces"], found["offsets"], strict=True)
     ]
 
 

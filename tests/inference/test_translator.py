@@ -18,7 +18,7 @@ from hyptrans.dataprep.steps.tokenize import TextSteps
 from hyptrans.geometry import lorentz, poincare
 from hyptrans.inference import checkpoint
 from hyptrans.support.errors import UserError
-from probing.states.encoder import from_checkpoint
+from probing.states.checkpoint import from_checkpoint
 from tests.inference.conftest import ARCHS, load
 from tests.probing.helpers.model import prepared_folder
 

@@ -12,8 +12,8 @@ from hyptrans.inference.states import all_states
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256
 from probing.commands import extract as commands
-from probing.states import encoder, extract
-from probing.states.checkpoint import load_encoder
+from probing.states import checkpoint, extract
+from probing.states.checkpoint import from_checkpoint, load_encoder
 from probing.states.file import States
 from probing.states.pooling import pool
 from probing.text.align import align, surface
@@ -31,7 +31,7 @@ from tests.probing.helpers.model import (
 def extract_file(path, trees, out, **options):
     """States of a checkpoint, as the command makes them."""
     size = {"batch_tokens": options.pop("batch_tokens", extract.BATCH_TOKENS)}
-    made = encoder.from_checkpoint(path, **options)
+    made = from_checkpoint(path, **options)
     return extract.extract(made, read_conllu(trees), out, trees=trees, **size)
 
 
@@ -137,7 +137,7 @@ def test_states_are_those_of_one_sentence_after_the_other(data, trees, tmp_path,
     all_trees = read_conllu(trees)
     assert states.kept == list(range(len(all_trees)))
     assert (states.architecture, states.spaces) == (loaded.architecture, loaded.spaces)
-    assert (states.trees_sha256, states.identity) == (
+    assert (states.contents.trees_sha256, states.contents.identity) == (
         sha256(trees),
         sha256(tmp_path / "a.pt"),
     )
@@ -170,9 +170,9 @@ def test_long_and_unalignable_sentences_are_left_out_and_listed(data, tmp_path):
     )
     states = extract_file(tmp_path / "a.pt", trees, tmp_path / "s", data=data)
     assert states.kept == [0, 3]
-    assert [(left.index, left.id) for left in states.left_out] == [(1, "s2"), (2, "s3")]
-    assert "the model takes 30" in states.left_out[0].reason
-    assert "word 2 has no piece" in states.left_out[1].reason
+    assert [(left.index, left.id) for left in states.contents.left_out] == [(1, "s2"), (2, "s3")]
+    assert "the model takes 30" in states.contents.left_out[0].reason
+    assert "word 2 has no piece" in states.contents.left_out[1].reason
     text = commands.summary(states)
     assert "4 words of 2 of 4 sentences, 3 layers of hybonet, width 16" in text
     assert "s2 (sentence 2)" in text
@@ -180,7 +180,7 @@ def test_long_and_unalignable_sentences_are_left_out_and_listed(data, tmp_path):
 
 def test_the_longest_go_first_and_no_batch_is_larger_than_asked(data, trees, tmp_path, monkeypatch):
     make_checkpoint(tmp_path / "a.pt", data, "transformer")
-    made = encoder.from_checkpoint(tmp_path / "a.pt", data=data)
+    made = from_checkpoint(tmp_path / "a.pt", data=data)
     seen, inner = [], made.states
 
     def states(tokens, lengths):
@@ -246,7 +246,7 @@ def test_command_writes_states_and_says_so(data, trees, tmp_path, capsys):
     one, two, three = (States.open(tmp_path / name) for name in ("one", "two", "three"))
     torch.testing.assert_close(one.sentence(0), two.sentence(0))
     assert not torch.allclose(one.sentence(0), three.sentence(0))
-    assert (three.random, three.seed) == (True, 5)
+    assert (three.contents.random, three.contents.seed) == (True, 5)
 
 
 def test_missing_data_is_asked_for(data, trees, tmp_path):
@@ -281,10 +281,10 @@ def test_all_of_ewt_train_has_states_and_costs_little_more_than_its_tokens(tmp_p
         sizes.append(batch.numel())
         return all_states(module, batch)
 
-    monkeypatch.setattr(encoder, "all_states", watched)
+    monkeypatch.setattr(checkpoint, "all_states", watched)
     states = extract_file(tmp_path / "a.pt", trees, tmp_path / "s", data=data)
     assert (len(states), states.layers, states.width) == (12544, 7, 64)
-    assert states.left_out == []
+    assert states.contents.left_out == []
     assert max(sizes) <= extract.BATCH_TOKENS
     # padding, and batches that are not full
     assert sum(sizes) < 1.05 * tokens

@@ -54,7 +54,11 @@ def test_what_was_written_in_any_order_is_read(tmp_path, values):
     assert states.contents == contents()
     assert (states.layers, states.width, len(states)) == (LAYERS, WIDTH, 3)
     assert states.spaces == [Space("lorentz", 0.5), Space("lorentz", 2.0)]
-    assert (states.kept, states.lengths, states.left_out[0].id) == ([0, 2, 5], LENGTHS, "two")
+    assert (states.kept, states.lengths, states.contents.left_out[0].id) == (
+        [0, 2, 5],
+        LENGTHS,
+        "two",
+    )
     for i, value in enumerate(values):
         assert torch.equal(states.sentence(i), value.transpose(0, 1))
 
