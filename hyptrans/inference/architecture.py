@@ -15,7 +15,7 @@ from fairseq.models.transformer import TransformerModel
 from torch import Tensor, nn
 
 import hyptrans.models  # noqa: F401 - registers the architectures
-from hyptrans.models._skeleton import HypTransformer
+from hyptrans.fairseq.model import HypTransformer
 from hyptrans.support.errors import UserError
 from hyptrans_startup.guards.building import stored_bytes, within_bytes
 from hyptrans_startup.guards.configurations import MOST_POSITIONS_TIMES_WIDTH, check_value

@@ -9,7 +9,7 @@ from typing import Any
 from fairseq.models import register_model_architecture
 from fairseq.models.transformer import base_architecture
 
-from hyptrans.models._config import SIZES, flags_of
+from hyptrans.seq2seq.sizes import SIZES, flags_of
 
 PRENORM = {"encoder_normalize_before": True, "decoder_normalize_before": True}
 

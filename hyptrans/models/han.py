@@ -9,6 +9,8 @@ from typing import Any
 
 from fairseq.dataclass import ChoiceEnum
 
+from hyptrans.fairseq.config import SkeletonConfig, register_sizes
+from hyptrans.fairseq.model import HypTransformer
 from hyptrans.geometry.precision import DEFAULT_MAX_RADIUS
 from hyptrans.geometry.space import Space
 from hyptrans.layers.euclidean import (
@@ -18,9 +20,7 @@ from hyptrans.layers.euclidean import (
     ScaledEmbedding,
 )
 from hyptrans.layers.han import COORDINATES, WEIGHTS, HyperbolicAttention
-from hyptrans.models._config import SkeletonConfig, register_sizes
-from hyptrans.models._parts import Parts, Role
-from hyptrans.models._skeleton import HypTransformer
+from hyptrans.seq2seq.parts import Parts, Role
 from hyptrans.support.options import option
 
 SIZES = ("tiny", "iwslt_d64", "wmt_d64", "wmt_d128", "wmt_d256", "base", "big")

@@ -5,6 +5,8 @@ from typing import Any
 
 from fairseq.dataclass import ChoiceEnum
 
+from hyptrans.fairseq.config import HyperbolicConfig, register_sizes
+from hyptrans.fairseq.model import HypTransformer
 from hyptrans.geometry.space import Space
 from hyptrans.layers.hvt import (
     PoincareEmbedding,
@@ -13,9 +15,7 @@ from hyptrans.layers.hvt import (
     PoincarePositions,
 )
 from hyptrans.layers.hvt_attention import AGGREGATIONS, PoincareAttention
-from hyptrans.models._config import HyperbolicConfig, register_sizes
-from hyptrans.models._parts import Parts, Role
-from hyptrans.models._skeleton import HypTransformer
+from hyptrans.seq2seq.parts import Parts, Role
 from hyptrans.support.options import option
 
 

@@ -6,14 +6,14 @@ from typing import Any, cast
 from fairseq.dataclass import ChoiceEnum
 from torch import nn
 
+from hyptrans.fairseq.config import LorentzConfig, register_sizes
+from hyptrans.fairseq.model import HypTransformer
 from hyptrans.geometry.space import Space
 from hyptrans.layers.hybonet import LorentzAttention, LorentzFeedForward, LorentzPositions
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
 from hyptrans.layers.lorentz.logits import LorentzLogits
 from hyptrans.layers.lorentz.residual import RESIDUALS, Residual
-from hyptrans.models._config import LorentzConfig, register_sizes
-from hyptrans.models._parts import Parts, Role
-from hyptrans.models._skeleton import HypTransformer
+from hyptrans.seq2seq.parts import Parts, Role
 from hyptrans.support.options import option
 
 SIZES = ("tiny", "iwslt_d64", "wmt_d64", "wmt_d128", "wmt_d256", "base")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fairseq.dataclass import ChoiceEnum
 
-from hyptrans.models._config import register_sizes
+from hyptrans.fairseq.config import register_sizes
 from hyptrans.models.hybonet import SIZES
 from hyptrans.models.hypformer import ATTENTION, ATTENTIONS, Hypformer, HypformerConfig
 from hyptrans.support.options import option

@@ -7,6 +7,8 @@ from typing import Any, Optional
 import torch
 from fairseq.dataclass import ChoiceEnum
 
+from hyptrans.fairseq.config import LorentzConfig, register_sizes
+from hyptrans.fairseq.model import HypTransformer
 from hyptrans.geometry.space import Space
 from hyptrans.layers.hypformer import (
     Curvature,
@@ -21,9 +23,8 @@ from hyptrans.layers.hypformer_attention import (
     SoftmaxAttention,
 )
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
-from hyptrans.models._config import LorentzConfig, Side, register_sizes
-from hyptrans.models._parts import Parts, Role
-from hyptrans.models._skeleton import HypTransformer
+from hyptrans.seq2seq.parts import Parts, Role
+from hyptrans.seq2seq.sizes import Side
 from hyptrans.support.options import option
 
 HTC_GAIN = 0.7

@@ -5,6 +5,8 @@ from typing import Any
 
 from torch import nn
 
+from hyptrans.fairseq.config import SkeletonConfig, dropout_of_inputs, register_sizes
+from hyptrans.fairseq.model import HypTransformer
 from hyptrans.geometry.space import Space
 from hyptrans.layers.sphere import (
     SphereAttention,
@@ -12,9 +14,7 @@ from hyptrans.layers.sphere import (
     SphereLogits,
     SpherePositions,
 )
-from hyptrans.models._config import SkeletonConfig, dropout_of_inputs, register_sizes
-from hyptrans.models._parts import Parts, Role
-from hyptrans.models._skeleton import HypTransformer
+from hyptrans.seq2seq.parts import Parts, Role
 
 
 @dataclass

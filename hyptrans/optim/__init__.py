@@ -1,11 +1,24 @@
-"""Optimizers and schedules for fairseq; importing this package registers them.
+"""Optimizers, in torch and geoopt alone."""
 
-It also has every trainer check its flags and log the statistics of points.
-"""
+from collections.abc import Callable
+from typing import Any
 
-from hyptrans.optim import guard, noam, riemannian_adam, statistics
+import geoopt
+import torch
 
-__all__ = ["noam", "riemannian_adam"]
 
-guard.install()
-statistics.install()
+class RiemannianAdam(geoopt.optim.RiemannianAdam):
+    """geoopt's optimizer with decoupled weight decay, as fairseq's Adam has it.
+
+    A parameter group may have ``decoupled_weight_decay``, the share of a plain parameter that is
+    taken off per unit of learning rate; points have no zero to decay to.
+    """
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        with torch.no_grad():
+            for group in self.param_groups:
+                decay = group.get("decoupled_weight_decay", 0.0)
+                for parameter in group["params"] if decay else ():
+                    if parameter.grad is not None:
+                        parameter.mul_(1 - group["lr"] * decay)
+        return super().step(closure)

@@ -20,16 +20,16 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import hyptrans.models  # noqa: F401 - registers the architectures
-from hyptrans.criterions.tiled import TiledCrossEntropy, factors_of
+from hyptrans.fairseq.model import HypTransformer
+from hyptrans.fairseq.tiled import TiledCrossEntropy, factors_of
 from hyptrans.kernels import products
 from hyptrans.kernels.loss import TILE_NUMBERS
 from hyptrans.layers.euclidean import Linear
 from hyptrans.layers.han import HyperbolicAttention
-from hyptrans.models._config import SIZES, flags_of
-from hyptrans.models._parts import Role
-from hyptrans.models._skeleton import HypTransformer
 from hyptrans.models.han import HANConfig, HANParts
-from hyptrans.optim.riemannian_adam import RiemannianAdam
+from hyptrans.optim import RiemannianAdam
+from hyptrans.seq2seq.parts import Role
+from hyptrans.seq2seq.sizes import SIZES, flags_of
 
 VOCABULARY = 6000
 BEAM, SENTENCES = 5, 32

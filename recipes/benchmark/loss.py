@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 
-from hyptrans.criterions.tiled import TiledCrossEntropy
-from hyptrans.models._config import SIZES
+from hyptrans.fairseq.tiled import TiledCrossEntropy
+from hyptrans.seq2seq.sizes import SIZES
 from hyptrans.support import tables
 from hyptrans.support.errors import run_command
 from recipes.benchmark import contenders, timing

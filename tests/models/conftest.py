@@ -11,8 +11,8 @@ from fairseq.data import Dictionary
 import hyptrans.models  # noqa: F401 - registers the architectures
 import recipes.study.candidates  # noqa: F401 - registers those that the package left out
 import tests.models.fifth  # noqa: F401 - registers one more
-from hyptrans.models._config import SIZES
-from hyptrans.models._skeleton import HypTransformer
+from hyptrans.fairseq.model import HypTransformer
+from hyptrans.seq2seq.sizes import SIZES
 
 SMALL = {
     "encoder_embed_dim": 16,

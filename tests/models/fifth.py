@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from torch import nn
 
+from hyptrans.fairseq.config import HyperbolicConfig, register_sizes
+from hyptrans.fairseq.model import HypTransformer
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.space import Space
 from hyptrans.layers import LorentzAttention, LorentzEmbedding, LorentzLogits, LorentzPositions
-from hyptrans.models._config import HyperbolicConfig, register_sizes
-from hyptrans.models._parts import Parts
-from hyptrans.models._skeleton import HypTransformer
+from hyptrans.seq2seq.parts import Parts
 
 
 class TangentFeedForward(nn.Module):

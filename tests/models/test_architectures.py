@@ -8,9 +8,10 @@ import torch
 from fairseq import models
 from fairseq.sequence_generator import SequenceGenerator
 
+from hyptrans.fairseq.model import STATE
 from hyptrans.layers.decoding_state import State
-from hyptrans.models._config import SIZES
-from hyptrans.models._decoding import STATE, DecoderState, LayerState
+from hyptrans.seq2seq.sizes import SIZES
+from hyptrans.seq2seq.state import DecoderState, LayerState
 from tests.models.conftest import (
     ARCHITECTURES,
     SMALL,

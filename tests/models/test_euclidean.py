@@ -6,7 +6,7 @@ import pytest
 import torch
 from fairseq.models import ARCH_CONFIG_REGISTRY
 
-from hyptrans.models._config import SIZES
+from hyptrans.seq2seq.sizes import SIZES
 from tests.models.conftest import SMALL, batch, build, dictionary
 
 FLAGS = {"encoder_normalize_before": True, "decoder_normalize_before": True}

@@ -14,9 +14,9 @@ from hyptrans.layers.han import HyperbolicAttention
 from hyptrans.layers.hypformer import Curvature
 from hyptrans.layers.hypformer_attention import SoftmaxAttention
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
-from hyptrans.models._parts import Role
 from hyptrans.models.hybonet import HyboNetConfig
 from hyptrans.models.hypformer import HTC_GAIN
+from hyptrans.seq2seq.parts import Role
 from recipes.study import plan
 from recipes.study import run as study
 from recipes.study.candidates.deepnorm import DeepNormTransformer, deepnorm_iwslt_d64

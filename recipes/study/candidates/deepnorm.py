@@ -8,7 +8,7 @@ from fairseq.models import register_model, register_model_architecture
 from fairseq.models.transformer import TransformerModel, base_architecture
 from torch import Tensor, nn
 
-from hyptrans.models._config import flags_of
+from hyptrans.seq2seq.sizes import flags_of
 
 
 def scaled_sum(weight: float, x: Tensor, residual: Tensor) -> Tensor:

@@ -5,13 +5,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from hyptrans.fairseq.config import register_sizes
+from hyptrans.fairseq.model import HypTransformer
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32, matrix_product
 from hyptrans.layers.attention import Attention, attention_weights
 from hyptrans.layers.decoding_state import Past
 from hyptrans.layers.hybonet import LorentzAttention
-from hyptrans.models._config import register_sizes
-from hyptrans.models._skeleton import HypTransformer
 from hyptrans.models.hybonet import HyboNetConfig, HyboNetParts
 
 INITIAL_TAU = 0.5

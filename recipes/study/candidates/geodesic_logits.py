@@ -5,12 +5,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from hyptrans.fairseq.config import register_sizes
+from hyptrans.fairseq.model import HypTransformer
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import matrix_product
 from hyptrans.layers.decoding_state import State
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
-from hyptrans.models._config import register_sizes
-from hyptrans.models._skeleton import HypTransformer
 from hyptrans.models.hybonet import HyboNetConfig, HyboNetParts
 
 INITIAL_SLOPE = 8.0

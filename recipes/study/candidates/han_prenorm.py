@@ -5,11 +5,11 @@ from typing import Any
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from hyptrans.fairseq.config import register_sizes
+from hyptrans.fairseq.model import HypTransformer
 from hyptrans.kernels.operators import relu_dropout
 from hyptrans.layers.euclidean import DotProductLogits, FeedForward
 from hyptrans.layers.han import HyperbolicAttention
-from hyptrans.models._config import register_sizes
-from hyptrans.models._skeleton import HypTransformer
 from hyptrans.models.han import HANConfig, HANParts
 
 

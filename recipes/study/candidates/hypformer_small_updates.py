@@ -4,10 +4,10 @@ from typing import Any
 
 import torch
 
+from hyptrans.fairseq.config import register_sizes
 from hyptrans.layers.hypformer_attention import HypformerAttention
-from hyptrans.models._config import register_sizes
-from hyptrans.models._parts import Role
 from hyptrans.models.hypformer import Hypformer, HypformerConfig, HypformerParts
+from hyptrans.seq2seq.parts import Role
 
 UPDATE = 1 / 3
 """Of fresh values of curvature -1, whose times are about 3, the centroid is so much shorter than

@@ -5,14 +5,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from hyptrans.fairseq.config import register_sizes
+from hyptrans.fairseq.model import HypTransformer
 from hyptrans.kernels.operators import lift
 from hyptrans.layers.decoding_state import State
 from hyptrans.layers.hybonet import LorentzAttention, LorentzLinear
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
 from hyptrans.layers.lorentz.logits import LorentzLogits
 from hyptrans.layers.lorentz.residual import LorentzResidual
-from hyptrans.models._config import register_sizes
-from hyptrans.models._skeleton import HypTransformer
 from hyptrans.models.hybonet import HyboNetConfig, HyboNetParts
 
 EPSILON = 1e-6

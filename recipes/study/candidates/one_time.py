@@ -6,6 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from hyptrans.fairseq.config import register_sizes
+from hyptrans.fairseq.model import HypTransformer
 from hyptrans.layers.hybonet import (
     INITIAL_LOG_SCALE,
     LorentzAttention,
@@ -13,8 +15,6 @@ from hyptrans.layers.hybonet import (
     LorentzLinear,
 )
 from hyptrans.layers.lorentz.residual import SATURATED
-from hyptrans.models._config import register_sizes
-from hyptrans.models._skeleton import HypTransformer
 from hyptrans.models.hybonet import HyboNetConfig, HyboNetParts
 
 INNER_LOG_SCALE = INITIAL_LOG_SCALE - math.log(2)

@@ -5,11 +5,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from hyptrans.fairseq.config import register_sizes
+from hyptrans.fairseq.model import HypTransformer
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.layers.decoding_state import State
 from hyptrans.layers.lorentz.logits import LorentzLogits
-from hyptrans.models._config import register_sizes
-from hyptrans.models._skeleton import HypTransformer
 from hyptrans.models.hybonet import HyboNetConfig
 
 from .one_time import OneTimeParts

@@ -3,12 +3,12 @@
 from torch import Tensor
 from torch.nn import functional as F
 
+from hyptrans.fairseq.config import register_sizes
+from hyptrans.fairseq.model import HypTransformer
 from hyptrans.kernels.operators import lift
 from hyptrans.kernels.weights import one_mask
 from hyptrans.layers.attention import Attention
 from hyptrans.layers.decoding_state import Past
-from hyptrans.models._config import register_sizes
-from hyptrans.models._skeleton import HypTransformer
 from hyptrans.models.hybonet import HyboNetConfig
 
 from .one_time import OneTimeAttention, OneTimeParts

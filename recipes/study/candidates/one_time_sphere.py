@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from hyptrans.fairseq.config import register_sizes
+from hyptrans.fairseq.model import HypTransformer
 from hyptrans.layers.hybonet import LorentzPositions
-from hyptrans.models._config import register_sizes
-from hyptrans.models._skeleton import HypTransformer
 from hyptrans.models.hybonet import HyboNetConfig
 
 from .one_time import INNER_LOG_SCALE, fix_time

@@ -4,9 +4,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from hyptrans.fairseq.config import register_sizes
+from hyptrans.fairseq.model import HypTransformer
 from hyptrans.layers.hybonet import LorentzLinear
-from hyptrans.models._config import register_sizes
-from hyptrans.models._skeleton import HypTransformer
 from hyptrans.models.hybonet import HyboNetConfig
 
 from .one_time import OneTimeAttention, OneTimeParts

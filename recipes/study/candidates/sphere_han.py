@@ -4,11 +4,11 @@ from typing import Any
 
 from torch import Tensor
 
+from hyptrans.fairseq.config import register_sizes
+from hyptrans.fairseq.model import HypTransformer
 from hyptrans.layers.han import HyperbolicAttention
 from hyptrans.layers.hybonet import INITIAL_LOG_SCALE
 from hyptrans.layers.sphere import SphereLinear
-from hyptrans.models._config import register_sizes
-from hyptrans.models._skeleton import HypTransformer
 from hyptrans.models.han import HANConfig, HANParts
 from hyptrans.models.sphere import SphereParts
 

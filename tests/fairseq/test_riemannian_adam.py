@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 import hyptrans.models  # noqa: F401 - registers the optimizer
 from hyptrans.geometry import lorentz
 from hyptrans.layers.lorentz.manifold import StableLorentz
-from hyptrans.optim.riemannian_adam import RiemannianAdam
+from hyptrans.optim import RiemannianAdam
 
 
 def optimizer(parameters, **options):

@@ -8,9 +8,9 @@ import torch
 from fairseq.trainer import Trainer
 from omegaconf import OmegaConf
 
+from hyptrans.fairseq.training import guard
+from hyptrans.fairseq.training.guard import check_manifold_flags
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
-from hyptrans.optim import guard
-from hyptrans.optim.guard import check_manifold_flags
 
 
 def configuration(**changes):

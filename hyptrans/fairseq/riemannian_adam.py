@@ -1,36 +1,19 @@
-"""geoopt's Riemannian Adam as a fairseq optimizer."""
+"""Riemannian Adam as a fairseq optimizer."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, List  # noqa: UP035 - fairseq reads typing.List
 
 import geoopt
-import torch
 from fairseq.dataclass import FairseqDataclass
 from fairseq.optim import FairseqOptimizer, register_optimizer
 from omegaconf import II
 from torch import nn
 
 from hyptrans.geometry.precision import DEFAULT_MAX_RADIUS, LARGEST_MAX_RADIUS
+from hyptrans.optim import RiemannianAdam
 from hyptrans.support.options import option
-
-
-class RiemannianAdam(geoopt.optim.RiemannianAdam):
-    """geoopt's optimizer with decoupled weight decay, as fairseq's Adam has it.
-
-    A parameter group may have ``decoupled_weight_decay``, the share of a plain parameter that is
-    taken off per unit of learning rate; points have no zero to decay to.
-    """
-
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        with torch.no_grad():
-            for group in self.param_groups:
-                decay = group.get("decoupled_weight_decay", 0.0)
-                for parameter in group["params"] if decay else ():
-                    if parameter.grad is not None:
-                        parameter.mul_(1 - group["lr"] * decay)
-        return super().step(closure)
 
 
 @dataclass

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hyptrans.models._config import Side
+from hyptrans.seq2seq.sizes import Side
 from hyptrans.support.errors import UserError
 
 

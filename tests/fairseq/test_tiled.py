@@ -11,7 +11,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import (
 )
 from fairseq.tasks.fairseq_task import LegacyFairseqTask
 
-from hyptrans.criterions.tiled import TiledCrossEntropy
+from hyptrans.fairseq.tiled import TiledCrossEntropy
 from tests.models.conftest import (
     ARCHITECTURES,
     SMALL,

@@ -6,8 +6,8 @@ from typing import Any
 
 from fairseq.trainer import Trainer
 
-from hyptrans.optim.points import PointStatistics
-from hyptrans.optim.progress import Progress, of_trainer
+from hyptrans.fairseq.training.points import PointStatistics
+from hyptrans.fairseq.training.progress import Progress, of_trainer
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ import torch
 from fairseq.criterions import CRITERION_DATACLASS_REGISTRY, CRITERION_REGISTRY
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 
-from hyptrans.criterions.geodesic import GeodesicConfig, GeodesicCriterion, geodesic_term
+from hyptrans.fairseq.geodesic import GeodesicConfig, GeodesicCriterion, geodesic_term
 from hyptrans.geometry import poincare
 from tests.geometry.helpers import ball
 from tests.models.conftest import SMALL, batch, build, dictionary, task_of

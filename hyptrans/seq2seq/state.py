@@ -43,11 +43,6 @@ class DecoderState:
                 layer.cross_attention.kept = layer.cross_attention.kept.reorder(rows)
 
 
-IncrementalState = dict[str, DecoderState]
-STATE = "decoder"
-"""Where fairseq's dictionary of states has the decoder's."""
-
-
 def beams_of(memory: Tensor) -> int:
     """How many hypotheses at a time have the same source, as beam search lays them out.
 

@@ -8,7 +8,7 @@ from torch import nn
 
 from hyptrans.geometry.space import Space
 from hyptrans.layers.attention import Attention
-from hyptrans.models._config import Side
+from hyptrans.seq2seq.sizes import Side
 
 
 @dataclass(frozen=True)

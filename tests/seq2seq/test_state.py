@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from hyptrans.models._decoding import beams_of, sentence_rows
+from hyptrans.seq2seq.state import beams_of, sentence_rows
 
 
 @pytest.mark.parametrize(

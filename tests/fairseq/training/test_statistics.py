@@ -9,11 +9,11 @@ import torch
 from fairseq.logging import metrics
 from torch import nn
 
+from hyptrans.fairseq.training import progress
+from hyptrans.fairseq.training.points import PointStatistics
 from hyptrans.geometry import lorentz, poincare
 from hyptrans.geometry.space import Space
 from hyptrans.layers.lorentz.manifold import StableLorentz
-from hyptrans.optim import progress
-from hyptrans.optim.points import PointStatistics
 
 
 class Side(nn.Module):

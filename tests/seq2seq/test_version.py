@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from hyptrans.models import _version
+from hyptrans.seq2seq import version as _version
 from hyptrans.support.errors import UserError
 from tests.models.conftest import SMALL, build
 

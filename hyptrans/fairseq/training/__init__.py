@@ -1,0 +1,1 @@
+"""What watches a training: flags that would lose a manifold, statistics, progress."""

@@ -1,0 +1,1 @@
+"""The one encoder-decoder, in torch alone; an architecture is the parts that it is made of."""

@@ -1,0 +1,112 @@
+"""The decoder: target tokens and a memory to points of every layer, and to logits."""
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from hyptrans.layers.positions import token_positions
+from hyptrans.seq2seq.encoder import Layered
+from hyptrans.seq2seq.parts import Parts, Role
+from hyptrans.seq2seq.state import DecoderState, LayerState
+
+
+class DecoderLayer(nn.Module):
+    """Causal self-attention, attention to the source, feed-forward."""
+
+    def __init__(self, parts: Parts, before: nn.Module, cross: Role) -> None:
+        super().__init__()
+        self.attention = parts.attention(Role(causal=True), before=before)
+        self.cross_attention = parts.attention(cross, before=self.attention)
+        self.feed_forward = parts.feed_forward(before=self.cross_attention)
+
+    def forward(
+        self,
+        x: Tensor,
+        padding: Tensor | None,
+        memory: Tensor,
+        memory_padding: Tensor | None,
+        state: LayerState | None,
+    ) -> Tensor:
+        own, cross = (None, None) if state is None else (state.attention, state.cross_attention)
+        x = self.attention(x, padding=padding, state=own)
+        x = self.cross_attention(x, memory, padding=memory_padding, state=cross)
+        return self.feed_forward(x)
+
+    def look(self, x: Tensor, padding: Any, memory: Tensor, memory_padding: Any) -> Tensor:
+        """The weights of every target position on the source ``[B, T, S]``, without a state."""
+        x = self.attention(x, padding=padding)
+        return self.cross_attention.look(x, memory, padding=memory_padding)
+
+
+class Decoder(Layered):
+    """Target tokens and the encoder's last states to points, and those to logits.
+
+    Shapes: tokens ``[B, T]``, memory ``[B, S, D]`` with its padding ``[B, S]`` -> of every layer,
+    the embeddings first, ``[B, T, D]``; :attr:`logits` makes ``[B, T, V]`` of the last. With a
+    ``state`` only the last token is new and ``T`` of the result is 1.
+
+    Args:
+        parts: of the architecture, for this side.
+        embedding: of the target tokens.
+        padding_idx: the token of padding.
+        vocabulary: number of target tokens.
+        cross: what attention to the source attends to.
+        tied: the logits share the embedding.
+
+    Raises:
+        ValueError: a sentence has more tokens than the model takes.
+    """
+
+    def __init__(
+        self,
+        parts: Parts,
+        embedding: nn.Module,
+        padding_idx: int,
+        vocabulary: int,
+        *,
+        cross: Role,
+        tied: bool,
+    ) -> None:
+        super().__init__(
+            parts, embedding, padding_idx, lambda before: DecoderLayer(parts, before, cross)
+        )
+        self.logits = parts.logits(
+            vocabulary,
+            padding_idx,
+            tied=embedding if tied else None,
+            before=self.last_parts()[-1],
+        )
+
+    def start(self) -> DecoderState:
+        """A state before the first token."""
+        return DecoderState([LayerState() for _ in self.layers])
+
+    def forward(
+        self,
+        tokens: Tensor,
+        memory: Tensor,
+        memory_padding: Tensor,
+        state: DecoderState | None = None,
+        *,
+        look: bool = False,
+    ) -> tuple[list[Tensor], Tensor | None]:
+        """The states, and with ``look`` the last layer's weights on the source ``[B, T, S]``."""
+        padding = tokens.eq(self.padding_idx)
+        positions = token_positions(padding, self.longest)
+        mask = None
+        if state is not None:
+            tokens, positions = tokens[:, -1:], positions[:, -1:]
+            beams = state.beams(memory)
+            memory, memory_padding = memory[::beams], memory_padding[::beams]
+        elif bool(padding[:, 0].any()):
+            # padding on the right needs no mask: nothing real looks that far ahead
+            mask = padding
+        memory_mask = memory_padding if bool(memory_padding.any()) else None
+
+        states = [self.embed_positions(self.embed_tokens(tokens), positions)]
+        for i, layer in enumerate(self.layers):
+            kept = None if state is None else state.layers[i]
+            states.append(layer(states[-1], mask, memory, memory_mask, kept))
+        if not look or state is not None:
+            return states, None
+        return states, self.layers[-1].look(states[-2], mask, memory, memory_mask)

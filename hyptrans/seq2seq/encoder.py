@@ -1,0 +1,84 @@
+"""The encoder: source tokens to points of every layer."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from torch import Tensor, nn
+
+from hyptrans.geometry.space import Space
+from hyptrans.layers.positions import token_positions
+from hyptrans.seq2seq.parts import Parts, Role
+
+
+class Layered(nn.Module):
+    """An encoder or decoder: embedding, positions, and layers whose states are points."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        embedding: nn.Module,
+        padding_idx: int,
+        make_layer: Callable[[nn.Module], nn.Module],
+    ) -> None:
+        # not super(): another library's base may stand between this class and torch's
+        nn.Module.__init__(self)
+        self.padding_idx, self.longest = padding_idx, parts.side.max_positions
+        self.embed_tokens = embedding
+        self.embed_positions = parts.positions(before=embedding)
+        self.layers: Any = nn.ModuleList()
+        for _ in range(parts.side.layers):
+            self.layers.append(make_layer(self.last_parts()[-1]))
+        self.space_of = parts.space
+
+    def last_parts(self) -> list[nn.Module]:
+        """The parts that the states come out of, the embeddings first."""
+        return [self.embed_positions, *(layer.feed_forward for layer in self.layers)]
+
+    def state_spaces(self) -> list[Space]:
+        """The space of each of the states, as learned so far."""
+        return [self.space_of(part) for part in self.last_parts()]
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention and feed-forward."""
+
+    def __init__(self, parts: Parts, before: nn.Module) -> None:
+        super().__init__()
+        self.attention = parts.attention(Role(), before=before)
+        self.feed_forward = parts.feed_forward(before=self.attention)
+
+    def forward(self, x: Tensor, padding: Tensor | None) -> Tensor:
+        return self.feed_forward(self.attention(x, padding=padding))
+
+
+class Encoded(NamedTuple):
+    """What an encoder makes of tokens ``[B, S]``."""
+
+    embedded: Tensor
+    """``[B, S, D]``: the tokens' points, without their positions."""
+    states: list[Tensor]
+    """``[B, S, D]`` each: with positions, then of every layer; the last is the memory."""
+    padding: Tensor
+    """``[B, S]``, true at padding."""
+
+
+class Encoder(Layered):
+    """Source tokens to points.
+
+    Shapes: tokens ``[B, S]``, padded on either side -> :class:`Encoded`.
+
+    Raises:
+        ValueError: a sentence has more tokens than the model takes.
+    """
+
+    def __init__(self, parts: Parts, embedding: nn.Module, padding_idx: int) -> None:
+        super().__init__(parts, embedding, padding_idx, lambda before: EncoderLayer(parts, before))
+
+    def forward(self, tokens: Tensor) -> Encoded:
+        padding = tokens.eq(self.padding_idx)
+        mask = padding if bool(padding.any()) else None
+        embedded = self.embed_tokens(tokens)
+        states = [self.embed_positions(embedded, token_positions(padding, self.longest))]
+        for layer in self.layers:
+            states.append(layer(states[-1], mask))
+        return Encoded(embedded, states, padding)

@@ -1,0 +1,63 @@
+"""The sizes of an encoder or decoder, and those that have a name."""
+
+from dataclasses import dataclass
+from typing import Any
+
+SIZES: dict[str, dict[str, Any]] = {
+    "tiny": {"width": 128, "ffn": 512, "layers": 2, "heads": 4, "dropout": (0.1, 0.0)},
+    "iwslt_d64": {"width": 64, "ffn": 256, "layers": 6, "heads": 4, "dropout": (0.0, 0.1)},
+    "wmt_d64": {"width": 64, "ffn": 256, "layers": 6, "heads": 4, "dropout": (0.1, 0.0)},
+    "wmt_d128": {"width": 128, "ffn": 512, "layers": 6, "heads": 8, "dropout": (0.1, 0.0)},
+    "wmt_d256": {"width": 256, "ffn": 1024, "layers": 6, "heads": 8, "dropout": (0.1, 0.0)},
+    "base": {"width": 512, "ffn": 2048, "layers": 6, "heads": 8, "dropout": (0.1, 0.0)},
+    "big": {"width": 1024, "ffn": 4096, "layers": 6, "heads": 16, "dropout": (0.3, 0.0)},
+}
+"""Sizes of the named architectures, from the HyboNet paper's table of settings; tiny and big from
+HAN's and, for big's dropout, from the Transformer's own paper. The Euclidean twins come in all of
+them, each other architecture in those that it registers."""
+
+
+def flags_of(size: str) -> dict[str, Any]:
+    """The configuration fields, named as fairseq's flags, that a named size sets."""
+    values = SIZES[size]
+    dropout, attention_dropout = values["dropout"]
+    flags = {"dropout": dropout, "attention_dropout": attention_dropout}
+    for side in ("encoder", "decoder"):
+        flags[f"{side}_embed_dim"] = values["width"]
+        flags[f"{side}_ffn_embed_dim"] = values["ffn"]
+        flags[f"{side}_layers"] = values["layers"]
+        flags[f"{side}_attention_heads"] = values["heads"]
+        flags[f"{side}_learned_pos"] = True
+    return flags
+
+
+@dataclass(frozen=True)
+class Side:
+    """The sizes of the encoder or of the decoder."""
+
+    name: str
+    width: int
+    ffn_width: int
+    layers: int
+    heads: int
+    learned_positions: bool
+    max_positions: int
+
+
+def side_of(cfg: Any, name: str) -> Side:
+    """Sizes of one side of a configuration, with the decoder's defaults taken from the encoder."""
+
+    def size(field_name: str) -> Any:
+        value = getattr(cfg, f"{name}_{field_name}")
+        return getattr(cfg, f"encoder_{field_name}") if value is None else value
+
+    longest = cfg.max_source_positions if name == "encoder" else cfg.max_target_positions
+    return Side(
+        name=name,
+        width=size("embed_dim"),
+        ffn_width=size("ffn_embed_dim"),
+        layers=size("layers"),
+        heads=size("attention_heads"),
+        learned_positions=size("learned_pos"),
+        max_positions=longest,
+    )
