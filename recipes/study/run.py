@@ -101,8 +101,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def pictures(lines: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """SVG by file name; only who draws needs the extra ``probing``."""
-    require("jinja2", "probing")
+    """SVG by file name; only who draws needs the extra ``plot``."""
     from recipes.study.findings import pictures
 
     return pictures.pictures(lines)

@@ -227,7 +227,7 @@ def shown(name: str) -> None:
     """The table has one line and six columns more, and nothing that a renderer would follow."""
     import re
 
-    from hyptrans.support.svg import clean
+    from hyptrans.support.errors import clean
     from probing.report.results import escaped
 
     text = escaped(name)

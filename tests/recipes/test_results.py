@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 
@@ -25,7 +26,15 @@ def test_pictures_beside_a_readme_are_drawn_from_its_committed_results(readme):
     there = {str(path.relative_to(readme.parent)) for path in readme.parent.rglob("*.svg")}
     assert there == drawn.keys()
     for name, text in drawn.items():
-        assert (readme.parent / name).read_text(encoding="utf-8") == text
+        old, new = (parts(t) for t in ((readme.parent / name).read_text(encoding="utf-8"), text))
+        assert old[::2] == new[::2]
+        # versions of matplotlib measure the height of letters differently
+        assert list(map(float, old[1::2])) == pytest.approx(list(map(float, new[1::2])), abs=2)
+
+
+def parts(picture):
+    """What stands between the places in a picture, and these."""
+    return re.split(r"(-?\d+\.\d+)", picture)
 
 
 FOUND = {
