@@ -39,15 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="lines parsed together (default: %(default)s)",
     )
-    device = parser.add_mutually_exclusive_group()
-    device.add_argument("--gpu", action="store_const", const=True, help="run on the GPU")
-    device.add_argument(
-        "--cpu",
-        dest="gpu",
-        action="store_const",
-        const=False,
-        help="run on the CPU (default: on the GPU where there is one)",
-    )
+    add("--device", metavar="NAME", help="as torch names it (default: a GPU where there is one)")
+    for flag, device in (("--gpu", "cuda"), ("--cpu", "cpu")):
+        about = f"the former name of --device {device}"
+        add(flag, dest="device", action="store_const", const=device, help=about)
 
 
 def main(args: argparse.Namespace) -> None:
@@ -63,7 +58,7 @@ def main(args: argparse.Namespace) -> None:
     pipeline = load_pipeline(
         args.lang,
         args.stanza_dir,
-        gpu=args.gpu,
+        device=args.device,
         pretokenized=args.pretokenized,
         one_sentence_per_line=whole_lines,
     )

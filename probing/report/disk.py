@@ -39,7 +39,7 @@ def draw(example: Example, prediction: Prediction, model: str, disk: layout.Disk
         kind = "good" if (i, j) in agreeing else "bad"
         svg.add(picture, "path", f"edge {kind}", d=_path(arc))
         drawn += [_pixel(*point) for point in layout.along(arc, 12)]
-    names = _name(words, places, drawn, SIZE)
+    names = _name(words, places, drawn)
     for i, word in enumerate(words):
         kind = "center" if i == root else "skip" if example.punctuation[i] else ""
         x, y = places[i]
@@ -82,10 +82,7 @@ def _rings(picture: svg.Element, scale: float) -> None:
 
 
 def _name(
-    words: list[str],
-    places: list[tuple[float, float]],
-    drawn: list[tuple[float, float]],
-    size: float,
+    words: list[str], places: list[tuple[float, float]], drawn: list[tuple[float, float]]
 ) -> Boxes:
     """Boxes for the words' names near their points, with little overlap: ``[n, 4]``.
 
@@ -95,7 +92,7 @@ def _name(
     count = len(words)
     points = np.array(places).reshape(count, 2)
     edges = np.array(drawn).reshape(-1, 2)
-    spans = np.array([[svg.text_width(word, size) + 4, size + 2] for word in words])
+    spans = np.array([[svg.text_width(word, SIZE) + 4, SIZE + 2] for word in words])
     angles = np.arange(16) * math.tau / 16
     ways = np.stack([np.cos(angles), np.sin(angles)], 1)
     offsets = np.concatenate([distance * ways for distance in (8.0, 16.0, 28.0, 44.0, 64.0)])

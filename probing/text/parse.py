@@ -12,6 +12,7 @@ import torch
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 from hyptrans.support.files import whole_file
+from probing.states.encoder import moved
 
 PROCESSORS = ("tokenize", "mwt", "pos", "lemma", "depparse")
 NEEDED = ("pos", "depparse")
@@ -43,7 +44,7 @@ def load_pipeline(
     language: str,
     folder: Path | None = None,
     *,
-    gpu: bool | None = None,
+    device: str | None = None,
     pretokenized: bool = False,
     one_sentence_per_line: bool = False,
 ) -> Any:
@@ -53,16 +54,17 @@ def load_pipeline(
         language: code, as stanza names it.
         folder: where ``resources.json`` and the models ``LANG/PROCESSOR/PACKAGE.pt`` are; stanza's
             own by default.
-        gpu: run there; None does where there is one.
+        device: where to run, as torch names it; None is a GPU where there is one.
         pretokenized: words are separated by spaces, and a line is a sentence.
         one_sentence_per_line: a line is a sentence.
 
     Raises:
-        UserError: there are no such models, or no GPU; says what to do.
+        UserError: there are no such models, or no such device; says what to do.
     """
     stanza = require("stanza", "probing")
-    if gpu and not torch.cuda.is_available():
-        raise UserError("--gpu: torch sees no GPU here; leave it out or give --cpu")
+    if device is not None:
+        # anything with parameters will do
+        moved(torch.nn.Linear(1, 1), device)
     place = folder or Path(stanza.resources.common.DEFAULT_MODEL_DIR)
     processors = _processors(place, folder, language, pretokenized)
     try:
@@ -72,7 +74,7 @@ def load_pipeline(
             package=None,
             processors=processors,
             download_method=None,
-            use_gpu=gpu,
+            device=device,
             tokenize_pretokenized=pretokenized,
             tokenize_no_ssplit=one_sentence_per_line,
             logging_level="ERROR",

@@ -168,6 +168,8 @@ def test_training_ends_early_layer_by_layer_without_improvement():
     ends = {course.steps for courses in trained.courses.values() for course in courses}
     assert max(ends) < 4000
     assert len(ends) > 1
+    # two looks after the best one
+    assert all(c.steps == c.best_step + 2 * 2 for of in trained.courses.values() for c in of)
 
 
 def test_states_of_two_encoders_are_not_mixed():

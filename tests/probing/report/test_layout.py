@@ -83,6 +83,12 @@ def test_no_root_leaves_the_origin_at_the_center(rng):
     torch.testing.assert_close(laid.radii, torch.full((4,), 2.0, dtype=torch.float64))
 
 
+@pytest.mark.parametrize("radius", [0.1, 1.0, 4.0])
+def test_a_ring_is_at_its_radius(radius):
+    x = torch.tensor([layout.to_disk(radius), 0.0], dtype=torch.float64)
+    assert float(poincare.distance(x, torch.zeros_like(x))) == pytest.approx(radius)
+
+
 def test_geodesics_are_orthogonal_to_the_unit_circle_and_pass_through_both_ends(rng):
     for p, q in torch.rand(200, 2, 2, generator=rng, dtype=torch.float64).sub(0.5).tolist():
         arc = layout.geodesic(p, q)
@@ -170,7 +176,7 @@ def test_score_counts_as_the_definition_does(rng):
 def test_names_in_the_disk_hardly_overlap(rng):
     words = [f"word{i}" for i in range(25)]
     places = (torch.rand(25, 2, generator=rng) * 260 + 100).tolist()
-    boxes = disk._name(words, [tuple(place) for place in places], [], disk.SIZE)
+    boxes = disk._name(words, [tuple(place) for place in places], [])
     covered = sum(float(disk._overlap(boxes[i : i + 1], boxes[i + 1 :])[0]) for i in range(24))
     assert covered == 0
     assert disk._outside(boxes).sum() == 0

@@ -1,5 +1,4 @@
 import pytest
-import torch
 from stanza.utils.conll import CoNLL
 
 from hyptrans.support.errors import UserError
@@ -94,7 +93,6 @@ def test_damaged_model_is_told(tmp_path):
         parse.load_pipeline("en", tmp_path)
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_gpu_that_is_not_there_is_told(tmp_path):
-    with pytest.raises(UserError, match=r"--gpu: .* --cpu"):
-        parse.load_pipeline("en", tmp_path, gpu=True)
+def test_a_device_that_is_not_there_is_told(tmp_path):
+    with pytest.raises(UserError, match=r"--device nowhere cannot be used"):
+        parse.load_pipeline("en", tmp_path, device="nowhere")

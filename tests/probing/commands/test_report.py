@@ -81,21 +81,25 @@ def test_radii_are_those_of_the_depth_probes_points(made, done, drawn):
     np.testing.assert_allclose(sorted(drawn.radii["hybonet"]), sorted(wanted), atol=1e-5)
 
 
-def test_page_names_the_files_of_this_run_and_the_sentences_left_out(made, done, tmp_path):
+def test_page_names_the_files_of_this_run_and_the_sentences_left_out(made, done, tmp_path, capsys):
     long = "".join(f"{i}\tthe\t_\tDET\t_\t_\t{i - 1}\t_\t_\t_\n" for i in range(1, 1200))
-    write_trees(tmp_path / "test.conllu", 15, seed=2, extra=f"{long}\n")
+    write_trees(tmp_path / "test.conllu", 15, seed=2, extra=f"# sent_id = endless\n{long}\n")
     shutil.copytree(made / "hybonet", tmp_path / "elsewhere")
     shutil.copytree(done, tmp_path / "out")
     checkpoint = tmp_path / "elsewhere" / "checkpoint_best.pt"
     words = run_words(made, tmp_path / "out", "--no-random", "--names", "hybonet", models=[])
     words += ["--checkpoint", str(checkpoint)]
     words[words.index("--test") + 1] = str(tmp_path / "test.conllu")
+    capsys.readouterr()
     assert main(words) == 0
-    page = (tmp_path / "out" / "report.html").read_text()
+    page, shown = (tmp_path / "out" / "report.html").read_text(), capsys.readouterr()
     assert "Scored on 15 of 16 sentences of the test set." in page
+    assert "Scored on 15 of 16 sentences" in shown.out
+    assert "endless" in shown.err
     assert "test: 16 sentences to score on, " in page
     assert "train: 30 sentences to train probes on, " in page
     assert f"hybonet: hybonet_tiny, {checkpoint} (" in page
     assert str(made / "hybonet" / "checkpoint_best.pt") not in page
     left_out = json.loads((tmp_path / "out" / "results.json").read_text())["left_out"]
     assert [len(found) for found in left_out["hybonet"].values()] == [0, 0, 1]
+    assert left_out["hybonet"]["test"][0]["id"] == "endless"
