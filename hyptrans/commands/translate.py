@@ -8,10 +8,11 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from hyptrans.commands.text_options import add_text_arguments, subword_models
-from hyptrans.dataprep.corpus import Scrubber, decode
+from hyptrans.dataprep.corpus import Scrubber
 from hyptrans.inference.defaults import BATCH_TOKENS, BEAM, LENPEN
 from hyptrans.inference.load import MODEL_HELP, load
 from hyptrans.support.errors import UserError
+from hyptrans.support.lines import decode
 
 if TYPE_CHECKING:
     from hyptrans.inference.translator import Translator

@@ -1,4 +1,4 @@
-r"""Lines of parallel text: read strictly, kept aligned, made safe for every later reader.
+r"""Lines of parallel text: kept aligned, and made safe for every later reader.
 
 Only ``\n`` ends a line. Whatever else some program takes for the end of a line (a lone carriage
 return, U+2028, NEL, vertical tab ...) becomes a space here, so no later tool can shift one side.
@@ -11,17 +11,11 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TypeVar
 
-from hyptrans.dataprep.sources.limits import most_by_ratio
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import open_maybe_gzip, whole_file
+from hyptrans.support.files import whole_file
 
 Line = TypeVar("Line")
 
-LONGEST_LINE = 4 << 20
-"""Bytes of a line: as many as a book has, and no more than a computer can hold many times."""
-_BLOCK = 1 << 18
-"""Bytes that are read at a time."""
-_BOM = b"\xef\xbb\xbf"
 # characters that str.splitlines, text-mode files or terminals take for the end of a line
 _BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\u2028\u2029"
 # the other control characters (NUL ends a string for C code), and stray byte order marks
@@ -58,72 +52,6 @@ class Scrubber:
         if character in _CONTROLS:
             return ""
         return "_" if character == _META_SPACE else " "
-
-
-def read_lines(path: Path, *, may_be_empty: bool = False) -> Iterator[str]:
-    r"""Yield the lines of a UTF-8 file, plain or gzipped, without their end (``\n``, ``\r\n``).
-
-    Args:
-        path: the file.
-        may_be_empty: a file without a line is no error.
-
-    Raises:
-        UserError: missing, empty or damaged file, bytes that are not UTF-8 or a line of more than
-            ``LONGEST_LINE`` bytes (says where), or a gzip file that unpacks to suspiciously much.
-    """
-    number = 0
-    for number, line in enumerate(_raw_lines(path), start=1):
-        if len(line) > LONGEST_LINE:
-            raise UserError(
-                f"{path}, line {number} has more than {LONGEST_LINE:,} bytes, as no sentence has; "
-                "break it into lines"
-            )
-        if number == 1:
-            line = line.removeprefix(_BOM)
-        yield decode(line.removesuffix(b"\r"), path, number)
-    if number == 0 and not may_be_empty:
-        raise UserError(f"{path} is empty")
-
-
-def _raw_lines(path: Path) -> Iterator[bytes]:
-    r"""Yield lines without ``\n``; of one that is too long, its beginning, and nothing after it."""
-    rest = b""
-    with open_maybe_gzip(path) as file:
-        # never less than a plain file has
-        left = most = most_by_ratio(path.stat().st_size)
-        while len(rest) <= LONGEST_LINE and (block := file.read(_BLOCK)):
-            left -= len(block)
-            if left < 0:
-                raise UserError(
-                    f"{path} is refused: it unpacks to more than {most:,} bytes, suspiciously much "
-                    "for its size; if you trust it, unpack it and name the text"
-                )
-            *lines, rest = (rest + block).split(b"\n")
-            yield from lines
-    if rest:
-        yield rest
-
-
-def decode(data: bytes, where: object, number: int | None = None) -> str:
-    """Decode UTF-8 strictly.
-
-    Args:
-        data: the bytes.
-        where: the file, or what stands for it, for the message.
-        number: that of the line, from 1, unless ``where`` has it.
-
-    Raises:
-        UserError: other bytes; says where the first of them is.
-    """
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        # put together here, as it takes longer than to decode a line
-        line = "" if number is None else f", line {number}"
-        raise UserError(
-            f"{where}{line}: byte 0x{data[error.start]:02x} at position {error.start + 1} is not "
-            "UTF-8; convert the file to UTF-8"
-        ) from error
 
 
 def zip_sides(
@@ -167,15 +95,5 @@ def write_pairs(pairs: Iterable[tuple[str, str]], source_path: Path, target_path
         for one, other in pairs:
             source.write(one.encode() + b"\n")
             target.write(other.encode() + b"\n")
-            count += 1
-    return count
-
-
-def write_lines(lines: Iterable[str], path: Path) -> int:
-    """Write lines and return how many there were."""
-    count = 0
-    with whole_file(path) as file:
-        for line in lines:
-            file.write(line.encode() + b"\n")
             count += 1
     return count

@@ -7,13 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from hyptrans.dataprep.corpus import (
-    Scrubber,
-    read_lines,
-    write_lines,
-    write_pairs,
-    zip_sides,
-)
+from hyptrans.dataprep.corpus import Scrubber, write_pairs, zip_sides
 from hyptrans.dataprep.journal import Journal
 from hyptrans.dataprep.layout import Layout
 from hyptrans.dataprep.plan import Job, Plan, Tally
@@ -24,6 +18,7 @@ from hyptrans.dataprep.steps.parallel import LineFunctionFactory, map_lines, run
 from hyptrans.dataprep.steps.seen import compare, take_inventory
 from hyptrans.dataprep.steps.tokenize import TextSteps, moses_rules
 from hyptrans.support.errors import UserError
+from hyptrans.support.lines import read_lines, write_lines
 from hyptrans.support.progress import bar, by_name
 from hyptrans.support.provenance import versions
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from sacrebleu.metrics import BLEU, CHRF
 
-from hyptrans.dataprep.corpus import read_lines
 from hyptrans.support.errors import UserError
+from hyptrans.support.lines import read_lines
 
 _OF_FAIRSEQ = re.compile(r"[SHD]-[0-9]+\t")
 """How a line of a source, of a translation in tokens or of one in words begins."""

@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from hyptrans.dataprep.corpus import read_lines
 from hyptrans.support.files import out_file
+from hyptrans.support.lines import read_lines
 from hyptrans.support.progress import bar
 from probing.commands.options import check_counts
 from probing.text.parse import BATCH_LINES, annotate, load_pipeline

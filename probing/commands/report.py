@@ -10,9 +10,9 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from hyptrans.dataprep.corpus import read_lines
 from hyptrans.geometry import lorentz
 from hyptrans.support.errors import UserError
+from hyptrans.support.lines import read_lines
 from hyptrans.support.progress import bar
 from probing.commands.pipeline import SETS, Fit, Run, Scored
 from probing.geometry.layers import SpaceUse, space_use, word_counts

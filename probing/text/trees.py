@@ -13,8 +13,8 @@ from conllu.exceptions import ParseException
 from scipy.sparse.csgraph import minimum_spanning_tree  # type: ignore[import-untyped]
 from torch import Tensor
 
-from hyptrans.dataprep.corpus import read_lines
 from hyptrans.support.errors import UserError
+from hyptrans.support.lines import read_lines
 
 _MOST_SHOWN = 8
 """Words of a cycle that its error names."""

@@ -29,9 +29,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from hyptrans.dataprep import journal
 from hyptrans.dataprep.commands import text
-from hyptrans.dataprep.corpus import read_lines, write_lines
 from hyptrans.dataprep.steps import subwords
 from hyptrans.support.errors import UserError, run_command
+from hyptrans.support.lines import read_lines, write_lines
 from recipes.common import options
 
 # running words and distinct words in the first 375, 750, 1,500 and 3,003 lines of newstest2014,

@@ -3,8 +3,9 @@ import tracemalloc
 
 import pytest
 
-from hyptrans.dataprep.corpus import LONGEST_LINE, Scrubber, read_lines, write_pairs, zip_sides
+from hyptrans.dataprep.corpus import Scrubber, write_pairs, zip_sides
 from hyptrans.support.errors import UserError
+from hyptrans.support.lines import LONGEST_LINE, read_lines
 
 
 def lines_of(tmp_path, content):

@@ -6,14 +6,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from hyptrans.support.errors import UserError
+from hyptrans.support.lines import most_by_ratio
 
 _GIGABYTE = 1 << 30
 MOST_GIGABYTES = 20
 """More than any archive of a data set here unpacks to."""
-MOST_TIMES = 100
-"""Unpacked against packed; text is at most a tenth of its size when it is packed."""
-_NO_QUESTION = 64 << 20
-"""Unpacked bytes for which no ratio is asked."""
 MOST_MEMBERS = 10_000
 LARGEST_HEADER = 1 << 20
 """Bytes that say something of the next member, such as a long name."""
@@ -27,11 +24,6 @@ _ABOUT_THE_NEXT = (
     tarfile.GNUTYPE_LONGNAME,
     tarfile.GNUTYPE_LONGLINK,
 )
-
-
-def most_by_ratio(packed: int) -> int:
-    """Return how many bytes may come out of ``packed`` ones, however many these are."""
-    return max(_NO_QUESTION, MOST_TIMES * packed)
 
 
 @dataclass(frozen=True)

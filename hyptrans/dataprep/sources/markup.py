@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from hyptrans.dataprep.corpus import read_lines, zip_sides
+from hyptrans.dataprep.corpus import zip_sides
 from hyptrans.dataprep.plan import Tally
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import short_names
+from hyptrans.support.lines import read_lines
 
 # (what it is, text): the first tells where two sides part
 Item = tuple[str, str]

@@ -12,8 +12,9 @@ from hyptrans.dataprep.journal import Journal
 from hyptrans.dataprep.sources.archive import unpack
 from hyptrans.dataprep.sources.download import check_pin
 from hyptrans.dataprep.sources.hub import HubSplit, local_inputs, splits
-from hyptrans.dataprep.sources.limits import MOST_GIGABYTES, MOST_TIMES, Limits
+from hyptrans.dataprep.sources.limits import MOST_GIGABYTES, Limits
 from hyptrans.support.errors import UserError
+from hyptrans.support.lines import MOST_TIMES
 
 _SHA256 = re.compile(r"(?:(?P<name>[^=]+)=)?(?P<hash>[0-9a-fA-F]{64})")
 

@@ -11,9 +11,9 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from hyptrans.dataprep.corpus import decode, read_lines, write_lines
 from hyptrans.dataprep.sources.limits import DEFAULT
 from hyptrans.support.errors import UserError
+from hyptrans.support.lines import decode, read_lines, write_lines
 
 SETS = ("train", "valid", "test")
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)

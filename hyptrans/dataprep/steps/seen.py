@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hyptrans.dataprep.corpus import read_lines, write_lines
 from hyptrans.dataprep.steps import subwords
+from hyptrans.support.lines import read_lines, write_lines
 from hyptrans.support.progress import by_name
 
 

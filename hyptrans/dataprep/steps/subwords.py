@@ -19,12 +19,12 @@ from typing import Any
 
 import sentencepiece
 
-from hyptrans.dataprep.corpus import read_lines, write_lines
 from hyptrans.dataprep.steps import rules
 from hyptrans.dataprep.steps.parallel import LineFunction
 from hyptrans.support.errors import UserError, clean
 from hyptrans.support.extras import require
 from hyptrans.support.files import read_bytes, whole_file, write_whole
+from hyptrans.support.lines import read_lines, write_lines
 from hyptrans.support.progress import bar
 
 KINDS = ("subword-nmt", "sentencepiece")

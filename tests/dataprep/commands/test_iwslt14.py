@@ -8,10 +8,10 @@ import tarfile
 import pytest
 
 from hyptrans.dataprep.commands import iwslt14
-from hyptrans.dataprep.corpus import read_lines
 from hyptrans.dataprep.plan import Plan, Tally
 from hyptrans.dataprep.sources.markup import ParallelFiles, xml_segments
 from hyptrans.dataprep.steps.clean import CleanRule
+from hyptrans.support.lines import read_lines
 from tests.dataprep.conftest import error_of, make_sentences, tree, write
 
 COUNTS = {

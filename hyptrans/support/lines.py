@@ -1,0 +1,101 @@
+r"""Lines of text: read strictly, and written whole.
+
+Only ``\n`` ends a line.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from hyptrans.support.errors import UserError
+from hyptrans.support.files import open_maybe_gzip, whole_file
+
+LONGEST_LINE = 4 << 20
+"""Bytes of a line: as many as a book has, and no more than a computer can hold many times."""
+MOST_TIMES = 100
+"""Unpacked against packed; text is at most a tenth of its size when it is packed."""
+_NO_QUESTION = 64 << 20
+"""Unpacked bytes for which no ratio is asked."""
+_BLOCK = 1 << 18
+"""Bytes that are read at a time."""
+_BOM = b"\xef\xbb\xbf"
+
+
+def read_lines(path: Path, *, may_be_empty: bool = False) -> Iterator[str]:
+    r"""Yield the lines of a UTF-8 file, plain or gzipped, without their end (``\n``, ``\r\n``).
+
+    Args:
+        path: the file.
+        may_be_empty: a file without a line is no error.
+
+    Raises:
+        UserError: missing, empty or damaged file, bytes that are not UTF-8 or a line of more than
+            ``LONGEST_LINE`` bytes (says where), or a gzip file that unpacks to suspiciously much.
+    """
+    number = 0
+    for number, line in enumerate(_raw_lines(path), start=1):
+        if len(line) > LONGEST_LINE:
+            raise UserError(
+                f"{path}, line {number} has more than {LONGEST_LINE:,} bytes, as no sentence has; "
+                "break it into lines"
+            )
+        if number == 1:
+            line = line.removeprefix(_BOM)
+        yield decode(line.removesuffix(b"\r"), path, number)
+    if number == 0 and not may_be_empty:
+        raise UserError(f"{path} is empty")
+
+
+def _raw_lines(path: Path) -> Iterator[bytes]:
+    r"""Yield lines without ``\n``; of one that is too long, its beginning, and nothing after it."""
+    rest = b""
+    with open_maybe_gzip(path) as file:
+        # never less than a plain file has
+        left = most = most_by_ratio(path.stat().st_size)
+        while len(rest) <= LONGEST_LINE and (block := file.read(_BLOCK)):
+            left -= len(block)
+            if left < 0:
+                raise UserError(
+                    f"{path} is refused: it unpacks to more than {most:,} bytes, suspiciously much "
+                    "for its size; if you trust it, unpack it and name the text"
+                )
+            *lines, rest = (rest + block).split(b"\n")
+            yield from lines
+    if rest:
+        yield rest
+
+
+def decode(data: bytes, where: object, number: int | None = None) -> str:
+    """Decode UTF-8 strictly.
+
+    Args:
+        data: the bytes.
+        where: the file, or what stands for it, for the message.
+        number: that of the line, from 1, unless ``where`` has it.
+
+    Raises:
+        UserError: other bytes; says where the first of them is.
+    """
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        # put together here, as it takes longer than to decode a line
+        line = "" if number is None else f", line {number}"
+        raise UserError(
+            f"{where}{line}: byte 0x{data[error.start]:02x} at position {error.start + 1} is not "
+            "UTF-8; convert the file to UTF-8"
+        ) from error
+
+
+def write_lines(lines: Iterable[str], path: Path) -> int:
+    """Write lines and return how many there were."""
+    count = 0
+    with whole_file(path) as file:
+        for line in lines:
+            file.write(line.encode() + b"\n")
+            count += 1
+    return count
+
+
+def most_by_ratio(packed: int) -> int:
+    """Return how many bytes may come out of ``packed`` ones, however many these are."""
+    return max(_NO_QUESTION, MOST_TIMES * packed)
