@@ -1,4 +1,4 @@
-# Development of hyptrans. `make` lists the targets; each builds the .venv that it needs.
+# Development of hyptrans. `make` lists the targets, each of which installs into .venv what it needs.
 
 ifndef PYTHON
 PYTHON := $(shell for python in python3 python3.13 python3.12 python3.11 python3.10; do \
@@ -10,6 +10,9 @@ TORCH ?= torch==2.13.0
 COMMA := ,
 SPACE := $(subst ,, )
 BIN := .venv/bin
+# what .venv has: for the quickstart alone, for tests too, for development too
+QUICK := .venv/.quickstart
+TESTS := .venv/.tests
 READY := .venv/.ready
 CODE := hyptrans hyptrans_startup probing recipes data-prep
 
@@ -52,26 +55,26 @@ help:  ## list the targets
 	@echo "  TORCH   what pip installs as torch, before all else (now $(TORCH));"
 	@echo "          options may follow, for example an index with builds for the CPU only"
 
-quickstart: $(READY)  ## toy corpus: prepare, train, translate, score, probe
-	$(BIN)/python recipes/quickstart/run.py $(if $(ARCHS),--archs $(subst $(SPACE),$(COMMA),$(strip $(ARCHS))))
+quickstart: $(QUICK)  ## toy corpus: prepare, train, translate, score, probe
+	$(BIN)/python -m recipes.quickstart $(if $(ARCHS),--archs $(subst $(SPACE),$(COMMA),$(strip $(ARCHS))))
 
-test: $(READY)  ## the fast tests, a process per core
+test: $(TESTS)  ## the fast tests, a process per core
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist loadscope
 
-test-slow: $(READY)  ## the tests that take minutes
+test-slow: $(TESTS)  ## the tests that take minutes
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow and not gpu" --numprocesses auto --dist loadscope
 
 test-pythons:  ## install and try the commands on every Python found (ENDS=1: oldest and newest)
 	@$(PYTHON) -c "$$PREFLIGHT"
 	TORCH="$(TORCH)" $(PYTHON) .ci/pythons.py $(if $(ENDS),--ends)
 
-test-long: $(READY)  ## the tests that take up to an hour: fifty kills
+test-long: $(TESTS)  ## the tests that take up to an hour: fifty kills
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m long -s
 
-test-hostile: $(READY)  ## files that nobody should open, by class: tried, held, fell
+test-hostile: $(TESTS)  ## files that nobody should open, by class: tried, held, fell
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.hostile $(if $(SEED),--seed $(SEED))
 
-test-gpu: $(READY)  ## the tests that need a CUDA device
+test-gpu: $(TESTS)  ## the tests that need a CUDA device
 	$(BIN)/python -m pytest -m gpu
 
 format: $(READY)  ## format the code
@@ -83,8 +86,8 @@ lint: $(READY)  ## check format, style and types
 	$(BIN)/ruff check .
 	$(BIN)/mypy $(CODE)
 
-tables: $(READY)  ## fill the results tables of the READMEs from the runs
-	$(BIN)/python recipes/tables.py
+tables: $(TESTS)  ## fill the results tables of the READMEs from the runs
+	$(BIN)/python -m recipes.tables
 
 docs: $(READY)  ## build the pages of docs/ into site/, without the network
 	$(BIN)/mkdocs build --strict --quiet
@@ -96,11 +99,19 @@ dist: $(READY)  ## build a wheel and an sdist into dist/
 
 # A .venv without the stamp was not finished: what cannot even import torch is made anew. torch goes
 # first, so that nothing else brings another build of it; pip 24.1 refuses omegaconf 2.0.6.
-$(READY): setup.py $(wildcard probing/__init__.py)
+$(QUICK): setup.py $(wildcard probing/__init__.py)
 	@$(PYTHON) -c "$$PREFLIGHT"
 	@test -e $@ || $(BIN)/python -c "import pip, torch" 2>/dev/null || rm -rf .venv
 	test -d .venv || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet "pip<24.1"
 	$(BIN)/python -m pip install $(TORCH)
+	$(BIN)/python -m pip install --editable ".[probing]"
+	@touch $@
+
+$(TESTS): $(QUICK)
+	$(BIN)/python -m pip install --editable ".[test]"
+	@touch $@
+
+$(READY): $(TESTS)
 	$(BIN)/python -m pip install --editable ".[dev]"
 	@touch $@

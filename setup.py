@@ -35,6 +35,10 @@ class BuildWithHook(build_py):
         folder = self.get_finalized_command("install").install_lib if editable else self.build_lib
         self.mkpath(folder)
         self.copy_file(str(ROOT / HOOK), str(Path(folder) / HOOK))
+        if editable:
+            # the recipes, which no wheel has, are found in the repository from any folder
+            path = Path(folder) / "hyptrans_repository.pth"
+            path.write_text(f"{ROOT.resolve()}\n", encoding="utf-8")
 
 
 def found(pattern: str, path: str) -> str:
@@ -80,16 +84,13 @@ setup(
         "tensorboard": TENSORBOARD,
         "wandb": WANDB,
         "transformers": TRANSFORMERS,
-        "dev": [
+        "test": [
             "pytest>=8",
             "pytest-xdist>=3.5",
             "packaging>=22",
             "networkx>=3.0",
             # drives the Chromium that is installed; brings none
             "playwright>=1.49",
-            "ruff>=0.6",
-            "mypy>=1.11",
-            "types-tqdm",
             # its interpreter runs the CUDA kernels in the tests; torch for CUDA brings its own
             'triton>=3; platform_system == "Linux"',
             *DATA,
@@ -99,6 +100,11 @@ setup(
             *TENSORBOARD,
             *WANDB,
             *TRANSFORMERS,
+        ],
+        "dev": [
+            "ruff>=0.6",
+            "mypy>=1.11",
+            "types-tqdm",
             # make docs
             "mkdocs-material>=9.5",
             "mkdocstrings[python]>=0.26",

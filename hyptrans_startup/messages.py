@@ -129,7 +129,8 @@ def unknown_arch_on_command_line(module: ModuleType) -> Iterator[None]:
 def help_without_options(module: ModuleType) -> Iterator[None]:
     """``--arch NAME --help`` that leaves out the options of NAME, of criterion and optimizer.
 
-    fairseq parses twice, first to find the names; the first time it must not see the flag.
+    fairseq parses twice, first to find the names; the first time it must not see the flag, and
+    does not go on without the name of an architecture or a task.
     """
     yield
     stock = module.parse_args_and_arch
@@ -140,7 +141,12 @@ def help_without_options(module: ModuleType) -> Iterator[None]:
         def first_without_help(words: Any = None, namespace: Any = None) -> Any:
             parser.parse_known_args = parse
             words = sys.argv[1:] if words is None else words
-            return parse([word for word in words if word not in ("-h", "--help")], namespace)
+            others = [word for word in words if word not in ("-h", "--help")]
+            found, unknown = parse(others, namespace)
+            for name in ("arch", "task") if len(others) < len(words) else ():
+                if getattr(found, name, "") is None:
+                    delattr(found, name)
+            return found, unknown
 
         parser.parse_known_args = first_without_help
         return stock(parser, *args, **options)

@@ -11,9 +11,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-# a recipe is run as a file, and the recipes are not installed
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 from hyptrans.support import tables
 from hyptrans.support.errors import UserError, run_command
 from recipes.common import results
@@ -110,7 +107,7 @@ def with_tables() -> list[Path]:
 def main() -> None:
     """Write all tables and pictures."""
     argparse.ArgumentParser(
-        description=__doc__, epilog="example: python recipes/tables.py", allow_abbrev=False
+        description=__doc__, epilog="example: python -m recipes.tables", allow_abbrev=False
     ).parse_args()
     for readme in with_tables():
         changed = results.put_into(readme, block_for(readme.parent))

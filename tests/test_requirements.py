@@ -20,6 +20,7 @@ BROUGHT = {
     "llvmlite": "numba",
     "tokenizers": "transformers",
 }
+FOR_DEVELOPERS = ("test", "dev")
 # run, not imported
 TOOLS = {"pytest-xdist", "ruff", "mypy", "types-tqdm", "mkdocs-material", "mkdocstrings"}
 # imported by fairseq, where its flags ask for them
@@ -77,7 +78,9 @@ def is_setup(function):
 
 
 def of_users():
-    return set().union(*(names for extra, names in declared().items() if extra != "dev"))
+    return set().union(
+        *(names for extra, names in declared().items() if extra not in FOR_DEVELOPERS)
+    )
 
 
 def test_every_import_is_declared():
@@ -94,7 +97,8 @@ def test_what_users_run_imports_nothing_that_only_developers_install():
 
 def test_everything_declared_is_imported():
     assert of_users() - imported(*USED).keys() == OF_FAIRSEQ
-    assert declared()["dev"] - imported(*USED, "tests").keys() == TOOLS
+    ours = set().union(*(declared()[extra] for extra in FOR_DEVELOPERS))
+    assert ours - imported(*USED, "tests").keys() == TOOLS
 
 
 @pytest.mark.parametrize(("package", "by"), BROUGHT.items())

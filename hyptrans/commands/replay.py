@@ -11,7 +11,7 @@ from typing import Any
 from hyptrans.support.errors import UserError, out_of_memory
 from hyptrans.support.logs import quiet
 from hyptrans_startup.divergence import SAMPLES, NotFiniteError
-from hyptrans_startup.guards.checkpoints import reason_of
+from hyptrans_startup.guards.checkpoints import check_criterion, reason_of
 from hyptrans_startup.user_dir import PACKAGE
 
 
@@ -129,6 +129,7 @@ def _trainer(file: Path, state: Mapping[str, Any]) -> tuple[Any, int]:
 
     Raises:
         ValueError: the file does not say after how many; fairseq raises more.
+        UserError: its criterion is none that a file may choose.
     """
     from fairseq import checkpoint_utils
     from fairseq.trainer import Trainer
@@ -137,6 +138,7 @@ def _trainer(file: Path, state: Mapping[str, Any]) -> tuple[Any, int]:
 
     cfg = state["cfg"]
     (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(file)])
+    check_criterion(cfg.criterion, str(file), {})
     trainer: Any = Trainer(cfg, task, model, task.build_criterion(cfg.criterion))
     updates = updates_of(state)
     if updates is None:

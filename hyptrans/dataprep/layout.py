@@ -59,9 +59,10 @@ class Layout:
         return self.result / "data-bin"
 
     @property
-    def model(self) -> Path:
-        """The subword model."""
-        return self.result / MODEL_NAMES[self.job.bpe]
+    def model(self) -> Path | None:
+        """The subword model, None where there are no subwords."""
+        name = MODEL_NAMES.get(self.job.bpe)
+        return self.result / name if name else None
 
     def finished(self) -> list[Path]:
         """Return the files of the result; a run that was killed may have left others beside."""
@@ -69,5 +70,5 @@ class Layout:
         return [
             *files,
             *(path for name in self.tests for path in self.files("raw", name)),
-            self.model,
+            *([self.model] if self.model else []),
         ]

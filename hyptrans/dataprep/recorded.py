@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ class Recorded:
         folder: that it is.
         languages: of the pair, in the order in which the folder was made.
         kind: of subwords, one of ``subwords.KINDS``.
-        model: file of the subword model.
+        model: file of the subword model; None where there is none.
         raw_text: every Unicode space became a plain one.
         steps: what was done to the text of the test set, or of the next best, for each language.
     """
@@ -31,7 +32,7 @@ class Recorded:
     folder: Path
     languages: tuple[str, str]
     kind: str
-    model: Path
+    model: Path | None
     raw_text: bool
     steps: tuple[TextSteps, TextSteps]
 
@@ -60,6 +61,8 @@ def read(folder: Path) -> Recorded | None:
         return None
     place = folder / manifest.NAME
     kinds = [kind for kind, name in subwords.MODEL_NAMES.items() if name in found["outputs"]]
+    if ["--bpe", subwords.WORDS] in map(list, pairwise(found["command"])):
+        kinds.append(subwords.WORDS)
     languages = found.get("languages")
     if not isinstance(languages, list) or [*map(type, languages)] != [str, str] or len(kinds) != 1:
         raise UserError(f"{place} names no subword model or no languages")
@@ -71,7 +74,7 @@ def read(folder: Path) -> Recorded | None:
         folder=folder,
         languages=(source, target),
         kind=kinds[0],
-        model=folder / subwords.MODEL_NAMES[kinds[0]],
+        model=folder / subwords.MODEL_NAMES[kinds[0]] if kinds[0] != subwords.WORDS else None,
         raw_text="--raw-text" in found["command"],
         steps=(_steps(steps, source), _steps(steps, target)),
     )

@@ -169,10 +169,12 @@ class Stages:
 
     def _learn(self) -> None:
         texts = list(self.layout.text("train"))
-        kind, size = self.job.bpe, self.job.vocab_size
+        kind, size, model = self.job.bpe, self.job.vocab_size, self.layout.model
+        if model is None:
+            return
 
         def work() -> dict[str, Any]:
-            arguments = (kind, texts, size, self.layout.model)
+            arguments = (kind, texts, size, model)
             if sum(path.stat().st_size for path in texts) < _WORTH_PROCESS:
                 return {"kind": kind, **subwords.learn(*arguments)}
             return {"kind": kind, **run_apart(subwords.learn, *arguments)}
@@ -182,7 +184,7 @@ class Stages:
             work,
             settings={"kind": kind, "size": size, "versions": self.versions},
             inputs=texts,
-            outputs=[self.layout.model],
+            outputs=[model],
         )
 
     def _encode(self, name: str) -> None:
@@ -196,8 +198,8 @@ class Stages:
                 self.layout.text(name)[side],
                 self.layout.files("encoded", name)[side],
                 self.sizes[name],
-                notes={},
-                also=(model, pieces) if pieces else (model,),
+                notes={} if model else {"subwords": "none, words by spaces"},
+                also=tuple(path for path in (model, pieces) if path),
             )
         if self.plan.clean_subwords and not name.startswith("test"):
             self._clean_subwords(name, self.plan.clean_subwords)
@@ -225,7 +227,7 @@ class Stages:
         texts = dict(zip(self.job.languages, self.layout.text("train"), strict=True))
         encoded = dict(zip(self.job.languages, self.layout.encoded("train"), strict=True))
         stages = ["characters", "pieces", "dict"]
-        if self.job.bpe == "subword-nmt":
+        if self.job.bpe != "sentencepiece":
             # as in fairseq's scripts, fairseq-preprocess builds the dictionaries
             stages = ["characters"]
         outputs = [path for stage in stages for path in self.layout.notes(stage)]

@@ -21,6 +21,8 @@ class Comparison:
         intervals: half widths of their 95 % confidence intervals.
         p: as sacreBLEU counts it, one-sided: how often a choice of sentences alone makes systems
             that do not differ differ by more, in one direction; of a two-sided test about twice.
+            1 where no choice changes anything, as for systems that differ in nothing that counts,
+            and for a test set of one sentence.
         signature: sacreBLEU's.
     """
 
@@ -58,19 +60,20 @@ def compare(
         test_type="bs",
         n_samples=samples,
     )()
-    same = list(first) == list(second)
     made = []
     for name in signatures:
         one: Any
         other: Any
         one, other = found[name]
+        # sacreBLEU counts differences above the found one, and there are none among equal ones
+        never_above = other.p_value == 1 / (samples + 1)
+        alike = one.score == other.score or one.ci == other.ci == 0
         made.append(
             Comparison(
                 name,
                 (one.score, other.score),
                 (one.ci, other.ci),
-                # sacreBLEU counts larger differences than the found one; of the same there is none
-                1.0 if same else other.p_value,
+                1.0 if never_above and alike else other.p_value,
                 signatures[name].format(short=False),
             )
         )

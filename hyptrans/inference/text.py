@@ -14,16 +14,13 @@ from hyptrans.dataprep.steps.tokenize import TextSteps
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 
-KINDS = (*subwords.KINDS, "none")
-"""Of subwords; with none, the tokens of a text are what stands between its spaces."""
-
 
 @dataclass(frozen=True)
 class TextRules:
     """How text becomes subwords; a model folder keeps it.
 
     Attributes:
-        kind: one of ``KINDS``.
+        kind: one of ``subwords.KINDS``.
         model: file of the subword model, None without one.
         raw_text: every Unicode space becomes a plain one.
         steps: what is done to the text of the source and of the target language before.
@@ -64,7 +61,7 @@ class TextRules:
     def decoder(self) -> Callable[[str], str]:
         """The function from subwords of the target language, joined by spaces, to text."""
         steps = self.steps[1]
-        join = str if self.kind == "none" else partial(subwords.decode, self.kind)
+        join = partial(subwords.decode, self.kind)
         if not steps.tokenize:
             return lambda line: join(line).strip()
         moses = require("sacremoses", "data").MosesDetokenizer(lang=steps.language)
@@ -99,7 +96,7 @@ def from_json(found: Any, folder: Path, languages: tuple[str, str]) -> TextRules
             for language, flags in zip(languages, steps, strict=True)
             if set(flags) <= set(recorded.STEPS)
         )
-        if kind not in KINDS or not isinstance(raw_text, bool):
+        if kind not in subwords.KINDS or not isinstance(raw_text, bool):
             raise ValueError(kind)
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"{folder}: its rules for text are damaged ({error})") from error
@@ -144,11 +141,12 @@ def from_data(
     if len(named) > 1:
         raise UserError(f"one kind of subwords is needed, not {' and '.join(map(str, named))}")
     ((kind, model),) = named.items()
-    if kind not in KINDS:
-        raise UserError(f"subwords of kind {kind!r} are not known: name one of {', '.join(KINDS)}")
-    if kind == "none" and model is not None:
+    if kind not in subwords.KINDS:
+        known = ", ".join(subwords.KINDS)
+        raise UserError(f"subwords of kind {kind!r} are not known: name one of {known}")
+    if kind == subwords.WORDS and model is not None:
         raise UserError(f"no subwords need no model, got {model}: name its kind, or None for it")
-    if kind != "none" and model is None:
+    if kind != subwords.WORDS and model is None:
         raise UserError(f"subwords of kind {kind} need the file of their model: name it, not None")
     source, target = (TextSteps(language, tokenize=moses) for language in languages)
     return TextRules(kind, None if model is None else Path(model), not moses, (source, target))

@@ -1,8 +1,9 @@
 """A checkpoint from a stranger: looked at before it is loaded, checked before it is built."""
 
 import math
+import os
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pickle import UnpicklingError
 from types import ModuleType
@@ -15,6 +16,10 @@ from hyptrans_startup.guards.containers import check_container
 from hyptrans_startup.inputs import misfit, unreadable
 from hyptrans_startup.wrapping import Overlay
 
+CRITERIONS = ("cross_entropy", "label_smoothed_cross_entropy")
+"""Of fairseq's criterions, those that a file may choose: others open files by their options."""
+ALLOW = "HYPTRANS_ALLOW"
+"""Variable with further names, separated by commas."""
 MOST_COUNTED = 1 << 31
 """Updates, epochs and batches of one, far beyond any training; seeds are made of them."""
 
@@ -108,13 +113,21 @@ def stored_training(module: ModuleType) -> Iterator[None]:
 
 @contextmanager
 def stored_validation(module: ModuleType) -> Iterator[None]:
-    """Tracebacks of many kinds for a criterion or options of a task that do not go together."""
+    """A criterion that is built of what a stranger stored, and tracebacks of many kinds of it."""
     yield
-    stock = module.main
+    stock, utils = module.main, module.checkpoint_utils
 
-    def main(cfg: Any, *args: Any, **kwargs: Any) -> Any:
+    def main(cfg: Any, override_args: Any = None) -> Any:
+        typed = {} if override_args is None else dict(vars(override_args))
+
+        def load(filenames: Any, *args: Any, **kwargs: Any) -> Any:
+            models, saved, task = utils.load_model_ensemble_and_task(filenames, *args, **kwargs)
+            check_criterion(saved.criterion, str(filenames[0]), typed)
+            return models, saved, task
+
+        vars(module)["checkpoint_utils"] = Overlay(utils, load_model_ensemble_and_task=load)
         try:
-            return stock(cfg, *args, **kwargs)
+            return stock(cfg, override_args)
         except (LookupError, TypeError, AttributeError) as error:
             raise UserError(
                 f"checkpoint {cfg.common_eval.path} cannot be validated with the criterion and the "
@@ -122,6 +135,48 @@ def stored_validation(module: ModuleType) -> Iterator[None]:
             ) from error
 
     vars(module)["main"] = main
+
+
+def check_criterion(stored: Any, path: str, typed: Mapping[str, Any]) -> None:
+    """Check a stored criterion before it is built; a plug-in's is code that the user named.
+
+    Where the user typed the criterion, texts among its options that were not typed are forgotten:
+    a criterion may take one for the name of a file to write.
+
+    Args:
+        stored: the options of the criterion.
+        path: of the checkpoint.
+        typed: options of the command line.
+
+    Raises:
+        UserError: the criterion is none that a file may name.
+    """
+    from fairseq.criterions import CRITERION_REGISTRY
+
+    # as fairseq finds it, or another name would be built than was checked
+    if isinstance(stored, str):
+        name: Any = stored
+    elif isinstance(stored, Mapping):
+        name = stored.get("_name")
+    else:
+        name = getattr(stored, "criterion", None)
+    known = CRITERION_REGISTRY.get(name) if isinstance(name, str) else None
+    # what is not registered, is not built
+    if known is None or name in CRITERIONS or not known.__module__.startswith("fairseq."):
+        return
+    if typed.get("criterion") != name and name not in os.environ.get(ALLOW, "").split(","):
+        raise UserError(
+            f"checkpoint {path} names the criterion {name}, which a file cannot choose: type one, "
+            f"as in --criterion cross_entropy, or set {ALLOW}={name} if you trust the file"
+        )
+    kept = {*typed, "_name", "criterion"}
+    if isinstance(stored, Mapping):
+        texts = {option for option in stored if isinstance(stored[option], str)}
+        for option in texts - kept:
+            stored[option] = None  # type: ignore[index]
+    elif not isinstance(stored, str):
+        texts = {option for option, value in vars(stored).items() if isinstance(value, str)}
+        vars(stored).update(dict.fromkeys(texts - kept))
 
 
 def check_counts(trainer: Any, extra_state: Any) -> None:

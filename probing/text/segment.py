@@ -54,8 +54,8 @@ class Segmenter:
         steps: what happens to the text before subwords.
         raw_text: every Unicode space becomes a plain one, as ``--raw-text`` of the data preparation
             does.
-        kind: ``sentencepiece`` or ``subword-nmt``.
-        model: file of the subword model.
+        kind: of subwords, one of ``subwords.KINDS``.
+        model: file of the subword model, None for a kind that has none.
         spell_out: which sentencepiece pieces are spelled out, character by character.
 
     Raises:
@@ -68,7 +68,7 @@ class Segmenter:
         *,
         raw_text: bool,
         kind: str,
-        model: Path,
+        model: Path | None,
         spell_out: Callable[[str], bool],
     ) -> None:
         self._scrub = Scrubber(raw_text=raw_text)
@@ -78,6 +78,9 @@ class Segmenter:
             if flag != _MANNER and getattr(steps, flag)
         ]
         self._split: Callable[[str], Offsets]
+        if model is None:
+            self._split = _words
+            return
         if not model.is_file():
             raise UserError(f"{model} is not a file: name the subword model with --data")
         with subwords.reading(kind, model):
@@ -178,6 +181,11 @@ def _step(steps: TextSteps, flag: str) -> Callable[[str], str]:
 
 def _as_it_is(character: str) -> str:
     return character
+
+
+def _words(text: str) -> Offsets:
+    found = [(word.group(), *word.span()) for word in _WORD.finditer(text)]
+    return [(subwords.without_reserved(word), start, end) for word, start, end in found]
 
 
 def _bpe_splitter(model: Path) -> Callable[[str], Offsets]:

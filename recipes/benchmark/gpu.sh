@@ -39,7 +39,7 @@ cd "$(dirname "$0")/../.."
 
 # the environment of the Makefile, whose torch for Linux is built for CUDA
 if [ -z "${PYTHON-}" ]; then
-    [ -e .venv/.ready ] || make .venv/.ready
+    [ -e .venv/.tests ] || make .venv/.tests
     PYTHON=.venv/bin/python
 fi
 if ! "$PYTHON" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then
@@ -47,7 +47,7 @@ if ! "$PYTHON" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; 
     exit 2
 fi
 if ! "$PYTHON" -c 'import hyptrans, pytest, triton'; then
-    echo "error: $PYTHON lacks what the tests need: pip install --editable '.[dev]'" >&2
+    echo "error: $PYTHON lacks what the tests need: pip install --editable '.[test]'" >&2
     exit 2
 fi
 
@@ -68,10 +68,10 @@ print(torch.cuda.get_device_name(), "torch", torch.__version__, "triton", triton
     tee "$out/device.log"
 # a test that is skipped must say so: -ra is pytest's default here
 step tests "$PYTHON" -m pytest -m gpu tests/kernels
-step half_precision "$PYTHON" recipes/benchmark/half_precision.py --device cuda
-step half_attention "$PYTHON" recipes/benchmark/half_attention.py --device cuda
-step half_attention_speed "$PYTHON" recipes/benchmark/half_attention.py --device cuda --speed --width 64
-step speed "$PYTHON" recipes/benchmark/speed.py --device cuda --bf16 --json "$out/speed.json" "$@"
+step half_precision "$PYTHON" -m recipes.benchmark.half_precision --device cuda
+step half_attention "$PYTHON" -m recipes.benchmark.half_attention --device cuda
+step half_attention_speed "$PYTHON" -m recipes.benchmark.half_attention --device cuda --speed --width 64
+step speed "$PYTHON" -m recipes.benchmark.speed --device cuda --bf16 --json "$out/speed.json" "$@"
 
 echo
 if [ ${#failed[@]} -gt 0 ]; then

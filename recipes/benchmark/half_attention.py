@@ -7,7 +7,7 @@ groups far from each other, or spread out in all directions, all at one time. ``
 instead the time of the same attention in float32 over that in half precision, forward and
 backward: above 1 where half precision is faster.
 
-example: python recipes/benchmark/half_attention.py --width 64
+example: python -m recipes.benchmark.half_attention --width 64
 """
 
 from __future__ import annotations
@@ -17,10 +17,6 @@ import math
 import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-
-# a benchmark is run as a file, and the recipes are not installed
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import torch
 from torch import Tensor

@@ -6,7 +6,7 @@ to float16 with a gradient scaler; where attention is that of the Lorentz model,
 ``--attention-precision half``. Printed are means of the loss per token, in nats, over every 20
 updates, and the largest difference from those of float32.
 
-example: python recipes/benchmark/half_precision.py --device cpu --updates 60 --models hybonet
+example: python -m recipes.benchmark.half_precision --device cpu --updates 60 --models hybonet
 """
 
 from __future__ import annotations
@@ -16,10 +16,6 @@ import itertools
 import math
 import sys
 from collections.abc import Iterator
-from pathlib import Path
-
-# a benchmark is run as a file, and the recipes are not installed
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import torch
 from fairseq import utils

@@ -4,7 +4,7 @@ A step is forward, loss and backward on 128 sentences of 32 tokens, a vocabulary
 is the time with fairseq's criterion over that in tiles, median of the rounds. Memory is what a step
 takes on top of the parameters.
 
-example: python recipes/benchmark/loss.py --size wmt_d64
+example: python -m recipes.benchmark.loss --size wmt_d64
 """
 
 from __future__ import annotations
@@ -13,11 +13,7 @@ import argparse
 import statistics
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
-
-# a benchmark is run as a file, and the recipes are not installed
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 

@@ -8,7 +8,7 @@ On a processor, times are CPU seconds of the one thread in use, so that other pr
 and memory is the peak of the resident set less what the process held before the first step. On a
 GPU they are seconds until the device is done and the peak of what torch allocated.
 
-example: python recipes/benchmark/scaling.py --attention linear --lengths 512 1024 2048 4096 8192
+example: python -m recipes.benchmark.scaling --attention linear --lengths 512 1024 2048 4096 8192
 """
 
 from __future__ import annotations
@@ -20,10 +20,6 @@ import subprocess
 import sys
 import time
 from functools import partial
-from pathlib import Path
-
-# a benchmark is run as a file, and the recipes are not installed
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import torch
 from fairseq.models import FairseqEncoderDecoderModel
@@ -106,7 +102,16 @@ def in_a_process(
     Raises:
         UserError: it failed, for example for lack of memory.
     """
-    command = [sys.executable, __file__, "--measure", what, str(size), "--arch", args.arch]
+    command = [
+        sys.executable,
+        "-m",
+        "recipes.benchmark.scaling",
+        "--measure",
+        what,
+        str(size),
+        "--arch",
+        args.arch,
+    ]
     command += ["--attention", attention, "--device", args.device]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode:

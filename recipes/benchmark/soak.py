@@ -5,7 +5,7 @@ the updates at four times that, with embeddings stored as space coordinates and 
 100th update the loss, the drift, the radius and the memory of the process are kept; the table has
 the worst of them. A soak that was stopped goes on where it was.
 
-example: python recipes/benchmark/soak.py --data runs/quickstart/data
+example: python -m recipes.benchmark.soak --data runs/quickstart/data
 """
 
 from __future__ import annotations
@@ -20,9 +20,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-# a benchmark is run as a file, and the recipes are not installed
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.tables import markdown

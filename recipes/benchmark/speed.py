@@ -7,7 +7,7 @@ several rounds; a ratio is the median over the rounds of the twin's time over th
 column compares with a twin whose attention is torch's fused kernel everywhere. The floor is the
 matrix products and attention calls alone, of a Transformer of the same size, forward and backward.
 
-example: python recipes/benchmark/speed.py --rows hybonet --json speed.json
+example: python -m recipes.benchmark.speed --rows hybonet --json speed.json
 """
 
 from __future__ import annotations
@@ -21,9 +21,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
-
-# a benchmark is run as a file, and the recipes are not installed
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import torch
 from tqdm import tqdm

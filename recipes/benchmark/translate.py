@@ -17,9 +17,6 @@ import sys
 import time
 from pathlib import Path
 
-# a recipe is run as a file, and the recipes are not installed
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 import hyptrans
 from hyptrans.evaluation import scores
 from hyptrans.support import tables
@@ -43,7 +40,7 @@ def main() -> None:
         UserError: a command failed, or translations differ in number.
     """
     parser = options.script_parser(__doc__)
-    parser.epilog = "example: python recipes/benchmark/translate.py checkpoint_last.pt --data data"
+    parser.epilog = "example: python -m recipes.benchmark.translate checkpoint_last.pt --data data"
     add = parser.add_argument
     add("checkpoint", type=Path, help="file that fairseq-train wrote")
     add("--data", type=Path, required=True, help="folder that data-prep/ wrote, with a test set")

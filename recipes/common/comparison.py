@@ -8,15 +8,16 @@ from typing import Any
 
 from hyptrans.evaluation import significance
 from recipes.common import scoring
-from recipes.common.models import Model
+from recipes.common.settings import Model
 
-TWIN = "euclidean"
-"""How the names of the architectures begin that others are compared with."""
+TWINS = ("euclidean_prenorm", "euclidean")
+"""How the names of the models begin that others are compared with, the first that there is."""
 
 
 def baseline_of(models: Sequence[Model]) -> str | None:
-    """The first Euclidean model; none where there is no other model to compare with it."""
-    twins = [model.name for model in models if model.architecture.startswith(TWIN)]
+    """The pre-norm twin, or else the other one; none where no other model is compared with it."""
+    names = [model.name for model in models]
+    twins = [name for twin in TWINS for name in names if name.startswith(twin)]
     return twins[0] if twins and len(models) > 1 else None
 
 

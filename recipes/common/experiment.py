@@ -9,8 +9,8 @@ from typing import Any
 
 from hyptrans.support.files import write_json
 from recipes.common import options, results
-from recipes.common.models import Model, read_models
 from recipes.common.runner import Runner
+from recipes.common.settings import Model, read_models
 from recipes.common.translation import Run
 
 

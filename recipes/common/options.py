@@ -35,7 +35,8 @@ def make_parser(
     """
     parser = script_parser(description)
     parser.formatter_class = _WithDefaults
-    parser.epilog = f"example: python recipes/{recipe.name}/run.py {example}"
+    parser.prog = f"python -m recipes.{recipe.name}"
+    parser.epilog = f"example: {parser.prog} {example}"
     out = Path("runs") / recipe.name
     add = parser.add_argument
     add("--out", type=Path, default=out, metavar="DIR", help="folder to write to")
@@ -43,7 +44,7 @@ def make_parser(
         "--archs",
         default=archs,
         metavar="A,B",
-        help="models to train, names of .args files of this recipe, separated by commas",
+        help="models to train, of those in models.ini of this recipe, separated by commas",
     )
     add(
         "--updates",
@@ -51,7 +52,7 @@ def make_parser(
         default=updates,
         metavar="N",
         help="optimizer steps of each training"
-        + ("" if updates else " (default: as its .args file says)"),
+        + ("" if updates else " (default: as models.ini says)"),
     )
     add("--seed", type=int, default=1, help="seed of the training")
     add(

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from recipes.common.models import available, read_models
+from recipes.common.settings import available, read_models
 from recipes.common.steps import ROOT
 
 SOURCE, TARGET = "en", "de"
@@ -50,7 +50,13 @@ def training_commands(recipe: Path, data: Path) -> list[str]:
     """The ``fairseq-train`` line of each configuration of a recipe."""
     lines = []
     for model in read_models(recipe, available(recipe)):
-        words = ["fairseq-train", str(data / "data-bin"), "--user-dir", "hyptrans", *model.flags]
+        words = [
+            "fairseq-train",
+            str(data / "data-bin"),
+            "--user-dir",
+            "hyptrans",
+            *model.flags_for(),
+        ]
         lines.append(shlex.join([*words, "--save-dir", f"checkpoints/{recipe.name}/{model.name}"]))
     return lines
 

@@ -11,9 +11,9 @@ from typing import Any
 from hyptrans.support import tables
 from hyptrans_startup import saving
 from recipes.common import comparison, experiment, results, scoring, translation
-from recipes.common.models import Model
 from recipes.common.runner import Runner
 from recipes.common.scoring import Score
+from recipes.common.settings import Model
 from recipes.common.steps import Step
 from recipes.common.translation import Run
 

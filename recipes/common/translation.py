@@ -12,9 +12,9 @@ from typing import Any
 
 from hyptrans.support.errors import UserError
 from recipes.common import scoring
-from recipes.common.models import Model
 from recipes.common.runner import Runner
 from recipes.common.scoring import Score
+from recipes.common.settings import Model
 from recipes.common.steps import ROOT, Step
 
 # fairseq writes a million as 1e+06
@@ -24,8 +24,6 @@ _VALID = re.compile(rf"\| valid \|.*\| ppl {_NUMBER} .*\| num_updates (\d+)")
 _PERPLEXITY = re.compile(rf"\| valid \| .*\| ppl {_NUMBER}(?!\S)")
 # what hyptrans, fairseq and fairseq's scaling of losses say
 _DIVERGED = re.compile(r"gradients are nan|loss is probably exploding", re.IGNORECASE)
-# a sentence that never ends would cost as much time as hundreds that do
-_LENGTH_LIMIT = ("--max-len-a", "2", "--max-len-b", "10")
 _LOG_INTERVAL = 50
 _SAVED = 50
 """Checkpoints that are averaged are at most this part of a training apart; ten minutes of twelve
@@ -47,6 +45,7 @@ class Run:
         averaged: translate with the average of so many of the last checkpoints; 1: with one.
         train_flags: further flags of every training.
         text_flags: what makes text of subwords again.
+        length_limits: flags of the most words that a translation may have.
     """
 
     out: Path
@@ -62,6 +61,8 @@ class Run:
     averaged: int = 1
     train_flags: Sequence[str] = ()
     text_flags: Sequence[str] = ("--remove-bpe", "sentencepiece")
+    # a sentence that never ends would cost as much time as hundreds that do
+    length_limits: Sequence[str] = ("--max-len-a", "2", "--max-len-b", "10")
 
     @property
     def data(self) -> Path:
@@ -243,7 +244,7 @@ def generate(run: Run, name: str, after: Step, *, beam: int, subset: str = "test
     folder = run.out / stem
     command = ["fairseq-generate", run.binary, "--user-dir", run.user_dir]
     command += ["--path", str(run.checkpoint(name)), "--gen-subset", subset]
-    command += ["--beam", str(beam), "--max-tokens", "8000", *_LENGTH_LIMIT]
+    command += ["--beam", str(beam), "--max-tokens", "8000", *run.length_limits]
     command += [*run.text_flags, "--scoring", "sacrebleu"]
     command += ["--results-path", str(folder)]
     command += ["--cpu"] if run.cpu else []

@@ -3,11 +3,7 @@
 Options are those of ``data-prep/prepare_iwslt14.py``, for example ``--archive de-en.tgz``.
 """
 
-import sys
 from pathlib import Path
-
-# a recipe is run as a file, and the recipes are not installed
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from recipes.common.preparation import prepare_from_archive
 

@@ -9,9 +9,6 @@ import sys
 from functools import partial
 from pathlib import Path
 
-# a recipe is run as a file, and the recipes are not installed
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 from hyptrans.support.errors import run_command
 from recipes.common import scoring
 from recipes.common.archives import Corpus
@@ -49,5 +46,10 @@ CORPUS = Corpus(
 table = CORPUS.table
 
 
+def program() -> int:
+    """Run the recipe as a command does; returns the exit status."""
+    return run_command(lambda: CORPUS.main(__doc__), stopped=STOPPED)
+
+
 if __name__ == "__main__":
-    sys.exit(run_command(lambda: CORPUS.main(__doc__), stopped=STOPPED))
+    sys.exit(program())

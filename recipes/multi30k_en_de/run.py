@@ -8,9 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-# a recipe is run as a file, and the recipes are not installed
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 from hyptrans.support.errors import run_command
 from recipes.common import experiment, multi30k, options, rows, scoring, translation
 from recipes.common.rows import Column
@@ -57,5 +54,10 @@ def table(found: Mapping[str, Any]) -> str:
     return rows.table(found, COLUMNS, multi30k.SETS["test"])
 
 
+def program() -> int:
+    """Run the recipe as a command does; returns the exit status."""
+    return run_command(main, stopped=options.STOPPED)
+
+
 if __name__ == "__main__":
-    sys.exit(run_command(main, stopped=options.STOPPED))
+    sys.exit(program())

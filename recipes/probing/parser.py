@@ -9,7 +9,6 @@ from pathlib import Path
 from recipes.common.steps import Step
 from recipes.probing.treebank import PACKAGE
 
-HERE = Path(__file__).resolve().parent
 ENGLISH = ("--lang", "en", "--shorthand", f"en_{PACKAGE}", "--save_name", f"{PACKAGE}.pt")
 NETWORK = ("--no_pretrain", "--hidden_dim", "200", "--num_layers", "2", "--char_hidden_dim", "100")
 SHARED = "--share_hid"
@@ -52,7 +51,7 @@ class Parser:
 
     def training(self) -> list[Step]:
         """The steps, in their order: the treebank's files, four models, and how good they are."""
-        command = ["python", str(HERE / "treebank.py"), "--out", str(self.out)]
+        command = ["python", "-m", "recipes.probing.treebank", "--out", str(self.out)]
         for name, path in self.trees.items():
             command += [f"--{name}", str(path)]
         outputs = [self.out / "treebank", self.models / "resources.json"]
@@ -67,7 +66,7 @@ class Parser:
         words, parsed = self._file("test.words"), self.out / "test.parsed.conllu"
         models = [tokenizer, expander, tagger, parser]
         tested = self.parse("parser_test", Path(words), parsed, models, "--pretokenized")
-        command = ["python", str(HERE / "accuracy.py"), "--gold", str(self.trees["test"])]
+        command = ["python", "-m", "recipes.probing.accuracy", "--gold", str(self.trees["test"])]
         command += ["--parsed", str(parsed), "--out", str(self.accuracy)]
         scored = Step("parser_accuracy", command, [self.accuracy], [tested])
         return [prepared, *models, tested, scored]

@@ -15,16 +15,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-# a recipe is run as a file, and the recipes are not installed
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.extras import require
 from probing.probes.probe import check_ranks
 from recipes.common import experiment, options, results, translation
 from recipes.common.runner import Runner
 from recipes.common.steps import Step
-from recipes.common.translation import ROOT, Run
+from recipes.common.translation import Run
 from recipes.probing import sentences
 from recipes.probing.parser import Parser
 from recipes.probing.tables import CHECKPOINTS, summary, table
@@ -199,8 +196,15 @@ def _given(args: argparse.Namespace) -> Encoders | None:
 
 
 def _prepare(pairs: Path, out: Path) -> Step:
-    script = ROOT / "recipes" / "tatoeba_en_de" / "prepare.py"
-    command = ["python", str(script), "--table", str(pairs), "--out", str(out)]
+    command = [
+        "python",
+        "-m",
+        "recipes.tatoeba_en_de.prepare",
+        "--table",
+        str(pairs),
+        "--out",
+        str(out),
+    ]
     return Step("prepare", command, [out], inputs=[pairs])
 
 
@@ -225,7 +229,7 @@ def _drawn(run: Run, encoders: Encoders, args: argparse.Namespace) -> Step:
     """Draw sentences to parse."""
     assert encoders.text is not None
     folder = run.out / "parsed"
-    command = ["python", str(HERE / "sentences.py"), "--text", str(encoders.text)]
+    command = ["python", "-m", "recipes.probing.sentences", "--text", str(encoders.text)]
     command += ["--sentences", str(args.sentences), "--held-out", str(args.held_out)]
     if encoders.held_out:
         command += ["--held-out-text", *map(str, encoders.held_out)]
@@ -298,5 +302,10 @@ def _probe(
     return summary(found)
 
 
+def program() -> int:
+    """Run the recipe as a command does; returns the exit status."""
+    return run_command(main, stopped=options.STOPPED)
+
+
 if __name__ == "__main__":
-    sys.exit(run_command(main, stopped=options.STOPPED))
+    sys.exit(program())

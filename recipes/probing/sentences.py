@@ -10,9 +10,6 @@ import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-# a recipe is run as a file, and the recipes are not installed
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.files import write_whole
 from hyptrans.support.lines import read_lines

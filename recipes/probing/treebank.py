@@ -11,9 +11,6 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-# a recipe is run as a file, and the recipes are not installed
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 from hyptrans.support.errors import run_command
 from hyptrans.support.extras import require
 from hyptrans.support.files import write_json, write_whole

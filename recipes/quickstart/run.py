@@ -11,17 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-# a recipe is run as a file, and the recipes are not installed
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 from hyptrans.support import tables
 from hyptrans.support.errors import run_command
 from hyptrans.support.extras import require
 from hyptrans.support.files import write_whole
 from recipes.common import comparison, experiment, options, results, translation
-from recipes.common.models import Model
 from recipes.common.runner import Runner
 from recipes.common.scoring import Score
+from recipes.common.settings import Model
 from recipes.common.steps import Step
 from recipes.common.translation import Run
 
@@ -195,5 +192,10 @@ def _figure(value: float | None) -> str | None:
     return None if value is None else f"{value:.3f}"
 
 
+def program() -> int:
+    """Run the recipe as a command does; returns the exit status."""
+    return run_command(main, stopped=options.STOPPED)
+
+
 if __name__ == "__main__":
-    sys.exit(run_command(main, stopped=options.STOPPED))
+    sys.exit(program())

@@ -17,16 +17,13 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
-# a recipe is run as a file, and the recipes are not installed
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.extras import require
 from hyptrans.support.files import one_at_a_time, write_whole
 from hyptrans_startup import saving
 from recipes.common import multi30k, options, results, scoring, translation
-from recipes.common.models import read_models
 from recipes.common.runner import Runner
+from recipes.common.settings import read_models
 from recipes.common.steps import Step, portable_command, shown_command
 from recipes.common.translation import Run
 from recipes.study.findings import comparisons
@@ -43,7 +40,7 @@ BEAM = 5
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = options.script_parser(__doc__)
-    parser.epilog = "example: python recipes/study/run.py --data ~/multi30k --out ~/study"
+    parser.epilog = "example: python -m recipes.study --data ~/multi30k --out ~/study"
     add = parser.add_argument
     options.add_data(parser, multi30k.CONTENTS, name=multi30k.FOLDER)
     add(
@@ -258,5 +255,10 @@ def _train(run: Run, training: Training, after: Sequence[Step]) -> Step:
     )
 
 
+def program() -> int:
+    """Run the recipe as a command does; returns the exit status."""
+    return run_command(main, stopped="the same command goes on with the unfinished training")
+
+
 if __name__ == "__main__":
-    sys.exit(run_command(main, stopped="the same command goes on with the unfinished training"))
+    sys.exit(program())

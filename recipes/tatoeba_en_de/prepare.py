@@ -8,9 +8,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-# a recipe is run as a file, and the recipes are not installed
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 from hyptrans.dataprep.sources import tatoeba
 from hyptrans.support.errors import UserError, run_command
 from recipes.common import options

@@ -33,11 +33,12 @@ def binarized_text(out, pair, name, lang, kind):
     return [subwords.decode(kind, dictionary.string(tokens)) for tokens in dataset]
 
 
-def train(out, *options):
+def train(out, *options, save=None):
     """Two updates of a tiny model; fairseq's own words on failure."""
     command = [find_command("fairseq-train"), out / "data-bin", *TINY.split(), "--arch"]
     command += ["transformer", "--max-tokens", "4000", "--max-update", "2", "--optimizer", "adam"]
-    command += ["--lr", "0.001", "--no-save", "--cpu", "--disable-validation", *options]
+    command += ["--lr", "0.001", "--cpu", "--disable-validation", *options]
+    command += ["--save-dir", save] if save else ["--no-save"]
     done = subprocess.run(
         [*map(str, command)], capture_output=True, text=True, check=False, cwd=out
     )
@@ -183,8 +184,10 @@ def test_real_multi30k_comes_back_exactly(tmp_path, data):
 
 def recipe(name, *words):
     """Run a recipe's preparation; returns the training command that it prints last."""
-    command = [sys.executable, REPOSITORY / f"recipes/{name}/prepare.py", *words]
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", f"recipes.{name}.prepare", *words]
+    done = subprocess.run(
+        [*map(str, command)], cwd=REPOSITORY, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     lines = done.stdout.strip().split("\n")
     assert lines[-1].startswith("fairseq-train ")
@@ -228,3 +231,37 @@ def test_real_tatoeba_is_prepared_by_its_recipe(tmp_path, data):
         assert len(expected) == 2000
         assert binarized_text(tmp_path / "out", "en-de", "test", lang, "sentencepiece") == expected
     start(command, tmp_path)
+
+
+def test_words_by_spaces_go_through_all_commands(tmp_path, corpus):
+    out = tmp_path / "out"
+    prepare("prepare_text", *corpus(), "--bpe", "none", "--joined-dictionary", "--out", out)
+    trained = tmp_path / "model"
+    train(out, "--share-all-embeddings", save=trained)
+
+    def program(*words, text=""):
+        done = subprocess.run(
+            [*map(str, words)], input=text, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr[-2000:]
+        return done.stdout
+
+    checkpoint = trained / "checkpoint_last.pt"
+    # no --remove-bpe: an answer is words already
+    generated = program(
+        *(find_command("fairseq-generate"), out / "data-bin", "--path", checkpoint),
+        *("--beam", 1, "--max-len-b", 5, "--cpu"),
+    )
+    found = dict(line.split("\t")[::2] for line in generated.split("\n") if line[:2] == "D-")
+    tokens = dict(line.split("\t")[::2] for line in generated.split("\n") if line[:2] == "H-")
+    assert len(found) == 20
+    assert found == {f"D-{number[2:]}": text for number, text in tokens.items()}
+    source = (tmp_path / "input/test.en").read_text()
+    hyptrans = [sys.executable, "-m", "hyptrans"]
+    program(*hyptrans, "export", checkpoint, "--data", out, "--out", tmp_path / "shared")
+    options = ["--beam", 1]
+    translated = program(*hyptrans, "translate", checkpoint, "--data", out, *options, text=source)
+    shared = program(*hyptrans, "translate", tmp_path / "shared", *options, text=source)
+    assert shared == translated
+    assert "@@" not in translated
+    assert set(translated.split()) <= {*(out / "data-bin/dict.de.txt").read_text().split()}

@@ -73,6 +73,26 @@ def test_a_difference_is_found_where_there_is_one(systems):
     assert all(one.values[0] == one.values[1] and 0.3 < one.p < 0.7 for one in mirrored)
 
 
+NOTHING_TO_FIND = {
+    "spaces that tokens do not have": (
+        ["Ein Hund läuft.", "Das war gut.", "Er kommt nicht.", "Wir gehen nun heim."],
+        ["Ein Hund läuft .", "Das war gut .", "Er kommt nicht .", "Wir gehen nun heim ."],
+        ["Ein Hund läuft.", "Das ist gut.", "Er kommt nicht.", "Wir gehen heim."],
+    ),
+    "nothing right in either": (["x"] * 3, ["y z"] * 3, ["Ein Hund läuft."] * 3),
+    "one sentence": (["Ein Hund"], ["Ein Hund läuft."], ["Ein Hund läuft."]),
+    "one sentence again and again": (["a b c d"] * 9, ["a b c e"] * 9, ["a b c d"] * 9),
+}
+
+
+@pytest.mark.parametrize("case", NOTHING_TO_FIND)
+def test_p_is_1_where_no_choice_of_sentences_makes_a_difference(case):
+    first, second, references = NOTHING_TO_FIND[case]
+    for samples in (7, 1000):
+        found = significance.compare(first, second, references, samples=samples)
+        assert [one.p for one in found] == [1, 1]
+
+
 def test_compare_prints_a_table_with_signatures(systems, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lines = [f"D-{i}\t-0.1\t{text}\n" for i, text in enumerate(systems["near"])]

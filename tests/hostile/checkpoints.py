@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import torch
 
-from tests.hostile.running import Hostile, ordinary, payload
+from tests.hostile.running import RAN, Hostile, ordinary, payload
 
 SMALL = ["--encoder-embed-dim=16", "--decoder-embed-dim=16"]
 MODELS = {
@@ -229,4 +229,73 @@ def nested(draw: random.Random, folder: Path, states: dict, count: int) -> list[
             state[where] = {**state[where], "x": inner}
         path = written(state, folder / f"nested{i}.pt")
         tries.append(Hostile(f"{where} 2^{times}", partial(build, path)))
+    return tries
+
+
+def crash(state: dict) -> dict:
+    """A crash.pt with one batch."""
+    tokens = torch.tensor([[5, 6, 2]])
+    source = {"src_tokens": tokens, "src_lengths": torch.tensor([3])}
+    batch = {"id": torch.tensor([0]), "nsentences": 1, "ntokens": 3, "target": tokens}
+    batch["net_input"] = source | {"prev_output_tokens": tokens.roll(1, 1)}
+    return state | {"extra_state": {**state["extra_state"], "samples": [batch]}}
+
+
+def validate(path: Path, cfg: object, typed: dict[str, str]) -> None:
+    """As ``fairseq-validate`` does once it has read its command line; there is no set."""
+    from fairseq_cli import validate
+
+    cfg.common_eval.path = str(path)  # type: ignore[attr-defined]
+    validate.main(cfg, Namespace(**typed))
+
+
+def replay(path: Path) -> None:
+    """As ``hyptrans replay`` does."""
+    from hyptrans.commands import replay
+
+    replay.replay(path, cpu=True)
+
+
+def criterions(draw: random.Random, folder: Path, states: dict, count: int) -> list[Hostile]:
+    """Stored criterions that open files which their options name."""
+    from fairseq import options
+    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+    words = [str(folder.parent / "data"), "--path=x", "--max-tokens=9", "--cpu"]
+    parser = options.get_validation_parser("translation")
+    cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, words))
+    opens = {"criterion": "sentence_ranking", "save_predictions": RAN, "num_classes": 2}
+    opens |= {"ranking_head_name": "x", "sentence_avg": False}
+    named = {**opens, "_name": "sentence_ranking"}
+    old = {"arch": "transformer_tiny", "task": "translation", "source_lang": "en"}
+    old |= {"target_lang": "de", "data": str(folder.parent / "data")}
+    language_model = {"wer_kenlm_model": RAN, "wer_lexicon": RAN, "post_process": "letter"}
+    ranking = {"criterion": "sentence_ranking"}
+    kinds: list[tuple[dict, dict[str, str]]] = [
+        ({"criterion": Namespace(**opens)}, {}),
+        ({"criterion": named}, {}),
+        ({"criterion": Namespace(**{**opens, "_name": "cross_entropy"})}, {}),
+        ({"criterion": {**named, "criterion": "cross_entropy"}}, {}),
+        ({"criterion": Namespace(**opens)}, ranking),
+        ({"criterion": named}, ranking),
+        (
+            {"criterion": {"_name": "composite_loss", "underlying_criterion": "sentence_ranking"}},
+            {},
+        ),
+        ({"criterion": {"_name": "ctc", **language_model}}, {}),
+        ({"criterion": "sentence_ranking"}, {}),
+        ({"args": Namespace(**old, **opens)}, {}),
+    ]
+    plain = written(states["transformer_tiny"], folder / "plain.pt")
+    tries = [Hostile("plain", partial(validate, plain, cfg, {}))]
+    for i in range(count):
+        change, typed = kinds[i % len(kinds)]
+        state = crash(states["transformer_tiny"])
+        state |= (
+            {"cfg": None, **change} if "args" in change else {"cfg": {**state["cfg"], **change}}
+        )
+        path = written(state, folder / f"criterion{i}.pt")
+        tries.append(Hostile(f"validate {change!r}"[:60], partial(validate, path, cfg, typed)))
+        if "args" not in change:
+            tries.append(Hostile(f"replay {change!r}"[:60], partial(replay, path)))
     return tries

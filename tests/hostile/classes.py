@@ -50,6 +50,7 @@ CLASSES: dict[str, Make] = {
     "checkpoint: interpolation": of_models(checkpoints.interpolated, 12),
     "checkpoint: sizes": of_models(checkpoints.sizes, 20),
     "checkpoint: odd parts": of_models(checkpoints.others, 15),
+    "checkpoint: stored criterions": of_models(checkpoints.criterions, 10),
     "checkpoint: nesting": of_models(checkpoints.nested, 10),
     "checkpoint: loaded and averaged": alone(models.models, 32),
     "checkpoint: exported": alone(models.exported, 8),

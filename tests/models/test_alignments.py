@@ -13,13 +13,10 @@ from hyptrans.layers.hybonet import LorentzAttention
 from hyptrans.layers.hypformer_attention import LinearAttention, SoftmaxAttention
 from hyptrans.layers.sphere import SphereAttention
 from hyptrans.support.errors import UserError
-from recipes.study.candidates.one_time_mean import MeanAttention
 from tests.models.conftest import ARCHITECTURES, dictionary, small, task_of
 
 # what an attention makes of weights, values and queries
 MIXED = {
-    # before what it is a subclass of
-    MeanAttention: lambda layer, w, v, q: lorentz.lift((w @ v)[..., 1:], c=layer.c),
     LorentzAttention: lambda layer, w, v, q: lorentz.centroid(v, w, c=layer.c),
     SoftmaxAttention: lambda layer, w, v, q: lorentz.centroid(v, w, c=layer.curvature()),
     LinearAttention: lambda layer, w, v, q: w @ v + q @ layer.psi,

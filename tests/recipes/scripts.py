@@ -9,10 +9,10 @@ ROOT = Path(__file__).parents[2]
 RECIPES = ROOT / "recipes"
 
 
-def run_script(script, *options):
-    """Run a script, named below ``recipes/``, to its end."""
+def run_script(name, *options):
+    """Run a recipe, or a module below it, to its end: ``python -m recipes.NAME``."""
     return subprocess.run(
-        [sys.executable, str(RECIPES / script), *options],
+        [sys.executable, "-m", f"recipes.{name}", *options],
         cwd=ROOT,
         # threads that wait for each other on a busy machine cost more than they save
         env={**os.environ, "OMP_NUM_THREADS": "1"},

@@ -145,9 +145,7 @@ def test_iwslt_gives_a_row_from_the_archive_s_files(tmp_path):
     out = tmp_path / "out"
     options = ["--vocab-size", "60", "--workers", "1", "--archs", f"{OTHER},{MODEL}"]
     options += ["--updates", "3", "--average", "2"]
-    run = run_script(
-        "iwslt14_en_de/run.py", "--raw", str(folder), "--out", str(out), "--cpu", *options
-    )
+    run = run_script("iwslt14_en_de", "--raw", str(folder), "--out", str(out), "--cpu", *options)
     assert run.returncode == 0, run.stderr + run.stdout
 
     found = json.loads((out / "results.json").read_text(encoding="utf-8"))
@@ -165,7 +163,7 @@ def test_iwslt_gives_a_row_from_the_archive_s_files(tmp_path):
     assert f"({found['p'][OTHER]['chrf']:.3f})" in run.stdout
 
     train, average, validate, generate = found["commands"][-4:]
-    assert "--arch euclidean_iwslt_d64 --encoder-normalize-before" in train
+    assert "--arch euclidean_prenorm_iwslt_d64" in train
     assert "--save-interval-updates 1 --keep-interval-updates 2" in train
     assert f"-m hyptrans average OUT/{MODEL} --last 2" in average
     assert all(f"{MODEL}/average.pt" in command for command in (validate, generate))

@@ -9,7 +9,7 @@ from tests.recipes.scripts import run_script
 
 
 def test_accuracy_of_attention_is_printed_beside_that_of_casting():
-    done = run_script("benchmark/half_attention.py", "--times", "3")
+    done = run_script("benchmark.half_attention", "--times", "3")
     assert done.returncode == 0, done.stderr[-2000:]
     rows = [line.split(" | ") for line in done.stdout.splitlines()[2:]]
     assert [row[:3] for row in rows] == [
@@ -24,7 +24,7 @@ def test_accuracy_of_attention_is_printed_beside_that_of_casting():
 
 @pytest.mark.slow
 def test_speed_is_printed_by_length():
-    done = run_script("benchmark/half_attention.py", "--speed")
+    done = run_script("benchmark.half_attention", "--speed")
     assert done.returncode == 0, done.stderr[-2000:]
     rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines()[2:]]
     assert [row[0] for row in rows] == ["32", "512", "2,048"]
@@ -34,7 +34,7 @@ def test_speed_is_printed_by_length():
 @pytest.mark.slow
 def test_curves_start_at_the_same_loss_in_every_precision():
     options = ["--updates", "2", "--models", "hybonet", "--device", "cpu"]
-    done = run_script("benchmark/half_precision.py", *options)
+    done = run_script("benchmark.half_precision", *options)
     assert done.returncode == 0, done.stderr[-2000:]
     (line,) = re.findall(r"^ +2  (.*)$", done.stdout, re.MULTILINE)
     losses = [float(number) for number in line.split()]
@@ -54,14 +54,14 @@ def test_every_model_can_be_built_in_every_precision(name):
 @pytest.mark.parametrize(
     ("script", "options", "message"),
     [
-        ("half_attention.py", ["--width", "1"], "--width must be at least 2"),
-        ("half_attention.py", ["--times", "x"], "--times must be numbers"),
-        ("half_attention.py", ["--times", "0.5"], "--times must be at least 1"),
-        ("half_precision.py", ["--models", "bert"], "--models bert: there are hybonet, han"),
+        ("half_attention", ["--width", "1"], "--width must be at least 2"),
+        ("half_attention", ["--times", "x"], "--times must be numbers"),
+        ("half_attention", ["--times", "0.5"], "--times must be at least 1"),
+        ("half_precision", ["--models", "bert"], "--models bert: there are hybonet, han"),
     ],
 )
 def test_wrong_options_are_one_sentence(script, options, message):
-    done = run_script(f"benchmark/{script}", *options)
+    done = run_script(f"benchmark.{script}", *options)
     assert done.returncode != 0
     assert done.stderr.strip().splitlines()[-1].startswith(f"error: {message}")
     assert "Traceback" not in done.stderr

@@ -1,6 +1,5 @@
 import math
 import re
-from pathlib import Path
 
 import pytest
 import torch
@@ -11,22 +10,22 @@ from fairseq.models import ARCH_MODEL_REGISTRY
 import recipes.study.candidates  # noqa: F401 - registers those that the study tries
 from hyptrans.support.errors import UserError
 from recipes.common import results
-from recipes.common.models import available, read_models
-from recipes.common.preparation import training_commands
+from recipes.common.settings import FILE, available, read_models
 from recipes.study.findings import finals
 from tests.models.conftest import task_of
 from tests.recipes.scripts import RECIPES
 
-CONFIGURATIONS = sorted(RECIPES.rglob("*.args"))
-PAPERS = sorted([*RECIPES.glob("iwslt14*/*.args"), *RECIPES.glob("wmt14*/*/*.args")])
-PRENORM = [path for path in CONFIGURATIONS if path.stem.startswith("euclidean_prenorm")]
+RECIPE_NAMES = sorted(path.parent.name for path in RECIPES.rglob(FILE))
+CONFIGURATIONS = [(name, model) for name in RECIPE_NAMES for model in available(RECIPES / name)]
+PAPERS = [pair for pair in CONFIGURATIONS if pair[0] in ("iwslt14_en_de", "wmt14_en_de")]
+PRENORM = [pair for pair in CONFIGURATIONS if "euclidean_prenorm" in pair[1]]
 # what may differ between a model and its twin in the same recipe
 OWN = {"--arch", "--lr"}
 
 
-def parse(path):
-    (model,) = read_models(path.parent, [path.stem])
-    words = ["--user-dir", "hyptrans", "data-bin", *model.flags_for(updates=700)]
+def parse(recipe, name):
+    (model,) = read_models(RECIPES / recipe, [name])
+    words = ["--user-dir", "hyptrans", "data-bin", *model.flags_for(700)]
     parser = options.get_training_parser()
     return options.parse_args_and_arch(parser, words, modify_parser=None)
 
@@ -36,9 +35,9 @@ def sizes_of(args):
     return models.MODEL_DATACLASS_REGISTRY[args.arch]()
 
 
-@pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda p: f"{p.parent.name}/{p.stem}")
-def test_configuration_is_understood_by_fairseq_train_and_makes_a_model(path):
-    args = parse(path)
+@pytest.mark.parametrize(("recipe", "name"), CONFIGURATIONS)
+def test_settings_are_understood_by_fairseq_train_and_make_a_model(recipe, name):
+    args = parse(recipe, name)
     assert args.arch in ARCH_MODEL_REGISTRY
     assert args.criterion.endswith("label_smoothed_cross_entropy")
     assert args.max_tokens
@@ -48,12 +47,21 @@ def test_configuration_is_understood_by_fairseq_train_and_makes_a_model(path):
     assert isinstance(model, ARCH_MODEL_REGISTRY[args.arch])
 
 
-@pytest.mark.parametrize("path", PAPERS, ids=lambda p: p.stem)
-def test_configuration_of_a_paper_says_how_long_it_trains_and_where_it_is_from(path):
-    (model,) = read_models(path.parent, [path.stem])
-    assert model.updates >= 40000
-    comment = path.read_text(encoding="utf-8").splitlines()[0]
-    assert re.match("# .*(paper|by analogy|Euclidean twin)", comment)
+@pytest.mark.parametrize("recipe", ["iwslt14_en_de", "wmt14_en_de"])
+def test_settings_of_a_paper_say_how_long_a_model_trains_and_where_they_are_from(recipe):
+    models = read_models(RECIPES / recipe, available(RECIPES / recipe))
+    assert all(model.updates >= 40000 for model in models)
+    sections = re.split(r"^\[(.+)\]\n", (RECIPES / recipe / FILE).read_text(), flags=re.MULTILINE)[
+        1:
+    ]
+    said = {
+        name: text
+        for names, text in zip(sections[::2], sections[1::2], strict=True)
+        for name in names.split()
+        if re.match("# .*(paper|by analogy|as .*twin|OpenNMT)", text)
+    }
+    wanting = [m.name for m in models if m.name not in said and "prenorm" not in m.name]
+    assert not wanting
 
 
 @pytest.mark.parametrize(
@@ -66,8 +74,7 @@ def test_configuration_of_a_paper_says_how_long_it_trains_and_where_it_is_from(p
     ],
 )
 def test_hybonet_has_the_settings_printed_in_its_paper(name, width, ffn, heads, batch):
-    path = next(path for path in PAPERS if path.stem == f"hybonet_{name}")
-    args = parse(path)
+    args = parse(*next(pair for pair in PAPERS if pair[1] == f"hybonet_{name}"))
     for side in ("encoder", "decoder"):
         parts = ("embed_dim", "ffn_embed_dim", "attention_heads", "layers")
         found = [getattr(sizes_of(args), f"{side}_{part}") for part in parts]
@@ -82,9 +89,8 @@ def test_hybonet_has_the_settings_printed_in_its_paper(name, width, ffn, heads, 
 
 @pytest.mark.parametrize("size", ["tiny", "base", "big"])
 def test_han_has_the_sizes_of_its_paper_and_is_trained_as_its_twins(size):
-    paths = {path.stem: path for path in PAPERS}
     han, *twins = (
-        parse(paths[name.format(size)])
+        parse("wmt14_en_de", name.format(size))
         for name in ("han_{}", "euclidean_{}", "euclidean_prenorm_{}")
     )
     assert (han.han_weights, han.han_coordinates) == ("sigmoid", "polar")
@@ -96,26 +102,15 @@ def test_han_has_the_sizes_of_its_paper_and_is_trained_as_its_twins(size):
         assert len({str(getattr(args, name)) for args in (han, *twins)}) == 1, name
 
 
-STUDY_NAMES = {
-    "euclidean_prenorm": "prenorm",
-    "euclidean": "postnorm",
-    "hybonet_plus": "hypformer_softmax",
-}
-
-
 @pytest.mark.parametrize("name", available(RECIPES / "multi30k_en_de"))
 def test_multi30k_has_the_settings_of_the_study_and_the_best_of_its_rates_and_dropouts(name):
     model = name.removesuffix("_iwslt_d64")
-    model = STUDY_NAMES.get(model, model)
-    args, studied = (
-        parse(RECIPES / path)
-        for path in (f"multi30k_en_de/{name}.args", f"study/models/{model}.args")
-    )
+    args, studied = parse("multi30k_en_de", name), parse("study", model)
     lines = results.read_lines(RECIPES / "study" / "results.jsonl")
     settings = {one.model: (one.rate, one.dropout) for one in finals.chosen(lines).values()}
-    best = settings.get(model) or (_best_rate(lines, model), settings["prenorm"][1])
+    best = settings.get(model) or (_best_rate(lines, model), settings["euclidean_prenorm"][1])
     assert (args.lr, args.dropout) == ([best[0]], best[1])
-    own = ("arch", "lr", "dropout", "warmup_updates", "hypformer_attention", "hybonet_residual")
+    own = ("lr", "dropout", "warmup_updates", "hybonet_residual")
     found = [{key: v for key, v in vars(one).items() if key not in own} for one in (args, studied)]
     assert found[0] == found[1]
     # the sizes are those of the architecture, and it shares no embeddings unless told to
@@ -136,78 +131,82 @@ def test_a_model_and_its_twin_differ_in_the_learning_rate_alone(recipe):
     others = [name for name in names if not name.startswith("euclidean")]
     assert len(others) >= 2
     for model in read_models(RECIPES / recipe, others):
-        flags = [m.flags_for(updates=10) for m in (model, twin)]
-        if "--hybonet-residual" in flags[0]:  # a form of its own
-            place = flags[0].index("--hybonet-residual")
-            del flags[0][place : place + 2]
-        both = list(zip(*flags, strict=True))
-        differing = {both[i - 1][0] for i, (one, other) in enumerate(both) if one != other}
+        assert model.flags.keys() == twin.flags.keys()
+        differing = {flag for flag, value in model.flags.items() if twin.flags[flag] != value}
         assert {"--arch"} <= differing <= OWN
 
 
-@pytest.mark.parametrize("path", PRENORM, ids=lambda p: p.parent.name)
-def test_prenorm_twin_is_the_twin_with_layer_normalization_moved(path):
-    twin = parse(path.with_name(path.name.replace("_prenorm", "")))
-    args = parse(path)
-    differing = {name for name, value in vars(args).items() if vars(twin)[name] != value}
-    moved = {"encoder_normalize_before", "decoder_normalize_before"}
-    assert moved <= differing <= {*moved, "lr"}
+@pytest.mark.parametrize(("recipe", "name"), [p for p in PRENORM if "published" not in p[1]])
+def test_prenorm_twin_is_trained_as_the_twin(recipe, name):
+    args = parse(recipe, name)
     assert args.encoder_normalize_before
     assert args.decoder_normalize_before
+    twin = parse(recipe, name.replace("_prenorm", ""))
+    differing = {key for key, value in vars(args).items() if vars(twin)[key] != value}
+    moved = {"arch", "encoder_normalize_before", "decoder_normalize_before"}
+    assert moved <= differing <= {*moved, "lr"}
 
 
-def test_every_recipe_with_a_twin_has_a_prenorm_twin():
-    twins = {path.parent for path in CONFIGURATIONS if path.stem.startswith("euclidean")}
-    assert {path.parent for path in PRENORM} == twins
-    # a folder each, and one for each size of WMT'14
-    assert len(twins) == 5 + 6
+def test_every_recipe_has_a_prenorm_twin_of_every_size_of_a_twin():
+    twins = {
+        pair for pair in CONFIGURATIONS if re.match("euclidean_(?!prenorm)|euclidean$", pair[1])
+    }
+    prenorm = {(recipe, name.replace("_prenorm", "")) for recipe, name in PRENORM}
+    assert prenorm - {("study", "published_euclidean")} == twins
+    assert {recipe for recipe, _ in PRENORM} == set(RECIPE_NAMES)
 
 
-def test_training_command_of_a_prenorm_twin_has_its_architecture_and_a_folder_of_its_own():
-    lines = training_commands(RECIPES / "iwslt14_en_de", Path("data"))
-    (line,) = (line for line in lines if "prenorm" in line)
-    assert "--arch euclidean_iwslt_d64 --encoder-normalize-before" in line
-    assert line.endswith(" --save-dir checkpoints/iwslt14_en_de/euclidean_prenorm_iwslt_d64")
+SETTINGS = """
+[*]
+lr = 1
+clip-norm = 0.5
+total-num-update = {updates}
+
+[*_small]
+adam-betas = (0.9, 0.98)
+lr = 2
+
+[a_small b_small]
+max-update = 5
+share-all-embeddings
+
+[b_small]
+arch = x_tiny
+lr = 3
+"""
 
 
-@pytest.mark.parametrize("flags", ["--lr 1 --arch x_tiny", "--arch=x_tiny --lr 1"])
-def test_a_file_may_name_its_architecture_and_keeps_its_own_name(tmp_path, flags):
-    (tmp_path / "a.args").write_text(flags, encoding="utf-8")
-    (model,) = read_models(tmp_path, ["a"])
-    assert model.name == "a"
-    assert model.flags_for(updates=1) == flags.split()
+@pytest.fixture
+def recipe(tmp_path):
+    (tmp_path / FILE).write_text(SETTINGS, encoding="utf-8")
+    return tmp_path
 
 
-def test_files_in_folders_are_found_by_name_alone(tmp_path):
-    for folder in ("small", "large"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / f"a_{folder}.args").write_text("--max-update 5", encoding="utf-8")
-    assert available(tmp_path) == ["a_large", "a_small"]
-    (model,) = read_models(tmp_path, ["a_small"])
-    assert (model.name, model.updates) == ("a_small", 5)
+def test_sections_hold_for_the_models_that_they_name_and_the_last_one_goes_first(recipe):
+    assert available(recipe) == ["a_small", "b_small"]
+    first, second = read_models(recipe, ["a_small", "b_small"])
+    assert first.flags_for(7) == [
+        *("--arch", "a_small", "--adam-betas", "(0.9, 0.98)", "--max-update", "5"),
+        *("--share-all-embeddings", "--lr", "2", "--clip-norm", "0.5", "--total-num-update", "7"),
+    ]
+    assert (second.name, second.architecture, second.flags["--lr"]) == ("b_small", "x_tiny", "3")
+    assert second.updates == 5
 
 
-def test_a_number_of_updates_that_nobody_gave_is_asked_for(tmp_path):
-    (tmp_path / "a.args").write_text("--lr 1", encoding="utf-8")
-    (model,) = read_models(tmp_path, ["a"])
-    with pytest.raises(UserError, match=r"a\.args names no --max-update: give --updates"):
+def test_a_number_of_updates_that_nobody_gave_is_asked_for(recipe):
+    (recipe / FILE).write_text("[a]\nlr = 1\n", encoding="utf-8")
+    (model,) = read_models(recipe, ["a"])
+    with pytest.raises(UserError, match=r"models\.ini names no max-update of a: give --updates"):
         assert model.updates
-
-
-def test_number_of_updates_is_filled_in(tmp_path):
-    (tmp_path / "a.args").write_text("--total-num-update {updates}  # all\n", encoding="utf-8")
-    (model,) = read_models(tmp_path, ["a"])
-    assert model.flags_for(updates=7) == ["--arch", "a", "--total-num-update", "7"]
 
 
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["a", "x", "y"], "--archs: no configuration for x, y; this recipe has a"),
-        ([""], "--archs: no model was named; this recipe has a"),
+        (["a_small", "x", "y"], "--archs: no settings for x, y; this recipe has a_small, b_small"),
+        ([""], "--archs: no model was named; this recipe has a_small, b_small"),
     ],
 )
-def test_a_model_without_configuration_is_an_error(tmp_path, names, message):
-    (tmp_path / "a.args").write_text("--lr 1", encoding="utf-8")
+def test_a_model_without_settings_is_an_error(recipe, names, message):
     with pytest.raises(UserError, match=message):
-        read_models(tmp_path, names)
+        read_models(recipe, names)

@@ -4,7 +4,7 @@ import pytest
 
 from tests.recipes.scripts import run_script
 
-run_recipe = partial(run_script, "multi30k_en_de/run.py")
+run_recipe = partial(run_script, "multi30k_en_de")
 
 
 @pytest.fixture(autouse=True)
@@ -37,4 +37,4 @@ def test_help_names_units_defaults_and_an_example():
     run = run_recipe("--help")
     assert run.returncode == 0
     assert "optimizer steps of each training (default: 3000)" in " ".join(run.stdout.split())
-    assert "example: python recipes/multi30k_en_de/run.py" in run.stdout
+    assert "example: python -m recipes.multi30k_en_de" in run.stdout

@@ -17,7 +17,7 @@ from tests.probing.commands.runs import write_trees
 from tests.probing.helpers.model import make_checkpoint, prepared_folder, real_trees
 from tests.recipes.scripts import ROOT, run_script
 
-run_recipe = partial(run_script, "probing/run.py")
+run_recipe = partial(run_script, "probing")
 
 TREES = """\
 # newdoc id = a

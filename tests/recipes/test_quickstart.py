@@ -12,13 +12,12 @@ from tests.recipes.scripts import ROOT, run_script
 pytestmark = pytest.mark.slow
 
 MODEL = "euclidean_prenorm_tiny"
-"""Not the name of an architecture: its flags name that."""
 SMALL = ("--updates", "30", "--sentences", "400", "--vocab-size", "350", "--probe-steps", "30")
 SMALL = (*SMALL, "--no-untrained")
 
 
 def quickstart(out, *options):
-    return run_script("quickstart/run.py", "--out", str(out), "--cpu", *options)
+    return run_script("quickstart", "--out", str(out), "--cpu", *options)
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +79,7 @@ def test_every_command_shown_is_one_a_user_can_type(finished):
         re.search(r"(\w[\w-]*(\.py)?) ", command.split("bin/")[1])[1] for command in commands
     ]
     assert programs == ["python", "python", "fairseq-train", "fairseq-generate", "python"]
-    assert " --arch euclidean_tiny --encoder-normalize-before " in commands[2]
+    assert " --arch euclidean_prenorm_tiny " in commands[2]
     help_of_first = commands[0].split(" --out")[0] + " --help"
     run = subprocess.run(help_of_first, shell=True, cwd=ROOT, capture_output=True, check=False)
     assert run.returncode == 0
@@ -114,7 +113,7 @@ def test_a_second_run_reuses_every_step(finished):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--archs", "nothing_tiny"], "error: --archs: no configuration for nothing_tiny"),
+        (["--archs", "nothing_tiny"], "error: --archs: no settings for nothing_tiny"),
         (["--updates", "0", "--jobs", "-1"], "error: at least 1 is needed: --updates 0, --jobs -1"),
     ],
 )

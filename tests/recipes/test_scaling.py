@@ -7,7 +7,7 @@ import pytest
 from recipes.benchmark import scaling
 from tests.recipes.scripts import run_script
 
-SCRIPT = "benchmark/scaling.py"
+SCRIPT = "benchmark.scaling"
 
 
 @pytest.mark.slow

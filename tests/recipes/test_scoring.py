@@ -4,8 +4,8 @@ import pytest
 
 from hyptrans.support.errors import UserError
 from recipes.common import comparison
-from recipes.common.models import Model
 from recipes.common.scoring import detokenized, score
+from recipes.common.settings import Model
 
 OUTPUT = """\
 S-1\tb a
@@ -67,15 +67,17 @@ def test_another_number_of_references_is_an_error(output, tmp_path):
         score(output, write_references(tmp_path, "a", "b"))
 
 
-def test_every_model_is_compared_with_the_first_euclidean_one():
-    models = [
-        Model("ours", ("--arch", "hybonet_tiny")),
-        Model("pre", ("--arch=euclidean_tiny", "--encoder-normalize-before")),
-        Model("post", ("--lr", "1", "--arch", "euclidean_tiny")),
-    ]
-    assert comparison.baseline_of(models) == "pre"
-    assert comparison.baseline_of(models[:1]) is None
-    assert comparison.baseline_of(models[1:2]) is None
+@pytest.mark.parametrize(
+    ("names", "baseline"),
+    [
+        (["hybonet_tiny", "euclidean_tiny", "euclidean_prenorm_tiny"], "euclidean_prenorm_tiny"),
+        (["hybonet_tiny", "euclidean_tiny"], "euclidean_tiny"),
+        (["hybonet_tiny", "han_tiny"], None),
+        (["euclidean_prenorm_tiny"], None),
+    ],
+)
+def test_models_are_compared_with_the_pre_norm_twin_or_else_the_other(names, baseline):
+    assert comparison.baseline_of([Model(name, {"--arch": name}) for name in names]) == baseline
 
 
 def test_p_is_small_where_models_differ_and_1_where_they_do_not(tmp_path):

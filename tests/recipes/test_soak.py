@@ -9,7 +9,7 @@ from hyptrans.support.errors import UserError
 from recipes.benchmark import soak
 from tests.recipes.scripts import run_script
 
-SCRIPT = "benchmark/soak.py"
+SCRIPT = "benchmark.soak"
 LINE = '2026-01-01 | INFO | train_inner | {"num_updates": "1000", "loss": "2.5", '
 LINE += '"drift": "3e-07", "radius": "3.1"}'
 SPACE = soak.plan(20_000)[0]

@@ -11,7 +11,7 @@ from hyptrans.inference import describe
 from recipes.benchmark import contenders, timing
 from tests.recipes.scripts import run_script
 
-run = partial(run_script, "benchmark/speed.py")
+run = partial(run_script, "benchmark.speed")
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import pytest
 from hyptrans.support.errors import UserError
 from recipes.common import results, translation
 from recipes.common.runner import Runner
+from recipes.common.settings import FILE
 from recipes.study import plan
 from recipes.study import run as study
 from recipes.study.plan import Training
@@ -70,7 +71,7 @@ def test_half_the_rate_follows_at_the_best_dropout_and_seeds_as_is_best(half, be
     assert finals(lines + others)[4:] == finals(lines)[4:]
 
 
-@pytest.mark.parametrize(("twin", "other"), [("prenorm", "postnorm"), ("postnorm", "prenorm")])
+@pytest.mark.parametrize(("twin", "other"), [plan.TWINS, plan.TWINS[::-1]])
 def test_the_better_twin_is_trained_as_often_as_hybonet_and_the_others_at_its_dropout(twin, other):
     rate, others = plan.RATES[twin][1], plan.RATES[other][0]
     lines = tried(twin, [14.0, 10.0, 20.0, 21.0]) + tried("han", [20.0, 19.0, 21.0, 22.0])
@@ -141,7 +142,7 @@ def test_a_result_that_another_process_had_first_is_not_added(tmp_path, monkeypa
 
 
 def test_a_name_that_no_training_has_is_refused(tmp_path):
-    found = run_script("study/run.py", "--only", "nothing", "--out", str(tmp_path))
+    found = run_script("study", "--only", "nothing", "--out", str(tmp_path))
     assert found.returncode == 2
     assert found.stderr == "error: --only: no training is called nothing; --list names all\n"
 
@@ -151,8 +152,8 @@ def test_a_name_that_no_training_has_is_refused(tmp_path):
     ("whole", "folder"),
     [
         (Training("rates", "hybonet", 1e-2, 12), "data"),
-        (Training("published", "published_hypformer_softmax", 1e-2, 12), "joined/data"),
-        (Training("lowercased", "published_prenorm", 1e-2, 12), "lowercased/data"),
+        (Training("published", "published_hybonet_plus", 1e-2, 12), "joined/data"),
+        (Training("lowercased", "published_euclidean_prenorm", 1e-2, 12), "lowercased/data"),
     ],
 )
 def test_a_training_goes_on_from_a_whole_checkpoint_and_leaves_one_line(
@@ -169,10 +170,9 @@ def test_a_training_goes_on_from_a_whole_checkpoint_and_leaves_one_line(
             (data / f"{name}.{side}").write_text("\n".join(lines) + "\n")
     readme = tmp_path / "README.md"
     readme.write_text("<!-- results: begin -->\n<!-- results: end -->\n")
-    for name in (*plan.RATES, *plan.CANDIDATES, *plan.PUBLISHED):
-        flags = (study.HERE / "models" / f"{name}.args").read_text()
-        small = " --encoder-layers 1 --decoder-layers 1 --max-tokens 400"
-        (tmp_path / f"{name}.args").write_text(flags + small)
+    small = "\n[*]\nencoder-layers = 1\ndecoder-layers = 1\nmax-tokens = 400\n"
+    settings = (study.HERE / FILE).read_text().replace("[*]", "[hybonet* *prenorm]")
+    (tmp_path / FILE).write_text(settings + small)
     monkeypatch.setattr(study, "HERE", tmp_path)
     monkeypatch.setattr(study, "RESULTS", tmp_path / "results.jsonl")
     monkeypatch.setattr(study, "SAVE_EVERY", 4)

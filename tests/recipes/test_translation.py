@@ -10,12 +10,12 @@ from fairseq.logging.progress_bar import SimpleProgressBar
 
 from probing.commands.run import add_arguments
 from recipes.common import translation
-from recipes.common.models import Model
+from recipes.common.settings import Model
 from recipes.common.steps import Step
 from recipes.common.translation import Run
 from tests.recipes.scripts import run_script
 
-MODEL = Model("m", ("--arch", "hybonet_tiny"))
+MODEL = Model("m", {"--arch": "hybonet_tiny"})
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_an_untrained_model_has_nothing_to_average(run):
 
 
 def test_an_average_of_none_is_refused(tmp_path):
-    found = run_script("quickstart/run.py", "--average", "0", "--out", str(tmp_path / "out"))
+    found = run_script("quickstart", "--average", "0", "--out", str(tmp_path / "out"))
     assert found.returncode == 2
     assert found.stderr == "error: at least 1 is needed: --average 0\n"
     assert not (tmp_path / "out").exists()

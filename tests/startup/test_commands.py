@@ -111,3 +111,34 @@ def test_help_of_an_architecture_lists_its_own_options(work, run):
     assert "--encoder-embed-dim" in done.stdout
     assert "--label-smoothing" in done.stdout
     assert "--save-dir" in done.stdout
+
+
+COMMANDS = ["train", "validate", "generate", "interactive", "preprocess", "score", "eval-lm"]
+OPTIONS = {
+    "alone": [],
+    "plug-in": ["--user-dir=hyptrans"],
+    "architecture": ["--user-dir=hyptrans", "--arch=hybonet_tiny"],
+    "checkpoint": ["bin", "--path=nosuch.pt"],
+    "task": ["--task=translation", "--fp16"],
+    "mistyped": ["--dropuot=0.3"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_is_help_whatever_else_is_typed(command, tmp_path, fork):
+    own = {"validate": "--path", "interactive": "--input", "preprocess": "--joined-dictionary"}
+    own |= {"train": "--max-update", "generate": "--beam", "score": "--ref", "eval-lm": "--path"}
+    for case, options in OPTIONS.items():
+        flag = "-h" if case == "plug-in" else "--help"
+        done = fork(f"fairseq-{command}", *options, flag, cwd=tmp_path, check=False)
+        told = (case, done.stderr[-300:])
+        assert done.returncode == 0, told
+        assert done.stdout.startswith("usage: "), told
+        assert own[command] in done.stdout, told
+        # what a name brings is listed where the name is known
+        if command == "train":
+            assert ("--hybonet-" in done.stdout) == (case == "architecture"), told
+
+
+def test_help_of_hydra_is_help(tmp_path, fork):
+    assert "is powered by Hydra" in fork("fairseq-hydra-train", "--help", cwd=tmp_path).stdout

@@ -3,11 +3,11 @@
 import argparse
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hyptrans.dataprep.plan import Job
-from hyptrans.dataprep.steps.subwords import KINDS
+from hyptrans.dataprep.steps.subwords import WORDS
 from hyptrans.support.errors import UserError
 
 # options that change no byte of the output, so the manifest does not hold them
@@ -23,7 +23,7 @@ def make_parser(
     Args:
         description: what the command does.
         example: a whole command.
-        default_size: by kind of subwords.
+        default_size: by each kind of subwords that the command offers.
         languages: what source and target are where they are not given, in words.
     """
     parser = argparse.ArgumentParser(
@@ -32,7 +32,7 @@ def make_parser(
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    sizes = ", ".join(f"{size} for {kind}" for kind, size in default_size.items())
+    sizes = ", ".join(f"{size} for {kind}" for kind, size in default_size.items() if size)
     add = parser.add_argument
     add("--out", metavar="DIR", help="folder to write (required)")
     source, target = languages
@@ -41,7 +41,7 @@ def make_parser(
     add(
         "--bpe",
         metavar="KIND",
-        help=f"kind of subwords: {' or '.join(KINDS)} "
+        help=f"kind of subwords: {_either(default_size)} "
         "(default: sentencepiece with --raw-text, else subword-nmt)",
     )
     add(
@@ -89,9 +89,11 @@ def make_job(
         UserError: one sentence with every bad option.
     """
     kind = args.bpe or ("sentencepiece" if args.raw_text else "subword-nmt")
-    if kind not in KINDS:
-        problems.append(f"--bpe must be {' or '.join(KINDS)}, not {kind!r}")
-        kind = KINDS[0]
+    if kind not in default_size:
+        problems.append(f"--bpe must be {_either(default_size)}, not {kind!r}")
+        kind = next(iter(default_size))
+    if kind == WORDS and args.vocab_size is not None:
+        problems.append(f"--vocab-size goes with subwords, not with --bpe {WORDS}")
     if not args.out:
         problems.append("--out is required")
     elif Path(args.out).exists() and not Path(args.out).is_dir():
@@ -131,6 +133,11 @@ def report(problems: Sequence[str]) -> None:
     """
     if problems:
         raise UserError("; ".join(problems))
+
+
+def _either(kinds: Iterable[str]) -> str:
+    *others, last = kinds
+    return f"{', '.join(others)} or {last}"
 
 
 def _effective(args: argparse.Namespace) -> list[str]:

@@ -1,6 +1,7 @@
 """``prepare_text.py``: any parallel text."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,8 +10,10 @@ from hyptrans.dataprep.pipeline import prepare
 from hyptrans.dataprep.plan import PairSource, Plan
 from hyptrans.dataprep.sources.markup import ParallelFiles
 from hyptrans.dataprep.steps.clean import CleanRule
+from hyptrans.dataprep.steps.subwords import WORDS
 
-_SIZES = {"subword-nmt": 10000, "sentencepiece": 8000}
+_SIZES = {"subword-nmt": 10000, "sentencepiece": 8000, WORDS: 0}
+_LONGEST = 250
 _SETS = ("train", "valid", "test")
 # what the name of a text in any language may end in
 _PLAIN_ENDINGS = ("txt", "text")
@@ -21,10 +24,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = _parser().parse_args(argv)
     problems = [f"--{name} is required" for name in _SETS[:2] if not getattr(args, name)]
     _languages(args, problems)
-    maximum = positive_integer(args.max_length, "--max-length", 250, problems)
+    words = args.bpe == WORDS
+    longest = sys.maxsize if words else _LONGEST
+    maximum = positive_integer(args.max_length, "--max-length", longest, problems)
     ratio = _ratio(args.max_ratio, problems)
     if args.lowercase and args.raw_text:
         problems.append("--lowercase and --raw-text exclude each other")
+    if args.lowercase and words:
+        problems.append(f"--lowercase and --bpe {WORDS}, which keeps words, exclude each other")
     for name in _SETS:
         for path in (path for pair in getattr(args, name) or [] for path in pair):
             if not Path(path).is_file():
@@ -36,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     }
     for number, pair in enumerate(args.test or []):
         sets[f"test{number or ''}"] = _plain([pair])
-    flags = {} if job.raw_text else {"tokenize": True, "lowercase": args.lowercase}
+    flags = {} if job.raw_text or words else {"tokenize": True, "lowercase": args.lowercase}
     plan = Plan(
         sets=sets,
         text=dict.fromkeys(sets, flags),
@@ -70,7 +77,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--max-length",
         metavar="N",
-        help="drop training pairs with more tokens on a side (default: 250)",
+        help=f"drop training pairs with more tokens on a side (default: {_LONGEST}; no limit with "
+        f"--bpe {WORDS}, which takes words as spaces part them and changes none)",
     )
     parser.add_argument(
         "--max-ratio",

@@ -2,6 +2,7 @@
 
 Two kinds with one shape: byte-pair encoding by ``subword-nmt`` on tokenized text (``@@`` marks an
 unfinished word), and a ``sentencepiece`` unigram model whose pieces give back the raw text exactly.
+The third kind has no model: its tokens are the words between the spaces of the text.
 """
 
 import gc
@@ -27,7 +28,9 @@ from hyptrans.support.files import read_bytes, whole_file, write_whole
 from hyptrans.support.lines import read_lines, write_lines
 from hyptrans.support.progress import bar
 
-KINDS = ("subword-nmt", "sentencepiece")
+WORDS = "none"
+"""The kind without subwords."""
+KINDS = ("subword-nmt", "sentencepiece", WORDS)
 MODEL_NAMES = {"subword-nmt": "bpe.codes", "sentencepiece": "sentencepiece.model"}
 WORD_START = "\u2581"
 """What sentencepiece writes for the space before a word."""
@@ -175,34 +178,36 @@ class Encoder:
 
     Attributes:
         kind: one of ``KINDS``.
-        model: file of the model.
+        model: file of the model; None where the kind has none.
         pieces: for sentencepiece, a file of the pieces that training has; others are spelled out.
     """
 
     kind: str
-    model: Path
+    model: Path | None
     pieces: Path | None = None
 
     def build(self) -> LineFunction:
         """Load the model and return the function from text to space-separated subwords."""
-        return self._bpe() if self.kind == "subword-nmt" else self._sentencepiece()
-
-    def _bpe(self) -> LineFunction:
-        module = require("subword_nmt.apply_bpe", "data")
-        bpe = module.BPE(io.StringIO(_codes(self.model), newline="\n"))
-
-        def encode(line: str) -> str:
-            # the cache holds every word ever seen: hundreds of megabytes on large corpora
-            if len(bpe.cache) > 200_000:
-                bpe.cache.clear()
-            subwords = bpe.segment_tokens(line.split())
-            return " ".join(_harmless(subwords, joiner="@@ "))
-
-        return encode
-
-    def _sentencepiece(self) -> LineFunction:
+        if self.model is None:
+            return without_reserved
+        if self.kind == "subword-nmt":
+            return _bpe_encoder(self.model)
         known = None if self.pieces is None else frozenset(read_lines(self.pieces))
         return sentencepiece_encoder(self.model, known)
+
+
+def _bpe_encoder(model: Path) -> LineFunction:
+    module = require("subword_nmt.apply_bpe", "data")
+    bpe = module.BPE(io.StringIO(_codes(model), newline="\n"))
+
+    def encode(line: str) -> str:
+        # the cache holds every word ever seen: hundreds of megabytes on large corpora
+        if len(bpe.cache) > 200_000:
+            bpe.cache.clear()
+        subwords = bpe.segment_tokens(line.split())
+        return " ".join(_harmless(subwords, joiner="@@ "))
+
+    return encode
 
 
 def _codes(model: Path) -> str:
@@ -275,12 +280,14 @@ def _harmless(
 
 
 def without_reserved(line: str) -> str:
-    """A text that has no subwords, its words that mean something else to fairseq as unknown."""
+    """The words of a text; those that mean something else to fairseq become unknown."""
     return " ".join(_UNKNOWN if word in _RESERVED else word for word in line.split())
 
 
 def decode(kind: str, line: str) -> str:
     """Give back the text of encoded subwords, as ``fairseq-generate --remove-bpe`` does."""
+    if kind == WORDS:
+        return line
     if kind == "subword-nmt":
         return (line + " ").replace("@@ ", "").removesuffix(" ")
     # the first piece starts with a space that was not in the text

@@ -11,9 +11,6 @@ from hyptrans.evaluation import significance
 from recipes.common import scoring
 from recipes.study.findings.finals import Line, best_twin, chosen
 
-PUBLISHED = "hybonet"
-"""Its variants, ``hybonet_…``, are compared with it too."""
-
 
 @dataclass(frozen=True)
 class Pair:
@@ -33,14 +30,12 @@ def pairs(lines: Sequence[Line]) -> list[Pair]:
     """What is to be compared and is not yet: all models with the better twin, seed by seed."""
     best = {model: setting.finished for model, setting in chosen(lines).items()}
     twin = best_twin(lines)
-    wanted = [(model, twin) for model in best if model != twin]
-    wanted += [(model, PUBLISHED) for model in best if model.startswith(f"{PUBLISHED}_")]
     found = [
         Pair(one, other)
-        for model, baseline in wanted
+        for model in best
         for one in best[model]
-        for other in best.get(baseline or "", [])
-        if one["seed"] == other["seed"]
+        for other in best.get(twin or "", [])
+        if model != twin and one["seed"] == other["seed"]
     ]
     done = {line["name"] for line in lines}
     return [pair for pair in found if pair.name not in done]

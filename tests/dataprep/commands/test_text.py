@@ -5,6 +5,7 @@ import subprocess
 import pytest
 import sentencepiece
 
+from hyptrans.dataprep import recorded
 from hyptrans.dataprep.commands import text
 from hyptrans.dataprep.steps import subwords
 from tests.dataprep.conftest import error_of, make_sentences, script, tree, write
@@ -193,7 +194,7 @@ def test_all_bad_options_are_reported_at_once(tmp_path, run):
     for part in (
         "--valid is required",
         "nowhere.en is not a file",
-        "--bpe must be subword-nmt or sentencepiece, not 'wordpiece'",
+        "--bpe must be subword-nmt, sentencepiece or none, not 'wordpiece'",
         "--vocab-size must be a whole number above 0, not 'many'",
         "--workers must be a whole number above 0, not '0'",
         "--max-length must be",
@@ -310,3 +311,54 @@ def test_help_is_complete(name):
     endings = "text" in name and "the ending of the first SOURCE of --train"
     source = endings or {"prepare_iwslt14": "de", "prepare_wmt14": "en"}[name]
     assert f"language translated from (default: {source})" in shown
+
+
+def test_words_by_spaces_are_the_text_itself_and_nothing_is_dropped(tmp_path, run):
+    train = ["Emma 's  cat , don't \u2581 &amp; caf\u00e9", "a " * 300 + "b", *["x y"] * 7]
+    pair = [write(tmp_path / f"text.{lang}", train) for lang in ("en", "de")]
+    sets = [word for name in ("train", "valid", "test") for word in (f"--{name}", *pair)]
+    out = tmp_path / "out"
+    status, printed, err = run(text.main, *sets, "--bpe", "none", "--out", out)
+    assert status == 0, err
+    for name in ("train", "valid", "test"):
+        encoded = (out / f"data-bin/{name}.en").read_text().split("\n")[:-1]
+        assert encoded == [" ".join(line.split()) for line in train]
+        assert [subwords.decode("none", line) for line in encoded] == encoded
+    assert "subwords: none, words by spaces" in printed
+    manifest = json.loads((out / "manifest.json").read_text())
+    steps = {step["name"]: step for step in manifest["steps"]}
+    assert "learn subwords" not in steps
+    assert not [name for name in steps if name.startswith("tokenize")]
+    assert steps["restore test"]["de"]["restored"] == len(train)
+    assert {path.name for path in out.iterdir()} == {"data-bin", "manifest.json", "raw"}
+    found = recorded.read(out)
+    assert (found.kind, found.model, found.raw_text) == ("none", None, False)
+
+
+def test_words_that_fairseq_would_read_as_its_own_are_unknown_and_reported(tmp_path, run, corpus):
+    odd = [write(tmp_path / f"odd.{lang}", ["a <pad> b", "c d"]) for lang in ("en", "de")]
+    out = tmp_path / "out"
+    status, _, err = run(text.main, *corpus(), "--test", *odd, "--bpe", "none", "--out", out)
+    assert status == 0
+    assert (out / "data-bin/test1.en").read_text() == "a <unk> b\nc d\n"
+    assert "1 lines of test1.en do not come back exactly" in err
+
+
+@pytest.mark.parametrize(
+    ("option", "problem"),
+    [
+        (["--vocab-size", 300], "--vocab-size goes with subwords, not with --bpe none"),
+        (["--lowercase"], "--lowercase and --bpe none, which keeps words, exclude each other"),
+        (["--bpe", "no"], "--bpe must be subword-nmt, sentencepiece or none, not 'no'"),
+    ],
+)
+def test_options_that_words_by_spaces_exclude_are_refused(tmp_path, run, corpus, option, problem):
+    words = [*corpus(), "--bpe", "none", *option, "--out", tmp_path / "out"]
+    assert problem in error_of(run(text.main, *words))
+
+
+def test_a_length_that_was_given_holds_for_words_by_spaces_too(tmp_path, run, corpus):
+    longer = [write(tmp_path / f"longer.{lang}", ["a " * 20]) for lang in ("en", "de")]
+    words = [*corpus(), "--train", *longer, "--bpe", "none", "--max-length", 19]
+    _, printed, _ = run(text.main, *words, "--out", tmp_path / "out")
+    assert "dropped: longer than 19 1" in printed

@@ -1,4 +1,5 @@
 import html
+import json
 import random
 import re
 
@@ -48,6 +49,20 @@ def moses(tmp_path_factory):
 
 def words_of(text):
     return [match.span() for match in re.finditer(r"\S+", text)]
+
+
+def test_words_by_spaces_are_the_pieces_where_there_are_no_subwords(raw):
+    dictionary = load_dictionary(raw)
+    place = raw / "manifest.json"
+    manifest = json.loads(place.read_text())
+    words = raw.parent / "words"
+    words.mkdir()
+    manifest |= {"command": ["data-prep/prepare_text.py", "--bpe", "none"], "outputs": {}}
+    (words / "manifest.json").write_text(json.dumps(manifest))
+    text = " the  cat's <pad> \u2581x"
+    pieces = from_prepared(words, "en", dictionary)(text)
+    assert [text[piece.start : piece.end] for piece in pieces] == text.split()
+    assert [piece.text for piece in pieces] == ["the", "cat's", "<unk>", "\u2581x"]
 
 
 def places(text, keep):

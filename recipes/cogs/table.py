@@ -1,0 +1,113 @@
+"""The tables of the results on COGS, beside a published Transformer's figures."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from hyptrans.support.tables import markdown
+from recipes.cogs.plan import DEV, GEN, PER_KIND, TEST
+from recipes.common import exact, results
+from recipes.common.exact import Results, spread
+
+Published = Sequence[Mapping[str, float]]
+"""Of each seed, percent of right answers by kind, ``lex_acc`` of all kinds not named, and
+``overall_acc``."""
+_OTHERS, _ALL = "lex_acc", "overall_acc"
+_OF_A_KIND = 1000
+"""Sentences of each kind in the generalization set."""
+
+
+def tables(lines: Results, published: Published) -> str:
+    """All results as Markdown."""
+    finals = [line for line in lines if line["stage"] == "final"]
+    trials = [line for line in lines if line["stage"] != "final"]
+    parts = [_means(finals, published), _kinds(finals, published)] if finals else []
+    parts += [_trials(trials)] if trials else []
+    return "\n\n".join(parts) or results.NOT_MEASURED
+
+
+def unread(line: Mapping[str, Any]) -> float:
+    """Percent of right answers among the sentences that no setting was chosen by."""
+    whole, part = line["exact"][GEN]["all"], line["exact"][DEV]["all"]
+    return float(whole * _OF_A_KIND - part * PER_KIND) / (_OF_A_KIND - PER_KIND)
+
+
+def _of(line: Mapping[str, Any], subset: str, kind: str = "all") -> float:
+    return float(line["exact"][subset][kind])
+
+
+def _scored(finals: Results) -> Results:
+    return [line for line in finals if line["exact"]]
+
+
+def _means(finals: Results, published: Published) -> str:
+    gen = exact.by_model(_scored(finals), partial(_of, subset=GEN))
+    rest = exact.by_model(_scored(finals), unread)
+    test = exact.by_model(_scored(finals), partial(_of, subset=TEST))
+    p = exact.against_twin(rest)
+    line_of = {line["model"]: line for line in finals}
+    rows = [
+        [
+            model,
+            f"{line_of[model]['parameters']:,}",
+            f"{line_of[model]['rate']:g}",
+            str(len(gen[model])),
+            spread(gen[model]),
+            spread(rest[model]),
+            f"{p[model]:.3f}" if model in p else "",
+            spread(test[model]),
+        ]
+        for model in gen
+    ]
+    of_published = [seed[_ALL] for seed in published]
+    rows.append(["published", "", "", str(len(published)), spread(of_published), "", "", ""])
+    header = ["model", "parameters", "rate", "seeds", "all of gen", "unread part", "p", "test"]
+    updates = finals[0]["updates"]
+    return (
+        f"{markdown(header, rows)}\n\nPercent of exact matches after {updates:,} updates, "
+        f"`{finals[0]['setting']}`, mean ± standard deviation over seeds; unread part: without the "
+        "sentences that settings are chosen by; p: of the difference from the twin there, by "
+        "permutation of seeds, two-sided, Holm's correction."
+    )
+
+
+def _kinds(finals: Results, published: Published) -> str:
+    scored = _scored(finals)
+    kinds = [kind for kind in scored[0]["exact"][GEN] if kind != "all"] if scored else []
+    models = list(exact.by_model(scored, lambda line: 0.0))
+    named = [kind for kind in sorted(kinds) if kind in published[0]]
+    rows = []
+    for kind in [*named, *sorted(set(kinds) - set(named))]:
+        found = exact.by_model(scored, partial(_of, subset=GEN, kind=kind))
+        theirs = spread([seed[kind] for seed in published]) if kind in named else ""
+        rows.append([kind, *(spread(found[model]) for model in models), theirs])
+    lexical = statistics.fmean(seed[_OTHERS] for seed in published)
+    return (
+        f"{markdown(['kind', *models, 'published'], rows)}\n\nPublished: {lexical:.1f} on "
+        "average in the kinds without a figure."
+    )
+
+
+def _trials(trials: Results) -> str:
+    rows = [
+        [
+            line["stage"],
+            line["model"],
+            line["setting"],
+            f"{line['rate']:g}",
+            str(line["seed"]),
+            f"{line['curve'][-1][1]:.4f}" if line["curve"] else "diverged",
+            f"{_of(line, DEV):.1f}" if line["exact"] else "",
+            f"{line['updates_per_second'] or 0:.1f}",
+        ]
+        for line in trials
+    ]
+    header = ["stage", "model", "setting", "rate", "seed", "valid perplexity", DEV, "updates/s"]
+    return (
+        f"{markdown(header, rows)}\n\nTrials of {trials[0]['updates']:,} updates; "
+        f"{DEV}: percent of exact matches on {PER_KIND} sentences of each kind of generalization; "
+        "updates/s on a core that other programs use too."
+    )

@@ -1,0 +1,298 @@
+"""Tasks whose answers are right or wrong as a whole: train, answer greedily, count exact matches.
+
+A question and its answer are words by spaces; there are no subwords, so an answer is right if it is
+the reference word for word. Trainings run one after the other; each is one line of results.jsonl
+once it is scored. Whatever stops the command, the same one goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from hyptrans.evaluation import scores
+from hyptrans.support.errors import UserError
+from hyptrans.support.extras import require
+from hyptrans.support.files import one_at_a_time, write_whole
+from hyptrans_startup import saving
+from recipes.common import options, results, translation
+from recipes.common.runner import Runner
+from recipes.common.settings import Model
+from recipes.common.steps import Step, portable_command
+from recipes.common.translation import Run
+
+RESULTS = "results.jsonl"
+SOURCE, TARGET = "question", "answer"
+TWIN = "euclidean_prenorm"
+MODELS = (TWIN, "sphere", "hybonet", "hybonet_plus")
+"""The models that are compared."""
+_PARTS = 10
+"""Checkpoints, and points of the curve of validation perplexity, of a training."""
+# the longest answer of all tasks has 144 words, to a question of 61
+_LENGTHS = ("--max-len-a", "3", "--max-len-b", "50")
+
+Flags = dict[str, str | None]
+"""Values by flag of ``fairseq-train``, None of a flag that takes no value."""
+Example = tuple[str, str, str]
+"""Question, answer, and the kind that exact matches are counted by."""
+Sets = Mapping[str, Sequence[Example]]
+"""By name: ``train``, ``valid``, then the test sets."""
+Results = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Training:
+    """One training, and the test sets that its model answers.
+
+    Attributes:
+        setting: what tables call the flags of ``fairseq-train`` that the stage tries.
+        flags: those, and all others but the model's own, its rate and its length.
+        task: which of a recipe's data sets.
+    """
+
+    stage: str
+    model: str
+    setting: str
+    rate: float
+    updates: int
+    seed: int
+    flags: Flags = field(compare=False)
+    answers: tuple[str, ...]
+    task: str = "data"
+
+    @property
+    def name(self) -> str:
+        """What its folder, its log and its line of the results are called."""
+        rate = f"{self.rate:g}".replace(".", "p")
+        task = "" if self.task == "data" else f"{self.task}-"
+        return (
+            f"{self.stage}-{task}{self.model}-{self.setting}-lr{rate}-{self.updates}"
+            f"-seed{self.seed}"
+        )
+
+
+def size_flags(*, width: int, heads: int) -> Flags:
+    """Flags of one size of encoder and decoder, two layers each; inside blocks it is four times."""
+    sizes = {"layers": 2, "embed-dim": width, "attention-heads": heads, "ffn-embed-dim": 4 * width}
+    return {
+        f"--{side}-{name}": str(value)
+        for side in ("encoder", "decoder")
+        for name, value in sizes.items()
+    }
+
+
+def scores_of(results: Results, trials: Sequence[Training], subset: str) -> list[float] | None:
+    """Percent of right answers, of each trial the mean over seeds; None while one is not done.
+
+    A training that diverged has no right answer.
+    """
+    found = {line["name"]: (line["exact"] or {subset: {"all": 0.0}}) for line in results}
+    if not all(trial.name in found for trial in trials):
+        return None
+    by_seed = defaultdict(list)
+    for trial in trials:
+        by_seed[replace(trial, seed=0)].append(found[trial.name][subset]["all"])
+    return [statistics.fmean(by_seed[replace(trial, seed=0)]) for trial in trials]
+
+
+def best(results: Results, trials: Sequence[Training], subset: str) -> Training | None:
+    """The first of the trials with most right answers; None while one is not done."""
+    found = scores_of(results, trials, subset)
+    return None if found is None else trials[found.index(max(found))]
+
+
+def make_parser(recipe: Path, description: str | None) -> argparse.ArgumentParser:
+    """A parser with the options of every recipe that this module drives."""
+    parser = options.script_parser(description)
+    add = parser.add_argument
+    out = Path("runs") / recipe.name
+    add("--out", type=Path, default=out, metavar="DIR", help=f"folder to work in (default: {out})")
+    add("--write-readme", action="store_true", help="go on with the results beside this file")
+    add("--only", nargs="+", metavar="NAME", help="trainings to run, of those that --list names")
+    add("--list", action="store_true", help="list the trainings, and which are done, and stop")
+    add("--tables", action="store_true", help="train nothing, write the tables of the results")
+    add("--threads", type=int, default=1, metavar="N", help="CPU threads (default: 1)")
+    add("--cpu", action="store_true", help="keep off the GPU")
+    return parser
+
+
+def run(
+    recipe: Path,
+    args: argparse.Namespace,
+    trainings: Callable[[Results], Sequence[Training]],
+    sets: Callable[[str], Sets],
+    tables: Callable[[Results], str],
+) -> None:
+    """Run what is not done yet.
+
+    Args:
+        recipe: its folder, with a README that the tables are put into.
+        args: of :func:`make_parser`.
+        trainings: those that can be named so far; earlier results decide on later ones.
+        sets: the examples of a task.
+        tables: of all results, as Markdown.
+
+    Raises:
+        UserError: ``--only`` names none of them, or a command failed.
+    """
+    options.check_positive(args, "threads")
+    path = (recipe if args.write_readme else args.out) / RESULTS
+    surroundings = results.surroundings()
+
+    def known() -> list[Training]:
+        lines = results.read_lines(path)
+        wanted = [t for t in trainings(lines) if args.only is None or t.name in args.only]
+        done = {line["name"] for line in lines}
+        return [training for training in wanted if training.name not in done]
+
+    if args.list:
+        left = {training.name for training in known()}
+        for training in trainings(results.read_lines(path)):
+            print(f"{training.name}{'' if training.name in left else '  done'}")
+        return
+    names = {training.name for training in trainings(results.read_lines(path))}
+    if wrong := set(args.only or ()) - names:
+        raise UserError(f"--only: no training is called {', '.join(wrong)}; --list names all")
+    while not args.tables and (unfinished := known()):
+        line = _train_and_score(unfinished[0], sets(unfinished[0].task), args)
+        with one_at_a_time(path.parent):
+            lines = results.read_lines(path)
+            if line["name"] not in {entry["name"] for entry in lines}:
+                lines.append({**line, **surroundings})
+                write_whole(path, "".join(json.dumps(entry) + "\n" for entry in lines))
+    text = tables(results.read_lines(path))
+    if args.write_readme:
+        results.put_into(recipe / "README.md", text)
+    print(f"{text}\n\n{path}: all that is asked for is done")
+
+
+def _train_and_score(training: Training, sets: Sets, args: argparse.Namespace) -> dict[str, Any]:
+    """The line of a training; one that diverged is a result too, without scores."""
+    run = Run(
+        out=args.out / training.task,
+        source=SOURCE,
+        target=TARGET,
+        seed=training.seed,
+        updates=training.updates,
+        threads=args.threads,
+        cpu=args.cpu,
+        save_every=max(1, training.updates // _PARTS),
+        train_flags=("--validate-interval", "100000"),
+        text_flags=(),
+        length_limits=_LENGTHS,
+    )
+    runner = Runner(args.out)
+    prepared = prepare(run, sets)
+    flags = {"--arch": f"{training.model}_tiny", **training.flags, "--lr": f"{training.rate:g}"}
+    trained = translation.train(run, Model(training.name, flags), prepared)
+    runner.run(prepared)
+    # fairseq's own copy may be cut where an earlier run was killed
+    saving.mend(run.checkpoint(training.name))
+    line = {key: value for key, value in asdict(training).items() if key != "flags"}
+    line |= {"name": training.name, "command": portable_command(trained, args.out)}
+    try:
+        runner.run(trained)
+    except UserError:
+        if not translation.diverged(runner.log(trained)):
+            raise
+        runner.say(f"{training.name}: diverged")
+        return line | translation.course(runner.log(trained)) | {"exact": None}
+    subsets = subsets_of(sets)
+    exact = {}
+    for name in training.answers:
+        subset = subsets[name]
+        answered = translation.generate(run, training.name, trained, beam=1, subset=subset)
+        runner.run(answered)
+        exact[name] = matches(answered.outputs[0] / f"generate-{subset}.txt", sets[name])
+        runner.say(f"{training.name}: {exact[name]['all']} % of {name}")
+    line["parameters"] = results.count_parameters(run.checkpoint(training.name))
+    return line | translation.course(runner.log(trained)) | {"exact": exact}
+
+
+def subsets_of(sets: Sets) -> dict[str, str]:
+    """What fairseq calls each set: several test sets are test, test1 and so on."""
+    tests = [name for name in sets if name not in ("train", "valid")]
+    return {name: name if name not in tests else f"test{tests.index(name) or ''}" for name in sets}
+
+
+def prepare(run: Run, sets: Sets) -> Step:
+    """Write the examples as text and binarize them: words by spaces, one dictionary for both sides.
+
+    Most words of a question, names above all, stand in its answer as they are.
+    """
+    command = ["python", translation.script("prepare_text.py"), "--bpe", "none"]
+    files = []
+    subsets = subsets_of(sets)
+    for name, examples in sets.items():
+        pair = [run.out / "text" / f"{name}.{side}" for side in (SOURCE, TARGET)]
+        for side, path in enumerate(pair):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, "".join(f"{example[side]}\n" for example in examples))
+        command += [f"--{subsets[name].rstrip('0123456789')}", *map(str, pair)]
+        files += pair
+    command += ["--source-lang", SOURCE, "--target-lang", TARGET, "--joined-dictionary"]
+    name = f"prepare_{run.out.name}"
+    return Step(name, [*command, "--out", str(run.data)], [run.data], inputs=files)
+
+
+def matches(output: Path, examples: Sequence[Example]) -> dict[str, float]:
+    """Percent of right answers in what ``fairseq-generate`` wrote: of all, and by kind.
+
+    Raises:
+        UserError: there is another number of answers.
+    """
+    answers = scores.detokenized(output)
+    references = [answer for _, answer, _ in examples]
+    scores.check_lengths(answers, output, references, Path("the examples"))
+    right: dict[str, list[bool]] = defaultdict(list)
+    for answer, (_, reference, kind) in zip(answers, examples, strict=True):
+        for group in dict.fromkeys(("all", kind)):
+            right[group].append(answer.split() == reference.split())
+    return {kind: round(100 * statistics.fmean(found), 2) for kind, found in right.items()}
+
+
+def by_model(
+    results: Results, value: Callable[[Mapping[str, Any]], float]
+) -> dict[str, list[float]]:
+    """A value of each line, sorted by model in the order of the tables and then by seed."""
+    found: dict[str, list[float]] = {}
+    for model in MODELS:
+        lines = sorted((x for x in results if x["model"] == model), key=lambda line: line["seed"])
+        if lines:
+            found[model] = [value(line) for line in lines]
+    return found
+
+
+def spread(values: Sequence[float]) -> str:
+    """Mean and, of several, their standard deviation, for a table."""
+    mean = f"{statistics.fmean(values):.1f}"
+    return f"{mean} ± {statistics.stdev(values):.1f}" if len(values) > 1 else mean
+
+
+def against_twin(found: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """How likely each model's difference from the twin is by the choice of seeds alone: p.
+
+    The part of all ways to deal the seeds' scores to the two models that gives means as far apart,
+    corrected for the number of models (Holm 1979). None without several seeds.
+    """
+    stats = require("scipy.stats", "probing")
+
+    def difference(one: Any, other: Any, axis: int) -> Any:
+        return one.mean(axis=axis) - other.mean(axis=axis)
+
+    p = {
+        model: float(stats.permutation_test((scores, found[TWIN]), difference).pvalue)
+        for model, scores in found.items()
+        if model != TWIN and min(len(scores), len(found.get(TWIN, ()))) > 1
+    }
+    corrected, least = {}, 0.0
+    for number, model in enumerate(sorted(p, key=lambda model: p[model])):
+        least = max(least, min(1.0, p[model] * (len(p) - number)))
+        corrected[model] = least
+    return corrected

@@ -1,0 +1,7 @@
+"""``python -m recipes.probing``."""
+
+import sys
+
+from recipes.probing.run import program
+
+sys.exit(program())

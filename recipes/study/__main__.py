@@ -1,0 +1,7 @@
+"""``python -m recipes.study``."""
+
+import sys
+
+from recipes.study.run import program
+
+sys.exit(program())
