@@ -36,6 +36,13 @@ BEAM, SENTENCES = 5, 32
 TWIN, TWIN_SDPA, FLOOR = "euclidean", "euclidean, SDPA only", "floor"
 MANIFOLD = "hybonet, manifold"
 """HyboNet with embeddings that are points, and Riemannian Adam."""
+SOFTMAX = "hypformer, softmax attention"
+VARIANTS = {
+    MANIFOLD: ("hybonet", {"embedding_storage": "manifold"}),
+    SOFTMAX: ("hypformer", {"hypformer_attention": "softmax"}),
+}
+WHOLE = ", fairseq's loss"
+"""Ending of the name of a contender whose loss makes all logits of a batch at once."""
 
 
 @dataclass(frozen=True)
@@ -70,13 +77,10 @@ class Size:
             "decoder_layers": self.layers,
             "dropout": self.dropout,
             "attention_dropout": 0.0,
-            **positions(max(self.length + 2, 64)),
+            **dict.fromkeys(
+                ("max_source_positions", "max_target_positions"), max(self.length, 62) + 2
+            ),
         }
-
-
-def positions(longest: int) -> dict[str, int]:
-    """Configuration fields of a model that takes sentences up to this many tokens."""
-    return {"max_source_positions": longest, "max_target_positions": longest}
 
 
 class SdpaMultiheadAttention(MultiheadAttention):
@@ -151,35 +155,32 @@ class Floor(HypTransformer):
     parts = FloorParts
 
 
-def dictionary(symbols: int = VOCABULARY) -> Dictionary:
-    """Random words, as many symbols in all."""
+def dictionary() -> Dictionary:
+    """Random words, ``VOCABULARY`` symbols in all."""
     words = Dictionary()
-    for i in range(symbols - len(words)):
+    for i in range(VOCABULARY - len(words)):
         words.add_symbol(f"w{i}")
     return words
 
 
-def build(
-    name: str, device: str, fields: Mapping[str, Any], *, vocabulary: int = VOCABULARY
-) -> FairseqEncoderDecoderModel:
+def build(name: str, device: str, fields: Mapping[str, Any]) -> FairseqEncoderDecoderModel:
     """A fresh model, the same one each time.
 
     Args:
         name: a contender, or an architecture of this package, named sizes included.
         device: where to put it.
         fields: of the configuration, where they differ from the defaults.
-        vocabulary: symbols of source and target.
 
     Raises:
         ValueError: the configuration lacks a field.
     """
     torch.manual_seed(1)
-    words = dictionary(vocabulary)
+    words = dictionary()
     task = SimpleNamespace(source_dictionary=words, target_dictionary=words)
     if name in (TWIN, TWIN_SDPA):
         return _twin(task, fields, fused=name == TWIN_SDPA).to(device)
-    if name == MANIFOLD:
-        name, fields = "hybonet", {**fields, "embedding_storage": "manifold"}
+    if name in VARIANTS:
+        name, fields = VARIANTS[name][0], {**fields, **VARIANTS[name][1]}
     cfg = HANConfig() if name == FLOOR else models.MODEL_DATACLASS_REGISTRY[name]()
     for field, value in fields.items():
         if not hasattr(cfg, field):
@@ -254,6 +255,24 @@ def _back(states: Tensor, decoder: Any, given: Tensor) -> None:
         logits = products.linear(tile, table)
         torch.autograd.backward(logits, given[: len(tile)].to(logits.dtype))
     features.backward(rows.grad)
+
+
+def loss_step(
+    name: str, size: Size, device: str, autocast: torch.dtype | None = None
+) -> Callable[[], None]:
+    """A function that makes forward, loss and backward, with a name's loss."""
+    whole = name.endswith(WHOLE)
+    model = build(name.removesuffix(WHOLE), device, size.fields()).train()
+    sample = batch(size, device)
+    loss_of = criterion(LabelSmoothedCrossEntropyCriterion if whole else TiledCrossEntropy)
+
+    def step() -> None:
+        with torch.autocast(device, dtype=autocast, enabled=autocast is not None):
+            loss, *_ = loss_of(model, sample)
+        loss.backward()
+        model.zero_grad()
+
+    return step
 
 
 def decoding(

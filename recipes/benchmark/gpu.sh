@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# What needs a CUDA device, in one command: the Triton kernels' tests, the loss curves of half
-# precision against float32, accuracy and speed of attention in half precision, and the speed of
-# every architecture against its twin.
+# What needs a CUDA device, in one command: the Triton kernels' tests, the tests of half precision
+# against float32 and of long trainings, and the speed of every architecture against its twin.
 #
 # example: recipes/benchmark/gpu.sh runs/gpu
 #
@@ -68,9 +67,8 @@ print(torch.cuda.get_device_name(), "torch", torch.__version__, "triton", triton
     tee "$out/device.log"
 # a test that is skipped must say so: -ra is pytest's default here
 step tests "$PYTHON" -m pytest -m gpu tests/kernels
-step half_precision "$PYTHON" -m recipes.benchmark.half_precision --device cuda
-step half_attention "$PYTHON" -m recipes.benchmark.half_attention --device cuda
-step half_attention_speed "$PYTHON" -m recipes.benchmark.half_attention --device cuda --speed --width 64
+step half_precision "$PYTHON" -m pytest -m slow tests/training/test_half_precision.py --device cuda
+step soak "$PYTHON" -m pytest -m slow tests/training/test_soak.py --device cuda
 step speed "$PYTHON" -m recipes.benchmark.speed --device cuda --bf16 --json "$out/speed.json" "$@"
 
 echo

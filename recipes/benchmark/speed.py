@@ -7,6 +7,10 @@ several rounds; a ratio is the median over the rounds of the twin's time over th
 column compares with a twin whose attention is torch's fused kernel everywhere. The floor is the
 matrix products and attention calls alone, of a Transformer of the same size, forward and backward.
 
+Other rows have another opponent: the loss in tiles stands against fairseq's (forward, loss and
+backward), linear attention against softmax attention over the length, and with --checkpoint and
+--data, ``hyptrans`` against ``fairseq-generate`` on a prepared test set.
+
 example: python -m recipes.benchmark.speed --rows hybonet --json speed.json
 """
 
@@ -28,8 +32,8 @@ from tqdm import tqdm
 from hyptrans.support import tables
 from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.files import write_json
-from recipes.benchmark import contenders, timing
-from recipes.benchmark.contenders import FLOOR, MANIFOLD, TWIN, TWIN_SDPA, Size
+from recipes.benchmark import contenders, timing, translate
+from recipes.benchmark.contenders import FLOOR, MANIFOLD, SOFTMAX, TWIN, TWIN_SDPA, WHOLE, Size
 from recipes.common import options, results
 
 HERE = Path(__file__).resolve().parent
@@ -38,6 +42,9 @@ LONG = {
     length: Size("base", length, layers=1, dropout=0.0, target_tokens=length)
     for length in (4096, 8192, 16384)
 }
+SMALL = [
+    Size("tiny", length, layers=2, target_tokens=length) for length in (512, 1024, 2048, 4096, 8192)
+]
 
 
 @dataclass(frozen=True)
@@ -47,12 +54,21 @@ class Comparison:
     Attributes:
         targets: the ratio that each should reach.
         rounds: turns of each, by the devices that the comparison is made on.
+        against: whose time is divided by theirs.
     """
 
     phase: str
     size: Size
     targets: dict[str, float | None]
     rounds: dict[str, int]
+    against: str = TWIN
+
+    @property
+    def contenders(self) -> list[str]:
+        """All that take turns."""
+        beside = [TWIN_SDPA] if self.against == TWIN else []
+        floor = [FLOOR] if self.against == TWIN and self.phase == "train" else []
+        return [self.against, *beside, *self.targets, *floor]
 
 
 OTHERS: dict[str, float | None] = dict.fromkeys(("hybonet_plus", "han", "hypformer", "hvt"))
@@ -71,25 +87,40 @@ COMPARISONS = (
     Comparison("train", LONG[16384], {"hypformer": 4.0}, {"cuda": 5}),
     Comparison("decode", SHORT, {"hybonet": 0.95, **OTHERS}, {"cpu": 7, "cuda": 7}),
     Comparison("decode", WIDE, {"hybonet": 0.95}, {"cpu": 3, "cuda": 7}),
+    *(
+        Comparison("loss", SHORT, {arch: None}, {"cpu": 5, "cuda": 20}, f"{arch}{WHOLE}")
+        for arch in ("hybonet", TWIN)
+    ),
+    *(
+        Comparison("length", size, {"hypformer": None}, {"cpu": 3, "cuda": 10}, SOFTMAX)
+        for size in SMALL
+    ),
 )
+MAKERS = {
+    "train": contenders.training_step,
+    "length": contenders.training_step,
+    "loss": contenders.loss_step,
+    "decode": contenders.decoding,
+}
 
 
 @dataclass(frozen=True)
 class Row:
-    """What was measured of one architecture in one comparison; times in seconds."""
+    """What was measured in one comparison; times in seconds, None of what does not apply."""
 
     arch: str
     phase: str
-    dim: int
-    length: int
-    layers: int
     seconds: float
     ratio: float
-    ratio_sdpa: float
-    over_floor: float | None
-    peak_mb: float
-    twin_peak_mb: float
-    target: float | None
+    against: str
+    dim: int | None = None
+    length: int | None = None
+    layers: int | None = None
+    ratio_sdpa: float | None = None
+    over_floor: float | None = None
+    peak_mb: float | None = None
+    twin_peak_mb: float | None = None
+    target: float | None = None
 
 
 def _arguments() -> argparse.Namespace:
@@ -108,6 +139,8 @@ def _arguments() -> argparse.Namespace:
     add("--json", type=Path, metavar="FILE", help="write the rows there")
     add("--write-readme", action="store_true", help="put results and table beside this file")
     add("--profile", action="store_true", help="name the top operators of each architecture")
+    add("--checkpoint", type=Path, metavar="FILE", help="translate with it too")
+    add("--data", type=Path, metavar="DIR", help="prepared folder with the test set to translate")
     return parser.parse_args()
 
 
@@ -119,8 +152,13 @@ def main() -> None:
     if args.threads:
         torch.set_num_threads(args.threads)
     timing.check_device(args.device)
-    if args.write_readme and (args.rows or args.device != "cpu"):
-        raise UserError("--write-readme takes all rows on --device cpu: the table is of those")
+    if args.write_readme and (args.rows or args.device != "cpu" or not args.checkpoint):
+        raise UserError(
+            "--write-readme takes all rows on --device cpu, those of --checkpoint and --data too: "
+            "the table is of those"
+        )
+    if (args.checkpoint is None) != (args.data is None):
+        raise UserError("--checkpoint and --data go together: give both, or neither")
     chosen = list(_chosen(args.device, args.rows))
     if not chosen:
         raise UserError(f"--rows {args.rows!r} is in the name of no row")
@@ -130,6 +168,8 @@ def main() -> None:
         rows += measure(comparison, rounds, args.device, args.bf16)
         if args.profile:
             profile(comparison, args.device)
+    if args.checkpoint:
+        rows += translation(args.checkpoint, args.data, args.rounds or 3)
     found = {
         "script": Path(__file__).name,
         "device": _device(args.device),
@@ -159,10 +199,9 @@ def _chosen(device: str, text: str) -> Iterable[Comparison]:
 
 def measure(comparison: Comparison, rounds: int, device: str, bf16: bool) -> list[Row]:
     """Times of a comparison: every contender once to warm up, then in turn."""
-    size, training = comparison.size, comparison.phase == "train"
+    size, against = comparison.size, comparison.against
     autocast = torch.bfloat16 if bf16 else None
-    names = [TWIN, TWIN_SDPA, *comparison.targets, *([FLOOR] if training else [])]
-    make = contenders.training_step if training else contenders.decoding
+    names, make = comparison.contenders, MAKERS[comparison.phase]
     steps, peaks = {}, {}
     for name in names:
         steps[name] = make(name, size, device, autocast)
@@ -178,24 +217,39 @@ def measure(comparison: Comparison, rounds: int, device: str, bf16: bool) -> lis
         Row(
             arch=arch,
             phase=comparison.phase,
+            seconds=statistics.median(seconds[arch]),
+            ratio=ratio(against, arch),
+            against=against,
             dim=size.dim,
             length=size.length,
             layers=size.layers,
-            seconds=statistics.median(seconds[arch]),
-            ratio=ratio(TWIN, arch),
-            ratio_sdpa=ratio(TWIN_SDPA, arch),
-            over_floor=ratio(arch, FLOOR) if training and arch != "hypformer" else None,
+            ratio_sdpa=ratio(TWIN_SDPA, arch) if TWIN_SDPA in names else None,
+            over_floor=ratio(arch, FLOOR) if FLOOR in names and arch != "hypformer" else None,
             peak_mb=peaks[arch],
-            twin_peak_mb=peaks[TWIN],
+            twin_peak_mb=peaks[against],
             target=target,
         )
         for arch, target in comparison.targets.items()
     ]
 
 
+def translation(checkpoint: Path, data: Path, rounds: int) -> list[Row]:
+    """Times of the translation of a test set."""
+    return [
+        Row(
+            arch="hyptrans",
+            phase=phase,
+            seconds=statistics.median(ours for ours, _ in pairs),
+            ratio=timing.ratio([theirs for _, theirs in pairs], [ours for ours, _ in pairs]),
+            against="fairseq-generate",
+        )
+        for phase, pairs in translate.in_turn(checkpoint, data, rounds).items()
+    ]
+
+
 def profile(comparison: Comparison, device: str, top: int = 12) -> None:
     """Print the operators that take the most time of a step of each architecture."""
-    make = contenders.training_step if comparison.phase == "train" else contenders.decoding
+    make = MAKERS[comparison.phase]
     for arch in comparison.targets:
         step = make(arch, comparison.size, device)
         step()
@@ -224,30 +278,22 @@ def _processor() -> str:
 
 def table(found: Mapping[str, Any]) -> str:
     """The rows as Markdown."""
-    header = [
-        "architecture",
-        "step",
-        "d",
-        "N",
-        "layers",
-        "ratio",
-        "to reach",
-        "ratio to SDPA twin",
-        "over floor",
-        "peak, MiB (twin)",
-    ]
+    header = ["architecture", "step", "d", "N", "layers", "s", "against", "ratio", "to reach"]
+    header += ["ratio to SDPA twin", "over floor", "peak, MiB (of the other)"]
     cells = [
         [
             row["arch"],
             row["phase"],
             row["dim"],
-            f"{row['length']:,}",
-            f"{row['layers']}+{row['layers']}",
+            _number(row["length"], ","),
+            None if row["layers"] is None else f"{row['layers']}+{row['layers']}",
+            f"{row['seconds']:.3g}",
+            row["against"],
             f"{row['ratio']:.2f}",
-            None if row["target"] is None else f"{row['target']:.2f}",
-            f"{row['ratio_sdpa']:.2f}",
-            None if row["over_floor"] is None else f"{row['over_floor']:.2f}",
-            f"{row['peak_mb']:,.0f} ({row['twin_peak_mb']:,.0f})",
+            *(_number(row[name], ".2f") for name in ("target", "ratio_sdpa", "over_floor")),
+            None
+            if row["peak_mb"] is None
+            else f"{row['peak_mb']:,.0f} ({row['twin_peak_mb']:,.0f})",
         ]
         for row in found["rows"]
     ]
@@ -256,6 +302,10 @@ def table(found: Mapping[str, Any]) -> str:
         f"{tables.markdown(header, cells)}\n\n{found['device']}{precision}; "
         f"torch {found['versions']['torch']}, fairseq {found['versions']['fairseq']}"
     )
+
+
+def _number(value: float | None, form: str) -> str | None:
+    return None if value is None else format(value, form)
 
 
 if __name__ == "__main__":

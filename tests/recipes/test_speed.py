@@ -24,7 +24,7 @@ def test_script_prints_and_writes_the_rows_asked_for(tmp_path):
     assert (row["arch"], row["phase"], row["dim"], row["length"]) == ("hybonet", "decode", 64, 32)
     assert row["seconds"] > 0
     assert row["peak_mb"] > 0
-    assert f"| hybonet | decode | 64 | 32 | 6+6 | {row['ratio']:.2f} | 0.95 |" in done.stdout
+    assert f"| euclidean | {row['ratio']:.2f} | 0.95 |" in done.stdout
 
 
 @pytest.mark.slow
@@ -34,7 +34,8 @@ def test_script_prints_and_writes_the_rows_asked_for(tmp_path):
         (["--rounds", "-1"], "error: at least 1 is needed: --rounds -1"),
         (
             ["--rows", "decode", "--write-readme"],
-            "error: --write-readme takes all rows on --device cpu: the table is of those",
+            "error: --write-readme takes all rows on --device cpu, those of --checkpoint and "
+            "--data too: the table is of those",
         ),
         (["--rows", "fast"], "error: --rows 'fast' is in the name of no row"),
         pytest.param(
@@ -99,6 +100,19 @@ def test_contenders_take_turns_and_a_ratio_is_the_median_over_the_rounds():
     assert timing.ratio([2.0, 30.0, 4.0], [1.0, 3.0, 1.0]) == 4.0
 
 
-def test_time_of_a_step_is_what_the_clock_went_on_during_it():
+def test_time_of_a_step_is_what_the_clock_went_on_during_it(monkeypatch):
     clock = itertools.count(5.0, 2.0)
-    assert timing.seconds_of(lambda: next(clock), "cpu", lambda: next(clock)) == 4.0
+    monkeypatch.setattr("time.perf_counter", lambda: next(clock))
+    assert timing.seconds_of(lambda: next(clock), "cpu") == 4.0
+
+
+@pytest.mark.parametrize("name", [contenders.SOFTMAX, "hybonet, fairseq's loss"])
+def test_the_two_sides_of_a_row_differ_in_what_it_says(name):
+    size = contenders.Size("tiny", 8, layers=1)
+    if name == contenders.SOFTMAX:
+        model = contenders.build(name, "cpu", size.fields())
+        found = {type(part).__name__ for part in model.modules()}
+        assert found & {"LinearAttention", "SoftmaxAttention"} == {"SoftmaxAttention"}
+    else:
+        for each in (name, "hybonet"):
+            contenders.loss_step(each, size, "cpu")()
