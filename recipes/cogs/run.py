@@ -14,26 +14,23 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-# a recipe is run as a file, and the recipes are not installed
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.lines import read_lines
 from recipes.cogs.plan import DEV, GEN, PER_KIND, TEST, trainings
-from recipes.cogs.table import Published, tables
+from recipes.cogs.table import PUBLISHED, table
 from recipes.common import exact, options
 
 HERE = Path(__file__).resolve().parent
 FOLDER = "cogs_variable_free"
 FILES = {"train": "train", "valid": "dev", TEST: "test", GEN: "gen"}
-PUBLISHED = "published_transformer.json"
+PUBLISHED_FILE = "published_transformer.json"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run what is not done yet, and write the tables."""
     parser = exact.make_parser(HERE, __doc__)
-    parser.epilog = "example: python recipes/cogs/run.py --data ~/cogs_variable_free --out ~/cogs"
-    contents = f"train, dev, test and gen as .tsv or .tsv.gz, and {PUBLISHED}"
+    parser.epilog = "example: python -m recipes.cogs --data ~/cogs_variable_free --out ~/cogs"
+    contents = f"train, dev, test and gen as .tsv or .tsv.gz, and {PUBLISHED_FILE}"
     options.add_data(parser, contents, name=FOLDER)
     args = parser.parse_args(argv)
     data = _folder(args)
@@ -43,8 +40,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         found = {name: examples(data, stem) for name, stem in FILES.items()}
         return found | {DEV: first_of_each_kind(found[GEN])}
 
-    published = _published(data)
-    exact.run(HERE, args, trainings, sets, lambda lines: tables(lines, published))
+    published = {"name": PUBLISHED, "stage": PUBLISHED, "seeds": _published(data)}
+    exact.run(HERE, args, trainings, sets, table, [published])
 
 
 def _folder(args: argparse.Namespace) -> Path:
@@ -84,13 +81,19 @@ def first_of_each_kind(found: Sequence[exact.Example]) -> list[exact.Example]:
     return kept
 
 
-def _published(data: Path) -> Published:
-    path = data / PUBLISHED
+def _published(data: Path) -> list[dict[str, float]]:
+    """Percent of right answers of a published Transformer, by seed and kind."""
+    path = data / PUBLISHED_FILE
     try:
         return list(json.loads(path.read_text(encoding="utf-8")).values())
     except (OSError, ValueError) as error:
         raise UserError(f"--data: {path} cannot be read: {error}") from error
 
 
+def program() -> int:
+    """Run the recipe as a command does; returns the exit status."""
+    return run_command(main, stopped=exact.STOPPED)
+
+
 if __name__ == "__main__":
-    sys.exit(run_command(main, stopped="the same command goes on with the unfinished training"))
+    sys.exit(program())

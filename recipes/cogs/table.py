@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -12,18 +12,19 @@ from recipes.cogs.plan import DEV, GEN, PER_KIND, TEST
 from recipes.common import exact, results
 from recipes.common.exact import Results, spread
 
-Published = Sequence[Mapping[str, float]]
-"""Of each seed, percent of right answers by kind, ``lex_acc`` of all kinds not named, and
-``overall_acc``."""
+PUBLISHED = "published"
+"""Name of the line of a published Transformer: of each seed, percent of right answers by kind,
+``lex_acc`` of all kinds not named, and ``overall_acc``."""
 _OTHERS, _ALL = "lex_acc", "overall_acc"
 _OF_A_KIND = 1000
 """Sentences of each kind in the generalization set."""
 
 
-def tables(lines: Results, published: Published) -> str:
+def table(lines: Results) -> str:
     """All results as Markdown."""
     finals = [line for line in lines if line["stage"] == "final"]
-    trials = [line for line in lines if line["stage"] != "final"]
+    trials = [line for line in lines if line["stage"] not in ("final", PUBLISHED)]
+    published: Results = next((line["seeds"] for line in lines if line["name"] == PUBLISHED), [])
     parts = [_means(finals, published), _kinds(finals, published)] if finals else []
     parts += [_trials(trials)] if trials else []
     return "\n\n".join(parts) or results.NOT_MEASURED
@@ -43,7 +44,7 @@ def _scored(finals: Results) -> Results:
     return [line for line in finals if line["exact"]]
 
 
-def _means(finals: Results, published: Published) -> str:
+def _means(finals: Results, published: Results) -> str:
     gen = exact.by_model(_scored(finals), partial(_of, subset=GEN))
     rest = exact.by_model(_scored(finals), unread)
     test = exact.by_model(_scored(finals), partial(_of, subset=TEST))
@@ -63,7 +64,7 @@ def _means(finals: Results, published: Published) -> str:
         for model in gen
     ]
     of_published = [seed[_ALL] for seed in published]
-    rows.append(["published", "", "", str(len(published)), spread(of_published), "", "", ""])
+    rows.append([PUBLISHED, "", "", str(len(published)), spread(of_published), "", "", ""])
     header = ["model", "parameters", "rate", "seeds", "all of gen", "unread part", "p", "test"]
     updates = finals[0]["updates"]
     return (
@@ -74,7 +75,7 @@ def _means(finals: Results, published: Published) -> str:
     )
 
 
-def _kinds(finals: Results, published: Published) -> str:
+def _kinds(finals: Results, published: Results) -> str:
     scored = _scored(finals)
     kinds = [kind for kind in scored[0]["exact"][GEN] if kind != "all"] if scored else []
     models = list(exact.by_model(scored, lambda line: 0.0))
@@ -86,7 +87,7 @@ def _kinds(finals: Results, published: Published) -> str:
         rows.append([kind, *(spread(found[model]) for model in models), theirs])
     lexical = statistics.fmean(seed[_OTHERS] for seed in published)
     return (
-        f"{markdown(['kind', *models, 'published'], rows)}\n\nPublished: {lexical:.1f} on "
+        f"{markdown(['kind', *models, PUBLISHED], rows)}\n\nPublished: {lexical:.1f} on "
         "average in the kinds without a figure."
     )
 

@@ -28,6 +28,7 @@ from recipes.common.steps import Step, portable_command
 from recipes.common.translation import Run
 
 RESULTS = "results.jsonl"
+STOPPED = "the same command goes on with the unfinished training"
 SOURCE, TARGET = "question", "answer"
 TWIN = "euclidean_prenorm"
 MODELS = (TWIN, "sphere", "hybonet", "hybonet_plus")
@@ -92,7 +93,7 @@ def scores_of(results: Results, trials: Sequence[Training], subset: str) -> list
 
     A training that diverged has no right answer.
     """
-    found = {line["name"]: (line["exact"] or {subset: {"all": 0.0}}) for line in results}
+    found = {line["name"]: line.get("exact") or {subset: {"all": 0.0}} for line in results}
     if not all(trial.name in found for trial in trials):
         return None
     by_seed = defaultdict(list)
@@ -116,7 +117,6 @@ def make_parser(recipe: Path, description: str | None) -> argparse.ArgumentParse
     add("--write-readme", action="store_true", help="go on with the results beside this file")
     add("--only", nargs="+", metavar="NAME", help="trainings to run, of those that --list names")
     add("--list", action="store_true", help="list the trainings, and which are done, and stop")
-    add("--tables", action="store_true", help="train nothing, write the tables of the results")
     add("--threads", type=int, default=1, metavar="N", help="CPU threads (default: 1)")
     add("--cpu", action="store_true", help="keep off the GPU")
     return parser
@@ -127,7 +127,8 @@ def run(
     args: argparse.Namespace,
     trainings: Callable[[Results], Sequence[Training]],
     sets: Callable[[str], Sets],
-    tables: Callable[[Results], str],
+    table: Callable[[Results], str],
+    beside: Results = (),
 ) -> None:
     """Run what is not done yet.
 
@@ -136,7 +137,8 @@ def run(
         args: of :func:`make_parser`.
         trainings: those that can be named so far; earlier results decide on later ones.
         sets: the examples of a task.
-        tables: of all results, as Markdown.
+        table: of all results, as Markdown.
+        beside: results of others, each with a name.
 
     Raises:
         UserError: ``--only`` names none of them, or a command failed.
@@ -151,6 +153,13 @@ def run(
         done = {line["name"] for line in lines}
         return [training for training in wanted if training.name not in done]
 
+    def add(line: Mapping[str, Any]) -> None:
+        with one_at_a_time(path.parent):
+            lines = results.read_lines(path)
+            if line["name"] not in {entry["name"] for entry in lines}:
+                lines.append(dict(line))
+                write_whole(path, "".join(json.dumps(entry) + "\n" for entry in lines))
+
     if args.list:
         left = {training.name for training in known()}
         for training in trainings(results.read_lines(path)):
@@ -159,14 +168,13 @@ def run(
     names = {training.name for training in trainings(results.read_lines(path))}
     if wrong := set(args.only or ()) - names:
         raise UserError(f"--only: no training is called {', '.join(wrong)}; --list names all")
-    while not args.tables and (unfinished := known()):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for line in beside:
+        add(line)
+    while unfinished := known():
         line = _train_and_score(unfinished[0], sets(unfinished[0].task), args)
-        with one_at_a_time(path.parent):
-            lines = results.read_lines(path)
-            if line["name"] not in {entry["name"] for entry in lines}:
-                lines.append({**line, **surroundings})
-                write_whole(path, "".join(json.dumps(entry) + "\n" for entry in lines))
-    text = tables(results.read_lines(path))
+        add({**line, **surroundings})
+    text = table(results.read_lines(path))
     if args.write_readme:
         results.put_into(recipe / "README.md", text)
     print(f"{text}\n\n{path}: all that is asked for is done")
@@ -263,7 +271,9 @@ def by_model(
     """A value of each line, sorted by model in the order of the tables and then by seed."""
     found: dict[str, list[float]] = {}
     for model in MODELS:
-        lines = sorted((x for x in results if x["model"] == model), key=lambda line: line["seed"])
+        lines = sorted(
+            (x for x in results if x.get("model") == model), key=lambda line: line["seed"]
+        )
         if lines:
             found[model] = [value(line) for line in lines]
     return found

@@ -13,9 +13,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-# a recipe is run as a file, and the recipes are not installed
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 from hyptrans.support.errors import run_command
 from hyptrans.support.tables import markdown
 from recipes.common import exact, results
@@ -39,7 +36,7 @@ _FLAGS: Flags = {
 def main(argv: Sequence[str] | None = None) -> None:
     """Run what is not done yet, and write the table."""
     parser = exact.make_parser(HERE, __doc__)
-    parser.epilog = "example: python recipes/trees/run.py --out ~/trees"
+    parser.epilog = "example: python -m recipes.trees --out ~/trees"
     sets = cache(lambda task: make_sets(make_tree()))
     exact.run(HERE, parser.parse_args(argv), trainings, sets, table)
 
@@ -96,5 +93,10 @@ def _right(line: Mapping[str, Any]) -> float:
     return float(line["exact"][TEST]["all"]) if line["exact"] else 0.0
 
 
+def program() -> int:
+    """Run the recipe as a command does; returns the exit status."""
+    return run_command(main, stopped=exact.STOPPED)
+
+
 if __name__ == "__main__":
-    sys.exit(run_command(main, stopped="the same command goes on with the unfinished training"))
+    sys.exit(program())

@@ -115,11 +115,12 @@ def test_the_tables_show_published_figures_beside_ours():
     for line in lines:
         line["exact"]["gen"] = kinds
     published = [{"overall_acc": 80.0, "pp_recursion": 4.0, "lex_acc": 99.0}] * 2
-    shown = table.tables(lines, published)
+    lines.append({"name": "published", "stage": "published", "seeds": published})
+    shown = table.table(lines)
     assert "| published |  |  | 2 | 80.0 ± 0.0 |" in shown
     assert "| pp_recursion | 2.0 ± 0.0 | 2.0 ± 0.0 | 2.0 ± 0.0 | 2.0 ± 0.0 | 4.0 ± 0.0 |" in shown
     assert "99.0 on average" in shown
-    assert table.tables([], published) == "Not measured yet."
+    assert table.table([]) == "Not measured yet."
 
 
 def test_a_part_of_each_kind_decides_and_a_line_without_three_parts_is_refused(tmp_path):
@@ -140,7 +141,7 @@ def test_answers_of_the_real_data_fit_the_limit_of_length_and_fall_into_kinds():
     least, more = int(exact._LENGTHS[1]), int(exact._LENGTHS[3])
     assert all(len(a.split()) <= least * len(q.split()) + more for q, a, _ in found)
     assert len(cogs.first_of_each_kind(found)) == 21 * plan.PER_KIND
-    assert len(json.loads((data / cogs.PUBLISHED).read_text())) == 5
+    assert len(json.loads((data / cogs.PUBLISHED_FILE).read_text())) == 5
 
 
 def test_the_answer_is_the_path_to_the_lowest_common_ancestor_and_no_pair_is_in_two_sets():

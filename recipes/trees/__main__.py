@@ -1,0 +1,7 @@
+"""``python -m recipes.trees``."""
+
+import sys
+
+from recipes.trees.run import program
+
+sys.exit(program())
