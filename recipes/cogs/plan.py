@@ -12,6 +12,8 @@ TEST, GEN, DEV = "test", "gen", "gen_dev"
 PER_KIND = 100
 """Sentences of each kind of generalization in that part."""
 UPDATES, FINAL_UPDATES = 3000, 10000
+LONGER = (10000, 30000)
+"""Updates of the twin alone, which tell how long final trainings should be."""
 RATES = (1e-3, 2e-3, 4e-3, 8e-3)
 """Rates that each model is tried at; twice the last one too, and so on, where it is the best."""
 RATE = 2e-3
@@ -23,12 +25,13 @@ PLAIN = "plain"
 _SHARE_ALL = "--share-all-embeddings"
 _PLAIN: Flags = {
     **size_flags(width=64, heads=4),
-    **{"--optimizer": "adam", "--adam-betas": "(0.9, 0.98)", "--clip-norm": "1"},
+    **{"--optimizer": "adam", "--adam-betas": "(0.9, 0.999)", "--clip-norm": "1"},
     **{"--criterion": "cross_entropy", "--batch-size": "128"},
     **{"--dropout": "0.1", "--attention-dropout": "0", _SHARE_ALL: None},
     **{"--lr-scheduler": "inverse_sqrt", "--warmup-updates": "300"},
 }
 CHANGES: dict[str, Flags] = {
+    "short_memory": {"--adam-betas": "(0.9, 0.98)"},
     "no_dropout": {"--dropout": "0"},
     "small_batches": {"--batch-size": "64"},
     "decay": {"--lr-scheduler": "polynomial_decay", "--total-num-update": "{updates}"},
@@ -56,6 +59,7 @@ def trainings(results: Results) -> list[Training]:
     setting = best(results, tried, DEV)
     if setting is None:
         return tried
+    longer = [replace(setting, stage="longer", updates=updates) for updates in LONGER]
     rates: list[Training] = []
     finals: list[Training] = []
     for model in MODELS:
@@ -63,7 +67,7 @@ def trainings(results: Results) -> list[Training]:
         rates += of_model
         if chosen := best(results, of_model, DEV):
             finals += [_final(chosen, seed) for seed in SEEDS]
-    return [*tried, *rates, *sorted(finals, key=lambda training: training.seed)]
+    return [*tried, *longer, *rates, *sorted(finals, key=lambda training: training.seed)]
 
 
 def _of_twin(settings: Sequence[str]) -> list[Training]:

@@ -99,6 +99,7 @@ def _trials(trials: Results) -> str:
             line["model"],
             line["setting"],
             f"{line['rate']:g}",
+            f"{line['updates']:,}",
             str(line["seed"]),
             f"{line['curve'][-1][1]:.4f}" if line["curve"] else "diverged",
             f"{_of(line, DEV):.1f}" if line["exact"] else "",
@@ -106,9 +107,18 @@ def _trials(trials: Results) -> str:
         ]
         for line in trials
     ]
-    header = ["stage", "model", "setting", "rate", "seed", "valid perplexity", DEV, "updates/s"]
+    header = [
+        "stage",
+        "model",
+        "setting",
+        "rate",
+        "updates",
+        "seed",
+        "valid perplexity",
+        DEV,
+        "updates/s",
+    ]
     return (
-        f"{markdown(header, rows)}\n\nTrials of {trials[0]['updates']:,} updates; "
-        f"{DEV}: percent of exact matches on {PER_KIND} sentences of each kind of generalization; "
-        "updates/s on a core that other programs use too."
+        f"{markdown(header, rows)}\n\nTrials; {DEV}: percent of exact matches on {PER_KIND} "
+        "sentences of each kind of generalization; updates/s on a core that other programs use too."
     )
