@@ -1,9 +1,8 @@
-"""Prepare IWSLT'14 for fairseq: ``python data-prep/prepare_iwslt14.py --help``."""
+"""Prepare IWSLT'14 for fairseq, as ``hyptrans prepare iwslt14``."""
 
 import sys
 
-from hyptrans.dataprep.commands.iwslt14 import main
-from hyptrans.support.errors import run_command
+from hyptrans.dataprep.commands.cli import main
 
 if __name__ == "__main__":
-    sys.exit(run_command(main))
+    sys.exit(main(["iwslt14", *sys.argv[1:]]))

@@ -1,9 +1,8 @@
-"""Prepare any parallel text for fairseq: ``python data-prep/prepare_text.py --help``."""
+"""Prepare any parallel text for fairseq, as ``hyptrans prepare text``."""
 
 import sys
 
-from hyptrans.dataprep.commands.text import main
-from hyptrans.support.errors import run_command
+from hyptrans.dataprep.commands.cli import main
 
 if __name__ == "__main__":
-    sys.exit(run_command(main))
+    sys.exit(main(["text", *sys.argv[1:]]))

@@ -1,9 +1,8 @@
-"""Prepare WMT'14 for fairseq: ``python data-prep/prepare_wmt14.py --help``."""
+"""Prepare WMT'14 for fairseq, as ``hyptrans prepare wmt14``."""
 
 import sys
 
-from hyptrans.dataprep.commands.wmt14 import main
-from hyptrans.support.errors import run_command
+from hyptrans.dataprep.commands.cli import main
 
 if __name__ == "__main__":
-    sys.exit(run_command(main))
+    sys.exit(main(["wmt14", *sys.argv[1:]]))

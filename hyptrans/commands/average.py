@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from hyptrans.support.errors import UserError, one_line
-from hyptrans.support.files import out_file
+from hyptrans.support.flags import add_out
 from hyptrans.support.logs import quiet
 
 
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     chosen.add_argument(
         "--best", type=int, metavar="N", help="take the N best of the folder on the validation set"
     )
-    add("--out", type=out_file, required=True, metavar="FILE", help="checkpoint to write")
+    add_out(parser, "checkpoint to write", required=True)
 
 
 def main(args: argparse.Namespace) -> None:

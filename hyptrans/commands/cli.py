@@ -1,4 +1,4 @@
-"""``hyptrans``: translate, look at, average, share and compare what ``fairseq-train`` made."""
+"""``hyptrans``: all but training, which is ``fairseq-train --user-dir hyptrans``."""
 
 from collections.abc import Sequence
 
@@ -6,13 +6,19 @@ from hyptrans.support.program import Command, Program
 
 PROGRAM = Program(
     "hyptrans",
-    "Translate with trained models and share them; fairseq-train --user-dir hyptrans trains them.",
+    "Prepare text, translate with trained models, probe and share them; fairseq-train --user-dir "
+    "hyptrans\ntrains them.",
     {
         "translate": Command(
             "hyptrans.commands.translate",
             "translate the lines of standard input",
             "translate tatoeba-en-de < text.en > text.de",
             memory="lower --batch-tokens",
+        ),
+        "score": Command(
+            "hyptrans.commands.score",
+            "BLEU and chrF of translations, by sacreBLEU and with its signatures",
+            "score output.de test.de",
         ),
         "info": Command(
             "hyptrans.commands.info",
@@ -50,6 +56,11 @@ PROGRAM = Program(
             "run the update again at which a training met NaN, and name the layer it begins in",
             "replay checkpoints/crash.pt",
         ),
+    },
+    # by name: this package imports no other
+    programs={
+        "prepare": ("hyptrans.dataprep.commands.cli:PROGRAM", "make a data folder of text"),
+        "probe": ("probing.commands.cli:PROGRAM", "read dependency trees out of encoders"),
     },
 )
 

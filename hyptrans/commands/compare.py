@@ -12,7 +12,7 @@ from hyptrans.support.errors import UserError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add = parser.add_argument
-    kind = "translations, one a line or as fairseq-generate writes them"
+    kind = scores.TRANSLATIONS_HELP
     add("first", type=Path, metavar="A.out", help=kind)
     add("second", type=Path, metavar="B.out", help=f"{kind}, of the system to compare with A")
     add("references", type=Path, metavar="REF", help="raw references, one a line")
@@ -33,9 +33,7 @@ def main(args: argparse.Namespace) -> None:
     """
     if args.samples < 2:
         raise UserError(f"--samples must be at least 2, got {args.samples}")
-    references = scores.read_text(args.references)
-    if not any(references):
-        raise UserError(f"{args.references} has no text: name the references")
+    references = scores.read_references(args.references)
     systems = []
     for path in (args.first, args.second):
         systems.append(scores.read_translations(path))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hyptrans.commands.text_options import add_text_arguments, subword_models
 from hyptrans.support.errors import UserError
+from hyptrans.support.flags import add_data, add_out
 from hyptrans.support.logs import quiet
 
 if TYPE_CHECKING:
@@ -21,13 +22,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add = parser.add_argument
     add("checkpoint", type=Path, metavar="CHECKPOINT", help="file that fairseq-train wrote")
-    add(
-        "--data",
-        type=Path,
-        metavar="DIR",
-        help="folder that data-prep/ wrote, or data-bin (default: that of the training)",
-    )
-    add("--out", type=Path, required=True, metavar="FOLDER", help="folder to write")
+    add_data(parser)
+    add_out(parser, "folder to write", folder=True, required=True)
     add(
         "--precision",
         choices=("half", "full"),

@@ -10,13 +10,14 @@ from hyptrans.commands.text_options import add_text_arguments, subword_models
 from hyptrans.inference.load import MODEL_HELP, load
 from hyptrans.support.errors import one_line
 from hyptrans.support.files import finite
+from hyptrans.support.flags import add_data
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add = parser.add_argument
     add("model", metavar="MODEL", help=MODEL_HELP)
-    add("--data", metavar="DIR", help="data folder of a checkpoint (default: that of its training)")
+    add_data(parser)
     add("--json", action="store_true", help="the same as JSON")
     add_text_arguments(parser)
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from hyptrans.evaluation.charts import FORMATS, Curve, Panel, learning_curves
 from hyptrans.evaluation.curves import METRICS, PERPLEXITY, Course, read_log
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import out_file, short_names, whole_file
+from hyptrans.support.files import short_names, whole_file
+from hyptrans.support.flags import add_out
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("logs", nargs="+", type=Path, metavar="LOG", help="what fairseq-train printed")
     about = "SVG, PDF or PNG, by its ending (default: %(default)s)"
-    add("--out", type=out_file, default="curves.svg", metavar="FILE", help=about)
+    add_out(parser, about, default="curves.svg")
     add("--names", nargs="+", metavar="NAME", help="of the trainings (default: of the logs)")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.support.errors import UserError, out_of_memory
+from hyptrans.support.flags import add_alias, add_device
 from hyptrans.support.logs import quiet
 from hyptrans_startup.divergence import SAMPLES, NotFiniteError
 from hyptrans_startup.guards.checkpoints import check_criterion, reason_of
@@ -18,7 +19,8 @@ from hyptrans_startup.user_dir import PACKAGE
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.add_argument("file", type=Path, metavar="FILE", help="crash.pt of a --save-dir")
-    parser.add_argument("--cpu", action="store_true", help="keep off the GPU")
+    add_device(parser, None, "that of the training")
+    add_alias(parser, "--cpu", "device", "cpu")
     parser.add_argument(
         "--user-dir",
         metavar="DIR",
@@ -35,7 +37,7 @@ def main(args: argparse.Namespace) -> None:
     if not args.file.is_file():
         raise UserError(f"{args.file} does not exist; fairseq-train writes it where it meets NaN")
     with quiet():
-        said = replay(args.file, cpu=args.cpu, user_dir=args.user_dir)
+        said = replay(args.file, cpu=args.device == "cpu", user_dir=args.user_dir)
     sys.stdout.write(said + "\n")
 
 

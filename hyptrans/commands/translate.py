@@ -12,6 +12,7 @@ from hyptrans.dataprep.corpus import Scrubber
 from hyptrans.inference.defaults import BATCH_TOKENS, BEAM, LENPEN
 from hyptrans.inference.load import MODEL_HELP, load
 from hyptrans.support.errors import UserError
+from hyptrans.support.flags import add_data, add_device
 from hyptrans.support.lines import decode
 
 if TYPE_CHECKING:
@@ -49,8 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="source tokens that go through the model at once (default: %(default)s)",
     )
-    add("--data", metavar="DIR", help="data folder of a checkpoint (default: that of its training)")
-    add("--device", default="cpu", help="cpu or cuda (default: %(default)s)")
+    add_data(parser)
+    add_device(parser)
     add_text_arguments(parser)
 
 

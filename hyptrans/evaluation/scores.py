@@ -17,6 +17,8 @@ _TRANSLATION = re.compile(r"D-(?P<number>[0-9]{1,18})\t[^\t]*\t(?P<text>.*)", re
 """Number of the sentence, score, text."""
 _SHOWN = 40
 """Characters of a line in a message."""
+TRANSLATIONS_HELP = "translations, one a line or as fairseq-generate writes them"
+"""Help of an argument that :func:`read_translations` takes."""
 
 
 @dataclass(frozen=True)
@@ -27,14 +29,18 @@ class Score:
     signature: str
 
 
-def bleu(translations: Sequence[str], references: Sequence[str]) -> Score:
+def bleu(
+    translations: Sequence[str], references: Sequence[str], *, lowercase: bool = False
+) -> Score:
     """BLEU of raw text."""
-    return score_by(BLEU(), translations, references)
+    return score_by(BLEU(lowercase=lowercase), translations, references)
 
 
-def chrf(translations: Sequence[str], references: Sequence[str]) -> Score:
+def chrf(
+    translations: Sequence[str], references: Sequence[str], *, lowercase: bool = False
+) -> Score:
     """ChrF of raw text."""
-    return score_by(CHRF(), translations, references)
+    return score_by(CHRF(lowercase=lowercase), translations, references)
 
 
 def score_by(metric: BLEU | CHRF, translations: Sequence[str], references: Sequence[str]) -> Score:
@@ -62,6 +68,18 @@ def read_text(path: Path) -> list[str]:
         UserError: it is missing, or is not text.
     """
     return list(read_lines(path, may_be_empty=True)) or [""]
+
+
+def read_references(path: Path) -> list[str]:
+    """:func:`read_text` of references.
+
+    Raises:
+        UserError: there is no text in the file.
+    """
+    lines = read_text(path)
+    if not any(lines):
+        raise UserError(f"{path} has no text: name the references")
+    return lines
 
 
 def detokenized(output: Path) -> list[str]:

@@ -3,11 +3,13 @@
 import argparse
 import importlib
 import os
+import pkgutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 
+from hyptrans import __version__
 from hyptrans.support.errors import run_command
 from hyptrans.support.logs import quiet
 
@@ -21,12 +23,14 @@ class Command:
         about: what the command does.
         example: its name and some options.
         memory: what to do where memory does not suffice.
+        stopped: what Ctrl-C means for the next run, empty where it begins anew.
     """
 
     module: str
     about: str
     example: str
     memory: str = "close other programs"
+    stopped: str = ""
 
 
 @dataclass(frozen=True)
@@ -37,25 +41,36 @@ class Program:
         name: as it is typed.
         about: its help.
         commands: by name.
-        stopped: what Ctrl-C means for the next run, may be empty.
+        programs: programs within, by name: ``package.module:VARIABLE`` that holds one, and what it
+            is for.
         shown: the command whose example stands in the program's help; the first, if empty.
     """
 
     name: str
     about: str
     commands: Mapping[str, Command]
-    stopped: str = ""
+    programs: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     shown: str = ""
 
     def run(self, argv: Sequence[str] | None = None) -> int:
         """Run a command and return its exit status: 0, 2 after an error, 130 after Ctrl-C."""
         words = list(sys.argv[1:] if argv is None else argv)
+        if words[:1] == ["help"]:
+            # as git has it
+            words = [*words[1:], "--help"]
+        if words and words[0] in self.programs:
+            return self.within(words[0]).run(words[1:])
         command = self.commands.get(words[0]) if words else None
-        memory = command.memory if command else Command.memory
+        memory, stopped = (command.memory, command.stopped) if command else (Command.memory, "")
         try:
-            return run_command(lambda: self._run(words), stopped=self.stopped, memory=memory)
+            return run_command(lambda: self._run(words), stopped=stopped, memory=memory)
         finally:
             _close_output()
+
+    def within(self, name: str) -> "Program":
+        """A program within, under the name that it is typed by here."""
+        found: Program = pkgutil.resolve_name(self.programs[name][0])
+        return replace(found, name=f"{self.name} {name}")
 
     def load(self, name: str) -> tuple[ModuleType, argparse.ArgumentParser]:
         """A command's module and parser."""
@@ -63,13 +78,7 @@ class Program:
         # fairseq logs, when it is imported, what it does without
         with quiet():
             module = importlib.import_module(command.module)
-        parser = argparse.ArgumentParser(
-            prog=f"{self.name} {name}",
-            description=command.about,
-            epilog=f"example:\n  {self.name} {command.example}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
+        parser = self._parser(f"{self.name} {name}", command.about, ["example:", command.example])
         module.add_arguments(parser)
         return module, parser
 
@@ -85,17 +94,26 @@ class Program:
             return
 
     def _overview(self) -> argparse.ArgumentParser:
-        lines = [f"  {name:<10}{command.about}" for name, command in self.commands.items()]
+        about = {name: command.about for name, command in self.commands.items()}
+        about |= {
+            name: f"{said}; see {self.name} {name}" for name, (_, said) in self.programs.items()
+        }
+        lines = [f"  {name:<10}{said}" for name, said in about.items()]
         shown = self.commands[self.shown or next(iter(self.commands))].example
-        parser = argparse.ArgumentParser(
-            prog=self.name,
-            description=self.about,
-            epilog="\n".join(["commands:", *lines, "", "example:", f"  {self.name} {shown}"]),
+        parser = self._parser(self.name, self.about, ["commands:", *lines, "", "example:", shown])
+        parser.add_argument("--version", action="version", version=f"hyptrans {__version__}")
+        parser.add_argument("command", choices=list(about), help="see COMMAND --help")
+        return parser
+
+    def _parser(self, name: str, about: str, below: Sequence[str]) -> argparse.ArgumentParser:
+        """A parser whose help ends with some lines, the last of which is an example."""
+        return argparse.ArgumentParser(
+            prog=name,
+            description=about,
+            epilog="\n".join([*below[:-1], f"  {self.name} {below[-1]}"]),
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
-        parser.add_argument("command", choices=list(self.commands), help="see COMMAND --help")
-        return parser
 
 
 def _close_output() -> None:

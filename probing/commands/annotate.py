@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from hyptrans.support.files import out_file
+from hyptrans.support.flags import add_alias, add_device, add_out
 from hyptrans.support.lines import read_lines
 from hyptrans.support.progress import bar
 from probing.commands.options import check_counts
@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``python -m probing annotate``."""
     add = parser.add_argument
     add("--text", type=Path, required=True, metavar="FILE", help="UTF-8 text, plain or gzipped")
-    add("--out", type=out_file, required=True, metavar="FILE", help="CoNLL-U to write")
+    add_out(parser, "CoNLL-U to write", required=True)
     add("--lang", default="en", metavar="LANG", help="language of the text (default: %(default)s)")
     add(
         "--stanza-dir",
@@ -39,10 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="lines parsed together (default: %(default)s)",
     )
-    add("--device", metavar="NAME", help="as torch names it (default: a GPU where there is one)")
-    for flag, device in (("--gpu", "cuda"), ("--cpu", "cpu")):
-        about = f"the former name of --device {device}"
-        add(flag, dest="device", action="store_const", const=device, help=about)
+    add_device(parser, None, "cuda where there is one")
+    for old, device in (("--gpu", "cuda"), ("--cpu", "cpu")):
+        add_alias(parser, old, "device", device)
 
 
 def main(args: argparse.Namespace) -> None:

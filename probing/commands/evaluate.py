@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from hyptrans.support.files import out_file, write_json
+from hyptrans.support.files import write_json
+from hyptrans.support.flags import add_out
 from probing.commands.options import add_punct_argument, add_set_arguments, open_corpus
 from probing.probes import baselines
 from probing.probes.corpus import Corpus
@@ -28,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--probes", type=Path, required=True, metavar="FILE", help="probes, as train writes them"
     )
     add_set_arguments(parser, "dev", "test")
-    parser.add_argument("--out", type=out_file, metavar="FILE", help="figures to write, JSON")
+    add_out(parser, "figures to write, JSON")
     parser.add_argument(
         "--name", default="encoder", help="label of the encoder (default: %(default)s)"
     )

@@ -5,8 +5,8 @@ from collections import Counter
 from pathlib import Path
 
 from hyptrans.support.errors import clean
-from hyptrans.support.files import out_file
-from probing.commands.options import check_counts, seed
+from hyptrans.support.flags import add_device, add_out, add_seed
+from probing.commands.options import check_counts
 from probing.commands.sources import add_source_arguments, only_source, reading_of
 from probing.states.extract import BATCH_TOKENS, extract
 from probing.states.file import States
@@ -24,19 +24,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CONLLU",
         help="sentences, in CoNLL-U, plain or gzipped",
     )
-    add("--out", type=out_file, required=True, metavar="FILE", help="states to write, safetensors")
+    add_out(parser, "states to write, safetensors", required=True)
     add(
         "--random",
         action="store_true",
         help="the same architecture with fresh parameters, a baseline",
     )
-    add(
-        "--seed",
-        type=seed,
-        default=1,
-        metavar="N",
-        help="of the fresh parameters (default: %(default)s)",
-    )
+    add_seed(parser, "of the fresh parameters")
     add_model_arguments(parser)
 
 
@@ -76,12 +70,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="most tokens that the encoder takes at once (default: %(default)s)",
     )
-    add(
-        "--device",
-        default="cpu",
-        metavar="NAME",
-        help="where the encoder runs, as torch names it (default: %(default)s)",
-    )
+    add_device(parser)
 
 
 def main(args: argparse.Namespace) -> None:

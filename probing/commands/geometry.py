@@ -9,10 +9,11 @@ from torch import Tensor
 
 from hyptrans.support import tables
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import out_file, sha256, write_json
+from hyptrans.support.files import sha256, write_json
+from hyptrans.support.flags import add_data, add_out, add_seed
 from hyptrans.support.progress import bar
 from probing.commands.extract import add_model_arguments
-from probing.commands.options import check_counts, seed, typed_command
+from probing.commands.options import check_counts, typed_command
 from probing.commands.sources import Source, reading_of
 from probing.geometry.layers import HEADER, SENTENCES, Layer, Words, cells, measure, verdict
 from probing.geometry.states import both_sides, words_of
@@ -27,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``python -m probing geometry``."""
     add = parser.add_argument
     add("--checkpoint", type=Path, required=True, metavar="FILE", help="checkpoint of fairseq")
-    add("--data", type=Path, metavar="DIR", help="folder that data-prep/ wrote for the checkpoint")
+    add_data(parser)
     add_model_arguments(parser)
     add("--subset", default="valid", metavar="NAME", help="set of --data (default: %(default)s)")
     add(
@@ -38,8 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="most pairs of the set, and most trees, to look at (default: %(default)s)",
     )
     add("--trees", type=Path, metavar="CONLLU", help="gold trees, for the depths of words")
-    add("--out", type=out_file, metavar="FILE", help="figures to write, JSON")
-    add("--seed", type=seed, default=1, metavar="N", help="of samples (default: %(default)s)")
+    add_out(parser, "figures to write, JSON")
+    add_seed(parser, "of samples")
 
 
 def main(args: argparse.Namespace) -> None:

@@ -9,10 +9,11 @@ from typing import TypeVar
 
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256
+from hyptrans.support.flags import add_seed
 from probing.probes.corpus import Corpus
 from probing.probes.metrics import PUNCTUATIONS
 from probing.probes.probe import KINDS
-from probing.probes.training import LEAST_IMPROVEMENT, MOST_SEED, Settings
+from probing.probes.training import LEAST_IMPROVEMENT, Settings
 from probing.states.file import States
 from probing.text.segment import Options as Pieces
 from probing.text.trees import Sentence
@@ -53,18 +54,7 @@ def add_training_arguments(parser: argparse.ArgumentParser) -> None:
     number("--weight-decay", "Adam's L2 penalty", metavar="X")
     number("--evaluate-every", "steps between looks at the development set")
     number("--patience", "looks in a row without improvement that end a layer's training")
-    number("--seed", "of initial weights and order of sentences")
-
-
-def seed(text: str) -> int:
-    """A seed as it is typed, for argparse.
-
-    Raises:
-        argparse.ArgumentTypeError: generators of random numbers do not take it.
-    """
-    if not text.isdecimal() or int(text) > MOST_SEED:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to {MOST_SEED}")
-    return int(text)
+    add_seed(parser, "of initial weights and order of sentences", default.seed)
 
 
 def check_counts(args: argparse.Namespace, *names: str) -> None:
@@ -90,7 +80,8 @@ def settings_of(args: argparse.Namespace) -> Settings:
 
 def typed_command() -> str:
     """The command of this process, to be typed again."""
-    return shlex.join(["python", "-m", "probing", *sys.argv[1:]])
+    program = ["hyptrans"] if sys.argv[1:2] == ["probe"] else ["python", "-m", "probing"]
+    return shlex.join([*program, *sys.argv[1:]])
 
 
 def filled(kind: type[Options], args: argparse.Namespace) -> Options:

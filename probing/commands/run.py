@@ -9,6 +9,7 @@ from typing import Any
 
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256, write_json, write_whole
+from hyptrans.support.flags import add_out, add_overwrite
 from hyptrans_startup.files import take_lock
 from probing.commands import extract
 from probing.commands.evaluate import as_json
@@ -45,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--names", nargs="+", metavar="NAME", help="labels (default: the checkpoints' folders)")
     for name, use in zip(SETS, ("train probes", "choose layers", "report"), strict=True):
         add(f"--{name}", type=Path, required=True, metavar="CONLLU", help=f"trees to {use} on")
-    add("--out", type=Path, required=True, metavar="DIR", help="folder to write to")
+    add_out(parser, "folder to write to", folder=True, required=True)
     add("--no-random", action="store_true", help="leave out encoders with fresh parameters")
     add(
         "--control",
@@ -79,10 +80,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="sentences drawn in the report (default: %(default)s)",
     )
-    add(
-        "--overwrite",
-        action="store_true",
-        help="make again what an earlier run in --out made, as after a change of the code",
+    add_overwrite(
+        parser, "make again what an earlier run in --out made, as after a change of the code"
     )
     add_punct_argument(parser)
     add_training_arguments(parser)

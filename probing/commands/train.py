@@ -2,7 +2,7 @@
 
 import argparse
 
-from hyptrans.support.files import out_file
+from hyptrans.support.flags import add_out
 from probing.commands.options import (
     add_set_arguments,
     add_training_arguments,
@@ -17,9 +17,7 @@ from probing.text.trees import read_conllu
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``python -m probing train``."""
     add_set_arguments(parser, "train", "dev")
-    parser.add_argument(
-        "--out", type=out_file, required=True, metavar="FILE", help="probes to write, safetensors"
-    )
+    add_out(parser, "probes to write, safetensors", required=True)
     add_training_arguments(parser)
 
 

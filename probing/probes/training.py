@@ -14,6 +14,7 @@ from torch.optim import Adam
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from hyptrans.support.errors import UserError
+from hyptrans.support.flags import MOST_SEED
 from hyptrans.support.progress import bar
 from probing.probes.corpus import Batch, Corpus
 from probing.probes.probe import LEAST_RANK, Probe, make_probe
@@ -21,8 +22,6 @@ from probing.probes.probe import LEAST_RANK, Probe, make_probe
 TASKS = ("distance", "depth")
 LEAST_IMPROVEMENT = 1e-4
 """Of a loss, as a share of it, for the rate to be kept; any at all keeps a layer learning."""
-MOST_SEED = 2**32 - 1
-"""What every generator of random numbers takes."""
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from sacrebleu.metrics import BLEU, CHRF
 
 import hyptrans
 from hyptrans.commands import translate
 from hyptrans.commands.cli import PROGRAM
 from hyptrans.inference.load import SHIPPED, shipped
+from hyptrans.support import flags
+from hyptrans.support.files import out_file
 from probing.commands.cli import PROGRAM as PROBING
 from tests.inference.conftest import export
 
@@ -45,18 +48,101 @@ def typed(monkeypatch, data):
     monkeypatch.setattr(sys, "stdin", stream)
 
 
-def test_every_command_has_help_with_an_example(capsys):
-    for name in PROGRAM.commands:
-        with pytest.raises(SystemExit) as ended:
-            PROGRAM.run([name, "--help"])
-        assert ended.value.code == 0
-        shown = capsys.readouterr().out
-        assert f"hyptrans {name} " in shown
-        assert "example:" in shown
-    with pytest.raises(SystemExit):
-        PROGRAM.run([])
-    shown = capsys.readouterr().out
-    assert all(f"\n  {name} " in shown for name in PROGRAM.commands)
+PROGRAMS = [PROGRAM, *map(PROGRAM.within, PROGRAM.programs)]
+SAME = {
+    "--data": ("DIR", Path),
+    "--device": ("NAME", None),
+    "--out": ("DIR", Path),
+    "--overwrite": (None, None),
+    "--seed": ("N", flags.seed),
+}
+"""How options of one meaning are read, or ``--out FILE``."""
+
+
+def helped(capsys, *words):
+    with pytest.raises(SystemExit) as ended:
+        PROGRAM.run(words)
+    assert ended.value.code == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_every_command_has_help_with_an_example(program, capsys):
+    within = program.name.split()[1:]
+    overview = helped(capsys, *within)
+    for name in program.commands:
+        shown = helped(capsys, *within, name, "--help")
+        assert shown.startswith(f"usage: {program.name} {name} ")
+        assert f"example:\n  {program.name} {name} " in shown
+        assert f"\n  {name} " in overview
+    assert helped(capsys, "help", *within) == helped(capsys, *within, "--help") == overview
+    # the last of them
+    assert helped(capsys, "help", *within, name) == shown
+
+
+def test_the_whole_program_names_its_version_and_the_programs_within(capsys):
+    assert helped(capsys, "--version") == f"hyptrans {hyptrans.__version__}\n"
+    overview = helped(capsys)
+    assert all(f"\n  {name} " in overview for name in PROGRAM.programs)
+    assert PROBING.name == "python -m probing"
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_options_of_one_meaning_are_read_alike(program):
+    for name in program.commands:
+        for action in program.load(name)[1]._actions:
+            for option in SAME.keys() & action.option_strings:
+                found = (action.metavar, action.type)
+                assert found in (SAME[option], ("FILE", out_file)), (program.name, name, option)
+
+
+def test_switches_of_the_release_before_still_work_and_are_not_shown(capsys):
+    probe = PROGRAM.within("probe")
+    for program, name, words, old in [
+        (PROGRAM, "replay", ["crash.pt"], {"--cpu": "cpu"}),
+        (probe, "annotate", ["--text", "t", "--out", "o"], {"--cpu": "cpu", "--gpu": "cuda"}),
+    ]:
+        parser = program.load(name)[1]
+        for switch, device in old.items():
+            assert switch not in parser.format_help()
+            assert parser.parse_args([*words, switch]).device == device
+
+
+def test_a_wrong_command_is_refused_before_anything_heavy_is_imported():
+    code = (
+        "import sys\nfrom hyptrans.commands.cli import main\n"
+        "for words in (['nonsense'], ['prepare', 'nonsense'], ['probe', 'nonsense'],"
+        " ['prepare', 'text', '--oops'], ['translate'], ['export', '--oops'], ['replay']):\n"
+        "    try:\n        main(words)\n"
+        "    except SystemExit as ended:\n        assert ended.code == 2\n"
+        "print('HEAVY', *{'torch', 'fairseq'} & set(sys.modules))"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "HEAVY"
+
+
+@pytest.mark.parametrize("more", [[], ["--lowercase"], ["--json"]])
+def test_score_is_sacrebleus_with_its_signature(more, tmp_path, capsys):
+    lines = ["A small dog sees the big house .", "the cat sleeps under a tall tree ."]
+    wanted = ["a small dog sees the big house .", "the cat slept under a tall tree ."]
+    (tmp_path / "out").write_text("".join(f"D-{i}\t-0.1\t{lines[i]}\n" for i in (1, 0)))
+    (tmp_path / "ref").write_text("".join(f"{line}\n" for line in wanted))
+    status, shown, _ = call(capsys, "score", tmp_path / "out", tmp_path / "ref", *more)
+    assert status == 0
+    for name, metric in (("BLEU", BLEU), ("chrF", CHRF)):
+        own = metric(lowercase="--lowercase" in more)
+        value = round(own.corpus_score(lines, [wanted]).score, 2)
+        signature = own.get_signature().format(short=False)
+        if "--json" in more:
+            assert json.loads(shown)[name] == {"value": value, "signature": signature}
+        else:
+            assert f"{name} {value:.2f} {signature}\n" in shown
+    (tmp_path / "ref").write_text("one\n")
+    status, _, error = call(capsys, "score", tmp_path / "out", tmp_path / "ref")
+    assert (status, error) == (
+        2, f"error: {tmp_path / 'out'} has 2 translations for 1 lines of {tmp_path / 'ref'}"
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("command", ["translate", "info"])
@@ -77,17 +163,6 @@ def test_examples_name_models_that_are_there(capsys):
     named += re.findall(r'load\("([^"]+)"\)', hyptrans.load.__doc__)
     assert len(named) == 3
     assert set(named) <= set(shipped())
-
-
-def test_the_list_of_commands_needs_nothing_heavy():
-    code = (
-        "import sys\nfrom hyptrans.commands.cli import main\n"
-        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
-        "print('HEAVY', *{'torch', 'numpy', 'fairseq'} & set(sys.modules))"
-    )
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "HEAVY"
 
 
 def test_translate_has_a_line_for_a_line(model, texts, capsys, monkeypatch):

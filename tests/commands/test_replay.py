@@ -14,7 +14,7 @@ def test_replay_of_something_else_is_one_sentence(make, tmp_path, capsys):
     state = torch.load(make("transformer", "--optimizer", "adam", "--lr", "0.1"), weights_only=True)
     state["extra_state"][SAMPLES] = ["x"]
     torch.save(state, tmp_path / "crash.pt")
-    status, _, error = call(capsys, "replay", tmp_path / "crash.pt", "--cpu")
+    status, _, error = call(capsys, "replay", tmp_path / "crash.pt", "--device", "cpu")
     assert status == 2
     assert error.startswith(f"error: {tmp_path / 'crash.pt'} holds no batches that can be run (")
 
@@ -24,7 +24,7 @@ def test_replay_of_no_list_of_batches_is_one_sentence(samples, make, tmp_path, c
     state = crash_of(make, tmp_path)
     state["extra_state"][SAMPLES] = samples
     torch.save(state, tmp_path / "crash.pt")
-    status, _, error = call(capsys, "replay", tmp_path / "crash.pt", "--cpu")
+    status, _, error = call(capsys, "replay", tmp_path / "crash.pt", "--device", "cpu")
     assert (status, "crash.pt holds no batch: it is no crash.pt of" in error) == (2, True)
 
 
@@ -45,7 +45,7 @@ def test_replay_of_what_cannot_be_trained_is_one_sentence(case, make, tmp_path, 
     else:
         state["cfg"][name] = value
     torch.save(state, tmp_path / "crash.pt")
-    status, _, error = call(capsys, "replay", tmp_path / "crash.pt", "--cpu")
+    status, _, error = call(capsys, "replay", tmp_path / "crash.pt", "--device", "cpu")
     assert status == 2
     assert f"crash.pt holds no training that can be run ({reason}): name a file that" in error
 
@@ -77,7 +77,7 @@ def test_replay_says_that_memory_does_not_suffice(make, tmp_path, capsys, monkey
         raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB")
 
     monkeypatch.setattr("fairseq.tasks.fairseq_task.FairseqTask.train_step", full)
-    status, _, error = call(capsys, "replay", tmp_path / "crash.pt", "--cpu")
+    status, _, error = call(capsys, "replay", tmp_path / "crash.pt", "--device", "cpu")
     assert (status, error.startswith("error: not enough memory")) == (2, True)
 
 
@@ -86,7 +86,7 @@ def test_half_precision_is_not_replayed_without_a_gpu(half, make, tmp_path, caps
     state = crash_of(make, tmp_path)
     state["cfg"]["common"] |= {half: True, "cpu": False}
     torch.save(state, tmp_path / "crash.pt")
-    status, _, error = call(capsys, "replay", tmp_path / "crash.pt", "--cpu")
+    status, _, error = call(capsys, "replay", tmp_path / "crash.pt", "--device", "cpu")
     assert (status, f"a training with --{half}, which a GPU alone can" in error) == (2, True)
 
 
@@ -94,7 +94,7 @@ def test_replay_says_what_comes_first_and_no_more_to_replay_it(make, tmp_path, c
     state = crash_of(make, tmp_path)
     state["model"]["decoder.layers.0.fc1.bias"].fill_(math.nan)
     torch.save(state, tmp_path / "crash.pt")
-    status, _, error = call(capsys, "replay", tmp_path / "crash.pt", "--cpu")
+    status, _, error = call(capsys, "replay", tmp_path / "crash.pt", "--device", "cpu")
     assert status == 2
     assert error == (
         f"error: update 4 of {tmp_path / 'crash.pt'}: gradients are NaN here too (first not "

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hyptrans.dataprep import stages
-from hyptrans.support.errors import run_command
+from hyptrans.dataprep.commands.cli import PROGRAM
 from tests.real_data import real_data
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -23,8 +23,8 @@ def data():
 def run(capsys):
     """Run a command in this process: returns exit status, stdout and stderr."""
 
-    def call(main, *words):
-        status = run_command(lambda: main([str(word) for word in words]))
+    def call(name, *words):
+        status = PROGRAM.run([name, *map(str, words)])
         captured = capsys.readouterr()
         return status, captured.out, captured.err
 

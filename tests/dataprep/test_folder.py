@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from hyptrans.dataprep import journal, stages
-from hyptrans.dataprep.commands import iwslt14, text
 from hyptrans.support.errors import UserError
 from tests.dataprep.commands.test_iwslt14 import corpus as iwslt_tree
 from tests.dataprep.conftest import error_of, tree
@@ -22,7 +21,7 @@ def finished(tmp_path, run, corpus):
     """The words of a finished run, its folder, and what is in it."""
     out = tmp_path / "out"
     words = [*corpus(train=60, valid=5, test=5), *RAW, "--out", out]
-    assert run(text.main, *words)[0] == 0
+    assert run("text", *words)[0] == 0
     return words, out, tree(out)
 
 
@@ -53,7 +52,7 @@ def test_input_that_would_be_replaced_is_refused_and_stays(
         out = tmp_path / "linked"
         out.symlink_to("corpus")
     before = tree(tmp_path)
-    message = error_of(run(text.main, *words, *RAW, "--out", out, *options))
+    message = error_of(run("text", *words, *RAW, "--out", out, *options))
     first = words[1]
     assert f"{first} is an input, and what is in {out}/raw is replaced" in message
     assert "choose another --out" in message
@@ -66,7 +65,7 @@ def test_unpacked_files_where_the_command_works_are_refused_and_stay(tmp_path, r
     raw = iwslt_tree(out / "intermediate/de-en")
     before = tree(out)
     words = ["--raw", raw, "--vocab-size", 60, "--out", out, *options]
-    assert f"what is in {out}/intermediate is replaced" in error_of(run(iwslt14.main, *words))
+    assert f"what is in {out}/intermediate is replaced" in error_of(run("iwslt14", *words))
     assert tree(out) == before
 
 
@@ -81,7 +80,7 @@ def test_file_of_another_is_not_touched(tmp_path, run, corpus, options, name):
     words = [*corpus(), *RAW, "--out", out, *options]
     # the second time as well: the first has left nothing that looks like a run
     for _ in range(2):
-        message = error_of(run(text.main, *words))
+        message = error_of(run("text", *words))
         assert f"{out / name} was not made by this command" in message
         assert "choose another --out, or move it away" in message
         assert tree(out) == {name: b"mine"}
@@ -91,12 +90,12 @@ def test_file_of_another_is_not_touched(tmp_path, run, corpus, options, name):
 def test_file_added_to_a_finished_folder_outlives_overwrite(run, finished, name):
     words, out, before = finished
     (out / name).write_text("mine")
-    assert "nothing to do" in run(text.main, *words)[1]
-    message = error_of(run(text.main, *words, "--joined-dictionary", "--overwrite"))
+    assert "nothing to do" in run("text", *words)[1]
+    message = error_of(run("text", *words, "--joined-dictionary", "--overwrite"))
     assert f"{out / name} was not made by this command" in message
     assert tree(out) == {**before, name: b"mine"}
     (out / name).unlink()
-    assert run(text.main, *words, "--joined-dictionary", "--overwrite")[0] == 0
+    assert run("text", *words, "--joined-dictionary", "--overwrite")[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -109,19 +108,19 @@ def test_what_is_there_stays_until_all_that_replaces_it_is_there(
     if wrong in ("train.de", "test.de"):
         path = next(path for path in map(Path, words[1:]) if path.name == wrong)
         path.write_text(path.read_text().partition("\n")[2])
-        message = error_of(run(text.main, *words, "--overwrite"))
+        message = error_of(run("text", *words, "--overwrite"))
         assert "the sides differ in length" in message
     elif wrong == "vocabulary":
-        message = error_of(run(text.main, *words, "--vocab-size", 5000, "--overwrite"))
+        message = error_of(run("text", *words, "--vocab-size", 5000, "--overwrite"))
         assert "--vocab-size 5000 is more than this text supports" in message
     elif wrong == "binarize":
         monkeypatch.setattr(stages, "binarize", full_disk)
-        message = error_of(run(text.main, *words, "--joined-dictionary", "--overwrite"))
+        message = error_of(run("text", *words, "--joined-dictionary", "--overwrite"))
         assert "disk is full" in message
     else:
         (tmp_path / "a.tgz").write_text("nothing")
         archive = ["--archive", tmp_path / "a.tgz", "--out", out, "--overwrite"]
-        error_of(run(iwslt14.main, *archive))
+        error_of(run("iwslt14", *archive))
     left = {name: data for name, data in tree(out).items() if not name.startswith("intermediate")}
     assert left == before
 
@@ -131,7 +130,7 @@ def test_folder_called_as_that_of_the_work_stays_in_a_finished_folder(run, finis
     notes = out / "intermediate/notes.txt"
     notes.parent.mkdir()
     notes.write_text("mine")
-    assert "nothing to do" in run(text.main, *words)[1]
+    assert "nothing to do" in run("text", *words)[1]
     assert tree(out) == {**before, "intermediate/notes.txt": b"mine"}
 
 
@@ -143,15 +142,15 @@ def test_file_added_to_a_stopped_run_is_not_touched(tmp_path, run, finished, mon
     working = stages.binarize
 
     monkeypatch.setattr(stages, "binarize", full_disk)
-    assert "disk is full" in error_of(run(text.main, *words))
+    assert "disk is full" in error_of(run("text", *words))
     notes = out / "raw/notes.txt"
     notes.parent.mkdir()
     notes.write_text("mine")
     monkeypatch.setattr(stages, "binarize", working)
-    assert f"{notes} was not made by this command" in error_of(run(text.main, *words, *options))
+    assert f"{notes} was not made by this command" in error_of(run("text", *words, *options))
     assert notes.read_text() == "mine"
     notes.unlink()
-    assert run(text.main, *words, *options)[0] == 0
+    assert run("text", *words, *options)[0] == 0
     assert tree(out) == expected
 
 
@@ -168,10 +167,10 @@ def test_work_of_which_the_removal_was_stopped_is_removed_by_the_next_run(
         working(path)
 
     monkeypatch.setattr(journal, "remove", stop_at_the_third)
-    assert run(text.main, *words, "--overwrite")[0] == 130
+    assert run("text", *words, "--overwrite")[0] == 130
     monkeypatch.setattr(journal, "remove", working)
     assert (out / "intermediate").is_dir()
-    assert "nothing to do" in run(text.main, *words)[1]
+    assert "nothing to do" in run("text", *words)[1]
     assert tree(out) == before
     assert not (out / "intermediate").exists()
 
@@ -181,7 +180,7 @@ def test_output_that_is_gone_is_made_again(run, finished, name):
     words, out, before = finished
     path = out / name
     shutil.rmtree(path) if path.is_dir() else path.unlink()
-    status, shown, err = run(text.main, *words)
+    status, shown, err = run("text", *words)
     assert (status, "nothing to do" in shown) == (0, False)
     assert f"{path}" in err
     assert "is gone, so all is made again" in err
@@ -199,11 +198,11 @@ def test_output_that_was_changed_is_replaced_only_with_overwrite(run, finished, 
     if gone:
         (out / gone).unlink()
     changed = tree(out)
-    message = error_of(run(text.main, *words))
+    message = error_of(run("text", *words))
     assert f"{path} was changed after it was made" in message
     assert "--overwrite to make it again" in message
     assert tree(out) == changed
-    assert run(text.main, *words, "--overwrite")[0] == 0
+    assert run("text", *words, "--overwrite")[0] == 0
     assert tree(out) == before
 
 
@@ -214,7 +213,7 @@ def test_a_file_system_without_links_has_copies(run, finished, monkeypatch):
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", refused)
-    assert run(text.main, *words, "--overwrite")[0] == 0
+    assert run("text", *words, "--overwrite")[0] == 0
     assert tree(out) == before
 
 
@@ -223,11 +222,11 @@ def test_a_finished_folder_that_is_being_replaced_is_left_to_that_run(run, finis
     working, said = stages.binarize, []
 
     def meanwhile(**named):
-        said.append(run(text.main, *words)[1])
+        said.append(run("text", *words)[1])
         return working(**named)
 
     monkeypatch.setattr(stages, "binarize", meanwhile)
-    assert run(text.main, *words, "--overwrite")[0] == 0
+    assert run("text", *words, "--overwrite")[0] == 0
     assert "nothing to do" in said[0]
     assert tree(out) == before
 
@@ -248,9 +247,9 @@ def test_a_language_is_one_also_where_a_folder_has_its_name(tmp_path, run, corpu
             given.append(word)
     given += [*RAW, "--out", tmp_path / "out"]
     mistaken = [*given, "--source-lang", "de", "--target-lang", "en"]
-    assert run(text.main, *mistaken)[0] == 0
-    assert "nothing to do" in run(text.main, *mistaken)[1]
-    corrected = run(text.main, *given, "--source-lang", "en", "--target-lang", "de")
+    assert run("text", *mistaken)[0] == 0
+    assert "nothing to do" in run("text", *mistaken)[1]
+    corrected = run("text", *given, "--source-lang", "en", "--target-lang", "de")
     assert "is finished, with other options or input" in error_of(corrected)
 
 
@@ -263,10 +262,10 @@ def test_inputs_that_have_moved_are_the_same_and_others_of_their_name_are_not(
     for path, place in places.items():
         path.rename(place)
     words = [str(places.get(Path(word), word)) for word in words]
-    assert "nothing to do" in run(text.main, *words)[1]
+    assert "nothing to do" in run("text", *words)[1]
     path = tmp_path / "moved" / "train.de"
     path.write_text(path.read_text().replace("a", "e"))
-    assert "is finished, with other options or input" in error_of(run(text.main, *words))
+    assert "is finished, with other options or input" in error_of(run("text", *words))
     assert tree(out) == before
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import pytest
 
 from hyptrans.dataprep import stages
-from hyptrans.dataprep.commands import text
 from hyptrans.dataprep.steps import parallel
 from hyptrans.support.errors import UserError
 from tests.dataprep.conftest import REPOSITORY, fake_binarize, script, tree
@@ -124,10 +123,10 @@ def test_large_text_is_learned_in_a_process_of_its_own(tmp_path, run, corpus, mo
     monkeypatch.setattr(stages, "run_apart", apart)
     monkeypatch.setattr(stages, "binarize", fake_binarize)
     words = [*corpus(), "--raw-text", "--vocab-size", "200", "--out"]
-    assert run(text.main, *words, tmp_path / "small")[0] == 0
+    assert run("text", *words, tmp_path / "small")[0] == 0
     assert calls == []
     monkeypatch.setattr(stages, "_WORTH_PROCESS", 0)
-    assert run(text.main, *words, tmp_path / "large")[0] == 0
+    assert run("text", *words, tmp_path / "large")[0] == 0
     assert calls == ["learn"]
     assert tree(tmp_path / "small") == tree(tmp_path / "large")
 

@@ -10,7 +10,6 @@ import time
 import pytest
 
 from hyptrans.dataprep import stages
-from hyptrans.dataprep.commands import text
 from tests.dataprep.conftest import (
     REPOSITORY,
     error_of,
@@ -28,8 +27,7 @@ DRIVER = textwrap.dedent(
     import os, signal, sys
     from tests.dataprep.conftest import fake_binarize
     from hyptrans.dataprep import stages
-    from hyptrans.dataprep.commands import text
-    from hyptrans.support.errors import run_command
+    from hyptrans.dataprep.commands.cli import PROGRAM
 
     stages.binarize = fake_binarize
     step, when, words = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
@@ -52,7 +50,7 @@ DRIVER = textwrap.dedent(
         if child == 0:
             if kills:
                 os.replace, os.link = deadly(os.replace), deadly(os.link)
-            os._exit(run_command(lambda: text.main(words)))
+            os._exit(PROGRAM.run(["text", *words]))
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
     out = words[words.index("--out") + 1]
@@ -83,7 +81,7 @@ def reference(tmp_path, run, corpus, monkeypatch):
 
     monkeypatch.setattr(stages, "binarize", fake_binarize)
     words = [*corpus(train=60, valid=5, test=5), *OPTIONS]
-    assert run(text.main, *words, "--out", tmp_path / "reference")[0] == 0
+    assert run("text", *words, "--out", tmp_path / "reference")[0] == 0
     return words, tree(tmp_path / "reference")
 
 
@@ -136,7 +134,7 @@ def test_finished_steps_are_not_run_again(tmp_path, run, reference, monkeypatch)
         raise OSError(28, "No space left on device", "somewhere")
 
     monkeypatch.setattr(stages, "binarize", broken)
-    message = error_of(run(text.main, *words, "--out", out))
+    message = error_of(run("text", *words, "--out", out))
     assert "disk is full" in message
     assert not (out / "manifest.json").exists()
     assert not list(out.rglob("*.partial"))
@@ -146,7 +144,7 @@ def test_finished_steps_are_not_run_again(tmp_path, run, reference, monkeypatch)
 
     monkeypatch.setattr(stages, "binarize", working)
     monkeypatch.setattr("hyptrans.dataprep.steps.subwords.learn", not_again)
-    assert run(text.main, *words, "--out", out)[0] == 0
+    assert run("text", *words, "--out", out)[0] == 0
     assert tree(out) == expected
 
 
@@ -154,13 +152,11 @@ def test_steps_are_run_again_when_options_input_or_files_change(tmp_path, run, r
     words, expected = reference
     out = tmp_path / "out"
     # stopped in the middle: other options, then a file changed behind its back
-    assert (
-        run(text.main, *words, "--joined-dictionary", "--keep-intermediate", "--out", out)[0] == 0
-    )
+    assert run("text", *words, "--joined-dictionary", "--keep-intermediate", "--out", out)[0] == 0
     (out / "manifest.json").unlink()
     path = out / "intermediate/clean/train.en"
     path.write_text(path.read_text().replace("a", "b"))
-    assert run(text.main, *words, "--out", out)[0] == 0
+    assert run("text", *words, "--out", out)[0] == 0
     assert tree(out) == expected
 
 
@@ -178,13 +174,13 @@ def test_sides_in_another_order_are_read_again(wrong, tmp_path, run, no_fairseq)
         return [*files, "--source-lang", languages[0], "--target-lang", languages[1], *OPTIONS]
 
     right = words(1, ["en", "de"])
-    assert run(text.main, *right, "--out", tmp_path / "whole")[0] == 0
+    assert run("text", *right, "--out", tmp_path / "whole")[0] == 0
     mistaken = words(-1, ["en", "de"]) if wrong == "files" else words(1, ["de", "en"])
     out = tmp_path / "out"
-    assert run(text.main, *mistaken, "--keep-intermediate", "--out", out)[0] == 0
+    assert run("text", *mistaken, "--keep-intermediate", "--out", out)[0] == 0
     # as if it had been stopped before its end
     (out / "manifest.json").unlink()
-    assert run(text.main, *right, "--out", out)[0] == 0
+    assert run("text", *right, "--out", out)[0] == 0
     assert tree(out) == tree(tmp_path / "whole")
 
 
@@ -192,10 +188,10 @@ def test_left_overs_of_other_options_are_removed(tmp_path, run, reference):
     words, expected = reference
     out = tmp_path / "out"
     more = ["--test", *words[words.index("--test") + 1 :][:2], "--bpe", "subword-nmt"]
-    assert run(text.main, *words, *more, "--keep-intermediate", "--out", out)[0] == 0
+    assert run("text", *words, *more, "--keep-intermediate", "--out", out)[0] == 0
     assert {"bpe.codes", "raw/test1.en"} <= set(tree(out))
     (out / "manifest.json").unlink()
-    assert run(text.main, *words, "--out", out)[0] == 0
+    assert run("text", *words, "--out", out)[0] == 0
     assert tree(out) == expected
 
 
@@ -206,24 +202,24 @@ def test_second_run_in_the_same_folder_is_refused(tmp_path, run, reference, monk
     messages = []
 
     def meanwhile(**named):
-        messages.append(error_of(run(text.main, *words, "--out", out)))
-        messages.append(error_of(run(text.main, *words, "--out", out, "--overwrite")))
+        messages.append(error_of(run("text", *words, "--out", out)))
+        messages.append(error_of(run("text", *words, "--out", out, "--overwrite")))
         return working(**named)
 
     monkeypatch.setattr(stages, "binarize", meanwhile)
-    assert run(text.main, *words, "--out", out)[0] == 0
+    assert run("text", *words, "--out", out)[0] == 0
     assert ["another run is at work" in message for message in messages] == [True, True]
 
 
 def test_step_with_a_damaged_record_is_run_again(tmp_path, run, reference):
     words, expected = reference
     out = tmp_path / "out"
-    assert run(text.main, *words, "--keep-intermediate", "--out", out)[0] == 0
+    assert run("text", *words, "--keep-intermediate", "--out", out)[0] == 0
     (out / "manifest.json").unlink()
     record = out / "intermediate/steps/clean train.json"
     record.write_text(record.read_text()[:-20])
     (out / "intermediate/clean/train.en").write_text("cut\n")
-    assert run(text.main, *words, "--out", out)[0] == 0
+    assert run("text", *words, "--out", out)[0] == 0
     assert tree(out) == expected
 
 
@@ -232,4 +228,4 @@ def test_manifest_of_something_else_is_a_sentence(tmp_path, run, reference):
     out = tmp_path / "out"
     out.mkdir()
     (out / "manifest.json").write_text(json.dumps({"name": "my web page"}))
-    assert "is not a manifest of these commands" in error_of(run(text.main, *words, "--out", out))
+    assert "is not a manifest of these commands" in error_of(run("text", *words, "--out", out))

@@ -129,8 +129,7 @@ def test_training_loses_nothing(data, tmp_path):
 
 
 def test_preparation_loses_nothing(tmp_path):
-    from hyptrans.dataprep.commands import text
-    from hyptrans.support.errors import run_command
+    from hyptrans.dataprep.commands.cli import PROGRAM
 
     draw = random.Random(0)
     words = ["--raw-text", "--vocab-size", "40", "--workers", "1"]
@@ -142,7 +141,7 @@ def test_preparation_loses_nothing(tmp_path):
         words += [f"--{name}", *map(str, pair)]
 
     def preparation(out):
-        return lambda: run_command(lambda: text.main([*words, "--out", str(out)]))
+        return lambda: PROGRAM.run(["text", *words, "--out", str(out)])
 
     whole, out = tmp_path / "whole", tmp_path / "killed"
     begun = time.monotonic()

@@ -284,17 +284,6 @@ def test_command_says_what_is_wrong_in_one_line(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_help_shows_no_default_of_the_folder_that_is_required():
-    command = [sys.executable, SCRIPT, "--help"]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
-    shown = " ".join(run.stdout.split())
-    assert "--out DIR folder to write to (required) --train" in shown
-    assert "None" not in shown
-    run = subprocess.run(command[:-1], capture_output=True, text=True, check=False)
-    assert run.returncode == 2
-    assert "the following arguments are required: --out" in run.stderr
-
-
 def test_manifest_names_settings_and_hashes(folder):
     manifest = json.loads((folder / toy.MANIFEST).read_text(encoding="utf-8"))
     assert manifest["settings"]["seed"] == 1

@@ -1,1 +1,1 @@
-"""The commands behind the scripts of ``data-prep/``: options, and a plan for each data set."""
+"""The commands of ``hyptrans prepare``: options, and a plan for each data set."""

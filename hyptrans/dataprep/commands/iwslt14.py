@@ -1,9 +1,8 @@
-"""``prepare_iwslt14.py``: IWSLT'14 German-English, by the steps of fairseq's shell script."""
+"""``hyptrans prepare iwslt14``: IWSLT'14 German-English, by the steps of fairseq's shell script."""
 
 import argparse
-from collections.abc import Sequence
 
-from hyptrans.dataprep.commands.options import make_job, make_parser
+from hyptrans.dataprep.commands.options import add_shared_arguments, make_job
 from hyptrans.dataprep.journal import Journal
 from hyptrans.dataprep.pipeline import prepare
 from hyptrans.dataprep.plan import Job, PairSource, Plan
@@ -22,9 +21,18 @@ _TRAIN = {"tokenize": True, "lowercase": True}
 _TEST = {"straight_apostrophe": True, **_TRAIN}
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Prepare IWSLT'14."""
-    args = _parser().parse_args(argv)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    add_shared_arguments(parser, _SIZES, _LANGUAGES)
+    sources.add_options(parser, URLS)
+
+
+def main(args: argparse.Namespace) -> None:
+    """Prepare IWSLT'14.
+
+    Raises:
+        UserError: all that is wrong with the options, in one sentence.
+    """
     problems: list[str] = []
     sources.languages(args, _LANGUAGES, problems)
     origin = sources.check(args, URLS, problems)
@@ -39,18 +47,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         return _from_files(origin, job, journal)
 
     prepare(job, inputs, make_plan)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = make_parser(
-        "Prepare IWSLT'14 German-English (default: de to en) from the archive, the unpacked\n"
-        "tree, the hub, or a download.",
-        "python data-prep/prepare_iwslt14.py --archive de-en.tgz --out data/iwslt14",
-        _SIZES,
-        _LANGUAGES,
-    )
-    sources.add_options(parser, URLS)
-    return parser
 
 
 def file_names(job: Job) -> tuple[list[str], list[list[str]]]:

@@ -4,37 +4,30 @@ import argparse
 import os
 import re
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from hyptrans.dataprep.plan import Job
 from hyptrans.dataprep.steps.subwords import WORDS
 from hyptrans.support.errors import UserError
+from hyptrans.support.flags import add_out, add_overwrite
 
 # options that change no byte of the output, so the manifest does not hold them
 _WITHOUT_EFFECT = ("out", "workers", "overwrite", "keep_intermediate")
 _LANGUAGE = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 
-def make_parser(
-    description: str, example: str, default_size: dict[str, int], languages: tuple[str, str]
-) -> argparse.ArgumentParser:
-    """Return a parser with the shared options.
+def add_shared_arguments(
+    parser: argparse.ArgumentParser, default_size: dict[str, int], languages: tuple[str, str]
+) -> None:
+    """Add the options that all commands share; :func:`make_job` reads them.
 
     Args:
-        description: what the command does.
-        example: a whole command.
+        parser: of the command.
         default_size: by each kind of subwords that the command offers.
         languages: what source and target are where they are not given, in words.
     """
-    parser = argparse.ArgumentParser(
-        description=description,
-        epilog=f"example:\n  {example}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
     sizes = ", ".join(f"{size} for {kind}" for kind, size in default_size.items() if size)
     add = parser.add_argument
-    add("--out", metavar="DIR", help="folder to write (required)")
+    add_out(parser, "folder to write (required)", folder=True)
     source, target = languages
     add("--source-lang", metavar="LANG", help=f"language translated from (default: {source})")
     add("--target-lang", metavar="LANG", help=f"language translated to (default: {target})")
@@ -66,8 +59,7 @@ def make_parser(
         action="store_true",
         help="keep DIR/intermediate, the text of every step",
     )
-    add("--overwrite", action="store_true", help="replace what an earlier run left in DIR")
-    return parser
+    add_overwrite(parser, "replace what an earlier run left in DIR")
 
 
 def positive_integer(text: str | None, option: str, default: int, problems: list[str]) -> int:
@@ -96,11 +88,12 @@ def make_job(
         problems.append(f"--vocab-size goes with subwords, not with --bpe {WORDS}")
     if not args.out:
         problems.append("--out is required")
-    elif Path(args.out).exists() and not Path(args.out).is_dir():
+    elif args.out.exists() and not args.out.is_dir():
         problems.append(f"--out {args.out} is a file, a folder is needed")
-    elif "," in str(Path(args.out).absolute()):
-        folder = Path(args.out).absolute()
-        problems.append(f"--out {folder} has a comma, at which fairseq-preprocess ends a name")
+    elif "," in str(args.out.absolute()):
+        problems.append(
+            f"--out {args.out.absolute()} has a comma, at which fairseq-preprocess ends a name"
+        )
     for option, lang in (("--source-lang", args.source_lang), ("--target-lang", args.target_lang)):
         if lang and not _LANGUAGE.fullmatch(lang):
             problems.append(f"{option} {lang!r} is not a language code")
@@ -114,7 +107,7 @@ def make_job(
         command=(program, *_effective(args)),
         source_lang=args.source_lang,
         target_lang=args.target_lang,
-        out=Path(args.out).absolute(),
+        out=args.out.absolute(),
         bpe=kind,
         vocab_size=size,
         raw_text=args.raw_text,

@@ -1,11 +1,11 @@
-"""``prepare_text.py``: any parallel text."""
+"""``hyptrans prepare text``: any parallel text."""
 
 import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from hyptrans.dataprep.commands.options import make_job, make_parser, positive_integer
+from hyptrans.dataprep.commands.options import add_shared_arguments, make_job, positive_integer
 from hyptrans.dataprep.pipeline import prepare
 from hyptrans.dataprep.plan import PairSource, Plan
 from hyptrans.dataprep.sources.markup import ParallelFiles
@@ -19,9 +19,43 @@ _SETS = ("train", "valid", "test")
 _PLAIN_ENDINGS = ("txt", "text")
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Prepare a data set from plain parallel files."""
-    args = _parser().parse_args(argv)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    source, target = (f"the ending of the first {side} of --train" for side in ("SOURCE", "TARGET"))
+    add_shared_arguments(parser, _SIZES, (source, target))
+    for name in _SETS:
+        more = "several times: test, test1 ..." if name == "test" else "several times: joined"
+        need = "optional" if name == "test" else "required"
+        parser.add_argument(
+            f"--{name}",
+            nargs=2,
+            action="append",
+            metavar=("SOURCE", "TARGET"),
+            help=f"files of the {name} set ({need}; {more})",
+        )
+    parser.add_argument(
+        "--lowercase", action="store_true", help="lower-case the text after tokenizing"
+    )
+    parser.add_argument(
+        "--max-length",
+        metavar="N",
+        help=f"drop training pairs with more tokens on a side (default: {_LONGEST}; no limit with "
+        f"--bpe {WORDS}, which takes words as spaces part them and changes none)",
+    )
+    parser.add_argument(
+        "--max-ratio",
+        metavar="R",
+        help="drop training pairs whose numbers of tokens differ by more than this factor "
+        "(default: no limit)",
+    )
+
+
+def main(args: argparse.Namespace) -> None:
+    """Prepare a data set from plain parallel files.
+
+    Raises:
+        UserError: all that is wrong with the options, in one sentence.
+    """
     problems = [f"--{name} is required" for name in _SETS[:2] if not getattr(args, name)]
     _languages(args, problems)
     words = args.bpe == WORDS
@@ -51,42 +85,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     inputs = [path for source in sets.values() for path in source.inputs]
     prepare(job, inputs, lambda journal: plan)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = make_parser(
-        "Prepare any parallel text: plain or gzipped UTF-8 files with one sentence a line.",
-        "python data-prep/prepare_text.py --train train.en train.de --valid val.en val.de "
-        "--test test.en test.de --raw-text --vocab-size 6000 --out data/mine",
-        _SIZES,
-        ("the ending of the first SOURCE of --train", "the ending of the first TARGET of --train"),
-    )
-    for name in _SETS:
-        more = "several times: test, test1 ..." if name == "test" else "several times: joined"
-        need = "optional" if name == "test" else "required"
-        parser.add_argument(
-            f"--{name}",
-            nargs=2,
-            action="append",
-            metavar=("SOURCE", "TARGET"),
-            help=f"files of the {name} set ({need}; {more})",
-        )
-    parser.add_argument(
-        "--lowercase", action="store_true", help="lower-case the text after tokenizing"
-    )
-    parser.add_argument(
-        "--max-length",
-        metavar="N",
-        help=f"drop training pairs with more tokens on a side (default: {_LONGEST}; no limit with "
-        f"--bpe {WORDS}, which takes words as spaces part them and changes none)",
-    )
-    parser.add_argument(
-        "--max-ratio",
-        metavar="R",
-        help="drop training pairs whose numbers of tokens differ by more than this factor "
-        "(default: no limit)",
-    )
-    return parser
 
 
 def _plain(pairs: Sequence[Sequence[str]]) -> ParallelFiles:

@@ -1,13 +1,12 @@
-"""``prepare_wmt14.py``: WMT'14 English-German, by the steps of fairseq's shell script.
+"""``hyptrans prepare wmt14``: WMT'14 English-German, by the steps of fairseq's shell script.
 
 As in that script, punctuation is normalized in the training text only; the SGML sets get straight
 apostrophes and the same tokenization.
 """
 
 import argparse
-from collections.abc import Sequence
 
-from hyptrans.dataprep.commands.options import make_job, make_parser
+from hyptrans.dataprep.commands.options import add_shared_arguments, make_job
 from hyptrans.dataprep.journal import Journal
 from hyptrans.dataprep.pipeline import prepare
 from hyptrans.dataprep.plan import Job, PairSource, Plan
@@ -47,9 +46,28 @@ def file_names(languages: tuple[str, str], *, icml17: bool) -> dict[str, list[tu
     }
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Prepare WMT'14."""
-    args = _parser().parse_args(argv)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    add_shared_arguments(parser, _SIZES, _LANGUAGES)
+    parser.add_argument(
+        "--icml17",
+        action="store_true",
+        help="News Commentary v9 instead of v12, as in Convolutional Sequence to Sequence Learning",
+    )
+    parser.add_argument(
+        "--valid-from-train",
+        action="store_true",
+        help=f"every {_HELD_OUT}th training pair as valid, as in fairseq's script",
+    )
+    sources.add_options(parser, urls(icml17=False))
+
+
+def main(args: argparse.Namespace) -> None:
+    """Prepare WMT'14.
+
+    Raises:
+        UserError: all that is wrong with the options, in one sentence.
+    """
     problems: list[str] = []
     sources.languages(args, _LANGUAGES, problems)
     listed = urls(icml17=args.icml17)
@@ -75,28 +93,6 @@ def main(argv: Sequence[str] | None = None) -> None:
         return _plan(sets, job, valid_from_train=args.valid_from_train)
 
     prepare(job, origin.inputs(flat), make_plan)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = make_parser(
-        "Prepare WMT'14 English-German (default: en to de) from archives, the unpacked files,\n"
-        "the hub, or downloads. newstest2013 is valid and test1, newstest2014 is test.",
-        "python data-prep/prepare_wmt14.py --out data/wmt14 --joined-dictionary",
-        _SIZES,
-        _LANGUAGES,
-    )
-    parser.add_argument(
-        "--icml17",
-        action="store_true",
-        help="News Commentary v9 instead of v12, as in Convolutional Sequence to Sequence Learning",
-    )
-    parser.add_argument(
-        "--valid-from-train",
-        action="store_true",
-        help=f"every {_HELD_OUT}th training pair as valid, as in fairseq's script",
-    )
-    sources.add_options(parser, urls(icml17=False))
-    return parser
 
 
 def _hub_sets(origin: sources.Origin, job: Job) -> dict[str, PairSource]:

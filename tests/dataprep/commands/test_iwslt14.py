@@ -70,7 +70,7 @@ def test_real_sets_have_the_known_numbers_of_pairs(tmp_path, data, run, no_fairs
         tag_file(tmp_path / f"train.tags.de-en.{lang}", make_sentences(300, lang))
     out = tmp_path / "out"
     options = ["--raw-text", "--vocab-size", 200, "--workers", 1]
-    status, _, err = run(iwslt14.main, "--raw", tmp_path, "--out", out, *options)
+    status, _, err = run("iwslt14", "--raw", tmp_path, "--out", out, *options)
     assert status == 0, err
     found = steps_of(out)["read test"]
     assert found["from"] == {
@@ -146,7 +146,7 @@ def test_steps_are_those_of_the_script(tmp_path, run, original, no_fairseq):
         path.write_text(path.read_text() + "".join(line + "\n" for line in lines))
     out = tmp_path / "out"
     words = ["--raw", original, "--out", out, *SMALL, "--keep-intermediate"]
-    assert run(iwslt14.main, *words)[0] == 0
+    assert run("iwslt14", *words)[0] == 0
     steps = steps_of(out)
     assert steps["read train"]["lines left out"] == {"<keywords>": 23, "<talkid>": 23, "<url>": 23}
     # titles and descriptions are text
@@ -173,7 +173,7 @@ def test_both_directions_have_the_same_pairs(tmp_path, run, original, no_fairseq
     for number, pair in enumerate((("de", "en"), ("en", "de"))):
         words = ["--raw", original, "--out", tmp_path / str(number), *SMALL]
         languages = ["--source-lang", pair[0]]
-        assert run(iwslt14.main, *words, *languages)[0] == 0
+        assert run("iwslt14", *words, *languages)[0] == 0
     outs = [tmp_path / "0", tmp_path / "1"]
     assert json.loads((outs[1] / "manifest.json").read_text())["languages"] == ["en", "de"]
     raw = [{name: c for name, c in tree(out).items() if name.startswith("raw/")} for out in outs]
@@ -192,7 +192,7 @@ def test_archive_gives_the_same_as_the_unpacked_tree(tmp_path, run, original, ar
     digest = hashlib.sha256(archive.read_bytes()).hexdigest()
     sources = {"raw": ["--raw", original], "archive": ["--archive", archive, "--sha256", digest]}
     for name, words in sources.items():
-        assert run(iwslt14.main, *words, "--out", tmp_path / name, *SMALL)[0] == 0
+        assert run("iwslt14", *words, "--out", tmp_path / name, *SMALL)[0] == 0
     trees = [tree(tmp_path / name) for name in sources]
     for content in trees:
         del content["manifest.json"]
@@ -201,20 +201,20 @@ def test_archive_gives_the_same_as_the_unpacked_tree(tmp_path, run, original, ar
 
 def test_archive_with_another_hash_is_refused(tmp_path, run, archive):
     words = ["--archive", archive, "--sha256", "0" * 64, "--out", tmp_path / "out"]
-    assert "but --sha256 says 000" in error_of(run(iwslt14.main, *words))
+    assert "but --sha256 says 000" in error_of(run("iwslt14", *words))
 
 
 def test_missing_files_are_all_named(tmp_path, run, original):
     for name in ("train.tags.de-en.en", "IWSLT14.TED.tst2011.de-en.de.xml"):
         (original / "de-en" / name).unlink()
-    message = error_of(run(iwslt14.main, "--raw", original, "--out", tmp_path / "out"))
+    message = error_of(run("iwslt14", "--raw", original, "--out", tmp_path / "out"))
     assert "train.tags.de-en.en, IWSLT14.TED.tst2011.de-en.de.xml" in message
 
 
 def test_broken_xml_is_located(tmp_path, run, original):
     path = original / "de-en/IWSLT14.TED.dev2010.de-en.de.xml"
     path.write_text(path.read_text().replace("</doc>", "", 1))
-    message = error_of(run(iwslt14.main, "--raw", original, "--out", tmp_path / "out", *SMALL))
+    message = error_of(run("iwslt14", "--raw", original, "--out", tmp_path / "out", *SMALL))
     assert (
         "IWSLT14.TED.dev2010.de-en.de.xml is not well-formed XML: mismatched tag: line" in message
     )
@@ -225,7 +225,7 @@ def test_sides_that_part_are_located_by_their_tags(tmp_path, run, original):
     lines = path.read_text().split("\n")
     del lines[11]
     path.write_text("\n".join(lines))
-    message = error_of(run(iwslt14.main, "--raw", original, "--out", tmp_path / "out", *SMALL))
+    message = error_of(run("iwslt14", "--raw", original, "--out", tmp_path / "out", *SMALL))
     assert "the sides differ in length" in message
     assert "the sides part at item 15, text against <url>" in message
 
@@ -233,7 +233,7 @@ def test_sides_that_part_are_located_by_their_tags(tmp_path, run, original):
 def test_segment_missing_on_one_side_is_located(tmp_path, run, original):
     path = original / "de-en/IWSLT14.TED.tst2012.de-en.en.xml"
     path.write_text(re.sub(r'<seg id="3">.*\n', "", path.read_text()))
-    message = error_of(run(iwslt14.main, "--raw", original, "--out", tmp_path / "out", *SMALL))
+    message = error_of(run("iwslt14", "--raw", original, "--out", tmp_path / "out", *SMALL))
     assert re.search(r"has document 1 segment [34] where .* has document 1 segment [34]:", message)
 
 
@@ -244,7 +244,7 @@ def test_another_segment_missing_on_each_side_is_located(tmp_path, run, original
         text, count = re.subn(rf'<seg id="{number}">.*\n', "", path.read_text())
         assert count
         path.write_text(text)
-    message = error_of(run(iwslt14.main, "--raw", original, "--out", tmp_path / "out", *SMALL))
+    message = error_of(run("iwslt14", "--raw", original, "--out", tmp_path / "out", *SMALL))
     assert re.search(r"has document 1 segment [34] where .* has document 1 segment [34]:", message)
     assert "each segment needs its translation" in message
 
@@ -252,7 +252,7 @@ def test_another_segment_missing_on_each_side_is_located(tmp_path, run, original
 def test_bad_options_are_reported_at_once(tmp_path, run):
     words = ["--source-lang", "fr", "--target-lang", "en", "--raw", "nowhere", "--hub", "x"]
     more = ["--sha256", "12", "--archive", "no.tgz", "--vocab-size", "0", "--max-unpacked", "inf"]
-    message = error_of(run(iwslt14.main, *words, *more))
+    message = error_of(run("iwslt14", *words, *more))
     for part in (
         "unknown language pair fr-en: this data set has de-en and en-de",
         "only one of --archive, --raw, --hub can be used",
@@ -268,5 +268,5 @@ def test_bad_options_are_reported_at_once(tmp_path, run):
 
 def test_missing_network_is_one_sentence(tmp_path, run, monkeypatch):
     monkeypatch.setattr(iwslt14, "URLS", ("http://nowhere.invalid/de-en.tgz",))
-    message = error_of(run(iwslt14.main, "--out", tmp_path / "out"))
+    message = error_of(run("iwslt14", "--out", tmp_path / "out"))
     assert "cannot be reached" in message

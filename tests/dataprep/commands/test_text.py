@@ -6,7 +6,6 @@ import pytest
 import sentencepiece
 
 from hyptrans.dataprep import recorded
-from hyptrans.dataprep.commands import text
 from hyptrans.dataprep.steps import subwords
 from tests.dataprep.conftest import error_of, make_sentences, script, tree, write
 
@@ -26,7 +25,7 @@ def test_raw_text_comes_back_from_sentencepiece_exactly(tmp_path, run):
         files[name] = [write(tmp_path / f"{name}.{lang}", lines) for lang in ("en", "de")]
     words = [word for name, pair in files.items() for word in (f"--{name}", *pair)]
     out = tmp_path / "out"
-    status, _, err = run(text.main, *words, *RAW, "--out", out, "--keep-intermediate")
+    status, _, err = run("text", *words, *RAW, "--out", out, "--keep-intermediate")
     assert status == 0, err
     model = sentencepiece.SentencePieceProcessor(model_file=str(out / "sentencepiece.model"))
     vocabulary = {line.split(" ")[0] for line in (out / "data-bin/dict.en").read_text().split("\n")}
@@ -47,7 +46,7 @@ def test_characters_that_training_lacks_are_counted(tmp_path, run, corpus):
     words = corpus()
     test = [write(tmp_path / f"odd.{lang}", ["b\u00e4d ö ö ö"]) for lang in ("en", "de")]
     out = tmp_path / "out"
-    assert run(text.main, *words, "--test", *test, *RAW, "--out", out)[0] == 0
+    assert run("text", *words, "--test", *test, *RAW, "--out", out)[0] == 0
     steps = json.loads((out / "manifest.json").read_text())["steps"]
     found = next(step for step in steps if step["name"] == "restore test1")["en"]
     assert found["characters never seen in training"] == {"U+00E4": 1, "U+00F6": 3}
@@ -64,7 +63,7 @@ def test_pieces_that_one_side_never_had_are_spelled_out_in_its_test_set(tmp_path
     test = [write(tmp_path / f"test.{lang}", words) for lang in sides]
     out = tmp_path / "out"
     sets = ["--train", *train, "--valid", *test, "--test", *test]
-    status, _, err = run(text.main, *sets, "--raw-text", "--vocab-size", 400, "--out", out)
+    status, _, err = run("text", *sets, "--raw-text", "--vocab-size", 400, "--out", out)
     assert status == 0, err
     pieces = {lang: (out / f"data-bin/test.{lang}").read_text().split("\n")[0] for lang in sides}
     assert "\u2581dagebliebens" in pieces["de"].split()
@@ -76,7 +75,7 @@ def test_pieces_that_one_side_never_had_are_spelled_out_in_its_test_set(tmp_path
 def test_tokenized_text_comes_back_from_bpe(tmp_path, run, corpus):
     out = tmp_path / "out"
     words = [*corpus(), "--vocab-size", 100, "--lowercase", "--keep-intermediate"]
-    assert run(text.main, *words, "--out", out)[0] == 0
+    assert run("text", *words, "--out", out)[0] == 0
     for lang in ("en", "de"):
         tokens = (out / f"intermediate/text/test.{lang}").read_text()
         encoded = (out / f"data-bin/test.{lang}").read_text()
@@ -88,7 +87,7 @@ def test_tokenized_text_comes_back_from_bpe(tmp_path, run, corpus):
 def test_dictionaries_have_every_character_and_a_round_size(tmp_path, run, corpus):
     for number, options in enumerate(([], ["--joined-dictionary"])):
         out = tmp_path / str(number)
-        assert run(text.main, *corpus(), *RAW, *options, "--out", out)[0] == 0
+        assert run("text", *corpus(), *RAW, *options, "--out", out)[0] == 0
     single, joined = tmp_path / "0/data-bin", tmp_path / "1/data-bin"
     rows = [line.split(" ") for line in (single / "dict.en").read_text().splitlines()]
     counts = [int(count) for _, count in rows]
@@ -106,7 +105,7 @@ def test_several_test_sets_and_gzipped_input(tmp_path, run, corpus):
         write(tmp_path / f"more.{lang}.gz", make_sentences(5, lang, 9)) for lang in ("en", "de")
     ]
     out = tmp_path / "out"
-    assert run(text.main, *words, "--test", *more, *RAW, "--out", out)[0] == 0
+    assert run("text", *words, "--test", *more, *RAW, "--out", out)[0] == 0
     for lang in ("en", "de"):
         raw = (out / f"raw/test1.{lang}").read_text()
         assert raw == gzip.decompress((tmp_path / f"more.{lang}.gz").read_bytes()).decode()
@@ -120,7 +119,7 @@ def test_output_does_not_depend_on_the_workers(tmp_path, run, corpus, options):
     words = [*corpus(train=4100), *options]
     for workers in (1, 2):
         where = ["--workers", workers, "--out", tmp_path / f"out{workers}"]
-        assert run(text.main, *words, *where)[0] == 0
+        assert run("text", *words, *where)[0] == 0
     assert tree(tmp_path / "out1") == tree(tmp_path / "out2")
 
 
@@ -130,7 +129,7 @@ def test_manifest_and_summary_say_what_was_dropped(tmp_path, run, corpus):
         path = tmp_path / f"input/train.{lang}"
         path.write_text(path.read_text() + line + "\n")
     out = tmp_path / "out"
-    status, shown, _ = run(text.main, *words, *RAW, "--out", out)
+    status, shown, _ = run("text", *words, *RAW, "--out", out)
     assert status == 0
     manifest = json.loads((out / "manifest.json").read_text())
     steps = {step["name"]: step for step in manifest["steps"]}
@@ -151,16 +150,16 @@ def test_manifest_and_summary_say_what_was_dropped(tmp_path, run, corpus):
 def test_finished_folder_is_not_touched(tmp_path, run, corpus):
     words = [*corpus(), *RAW]
     out = tmp_path / "out"
-    assert run(text.main, *words, "--out", out)[0] == 0
+    assert run("text", *words, "--out", out)[0] == 0
     before = tree(out)
     times = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
-    status, shown, _ = run(text.main, *words, "--out", out)
+    status, shown, _ = run("text", *words, "--out", out)
     assert (status, "nothing to do" in shown) == (0, True)
-    message = error_of(run(text.main, *words, "--joined-dictionary", "--out", out))
+    message = error_of(run("text", *words, "--joined-dictionary", "--out", out))
     assert "is finished, with other options or input" in message
     assert tree(out) == before
     assert {path: path.stat().st_mtime_ns for path in out.rglob("*")} == times
-    status, *_ = run(text.main, *words, "--joined-dictionary", "--out", out, "--overwrite")
+    status, *_ = run("text", *words, "--joined-dictionary", "--out", out, "--overwrite")
     assert status == 0
     assert tree(out) != before
 
@@ -168,17 +167,17 @@ def test_finished_folder_is_not_touched(tmp_path, run, corpus):
 def test_changed_input_is_noticed_in_a_finished_folder(tmp_path, run, corpus):
     words = [*corpus(), *RAW]
     out = tmp_path / "out"
-    assert run(text.main, *words, "--out", out)[0] == 0
+    assert run("text", *words, "--out", out)[0] == 0
     path = tmp_path / "input/test.de"
     path.write_text(path.read_text().replace("0", "1"))
-    assert "--overwrite" in error_of(run(text.main, *words, "--out", out))
+    assert "--overwrite" in error_of(run("text", *words, "--out", out))
 
 
 def test_folder_of_somebody_else_is_not_touched(tmp_path, run, corpus):
     out = tmp_path / "out"
     (out / "data-bin").mkdir(parents=True)
     (out / "data-bin/precious").write_text("mine")
-    message = error_of(run(text.main, *corpus(), *RAW, "--out", out))
+    message = error_of(run("text", *corpus(), *RAW, "--out", out))
     assert "was not made by this command" in message
     assert tree(out) == {"data-bin/precious": b"mine"}
 
@@ -186,7 +185,7 @@ def test_folder_of_somebody_else_is_not_touched(tmp_path, run, corpus):
 def test_all_bad_options_are_reported_at_once(tmp_path, run):
     message = error_of(
         run(
-            text.main, "--train", "nowhere.en", "nowhere.de", "--bpe", "wordpiece",
+            "text", "--train", "nowhere.en", "nowhere.de", "--bpe", "wordpiece",
             "--vocab-size", "many", "--workers", "0", "--max-ratio", "0.3", "--raw-text",
             "--lowercase", "--max-length", "-1", "--source-lang", "de", "--target-lang", "de",
         )
@@ -207,7 +206,7 @@ def test_all_bad_options_are_reported_at_once(tmp_path, run):
 
 
 def test_a_name_that_fairseq_would_split_is_refused(tmp_path, run, corpus):
-    message = error_of(run(text.main, *corpus(), "--raw-text", "--out", tmp_path / "en,de"))
+    message = error_of(run("text", *corpus(), "--raw-text", "--out", tmp_path / "en,de"))
     assert f"--out {tmp_path / 'en,de'} has a comma, at which" in message
     assert not (tmp_path / "en,de").exists()
 
@@ -215,7 +214,7 @@ def test_a_name_that_fairseq_would_split_is_refused(tmp_path, run, corpus):
 def test_swapped_files_are_noticed(tmp_path, run, corpus):
     words = corpus()
     languages = ["--source-lang", "de", "--target-lang", "en"]
-    message = error_of(run(text.main, *words, *languages, *RAW, "--out", tmp_path / "out"))
+    message = error_of(run("text", *words, *languages, *RAW, "--out", tmp_path / "out"))
     assert "comes first but ends in the target language" in message
 
 
@@ -226,7 +225,7 @@ def test_swapped_files_of_a_small_set_are_noticed(tmp_path, run, corpus, name, g
     at = words.index(f"--{name}")
     words[at + 1 : at + 3] = reversed(words[at + 1 : at + 3])
     words += ["--source-lang", "en", "--target-lang", "de"] if given else []
-    message = error_of(run(text.main, *words, *RAW, "--out", tmp_path / "out"))
+    message = error_of(run("text", *words, *RAW, "--out", tmp_path / "out"))
     assert f"--{name}: {words[at + 1]} comes first but ends in the target language" in message
     assert not (tmp_path / "out").exists()
 
@@ -234,7 +233,7 @@ def test_swapped_files_of_a_small_set_are_noticed(tmp_path, run, corpus, name, g
 def test_languages_that_are_not_given_are_the_endings(tmp_path, run, corpus):
     for number, options in enumerate(([], ["--source-lang", "en"], ["--target-lang", "de"])):
         out = tmp_path / str(number)
-        assert run(text.main, *corpus(), *RAW, *options, "--out", out)[0] == 0
+        assert run("text", *corpus(), *RAW, *options, "--out", out)[0] == 0
         assert json.loads((out / "manifest.json").read_text())["languages"] == ["en", "de"]
 
 
@@ -251,7 +250,7 @@ def test_languages_that_are_not_given_are_the_endings(tmp_path, run, corpus):
 def test_ending_that_is_no_language_asks_for_the_flags(tmp_path, run, names, options):
     files = [write(tmp_path / name, make_sentences(60, name)) for name in names]
     words = ["--train", *files, "--valid", *files, *RAW, *options, "--out", tmp_path / "out"]
-    message = error_of(run(text.main, *words))
+    message = error_of(run("text", *words))
     assert "--source-lang and --target-lang are required" in message
     assert f"{files[0]} and {files[1]} do not end in a language each" in message
 
@@ -259,7 +258,7 @@ def test_ending_that_is_no_language_asks_for_the_flags(tmp_path, run, names, opt
 def test_languages_that_are_given_need_no_ending(tmp_path, run):
     files = [write(tmp_path / name, make_sentences(60, name)) for name in ("s.txt", "t.txt")]
     words = ["--train", *files, "--valid", *files, *RAW, "--out", tmp_path / "out"]
-    assert run(text.main, *words, "--source-lang", "en", "--target-lang", "de")[0] == 0
+    assert run("text", *words, "--source-lang", "en", "--target-lang", "de")[0] == 0
 
 
 def test_ctrl_c_while_sentencepiece_reads_is_told_as_such(tmp_path, run, corpus, monkeypatch):
@@ -275,29 +274,29 @@ def test_ctrl_c_while_sentencepiece_reads_is_told_as_such(tmp_path, run, corpus,
             yield line
 
     monkeypatch.setattr(subwords, "read_lines", stopped)
-    status, _, err = run(text.main, *words)
+    status, _, err = run("text", *words)
     assert status == 130
     assert err.endswith("\nstopped; the same command continues where it stopped\n")
     assert "error:" not in err
     monkeypatch.setattr(subwords, "read_lines", working)
-    assert run(text.main, *words)[0] == 0
+    assert run("text", *words)[0] == 0
 
 
 def test_languages_must_be_known(tmp_path, run):
     files = [write(tmp_path / name, ["a"]) for name in ("source", "target")]
     words = ["--train", *files, "--valid", *files, "--out", tmp_path / "out"]
-    assert "--source-lang and --target-lang are required" in error_of(run(text.main, *words))
+    assert "--source-lang and --target-lang are required" in error_of(run("text", *words))
 
 
 @pytest.mark.parametrize(("size", "problem"), [(10, "too small for"), (9000, "at most")])
 def test_impossible_vocabulary_size_says_which_is_possible(tmp_path, run, corpus, size, problem):
     words = [*corpus(), "--raw-text", "--vocab-size", size, "--out", tmp_path / "out"]
-    assert problem in error_of(run(text.main, *words))
+    assert problem in error_of(run("text", *words))
 
 
 def test_training_text_that_is_all_dropped_is_an_error(tmp_path, run, corpus):
     words = [*corpus(), *RAW, "--max-length", 1, "--out", tmp_path / "out"]
-    assert "no pair is left for train" in error_of(run(text.main, *words))
+    assert "no pair is left for train" in error_of(run("text", *words))
 
 
 @pytest.mark.parametrize("name", ["prepare_text", "prepare_iwslt14", "prepare_wmt14"])
@@ -318,7 +317,7 @@ def test_words_by_spaces_are_the_text_itself_and_nothing_is_dropped(tmp_path, ru
     pair = [write(tmp_path / f"text.{lang}", train) for lang in ("en", "de")]
     sets = [word for name in ("train", "valid", "test") for word in (f"--{name}", *pair)]
     out = tmp_path / "out"
-    status, printed, err = run(text.main, *sets, "--bpe", "none", "--out", out)
+    status, printed, err = run("text", *sets, "--bpe", "none", "--out", out)
     assert status == 0, err
     for name in ("train", "valid", "test"):
         encoded = (out / f"data-bin/{name}.en").read_text().split("\n")[:-1]
@@ -338,7 +337,7 @@ def test_words_by_spaces_are_the_text_itself_and_nothing_is_dropped(tmp_path, ru
 def test_words_that_fairseq_would_read_as_its_own_are_unknown_and_reported(tmp_path, run, corpus):
     odd = [write(tmp_path / f"odd.{lang}", ["a <pad> b", "c d"]) for lang in ("en", "de")]
     out = tmp_path / "out"
-    status, _, err = run(text.main, *corpus(), "--test", *odd, "--bpe", "none", "--out", out)
+    status, _, err = run("text", *corpus(), "--test", *odd, "--bpe", "none", "--out", out)
     assert status == 0
     assert (out / "data-bin/test1.en").read_text() == "a <unk> b\nc d\n"
     assert "1 lines of test1.en do not come back exactly" in err
@@ -354,11 +353,11 @@ def test_words_that_fairseq_would_read_as_its_own_are_unknown_and_reported(tmp_p
 )
 def test_options_that_words_by_spaces_exclude_are_refused(tmp_path, run, corpus, option, problem):
     words = [*corpus(), "--bpe", "none", *option, "--out", tmp_path / "out"]
-    assert problem in error_of(run(text.main, *words))
+    assert problem in error_of(run("text", *words))
 
 
 def test_a_length_that_was_given_holds_for_words_by_spaces_too(tmp_path, run, corpus):
     longer = [write(tmp_path / f"longer.{lang}", ["a " * 20]) for lang in ("en", "de")]
     words = [*corpus(), "--train", *longer, "--bpe", "none", "--max-length", 19]
-    _, printed, _ = run(text.main, *words, "--out", tmp_path / "out")
+    _, printed, _ = run("text", *words, "--out", tmp_path / "out")
     assert "dropped: longer than 19 1" in printed

@@ -43,7 +43,7 @@ def test_real_newstest2014_has_3003_pairs(tmp_path, data, run, original, no_fair
     for path in (data / "wmt14_newstest2014").glob("*.gz"):
         (original / path.name).symlink_to(path)
     out = tmp_path / "out"
-    status, _, err = run(wmt14.main, "--raw", original, "--out", out, *SMALL)
+    status, _, err = run("wmt14", "--raw", original, "--out", out, *SMALL)
     assert status == 0, err
     steps = steps_of(out)
     assert steps["read test"]["from"] == {"newstest2014-deen-src.en.sgm.gz": 3003}
@@ -59,7 +59,7 @@ def test_sets_and_steps_are_those_of_the_script(tmp_path, run, original, no_fair
         path = original / f"training/europarl-v7.de-en.{lang}"
         path.write_text(path.read_text() + line + "\n")
     out = tmp_path / "out"
-    assert run(wmt14.main, "--raw", original, "--out", out, *SMALL, "--keep-intermediate")[0] == 0
+    assert run("wmt14", "--raw", original, "--out", out, *SMALL, "--keep-intermediate")[0] == 0
     steps = steps_of(out)
     assert steps["read train"]["from"] == {
         "europarl-v7.de-en.en": 101,
@@ -91,7 +91,7 @@ def test_sets_and_steps_are_those_of_the_script(tmp_path, run, original, no_fair
 def test_every_100th_training_pair_can_be_valid(tmp_path, run, original, no_fairseq):
     out = tmp_path / "out"
     words = ["--raw", original, "--out", out, *SMALL, "--keep-intermediate", "--valid-from-train"]
-    assert run(wmt14.main, *words)[0] == 0
+    assert run("wmt14", *words)[0] == 0
     counts = steps_of(out)["clean train"]
     assert (counts["train"], counts["valid"]) == (248, 2)
     text = (out / "intermediate/text/train.de").read_text().split("\n")
@@ -103,7 +103,7 @@ def test_every_100th_training_pair_can_be_valid(tmp_path, run, original, no_fair
 
 def test_icml17_takes_the_other_news_commentary(tmp_path, run, original, no_fairseq):
     out = tmp_path / "out"
-    assert run(wmt14.main, "--raw", original, "--out", out, *SMALL, "--icml17")[0] == 0
+    assert run("wmt14", "--raw", original, "--out", out, *SMALL, "--icml17")[0] == 0
     found = steps_of(out)["read train"]["from"]
     assert found["news-commentary-v9.de-en.en"] == 70
     assert "news-commentary-v12.de-en.en" not in found
@@ -114,14 +114,14 @@ def test_icml17_takes_the_other_news_commentary(tmp_path, run, original, no_fair
 def test_other_direction_takes_the_german_source(tmp_path, run, original, no_fairseq):
     out = tmp_path / "out"
     words = ["--raw", original, "--out", out, *SMALL, "--source-lang", "de"]
-    assert run(wmt14.main, *words)[0] == 0
+    assert run("wmt14", *words)[0] == 0
     assert steps_of(out)["read test"]["from"] == {"newstest2014-deen-src.de.sgm": 14}
 
 
 def test_raw_text_skips_the_moses_steps(tmp_path, run, original, no_fairseq):
     out = tmp_path / "out"
     words = ["--raw", original, "--out", out, "--raw-text", "--vocab-size", 200]
-    assert run(wmt14.main, *words)[0] == 0
+    assert run("wmt14", *words)[0] == 0
     steps = steps_of(out)
     assert not any(name.startswith("tokenize") for name in steps)
     assert steps["restore test"]["de"]["restored"] == 14
@@ -137,7 +137,7 @@ def test_raw_text_skips_the_moses_steps(tmp_path, run, original, no_fairseq):
 def test_damaged_sgml_is_a_sentence(tmp_path, run, original, before, after, problem):
     path = original / "dev/newstest2014-deen-ref.de.sgm"
     path.write_text(path.read_text().replace(before, after, 1))
-    message = error_of(run(wmt14.main, "--raw", original, "--out", tmp_path / "out", *SMALL))
+    message = error_of(run("wmt14", "--raw", original, "--out", tmp_path / "out", *SMALL))
     assert any(part in message for part in problem.split("|"))
 
 
@@ -149,6 +149,6 @@ def test_sgml_without_segments_is_refused(tmp_path):
 
 def test_pins_must_say_which_archive(tmp_path, run):
     words = ["--out", tmp_path / "out", "--sha256", "0" * 64, "--sha256", f"x.tgz={'1' * 64}"]
-    message = error_of(run(wmt14.main, *words))
+    message = error_of(run("wmt14", *words))
     assert "must say NAME= as there are 5 archives" in message
     assert "no archive is called x.tgz" in message

@@ -5,7 +5,6 @@ import json
 import datasets
 import pytest
 
-from hyptrans.dataprep.commands import iwslt14, wmt14
 from hyptrans.dataprep.sources import hub
 from hyptrans.support.errors import UserError
 from tests.dataprep.conftest import error_of, make_sentences, tree
@@ -47,7 +46,7 @@ def make(folder, kind, names=("train", "validation", "test")):
 def test_local_data_set_is_prepared_like_files(tmp_path, run, no_fairseq, kind):
     hub = make(tmp_path / "hub", kind)
     out = tmp_path / "out"
-    status, _, err = run(iwslt14.main, "--hub", hub, "--out", out, *SMALL)
+    status, _, err = run("iwslt14", "--hub", hub, "--out", out, *SMALL)
     assert status == 0, err
     manifest = json.loads((out / "manifest.json").read_text())
     steps = {step["name"]: step for step in manifest["steps"]}
@@ -59,16 +58,16 @@ def test_local_data_set_is_prepared_like_files(tmp_path, run, no_fairseq, kind):
 
 def test_second_run_finds_the_folder_finished(tmp_path, run, no_fairseq):
     words = ["--hub", make(tmp_path / "hub", "json"), "--out", tmp_path / "out", *SMALL]
-    assert run(iwslt14.main, *words)[0] == 0
+    assert run("iwslt14", *words)[0] == 0
     before = tree(tmp_path / "out")
-    assert "nothing to do" in run(iwslt14.main, *words)[1]
+    assert "nothing to do" in run("iwslt14", *words)[1]
     assert tree(tmp_path / "out") == before
 
 
 def test_without_a_validation_split_every_23rd_pair_is_valid(tmp_path, run, no_fairseq):
     hub = make(tmp_path / "hub", "json", names=("train", "test"))
     out = tmp_path / "out"
-    assert run(iwslt14.main, "--hub", hub, "--out", out, *SMALL)[0] == 0
+    assert run("iwslt14", "--hub", hub, "--out", out, *SMALL)[0] == 0
     assert (out / "data-bin/valid.de").read_text().count("\n") == 10
 
 
@@ -76,7 +75,7 @@ def test_wmt14_takes_its_sets_from_the_splits(tmp_path, run, no_fairseq):
     hub = make(tmp_path / "hub", "json")
     out = tmp_path / "out"
     words = ["--hub", hub, "--out", out, *SMALL, "--source-lang", "en"]
-    assert run(wmt14.main, *words)[0] == 0
+    assert run("wmt14", *words)[0] == 0
     raw = {name for name in tree(out) if name.startswith("raw/")}
     assert raw == {"raw/test.en", "raw/test.de", "raw/test1.en", "raw/test1.de"}
 
@@ -84,7 +83,7 @@ def test_wmt14_takes_its_sets_from_the_splits(tmp_path, run, no_fairseq):
 def test_missing_split_column_or_language_is_a_sentence(tmp_path, run):
     hub = make(tmp_path / "hub", "json", names=("train", "validation"))
     words = ["--out", tmp_path / "out", *SMALL]
-    assert "has no split 'test', only" in error_of(run(iwslt14.main, "--hub", hub, *words))
+    assert "has no split 'test', only" in error_of(run("iwslt14", "--hub", hub, *words))
     for number, (row, problem) in enumerate(
         (
             ({"text": "a"}, "has no column 'translation', only text"),
@@ -95,14 +94,14 @@ def test_missing_split_column_or_language_is_a_sentence(tmp_path, run):
         folder = tmp_path / str(number)
         sets = {name: datasets.Dataset.from_list([row]) for name in ("train", "test")}
         datasets.DatasetDict(sets).save_to_disk(folder)
-        assert problem in error_of(run(iwslt14.main, "--hub", folder, *words))
+        assert problem in error_of(run("iwslt14", "--hub", folder, *words))
 
 
 def test_empty_split_of_a_set_from_the_hub_is_a_sentence(tmp_path, run, monkeypatch):
     empty = datasets.Dataset.from_dict({"translation": []})
     monkeypatch.setattr(hub, "load", lambda *_: {"train": empty, "test": empty})
     monkeypatch.chdir(tmp_path)
-    message = error_of(run(iwslt14.main, "--hub", "some/set", "--out", "out", *SMALL))
+    message = error_of(run("iwslt14", "--hub", "some/set", "--out", "out", *SMALL))
     assert message == "error: the train set has no pair in --hub some/set, split train"
 
 
@@ -110,7 +109,7 @@ def test_empty_split_of_a_set_from_the_hub_is_a_sentence(tmp_path, run, monkeypa
 def test_data_set_that_cannot_be_loaded_is_a_sentence(tmp_path, run, monkeypatch, name):
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path)
-    message = error_of(run(iwslt14.main, "--hub", name, "--out", tmp_path / "out"))
+    message = error_of(run("iwslt14", "--hub", name, "--out", tmp_path / "out"))
     assert f"--hub {name} cannot be loaded" in message
 
 

@@ -1,0 +1,67 @@
+"""Options of one meaning, which have one name in all commands."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from hyptrans.support.files import out_file
+
+MOST_SEED = 2**32 - 1
+"""What every generator of random numbers takes."""
+
+
+def add_out(
+    parser: argparse.ArgumentParser, about: str, *, folder: bool = False, **more: Any
+) -> None:
+    """Add ``--out``, a file or a folder to write.
+
+    Args:
+        parser: of the command.
+        about: what is written.
+        folder: into a folder.
+        more: as ``required`` or ``default``.
+    """
+    kind, metavar = (Path, "DIR") if folder else (out_file, "FILE")
+    parser.add_argument("--out", type=kind, metavar=metavar, help=about, **more)
+
+
+def add_overwrite(parser: argparse.ArgumentParser, about: str) -> None:
+    """Add ``--overwrite``."""
+    parser.add_argument("--overwrite", action="store_true", help=about)
+
+
+def add_seed(parser: argparse.ArgumentParser, about: str, default: int = 1) -> None:
+    """Add ``--seed``."""
+    about += " (default: %(default)s)"
+    parser.add_argument("--seed", type=seed, default=default, metavar="N", help=about)
+
+
+def add_device(
+    parser: argparse.ArgumentParser, default: str | None = "cpu", about: str = "%(default)s"
+) -> None:
+    """Add ``--device``; ``about`` says what it is where it is not given."""
+    where = f"cpu or cuda, where the model computes (default: {about})"
+    parser.add_argument("--device", default=default, metavar="NAME", help=where)
+
+
+def add_data(parser: argparse.ArgumentParser) -> None:
+    """Add ``--data``, the folder that a checkpoint's training text was prepared in."""
+    about = "folder that hyptrans prepare wrote for a checkpoint, or its data-bin"
+    about += " (default: that of its training)"
+    parser.add_argument("--data", type=Path, metavar="DIR", help=about)
+
+
+def add_alias(parser: argparse.ArgumentParser, old: str, dest: str, value: object) -> None:
+    """Add a switch of an earlier release that now is a value of another option; help hides it."""
+    parser.add_argument(old, dest=dest, action="store_const", const=value, help=argparse.SUPPRESS)
+
+
+def seed(text: str) -> int:
+    """A seed as it is typed, for argparse.
+
+    Raises:
+        argparse.ArgumentTypeError: generators of random numbers do not take it.
+    """
+    if not text.isdecimal() or int(text) > MOST_SEED:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to {MOST_SEED}")
+    return int(text)

@@ -1,0 +1,32 @@
+"""``hyptrans prepare toy``: the toy treebank in a folder."""
+
+import argparse
+import sys
+
+from hyptrans.support.flags import add_out, add_overwrite, add_seed
+from hyptrans.toy import treebank
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    defaults = treebank.Settings()
+    add_out(parser, "folder to write", folder=True, required=True)
+    sizes = {split: f"sentence pairs of the {split} set" for split in ("train", "valid", "test")}
+    sizes["max_words"] = "longest sentence of either side in words, punctuation included"
+    for name, about in sizes.items():
+        parser.add_argument(
+            f"--{name.replace('_', '-')}",
+            type=int,
+            default=getattr(defaults, name),
+            metavar="N",
+            help=f"{about} (default: %(default)s)",
+        )
+    add_seed(parser, "decides every sentence", defaults.seed)
+    add_overwrite(parser, "replace what is in the folder")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Write the treebank, say where."""
+    settings = treebank.Settings(args.train, args.valid, args.test, args.max_words, args.seed)
+    written = treebank.write(args.out, settings, overwrite=args.overwrite)
+    sys.stdout.write(f"{args.out}: {'written' if written else 'already there, reused'}\n")
