@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from recipes.common.exact import MODELS, TWIN, Flags, Results, Training, best, scores_of, size_flags
+from recipes.common.exact import (
+    MODELS,
+    TWIN,
+    Flags,
+    Results,
+    Training,
+    best,
+    rate_trials,
+    scores_of,
+    size_flags,
+)
 
 TEST, GEN, DEV = "test", "gen", "gen_dev"
 """In-distribution test set, generalization set, and the part of it that settings are chosen by."""
@@ -75,10 +85,10 @@ def _of_twin(settings: Sequence[str]) -> list[Training]:
 
 
 def _rates(results: Results, model: str, setting: str) -> list[Training]:
-    trials = [_trial("rates", model, setting, rate, SEEDS[0]) for rate in RATES]
-    while best(results, trials, DEV) is trials[-1]:
-        trials.append(_trial("rates", model, setting, 2 * trials[-1].rate, SEEDS[0]))
-    return trials
+    def trial(rate: float) -> Training:
+        return _trial("rates", model, setting, rate, SEEDS[0])
+
+    return rate_trials(results, trial, RATES, DEV)
 
 
 def _trial(stage: str, model: str, setting: str, rate: float, seed: int) -> Training:

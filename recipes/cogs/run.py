@@ -59,8 +59,7 @@ def examples(data: Path, stem: str) -> list[exact.Example]:
     Raises:
         UserError: the file is missing or a line has other parts.
     """
-    plain = data / f"{stem}.tsv"
-    path = plain if plain.is_file() else plain.with_name(f"{plain.name}.gz")
+    path = exact.plain_or_zipped(data / f"{stem}.tsv")
     found: list[exact.Example] = []
     for number, line in enumerate(read_lines(path), start=1):
         parts = line.split("\t")

@@ -9,8 +9,9 @@ from typing import Any
 
 from hyptrans.support.tables import markdown
 from recipes.cogs.plan import DEV, GEN, PER_KIND, TEST
-from recipes.common import exact, results
-from recipes.common.exact import Results, spread
+from recipes.common import results
+from recipes.common.exact import Results
+from recipes.common.grid import against_twin, by_model, spread
 
 PUBLISHED = "published"
 """Name of the line of a published Transformer: of each seed, percent of right answers by kind,
@@ -45,10 +46,10 @@ def _scored(finals: Results) -> Results:
 
 
 def _means(finals: Results, published: Results) -> str:
-    gen = exact.by_model(_scored(finals), partial(_of, subset=GEN))
-    rest = exact.by_model(_scored(finals), unread)
-    test = exact.by_model(_scored(finals), partial(_of, subset=TEST))
-    p = exact.against_twin(rest)
+    gen = by_model(_scored(finals), partial(_of, subset=GEN))
+    rest = by_model(_scored(finals), unread)
+    test = by_model(_scored(finals), partial(_of, subset=TEST))
+    p = against_twin(rest)
     line_of = {line["model"]: line for line in finals}
     rows = [
         [
@@ -78,11 +79,11 @@ def _means(finals: Results, published: Results) -> str:
 def _kinds(finals: Results, published: Results) -> str:
     scored = _scored(finals)
     kinds = [kind for kind in scored[0]["exact"][GEN] if kind != "all"] if scored else []
-    models = list(exact.by_model(scored, lambda line: 0.0))
+    models = list(by_model(scored, lambda line: 0.0))
     named = [kind for kind in sorted(kinds) if kind in published[0]]
     rows = []
     for kind in [*named, *sorted(set(kinds) - set(named))]:
-        found = exact.by_model(scored, partial(_of, subset=GEN, kind=kind))
+        found = by_model(scored, partial(_of, subset=GEN, kind=kind))
         theirs = spread([seed[kind] for seed in published]) if kind in named else ""
         rows.append([kind, *(spread(found[model]) for model in models), theirs])
     lexical = statistics.fmean(seed[_OTHERS] for seed in published)

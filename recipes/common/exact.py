@@ -18,7 +18,6 @@ from typing import Any
 
 from hyptrans.evaluation import scores
 from hyptrans.support.errors import UserError
-from hyptrans.support.extras import require
 from hyptrans.support.files import one_at_a_time, write_whole
 from hyptrans_startup import saving
 from recipes.common import options, results, translation
@@ -54,7 +53,7 @@ class Training:
     Attributes:
         setting: what tables call the flags of ``fairseq-train`` that the stage tries.
         flags: those, and all others but the model's own, its rate and its length.
-        task: which of a recipe's data sets.
+        task: which of a recipe's data sets; where there are several, they are the settings.
     """
 
     stage: str
@@ -71,11 +70,7 @@ class Training:
     def name(self) -> str:
         """What its folder, its log and its line of the results are called."""
         rate = f"{self.rate:g}".replace(".", "p")
-        task = "" if self.task == "data" else f"{self.task}-"
-        return (
-            f"{self.stage}-{task}{self.model}-{self.setting}-lr{rate}-{self.updates}"
-            f"-seed{self.seed}"
-        )
+        return f"{self.stage}-{self.model}-{self.setting}-lr{rate}-{self.updates}-seed{self.seed}"
 
 
 def size_flags(*, width: int, heads: int) -> Flags:
@@ -106,6 +101,21 @@ def best(results: Results, trials: Sequence[Training], subset: str) -> Training 
     """The first of the trials with most right answers; None while one is not done."""
     found = scores_of(results, trials, subset)
     return None if found is None else trials[found.index(max(found))]
+
+
+def rate_trials(
+    results: Results, trial: Callable[[float], Training], rates: Sequence[float], subset: str
+) -> list[Training]:
+    """A training at each rate, and on by the last two rates' factor while the largest is best."""
+    trials = [trial(rate) for rate in rates]
+    while best(results, trials, subset) is trials[-1]:
+        trials.append(trial(trials[-1].rate * rates[-1] / rates[-2]))
+    return trials
+
+
+def plain_or_zipped(path: Path) -> Path:
+    """A file, or the gzipped one where there is no plain one."""
+    return path if path.is_file() else path.with_name(f"{path.name}.gz")
 
 
 def make_parser(recipe: Path, description: str | None) -> argparse.ArgumentParser:
@@ -263,46 +273,3 @@ def matches(output: Path, examples: Sequence[Example]) -> dict[str, float]:
         for group in dict.fromkeys(("all", kind)):
             right[group].append(answer.split() == reference.split())
     return {kind: round(100 * statistics.fmean(found), 2) for kind, found in right.items()}
-
-
-def by_model(
-    results: Results, value: Callable[[Mapping[str, Any]], float]
-) -> dict[str, list[float]]:
-    """A value of each line, sorted by model in the order of the tables and then by seed."""
-    found: dict[str, list[float]] = {}
-    for model in MODELS:
-        lines = sorted(
-            (x for x in results if x.get("model") == model), key=lambda line: line["seed"]
-        )
-        if lines:
-            found[model] = [value(line) for line in lines]
-    return found
-
-
-def spread(values: Sequence[float]) -> str:
-    """Mean and, of several, their standard deviation, for a table."""
-    mean = f"{statistics.fmean(values):.1f}"
-    return f"{mean} ± {statistics.stdev(values):.1f}" if len(values) > 1 else mean
-
-
-def against_twin(found: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """How likely each model's difference from the twin is by the choice of seeds alone: p.
-
-    The part of all ways to deal the seeds' scores to the two models that gives means as far apart,
-    corrected for the number of models (Holm 1979). None without several seeds.
-    """
-    stats = require("scipy.stats", "probing")
-
-    def difference(one: Any, other: Any, axis: int) -> Any:
-        return one.mean(axis=axis) - other.mean(axis=axis)
-
-    p = {
-        model: float(stats.permutation_test((scores, found[TWIN]), difference).pvalue)
-        for model, scores in found.items()
-        if model != TWIN and min(len(scores), len(found.get(TWIN, ()))) > 1
-    }
-    corrected, least = {}, 0.0
-    for number, model in enumerate(sorted(p, key=lambda model: p[model])):
-        least = max(least, min(1.0, p[model] * (len(p) - number)))
-        corrected[model] = least
-    return corrected

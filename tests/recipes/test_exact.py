@@ -9,8 +9,9 @@ import pytest
 from hyptrans.support.errors import UserError
 from recipes.cogs import plan, table
 from recipes.cogs import run as cogs
-from recipes.common import exact
+from recipes.common import exact, grid
 from recipes.common.exact import Training
+from recipes.scan import run as scan
 from recipes.trees import run as trees
 from recipes.trees import tree
 from tests.real_data import real_data
@@ -58,9 +59,9 @@ def test_p_is_the_part_of_deals_that_differ_as_much_with_holms_correction():
     scores = [1, 2, 3, 4, 5, 6, 7, 8]
     apart = [abs(2 * sum(scores[i] for i in deal) - 36) / 4 for deal in deals]
     by_hand = sum(one >= 4 for one in apart) / len(deals)
-    p = exact.against_twin(found)
+    p = grid.against_twin(found)
     assert p == pytest.approx({"sphere": 2 * by_hand, "hybonet": 1.0})
-    assert exact.against_twin({"euclidean_prenorm": [1.0], "sphere": [2.0]}) == {}
+    assert grid.against_twin({"euclidean_prenorm": [1.0], "sphere": [2.0]}) == {}
 
 
 def test_the_twin_is_tried_first_and_helpful_changes_together():
@@ -168,7 +169,7 @@ def test_the_answer_is_the_path_to_the_lowest_common_ancestor_and_no_pair_is_in_
 
 
 def test_trees_are_tried_with_one_seed_and_trained_with_the_others_at_the_best_rate():
-    lines = all_done(trees.trainings, lambda t: 50 - abs(t.rate - 1e-2) + t.seed)
+    lines = all_done(trees.GRID.trainings, lambda t: 50 - abs(t.rate - 1e-2) + t.seed)
     at_best = [x for x in lines if (x["model"], x["setting"], x["rate"]) == ("sphere", "d8", 1e-2)]
     assert [x["seed"] for x in at_best] == list(trees.SEEDS)
     others = [x for x in lines if x["rate"] != 1e-2]
@@ -176,11 +177,23 @@ def test_trees_are_tried_with_one_seed_and_trained_with_the_others_at_the_best_r
     assert trees.table(lines).count("| sphere |") == len(trees.WIDTHS)
 
 
+def test_every_twentieth_command_is_held_out_and_lines_are_commands_and_actions(tmp_path):
+    (tmp_path / "tasks_train_x.txt").write_text("IN: run twice OUT: I_RUN I_RUN\n" * 2)
+    assert scan.examples(tmp_path, "tasks_train_x.txt")[1] == ("run twice", "I_RUN I_RUN", "0_to_9")
+    (tmp_path / "tasks_train_x.txt").write_text("run twice\n")
+    with pytest.raises(UserError, match="line 1 is not IN: command OUT: actions"):
+        scan.examples(tmp_path, "tasks_train_x.txt")
+    found = scan.examples(real_data() / scan.FOLDER, "tasks_test_length.txt")
+    assert len(found) == 3920
+    most, more = int(exact._LENGTHS[1]), int(exact._LENGTHS[3])
+    assert all(len(a.split()) <= most * len(q.split()) + more for q, a, _ in found)
+
+
 @pytest.mark.slow
 def test_a_recipe_runs_from_its_tree_to_its_table_and_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(trees, "UPDATES", 10)
     monkeypatch.setattr(tree, "SIZES", {"train": 300, "valid": 20, "test": 30})
-    known = trees.trainings([])[0]
+    known = trees.GRID.trainings([])[0]
     trees.main(["--out", str(tmp_path), "--cpu", "--only", known.name])
     (line,) = [json.loads(x) for x in (tmp_path / "results.jsonl").read_text().splitlines()]
     assert line["name"] == known.name

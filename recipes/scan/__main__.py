@@ -1,0 +1,7 @@
+"""``python -m recipes.scan``."""
+
+import sys
+
+from recipes.scan.run import program
+
+sys.exit(program())
