@@ -1,7 +1,8 @@
 """Multi-head attention of every geometry: heads, masks, weights and decoding state."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal
 
 from torch import Tensor, nn
 
@@ -10,15 +11,18 @@ from hyptrans.kernels.operators import relu_dropout
 from hyptrans.kernels.weights import masked_softmax
 from hyptrans.layers.decoding_state import Memory, Past, State, append
 
+Map = Literal["qkv", "q", "kv"]
+"""The maps of an attention by what they make: queries, keys and values."""
+
 
 class Attention(nn.Module, ABC):
     """Points in, points out: project, mix the values, merge the heads, add the residual.
 
-    A variant says how queries, keys and values are made (:meth:`project`, :meth:`query`,
-    :meth:`keys_and_values`), what mixes them (:meth:`mix`) and what becomes of the result
-    (:meth:`merge`). One that keeps something else than keys and values, of earlier positions or of
-    the memory, says so by :meth:`mix_next`, :meth:`remember` and :meth:`recall`. Without ``memory``
-    it attends to ``x`` itself.
+    A variant adds its maps (:meth:`add_maps`) and says what heads they make (:meth:`map_heads`),
+    what mixes these (:meth:`mix`) and what becomes of the result (:meth:`merge`). A variant that
+    keeps something else than keys and values, of earlier positions or of the memory, overrides
+    :meth:`mix_next`, :meth:`remember` and :meth:`recall`. Without ``memory`` it attends to ``x``
+    itself.
 
     Shapes: x ``[B, T, D]``, memory ``[B, S, D']``, padding ``[B, S]`` (true at padding)
     -> ``[B, T, D]``; queries, keys and values ``[B, H, T or S, d]``, ``d`` being ``D / H`` or one
@@ -38,19 +42,38 @@ class Attention(nn.Module, ABC):
         super().__init__()
         if width % heads:
             raise ValueError(f"width={width} is not divisible by {heads} heads")
-        self.heads, self.causal = heads, causal
+        self.width, self.heads, self.causal = width, heads, causal
+
+    def add_maps(self, make: Callable[[int, int], nn.Module], memory_width: int | None) -> None:
+        """Register ``qkv``, or ``q`` and ``kv`` where a memory is attended to.
+
+        Args:
+            make: gives the map from an input of some width to so many of queries, keys and values.
+            memory_width: numbers of a point of the memory; None for self-attention.
+        """
+        if memory_width is None:
+            self.qkv = make(self.width, 3)
+        else:
+            self.q = make(self.width, 1)
+            self.kv = make(memory_width, 2)
 
     @abstractmethod
+    def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
+        """What the map of that name makes of ``x``, in the order of its letters."""
+
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values of self-attention."""
+        query, key, value = self.map_heads("qkv", x)
+        return query, key, value
 
-    @abstractmethod
     def query(self, x: Tensor) -> Tensor:
         """Queries of cross-attention."""
+        return self.map_heads("q", x)[0]
 
-    @abstractmethod
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values of cross-attention."""
+        key, value = self.map_heads("kv", memory)
+        return key, value
 
     @abstractmethod
     def mix(
@@ -77,7 +100,7 @@ class Attention(nn.Module, ABC):
         """Join the heads ``[B, H, T, D / H]`` and add the residual ``x``."""
 
     def mix_next(self, query: Tensor, key: Tensor, value: Tensor, state: State) -> Tensor:
-        """Mix the values of these positions and of those that ``state`` has, which it then adds."""
+        """Add these positions to ``state``; mix the values of all that it then has."""
         past = append(state, key, value)
         if query.size(2) == 1:
             return self.mix_past(query, past)
@@ -93,7 +116,7 @@ class Attention(nn.Module, ABC):
         return Memory(*self.keys_and_values(memory))
 
     def recall(self, query: Tensor, kept: Any, allowed: Tensor | None) -> Tensor:
-        """Mix what :meth:`remember` kept; queries of hypotheses with one memory are folded."""
+        """Mix what :meth:`remember` kept; ``query`` comes from :func:`fold_beams`."""
         return self.mix(query, kept.key, kept.value, allowed=allowed, is_causal=False)
 
     def forward(
@@ -121,9 +144,9 @@ class Attention(nn.Module, ABC):
         return self.merge(self.mix(query, key, value, allowed=allowed, is_causal=is_causal), x)
 
     def look(self, x: Tensor, memory: Tensor, *, padding: Tensor | None = None) -> Tensor:
-        """Return how much each position looks at those of a memory, ``[B, T, S]``.
+        """The weight of each position of a memory for each of ``x``, ``[B, T, S]``.
 
-        That is the mean of the heads' weights, whose sum over the memory is 1.
+        It is the mean of the heads' weights; the weights of a position sum to 1.
         """
         allowed = None if padding is None else _allowed(padding)
         query, (key, _) = self.query(x), self.keys_and_values(memory)
@@ -133,7 +156,7 @@ class Attention(nn.Module, ABC):
     def _look_at(
         self, memory: Tensor, x: Tensor, allowed: Tensor | None, state: State | None
     ) -> Tensor:
-        """Attend to a memory, which is looked through once where there is a state."""
+        """Attend to a memory; a ``state`` keeps its keys and values from the first call on."""
         query = self.query(x)
         kept = None if state is None else state.kept
         if kept is None:
@@ -147,8 +170,8 @@ class Attention(nn.Module, ABC):
 def _allowed(padding: Tensor) -> Tensor:
     """The keys that may be looked at: ``[B, S]`` -> ``[B, 1, 1, S]``.
 
-    In a row of padding alone all of them: weights of no keys would be NaN, and so would the
-    gradients of all parameters be.
+    In a row of padding alone all keys may be: without a key the weights, and with them the
+    gradients of all parameters, would be NaN.
     """
     allowed = ~padding[:, None, None, :]
     return allowed | ~allowed.any(-1, keepdim=True)
@@ -176,7 +199,7 @@ def attention_weights(
 
 
 def fold_beams(query: Tensor, sentences: int) -> Tensor:
-    """Queries of hypotheses with one memory, as so many more positions of a sentence.
+    """Put the queries of all hypotheses of a sentence side by side, as if they were its positions.
 
     Shapes: ``[B, H, T, d]`` -> ``[sentences, H, B / sentences * T, d]``.
     """

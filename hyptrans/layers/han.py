@@ -5,6 +5,7 @@ come from the distances between queries and keys; the Einstein midpoint of the v
 in Klein coordinates, an ordinary vector, with which the Transformer goes on.
 """
 
+from functools import partial
 from typing import Any, Literal, get_args
 
 import torch
@@ -22,7 +23,7 @@ from hyptrans.kernels import klein as kernels
 from hyptrans.kernels.heads import cut
 from hyptrans.kernels.operators import in_one_pass, relu_dropout
 from hyptrans.kernels.weights import distance_weights, masked_softmax
-from hyptrans.layers.attention import Attention
+from hyptrans.layers.attention import Attention, Map
 from hyptrans.layers.choices import check_choice
 from hyptrans.layers.decoding_state import Memory, Past, as_table
 from hyptrans.layers.euclidean import Linear, ResidualNorm, inverse_softplus
@@ -86,12 +87,8 @@ class HyperbolicAttention(Attention):
             )
         self.coordinates, self.max_radius = coordinates, max_radius
         self.attention_dropout = attention_dropout
-        if memory_width is None:
-            self.qkv = self._projection(width, width, 3, QUERY_KEY_VALUE_GAIN)
-        else:
-            gain = QUERY_KEY_VALUE_GAIN if memory_width == width else 1.0
-            self.q = self._projection(width, width, 1, gain)
-            self.kv = self._projection(memory_width, width, 2, gain)
+        gain = QUERY_KEY_VALUE_GAIN if memory_width in (None, width) else 1.0
+        self.add_maps(partial(self._projection, gain=gain), memory_width)
         self.raw_beta = nn.Parameter(torch.full((heads,), inverse_softplus(1.0)))
         self.c = nn.Parameter(torch.zeros(heads)) if weights == "sigmoid" else None
         self.out = Linear(width, width)
@@ -99,9 +96,9 @@ class HyperbolicAttention(Attention):
         nn.init.zeros_(self.out.bias)
         self.residual = ResidualNorm(width, dropout=dropout)
 
-    def _projection(self, in_width: int, width: int, projections: int, gain: float) -> Linear:
-        numbers = width + self.heads * (self.coordinates == "polar")
-        linear = Linear(in_width, projections * numbers)
+    def _projection(self, in_width: int, projections: int, *, gain: float) -> Linear:
+        out_width = self.width + self.heads * (self.coordinates == "polar")
+        linear = Linear(in_width, projections * out_width)
         for weight in linear.weight.chunk(projections):
             nn.init.xavier_uniform_(weight, gain=gain)
         return linear
@@ -111,29 +108,18 @@ class HyperbolicAttention(Attention):
         """One positive number per head, ``[H, 1, 1]``."""
         return F.softplus(at_least_float32(self.raw_beta))[:, None, None]
 
-    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        query, key, value = self._heads(self.qkv(x), 3)
-        return query, key, value
-
-    def query(self, x: Tensor) -> Tensor:
-        return self._heads(self.q(x), 1)[0]
-
-    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        key, value = self._heads(self.kv(memory), 2)
-        return key, value
-
-    def _heads(self, numbers: Tensor, projections: int) -> tuple[Tensor, ...]:
-        """``[B, T, projections * H * n]`` -> as many points ``[B, H, T, D / H + 1]``."""
-        numbers = numbers.unflatten(-1, (projections, -1))
+    def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
+        """Points ``[B, H, T, D / H + 1]``, read from the results of a linear map."""
+        z = getattr(self, name)(x).unflatten(-1, (len(name), -1))  # [B, T, maps, H * n]
         if self.coordinates == "polar":
-            return kernels.polar_heads(numbers, self.heads, self.max_radius)
-        return self.points(cut(numbers, self.heads)).unbind()
+            return kernels.polar_heads(z, self.heads, self.max_radius)
+        return self.points(cut(z, self.heads)).unbind()
 
-    def points(self, numbers: Tensor) -> Tensor:
-        """The numbers of each head ``[..., n]`` as a point ``[..., D / H + 1]``."""
+    def points(self, z: Tensor) -> Tensor:
+        """The coordinates of each head ``[..., n]`` as a point ``[..., D / H + 1]``."""
         if self.coordinates == "polar":
-            return klein.polar_points(numbers, self.max_radius)
-        return klein.cartesian_points(numbers, self.max_radius)
+            return klein.polar_points(z, self.max_radius)
+        return klein.cartesian_points(z, self.max_radius)
 
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool

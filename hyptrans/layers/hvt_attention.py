@@ -13,7 +13,7 @@ from hyptrans.kernels.ball import tangents
 from hyptrans.kernels.heads import cut
 from hyptrans.kernels.operators import relu_dropout
 from hyptrans.kernels.weights import distance_weights
-from hyptrans.layers.attention import Attention
+from hyptrans.layers.attention import Attention, Map
 from hyptrans.layers.choices import check_choice
 from hyptrans.layers.euclidean import inverse_softplus
 from hyptrans.layers.hvt import MobiusLinear, ScaledResidual
@@ -73,30 +73,26 @@ class PoincareAttention(Attention):
         check_choice("aggregation", aggregation, AGGREGATIONS)
         self.c = c
         self.attention_dropout, self.aggregation = attention_dropout, aggregation
-        if memory_width is None:
-            self.qkv = MobiusLinear(width, width, c=c, projections=3)
-            sharpened = self.qkv.weight[: 2 * width]
-        else:
-            self.q = MobiusLinear(width, width, c=c, projections=1)
-            self.kv = MobiusLinear(memory_width, width, c=c, projections=2)
-            sharpened = self.kv.weight[:width]
-            self.q.weight.data *= QUERY_KEY_GAIN
-        sharpened.data *= QUERY_KEY_GAIN
+
+        def projection(in_width: int, projections: int) -> MobiusLinear:
+            linear = MobiusLinear(in_width, width, c=c, projections=projections)
+            # values come last where there are any
+            linear.weight.data[: max(1, projections - 1) * width] *= QUERY_KEY_GAIN
+            return linear
+
+        self.add_maps(projection, memory_width)
         self.raw_alpha = nn.Parameter(torch.full((heads,), inverse_softplus(1.0)))
         self.out = MobiusLinear(width, width, c=c)
         self.residual = ScaledResidual(width, c=c, dropout=dropout)
 
-    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        query, key, value = self._heads(self.qkv, x)
-        return query, key, value
-
-    def query(self, x: Tensor) -> Tensor:
-        (query,) = of_heads.lift_heads(self._tangents(self.q, x), self.heads, c=self.c)
-        return query
-
-    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        key, value = self._heads(self.kv, memory)
-        return key, value
+    def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
+        """Lifted heads ``[B, H, T, d + 1]``; values as they are mixed."""
+        # [B, T, maps, width]
+        made = getattr(self, name).tangent(tangents.log_origin(x, c=self.c))
+        if "v" not in name or self.aggregation == "midpoint":
+            return of_heads.lift_heads(made, self.heads, c=self.c)
+        lifted = of_heads.lift_heads(made[:, :, :-1], self.heads, c=self.c)
+        return *lifted, cut(made, self.heads)[-1]
 
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
@@ -123,15 +119,3 @@ class PoincareAttention(Attention):
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         return self.residual(x, self.out.product(heads.transpose(1, 2).flatten(2)), self.out.bias)
-
-    def _tangents(self, linear: MobiusLinear, x: Tensor) -> Tensor:
-        """``[B, T, width]`` -> ``[B, T, projections, width]``."""
-        return linear.tangent(tangents.log_origin(x, c=self.c))
-
-    def _heads(self, linear: MobiusLinear, x: Tensor) -> tuple[Tensor, ...]:
-        """Heads ``[B, H, T, D + 1]``, the last of them, values, as they are mixed."""
-        made = self._tangents(linear, x)
-        if self.aggregation == "midpoint":
-            return of_heads.lift_heads(made, self.heads, c=self.c)
-        lifted = of_heads.lift_heads(made[:, :, :-1], self.heads, c=self.c)
-        return *lifted, cut(made, self.heads)[-1]

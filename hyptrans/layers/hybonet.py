@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from hyptrans.geometry.precision import at_least_float32, half_in_force
 from hyptrans.kernels import operators, products
-from hyptrans.layers.attention import Attention
+from hyptrans.layers.attention import Attention, Map
 from hyptrans.layers.decoding_state import Past
 from hyptrans.layers.lorentz.mix import lorentz_mix, lorentz_mix_past
 from hyptrans.layers.lorentz.residual import LorentzResidual, Residual
@@ -104,12 +104,12 @@ class LorentzLinear(nn.Module):
 
     def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
         if residual is not None:
-            made: Tensor = self.residual(self._numbers(x), residual, self.log_scale)
+            made: Tensor = self.residual(self._z(x), residual, self.log_scale)
             return made
         (points,) = self.heads(x)
         return points.flatten(-2)
 
-    def _numbers(self, x: Tensor) -> Tensor:
+    def _z(self, x: Tensor) -> Tensor:
         """``z``, all projections side by side."""
         x = operators.relu_dropout(x, self.dropout, relu=self.relu, training=self.training)
         return products.linear(x.to(self.weight.dtype), self.weight, self.bias)
@@ -120,7 +120,7 @@ class LorentzLinear(nn.Module):
         ``query_factor``: the first projection gives queries, see
         :func:`hyptrans.kernels.operators.points`.
         """
-        z = self._numbers(x)
+        z = self._z(x)
         return operators.points(
             z.unflatten(-1, (self.projections, self.split_heads or 1, -1)),
             self.log_scale,
@@ -231,11 +231,7 @@ class LorentzAttention(Attention):
                 projections=projections,
             )
 
-        if memory_width is None:
-            self.qkv = projection(width, 3)
-        else:
-            self.q = projection(width, 1)
-            self.kv = projection(memory_width, 2)
+        self.add_maps(projection, memory_width)
         self.tau = nn.Parameter(torch.tensor(width**0.5))
         # softmax drops it, so it has no gradient; kept as a place for the reference code's weights
         self.register_buffer("beta", torch.zeros(()))
@@ -243,20 +239,10 @@ class LorentzAttention(Attention):
             width, width, c=c, dropout=dropout, residual=residual, merged_heads=heads
         )
 
-    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        query, key, value = self.qkv.heads(x, query_factor=self._query_factor())
-        return _heads_first(query), _heads_first(key), _heads_first(value)
-
-    def query(self, x: Tensor) -> Tensor:
-        (query,) = self.q.heads(x, query_factor=self._query_factor())
-        return _heads_first(query)
-
-    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        key, value = self.kv.heads(memory)
-        return _heads_first(key), _heads_first(value)
-
-    def _query_factor(self) -> Tensor:
-        return 2 * at_least_float32(self.tau).reciprocal()
+    def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
+        factor = 2 * at_least_float32(self.tau).reciprocal() if "q" in name else None
+        points = getattr(self, name).heads(x, query_factor=factor)
+        return tuple(one.transpose(1, 2) for one in points)  # [B, H, T, d]
 
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
@@ -271,11 +257,6 @@ class LorentzAttention(Attention):
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         return self.out(heads.transpose(1, 2).flatten(2), x)
-
-
-def _heads_first(points: Tensor) -> Tensor:
-    """``[B, T, H, d]`` -> ``[B, H, T, d]``."""
-    return points.transpose(1, 2)
 
 
 class LorentzFeedForward(nn.Module):

@@ -11,7 +11,7 @@ from hyptrans.geometry.precision import at_least_float32, half_in_force, without
 from hyptrans.kernels.hypformer import focus, head_maps, linear_read, linear_step
 from hyptrans.kernels.operators import in_one_pass, relu_dropout
 from hyptrans.layers import hypformer_linear_attention as linear_attention
-from hyptrans.layers.attention import Attention
+from hyptrans.layers.attention import Attention, Map
 from hyptrans.layers.decoding_state import Past, State
 from hyptrans.layers.hypformer import HTC, CentroidNorm, Curvature, InputCurvature, readjust
 from hyptrans.layers.hypformer_linear_attention import DENOMINATOR_FLOOR, Kept, Sums
@@ -66,32 +66,23 @@ class HypformerAttention(Attention):
         joined = heads * head_space
         if (memory_width is None) != (memory_curvature is None):
             raise ValueError("a memory needs both memory_width and memory_curvature")
-        if memory_width is None or memory_curvature is None:
-            self.qkv = HTC(width - 1, joined, gain=gain, projections=3)
-        else:
-            self.memory_curvature = InputCurvature(memory_curvature)
-            self.q = HTC(width - 1, joined, gain=gain)
-            self.kv = HTC(memory_width - 1, joined, gain=gain, projections=2)
+        # what the map of keys and values reads: the memory, or the input
+        self.memory_curvature = InputCurvature(memory_curvature or input_curvature)
+
+        def projection(in_width: int, projections: int) -> HTC:
+            return HTC(in_width - 1, joined, gain=gain, projections=projections)
+
+        self.add_maps(projection, memory_width)
         self.out = HTC(joined, width - 1, gain=gain)
         self.norm = CentroidNorm(width, dropout=dropout)
 
-    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        query, key, value = self._map(self.qkv, x, self.input_curvature(), 3)
-        return query, key, value
-
-    def query(self, x: Tensor) -> Tensor:
-        return self._map(self.q, x, self.input_curvature(), 1)[0]
-
-    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        key, value = self._map(self.kv, memory, self.memory_curvature(), 2)
-        return key, value
-
-    def _map(self, htc: HTC, x: Tensor, c_in: lorentz.CurvatureLike, projections: int) -> Tensor:
-        """``[B, T, width]`` -> ``[projections, B, H, T, head_space]``."""
+    def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
+        c_in = self.memory_curvature() if name == "kv" else self.input_curvature()
         if self.attention_dropout and self.training:
             x = readjust(relu_dropout(x[..., 1:], self.attention_dropout), c=c_in)
-        mapped = htc(x, c_in=c_in, c_out=self.curvature())
-        return mapped.unflatten(-1, (projections, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        mapped = getattr(self, name)(x, c_in=c_in, c_out=self.curvature())
+        # [maps, B, H, T, head_space]
+        return mapped.unflatten(-1, (len(name), self.heads, -1)).permute(2, 0, 3, 1, 4).unbind()
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         c_in, c = self.input_curvature(), self.curvature()
@@ -227,22 +218,12 @@ class SoftmaxAttention(HypformerAttention):
         self.half_precision = half_precision
         self.tau = nn.Parameter(torch.tensor(width**0.5))
 
-    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        query, key, value = super().project(x)
-        return self._query(query), self._lift(key), self._lift(value)
-
-    def query(self, x: Tensor) -> Tensor:
-        return self._query(super().query(x))
-
-    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        key, value = super().keys_and_values(memory)
-        return self._lift(key), self._lift(value)
-
-    def _query(self, space: Tensor) -> Tensor:
-        return lorentz.flip_time(self._lift(space)) * (2 / at_least_float32(self.tau))
-
-    def _lift(self, space: Tensor) -> Tensor:
-        return readjust(space, c=self.curvature())
+    def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
+        c = self.curvature()
+        first, *rest = (readjust(space, c=c) for space in super().map_heads(name, x))
+        if "q" in name:
+            first = lorentz.flip_time(first) * (2 / at_least_float32(self.tau))
+        return first, *rest
 
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool

@@ -17,7 +17,7 @@ from hyptrans.geometry.precision import at_least_float32, without_autocast
 from hyptrans.kernels import products
 from hyptrans.kernels.operators import relu_dropout
 from hyptrans.kernels.weights import one_mask
-from hyptrans.layers.attention import Attention
+from hyptrans.layers.attention import Attention, Map
 from hyptrans.layers.decoding_state import State
 from hyptrans.layers.hybonet import INITIAL_LOG_SCALE, INITIAL_WEIGHT_BOUND
 from hyptrans.layers.positions import position_vectors
@@ -131,28 +131,15 @@ class SphereAttention(Attention):
                 in_width, width, dropout=attention_dropout, heads=heads, projections=projections
             )
 
-        if memory_width is None:
-            self.qkv = projection(width, 3)
-        else:
-            self.q = projection(width, 1)
-            self.kv = projection(memory_width, 2)
+        self.add_maps(projection, memory_width)
         self.tau = nn.Parameter(torch.tensor(width**0.5))
         self.out = SphereLinear(width, width, log_radius=INITIAL_LOG_SCALE, dropout=dropout)
 
-    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        query, key, value = (made.transpose(1, 2) for made in self.qkv.heads(x))
-        return self._scaled(query), key, value
-
-    def query(self, x: Tensor) -> Tensor:
-        (query,) = self.q.heads(x)
-        return self._scaled(query.transpose(1, 2))
-
-    def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        key, value = (made.transpose(1, 2) for made in self.kv.heads(memory))
-        return key, value
-
-    def _scaled(self, query: Tensor) -> Tensor:
-        return query * (2 / at_least_float32(self.tau))
+    def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
+        first, *rest = (made.transpose(1, 2) for made in getattr(self, name).heads(x))
+        if "q" in name:
+            first = first * (2 / at_least_float32(self.tau))
+        return first, *rest
 
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
