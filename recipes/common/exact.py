@@ -8,7 +8,6 @@ once it is scored. Whatever stops the command, the same one goes on.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -17,16 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.evaluation import scores
-from hyptrans.support.errors import UserError
-from hyptrans.support.files import one_at_a_time, write_whole
-from hyptrans_startup import saving
-from recipes.common import options, results, translation
+from hyptrans.support.files import write_whole
+from recipes.common import lines, results, translation
 from recipes.common.runner import Runner
 from recipes.common.settings import Model
 from recipes.common.steps import Step, portable_command
 from recipes.common.translation import Run
 
-RESULTS = "results.jsonl"
 STOPPED = "the same command goes on with the unfinished training"
 SOURCE, TARGET = "question", "answer"
 TWIN = "euclidean_prenorm"
@@ -120,16 +116,7 @@ def plain_or_zipped(path: Path) -> Path:
 
 def make_parser(recipe: Path, description: str | None) -> argparse.ArgumentParser:
     """A parser with the options of every recipe that this module drives."""
-    parser = options.script_parser(description)
-    add = parser.add_argument
-    out = Path("runs") / recipe.name
-    add("--out", type=Path, default=out, metavar="DIR", help=f"folder to work in (default: {out})")
-    add("--write-readme", action="store_true", help="go on with the results beside this file")
-    add("--only", nargs="+", metavar="NAME", help="trainings to run, of those that --list names")
-    add("--list", action="store_true", help="list the trainings, and which are done, and stop")
-    add("--threads", type=int, default=1, metavar="N", help="CPU threads (default: 1)")
-    add("--cpu", action="store_true", help="keep off the GPU")
-    return parser
+    return lines.make_parser(recipe, description)
 
 
 def run(
@@ -144,7 +131,7 @@ def run(
 
     Args:
         recipe: its folder, with a README that the tables are put into.
-        args: of :func:`make_parser`.
+        args: of :func:`recipes.common.lines.make_parser`.
         trainings: those that can be named so far; earlier results decide on later ones.
         sets: the examples of a task.
         table: of all results, as Markdown.
@@ -153,41 +140,17 @@ def run(
     Raises:
         UserError: ``--only`` names none of them, or a command failed.
     """
-    options.check_positive(args, "threads")
-    path = (recipe if args.write_readme else args.out) / RESULTS
-    surroundings = results.surroundings()
-
-    def known() -> list[Training]:
-        lines = results.read_lines(path)
-        wanted = [t for t in trainings(lines) if args.only is None or t.name in args.only]
-        done = {line["name"] for line in lines}
-        return [training for training in wanted if training.name not in done]
-
-    def add(line: Mapping[str, Any]) -> None:
-        with one_at_a_time(path.parent):
-            lines = results.read_lines(path)
-            if line["name"] not in {entry["name"] for entry in lines}:
-                lines.append(dict(line))
-                write_whole(path, "".join(json.dumps(entry) + "\n" for entry in lines))
-
+    queue = lines.Queue(recipe, args, trainings)
     if args.list:
-        left = {training.name for training in known()}
-        for training in trainings(results.read_lines(path)):
-            print(f"{training.name}{'' if training.name in left else '  done'}")
+        queue.show()
         return
-    names = {training.name for training in trainings(results.read_lines(path))}
-    if wrong := set(args.only or ()) - names:
-        raise UserError(f"--only: no training is called {', '.join(wrong)}; --list names all")
-    path.parent.mkdir(parents=True, exist_ok=True)
     for line in beside:
-        add(line)
-    while unfinished := known():
-        line = _train_and_score(unfinished[0], sets(unfinished[0].task), args)
-        add({**line, **surroundings})
-    text = table(results.read_lines(path))
+        queue.add(line, measured=False)
+    queue.run(lambda training: _train_and_score(training, sets(training.task), args))
+    text = table(queue.lines)
     if args.write_readme:
         results.put_into(recipe / "README.md", text)
-    print(f"{text}\n\n{path}: all that is asked for is done")
+    print(f"{text}\n\n{queue.path}: all that is asked for is done")
 
 
 def _train_and_score(training: Training, sets: Sets, args: argparse.Namespace) -> dict[str, Any]:
@@ -209,18 +172,12 @@ def _train_and_score(training: Training, sets: Sets, args: argparse.Namespace) -
     prepared = prepare(run, sets)
     flags = {"--arch": f"{training.model}_tiny", **training.flags, "--lr": f"{training.rate:g}"}
     trained = translation.train(run, Model(training.name, flags), prepared)
-    runner.run(prepared)
-    # fairseq's own copy may be cut where an earlier run was killed
-    saving.mend(run.checkpoint(training.name))
+    finished = lines.train(runner, prepared, trained, run.checkpoint(training.name))
     line = {key: value for key, value in asdict(training).items() if key != "flags"}
     line |= {"name": training.name, "command": portable_command(trained, args.out)}
-    try:
-        runner.run(trained)
-    except UserError:
-        if not translation.diverged(runner.log(trained)):
-            raise
-        runner.say(f"{training.name}: diverged")
-        return line | translation.course(runner.log(trained)) | {"exact": None}
+    line |= translation.course(runner.log(trained))
+    if not finished:
+        return line | {"exact": None}
     subsets = subsets_of(sets)
     exact = {}
     for name in training.answers:
@@ -230,7 +187,7 @@ def _train_and_score(training: Training, sets: Sets, args: argparse.Namespace) -
         exact[name] = matches(answered.outputs[0] / f"generate-{subset}.txt", sets[name])
         runner.say(f"{training.name}: {exact[name]['all']} % of {name}")
     line["parameters"] = results.count_parameters(run.checkpoint(training.name))
-    return line | translation.course(runner.log(trained)) | {"exact": exact}
+    return line | {"exact": exact}
 
 
 def subsets_of(sets: Sets) -> dict[str, str]:

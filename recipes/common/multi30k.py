@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 from hyptrans.support.errors import UserError
+from recipes.common import options
 
 SOURCE, TARGET = "en", "de"
 SETS = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
@@ -14,6 +16,11 @@ VOCABULARY = 6000
 """Pieces of the joint sentencepiece model."""
 LOWERCASED_VOCABULARY = 10000
 """Merges of the joint byte-pair encoding of lower-cased tokens, as Revisit-MMT's."""
+
+
+def add_data(parser: argparse.ArgumentParser) -> None:
+    """Add ``--data``."""
+    options.add_data(parser, CONTENTS, name=FOLDER)
 
 
 def files(data: Path | None) -> dict[str, tuple[Path, Path]]:

@@ -105,48 +105,33 @@ def script(name: str) -> str:
 
 def prepare(
     run: Run,
-    files: dict[str, tuple[Path, Path]],
+    files: Mapping[str, tuple[Path, Path]],
     vocab: int,
-    after: Sequence[Step],
+    after: Sequence[Step] = (),
     *,
+    text: Sequence[str] = ("--raw-text", "--bpe", "sentencepiece"),
     joined: bool = False,
+    name: str = "prepare",
 ) -> Step:
     """Learn subwords and binarize.
 
     Args:
         run: what the recipe's steps share.
         files: source and target of train, valid and test.
-        vocab: pieces of the joint sentencepiece model.
+        vocab: pieces of the joint sentencepiece model, or merges of byte-pair encoding.
         after: steps whose output this one reads.
+        text: what becomes of the text.
         joined: one dictionary for both languages.
+        name: of the step.
     """
-    command = _prepare_text(run, files)
-    command += ["--raw-text", "--bpe", "sentencepiece", "--vocab-size", str(vocab)]
-    command += ["--out", str(run.data), *(["--joined-dictionary"] if joined else [])]
-    name = "prepare_joined" if joined else "prepare"
-    return Step(name, command, [run.data], after, inputs=_files(files))
-
-
-def prepare_lowercased(run: Run, files: Mapping[str, tuple[Path, Path]], vocab: int) -> Step:
-    """Lower-cased Moses tokens in ``vocab`` merges of byte-pair encoding, and one dictionary.
-
-    What is translated from them becomes text by :func:`token_flags`.
-    """
-    command = _prepare_text(run, files)
-    command += ["--lowercase", "--bpe", "subword-nmt", "--vocab-size", str(vocab)]
-    command += ["--out", str(run.data), "--joined-dictionary"]
-    return Step("prepare_lowercased", command, [run.data], inputs=_files(files))
-
-
-def _files(files: Mapping[str, tuple[Path, Path]]) -> list[Path]:
-    return [path for pair in files.values() for path in pair]
-
-
-def _prepare_text(run: Run, files: Mapping[str, tuple[Path, Path]]) -> list[str]:
     command = ["python", script("prepare_text.py")]
-    for name, pair in files.items():
-        command += [f"--{name}", *map(str, pair)]
-    return [*command, "--source-lang", run.source, "--target-lang", run.target]
+    for split, pair in files.items():
+        command += [f"--{split}", *map(str, pair)]
+    command += ["--source-lang", run.source, "--target-lang", run.target]
+    command += [*text, "--vocab-size", str(vocab), "--out", str(run.data)]
+    command += ["--joined-dictionary"] if joined else []
+    inputs = [path for pair in files.values() for path in pair]
+    return Step(name, command, [run.data], after, inputs=inputs)
 
 
 def token_flags(source: str, target: str) -> list[str]:

@@ -24,7 +24,7 @@ COLUMNS = (
 def _arguments() -> argparse.Namespace:
     example = "--data ~/multi30k --archs hvt_iwslt_d64,euclidean_prenorm_iwslt_d64"
     parser = options.make_parser(HERE, __doc__, example, archs=MODELS, updates=3000)
-    options.add_data(parser, multi30k.CONTENTS, name=multi30k.FOLDER)
+    multi30k.add_data(parser)
     parser.add_argument(
         "--vocab-size",
         type=int,
@@ -43,7 +43,7 @@ def main() -> None:
     models, run, runner = experiment.start(
         HERE, args, source=multi30k.SOURCE, target=multi30k.TARGET
     )
-    prepared = translation.prepare(run, files, args.vocab_size, [])
+    prepared = translation.prepare(run, files, args.vocab_size)
     runner.run(prepared)
     found = rows.measure(models, run, runner, prepared, COLUMNS, jobs=args.jobs)
     experiment.finish(HERE, args, runner, found, table(found))

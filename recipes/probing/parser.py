@@ -66,7 +66,7 @@ class Parser:
         words, parsed = self._file("test.words"), self.out / "test.parsed.conllu"
         models = [tokenizer, expander, tagger, parser]
         tested = self.parse("parser_test", Path(words), parsed, models, "--pretokenized")
-        command = ["python", "-m", "recipes.probing.accuracy", "--gold", str(self.trees["test"])]
+        command = ["python", "-m", "recipes.probing.accuracy", "--gold", self._file("test.conllu")]
         command += ["--parsed", str(parsed), "--out", str(self.accuracy)]
         scored = Step("parser_accuracy", command, [self.accuracy], [tested])
         return [prepared, *models, tested, scored]

@@ -1,7 +1,8 @@
 """Write what stanza's trainers read, from the files of a treebank: trees, text and labels.
 
 Everything goes into one folder: treebank/ has the files, models/ the list that tells stanza which
-models there are once they are trained. The test set is written as words, to be parsed.
+models there are once they are trained. The test set is written as words, to be parsed, and as trees
+of those words.
 """
 
 from __future__ import annotations
@@ -33,8 +34,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     folder = args.out / "treebank"
     for name in ("train", "dev"):
         write_for_training(_blocks(getattr(args, name)), folder, name)
-    lines = (" ".join(_words(block)) for block in _blocks(args.test))
+    sentences = [_words(block) for block in _blocks(args.test)]
+    lines = (" ".join(row[1] for row in rows) for rows in sentences)
     write_whole(folder / "test.words", "".join(f"{line}\n" for line in lines))
+    trees = ("".join("\t".join(row) + "\n" for row in rows) for rows in sentences)
+    write_whole(folder / "test.conllu", "".join(f"{tree}\n" for tree in trees))
     write_list_of_models(args.out / "models")
 
 
@@ -52,12 +56,10 @@ def _blocks(path: Path) -> Iterator[list[str]]:
         yield rows
 
 
-def _words(rows: Iterable[str]) -> Iterator[str]:
-    """The words of a sentence, each without spaces inside."""
-    for row in rows:
-        number, form, *_ = [*row.split("\t"), ""]
-        if number.isdigit():
-            yield "_".join(form.split())
+def _words(rows: Iterable[str]) -> list[list[str]]:
+    """The columns of the words of a sentence, each word without spaces inside."""
+    columns = [row.split("\t") for row in rows if not row.startswith("#")]
+    return [[n, "_".join(form.split()), *rest] for n, form, *rest in columns if n.isdigit()]
 
 
 def write_for_training(blocks: Iterable[list[str]], folder: Path, name: str) -> None:

@@ -3,6 +3,7 @@
 import torch
 
 from hyptrans.geometry import lorentz
+from recipes.common.steps import Step, portable_command
 from recipes.study import plan
 from recipes.study import run as study
 from recipes.study.candidates.lorentz_prenorm import PointNorm, PreNormFeedForward
@@ -28,7 +29,5 @@ def test_a_candidate_is_trained_with_its_own_plug_in_and_its_command_names_no_ma
         folder = study.HERE / "candidates"
         own = (folder / f"{model}.py").exists()
         assert study._user_dir(model) == (str(folder) if own else "hyptrans")
-    step = study.Step("a", ["fairseq-train", "--user-dir", study._user_dir("lorentz_prenorm")], [])
-    assert study.portable_command(step, tmp_path) == (
-        "fairseq-train --user-dir recipes/study/candidates"
-    )
+    step = Step("a", ["fairseq-train", "--user-dir", study._user_dir("lorentz_prenorm")], [])
+    assert portable_command(step, tmp_path) == ("fairseq-train --user-dir recipes/study/candidates")

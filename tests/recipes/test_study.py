@@ -136,7 +136,7 @@ def test_a_result_that_another_process_had_first_is_not_added(tmp_path, monkeypa
         (tmp_path / "results.jsonl").write_text(json.dumps(line) + "\n")
         return dict(line)
 
-    monkeypatch.setattr(study, "_run", run)
+    monkeypatch.setattr(study, "_score", run)
     study.main(["--out", str(tmp_path), "--only", line["name"]])
     assert len(results.read_lines(tmp_path / "results.jsonl")) == 1
 
@@ -174,7 +174,6 @@ def test_a_training_goes_on_from_a_whole_checkpoint_and_leaves_one_line(
     settings = (study.HERE / FILE).read_text().replace("[*]", "[hybonet* *prenorm]")
     (tmp_path / FILE).write_text(settings + small)
     monkeypatch.setattr(study, "HERE", tmp_path)
-    monkeypatch.setattr(study, "RESULTS", tmp_path / "results.jsonl")
     monkeypatch.setattr(study, "SAVE_EVERY", 4)
     monkeypatch.setattr(study.multi30k, "VOCABULARY", 36)
     monkeypatch.setattr(study, "trainings", lambda lines: [whole])

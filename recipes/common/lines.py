@@ -1,0 +1,143 @@
+"""Trainings one after the other, each a line of results.jsonl once it is scored.
+
+Whatever stops the command, the same one goes on; with --write-readme the results are those beside
+the recipe: what is in them is done, and what is finished is added.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from hyptrans.support.errors import UserError
+from hyptrans.support.files import one_at_a_time, write_whole
+from hyptrans_startup import saving
+from recipes.common import options, results, translation
+from recipes.common.runner import Runner
+from recipes.common.steps import Step
+
+RESULTS = "results.jsonl"
+Lines = Sequence[Mapping[str, Any]]
+
+
+class Named(Protocol):
+    """A training; its name is that of its line."""
+
+    @property
+    def name(self) -> str: ...
+
+
+T = TypeVar("T", bound=Named)
+
+
+def make_parser(recipe: Path, description: str | None) -> argparse.ArgumentParser:
+    """A parser with the options of every recipe that keeps lines."""
+    parser = options.script_parser(description)
+    parser.prog = f"python -m recipes.{recipe.name}"
+    add = parser.add_argument
+    out = Path("runs") / recipe.name
+    add("--out", type=Path, default=out, metavar="DIR", help=f"folder to work in (default: {out})")
+    add("--write-readme", action="store_true", help="go on with the results beside this file")
+    add("--only", nargs="+", metavar="NAME", help="trainings to run, of those that --list names")
+    add("--list", action="store_true", help="list the trainings, and which are done, and stop")
+    add("--threads", type=int, default=1, metavar="N", help="CPU threads (default: 1)")
+    add("--cpu", action="store_true", help="keep off the GPU")
+    return parser
+
+
+class Queue(Generic[T]):
+    """The trainings of a recipe, and the lines of those that are done.
+
+    Args:
+        recipe: its folder.
+        args: of :func:`make_parser`.
+        trainings: those that can be named so far; earlier results decide on later ones.
+        publish: shows the lines beside the recipe whenever one is added.
+
+    Raises:
+        UserError: ``--only`` names none of the trainings.
+    """
+
+    def __init__(
+        self,
+        recipe: Path,
+        args: argparse.Namespace,
+        trainings: Callable[[Lines], Sequence[T]],
+        publish: Callable[[Lines], None] = lambda lines: None,
+    ) -> None:
+        options.check_positive(args, "threads")
+        self.path = (recipe if args.write_readme else args.out) / RESULTS
+        self._only = args.only
+        self._trainings = trainings
+        self._publish = publish if args.write_readme else lambda lines: None
+        # read once: the results themselves may be files of the repository
+        self._surroundings = results.surroundings()
+        known = {training.name for training in self._trainings(self.lines)}
+        if wrong := [name for name in args.only or () if name not in known]:
+            raise UserError(f"--only: no training is called {', '.join(wrong)}; --list names all")
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """All that is recorded."""
+        return results.read_lines(self.path)
+
+    def show(self) -> None:
+        """Print the names of all trainings, and which are done."""
+        done = _names(self.lines)
+        for training in self._trainings(self.lines):
+            print(f"{training.name}{'  done' if training.name in done else ''}")
+
+    def run(self, score: Callable[[T], Mapping[str, Any]]) -> None:
+        """Add the line that ``score`` gives of each training that is not done."""
+        while unfinished := self._next():
+            self.add(score(unfinished))
+
+    def add(self, line: Mapping[str, Any], *, measured: bool = True) -> None:
+        """Add a line, unless another process was here first.
+
+        Args:
+            line: with a name.
+            measured: here, so that what numbers depend on is noted too.
+        """
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with one_at_a_time(self.path.parent):
+            lines = self.lines
+            if line["name"] not in _names(lines):
+                lines.append({**line, **(self._surroundings if measured else {})})
+                write_whole(self.path, "".join(json.dumps(entry) + "\n" for entry in lines))
+                self._publish(lines)
+
+    def _next(self) -> T | None:
+        lines = self.lines
+        done = _names(lines)
+        for training in self._trainings(lines):
+            wanted = self._only is None or training.name in self._only
+            if wanted and training.name not in done:
+                return training
+        return None
+
+
+def _names(lines: Lines) -> set[str]:
+    return {line["name"] for line in lines}
+
+
+def train(runner: Runner, prepared: Step, trained: Step, checkpoint: Path) -> bool:
+    """Run a training; False where it diverged, which is a result too.
+
+    Raises:
+        UserError: something else ended it.
+    """
+    runner.run(prepared)
+    # fairseq's own copy may be cut where an earlier run was killed
+    saving.mend(checkpoint)
+    try:
+        runner.run(trained)
+    except UserError:
+        if not translation.diverged(runner.log(trained)):
+            raise
+        runner.say(f"{trained.name.removeprefix('train_')}: diverged")
+        return False
+    return True
