@@ -171,7 +171,7 @@ def test_a_training_goes_on_from_a_whole_checkpoint_and_leaves_one_line(
     readme = tmp_path / "README.md"
     readme.write_text("<!-- results: begin -->\n<!-- results: end -->\n")
     small = "\n[*]\nencoder-layers = 1\ndecoder-layers = 1\nmax-tokens = 400\n"
-    settings = (study.HERE / FILE).read_text().replace("[*]", "[hybonet* *prenorm]")
+    settings = (study.HERE / FILE).read_text().replace("[*]", "[*hybonet* *prenorm]")
     (tmp_path / FILE).write_text(settings + small)
     monkeypatch.setattr(study, "HERE", tmp_path)
     monkeypatch.setattr(study, "SAVE_EVERY", 4)
