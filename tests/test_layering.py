@@ -1,7 +1,6 @@
 """Which part may import which: each part can be used without what lies above it."""
 
 import ast
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -47,8 +46,6 @@ def loaded(names, unwanted):
 def test_part_is_imported_without_what_lies_above(part, unwanted):
     files = sorted((ROOT / "hyptrans").glob(part))
     assert files
-    if importlib.util.find_spec("triton") is None:  # comes with torch's CUDA builds
-        files = [path for path in files if path.parent.name != "cuda"]
     names = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in files]
     assert loaded(names, unwanted) == []
 
@@ -97,3 +94,22 @@ def test_start_up_hook_imports_nothing_of_the_package():
     # fairseq must be the first to import it, or --user-dir registers nothing
     for path in (ROOT / "hyptrans_startup").rglob("*.py"):
         assert not [name for name in imports(path) if name.partition(".")[0] == "hyptrans"], path
+
+
+def test_no_circle_of_imports_in_kernels():
+    """Imports inside functions are counted too."""
+    root = ROOT / "hyptrans" / "kernels"
+    names = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in root.rglob("*.py")
+    }
+    # `from package import module` is an import of the module
+    left = {name: {*imports(path)} & {*names} for name, path in names.items()}
+    left = {
+        name: {one for one in found if not any(other.startswith(f"{one}.") for other in found)}
+        for name, found in left.items()
+    }
+    while free := {name for name, found in left.items() if not found & {*left} - {name}}:
+        assert not any(name in left[name] for name in free)
+        left = {name: found for name, found in left.items() if name not in free}
+    assert left == {}

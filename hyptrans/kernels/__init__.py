@@ -1,11 +1,12 @@
-"""The row-wise tails of the layers: everything between two matrix products, in one pass each.
+"""Operators between two matrix products, each in one pass over memory.
 
-:mod:`~hyptrans.kernels.operators` is what layers call, and :mod:`~hyptrans.kernels.backend` what
-chooses. Points, normalization, lift and dropout have their formula in plain torch (``eager``, from
-:mod:`hyptrans.geometry`: the reference and the fall-back) and kernels with an analytic gradient,
-numba for the CPU and Triton for CUDA; attention of a few queries in one pass has a numba kernel
-without a gradient. :mod:`~hyptrans.kernels.ball`, :mod:`~hyptrans.kernels.klein`,
-:mod:`~hyptrans.kernels.weights` and :mod:`~hyptrans.kernels.hypformer` have kernels for the CPU
-alone. :mod:`~hyptrans.kernels.products` are the matrix products themselves.
-``HYPTRANS_KERNELS=eager`` turns all of it off, for example after a change of a formula.
+An operator's file has side by side the plain formula, the kernel for the CPU (numba) and the one
+for CUDA (Triton), forward and backward, and the cases that hold the kernels to the formula:
+:class:`hyptrans.kernels.operator.Operator`. Operators without a kernel for a device run the
+formula there. :mod:`~hyptrans.kernels.products` are the matrix products themselves.
+``HYPTRANS_KERNELS=eager`` turns all kernels off, for example after a change of a formula.
 """
+
+from hyptrans.kernels import check, operator
+
+operator.verify_with(check.trusted)

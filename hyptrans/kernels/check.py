@@ -1,28 +1,26 @@
 """What kernels must show before they are trusted on a device: small numbers as the formulas give.
 
-A part of a backend is checked at its first use on a device and dtype. One that passes is noted down
-by what decides its results: versions, sources, device; one that does not pass is left out.
+The kernels of a family of operators are checked at its first use on a device and dtype. A family
+that passes is noted down by what decides its results: versions, sources, device. One that does not
+pass is left out.
 """
 
-import contextlib
 import functools
 import hashlib
 import importlib
 import json
 import os
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from hyptrans import __version__
-from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import HALF
-from hyptrans.kernels import cpu_cases, functions, loss, operators
-from hyptrans.kernels.backend import Backend, Part, launcher, under_check
-from hyptrans.kernels.operands import LossOperands
+from hyptrans.kernels.operator import REGISTRY, Backend, Draw, Operator
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import write_whole
 
@@ -30,27 +28,22 @@ NOTES = Path("hyptrans") / "kernels.json"
 """In the user's folder for caches: what has passed."""
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-10, torch.float16: 1e-2, torch.bfloat16: 5e-2}
 """Relative to 1 and to the number; a kernel that is wrong is wrong by more."""
-ROWS, WIDTH = 300, 9
-"""More rows than a block of the CPU's has, and a width that fills no tile."""
-PROBABILITY = 0.25
 SEED = 20_240_229
 
-Call = Callable[[], Sequence[Tensor]]
 
+def trusted(backend: Backend, device: torch.device, dtype: torch.dtype, family: str) -> bool:
+    """Whether the kernels of a family give the results of the plain formulas on a device.
 
-def trusted(backend: Backend, device: torch.device, dtype: torch.dtype, part: Part) -> bool:
-    """Whether a part of a backend gives the results of the plain formulas on a device.
-
-    It is found out once; where it does not, a warning says what differs.
+    The answer is found once; where it is no, a warning says what differs.
     """
-    key = _key(backend, device, dtype, part)
+    key = _key(backend, device, dtype, family)
     if key in _passed():
         return True
-    reason = failure(backend, device, dtype, part)
+    reason = failure(backend, device, dtype, family)
     if reason is not None:
         warnings.warn(
-            f"{backend} kernels of {part} are switched off on {device} for {dtype}, and layers run "
-            f"slower: {reason}",
+            f"{backend} kernels of {family} are switched off on {device} for {dtype}, and layers "
+            f"run slower: {reason}",
             stacklevel=2,
         )
         return False
@@ -58,153 +51,69 @@ def trusted(backend: Backend, device: torch.device, dtype: torch.dtype, part: Pa
     return True
 
 
-def failure(backend: Backend, device: torch.device, dtype: torch.dtype, part: Part) -> str | None:
-    """Run every operator of a part beside its formula; return what differs, None if nothing."""
-    rng = torch.Generator().manual_seed(SEED)
-
-    def numbers(*shape: int) -> Tensor:
-        return torch.randn(shape, generator=rng, dtype=torch.float64).to(device, dtype)
-
+def failure(backend: Backend, device: torch.device, dtype: torch.dtype, family: str) -> str | None:
+    """Run every operator of a family beside its formula; return what differs, None if nothing."""
+    draw = Draw(torch.Generator().manual_seed(SEED), device, dtype)
     autocast = torch.autocast(device.type, enabled=False)
-    with torch.inference_mode(False), torch.enable_grad(), autocast, _under_check():
-        for name, kernel, formula in _operators(backend, numbers, dtype, part):
-            try:
-                got, expected = kernel(), formula()
-            except Exception as error:
-                return f"{name} ends with {type(error).__name__}: {' '.join(str(error).split())}"
-            for ours, theirs in zip(got, expected, strict=True):
-                off = (ours - theirs).abs() / theirs.abs().clamp_min(1)
-                # written so that NaN is no pass
-                if not bool((off <= TOLERANCE[dtype]).all()):
-                    return f"{name} is off by {float(off.max()):.2g}"
+    with torch.inference_mode(False), torch.enable_grad(), autocast:
+        for operator in list(REGISTRY.values()):
+            has_kernels = operator.kernels[backend] and (operator.half or dtype not in HALF)
+            asked = has_kernels and operator.family == family
+            if asked and (reason := _failure_of(operator, backend, draw)):
+                return reason
     return None
 
 
-@contextlib.contextmanager
-def _under_check() -> Iterator[None]:
-    token = under_check.set(True)
-    try:
-        yield
-    finally:
-        under_check.reset(token)
+def _failure_of(operator: Operator, backend: Backend, draw: Draw) -> str | None:
+    cases = list(operator.cases(draw))
+    if not cases:
+        return f"{operator.name} has no case to be checked with"
+    kernels = operator.kernels[backend]
+    assert kernels is not None, "asked of operators that have kernels"
+    for name, operands in cases:
+        try:
+            got, expected = (
+                results_of(function, operands, kernels.backward is not None)
+                for function in (functools.partial(operator.run, backend), operator.plain)
+            )
+        except Exception as error:
+            return f"{name} ends with {type(error).__name__}: {' '.join(str(error).split())}"
+        for ours, theirs in zip(got, expected, strict=True):
+            if ours.shape != theirs.shape:
+                return f"{name} has the shape {tuple(ours.shape)}, not {tuple(theirs.shape)}"
+            off = (ours - theirs).abs() / theirs.abs().clamp_min(1)
+            # written so that NaN is no pass
+            if not bool((off <= TOLERANCE[draw.dtype]).all()):
+                return f"{name} is off by {float(off.max()):.2g}"
+    return None
 
 
-def _operators(
-    backend: Backend, numbers: Callable[..., Tensor], dtype: torch.dtype, part: Part
-) -> Iterator[tuple[str, Call, Call]]:
-    """Names of operators, what kernels make of small tensors, and what formulas make of them."""
-    if part == "dropout":
-        for relu in (False, True):
-            yield _dropout(backend, numbers(ROWS, WIDTH), relu)
-    if dtype in HALF:
-        return  # of half precision the kernels are given nothing else
-    if part == "loss":
-        yield _losses(backend, numbers(ROWS, 50))
-    if part == "points":
-        yield from _of_points(backend, numbers, dtype)
-    if backend != "numba":
-        return
-    yield from cpu_cases.without_gradient(part, numbers)
-    for case, given, kernel, formula in cpu_cases.cases(part, numbers):
-        yield (
-            case,
-            functools.partial(_differentiated, given, kernel),
-            functools.partial(_differentiated, given, formula),
-        )
-
-
-def _of_points(
-    backend: Backend, numbers: Callable[..., Tensor], dtype: torch.dtype
-) -> Iterator[tuple[str, Call, Call]]:
-    x = numbers(ROWS, WIDTH)
-    for heads, of in ((1, "residual"), (3, "queries")):
-        yield _points(backend, numbers, heads, of)
-    c = torch.tensor(0.5, dtype=dtype, device=x.device)
-    upright = torch.cat([x.square().sum(-1, keepdim=True).sqrt() + 0.5, x], dim=-1)
-    for name, rows, ours, plain in (
-        ("lift", x, functions.lift, lorentz.lift),
-        ("normalize", upright, functions.normalize, lorentz.normalize),
-    ):
-        inputs = [rows, c]
-        yield (
-            name,
-            functools.partial(_differentiated, inputs, lambda r, k, f=ours: (f(backend, r, k),)),
-            functools.partial(_differentiated, inputs, lambda r, k, f=plain: (f(r, c=k),)),
-        )
-
-
-def _differentiated(
-    inputs: Sequence[Tensor], function: Callable[..., Sequence[Tensor]]
+def results_of(
+    function: Callable[..., Any], operands: Sequence[Any], gradients: bool
 ) -> list[Tensor]:
-    """What a function makes of inputs, and the gradients of a sum of it over them."""
-    inputs = [x.detach().requires_grad_() for x in inputs]
-    out = list(function(*inputs))
-    total = sum((y * y.detach().cos()).sum() for y in out)
-    assert isinstance(total, Tensor)
-    return [*(y.detach() for y in out), *torch.autograd.grad(total, inputs)]
+    """What a function makes of copies of operands, and gradients of a sum of the results if wanted.
+
+    These are the gradients of all operands that are tensors of numbers with a fraction.
+    """
+    # what has a gradient is not written over, and stays where it lies in memory
+    given = [
+        (x.detach() if gradients else x.clone()) if isinstance(x, Tensor) else x for x in operands
+    ]
+    wanted = [x.requires_grad_() for x in given if gradients and _has_gradient(x)]
+    with torch.set_grad_enabled(gradients):
+        made = function(*given)
+    made = [made] if isinstance(made, Tensor) else list(made)
+    if not gradients:
+        return made
+    weights = [torch.arange(y.numel(), device=y.device).cos().to(y.dtype).view_as(y) for y in made]
+    return [*(y.detach() for y in made), *torch.autograd.grad(made, wanted, weights)]
 
 
-def _points(
-    backend: Backend, numbers: Callable[..., Tensor], heads: int, of: str
-) -> tuple[str, Call, Call]:
-    z = numbers(ROWS, heads, heads, WIDTH)
-    inputs = [z, numbers(heads)]
-    inputs.append(numbers(ROWS, WIDTH) if of == "residual" else numbers(1)[0])
-
-    def split(extra: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        return (extra, None) if of == "residual" else (None, extra)
-
-    return (
-        f"points with {of}",
-        lambda: _differentiated(
-            inputs, lambda z, s, e: functions.points(backend, z, s, *split(e), 0.5, True)
-        ),
-        lambda: _differentiated(
-            inputs,
-            lambda z, s, e: operators.plain_points(
-                z, s, c=0.5, residual=split(e)[0], residual_time=True, query_factor=split(e)[1]
-            ).unbind(-3),
-        ),
-    )
+def _has_gradient(x: Any) -> bool:
+    return isinstance(x, Tensor) and x.is_floating_point()
 
 
-def _dropout(backend: Backend, x: Tensor, relu: bool) -> tuple[str, Call, Call]:
-    """Which numbers are kept is the kernel's own affair, but for how many and that they stay."""
-    kept: list[Tensor] = []
-
-    def kernel() -> list[Tensor]:
-        out, grad = _differentiated(
-            [x], lambda y: (functions.relu_dropout(backend, y, PROBABILITY, relu, SEED),)
-        )
-        again = functions.relu_dropout(backend, torch.ones_like(x), PROBABILITY, relu, SEED)
-        kept.append(again > 0)
-        share = kept[0].double().mean()
-        return [out, grad, ((share - (1 - PROBABILITY)).abs() < 0.05).to(x.dtype)]
-
-    def formula() -> list[Tensor]:
-        scale = kept[0].to(x.dtype) / (1 - PROBABILITY)
-        out, grad = _differentiated([x], lambda y: ((torch.relu(y) if relu else y) * scale,))
-        return [out, grad, torch.ones((), dtype=x.dtype, device=x.device)]
-
-    return f"dropout{' after ReLU' if relu else ''}", kernel, formula
-
-
-def _losses(backend: Backend, logits: Tensor) -> tuple[str, Call, Call]:
-    targets = torch.arange(len(logits), device=logits.device) % logits.size(-1)
-
-    def kernel() -> list[Tensor]:
-        grad, losses = logits.clone(), logits.new_empty(len(logits), 2)
-        launcher(backend).cross_entropy(LossOperands(grad, targets, 0.9, 0.002, True), losses)
-        return [losses, grad]
-
-    def formula() -> list[Tensor]:
-        grad = logits.clone()
-        return [loss.plain_losses_(LossOperands(grad, targets, 0.9, 0.002, True)), grad]
-
-    return "cross entropy", kernel, formula
-
-
-def _key(backend: Backend, device: torch.device, dtype: torch.dtype, part: Part) -> str:
+def _key(backend: Backend, device: torch.device, dtype: torch.dtype, family: str) -> str:
     compiler = importlib.import_module(backend).__version__
     if device.type == "cuda":
         name = f"{torch.cuda.get_device_name(device)} {torch.cuda.get_device_capability(device)}"
@@ -212,7 +121,7 @@ def _key(backend: Backend, device: torch.device, dtype: torch.dtype, part: Part)
         name = importlib.import_module("llvmlite.binding").get_host_cpu_name()
     interpreted = os.environ.get("TRITON_INTERPRET", "")
     parts = (__version__, _sources(), torch.__version__, backend, compiler, interpreted, name)
-    return " | ".join(map(str, (*parts, dtype, part)))
+    return " | ".join(map(str, (*parts, dtype, family)))
 
 
 @functools.cache

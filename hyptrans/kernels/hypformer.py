@@ -1,24 +1,29 @@
-"""What Hypformer does between matrix products, each part in one pass on the CPU.
+"""Hypformer's points above a layer norm, from an update and the point that it is added to."""
 
-There are no kernels for CUDA yet: there the formulas run, ``plain_*`` or made of other operators.
-"""
-
+import math
+from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32
-from hyptrans.kernels.backend import chosen, launcher
-from hyptrans.kernels.functions import applied
-from hyptrans.kernels.operands import Grads, StepOperands
-from hyptrans.kernels.operators import as_scalar, lift
-
-FEATURE_EPSILON = 1e-6
-"""Added after ReLU and to the scale, so that a row without a positive number has features."""
+from hyptrans.kernels.cpu import BLOCK, blocks_of, matrix, read, run
+from hyptrans.kernels.operator import (
+    Case,
+    Draw,
+    Grads,
+    Kept,
+    Kernels,
+    Made,
+    Operator,
+    as_scalar,
+    differs_by_row,
+    gradient_of_c,
+)
 
 
 def norm_points(
@@ -40,220 +45,137 @@ def norm_points(
     alike = x.dtype == update.dtype == gain.dtype == bias.dtype
     alike = alike and x.shape == (*update.shape[:-1], update.size(-1) + 1)
     alike = alike and gain.shape == bias.shape == update.shape[-1:]
-    alike = alike and (not isinstance(scale, Tensor) or scale.numel() == 1)
-    if not alike or chosen(update, "hypformer", c=c) != "numba":
-        return plain_norm_points(x, update, scale, gain, bias, c=c, epsilon=epsilon)
-    scale, inverse_c = as_scalar(scale), 1 / as_scalar(c)
-    out: Tensor = applied(_NormPoints, x, update, scale, gain, bias, inverse_c, epsilon)
-    return out
+    alike = alike and not differs_by_row(scale) and not differs_by_row(c)
+    apply = NORM_POINTS if alike else plain_norm_points
+    made: Tensor = apply(update, x, as_scalar(scale), gain, bias, as_scalar(c), epsilon)
+    return made
 
 
 def plain_norm_points(
-    x: Tensor,
     update: Tensor,
+    x: Tensor,
     scale: lorentz.CurvatureLike,
     gain: Tensor,
     bias: Tensor,
-    *,
     c: lorentz.CurvatureLike,
     epsilon: float,
 ) -> Tensor:
     """:func:`norm_points` in plain torch."""
     normed = F.layer_norm(update + x[..., 1:] * scale, gain.shape, gain, bias, epsilon)
-    return lift(normed, c=c)
+    return lorentz.lift(normed, c=c)
 
 
-def relu_lift(space: Tensor, *, c: lorentz.CurvatureLike) -> Tensor:
-    """The points above ``ReLU(space)``: ``[..., D - 1]`` -> ``[..., D]``."""
-    space = at_least_float32(space)
-    if chosen(space, "hypformer", c=c) != "numba":
-        return lift(F.relu(space), c=c)
-    out: Tensor = applied(_ReluLift, space, 1 / as_scalar(c))
-    return out
+def norm_forward(block: int, pointer: Any) -> None:
+    """Layer norm of an update and the scaled space part of a point, lifted.
 
-
-def focus(numbers: Tensor, scale: Tensor, power: float) -> Tensor:
-    """Features ``phi``: a power that sharpens the direction of a vector and keeps its length.
-
-    ``phi = |u| / |u^p| u^p`` with ``u = (ReLU(numbers) + eps) / (softplus(scale) + eps)``.
-
-    Shapes: numbers ``[..., d]``, scale broadcasts against it -> ``[..., d]``.
-    Range: all positive; finite for numbers up to 1e18, also in half precision (float32 inside).
-    Source: Hypformer eq. 19; ``scale`` has a number per channel, as a single one would cancel.
+    Matrices: points ``[N, d + 1]``, updates ``[N, d]``, gain and bias ``[1, d]``, new points.
+    Scalars: 1/c, what is added to a variance, the scale.
     """
-    numbers, scale = at_least_float32(numbers), at_least_float32(scale)
-    by_head = numbers.dim() == 4 and scale.shape == (numbers.size(1), 1, numbers.size(-1))
-    alike = numbers.dtype == scale.dtype
-    if power != 2 or not by_head or not alike or chosen(numbers, "hypformer") != "numba":
-        return plain_focus(numbers, scale, power)
-    out: Tensor = applied(_Focus, numbers, 1 / (F.softplus(scale) + FEATURE_EPSILON))
-    return out
+    job = read(pointer)
+    x, update, gain = matrix(job, 0), matrix(job, 1), matrix(job, 2)[0]
+    bias, out = matrix(job, 3)[0], matrix(job, 4)
+    inverse_c, epsilon, scale = job.scalars[0], job.scalars[1], job.scalars[2]
+    rows, d = update.shape
+    zero, one = x.dtype.type(0), x.dtype.type(1)
+    share = one / x.dtype.type(d)
+    for n in range(block * BLOCK, min((block + 1) * BLOCK, rows)):
+        total = zero
+        for j in range(d):
+            both = update[n, j] + scale * x[n, j + 1]
+            out[n, j + 1] = both
+            total += both
+        mean, squared = total * share, zero
+        for j in range(d):
+            off = out[n, j + 1] - mean
+            squared += off * off
+        slope, squared = one / math.sqrt(squared * share + epsilon), zero
+        for j in range(d):
+            value = (out[n, j + 1] - mean) * slope * gain[j] + bias[j]
+            out[n, j + 1] = value
+            squared += value * value
+        out[n, 0] = math.sqrt(squared + inverse_c)
 
 
-def plain_focus(numbers: Tensor, scale: Tensor, power: float) -> Tensor:
-    """:func:`focus` in plain torch."""
-    u = (F.relu(numbers) + FEATURE_EPSILON) / (F.softplus(scale) + FEATURE_EPSILON)
-    # the largest number of a row cancels; dividing by it first keeps the power from overflowing
-    # and its length from underflowing
-    sharp = (u / u.detach().amax(-1, keepdim=True)).pow(power)
-    return sharp * (u.norm(dim=-1, keepdim=True) / sharp.norm(dim=-1, keepdim=True))
+def norm_backward(block: int, pointer: Any) -> None:
+    """Gradient of :func:`norm_forward`.
 
-
-def head_maps(scale: Tensor, psi: Tensor) -> Tensor:
-    """What :func:`linear_step` and :func:`linear_read` take of a layer.
-
-    Shapes: scale ``[H, 1, d]`` of the features, psi ``[H, d, e]`` -> ``[H, d, 1 + e]``.
+    Matrices: gradient of the new points, points, updates, gain, new points, gradient of the points,
+    gradient of the updates, ``partial`` ``[blocks, 2 d + 2]`` (of gain, bias, scale and 1/c).
+    Scalars as there.
     """
-    scale, psi = at_least_float32(scale), at_least_float32(psi)
-    factors = 1 / (F.softplus(scale) + FEATURE_EPSILON)
-    return torch.cat([factors.transpose(1, 2), psi], dim=-1)
+    job = read(pointer)
+    grad, x, update = matrix(job, 0), matrix(job, 1), matrix(job, 2)
+    gain, made, partial = matrix(job, 3)[0], matrix(job, 4), matrix(job, 7)
+    grad_x, grad_update = matrix(job, 5), matrix(job, 6)
+    epsilon, scale = job.scalars[1], job.scalars[2]
+    rows, d = update.shape
+    zero, half, one = x.dtype.type(0), x.dtype.type(0.5), x.dtype.type(1)
+    share = one / x.dtype.type(d)
+    partial[block] = zero
+    by_gain, by_bias = partial[block, :d], partial[block, d : 2 * d]
+    normed = np.empty(d, x.dtype)
+    for n in range(block * BLOCK, min((block + 1) * BLOCK, rows)):
+        total = zero
+        for j in range(d):
+            both = update[n, j] + scale * x[n, j + 1]
+            normed[j] = both
+            total += both
+        mean, squared = total * share, zero
+        for j in range(d):
+            off = normed[j] - mean
+            normed[j] = off
+            squared += off * off
+        slope = one / math.sqrt(squared * share + epsilon)
+        by_time = grad[n, 0] / made[n, 0]
+        level, along = zero, zero
+        for j in range(d):
+            value = normed[j] * slope
+            by_value = grad[n, j + 1] + by_time * made[n, j + 1]
+            by_gain[j] += by_value * value
+            by_bias[j] += by_value
+            by_value *= gain[j]
+            normed[j] = value
+            grad_update[n, j] = by_value
+            level += by_value
+            along += by_value * value
+        level *= share
+        along *= share
+        by_scale = zero
+        for j in range(d):
+            by_both = slope * (grad_update[n, j] - level - along * normed[j])
+            grad_update[n, j] = by_both
+            grad_x[n, j + 1] = scale * by_both
+            by_scale += by_both * x[n, j + 1]
+        grad_x[n, 0] = zero
+        partial[block, 2 * d] += by_scale
+        partial[block, 2 * d + 1] += half * by_time
 
 
-def linear_step(
-    numbers: tuple[Tensor, Tensor, Tensor],
-    key_value: Tensor,
-    key_sum: Tensor,
-    order: Tensor | None,
-    maps: Tensor,
-    *,
-    least: float,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """One position of linear attention of power 2 after those in sums, in one pass.
-
-    It is there where :func:`hyptrans.kernels.operators.in_one_pass` says so. Sums of reordered
-    hypotheses are read where they stand: ``order`` ``[B]`` has their rows, None stands for 0, 1, ….
-
-    Shapes: numbers of queries, keys and values ``[B, H, 1, .]``, sums ``[R, H, d, e]`` and
-    ``[R, H, d]``, maps of :func:`head_maps` -> outputs ``[B, H, 1, e]``, sums ``[B, H, d, e]`` and
-    ``[B, H, d]``. Source: Hypformer eq. 15 and 16.
-
-    Raises:
-        ValueError: there are not as many rows of sums as of queries.
-    """
-    query, key, value = (_rows(t) for t in numbers)
-    batch, heads, _, d = query.shape
-    _check_rows(batch, key_sum, order)
-    out = query.new_empty(batch, 1, heads, value.size(-1))
-    after, keys_after = (
-        query.new_empty(batch, *key_value.shape[1:]),
-        query.new_empty(batch, heads, d),
-    )
-    stored = _stored(key_value, key_sum, order)
-    operands = StepOperands(query, key, value, *stored, maps, (FEATURE_EPSILON, least))
-    launcher("numba").linear_step(operands, keys_after, after, out)
-    return out.transpose(1, 2), after, keys_after
+def _forward(update: Tensor, x: Tensor, scale: Any, *others: Any) -> tuple[Made, Kept]:
+    gain, bias, c, epsilon = others
+    x, update, gain = x.contiguous(), update.contiguous(), gain.contiguous()
+    out, scalars = torch.empty_like(x), (1 / float(c), epsilon, float(scale))
+    run(norm_forward, blocks_of(x), (x, update, gain, bias.contiguous(), out), scalars)
+    return out, (x, update, gain, out, c, scalars)
 
 
-def linear_read(
-    query: Tensor,
-    key_value: Tensor,
-    key_sum: Tensor,
-    order: Tensor | None,
-    maps: Tensor,
-    *,
-    least: float,
-) -> Tensor:
-    """What a few queries get from sums, as :func:`linear_step`; they map themselves.
-
-    Shapes: numbers ``[B, H, T, d]`` -> ``[B, H, T, e]``, in memory positions before heads.
-    """
-    query = _rows(query)
-    _check_rows(len(query), key_sum, order)
-    out = query.new_empty(query.size(0), query.size(2), query.size(1), key_value.size(-1))
-    stored = _stored(key_value, key_sum, order)
-    launcher("numba").linear_read(query, *stored, maps, (FEATURE_EPSILON, least), out)
-    return out.transpose(1, 2)
+def _backward(kept: Kept, grad: Tensor) -> Grads:
+    *operands, c, scalars = kept
+    x, update, gain, _ = operands
+    grad_x, grad_update, width = torch.empty_like(x), torch.empty_like(update), len(gain)
+    partial = x.new_empty(blocks_of(x), 2 * width + 2)
+    matrices = (grad.contiguous(), *operands, grad_x, grad_update, partial)
+    run(norm_backward, len(partial), matrices, scalars)
+    by_gain, by_bias, (by_scale, by_inverse) = partial.sum(0).split([width, width, 2])
+    return grad_update, grad_x, by_scale, by_gain, by_bias, gradient_of_c(by_inverse, c)
 
 
-def _check_rows(queries: int, key_sum: Tensor, order: Tensor | None) -> None:
-    rows = len(key_sum if order is None else order)
-    if rows != queries:
-        raise ValueError(f"{queries} rows of queries need as many of sums, got {rows}")
+def _cases(draw: Draw) -> Iterator[Case]:
+    x, gain, bias = draw.rows(draw.width + 1), draw(draw.width), draw(draw.width)
+    parameters = (draw.scalar(0.7), gain, bias, draw.scalar(draw.c))
+    yield "norm of points", (draw.rows(), x, *parameters, 1e-5)
 
 
-def _stored(
-    key_value: Tensor, key_sum: Tensor, order: Tensor | None
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Sums and their rows as kernels read them."""
-    order = None if order is None else order.contiguous()
-    return key_value.contiguous(), key_sum.contiguous(), order
-
-
-def _rows(numbers: Tensor) -> Tensor:
-    """Numbers of which those of a head lie side by side."""
-    return numbers if numbers.stride(-1) == 1 else numbers.contiguous()
-
-
-class _NormPoints(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any,
-        x: Tensor,
-        update: Tensor,
-        scale: lorentz.CurvatureLike,
-        gain: Tensor,
-        bias: Tensor,
-        inverse_c: lorentz.CurvatureLike,
-        epsilon: float,
-    ) -> Tensor:
-        x, update, gain = x.contiguous(), update.contiguous(), gain.contiguous()
-        out = torch.empty_like(x)
-        numbers = (float(inverse_c), epsilon, float(scale))
-        launcher("numba").norm_forward(x, update, gain, bias.contiguous(), numbers, out)
-        if ctx is not None:
-            ctx.numbers = numbers
-            ctx.save_for_backward(x, update, gain, out)
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> Grads:
-        x, update, gain, out = ctx.saved_tensors
-        grad_x, grad_update = torch.empty_like(x), torch.empty_like(update)
-        operands = (grad.contiguous(), x, update, gain, out)
-        sums = launcher("numba").norm_backward(operands, ctx.numbers, grad_x, grad_update)
-        by_gain, by_bias, others = sums.split([len(gain), len(gain), 2])
-        _, _, of_scale, _, _, of_inverse, _ = ctx.needs_input_grad
-        by_scale = others[0] if of_scale else None
-        by_inverse = others[1] if of_inverse else None
-        return grad_x, grad_update, by_scale, by_gain, by_bias, by_inverse, None
-
-
-class _ReluLift(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, space: Tensor, inverse_c: lorentz.CurvatureLike) -> Tensor:
-        out = space.new_empty(*space.shape[:-1], space.size(-1) + 1)
-        launcher("numba").relu_lift_forward(space.contiguous(), float(inverse_c), out)
-        if ctx is not None:
-            ctx.save_for_backward(out)
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> Grads:
-        (out,) = ctx.saved_tensors
-        grad_space = out.new_empty(*out.shape[:-1], out.size(-1) - 1)
-        by_inverse = launcher("numba").relu_lift_backward(grad.contiguous(), out, grad_space)
-        return grad_space, by_inverse if ctx.needs_input_grad[1] else None
-
-
-class _Focus(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, numbers: Tensor, factors: Tensor) -> Tensor:
-        numbers = _rows(numbers)
-        factors = factors.contiguous()
-        out = numbers.new_empty(numbers.shape)
-        launcher("numba").focus_forward(numbers, factors, FEATURE_EPSILON, out)
-        if ctx is not None:
-            ctx.save_for_backward(numbers, factors)
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> Grads:
-        numbers, factors = ctx.saved_tensors
-        out = numbers.new_empty(numbers.shape)
-        by_factors = launcher("numba").focus_backward(
-            grad.contiguous(), numbers, factors, FEATURE_EPSILON, out
-        )
-        return out, by_factors
+NORM_POINTS = Operator(
+    "norm of points", plain_norm_points, cases=_cases, cpu=Kernels(_forward, _backward)
+)

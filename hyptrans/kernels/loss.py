@@ -4,21 +4,31 @@ All logits of a batch are never in memory together: those of some rows are made,
 into their losses and gradients, which take their place.
 """
 
-from typing import Any
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from hyptrans.geometry.precision import at_least_float32, without_autocast
-from hyptrans.kernels.backend import chosen, launcher
-from hyptrans.kernels.operands import LossOperands
+from hyptrans.kernels import cuda
+from hyptrans.kernels.cpu import exp, indices, largest_of, matrix, read, run
+from hyptrans.kernels.operator import Case, Draw, Kept, Kernels, Made, Operator
 from hyptrans.kernels.products import times_transposed
+
+if TYPE_CHECKING:
+    import triton.language as tl  # type: ignore
 
 TILE_NUMBERS = 1 << 21
 """Logits in memory at a time: 8 MiB of float32, about what a core's cache holds."""
 LEAST_ROWS = 64
 """Products of fewer rows are slow."""
+ROWS = 8
+"""Rows that are one thread's at a time on the CPU: a row of logits is long."""
 
 
 def label_smoothed_cross_entropy(
@@ -92,20 +102,21 @@ def smoothed_losses_(logits: Tensor, targets: Tensor, smoothing: float, gradient
 
     Shapes: logits ``[N, V]``, contiguous, of float32 or float64; targets ``[N]`` -> ``[N, 2]``.
     """
-    size = logits.size(-1)
-    of_all = smoothing / max(1, size - 1)
+    of_all = smoothing / max(1, logits.size(-1) - 1)
     of_target = 1 - smoothing - of_all
-    operands = LossOperands(logits, targets.contiguous(), of_target, of_all, gradient)
-    if (backend := chosen(logits, "loss")) != "eager":
-        losses = logits.new_empty(len(logits), 2)
-        launcher(backend).cross_entropy(operands, losses)
-        return losses
-    return plain_losses_(operands)
+    losses: Tensor
+    losses, _ = CROSS_ENTROPY(logits, targets.contiguous(), of_target, of_all, gradient)
+    return losses
 
 
-def plain_losses_(operands: LossOperands) -> Tensor:
-    """:func:`smoothed_losses_` in plain torch."""
-    logits, targets, of_target, of_all, gradient = operands
+def plain_losses_(
+    logits: Tensor, targets: Tensor, of_target: float, of_all: float, gradient: bool
+) -> tuple[Tensor, Tensor]:
+    """Losses, and logits or gradients, in plain torch; :func:`smoothed_losses_`.
+
+    ``of_all``: the share of the probability that every token has; ``of_target``: what the target
+    has beside it.
+    """
     size = logits.size(-1)
     normalizer = logits.logsumexp(-1)
     at_target = targets.unsqueeze(-1)
@@ -116,4 +127,127 @@ def plain_losses_(operands: LossOperands) -> Tensor:
     if gradient:
         logits.sub_(normalizer.unsqueeze(-1)).exp_().sub_(of_all)
         logits.scatter_add_(-1, at_target, logits.new_full(at_target.shape, -of_target))
-    return losses
+    return losses, logits
+
+
+def cross_entropy(block: int, pointer: Any) -> None:
+    """Losses of rows of logits ``[N, V]``, over which their gradients are written if wanted.
+
+    Matrices: logits, targets ``[N, 1]`` of int64, losses ``[N, 2]`` (smoothed; of the target
+    alone). Scalars: the target's share of the probability, that of every token. Integers: whether
+    gradients are wanted.
+    """
+    job = read(pointer)
+    logits, targets, losses = matrix(job, 0), indices(job, 1), matrix(job, 2)
+    of_target, of_all = job.scalars[0], job.scalars[1]
+    wanted = job.integers[0] != 0
+    rows, size = logits.shape
+    zero, one = logits.dtype.type(0), logits.dtype.type(1)
+    for n in range(block * ROWS, min((block + 1) * ROWS, rows)):
+        target = targets[n, 0]
+        chosen, largest, plain = logits[n, target], largest_of(logits[n]), zero
+        for j in range(size):
+            plain += logits[n, j]
+        total = zero
+        if wanted:
+            for j in range(size):
+                power = exp(logits[n, j] - largest)
+                logits[n, j] = power
+                total += power
+            scale = one / total
+            for j in range(size):
+                logits[n, j] = logits[n, j] * scale - of_all
+            logits[n, target] -= of_target
+        else:
+            for j in range(size):
+                total += exp(logits[n, j] - largest)
+        normalizer = largest + math.log(total)
+        losses[n, 0] = of_target * (normalizer - chosen) + of_all * (size * normalizer - plain)
+        losses[n, 1] = normalizer - chosen
+
+
+def _losses_(
+    logits: Tensor, targets: Tensor, of_target: float, of_all: float, gradient: bool
+) -> tuple[Made, Kept]:
+    losses = logits.new_empty(len(logits), 2)
+    matrices = (logits, targets.view(-1, 1), losses)
+    run(cross_entropy, -(-len(logits) // ROWS), matrices, (of_target, of_all), (gradient,))
+    return (losses, logits), ()
+
+
+@cuda.kernel("size")
+def cross_entropy_cuda(
+    logits: tl.tensor,
+    targets: tl.tensor,
+    numbers: tl.tensor,
+    losses: tl.tensor,
+    size: tl.tensor,
+    GRADIENT: tl.constexpr,
+    WIDTH: tl.constexpr,
+) -> None:
+    """A row of ``logits`` ``[N, size]`` a program, ``WIDTH`` columns at a time.
+
+    ``targets`` ``[N]``, ``losses`` ``[N, 2]``; ``numbers``: the target's share of the probability,
+    that of every token.
+    """
+    row = tl.program_id(0).to(tl.int64)
+    start = logits + row * size
+    column = tl.arange(0, WIDTH)
+    of_target, of_all = tl.load(numbers), tl.load(numbers + 1)
+    # largest and total of each lane: they are joined once, at the end
+    largest = tl.full([WIDTH], float("-inf"), of_all.dtype)
+    total = tl.zeros([WIDTH], of_all.dtype)
+    plain = tl.zeros([WIDTH], of_all.dtype)
+    for first in range(0, size, WIDTH):
+        inside = first + column < size
+        value = tl.load(start + first + column, mask=inside, other=float("-inf"))
+        higher = tl.maximum(largest, value)
+        # a lane that has seen nothing yet has no finite number to subtract
+        known = tl.where(higher == float("-inf"), 0.0, higher)
+        total = total * tl.exp(largest - known) + tl.exp(value - known)
+        plain += tl.where(inside, value, 0.0)
+        largest = higher
+    most = tl.max(largest, axis=0)
+    normalizer = most + tl.log(tl.sum(total * tl.exp(largest - most), axis=0))
+    target = tl.load(targets + row)
+    chosen = tl.load(start + target)
+    loss = of_target * (normalizer - chosen)
+    loss += of_all * (size * normalizer - tl.sum(plain, axis=0))
+    tl.store(losses + 2 * row, loss)
+    tl.store(losses + 2 * row + 1, normalizer - chosen)
+    if GRADIENT:
+        for first in range(0, size, WIDTH):
+            inside = first + column < size
+            value = tl.load(start + first + column, mask=inside, other=0.0)
+            gradient = tl.exp(value - normalizer) - of_all
+            gradient -= tl.where(first + column == target, of_target, 0.0)
+            tl.store(start + first + column, gradient, mask=inside)
+
+
+def _losses_cuda_(
+    logits: Tensor, targets: Tensor, of_target: float, of_all: float, gradient: bool
+) -> tuple[Made, Kept]:
+    losses, size = logits.new_empty(len(logits), 2), logits.size(-1)
+    shares, (width, _) = (
+        cuda.device_constants((of_target, of_all), logits),
+        cuda.tile(size, cuda.TILE),
+    )
+    args = (logits, targets, shares, losses, size)
+    cuda.launch(cross_entropy_cuda, (len(logits),), logits, *args, GRADIENT=gradient, WIDTH=width)
+    return (losses, logits), ()
+
+
+def _cases(draw: Draw) -> Iterator[Case]:
+    logits = draw.rows(5 * draw.width).flatten(0, -2)
+    targets = torch.arange(len(logits), device=logits.device) % logits.size(-1)
+    yield "cross entropy", (logits, targets, 0.9, 0.002, False)
+    yield "cross entropy with gradients", (logits, targets, 0.9, 0.002, True)
+
+
+CROSS_ENTROPY = Operator(
+    "cross entropy",
+    plain_losses_,
+    cases=_cases,
+    cpu=Kernels(_losses_),
+    cuda=Kernels(_losses_cuda_),
+)

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from hyptrans.kernels.backend import possible
+from hyptrans.kernels.operator import possible
 
 LEAST_PRODUCTS = 3 << 19
 """Fewer products of two numbers take less time than oneDNN's way to its kernel."""

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from torch import Tensor, nn
 
 from hyptrans.geometry.precision import without_autocast
-from hyptrans.kernels.operators import relu_dropout
+from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.kernels.weights import masked_softmax
 from hyptrans.layers.decoding_state import Memory, Past, State, append
 

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hyptrans.kernels.backend import Part
-from hyptrans.kernels.operators import in_one_pass
+from hyptrans.kernels.few_queries import in_one_pass
+from hyptrans.kernels.operator import Operator
 
 FIRST_POSITIONS = 16
 """Positions that fresh tables have room for; full ones are replaced by tables twice as large."""
@@ -108,11 +108,11 @@ def append(state: State, key: Tensor, value: Tensor) -> Past:
 
 
 def as_table(
-    query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None, part: Part = "points"
+    query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None, operator: Operator
 ) -> tuple[Tensor, Tensor, Tensor] | None:
     """Keys, values and places, as operators that attend in one pass take them.
 
-    None where that is not possible: :func:`hyptrans.kernels.operators.in_one_pass` says no, there
+    None where that is not possible: :func:`hyptrans.kernels.few_queries.in_one_pass` says no, there
     are no positions, or the queries of a row may not all look at the same ones of that row. Nothing
     is copied where positions stand before heads in memory.
 
@@ -121,7 +121,7 @@ def as_table(
     """
     rows, length = key.size(0), key.size(2)
     same = len(query) == rows and (allowed is None or allowed.shape == (rows, 1, 1, length))
-    if not (same and length and in_one_pass(query, part)):
+    if not (same and length and in_one_pass(query, operator)):
         return None
     keys, values = (t.transpose(1, 2).flatten(0, 1) for t in (key, value))
     places = torch.arange(rows * length, device=key.device).view(rows, length)

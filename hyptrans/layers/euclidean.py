@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hyptrans.kernels import products
-from hyptrans.kernels.operators import relu_dropout
+from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.layers.decoding_state import State
 from hyptrans.layers.positions import register_sinusoids
 

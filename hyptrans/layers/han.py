@@ -20,8 +20,9 @@ from hyptrans.geometry.precision import (
     without_autocast,
 )
 from hyptrans.kernels import klein as kernels
+from hyptrans.kernels.dropout import relu_dropout
+from hyptrans.kernels.few_queries import MIDPOINTS, in_one_pass, midpoints
 from hyptrans.kernels.heads import cut
-from hyptrans.kernels.operators import in_one_pass, relu_dropout
 from hyptrans.kernels.weights import distance_weights, masked_softmax
 from hyptrans.layers.attention import Attention, Map
 from hyptrans.layers.choices import check_choice
@@ -126,18 +127,18 @@ class HyperbolicAttention(Attention):
     ) -> Tensor:
         """Midpoints in Klein coordinates, ``[B, H, T, D / H]``."""
         in_table = self._in_table() and not is_causal
-        if in_table and (table := as_table(query, key, value, allowed, "klein")):
-            return kernels.midpoints(query, *table, self._scale())
+        if in_table and (table := as_table(query, key, value, allowed, MIDPOINTS)):
+            return midpoints(query, *table, self._scale())
         with without_autocast(query):
             weights = self._weights(query, key, allowed, is_causal)
             weights = relu_dropout(weights, self.attention_dropout, training=self.training)
             return kernels.midpoint_of_sum(weights @ value)
 
     def mix_past(self, query: Tensor, past: Past) -> Tensor:
-        if not (self._in_table() and in_one_pass(query, "klein")):
+        if not (self._in_table() and in_one_pass(query, MIDPOINTS)):
             return super().mix_past(query, past)
         tables = past.tables
-        return kernels.midpoints(query, tables.keys, tables.values, past.places, self._scale())
+        return midpoints(query, tables.keys, tables.values, past.places, self._scale())
 
     def _in_table(self) -> bool:
         """Whether there is an operator for the weights of a few queries."""

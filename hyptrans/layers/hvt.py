@@ -22,7 +22,7 @@ from hyptrans.geometry import poincare
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels import products
 from hyptrans.kernels.ball import residual, tangents
-from hyptrans.kernels.operators import relu_dropout
+from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.layers.decoding_state import State
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
 from hyptrans.layers.lorentz.logits import LorentzLogits

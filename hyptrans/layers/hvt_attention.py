@@ -10,8 +10,8 @@ from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32, without_autocast
 from hyptrans.kernels.ball import heads as of_heads
 from hyptrans.kernels.ball import tangents
+from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.kernels.heads import cut
-from hyptrans.kernels.operators import relu_dropout
 from hyptrans.kernels.weights import distance_weights
 from hyptrans.layers.attention import Attention, Map
 from hyptrans.layers.choices import check_choice

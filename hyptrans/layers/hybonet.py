@@ -21,7 +21,9 @@ import torch
 from torch import Tensor, nn
 
 from hyptrans.geometry.precision import at_least_float32, half_in_force
-from hyptrans.kernels import operators, products
+from hyptrans.kernels import products
+from hyptrans.kernels.dropout import relu_dropout
+from hyptrans.kernels.points import points
 from hyptrans.layers.attention import Attention, Map
 from hyptrans.layers.decoding_state import Past
 from hyptrans.layers.lorentz.mix import lorentz_mix, lorentz_mix_past
@@ -111,17 +113,17 @@ class LorentzLinear(nn.Module):
 
     def _z(self, x: Tensor) -> Tensor:
         """``z``, all projections side by side."""
-        x = operators.relu_dropout(x, self.dropout, relu=self.relu, training=self.training)
+        x = relu_dropout(x, self.dropout, relu=self.relu, training=self.training)
         return products.linear(x.to(self.weight.dtype), self.weight, self.bias)
 
     def heads(self, x: Tensor, *, query_factor: Tensor | None = None) -> tuple[Tensor, ...]:
         """The points of all heads: for each projection ``[..., split_heads, width of a head]``.
 
         ``query_factor``: the first projection gives queries, see
-        :func:`hyptrans.kernels.operators.points`.
+        :func:`hyptrans.kernels.points.points`.
         """
         z = self._z(x)
-        return operators.points(
+        return points(
             z.unflatten(-1, (self.projections, self.split_heads or 1, -1)),
             self.log_scale,
             c=self.c,

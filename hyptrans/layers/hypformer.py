@@ -22,8 +22,9 @@ from torch.nn import functional as F
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32, without_autocast
 from hyptrans.kernels import products
-from hyptrans.kernels.hypformer import norm_points, relu_lift
-from hyptrans.kernels.operators import lift, relu_dropout
+from hyptrans.kernels.dropout import relu_dropout
+from hyptrans.kernels.hyperboloid import lift
+from hyptrans.kernels.hypformer import norm_points
 from hyptrans.layers.euclidean import inverse_softplus
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding, Storage
 from hyptrans.layers.lorentz.logits import LorentzLogits
@@ -310,5 +311,5 @@ class HypformerFeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         c_in, c = self.input_curvature(), self.curvature()
-        inner = relu_lift(self.expand(x, c_in=c_in, c_out=c), c=c)
+        inner = lift(self.expand(x, c_in=c_in, c_out=c), c=c, relu=True)
         return self.norm(x, self.contract(inner, c_in=c), c_in=c_in, c_out=c)

@@ -8,8 +8,9 @@ from torch import Tensor, nn
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32, half_in_force, without_autocast
-from hyptrans.kernels.hypformer import focus, head_maps, linear_read, linear_step
-from hyptrans.kernels.operators import in_one_pass, relu_dropout
+from hyptrans.kernels.dropout import relu_dropout
+from hyptrans.kernels.few_queries import in_one_pass
+from hyptrans.kernels.linear_attention import STEP, focus, head_maps, linear_read, linear_step
 from hyptrans.layers import hypformer_linear_attention as linear_attention
 from hyptrans.layers.attention import Attention, Map
 from hyptrans.layers.decoding_state import Past, State
@@ -172,7 +173,7 @@ class LinearAttention(HypformerAttention):
         return kept.maps
 
     def _in_one_pass(self, query: Tensor) -> bool:
-        return self.power == 2 and in_one_pass(query, "hypformer")
+        return self.power == 2 and in_one_pass(query, STEP)
 
     def remember(self, memory: Tensor, allowed: Tensor | None) -> Kept:
         key, value = self.keys_and_values(memory)

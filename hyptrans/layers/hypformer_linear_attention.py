@@ -3,9 +3,9 @@
     Z_i = phi(q_i) (sum_j phi(k_j)^T v_j) / (phi(q_i) . sum_j phi(k_j))
 
 ``j`` runs over all positions, or over those up to ``i`` (causal). The functions take features
-``phi(.)``, of :func:`hyptrans.kernels.hypformer.focus`, all positive; a key whose features are zero
-takes no part, which is how padding is left out. Shapes: query and key ``[B, H, T, d]``, value
-``[B, H, T, e]`` -> ``[B, H, T, e]``.
+``phi(.)``, of :func:`hyptrans.kernels.linear_attention.focus`, all positive; a key whose features
+are zero takes no part, which is how padding is left out. Shapes: query and key ``[B, H, T, d]``,
+value ``[B, H, T, e]`` -> ``[B, H, T, e]``.
 
 :func:`quadratic` is the formula as it stands, in O(T^2); :func:`summarize` with :func:`read`, and
 :func:`causal` for training, take O(T) time and memory; :func:`step` decodes one position from sums
@@ -56,7 +56,7 @@ class Kept:
     order: Tensor | None = None
     """``[B]``, rows of the sums; None where hypothesis ``i`` has row ``i``."""
     maps: Tensor | None = None
-    """Of :func:`hyptrans.kernels.hypformer.head_maps`, where they were needed."""
+    """Of :func:`hyptrans.kernels.linear_attention.head_maps`, where they were needed."""
 
     @property
     def rows(self) -> int:

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from hyptrans.geometry.precision import at_least_float32, without_autocast
 from hyptrans.kernels import products
-from hyptrans.kernels.operators import relu_dropout
+from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.kernels.weights import one_mask
 from hyptrans.layers.attention import Attention, Map
 from hyptrans.layers.decoding_state import State

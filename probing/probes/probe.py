@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from hyptrans.geometry import lorentz, poincare
 from hyptrans.geometry.space import Space, lorentz_points, map_layers, vectors
-from hyptrans.kernels import operators
+from hyptrans.kernels import points as point_kernels
 from hyptrans.support.errors import UserError
 
 Kind = Literal["lorentz", "poincare", "euclidean"]
@@ -292,5 +292,5 @@ def _lorentz_layer_point(z: Tensor, log_scale: Tensor) -> Tensor:
 
     Shapes: z ``[layers, words, R]``, log_scale ``[layers, 1, 1]`` -> ``[layers, words, R]``.
     """
-    maps = operators.points(z.transpose(0, 1).unsqueeze(2), log_scale.flatten(), c=1.0)
+    maps = point_kernels.points(z.transpose(0, 1).unsqueeze(2), log_scale.flatten(), c=1.0)
     return torch.stack([points.squeeze(1) for points in maps])

@@ -13,8 +13,8 @@ from hyptrans.kernels.cpu import compiled
 
 ROOT = Path(__file__).parents[2]
 LIFTED = (
-    "import torch; from hyptrans.kernels import operators; "
-    "print(operators.lift(torch.tensor([[3.0, 4.0]])).tolist())"
+    "import torch; from hyptrans.kernels import hyperboloid; "
+    "print(hyperboloid.lift(torch.tensor([[3.0, 4.0]])).tolist())"
 )
 EXPECTED = "[[5.099019527435303, 3.0, 4.0]]"
 

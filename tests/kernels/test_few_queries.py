@@ -4,15 +4,15 @@ import pytest
 import torch
 
 from hyptrans.geometry import klein, lorentz
-from hyptrans.kernels import klein as klein_kernels
-from hyptrans.kernels import operators
-from hyptrans.kernels.hypformer import head_maps, linear_read, linear_step, plain_focus
+from hyptrans.kernels import few_queries
+from hyptrans.kernels.few_queries import CENTROIDS, FEW_QUERIES
+from hyptrans.kernels.linear_attention import head_maps, linear_read, linear_step, plain_focus
 from hyptrans.layers.hypformer_linear_attention import DENOMINATOR_FLOOR, Sums, read, step
 from hyptrans.layers.lorentz.mix import lorentz_mix
 from tests.kernels.contract import TOLERANCE, numbers
 
 
-def few_queries(rng, dtype, *, rows=7, length=9, queries=3, radius=2.0):
+def positions(rng, dtype, *, rows=7, length=9, queries=3, radius=2.0):
     """Queries ``2 / tau (-t, s)``, and keys and values of every row, in memory positions first."""
 
     def points(*shape):
@@ -36,12 +36,12 @@ def direct_centroids(query, key, value, seen, c):
 @pytest.mark.parametrize("length", [1, 9, 70])
 @pytest.mark.parametrize("masked", [False, True])
 def test_a_few_queries_get_the_centroids_of_the_paper(masked, length, dtype, rng):
-    query, key, value = few_queries(rng, dtype, length=length)
+    query, key, value = positions(rng, dtype, length=length)
     allowed = torch.rand(7, 1, 1, length, generator=rng) < 0.6
     allowed[..., 0] = True
     seen = allowed if masked else torch.ones_like(allowed)
     with torch.no_grad():
-        assert operators.in_one_pass(query)
+        assert few_queries.in_one_pass(query, CENTROIDS)
         out = lorentz_mix(
             query, key, value, c=0.5, allowed=allowed if masked else None, is_causal=False
         )
@@ -52,13 +52,13 @@ def test_a_few_queries_get_the_centroids_of_the_paper(masked, length, dtype, rng
 
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
 def test_keys_and_values_are_read_where_they_stand(dtype, rng):
-    query, key, value = few_queries(rng, dtype, queries=1)
+    query, key, value = positions(rng, dtype, queries=1)
     places = torch.randint(63, (7, 12), generator=rng)
     keys, values = (t.transpose(1, 2).flatten(0, 1) for t in (key, value))
     wide = torch.full((63, 2, 12), torch.nan, dtype=dtype)
     wide[..., 3:9] = keys
     with torch.no_grad():
-        out = operators.centroids(query, wide[..., 3:9], values, places, c=torch.tensor(0.5))
+        out = few_queries.centroids(query, wide[..., 3:9], values, places, c=torch.tensor(0.5))
     taken = [t[places].transpose(1, 2) for t in (keys, values)]
     expected = direct_centroids(query, *taken, torch.ones(7, 1, 1, 12, dtype=torch.bool), 0.5)
     torch.testing.assert_close(out.double(), expected, rtol=0, atol=8 * TOLERANCE[dtype])
@@ -66,7 +66,7 @@ def test_keys_and_values_are_read_where_they_stand(dtype, rng):
 
 @pytest.mark.parametrize("radius", [1e-4, 300.0])
 def test_a_few_queries_near_and_far_agree_with_fused_attention(radius, rng, monkeypatch):
-    query, key, value = few_queries(rng, torch.float32, radius=radius)
+    query, key, value = positions(rng, torch.float32, radius=radius)
     with torch.no_grad():
         one_pass = lorentz_mix(query, key, value, c=0.5, allowed=None, is_causal=False)
         monkeypatch.setenv("HYPTRANS_KERNELS", "eager")
@@ -79,7 +79,7 @@ def test_a_few_queries_near_and_far_agree_with_fused_attention(radius, rng, monk
 
 def test_centroids_of_points_whose_times_are_rounded_are_finite(rng):
     # far out float32 may have no more time than length: points that are on no hyperboloid
-    query, key, value = few_queries(rng, torch.float32, length=1, radius=1e6)
+    query, key, value = positions(rng, torch.float32, length=1, radius=1e6)
     value = value * torch.tensor([1 - 1e-6, 1, 1, 1, 1, 1])
     assert (value[..., 0] < value[..., 1:].norm(dim=-1)).any()
     with torch.no_grad():
@@ -90,11 +90,11 @@ def test_centroids_of_points_whose_times_are_rounded_are_finite(rng):
 
 
 def test_fused_attention_is_left_what_the_kernel_does_not_do(rng):
-    query, key, value = few_queries(rng, torch.float32)
-    assert not operators.in_one_pass(query)  # a gradient may be wanted
+    query, key, value = positions(rng, torch.float32)
+    assert not few_queries.in_one_pass(query, CENTROIDS)  # a gradient may be wanted
     square = torch.ones(7, 1, 3, 9, dtype=torch.bool).tril()
     with torch.no_grad():
-        assert not operators.in_one_pass(torch.ones(1, 1, operators.FEW_QUERIES + 1, 3))
+        assert not few_queries.in_one_pass(torch.ones(1, 1, FEW_QUERIES + 1, 3), CENTROIDS)
         out = lorentz_mix(query, key, value, c=0.5, allowed=square, is_causal=False)
         causal = lorentz_mix(
             query, key[:, :, :3], value[:, :, :3], c=0.5, allowed=None, is_causal=True
@@ -105,20 +105,20 @@ def test_fused_attention_is_left_what_the_kernel_does_not_do(rng):
 
 
 def test_a_memory_for_all_rows_is_left_to_fused_attention(rng):
-    query, key, value = few_queries(rng, torch.float64)
+    query, key, value = positions(rng, torch.float64)
     with torch.no_grad():
         out = lorentz_mix(query, key[:1], value[:1], c=0.5, allowed=None, is_causal=False)
         with pytest.raises(ValueError, match="7 rows of queries need as many of places, got 1"):
-            operators.centroids(query, key[0], value[0], torch.zeros(1, 2).long(), c=0.5)
+            few_queries.centroids(query, key[0], value[0], torch.zeros(1, 2).long(), c=0.5)
     seen = torch.ones(1, 1, 1, 9, dtype=torch.bool)
     expected = direct_centroids(query, key[:1], value[:1], seen, 0.5)
     torch.testing.assert_close(out, expected, rtol=0, atol=1e-10)
 
 
 def test_nothing_to_look_at_is_refused(rng):
-    query, key, value = few_queries(rng, torch.float64)
+    query, key, value = positions(rng, torch.float64)
     with torch.no_grad(), pytest.raises(ValueError, match="at least one place to look at"):
-        operators.centroids(query, key[0], value[0], torch.zeros(7, 0).long(), c=0.5)
+        few_queries.centroids(query, key[0], value[0], torch.zeros(7, 0).long(), c=0.5)
 
 
 # by distances
@@ -126,7 +126,7 @@ def test_nothing_to_look_at_is_refused(rng):
 
 def in_table(rng, dtype, *, length=12, queries=3, radius=2.0):
     """Queries, a table of keys and values in a wider one, places in it, and scales."""
-    query, key, value = few_queries(rng, dtype, rows=7, length=9, queries=queries, radius=radius)
+    query, key, value = positions(rng, dtype, rows=7, length=9, queries=queries, radius=radius)
     query, key, value = (lorentz.lift(t[..., 1:]) for t in (query, key, value))
     keys, values = (t.transpose(1, 2).flatten(0, 1) for t in (key, value))
     wide = torch.full((63, 2, 12), torch.nan, dtype=dtype)
@@ -158,7 +158,7 @@ def test_a_few_queries_get_the_midpoints_of_the_paper(masked, length, dtype, rng
         given[3][torch.rand(7, length, generator=rng) < 0.4] = -1
         given[3][:, 0] = 5
     with torch.no_grad():
-        out = klein_kernels.midpoints(*given)
+        out = few_queries.midpoints(*given)
     assert out.dtype == dtype
     expected = direct_midpoints(*given)
     torch.testing.assert_close(out.double(), expected, rtol=0, atol=8 * TOLERANCE[dtype])
@@ -168,7 +168,7 @@ def test_a_few_queries_get_the_midpoints_of_the_paper(masked, length, dtype, rng
 def test_midpoints_near_and_far_agree_with_the_formula(radius, rng):
     query, keys, values, places, scale = in_table(rng, torch.float32, radius=radius)
     with torch.no_grad():
-        out = klein_kernels.midpoints(query, keys, values, places, scale)
+        out = few_queries.midpoints(query, keys, values, places, scale)
         key, value = (t[places].transpose(1, 2) for t in (keys, values))
         apart = klein.distances(query, key) * scale[:, None, None]
         expected = klein.midpoint(apart.softmax(-1), value)
@@ -180,9 +180,9 @@ def test_midpoints_near_and_far_agree_with_the_formula(radius, rng):
 def test_who_looks_at_nothing_gets_the_origin(rng):
     given = in_table(rng, torch.float32)
     with torch.no_grad():
-        expected = klein_kernels.midpoints(*given)
+        expected = few_queries.midpoints(*given)
         given[3][2] = -1
-        out = klein_kernels.midpoints(*given)
+        out = few_queries.midpoints(*given)
     expected[2] = 0
     torch.testing.assert_close(out, expected, rtol=0, atol=0)
 
@@ -191,7 +191,7 @@ def test_midpoints_do_not_hide_nan(rng):
     given = in_table(rng, torch.float32)
     given[0][2, 1, 0, 3] = torch.nan
     with torch.no_grad():
-        out = klein_kernels.midpoints(*given)
+        out = few_queries.midpoints(*given)
     assert out[2, 1, 0].isnan().any()
     assert int(out.isnan().any(-1).sum()) == 1
 
@@ -199,7 +199,7 @@ def test_midpoints_do_not_hide_nan(rng):
 def test_midpoints_of_too_few_places_are_refused(rng):
     query, keys, values, places, scale = in_table(rng, torch.float32)
     with pytest.raises(ValueError, match="7 rows of queries need as many of places, got 6"):
-        klein_kernels.midpoints(query, keys, values, places[:6], scale)
+        few_queries.midpoints(query, keys, values, places[:6], scale)
 
 
 # from sums
@@ -292,7 +292,7 @@ def test_a_nan_of_one_sentence_stays_there(kind, rng):
     values[0] = torch.nan
     with torch.no_grad():
         if kind == "centroids":
-            out = operators.centroids(query, keys, values, places, c=1.0)
+            out = few_queries.centroids(query, keys, values, places, c=1.0)
         else:
-            out = klein_kernels.midpoints(query, keys, values, places, scale)
+            out = few_queries.midpoints(query, keys, values, places, scale)
     assert out.isfinite().flatten(1).all(1).tolist() == [False] + [True] * 6

@@ -13,21 +13,20 @@ import pytest
 import torch
 
 from hyptrans.geometry import lorentz, poincare
-from hyptrans.kernels import backend, functions, hypformer, operators, weights
-from hyptrans.kernels.backend import chosen
+from hyptrans.kernels import cpu, dropout, hyperboloid, hypformer, operator, points, weights
 from hyptrans.kernels.ball import heads
 from hyptrans.kernels.ball import residual as ball_residual
+from hyptrans.kernels.check import results_of
 from hyptrans.kernels.cpu import exponential, jobs, threads
-from hyptrans.kernels.cpu import rows as rows_numba
 from hyptrans.kernels.cpu.threads import NUMBERS_PER_THREAD
 from tests.kernels.contract import (
-    OPERATORS,
     TOLERANCE,
     KernelContract,
     assert_agree,
     both,
+    drawn,
     numbers,
-    with_gradients,
+    operands_of,
 )
 
 
@@ -37,7 +36,7 @@ class TestNumba(KernelContract):
 
 def test_half_precision_gives_float32_points(rng):
     z = numbers(rng, 5, 1, 1, 8, dtype=torch.bfloat16).requires_grad_()
-    (out,) = operators.points(z, torch.ones(1, dtype=torch.bfloat16), c=1.0)
+    (out,) = points.points(z, torch.ones(1, dtype=torch.bfloat16), c=1.0)
     assert out.dtype == torch.float32
     (grad,) = torch.autograd.grad(out.sum(), z)
     assert grad.dtype == torch.bfloat16
@@ -69,7 +68,7 @@ def test_midpoints_of_heads_far_from_the_origin(distance, dtype, c, rng, monkeyp
 def test_dropout_is_independent_between_rows_columns_and_calls():
     x = torch.ones(512, 512)
     torch.manual_seed(1)
-    first, second = ((operators.relu_dropout(x, 0.5) > 0).double() - 0.5 for _ in range(2))
+    first, second = ((dropout.relu_dropout(x, 0.5) > 0).double() - 0.5 for _ in range(2))
     # correlations of 512 x 511 pairs: standard deviation 0.002
     for a, b in (
         (first[1:], first[:-1]),
@@ -87,7 +86,7 @@ def test_dropout_is_independent_between_rows_columns_and_calls():
 def test_all_bits_of_a_seed_count():
     x = torch.ones(64, 64)
     masks = [
-        functions.relu_dropout("numba", x, 0.5, False, 1 + (1 << bit)) for bit in (0, 31, 32, 62)
+        dropout.RELU_DROPOUT.run("numba", x, 0.5, False, 1 + (1 << bit)) for bit in (0, 31, 32, 62)
     ]
     for i, mask in enumerate(masks):
         assert not any(torch.equal(mask, other) for other in masks[:i])
@@ -97,12 +96,12 @@ def test_all_bits_of_a_seed_count():
 def test_dropout_of_none_and_of_all(name, monkeypatch):
     monkeypatch.setenv("HYPTRANS_KERNELS", name)
     x = torch.tensor([[-1.0, 2.0]])
-    assert operators.relu_dropout(x, 0.0) is x
-    assert operators.relu_dropout(x, 0.5, training=False) is x
-    assert operators.relu_dropout(x, 0.5, relu=True, training=False).tolist() == [[0.0, 2.0]]
-    assert operators.relu_dropout(x, 1.0).tolist() == [[0.0, 0.0]]
+    assert dropout.relu_dropout(x, 0.0) is x
+    assert dropout.relu_dropout(x, 0.5, training=False) is x
+    assert dropout.relu_dropout(x, 0.5, relu=True, training=False).tolist() == [[0.0, 2.0]]
+    assert dropout.relu_dropout(x, 1.0).tolist() == [[0.0, 0.0]]
     with pytest.raises(ValueError, match=r"between 0 and 1, got 1\.5"):
-        operators.relu_dropout(x, 1.5)
+        dropout.relu_dropout(x, 1.5)
 
 
 def test_matrices_that_a_kernel_would_misread_are_refused():
@@ -113,7 +112,7 @@ def test_matrices_that_a_kernel_would_misread_are_refused():
         (x.to("meta"), "is on meta, not on the CPU"),
     ):
         with pytest.raises(ValueError, match=message):
-            jobs.run(rows_numba.lift_forward, 1, (x, other))
+            jobs.run(hyperboloid.lift_forward, 1, (x, other))
 
 
 @pytest.mark.parametrize(("number", "size"), [(np.float32, 376), (np.float64, 400)])
@@ -188,23 +187,23 @@ def test_the_largest_of_a_row():
 def test_another_backend_is_an_error_that_names_the_choices(monkeypatch):
     monkeypatch.setenv("HYPTRANS_KERNELS", "fast")
     with pytest.raises(ValueError, match="auto, eager, numba, triton, got 'fast'"):
-        chosen(torch.ones(2))
+        points.POINTS.backend(torch.ones(2))
 
 
 def test_a_curvature_a_row_is_left_to_eager(rng):
     space, c = numbers(rng, 3, 4), torch.tensor([[0.5], [1.0], [2.0]], dtype=torch.float64)
-    torch.testing.assert_close(operators.lift(space, c=c), lorentz.lift(space, c=c))
+    torch.testing.assert_close(hyperboloid.lift(space, c=c), lorentz.lift(space, c=c))
 
 
 def test_without_numba_the_eager_operators_run_with_one_warning(monkeypatch):
-    monkeypatch.setattr(backend, "_MODULES", {"numba": "no_such_module"})
-    backend._loaded.cache_clear()
+    monkeypatch.setattr(cpu, "MISSING", ImportError("No module named 'numba'"))
+    operator._loaded.cache_clear()
     try:
         with pytest.warns(UserWarning, match="without numba kernels"):
-            assert chosen(torch.ones(2)) == "eager"
-        assert chosen(torch.ones(2)) == "eager"
+            assert points.POINTS.backend(torch.ones(2)) == "eager"
+        assert points.POINTS.backend(torch.ones(2)) == "eager"
     finally:
-        backend._loaded.cache_clear()
+        operator._loaded.cache_clear()
 
 
 @pytest.fixture(params=["team", "pool"])
@@ -218,16 +217,16 @@ def kind_of_threads(request, monkeypatch):
 
 @pytest.mark.usefixtures("kind_of_threads")
 def test_the_number_of_threads_does_not_change_a_bit(rng):
-    inputs, call = OPERATORS["points with queries"](rng, (25000,), torch.float32)
-    assert inputs[0].numel() > 3 * NUMBERS_PER_THREAD
+    operands = operands_of("points with queries", drawn(torch.float32, shape=(25000,), width=6))
+    assert operands[0].numel() > 3 * NUMBERS_PER_THREAD
     before = torch.get_num_threads()
     results = []
     try:
         for number in (1, 2, 3):
             torch.set_num_threads(number)
             torch.manual_seed(2)
-            dropped = operators.relu_dropout(inputs[0].detach(), 0.2)
-            results.append([*with_gradients(inputs, call), dropped])
+            dropped = dropout.relu_dropout(operands[0], 0.2)
+            results.append([*results_of(points.POINTS, operands, True), dropped])
     finally:
         torch.set_num_threads(before)
     for other in results[1:]:
@@ -236,14 +235,14 @@ def test_the_number_of_threads_does_not_change_a_bit(rng):
 
 @pytest.mark.usefixtures("kind_of_threads")
 def test_threads_at_the_same_time(rng):
-    inputs, call = OPERATORS["points"](rng, (100_000,), torch.float32)
-    assert inputs[0].numel() > 2 * NUMBERS_PER_THREAD
-    expected = with_gradients(inputs, call)
+    operands = operands_of("points", drawn(torch.float32, shape=(100_000,), width=6))
+    assert operands[0].numel() > 2 * NUMBERS_PER_THREAD
+    expected = results_of(points.POINTS, operands, True)
     wrong = []
 
     def work():
         for _ in range(5):
-            got = with_gradients(inputs, call)
+            got = results_of(points.POINTS, operands, True)
             wrong.extend(
                 n for n, (a, b) in enumerate(zip(got, expected, strict=True)) if (a != b).any()
             )
@@ -258,18 +257,18 @@ def test_threads_at_the_same_time(rng):
 
 FORK = """
 import os, torch
-from hyptrans.kernels import operators
+from hyptrans.kernels import hyperboloid
 torch.set_num_threads(2)
 x = torch.randn(100_000, 8, requires_grad=True)
 def run():
-    y = operators.lift(x)
+    y = hyperboloid.lift(x)
     return torch.autograd.grad(y.square().sum(), x)[0].sum().item()
 expected = run()
 child = os.fork()
 if child == 0:
     # autograd's own threads do not survive a fork: only the operator is tried
     with torch.no_grad():
-        operators.lift(x)
+        hyperboloid.lift(x)
     os._exit(0)
 _, status = os.waitpid(child, 0)
 assert status == 0, status
@@ -295,7 +294,7 @@ def test_a_residual_of_several_heads_is_refused(rng):
     z, log_scale = numbers(rng, 2, 1, 2, 4), numbers(rng, 1)
     for residual in (numbers(rng, 2, 4), numbers(rng, 2, 8)):
         with pytest.raises(ValueError, match=r"one projection of one head, got \(1, 2\)"):
-            operators.points(z, log_scale, c=1.0, residual=residual)
+            points.points(z, log_scale, c=1.0, residual=residual)
 
 
 def residual_of_widths(rng, bias, gain, shift):
@@ -351,6 +350,6 @@ def test_a_learned_curvature_may_have_dimensions(shape, rng):
         made = hypformer.norm_points(
             x, update, given, torch.ones(3), torch.zeros(3), c=given, epsilon=1e-5
         )
-        total = made.sum() + hypformer.relu_lift(update, c=given).sum()
+        total = made.sum() + hyperboloid.lift(update, c=given, relu=True).sum()
         results.append(torch.autograd.grad(total, given)[0].reshape(()))
     assert torch.equal(*results)

@@ -80,12 +80,12 @@ from torch.nn.parallel import DistributedDataParallel
 sys.path.insert(0, sys.argv[1])
 rank = int(sys.argv[2])
 dist.init_process_group("gloo", init_method=f"file://{sys.argv[3]}", rank=rank, world_size=2)
-from hyptrans.kernels.backend import chosen
+from hyptrans.kernels.hyperboloid import LIFT
 from hyptrans.layers.hybonet import LorentzFeedForward
 from hyptrans.geometry import lorentz
 torch.manual_seed(0)
 layer = DistributedDataParallel(LorentzFeedForward(16, 32, dropout=0.1))
-assert chosen(torch.ones(2)) == "numba"
+assert LIFT.backend(torch.ones(2)) == "numba"
 optimizer = torch.optim.Adam(layer.parameters(), lr=1e-2)
 torch.manual_seed(rank)
 for _ in range(3):
@@ -115,16 +115,16 @@ def test_two_processes_train_one_model(tmp_path):
 WORKERS = """
 import torch
 from torch.utils.data import DataLoader, Dataset
-from hyptrans.kernels import operators
+from hyptrans.kernels import hyperboloid
 
 class Lifted(Dataset):
     def __len__(self):
         return 6
     def __getitem__(self, i):
-        return operators.lift(torch.full((150_000, 4), float(i)))
+        return hyperboloid.lift(torch.full((150_000, 4), float(i)))
 
 if __name__ == "__main__":
-    operators.lift(torch.ones(150_000, 4))
+    hyperboloid.lift(torch.ones(150_000, 4))
     for context in ("fork", "spawn"):
         loaded = list(DataLoader(Lifted(), num_workers=2, multiprocessing_context=context))
         assert [batch[0, 0, 1].item() for batch in loaded] == [0, 1, 2, 3, 4, 5]

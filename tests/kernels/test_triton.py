@@ -1,6 +1,6 @@
 """The Triton kernels where no GPU is: in Triton's interpreter, and through Triton's compiler."""
 
-import importlib
+import functools
 import importlib.util
 import os
 import subprocess
@@ -10,7 +10,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from hyptrans.kernels import backend, functions
+from hyptrans.geometry.precision import HALF
+from hyptrans.kernels import cuda, operator
+from hyptrans.kernels.check import results_of
+from hyptrans.kernels.dropout import RELU_DROPOUT
+from hyptrans.kernels.operator import REGISTRY
+from tests.kernels.contract import drawn
 
 CASES = Path(__file__).with_name("test_triton_kernels.py")
 needs_triton = pytest.mark.skipif(
@@ -39,71 +44,65 @@ TYPES = {
     torch.float32: "*fp32",
     torch.float16: "*fp16",
     torch.bfloat16: "*bf16",
+    torch.int64: "*i64",
     int: "i32",
 }
 
 
-class Compiled:
-    """In place of a kernel: compiles it for a GPU, from the arguments of a launch."""
-
-    def __init__(self, kernel, capability):
-        self.kernel, self.capability = kernel, capability
-
-    def __getitem__(self, grid):
-        return self.launch
-
-    def launch(self, *args, num_warps=4, **constants):
-        from triton.backends.compiler import GPUTarget
-        from triton.compiler import ASTSource, compile
-
-        named = dict(zip(self.kernel.arg_names, args, strict=False))
-        constants |= {name: None for name, value in named.items() if value is None}
-        signature = {
-            name: "constexpr"
-            if name in constants
-            else TYPES[getattr(named[name], "dtype", type(named[name]))]
-            for name in self.kernel.arg_names
-        }
-        source = ASTSource(fn=self.kernel, signature=signature, constexprs=constants)
-        target = GPUTarget("cuda", self.capability, 32)
-        made = compile(source, target=target, options={"num_warps": num_warps})
-        assert made.asm["cubin"]
+ON_CUDA = [one for one in REGISTRY.values() if one.kernels["triton"]]
 
 
-@pytest.fixture(params=[80, 90])
-def compiler(request, monkeypatch, tmp_path):
-    """Have every launch compile the kernel for a capability instead of running it."""
+def compile_for(capability, kernel, args, num_warps=4, **constants):
+    """Compile a kernel for a GPU, from the arguments of a launch."""
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource, compile
+
+    kernel = getattr(kernel, "jitted", kernel)
+    named = dict(zip(kernel.arg_names, args, strict=False))
+    constants |= {name: None for name, value in named.items() if value is None}
+    signature = {
+        name: "constexpr"
+        if name in constants
+        else TYPES[getattr(named[name], "dtype", type(named[name]))]
+        for name in kernel.arg_names
+    }
+    source = ASTSource(fn=kernel, signature=signature, constexprs=constants)
+    target = GPUTarget("cuda", capability, 32)
+    made = compile(source, target=target, options={"num_warps": num_warps})
+    assert made.asm["cubin"]
+
+
+@pytest.mark.parametrize("width", [33, pytest.param(500, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, *HALF], ids=str)
+@pytest.mark.parametrize(
+    "capability",
+    [80, pytest.param(90, marks=pytest.mark.slow), pytest.param(100, marks=pytest.mark.slow)],
+)
+@pytest.mark.parametrize(
+    "one", [one for one in REGISTRY.values() if one.kernels["triton"]], ids=lambda one: one.name
+)
+def test_kernels_compile_for_a_gpu(one, capability, dtype, width, monkeypatch, tmp_path):
     if os.environ.get("TRITON_INTERPRET") == "1":
         pytest.skip("what is interpreted is not compiled")
+    if dtype in HALF and not one.half:
+        pytest.skip("no kernel of half precision")
     # older ones compile from another description
     pytest.importorskip("triton", minversion="3.3")
-    rows = importlib.import_module("hyptrans.kernels.cuda.rows")
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
-    for name in ("points", "normalize", "lift"):
-        for kernel in (f"{name}_forward", f"{name}_backward"):
-            monkeypatch.setattr(rows, kernel, Compiled(getattr(rows, kernel), request.param))
-    monkeypatch.setattr(rows, "dropout", Compiled(rows.dropout, request.param))
+    done = set()
 
+    def launch(kernel, grid, like, *args, **options):
+        kinds = tuple(str(getattr(x, "dtype", x is None)) for x in args)
+        if (key := (id(kernel), kinds, *sorted(options.items()))) not in done:
+            compile_for(capability, kernel, args, **options)
+        done.add(key)
 
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_row_kernels_compile_for_a_gpu(dtype, compiler):
-    z = torch.ones(5, 3, 2, 33, dtype=dtype, requires_grad=True)
-    scales, number = torch.ones(3, dtype=dtype), torch.ones((), dtype=dtype)
-    functions.points("triton", z, scales, None, number, 1.0, True)[0].sum().backward()
-    one, residual = z[:, :1, :1], torch.ones(5, 33, dtype=dtype)
-    for residual_time in (True, False):
-        (made,) = functions.points("triton", one, scales[:1], residual, None, 1.0, residual_time)
-        made.sum().backward()
-    functions.normalize("triton", z, number).sum().backward()
-    functions.lift("triton", z, number).sum().backward()
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
-def test_dropout_compiles_for_a_gpu(dtype, compiler):
-    x = torch.ones(5, 33, dtype=dtype, requires_grad=True)
-    for relu in (False, True):
-        functions.relu_dropout("triton", x, 0.1, relu, 2**40 + 1).sum().backward()
+    monkeypatch.setattr(cuda, "launch", launch)
+    kernels = one.kernels["triton"]
+    for _, operands in one.cases(drawn(dtype, shape=(1, 5), width=width)):
+        function = functools.partial(one.run, "triton")
+        results_of(function, operands, kernels.backward is not None)
+    assert done
 
 
 @pytest.mark.parametrize(
@@ -120,8 +119,16 @@ def test_choice_for_the_cpu(wanted, interpreted, expected, monkeypatch):
     monkeypatch.setenv("TRITON_INTERPRET", "1" if interpreted else "0")
     monkeypatch.setenv("HYPTRANS_KERNELS", wanted)
     # nothing is imported here, and so nothing can be checked
-    monkeypatch.setattr(backend, "_loaded", lambda name: name)
-    monkeypatch.setattr("hyptrans.kernels.check.trusted", lambda *_: True)
-    assert backend.chosen(torch.ones(2)) == expected
-    half = backend.chosen(torch.ones(2, dtype=torch.bfloat16))
+    monkeypatch.setattr(operator, "_loaded", lambda _: True)
+    monkeypatch.setattr(operator, "_trusted", lambda *_: True)
+    assert RELU_DROPOUT.backend(torch.ones(2)) == expected
+    half = RELU_DROPOUT.backend(torch.ones(2, dtype=torch.bfloat16))
     assert half == ("triton" if expected == "triton" else "eager")
+    # half precision reaches no other kernel
+    assert REGISTRY["lift"].backend(torch.ones(2, dtype=torch.bfloat16)) == "eager"
+
+
+def test_nothing_is_read_from_the_environment_while_torch_compiles(monkeypatch):
+    monkeypatch.setenv("HYPTRANS_KERNELS", "no such backend")
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    assert operator.possible(torch.ones(2)) == "eager"

@@ -10,16 +10,20 @@ import pytest
 import torch
 
 from hyptrans.geometry import lorentz
-from hyptrans.kernels import functions, operators
-from hyptrans.kernels.backend import chosen
+from hyptrans.kernels import hyperboloid
+from hyptrans.kernels.check import results_of
+from hyptrans.kernels.dropout import RELU_DROPOUT, relu_dropout
 from hyptrans.kernels.loss import smoothed_losses_
 from tests.kernels.contract import (
-    OPERATORS,
+    CASES,
     TOLERANCE,
     KernelContract,
     assert_agree,
-    both,
+    both_of,
+    drawn,
+    gradients_of,
     numbers,
+    operands_of,
 )
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -52,9 +56,9 @@ class TestTriton(KernelContract):
 
 def test_triton_is_chosen():
     for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16):
-        assert chosen(torch.ones(2, dtype=dtype)) == "triton"
-    assert chosen(torch.ones(2, dtype=torch.int64)) == "eager"
-    assert chosen(torch.ones(0)) == "eager"
+        assert RELU_DROPOUT.backend(torch.ones(2, dtype=dtype)) == "triton"
+    assert RELU_DROPOUT.backend(torch.ones(2, dtype=torch.int64)) == "eager"
+    assert RELU_DROPOUT.backend(torch.ones(0)) == "eager"
 
 
 # dropout
@@ -63,7 +67,7 @@ def test_triton_is_chosen():
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
 def test_dropout_in_half_precision(dtype, rng):
     x = numbers(rng, 40, 300).to(dtype).requires_grad_()
-    y = operators.relu_dropout(x, 0.1)
+    y = relu_dropout(x, 0.1)
     (grad,) = torch.autograd.grad(y.sum(), x)
     assert y.dtype == grad.dtype == dtype
     kept = y != 0
@@ -81,7 +85,7 @@ def test_dropout_keeps_what_that_of_the_cpu_keeps(relu, shape, seed, rng):
     for backend, device in (("triton", DEVICE), ("numba", "cpu")):
         with torch.device(device):
             given = x.to(device).detach().requires_grad_()
-            y = functions.relu_dropout(backend, given, 0.3, relu, seed)
+            y = RELU_DROPOUT.run(backend, given, 0.3, relu, seed)
             results.append([y.cpu(), torch.autograd.grad(y.sum(), given)[0].cpu()])
     assert_agree(*results, 1e-6)
     assert torch.equal(results[0][0] == 0, results[1][0] == 0)
@@ -90,26 +94,24 @@ def test_dropout_keeps_what_that_of_the_cpu_keeps(relu, shape, seed, rng):
 # what only a device can show
 
 
+ON_CUDA = [name for name, one in CASES.items() if one.kernels["triton"]]
+
+
 @device_only
-@pytest.mark.parametrize("name", [*OPERATORS, "dropout"])
-def test_the_host_never_waits_for_the_device(name, rng):
-    inputs, call = OPERATORS[name if name != "dropout" else "lift"](rng, (50,), torch.float32)
-    if name == "dropout":
-        inputs, call = inputs[:1], lambda: (operators.relu_dropout(inputs[0], 0.1),)
+@pytest.mark.parametrize("name", ON_CUDA)
+def test_the_host_never_waits_for_the_device(name):
+    operands = operands_of(name, drawn(torch.float32, shape=(50, 1)))
 
     def run():
-        total = sum(out.sum() for out in call())
-        torch.autograd.grad(total, inputs)
+        results_of(CASES[name], operands, gradients_of(name))
 
-    # the seed of a dropout is drawn on the default device, which is the CPU outside these tests
-    with torch.device("cpu"):
+    run()
+    before = torch.cuda.get_sync_debug_mode()
+    try:
+        torch.cuda.set_sync_debug_mode("error")
         run()
-        before = torch.cuda.get_sync_debug_mode()
-        try:
-            torch.cuda.set_sync_debug_mode("error")
-            run()
-        finally:
-            torch.cuda.set_sync_debug_mode(before)
+    finally:
+        torch.cuda.set_sync_debug_mode(before)
 
 
 @pytest.mark.parametrize("gradient", [False, True])
@@ -130,18 +132,17 @@ def test_places_beyond_32_bits():
     if torch.cuda.mem_get_info()[0] < 20 * 2**30:
         pytest.skip("needs 20 GiB of free GPU memory")
     x = torch.ones(2**21 + 3, 1024, dtype=torch.bfloat16)
-    y = operators.relu_dropout(x, 0.5)
+    y = relu_dropout(x, 0.5)
     assert y[-3:].unique().tolist() == [0, 2]
     del x, y
     space = torch.ones(2**20 + 3, 2047)
-    torch.testing.assert_close(operators.lift(space)[-1], lorentz.lift(space[-1]))
+    torch.testing.assert_close(hyperboloid.lift(space)[-1], lorentz.lift(space[-1]))
 
 
 @device_only
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two CUDA devices")
-@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("name", ON_CUDA)
 def test_kernels_run_where_their_tensors_lie(name, monkeypatch):
-    with torch.device("cuda:1"):
-        inputs, call = OPERATORS[name](torch.Generator("cuda:1"), (5,), torch.float32)
-        kernel, eager = both(monkeypatch, inputs, call, "triton")
-    assert_agree(kernel, eager, TestTriton.tolerance[torch.float32])
+    draw = drawn(torch.float32, shape=(5, 1), device="cuda:1")
+    results = both_of(name, draw, monkeypatch, "triton")
+    assert_agree(*results, TestTriton.tolerance[torch.float32])

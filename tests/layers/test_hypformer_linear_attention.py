@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from hyptrans.kernels.hypformer import focus
+from hyptrans.kernels.linear_attention import focus
 from hyptrans.layers import hypformer_linear_attention as linear_attention
 from hyptrans.layers.hypformer_linear_attention import (
     Kept,

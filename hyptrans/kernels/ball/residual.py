@@ -1,21 +1,29 @@
 """The end of a sublayer of the Poincare ball, from a matrix product to points, in one pass.
 
-There is no kernel for CUDA yet: there :func:`plain_norm_residual` runs.
+Scalars of both kernels: the ball's ``c``, the largest norm in the unit ball, the unit of rounding,
+what is added to a variance, the unit of the norm's gain and shift, and the factor of what dropout
+keeps. Integers: dropout's seed and threshold.
 """
 
+import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from hyptrans.geometry import poincare
 from hyptrans.geometry.precision import at_least_float32
-from hyptrans.kernels.backend import chosen, launcher
-from hyptrans.kernels.ball.tangents import numbers_of
-from hyptrans.kernels.functions import applied, drawn_seed, kept_by
-from hyptrans.kernels.operands import Grads
+from hyptrans.kernels.ball.scalars import artanh, by_lengths, shares, tanh
+from hyptrans.kernels.ball.tangents import scalars_of
+from hyptrans.kernels.cpu import BLOCK, blocks_of, inlined, matrix, read, run
+from hyptrans.kernels.dropout import drawn_seed, fill_kept, kept_factors, threshold_and_scale
+from hyptrans.kernels.operator import Case, Draw, Grads, Kept, Kernels, Made, Operator
+
+FEW = 32
+"""Rows worked on at a time: what is made of them stays in the cache."""
 
 
 class ResidualOperands(NamedTuple):
@@ -51,43 +59,39 @@ def norm_residual(
 
     Shapes: ``[..., d]``. Source: HVT eq. 7, 11, 12, 26 and 30.
     """
-    operands = ResidualOperands(*(at_least_float32(t) for t in operands))
-    x, z, *others = operands
+    x, z, *others = (at_least_float32(t) for t in operands)
     bias, beta, gain, shift = others
     alike = x.shape == z.shape and all(t.dtype == x.dtype for t in (z, *others))
     alike = alike and bias.shape == gain.shape == shift.shape == x.shape[-1:] and not beta.dim()
-    if not alike or dropout == 1 or chosen(x, "tangents") != "numba":
-        return plain_norm_residual(operands, c=c, epsilon=epsilon, dropout=dropout)
-    seed = drawn_seed() if dropout else 0
-    return seeded_norm_residual(operands, seed, c=c, epsilon=epsilon, dropout=dropout)
-
-
-def seeded_norm_residual(
-    operands: ResidualOperands, seed: int, *, c: float, epsilon: float, dropout: float
-) -> Tensor:
-    """:func:`norm_residual` by the kernel, with dropout by the hashes of a seed."""
-    x = operands.x
-    width, (threshold, scale) = x.size(-1), kept_by(dropout)
-    numbers = (*numbers_of(x, c), epsilon / width, width**-0.5, scale)
-    out: Tensor = applied(_NormResidual, *operands, numbers, (seed, threshold))
-    return out
+    made: Tensor
+    if not alike or dropout == 1 or (backend := RESIDUAL.backend(x)) == "eager":
+        made = plain_norm_residual(x, z, bias, beta, gain, shift, c, epsilon, dropout, None)
+    else:
+        seed = drawn_seed() if dropout else 0
+        made = RESIDUAL.run(backend, x, z, *others, c, epsilon, dropout, seed)
+    return made
 
 
 def plain_norm_residual(
-    operands: ResidualOperands, *, c: float, epsilon: float, dropout: float
+    x: Tensor,
+    z: Tensor,
+    bias: Tensor,
+    beta: Tensor,
+    gain: Tensor,
+    shift: Tensor,
+    c: float,
+    epsilon: float,
+    dropout: float,
+    seed: int | None,
 ) -> Tensor:
-    """:func:`norm_residual` in plain torch."""
-    kept = F.dropout(poincare.add_tangents(operands.z, operands.bias, c=c), dropout)
-    return plain_norm_of_sum(operands, kept, c=c, epsilon=epsilon)
-
-
-def plain_norm_of_sum(
-    operands: ResidualOperands, kept: Tensor, *, c: float, epsilon: float
-) -> Tensor:
-    """:func:`norm_residual` in plain torch, given what dropout kept of the update's tangents."""
-    tangent = poincare.log_origin(operands.x, c=c)
-    total = poincare.add_tangents(tangent, kept * operands.beta, c=c)
-    return poincare.exp_origin(plain_norm(total, operands.gain, operands.shift, epsilon), c=c)
+    """:func:`norm_residual` in plain torch; dropout by the hashes of a seed, or torch's own."""
+    update = poincare.add_tangents(z, bias, c=c)
+    if seed is None:
+        update = F.dropout(update, dropout)
+    elif dropout:
+        update = update * kept_factors(update, dropout, seed)
+    total = poincare.add_tangents(poincare.log_origin(x, c=c), update * beta, c=c)
+    return poincare.exp_origin(plain_norm(total, gain, shift, epsilon), c=c)
 
 
 def plain_norm(u: Tensor, gain: Tensor, shift: Tensor, epsilon: float) -> Tensor:
@@ -100,26 +104,306 @@ def plain_norm(u: Tensor, gain: Tensor, shift: Tensor, epsilon: float) -> Tensor
     return F.layer_norm(u, (width,), gain * unit, shift * unit, epsilon / width)
 
 
-class _NormResidual(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, *given: Any) -> Tensor:
-        *tensors, numbers, hashed = given
-        operands = [t.contiguous() for t in tensors]
-        out = torch.empty_like(operands[0])
-        launcher("numba").norm_residual_forward(operands, numbers, hashed, out)
-        if ctx is not None:
-            ctx.save_for_backward(*operands)
-            ctx.numbers, ctx.hashed = numbers, hashed
-        return out
+class Tile(NamedTuple):
+    """What a kernel knows of the rows that it works on; ``.2`` is c times a squared length."""
 
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> Grads:
-        operands = ctx.saved_tensors
-        grad_x, grad_z = torch.empty_like(operands[0]), torch.empty_like(operands[1])
-        sums = launcher("numba").norm_residual_backward(
-            grad.contiguous(), operands, ctx.numbers, ctx.hashed, grad_x, grad_z
+    z2: Any
+    """Of the numbers of the matrix product."""
+    zb: Any
+    """c times the products of these numbers and the bias."""
+    x2: Any
+    """Of the points."""
+    update2: Any
+    """Of the updates, which are what dropout keeps of numbers and bias."""
+    xu: Any
+    """c times the products of points and updates."""
+    ratio: Any
+    """The tangent of a point is so many times the point."""
+    slope: Any
+    """The derivative of ``ratio`` by ``x2``."""
+    of_x: Any
+    """The share of a point in its sum with the update."""
+    of_update: Any
+    updates: Any
+    """Rows."""
+    kept: Any
+    """The factors of dropout, rows."""
+
+
+def forward(block: int, pointer: Any) -> None:
+    """Points from points and the numbers of a matrix product.
+
+    Matrices: points ``[N, d]``, numbers ``[N, d]``, their bias ``[1, d]``, beta ``[1, 1]``, gain
+    and shift of the norm ``[1, d]``, new points.
+    """
+    job = read(pointer)
+    x, z, bias, beta = matrix(job, 0), matrix(job, 1), matrix(job, 2)[0], matrix(job, 3)[0, 0]
+    out, one = matrix(job, 6), x.dtype.type(1)
+    rows, d = x.shape
+    c, bound, epsilon, least = job.scalars[0], job.scalars[1], job.scalars[2], job.scalars[3]
+    tile, ratios = _tile(x), np.empty(FEW, x.dtype)
+    gain, shift = job.scalars[4] * matrix(job, 4)[0], job.scalars[4] * matrix(job, 5)[0]
+    for start in range(block * BLOCK, min((block + 1) * BLOCK, rows), FEW):
+        end = min(start + FEW, min((block + 1) * BLOCK, rows))
+        _sums(job, x, z, bias, beta, start, end, tile)
+        for k in range(end - start):
+            row = out[start + k]
+            slope = _center(row, x[start + k], tile, k, least)
+            squared = one - one
+            for j in range(d):
+                value = row[j] * slope * gain[j] + shift[j]
+                row[j] = value
+                squared += value * value
+            ratios[k] = c * squared
+        for k in range(end - start):
+            ratios[k] = tanh(ratios[k], bound, epsilon, one)[0]
+        for k in range(end - start):
+            row, ratio = out[start + k], ratios[k]
+            for j in range(d):
+                row[j] *= ratio
+
+
+def backward(block: int, pointer: Any) -> None:
+    """Gradient of :func:`forward`.
+
+    Matrices: gradient of the new points, points, numbers, bias, beta, gain, shift, gradient of the
+    points, gradient of the numbers, ``partial`` ``[blocks, 3 d + 1]`` (of bias, gain, shift, beta).
+    """
+    job = read(pointer)
+    grad, x, z, bias = matrix(job, 0), matrix(job, 1), matrix(job, 2), matrix(job, 3)[0]
+    beta, unit = matrix(job, 4)[0, 0], job.scalars[4]
+    grad_x, grad_z, partial = matrix(job, 7), matrix(job, 8), matrix(job, 9)
+    rows, d = x.shape
+    by_beta = x.dtype.type(0)
+    by_bias, by_gain, by_shift = np.zeros(d, x.dtype), np.zeros(d, x.dtype), np.zeros(d, x.dtype)
+    # arrays of their own, so that the compiler sees that they do not overlap
+    tile, totals = _tile(x), np.empty((FEW, d), x.dtype)
+    gain, shift = unit * matrix(job, 5)[0], unit * matrix(job, 6)[0]
+    for start in range(block * BLOCK, min((block + 1) * BLOCK, rows), FEW):
+        end = min(start + FEW, min((block + 1) * BLOCK, rows))
+        rows_of_x, rows_of_grad = x[start:end], grad[start:end]
+        _sums(job, x, z, bias, beta, start, end, tile)
+        _by_norm(job, rows_of_x, gain, shift, rows_of_grad, totals, by_gain, by_shift, tile)
+        by_beta += _by_sum(job, rows_of_x, beta, totals, grad_x[start:end], tile)
+        _by_update(job, z[start:end], bias, totals, grad_z[start:end], by_bias, tile)
+    for j in range(d):
+        partial[block, j] = by_bias[j]
+        partial[block, d + j] = unit * by_gain[j]
+        partial[block, 2 * d + j] = unit * by_shift[j]
+    partial[block, 3 * d] = by_beta
+
+
+@inlined
+def _tile(x: Any) -> Any:
+    """Room for what is known of rows like those of ``x``."""
+    z2, zb, x2, update2, xu, ratio, slope, of_x, of_update = np.empty((9, FEW), x.dtype)
+    updates, kept = np.empty((FEW, x.shape[1]), x.dtype), np.empty((FEW, x.shape[1]), x.dtype)
+    return Tile(z2, zb, x2, update2, xu, ratio, slope, of_x, of_update, updates, kept)
+
+
+@inlined
+def _sums(
+    job: Any, x: Any, z: Any, bias: Any, beta: float, start: int, end: int, tile: Any
+) -> None:
+    """Updates of rows, and the shares of points and updates in their sums."""
+    c, bound, epsilon, one = job.scalars[0], job.scalars[1], job.scalars[2], x.dtype.type(1)
+    seed, least, factor = job.integers[0], np.uint32(job.integers[1]), job.scalars[5]
+    bias2 = c * _product(bias, bias)
+    for k in range(end - start):
+        tile.x2[k] = c * _product(x[start + k], x[start + k])
+        tile.z2[k] = c * _product(z[start + k], z[start + k])
+        tile.zb[k] = c * _product(z[start + k], bias)
+    for k in range(end - start):
+        tile.of_x[k], tile.of_update[k] = shares(tile.z2[k], bias2, tile.zb[k], bound, epsilon, one)
+        tile.ratio[k], tile.slope[k] = artanh(tile.x2[k], bound, epsilon, one)
+    for k in range(end - start):
+        row, update, kept = z[start + k], tile.updates[k], tile.kept[k]
+        of_z, of_bias = tile.of_x[k], tile.of_update[k]
+        fill_kept(kept, seed, start + k, least, factor)
+        for j in range(row.size):
+            update[j] = kept[j] * (of_z * row[j] + of_bias * bias[j])
+        tile.update2[k] = c * _product(update, update)
+        tile.xu[k] = c * _product(update, x[start + k])
+    for k in range(end - start):
+        ratio, v2 = tile.ratio[k], beta * beta * tile.update2[k]
+        uv = beta * ratio * tile.xu[k]
+        share, other = shares(ratio * ratio * tile.x2[k], v2, uv, bound, epsilon, one)
+        tile.of_x[k], tile.of_update[k] = share * ratio, other * beta
+
+
+@inlined
+def _by_norm(
+    job: Any,
+    x: Any,
+    gain: Any,
+    shift: Any,
+    grad: Any,
+    totals: Any,
+    by_gain: Any,
+    by_shift: Any,
+    tile: Any,
+) -> None:
+    """The gradient before the norm into ``totals``, and that of gain and shift."""
+    c, bound, epsilon, least = job.scalars[0], job.scalars[1], job.scalars[2], job.scalars[3]
+    one, d = x.dtype.type(1), x.shape[1]
+    scales, ratios, alongs = np.empty((3, FEW), x.dtype)
+    behind = np.empty(d, x.dtype)
+    for k in range(len(x)):
+        total, squared, along = totals[k], one - one, one - one
+        scales[k] = _center(total, x[k], tile, k, least)
+        for j in range(d):
+            total[j] *= scales[k]
+        for j in range(d):
+            normed = total[j] * gain[j] + shift[j]
+            squared += normed * normed
+            along += normed * grad[k, j]
+        ratios[k], alongs[k] = c * squared, (c + c) * along
+    for k in range(len(x)):
+        ratios[k], slope = tanh(ratios[k], bound, epsilon, one)
+        alongs[k] *= slope
+    for k in range(len(x)):
+        total, ratio, along = totals[k], ratios[k], alongs[k]
+        for j in range(d):
+            behind[j] = ratio * grad[k, j] + along * (total[j] * gain[j] + shift[j])
+        for j in range(d):
+            by_gain[j] += behind[j] * total[j]
+            by_shift[j] += behind[j]
+        level, tilt, part = one - one, one - one, one / x.dtype.type(d)
+        for j in range(d):
+            value = behind[j] * gain[j]
+            level += value
+            tilt += value * total[j]
+        level, tilt = level * part, tilt * part
+        for j in range(d):
+            total[j] = scales[k] * (behind[j] * gain[j] - level - tilt * total[j])
+
+
+@inlined
+def _by_sum(job: Any, x: Any, beta: float, totals: Any, grad_x: Any, tile: Any) -> Any:
+    """The gradient of points, that of updates into ``totals``; return that of beta."""
+    c, bound, epsilon, one = job.scalars[0], job.scalars[1], job.scalars[2], x.dtype.type(1)
+    by_beta = one - one
+    along_x, along_update, by_x2, by_update2, by_xu = np.empty((5, FEW), x.dtype)
+    for k in range(len(x)):
+        along_x[k] = _product(totals[k], x[k])
+        along_update[k] = _product(totals[k], tile.updates[k])
+    for k in range(len(x)):
+        # the sum of u = ratio x and v = beta update; by_u2 and the like are by c times products
+        ratio, x2, update2, xu = tile.ratio[k], tile.x2[k], tile.update2[k], tile.xu[k]
+        share, other, by_u2, by_v2, by_uv = by_lengths(
+            ratio * ratio * x2,
+            beta * beta * update2,
+            beta * ratio * xu,
+            along_x[k] * ratio,
+            along_update[k] * beta,
+            bound,
+            epsilon,
+            one,
         )
-        width = grad_z.size(-1)
-        by_bias, by_gain, by_shift, by_beta = sums.split([width, width, width, 1])
-        return grad_x, grad_z, by_bias, by_beta.view(()), by_gain, by_shift, None, None
+        by_ratio = share * along_x[k] + (by_u2 + by_u2) * ratio * x2 + by_uv * beta * xu
+        by_beta += other * along_update[k] + (by_v2 + by_v2) * beta * update2 + by_uv * ratio * xu
+        tile.of_x[k], tile.of_update[k] = share * ratio, other * beta
+        by_x2[k] = (c + c) * (by_u2 * ratio * ratio + by_ratio * tile.slope[k])
+        by_update2[k], by_xu[k] = (c + c) * by_v2 * beta * beta, c * by_uv * ratio * beta
+    for k in range(len(x)):
+        total, point, update, row = totals[k], x[k], tile.updates[k], grad_x[k]
+        for j in range(row.size):
+            row[j] = tile.of_x[k] * total[j] + by_x2[k] * point[j] + by_xu[k] * update[j]
+        for j in range(row.size):
+            of_total = tile.of_update[k] * total[j]
+            total[j] = of_total + by_update2[k] * update[j] + by_xu[k] * point[j]
+    return by_beta
+
+
+@inlined
+def _by_update(
+    job: Any, z: Any, bias: Any, totals: Any, grad_z: Any, by_bias: Any, tile: Any
+) -> None:
+    """The gradient of numbers, and that of their bias."""
+    c, bound, epsilon, one = job.scalars[0], job.scalars[1], job.scalars[2], z.dtype.type(1)
+    bias2 = c * _product(bias, bias)
+    of_z, of_bias, by_z2, by_bias2, by_zb = np.empty((5, FEW), z.dtype)
+    for k in range(len(z)):
+        total, kept = totals[k], tile.kept[k]
+        for j in range(total.size):
+            total[j] *= kept[j]
+        of_z[k], of_bias[k] = _product(total, z[k]), _product(total, bias)
+    for k in range(len(z)):
+        of_z[k], of_bias[k], by_z2[k], by_bias2[k], by_zb[k] = by_lengths(
+            tile.z2[k], bias2, tile.zb[k], of_z[k], of_bias[k], bound, epsilon, one
+        )
+        by_z2[k], by_bias2[k], by_zb[k] = (c + c) * by_z2[k], (c + c) * by_bias2[k], c * by_zb[k]
+    for k in range(len(z)):
+        total, row, out = totals[k], z[k], grad_z[k]
+        for j in range(total.size):
+            out[j] = of_z[k] * total[j] + by_z2[k] * row[j] + by_zb[k] * bias[j]
+        for j in range(total.size):
+            by_bias[j] += of_bias[k] * total[j] + by_bias2[k] * bias[j] + by_zb[k] * row[j]
+
+
+@inlined
+def _product(x: Any, y: Any) -> Any:
+    """The dot product of two rows."""
+    total = x.dtype.type(0)
+    for j in range(x.size):
+        total += x[j] * y[j]
+    return total
+
+
+@inlined
+def _center(row: Any, x: Any, tile: Any, k: int, epsilon: float) -> Any:
+    """The sum of a point and its update, less its mean, into a row.
+
+    Return what scales the row to length one a number.
+    """
+    zero, one = row.dtype.type(0), row.dtype.type(1)
+    of_x, of_update, update = tile.of_x[k], tile.of_update[k], tile.updates[k]
+    part, total, squared = one / row.dtype.type(row.size), zero, zero
+    for j in range(row.size):
+        value = of_x * x[j] + of_update * update[j]
+        row[j] = value
+        total += value
+    mean = total * part
+    for j in range(row.size):
+        value = row[j] - mean
+        row[j] = value
+        squared += value * value
+    return one / math.sqrt(squared * part + epsilon)
+
+
+def _forward(x: Tensor, *others: Any) -> tuple[Made, Kept]:
+    *tensors, c, epsilon, dropout, seed = others
+    operands = [t.contiguous() for t in (x, *tensors)]
+    out, width, (threshold, factor) = (
+        torch.empty_like(operands[0]),
+        x.size(-1),
+        threshold_and_scale(dropout),
+    )
+    scalars = (*scalars_of(x, c), epsilon / width, width**-0.5, factor)
+    run(forward, blocks_of(out), (*operands, out), scalars, (seed, threshold))
+    return out, (*operands, scalars, (seed, threshold))
+
+
+def _backward(kept: Kept, grad: Tensor) -> Grads:
+    *operands, scalars, integers = kept
+    x, width = operands[0], grad.size(-1)
+    grad_x, grad_z = torch.empty_like(x), torch.empty_like(x)
+    partial = x.new_empty(blocks_of(x), 3 * width + 1)
+    matrices = (grad.contiguous(), *operands, grad_x, grad_z, partial)
+    run(backward, len(partial), matrices, scalars, integers)
+    by_bias, by_gain, by_shift, by_beta = partial.sum(0).split([width, width, width, 1])
+    return grad_x, grad_z, by_bias, by_beta.view(()), by_gain, by_shift
+
+
+def _cases(draw: Draw) -> Iterator[Case]:
+    size = draw.width**-0.5
+    x = poincare.exp_origin(size * draw.rows(), c=draw.c)
+    given = (x, 3 * size * draw.rows(), size * draw(draw.width), draw.scalar(0.7), draw(draw.width))
+    for dropout in (0.0, 0.25):
+        name = f"residual with norm{' and dropout' if dropout else ''}"
+        yield name, (*given, draw(draw.width), draw.c, 1e-5, dropout, 20_240_301)
+
+
+RESIDUAL = Operator(
+    "residual with norm", plain_norm_residual, cases=_cases, cpu=Kernels(_forward, _backward)
+)

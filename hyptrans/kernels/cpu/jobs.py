@@ -1,6 +1,6 @@
 """A kernel's call as one piece of memory, so that any thread can work off blocks of it.
 
-A job names a kernel, its matrices and its numbers. Threads claim its blocks one by one until none
+A job names a kernel, its matrices and its scalars. Threads claim its blocks one by one until none
 is left (:func:`work_off`); whoever comes late finds nothing to do. :func:`run` writes a job, and
 compiled code reads it where it lies:
 
@@ -13,10 +13,10 @@ compiled code reads it where it lies:
       32  | matrices   10 x (address, rows, |  run             matrix, indices, vector
           |            columns)             |
      272  | integers   10                   |  run             the kernel
-     352  | numbers    6                    |  run             the kernel
+     352  | scalars    6                    |  run             the kernel
           +---------------------------------+
 
-All before ``numbers`` is int64; a job has 376 bytes in float32 and 400 bytes in float64.
+All before ``scalars`` is int64; a job has 376 bytes in float32 and 400 bytes in float64.
 
 numba has neither atomic operations on the CPU, nor calls of an address in memory, nor pointers made
 of an address, so these three are written as LLVM's instructions. Its own threads (``prange``) would
@@ -44,7 +44,7 @@ intrinsic: Any = extending.intrinsic
 """numba's type for it does not know that the compiler passes the first argument."""
 _INTEGERS = types.CPointer(types.int64)
 
-MATRICES, INTEGERS, NUMBERS = 10, 10, 6
+MATRICES, INTEGERS, SCALARS = 10, 10, 6
 """How many of each a job has room for."""
 
 BLOCK = 256
@@ -62,7 +62,7 @@ def _layout(number: type[np.floating]) -> np.dtype:
         ("itemsize", np.int64),
         ("matrices", np.int64, (MATRICES, 3)),  # address, rows, columns
         ("integers", np.int64, INTEGERS),
-        ("numbers", number, NUMBERS),
+        ("scalars", number, SCALARS),
     ]
     return np.dtype(fields, align=True)
 
@@ -76,29 +76,26 @@ def blocks_of(x: Tensor) -> int:
 def _sources() -> str:
     """A digest of all that kernels are compiled from.
 
-    numba's cache looks at a kernel's own file only; so this is part of their signature.
+    numba's cache looks at a kernel's own file only; so the digest is part of their signature.
     """
-    folder = Path(__file__).parent
+    folder = Path(__file__).parents[1]
     files = sorted(folder.rglob("*.py"))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 
-def _packer(code: str) -> struct.Struct:
-    """What writes the fields of :func:`_layout`."""
-    return struct.Struct(f"{4 + 3 * MATRICES + INTEGERS}q{NUMBERS}{code}")
-
-
+_WHOLE = f"{4 + 3 * MATRICES + INTEGERS}q{SCALARS}"
 _FLOATS = {
-    torch.float32: (np.float32, _packer("f")),
-    torch.float64: (np.float64, _packer("d")),
+    torch.float32: (np.float32, struct.Struct(f"{_WHOLE}f")),
+    torch.float64: (np.float64, struct.Struct(f"{_WHOLE}d")),
 }
+"""numba's type of the numbers, and what writes the fields of :func:`_layout`."""
 
 
 def run(
     kernel: Kernel,
     blocks: int,
     matrices: Sequence[Tensor | None],
-    numbers: Sequence[float] = (),
+    scalars: Sequence[float] = (),
     integers: Sequence[int] = (),
     *,
     strided: bool = False,
@@ -111,7 +108,7 @@ def run(
         blocks: how many there are.
         matrices: contiguous tensors, each seen as rows of its last dimension, of one dtype, but for
             places, which are of int64.
-        numbers: of the same dtype once the kernel reads them.
+        scalars: of the dtype of the matrices once the kernel reads them.
         integers: signed, of 64 bits.
         strided: the matrices need not be contiguous, as the kernel is given their strides.
         work: numbers to go through, those of the first matrix by default.
@@ -137,7 +134,7 @@ def run(
             fields += (matrix.data_ptr(), matrix.numel() // columns, columns)
     fields += [0] * (3 * (MATRICES - len(matrices)))
     fields += [*integers, *[0] * (INTEGERS - len(integers))]
-    packed = packer.pack(*fields, *numbers, *[0] * (NUMBERS - len(numbers)))
+    packed = packer.pack(*fields, *scalars, *[0] * (SCALARS - len(scalars)))
     job = _memory(packer.size).from_buffer_copy(packed)
     threads.share(_driver(), ctypes.addressof(job), blocks, work or first.numel())
 
@@ -210,7 +207,7 @@ def read(pointer: Any) -> Any:
 def matrix(job: Any, i: int) -> Any:
     """A job's matrix as an array ``[rows, columns]``, in a kernel."""
     address, rows, columns = _matrix(job, i)
-    return carray(_pointer(address, job.numbers[0]), (rows, columns))
+    return carray(_pointer(address, job.scalars[0]), (rows, columns))
 
 
 @njit(inline="always")
@@ -224,7 +221,7 @@ def indices(job: Any, i: int) -> Any:
 def vector(job: Any, i: int, start: int) -> Any:
     """As many numbers as a row of a job's matrix has, from ``start`` on, in a kernel."""
     address, _, columns = _matrix(job, i)
-    return carray(_pointer(address + start * job.itemsize, job.numbers[0]), (columns,))
+    return carray(_pointer(address + start * job.itemsize, job.scalars[0]), (columns,))
 
 
 @njit(inline="always")

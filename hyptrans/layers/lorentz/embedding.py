@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32
-from hyptrans.kernels.operators import lift
+from hyptrans.kernels.hyperboloid import lift
 from hyptrans.layers.choices import check_choice
 from hyptrans.layers.lorentz.manifold import StableLorentz
 

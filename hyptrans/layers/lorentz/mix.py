@@ -6,7 +6,8 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import without_autocast
-from hyptrans.kernels import operators
+from hyptrans.kernels import few_queries
+from hyptrans.kernels.hyperboloid import normalize
 from hyptrans.kernels.weights import one_mask
 from hyptrans.layers.decoding_state import Past, as_table
 from hyptrans.layers.lorentz import half_attention
@@ -33,10 +34,10 @@ def lorentz_mix(
     Shapes: as :meth:`hyptrans.layers.attention.Attention.mix`. Source: HyboNet eq. 4 and 5.
     """
     allowed, is_causal = one_mask(key, allowed, is_causal)
-    if not is_causal and (table := as_table(query, key, value, allowed)):
-        return operators.centroids(query, *table, c=c)
+    if not is_causal and (table := as_table(query, key, value, allowed, few_queries.CENTROIDS)):
+        return few_queries.centroids(query, *table, c=c)
     with without_autocast(query):
-        if half is None or query.size(2) <= operators.FEW_QUERIES:
+        if half is None or query.size(2) <= few_queries.FEW_QUERIES:
             mixed = F.scaled_dot_product_attention(
                 query, key, value, attn_mask=allowed, is_causal=is_causal, scale=1.0
             )
@@ -45,12 +46,12 @@ def lorentz_mix(
                 query, key, value, dtype=half, c=c, allowed=allowed, is_causal=is_causal
             )
         # fused attention writes [B, T, H, d]: normalized as it lies, heads are merged for free
-        return operators.normalize(mixed.transpose(1, 2), c=c).transpose(1, 2)
+        return normalize(mixed.transpose(1, 2), c=c).transpose(1, 2)
 
 
 def lorentz_mix_past(query: Tensor, past: Past, *, c: lorentz.CurvatureLike) -> Tensor:
     """:func:`lorentz_mix` for one query a hypothesis."""
-    if operators.in_one_pass(query):
+    if few_queries.in_one_pass(query, few_queries.CENTROIDS):
         tables = past.tables
-        return operators.centroids(query, tables.keys, tables.values, past.places, c=c)
+        return few_queries.centroids(query, tables.keys, tables.values, past.places, c=c)
     return lorentz_mix(query, *past.gather(), c=c, allowed=None, is_causal=False)

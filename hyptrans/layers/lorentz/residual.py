@@ -7,7 +7,8 @@ from torch import Tensor, nn
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32
-from hyptrans.kernels import operators
+from hyptrans.kernels.hyperboloid import normalize
+from hyptrans.kernels.points import points as lorentz_points
 from hyptrans.layers.choices import check_choice
 
 Residual = Literal["full", "space", "logit", "sphere", "centroid"]
@@ -53,10 +54,10 @@ class LorentzResidual(nn.Module):
     def forward(self, z: Tensor, r: Tensor, log_scale: Tensor) -> Tensor:
         z = z[..., None, None, :]
         if self.log_weight is not None:
-            (points,) = operators.points(z, log_scale, c=self.c)
+            (points,) = lorentz_points(z, log_scale, c=self.c)
             weight = at_least_float32(self.log_weight).exp()
-            return operators.normalize(r + weight * points.flatten(-2), c=self.c)
-        (points,) = operators.points(
+            return normalize(r + weight * points.flatten(-2), c=self.c)
+        (points,) = lorentz_points(
             z,
             log_scale,
             c=self.c,

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from hyptrans.fairseq.config import register_sizes
 from hyptrans.fairseq.model import HypTransformer
-from hyptrans.kernels.operators import lift
+from hyptrans.kernels.hyperboloid import lift
 from hyptrans.layers.decoding_state import State
 from hyptrans.layers.hybonet import LorentzAttention, LorentzLinear
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding

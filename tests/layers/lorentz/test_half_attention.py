@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import half_in_force
-from hyptrans.kernels import operators
+from hyptrans.kernels import few_queries
 from hyptrans.layers.decoding_state import State
 from hyptrans.layers.hybonet import LorentzAttention
 from hyptrans.layers.hypformer import Curvature
@@ -261,7 +261,7 @@ def test_half_in_force():
 
 def test_a_few_queries_stay_in_float32(rng):
     spaces = floats(heads(rng, close_together, time=3.0))
-    spaces[0] = spaces[0][:, :, : operators.FEW_QUERIES]
+    spaces[0] = spaces[0][:, :, : few_queries.FEW_QUERIES]
     torch.testing.assert_close(mixed(spaces, torch.bfloat16), mixed(spaces, None), rtol=0, atol=0)
 
 

@@ -1,4 +1,4 @@
-"""What kernels of the Poincare ball do with the numbers of a point.
+"""What kernels of the Poincare ball do with the scalars of a row.
 
 The formulas are those of :mod:`hyptrans.geometry.poincare`; ``bound`` is the largest norm in the
 unit ball, or the largest slope of a sum, ``epsilon`` the unit of rounding, ``one`` the number in
@@ -8,12 +8,10 @@ the dtype of the others.
 import math
 from typing import Any
 
-from numba import njit
-
-from hyptrans.kernels.cpu.exponential import log1p, tanh_ratio
+from hyptrans.kernels.cpu import inlined, log1p, tanh_ratio
 
 
-@njit(inline="always")
+@inlined
 def tanh(squared: float, bound: float, epsilon: float, one: float) -> Any:
     """``tanh(a) / a``, clamped, of a squared length ``a^2``, and its derivative by that."""
     squared += epsilon
@@ -25,7 +23,7 @@ def tanh(squared: float, bound: float, epsilon: float, one: float) -> Any:
     return ratio, (slope - ratio) / (squared + squared)
 
 
-@njit(inline="always")
+@inlined
 def artanh(squared: float, bound: float, epsilon: float, one: float) -> Any:
     """``artanh(a) / a``, its argument clamped, of a squared norm, and its derivative by that."""
     squared += epsilon
@@ -36,19 +34,7 @@ def artanh(squared: float, bound: float, epsilon: float, one: float) -> Any:
     return ratio, (slope - ratio) / (squared + squared)
 
 
-@njit(inline="always")
-def shares(u2: float, v2: float, uv: float, bound: float, epsilon: float, one: float) -> Any:
-    """The factors of two tangents in their sum, from ``c`` times their products."""
-    to_x, to_y = tanh(u2, bound, epsilon, one)[0], tanh(v2, bound, epsilon, one)[0]
-    x2, y2, xy2 = u2 * to_x * to_x, v2 * to_y * to_y, (uv + uv) * to_x * to_y
-    denominator = one + xy2 + x2 * y2
-    sum2 = (x2 + xy2 + y2) / denominator
-    sum2 = one - one if sum2 < one - one else sum2
-    scale = artanh(sum2, bound, epsilon, one)[0] / denominator
-    return scale * (one + xy2 + y2) * to_x, scale * (one - x2) * to_y
-
-
-@njit(inline="always")
+@inlined
 def by_lengths(
     u2: float,
     v2: float,
@@ -92,3 +78,11 @@ def by_lengths(
         by_v2,
         (by_xy2 + by_xy2) * to_x * to_y,
     )
+
+
+@inlined
+def shares(u2: float, v2: float, uv: float, bound: float, epsilon: float, one: float) -> Any:
+    """The factors of two tangents in their sum, from ``c`` times their products."""
+    nothing = one - one
+    found = by_lengths(u2, v2, uv, nothing, nothing, bound, epsilon, one)
+    return found[0], found[1]

@@ -1,1 +1,0 @@
-"""Kernels of the Poincare ball on the CPU."""

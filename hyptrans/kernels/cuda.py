@@ -1,0 +1,129 @@
+"""Kernels for CUDA: Triton, imported at the first launch, and launches where tensors lie.
+
+A program works on ``ROWS`` rows ``[ROWS, WIDTH]`` at a time, ``WIDTH`` the power of two at or above
+their length; where a lane lies beyond an edge it reads numbers that make no NaN. Sums over rows go
+to one row of ``partial`` per program: no atomics, so that a result never depends on their order.
+Numbers that the host knows come in a tensor and not as arguments, which Triton rounds to float32.
+Places are counted in 64 bits: a tensor may have more than ``2^31`` numbers.
+
+Nothing here waits for the device, but for the first use of a number of the host, which is copied
+there once. Tested in Triton's interpreter, and compiled for GPUs; not yet run on one
+(``recipes/benchmark/gpu.sh`` does that).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from hyptrans.geometry.lorentz import CurvatureLike
+
+if TYPE_CHECKING:
+    import triton.language as tl  # type: ignore
+
+TILE = 2048
+"""Numbers that a program holds of each of its tensors; more only where a row is longer."""
+
+
+class Deferred:
+    """A function for Triton, which is imported, and takes the function, at the first launch."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        self.function, self.options = function, options
+
+    @functools.cached_property
+    def jitted(self) -> Any:
+        """Triton's kernel; in the function's file ``tl`` and its kernels become Triton's too."""
+        import triton
+        import triton.language
+
+        names = self.function.__globals__
+        names["tl"] = triton.language
+        self.__dict__["jitted"] = made = triton.jit(self.function, **self.options)
+        for name, value in list(names.items()):
+            if isinstance(value, Deferred):
+                names[name] = value.jitted
+        return made
+
+
+def kernel(*do_not_specialize: str) -> Callable[[Any], Any]:
+    """Have Triton compile a function, in whose file ``tl`` is Triton's language when it runs.
+
+    Args:
+        do_not_specialize: arguments that change from call to call.
+    """
+    return lambda function: Deferred(function, {"do_not_specialize": [*do_not_specialize]})
+
+
+@kernel()
+def lanes(rows: tl.tensor, D: tl.constexpr, WIDTH: tl.constexpr, ROWS: tl.constexpr) -> Any:
+    """Rows, columns and places of a program's numbers, which rows exist, and which numbers do."""
+    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    column = tl.arange(0, WIDTH)[None, :]
+    exists = row < rows
+    return row, column, row[:, None] * D + column, exists, exists[:, None] & (column < D)
+
+
+@kernel()
+def time_of(value: tl.tensor, column: tl.tensor) -> Any:
+    """The time coordinates of rows."""
+    return tl.sum(tl.where(column == 0, value, 0.0), axis=1)
+
+
+@kernel()
+def space_product(x: tl.tensor, y: tl.tensor, column: tl.tensor) -> Any:
+    """The dot products of the space parts of rows."""
+    return tl.sum(tl.where(column == 0, 0.0, x * y), axis=1)
+
+
+@kernel()
+def with_time(time: tl.tensor, space: tl.tensor, column: tl.tensor) -> Any:
+    """Rows with other time coordinates."""
+    return tl.where(column == 0, time[:, None], space)
+
+
+def launch(kernel: Any, grid: tuple[int, ...], like: Tensor, *args: Any, **options: Any) -> None:
+    """Run a kernel on a grid of programs, where a tensor lies."""
+    kernel = kernel.jitted if isinstance(kernel, Deferred) else kernel
+    with torch.cuda.device_of(like):
+        kernel[grid](*args, **options)
+
+
+def launch_rows(kernel: Any, count: int, like: Tensor, *args: Any, **options: Any) -> None:
+    """Run a kernel on ``count`` rows as long as those of ``like``."""
+    width, height = tile(like.size(-1))
+    # eight warps keep a row of 8192 in 32 registers a thread for each tensor
+    warps = 4 if width <= 2 * TILE else 8 if width <= 4 * TILE else 16
+    sizes = {"D": like.size(-1), "WIDTH": width, "ROWS": height, "num_warps": warps}
+    launch(kernel, (-(-count // height),), like, *args, **options, **sizes)
+
+
+def tile(columns: int, most: int | None = None) -> tuple[int, int]:
+    """Columns, at most so many, and rows of a program's tile."""
+    width = 1 << max(0, columns - 1).bit_length()
+    width = width if most is None else min(width, most)
+    return width, max(1, TILE // width)
+
+
+def programs(count: int, columns: int) -> int:
+    """How many programs :func:`launch_rows` starts."""
+    return -(-count // tile(columns)[1])
+
+
+def curvature(c: CurvatureLike, like: Tensor) -> Tensor:
+    """The curvature on the device, where a learned one is already."""
+    return c.to(like.device) if isinstance(c, Tensor) else device_constants((c,), like)
+
+
+def device_constants(scalars: tuple[float, ...], like: Tensor) -> Tensor:
+    """Numbers of the host, as the dtype and on the device of a tensor."""
+    return _on_device(scalars, like.dtype, like.device)
+
+
+@functools.lru_cache(maxsize=1024)
+def _on_device(scalars: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.tensor(scalars, dtype=dtype, device=device)

@@ -1,1 +1,0 @@
-"""The operators on CUDA: Triton kernels."""

@@ -1,0 +1,240 @@
+"""An operator: its formula, its kernels, the choice between them, and the cases that hold them.
+
+``HYPTRANS_KERNELS`` asks for one backend: ``auto`` (the default), ``eager`` (the formulas in plain
+torch), ``numba`` (kernels for the CPU) or ``triton`` (kernels for CUDA).
+"""
+
+import functools
+import importlib
+import math
+import os
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, repeat
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from hyptrans.geometry.lorentz import CurvatureLike
+from hyptrans.geometry.precision import HALF
+from hyptrans.kernels import cpu
+
+Backend = Literal["eager", "numba", "triton"]
+Made = Tensor | tuple[Tensor, ...]
+Kept = Sequence[Any]
+Grads = tuple[Tensor | None, ...]
+Verify = Callable[[Backend, torch.device, torch.dtype, str], bool]
+
+VARIABLE = "HYPTRANS_KERNELS"
+CHOICES = ("auto", "eager", "numba", "triton")
+FULL = (torch.float32, torch.float64)
+MOST_PROJECTIONS = 4
+"""Kernels take so many outputs at most; more are left to the formula."""
+
+
+class Kernels(NamedTuple):
+    """The kernels of an operator on one backend."""
+
+    forward: Callable[..., tuple[Made, Kept]]
+    """Takes the operands; returns the result and what the gradient needs."""
+    backward: Callable[..., Grads] | None = None
+    """Takes what ``forward`` kept and the gradients of its results; returns those of the first
+    operands. None: the kernel runs only where no gradient is wanted."""
+
+
+class Draw:
+    """Random numbers and sizes of which an operator makes the cases that it is checked with.
+
+    Args:
+        rng: a generator of the CPU.
+        device: where the numbers go.
+        dtype: what they become.
+        shape: leading dimensions.
+        width: numbers of a row.
+        c: for curvature ``-c``.
+    """
+
+    def __init__(
+        self,
+        rng: torch.Generator,
+        device: torch.device,
+        dtype: torch.dtype,
+        *,
+        shape: tuple[int, ...] = (6, 50),
+        width: int = 9,
+        c: float = 0.5,
+    ) -> None:
+        self.rng, self.device, self.dtype = rng, device, dtype
+        self.shape, self.width, self.c = shape, width, c
+        self.batch = shape[0], math.prod(shape[1:])
+        """The leading dimensions as sentences and positions."""
+
+    def __call__(self, *shape: int) -> Tensor:
+        """Numbers from N(0, 1)."""
+        drawn = torch.randn(shape, generator=self.rng, dtype=torch.float64, device="cpu")
+        return drawn.to(self.device, self.dtype)
+
+    def rows(self, *shape: int) -> Tensor:
+        """Numbers ``[*leading dimensions, *shape]``, a row of ``width`` by default."""
+        return self(*self.shape, *(shape or (self.width,)))
+
+    def scalar(self, value: float) -> Tensor:
+        """A tensor without dimensions."""
+        return torch.tensor(value, dtype=self.dtype, device=self.device)
+
+
+Case = tuple[str, tuple[Any, ...]]
+"""The name and the operands of a small call, which kernels and formula must answer alike."""
+
+REGISTRY: "dict[str, Operator]" = {}
+"""All operators, by name."""
+
+
+class Operator:
+    """A formula in plain torch, and kernels that compute the same.
+
+    Args:
+        name: unique among operators.
+        plain: the formula; its first operand is a tensor, whose device and dtype choose a backend.
+        cases: what all kernels are checked with.
+        cpu: kernels of numba, if there are any.
+        cuda: kernels of Triton, if there are any.
+        half: the kernels of Triton take half precision too.
+
+    Raises:
+        ValueError: another operator has the name.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        plain: Callable[..., Made],
+        *,
+        cases: Callable[[Draw], Iterable[Case]],
+        cpu: Kernels | None = None,
+        cuda: Kernels | None = None,
+        half: bool = False,
+    ) -> None:
+        if name in REGISTRY:
+            raise ValueError(f"there is an operator {name!r} already")
+        self.name, self.plain, self.cases, self.half = name, plain, cases, half
+        self.kernels: dict[Backend, Kernels | None] = {"numba": cpu, "triton": cuda}
+        self.family = cases.__module__.removeprefix("hyptrans.kernels.")
+        """Operators of one file are compiled and checked together."""
+        REGISTRY[name] = self
+
+    def __call__(self, *operands: Any) -> Any:
+        """The kernel's result where there is one to be trusted, else the formula's."""
+        return self.run(self.backend(operands[0]), *operands)
+
+    def run(self, backend: Backend, *operands: Any) -> Any:
+        """What a backend makes of the operands."""
+        kernels = self.kernels.get(backend)
+        if kernels is None:
+            return self.plain(*operands)
+        if torch.is_grad_enabled() and kernels.backward:
+            return _Differentiable.apply(kernels, *operands)
+        return kernels.forward(*operands)[0]
+
+    def backend(self, x: Tensor) -> Backend:
+        """The backend for a tensor: :func:`possible`, if it has kernels that can be trusted.
+
+        Raises:
+            ValueError: as of :func:`possible`.
+        """
+        backend = possible(x)
+        kernels = self.kernels.get(backend)
+        if kernels is None or (x.dtype in HALF and not self.half) or not _loaded(backend):
+            return "eager"
+        if kernels.backward is None and x.requires_grad and torch.is_grad_enabled():
+            return "eager"
+        return backend if _trusted(backend, x.device, x.dtype, self.family) else "eager"
+
+
+class _Differentiable(torch.autograd.Function):
+    """Kernels, forward and backward, of any operator."""
+
+    @staticmethod
+    def forward(ctx: Any, kernels: Kernels, *operands: Any) -> Made:
+        made, kept = kernels.forward(*operands)
+        ctx.backward_kernel = kernels.backward
+        ctx.save_for_backward(*(k if isinstance(k, Tensor) else None for k in kept))
+        ctx.others = [None if isinstance(k, Tensor) else k for k in kept]
+        return made
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> Grads:
+        kept = [
+            other if tensor is None else tensor
+            for tensor, other in zip(ctx.saved_tensors, ctx.others, strict=True)
+        ]
+        found = chain((None,), ctx.backward_kernel(kept, *grads), repeat(None))
+        return tuple(
+            grad if wanted else None
+            for grad, wanted in zip(found, ctx.needs_input_grad, strict=False)
+        )
+
+
+def possible(x: Tensor) -> Backend:
+    """The backend that is made for a tensor: numba on the CPU, Triton on CUDA, else eager.
+
+    ``HYPTRANS_KERNELS`` may ask for one of them; a kernel that does not run on the tensor's device
+    leaves the tensor to eager, as do other dtypes, tensors without rows and ``torch.compile``.
+
+    Raises:
+        ValueError: ``HYPTRANS_KERNELS`` has another value than those of ``CHOICES``.
+    """
+    if torch.compiler.is_compiling():
+        return "eager"
+    wanted = os.environ.get(VARIABLE, "auto")
+    if wanted not in CHOICES:
+        raise ValueError(f"{VARIABLE} must be one of {', '.join(CHOICES)}, got {wanted!r}")
+    if wanted == "eager" or not x.numel() or not x.dim():
+        return "eager"
+    on_cpu = x.device.type == "cpu"
+    if on_cpu and wanted in ("auto", "numba"):
+        return "numba" if x.dtype in FULL else "eager"
+    runs_triton = x.is_cuda or (on_cpu and os.environ.get("TRITON_INTERPRET") == "1")
+    known = wanted in ("auto", "triton") and x.dtype in (*FULL, *HALF)
+    return "triton" if runs_triton and known else "eager"
+
+
+@functools.cache
+def _loaded(backend: Backend) -> bool:
+    """Whether a backend is installed; if not, a warning says so once."""
+    try:
+        if backend == "triton":
+            importlib.import_module("triton")
+        elif cpu.MISSING:
+            raise cpu.MISSING
+    except ImportError as error:
+        warnings.warn(f"layers run slower without {backend} kernels: {error}", stacklevel=2)
+        return False
+    return True
+
+
+def verify_with(verify: Verify) -> None:
+    """Say what decides, once for a family of operators, whether its kernels can be trusted."""
+    global _trusted
+    _trusted = functools.cache(verify)
+
+
+_trusted: Verify
+
+
+def as_scalar(c: CurvatureLike) -> CurvatureLike:
+    """A curvature of one number without dimensions, as kernels give its gradient."""
+    return c.reshape(()) if isinstance(c, Tensor) and c.numel() == 1 else c
+
+
+def differs_by_row(c: CurvatureLike) -> bool:
+    """Whether a curvature has more than the one number that kernels take."""
+    return isinstance(c, Tensor) and c.numel() != 1
+
+
+def gradient_of_c(of_inverse: Tensor, c: CurvatureLike) -> Tensor | None:
+    """The gradient of a curvature, if that is a tensor, from the gradient of its inverse."""
+    return -of_inverse / c.square() if isinstance(c, Tensor) else None
