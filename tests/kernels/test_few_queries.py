@@ -187,15 +187,6 @@ def test_who_looks_at_nothing_gets_the_origin(rng):
     torch.testing.assert_close(out, expected, rtol=0, atol=0)
 
 
-def test_midpoints_do_not_hide_nan(rng):
-    given = in_table(rng, torch.float32)
-    given[0][2, 1, 0, 3] = torch.nan
-    with torch.no_grad():
-        out = few_queries.midpoints(*given)
-    assert out[2, 1, 0].isnan().any()
-    assert int(out.isnan().any(-1).sum()) == 1
-
-
 def test_midpoints_of_too_few_places_are_refused(rng):
     query, keys, values, places, scale = in_table(rng, torch.float32)
     with pytest.raises(ValueError, match="7 rows of queries need as many of places, got 6"):
@@ -268,18 +259,6 @@ def test_sums_of_nothing_give_what_a_position_has_of_its_own(rng):
     with torch.no_grad():
         out = linear_read(query, *nothing, None, head_maps(scale, psi), least=DENOMINATOR_FLOOR)
     torch.testing.assert_close(out, query @ psi)
-
-
-def test_linear_steps_do_not_hide_nan(rng):
-    (query, key, value), scale, psi = linear_heads(rng, torch.float32)
-    key[2, 1, 0, 3] = torch.nan
-    sums = torch.ones(4, 2, 5, 5), torch.ones(4, 2, 5)
-    with torch.no_grad():
-        out, *_ = linear_step(
-            (query, key, value), *sums, None, head_maps(scale, psi), least=DENOMINATOR_FLOOR
-        )
-    assert out[2, 1, 0].isnan().all()
-    assert int(out.isnan().any(-1).sum()) == 1
 
 
 @pytest.mark.parametrize("kind", ["centroids", "midpoints"])
