@@ -119,12 +119,14 @@ def test_compare_prints_a_table_with_signatures(systems, tmp_path, capsys, monke
         (["far", "near", "ref", "--samples", "1"], "--samples must be at least 2, got 1"),
         (["bytes", "near", "ref"], "bytes, line 1: byte 0xff at position 1 is not UTF-8"),
         (["empty", "empty", "empty"], "empty has no text: name the references"),
+        (["near", "late", "ref"], "late has no translation (D- line) of sentence 0"),
     ],
 )
 def test_bad_files_are_told_in_one_sentence(systems, tmp_path, monkeypatch, capsys, words, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "short").write_text("one\n")
     (tmp_path / "empty").write_text("")
+    (tmp_path / "late").write_text("D-1\t-0.1\tb\n")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\n")
     assert PROGRAM.run(["compare", *words]) == 2
     assert capsys.readouterr().err.strip().startswith(f"error: {message}")

@@ -200,7 +200,10 @@ def test_the_verb_before_a_noun_is_another_than_before_a_clause():
     assert text(tovari(clause)) == "jusso kelum tunnevi."
 
 
-@pytest.mark.parametrize(("stem", "form"), [("talo", "talossa"), ("pihe", "pihesse")])
+STEMS = [("talo", "talossa"), ("pihe", "pihesse"), ("ruunu", "ruunussa"), ("kala", "kalassa")]
+
+
+@pytest.mark.parametrize(("stem", "form"), STEMS)
 def test_endings_follow_the_vowels_of_the_stem(stem, form):
     assert ending(stem, "ssA") == form
 
