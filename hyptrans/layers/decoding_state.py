@@ -1,7 +1,8 @@
 """What the parts of a decoder keep between decoding steps.
 
-Earlier positions stand in tables that are only ever added to; a hypothesis is a list of places in
-them. So reordering hypotheses moves the lists alone, and no step copies what came before.
+Keys and values of earlier positions stand in tables, to which every step adds rows; a hypothesis is
+a list of places in these tables. Reordering hypotheses moves the lists alone, and no step copies
+earlier keys and values.
 """
 
 from __future__ import annotations
@@ -16,22 +17,22 @@ from hyptrans.kernels.few_queries import in_one_pass
 from hyptrans.kernels.operator import Operator
 
 FIRST_POSITIONS = 16
-"""Positions that fresh tables have room for; full ones are replaced by tables twice as large."""
+"""Room of fresh tables, in positions; full tables are replaced by tables twice as large."""
 
 
 @dataclass
 class State:
-    """What one part keeps between decoding steps: nothing before its first."""
+    """What one part of a decoder keeps between decoding steps."""
 
     kept: Any = None
-    """Of an attention something with a row of every hypothesis or sentence: ``rows`` says how many,
-    and row ``i`` of what ``reorder(order)`` gives is row ``order[i]``. A part that knows of no
-    hypotheses keeps whatever it likes."""
+    """None before the first step. Attention keeps an object with one row for each hypothesis or
+    sentence: its ``rows`` is their number, and row ``i`` of the result of ``reorder(order)`` is row
+    ``order[i]``. The logits keep an object that is the same for all hypotheses."""
 
 
 @dataclass
 class Memory:
-    """Keys and values ``[B, H, S, d]`` of what cross-attention looks at."""
+    """Keys and values ``[B, H, S, d]`` that cross-attention made of the encoder's output."""
 
     key: Tensor
     value: Tensor
@@ -41,13 +42,13 @@ class Memory:
         return len(self.key)
 
     def reorder(self, order: Tensor) -> Memory:
-        # positions stay before heads in memory, as they were made
+        # the copy keeps the layout of the original: positions before heads
         rows = (t.transpose(1, 2).index_select(0, order) for t in (self.key, self.value))
         return Memory(*(t.transpose(1, 2) for t in rows))
 
 
 class Tables:
-    """Keys and values of positions, every position a slab of ``rows`` places.
+    """Keys and values of many positions; each position takes ``rows`` places, one a hypothesis.
 
     Shapes: keys, values ``[number of places, H, d]``.
     """
@@ -55,7 +56,7 @@ class Tables:
     def __init__(self, positions: int, rows: int, key: Tensor, value: Tensor) -> None:
         self.rows, self.positions = rows, positions
         self.filled = 0
-        """Positions written so far, by all copies of a state, which share its tables."""
+        """Positions written so far, by all copies of a state: copies share its tables."""
         self.keys, self.values = (
             t.new_empty(positions * rows, t.size(1), t.size(3)) for t in (key, value)
         )
@@ -110,11 +111,12 @@ def append(state: State, key: Tensor, value: Tensor) -> Past:
 def as_table(
     query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None, operator: Operator
 ) -> tuple[Tensor, Tensor, Tensor] | None:
-    """Keys, values and places, as operators that attend in one pass take them.
+    """Keys, values and places in the form that operators for attention in one pass take.
 
-    None where that is not possible: :func:`hyptrans.kernels.few_queries.in_one_pass` says no, there
-    are no positions, or the queries of a row may not all look at the same ones of that row. Nothing
-    is copied where positions stand before heads in memory.
+    The result is None where these operators cannot be used: where
+    :func:`hyptrans.kernels.few_queries.in_one_pass` says no, where there are no positions, and
+    where the queries of a row may look at different positions of that row. Keys and values whose
+    positions stand before their heads in memory are not copied.
 
     Shapes: query ``[B, H, T, d]``, key and value ``[B, H, S, d]``, allowed ``[B, 1, 1, S]`` ->
     ``[B S, H, d]`` twice, ``[B, S]`` (-1 where nobody may look).

@@ -67,8 +67,8 @@ class HypformerAttention(Attention):
         joined = heads * head_space
         if (memory_width is None) != (memory_curvature is None):
             raise ValueError("a memory needs both memory_width and memory_curvature")
-        # what the map of keys and values reads: the memory, or the input
-        self.memory_curvature = InputCurvature(memory_curvature or input_curvature)
+        if memory_curvature is not None:
+            self.memory_curvature = InputCurvature(memory_curvature)
 
         def projection(in_width: int, projections: int) -> HTC:
             return HTC(in_width - 1, joined, gain=gain, projections=projections)

@@ -57,28 +57,19 @@ class HANParts(Parts):
         return ScaledEmbedding(num_embeddings, self.side.width, padding_idx=padding_idx)
 
     def positions(self, *, before: Any) -> AddedPositions:
-        return AddedPositions(
-            self.side.width,
-            self.side.max_positions,
-            learned=self.side.learned_positions,
-            dropout=self.cfg.dropout,
-        )
+        return self.make_positions(AddedPositions)
 
     def attention(self, role: Role, *, before: Any) -> HyperbolicAttention:
-        return self.attention_type(
-            self.side.width,
-            self.side.heads,
+        return self.make_attention(
+            self.attention_type,
+            role,
             coordinates=self.cfg.han_coordinates,
             weights=self.cfg.han_weights,
             max_radius=self.cfg.han_max_radius,
-            dropout=self.cfg.dropout,
-            attention_dropout=self.cfg.attention_dropout,
-            memory_width=role.memory_width,
-            causal=role.causal,
         )
 
     def feed_forward(self, *, before: Any) -> FeedForward:
-        return FeedForward(self.side.width, self.side.ffn_width, dropout=self.cfg.dropout)
+        return self.make_feed_forward(FeedForward)
 
     def logits(
         self, num_embeddings: int, padding_idx: int, *, tied: Any, before: Any

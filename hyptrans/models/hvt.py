@@ -52,33 +52,14 @@ class HVTParts(Parts):
         )
 
     def positions(self, *, before: Any) -> PoincarePositions:
-        return PoincarePositions(
-            self.side.width,
-            self.side.max_positions,
-            learned=self.side.learned_positions,
-            c=self.cfg.curvature,
-            dropout=self.cfg.dropout,
-        )
+        return self.make_positions(PoincarePositions, c=self.cfg.curvature)
 
     def attention(self, role: Role, *, before: Any) -> PoincareAttention:
-        return PoincareAttention(
-            self.side.width,
-            self.side.heads,
-            c=self.cfg.curvature,
-            dropout=self.cfg.dropout,
-            attention_dropout=self.cfg.attention_dropout,
-            aggregation=self.cfg.hvt_aggregation,
-            memory_width=role.memory_width,
-            causal=role.causal,
-        )
+        options = {"c": self.cfg.curvature, "aggregation": self.cfg.hvt_aggregation}
+        return self.make_attention(PoincareAttention, role, **options)
 
     def feed_forward(self, *, before: Any) -> PoincareFeedForward:
-        return PoincareFeedForward(
-            self.side.width,
-            self.side.ffn_width,
-            c=self.cfg.curvature,
-            dropout=self.cfg.dropout,
-        )
+        return self.make_feed_forward(PoincareFeedForward, c=self.cfg.curvature)
 
     def logits(
         self, num_embeddings: int, padding_idx: int, *, tied: Any, before: Any

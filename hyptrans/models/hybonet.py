@@ -53,36 +53,25 @@ class HyboNetParts(Parts):
         )
 
     def positions(self, *, before: Any) -> LorentzPositions:
-        return LorentzPositions(
-            self.side.width,
-            self.side.max_positions,
-            learned=self.side.learned_positions,
+        return self.make_positions(
+            LorentzPositions,
             c=self.cfg.curvature,
-            dropout=self.cfg.dropout,
             # a position's vector is no point, which the other forms need
             residual="space" if self.residual == "space" else "full",
         )
 
     def attention(self, role: Role, *, before: Any) -> LorentzAttention:
-        return self.attention_type(
-            self.side.width,
-            self.side.heads,
+        return self.make_attention(
+            self.attention_type,
+            role,
             c=self.cfg.curvature,
-            dropout=self.cfg.dropout,
-            attention_dropout=self.cfg.attention_dropout,
             residual=self.residual,
             half_precision=self.cfg.attention_precision == "half",
-            memory_width=role.memory_width,
-            causal=role.causal,
         )
 
     def feed_forward(self, *, before: Any) -> nn.Module:
-        return LorentzFeedForward(
-            self.side.width,
-            self.side.ffn_width,
-            c=self.cfg.curvature,
-            dropout=self.cfg.dropout,
-            residual=self.residual,
+        return self.make_feed_forward(
+            LorentzFeedForward, c=self.cfg.curvature, residual=self.residual
         )
 
     def logits(self, num_embeddings: int, padding_idx: int, *, tied: Any, before: Any) -> nn.Module:

@@ -70,6 +70,11 @@ class HypformerParts(Parts):
     def _curvature(self) -> Curvature:
         return Curvature(self.cfg.curvature, learned=self.cfg.hypformer_learn_curvature)
 
+    def _block_options(self, before: Any) -> dict[str, Any]:
+        """What every block is given: the curvature it takes, its own, and its maps' gain."""
+        curvatures = {"input_curvature": before.curvature, "curvature": self._curvature()}
+        return {**curvatures, "gain": HTC_GAIN}
+
     def embedding(self, num_embeddings: int, padding_idx: int) -> HypformerEmbedding:
         return HypformerEmbedding(
             num_embeddings,
@@ -80,50 +85,20 @@ class HypformerParts(Parts):
         )
 
     def positions(self, *, before: Any) -> HypformerPositions:
-        return HypformerPositions(
-            self.side.width,
-            self.side.max_positions,
-            input_curvature=before.curvature,
-            curvature=self._curvature(),
-            learned=self.side.learned_positions,
-            gain=HTC_GAIN,
-            dropout=self.cfg.dropout,
-        )
+        return self.make_positions(HypformerPositions, **self._block_options(before))
 
     def attention(self, role: Role, *, before: Any) -> HypformerAttention:
         memory: Any = role.memory
-        options = {
-            "input_curvature": before.curvature,
-            "curvature": self._curvature(),
-            "memory_width": role.memory_width,
-            "memory_curvature": memory and memory.curvature,
-            "gain": HTC_GAIN,
-            "dropout": self.cfg.dropout,
-            "attention_dropout": self.cfg.attention_dropout,
-            "causal": role.causal,
-        }
+        options = {**self._block_options(before), "memory_curvature": memory and memory.curvature}
         if self.cfg.hypformer_attention == "softmax":
             half = self.cfg.attention_precision == "half"
-            return SoftmaxAttention(
-                self.side.width, self.side.heads, half_precision=half, **options
-            )
+            return self.make_attention(SoftmaxAttention, role, half_precision=half, **options)
         power = self.cfg.hypformer_focus_power
-        return LinearAttention(
-            self.side.width,
-            self.side.heads,
-            power=DEFAULT_FOCUS_POWER if power is None else power,
-            **options,
-        )
+        options["power"] = DEFAULT_FOCUS_POWER if power is None else power
+        return self.make_attention(LinearAttention, role, **options)
 
     def feed_forward(self, *, before: Any) -> HypformerFeedForward:
-        return HypformerFeedForward(
-            self.side.width,
-            self.side.ffn_width,
-            input_curvature=before.curvature,
-            curvature=self._curvature(),
-            gain=HTC_GAIN,
-            dropout=self.cfg.dropout,
-        )
+        return self.make_feed_forward(HypformerFeedForward, **self._block_options(before))
 
     def logits(
         self, num_embeddings: int, padding_idx: int, *, tied: Any, before: Any

@@ -34,25 +34,13 @@ class SphereParts(Parts):
         return table
 
     def positions(self, *, before: Any) -> SpherePositions:
-        return SpherePositions(
-            self.side.width,
-            self.side.max_positions,
-            learned=self.side.learned_positions,
-            dropout=self.cfg.dropout,
-        )
+        return self.make_positions(SpherePositions)
 
     def attention(self, role: Role, *, before: Any) -> SphereAttention:
-        return SphereAttention(
-            self.side.width,
-            self.side.heads,
-            dropout=self.cfg.dropout,
-            attention_dropout=self.cfg.attention_dropout,
-            memory_width=role.memory_width,
-            causal=role.causal,
-        )
+        return self.make_attention(SphereAttention, role)
 
     def feed_forward(self, *, before: Any) -> SphereFeedForward:
-        return SphereFeedForward(self.side.width, self.side.ffn_width, dropout=self.cfg.dropout)
+        return self.make_feed_forward(SphereFeedForward)
 
     def logits(
         self, num_embeddings: int, padding_idx: int, *, tied: Any, before: Any

@@ -1,14 +1,17 @@
 """What makes an architecture of the one encoder-decoder: its parts."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from torch import nn
 
 from hyptrans.geometry.space import Space
 from hyptrans.layers.attention import Attention
 from hyptrans.seq2seq.sizes import Side
+
+Part = TypeVar("Part", bound=nn.Module)
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,22 @@ class Parts(ABC):
                 f"--{side.name}-attention-heads {side.heads}"
             )
         self.cfg, self.side = cfg, side
+
+    def make_positions(self, kind: Callable[..., Part], **options: Any) -> Part:
+        """A layer of positions with this side's sizes and dropout."""
+        side = self.side
+        options |= {"learned": side.learned_positions, "dropout": self.cfg.dropout}
+        return kind(side.width, side.max_positions, **options)
+
+    def make_attention(self, kind: Callable[..., Part], role: Role, **options: Any) -> Part:
+        """An attention with this side's sizes and both dropouts."""
+        options |= {"memory_width": role.memory_width, "causal": role.causal}
+        options |= {"dropout": self.cfg.dropout, "attention_dropout": self.cfg.attention_dropout}
+        return kind(self.side.width, self.side.heads, **options)
+
+    def make_feed_forward(self, kind: Callable[..., Part], **options: Any) -> Part:
+        """A feed-forward block with this side's sizes and dropout."""
+        return kind(self.side.width, self.side.ffn_width, dropout=self.cfg.dropout, **options)
 
     @abstractmethod
     def embedding(self, num_embeddings: int, padding_idx: int) -> nn.Module:

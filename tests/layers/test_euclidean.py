@@ -4,12 +4,10 @@ import math
 
 import pytest
 import torch
-from torch.nn import functional as F
 
 from hyptrans.layers.euclidean import (
     AddedPositions,
     DotProductLogits,
-    FeedForward,
     ResidualNorm,
     ScaledEmbedding,
 )
@@ -35,15 +33,6 @@ def test_learned_positions_start_with_variance_one_over_width():
     assert layer.vectors.std().item() == pytest.approx(1 / 8, rel=0.02)
 
 
-def test_positions_are_added_by_number(rng):
-    layer = AddedPositions(4, 9)
-    x = torch.randn(2, 3, 4, generator=rng)
-    positions = torch.tensor([[0, 1, 2], [0, 0, 8]])
-    out = layer(x, positions)
-    torch.testing.assert_close(out[1, 2], x[1, 2] + layer.vectors[8])
-    torch.testing.assert_close(out[0, 1], x[0, 1] + layer.vectors[1])
-
-
 @pytest.mark.parametrize("width", [6, 7])
 def test_sinusoids_are_sines_then_cosines_of_geometric_rates(width):
     table = sinusoids(5, width)
@@ -67,28 +56,11 @@ def test_sinusoids_need_two_rates():
         sinusoids(5, 2)
 
 
-def test_residual_norm_normalizes_the_sum(rng):
-    layer = ResidualNorm(16)
-    x, update = torch.randn(2, 3, 16, generator=rng), torch.randn(2, 3, 16, generator=rng)
-    total = x + update
-    centered = total - total.mean(-1, keepdim=True)
-    expected = centered / (centered.square().mean(-1, keepdim=True) + 1e-5).sqrt()
-    torch.testing.assert_close(layer(x, update), expected)
-
-
 def test_residual_norm_drops_of_the_update_only(rng):
     layer = ResidualNorm(16, dropout=1.0)
     x, update = torch.randn(3, 16, generator=rng), torch.randn(3, 16, generator=rng)
     torch.testing.assert_close(layer(x, update), layer.norm(x))
     torch.testing.assert_close(layer.eval()(x, update), layer.norm(x + update))
-
-
-def test_feed_forward_is_two_maps_with_relu_residual_and_norm(rng):
-    layer = FeedForward(4, 6)
-    x = torch.randn(2, 4, generator=rng)
-    inner = (x @ layer.expand.weight.T + layer.expand.bias).clamp_min(0)
-    update = inner @ layer.contract.weight.T + layer.contract.bias
-    torch.testing.assert_close(layer(x), F.layer_norm(x + update, (4,)))
 
 
 def test_logits_are_dot_products_with_own_or_shared_vectors(rng):
