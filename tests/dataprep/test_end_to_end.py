@@ -159,13 +159,6 @@ def test_fairseq_trains_on_iwslt14(tmp_path, iwslt_tree):  # noqa: F811
 
 
 @pytest.mark.slow
-def test_fairseq_trains_on_wmt14(tmp_path, wmt_tree):  # noqa: F811
-    out = tmp_path / "out"
-    prepare("prepare_wmt14", "--raw", wmt_tree, "--out", out, "--vocab-size", 80)
-    train(out)
-
-
-@pytest.mark.slow
 def test_real_multi30k_comes_back_exactly(tmp_path, data):
     folder = data / "multi30k_en_de"
     sets = {"train": "train", "valid": "val", "test": "test_2016_flickr"}

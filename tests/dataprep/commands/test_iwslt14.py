@@ -7,7 +7,6 @@ import tarfile
 
 import pytest
 
-from hyptrans.dataprep.commands import iwslt14
 from hyptrans.dataprep.plan import Plan, Tally
 from hyptrans.dataprep.sources.markup import ParallelFiles, xml_segments
 from hyptrans.dataprep.steps.clean import CleanRule
@@ -230,16 +229,10 @@ def test_sides_that_part_are_located_by_their_tags(tmp_path, run, original):
     assert "the sides part at item 15, text against <url>" in message
 
 
-def test_segment_missing_on_one_side_is_located(tmp_path, run, original):
-    path = original / "de-en/IWSLT14.TED.tst2012.de-en.en.xml"
-    path.write_text(re.sub(r'<seg id="3">.*\n', "", path.read_text()))
-    message = error_of(run("iwslt14", "--raw", original, "--out", tmp_path / "out", *SMALL))
-    assert re.search(r"has document 1 segment [34] where .* has document 1 segment [34]:", message)
-
-
-def test_another_segment_missing_on_each_side_is_located(tmp_path, run, original):
-    # as many on both sides: none of those between has its translation
-    for lang, number in (("en", 3), ("de", 5)):
+# as many on both sides: none of those between has its translation
+@pytest.mark.parametrize("missing", [[("en", 3)], [("en", 3), ("de", 5)]])
+def test_a_missing_segment_is_located(tmp_path, run, original, missing):
+    for lang, number in missing:
         path = original / f"de-en/IWSLT14.TED.tst2012.de-en.{lang}.xml"
         text, count = re.subn(rf'<seg id="{number}">.*\n', "", path.read_text())
         assert count
@@ -264,9 +257,3 @@ def test_bad_options_are_reported_at_once(tmp_path, run):
         "--out is required",
     ):
         assert part in message
-
-
-def test_missing_network_is_one_sentence(tmp_path, run, monkeypatch):
-    monkeypatch.setattr(iwslt14, "URLS", ("http://nowhere.invalid/de-en.tgz",))
-    message = error_of(run("iwslt14", "--out", tmp_path / "out"))
-    assert "cannot be reached" in message
