@@ -220,8 +220,9 @@ class SoftmaxAttention(HypformerAttention):
         self.tau = nn.Parameter(torch.tensor(width**0.5))
 
     def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
-        c = self.curvature()
-        first, *rest = (readjust(space, c=c) for space in super().map_heads(name, x))
+        made = super().map_heads(name, x)
+        # asked for each: the curvature's gradient is then a sum of one part a lift
+        first, *rest = (readjust(space, c=self.curvature()) for space in made)
         if "q" in name:
             first = lorentz.flip_time(first) * (2 / at_least_float32(self.tau))
         return first, *rest
