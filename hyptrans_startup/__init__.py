@@ -1,14 +1,15 @@
 """Start-up hook: lets fairseq 0.12.2 run on today's Python, torch, numpy and sacrebleu.
 
-``hyptrans.pth`` imports this package at every start of the interpreter, because the ``fairseq-*``
-commands import fairseq before they read ``--user-dir``. All that happens then is that one finder
-is put in front of ``sys.meta_path``. When fairseq, or the hydra it needs, is imported, the finder
-runs the fixes of `FIXES` around the modules they belong to. No installed file is changed, nothing
-heavy is imported, and with another release of fairseq or hydra-core the finder stands aside.
+A file ``.pth`` in site-packages imports this package at every start of the interpreter, because the
+``fairseq-*`` commands import fairseq before they read ``--user-dir``. All that happens then is that
+one finder is put in front of ``sys.meta_path``. When a module of `STEPS` is imported, the finder
+runs the module inside its steps and wraps its functions in theirs. No installed file is changed,
+nothing heavy is imported, and with another release of fairseq or hydra-core the finder stands
+aside.
 
 Environment variables:
     HYPTRANS_STARTUP: ``0`` switches the hook off.
-    HYPTRANS_STARTUP_SKIP: names of single fixes to leave out, separated by commas.
+    HYPTRANS_STARTUP_SKIP: names of single steps to leave out, separated by commas.
     HYPTRANS_TRACEBACK: ``1`` shows the traceback behind an error told in one sentence.
 """
 
@@ -21,66 +22,111 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
-# module of this package -> fix in it, a context manager -> modules that are executed inside it
-FIXES: "dict[str, dict[str, tuple[str, ...]]]" = {
-    "walls": {
-        "mutable_default": ("hydra.conf", "fairseq.dataclass.configs"),
-        "no_find_module": ("hydra.core.plugins",),
-        "no_typing_io": ("antlr4.Lexer", "antlr4.Parser", "hydra.grammar.gen.OverrideLexer"),
-        "unexpected_etype": ("hydra._internal.utils",),
-        "unsupported_global": ("fairseq.checkpoint_utils",),
-        "unread_broadcast": ("fairseq.distributed.utils",),
-        "mask_type_undefined": ("fairseq.modules.transformer_layer",),
-        "numpy_alias_removed": (
-            "fairseq.data.token_block_dataset",
-            "fairseq.data.language_pair_dataset",
-            "fairseq.data.data_utils",
-            "fairseq.modules.dynamic_crf_layer",
+# A module of fairseq, or module:function -> the steps around it, each as file:name in this package.
+# The first step is the outermost: it sees the arguments first and the result last.
+STEPS: "dict[str, tuple[str, ...]]" = {
+    # what keeps fairseq from running
+    "hydra.conf": ("compat.walls:mutable_default",),
+    "hydra.core.plugins:pkgutil.walk_packages": ("compat.walls:no_find_module",),
+    "hydra._internal.utils:print_exception": ("compat.walls:unexpected_etype",),
+    "hydra.grammar.gen.OverrideLexer": ("compat.walls:no_typing_io",),
+    "antlr4.Lexer": ("compat.walls:no_typing_io",),
+    "antlr4.Parser": ("compat.walls:no_typing_io",),
+    "_pytest.assertion.rewrite:AssertionRewritingHook.find_spec": (
+        "compat.walls:pytest_stands_first",
+    ),
+    "fairseq.dataclass.configs": ("compat.walls:mutable_default",),
+    "fairseq.distributed.utils:torch.load": ("compat.walls:unread_broadcast",),
+    "fairseq.modules.transformer_layer": ("compat.walls:mask_type_undefined",),
+    "fairseq.modules.dynamic_crf_layer": ("compat.walls:numpy_alias_removed",),
+    "fairseq.data.token_block_dataset": ("compat.walls:numpy_alias_removed",),
+    "fairseq.data.language_pair_dataset": ("compat.walls:numpy_alias_removed",),
+    "fairseq.data.data_utils": ("compat.walls:numpy_alias_removed",),
+    "fairseq.data.data_utils:np.percentile": ("compat.walls:numpy_interpolation_removed",),
+    "fairseq.utils:import_user_module": ("compat.user_dir:user_dir_by_name",),
+    # command lines
+    "fairseq.options:add_model_args": ("commands.typed:unknown_arch_on_command_line",),
+    "fairseq.options:parse_args_and_arch": (
+        "compat.walls:bf16_means_tpu",
+        "commands.typed:help_without_options",
+        "commands.typed:page_of_usage",
+        "commands.typed:validation_without_task",
+        "commands.typed:half_precision_without_gpu",
+    ),
+    **dict.fromkeys(
+        (
+            "fairseq_cli.eval_lm:cli_main",
+            "fairseq_cli.generate:cli_main",
+            "fairseq_cli.interactive:cli_main",
+            "fairseq_cli.preprocess:cli_main",
+            "fairseq_cli.train:cli_main",
+            "fairseq_cli.validate:cli_main",
+            # hydra prints tracebacks of its own, so its task is wrapped as well as the command
+            "fairseq_cli.hydra_train:_hydra_main",
         ),
-        "numpy_interpolation_removed": ("fairseq.data.data_utils",),
-        "refs_not_strings": ("fairseq_cli.score",),
-        "bf16_means_tpu": ("fairseq.options",),
-        "pytest_stands_first": ("_pytest.assertion.rewrite",),
-    },
-    "user_dir": {
-        "user_dir_by_name": ("fairseq.utils",),
-    },
-    "messages": {
-        "one_sentence": tuple(
-            f"fairseq_cli.{command}"
-            for command in (
-                "eval_lm",
-                "generate",
-                "hydra_train",
-                "interactive",
-                "preprocess",
-                "score",
-                "train",
-                "validate",
-            )
-        ),
-        "unknown_arch_on_command_line": ("fairseq.options",),
-        "help_without_options": ("fairseq.options",),
-        "unknown_arch_in_checkpoint": ("fairseq.models",),
-    },
-    "typed": {
-        "page_of_usage": ("fairseq.options",),
-        "half_precision_without_gpu": ("fairseq.options",),
-        "validation_without_task": ("fairseq.options",),
-        "no_language_model": ("fairseq_cli.eval_lm",),
-        "no_sentencepiece_model": ("fairseq.data.encoders.sentencepiece_bpe",),
-        "alignment_without_attention": ("fairseq.sequence_generator",),
-        "plugin_after_hydra": ("fairseq_cli.hydra_train",),
-    },
-    "lines": {
-        "line_ends_it_all": ("fairseq_cli.interactive",),
-    },
-    "saving": {
-        "cut_when_killed": ("fairseq.checkpoint_utils",),
-        "cut_checkpoint": ("fairseq.checkpoint_utils",),
-    },
-    "guards.literals": {
-        "evaluated_options": (
+        ("commands.messages:one_sentence",),
+    ),
+    "fairseq_cli.hydra_train:cli_main": (
+        "commands.messages:one_sentence",
+        "commands.typed:plugin_after_hydra",
+    ),
+    "fairseq_cli.score:cli_main": (
+        "compat.walls:refs_not_strings",
+        "commands.messages:one_sentence",
+    ),
+    "fairseq_cli.eval_lm:main": ("commands.typed:no_language_model",),
+    "fairseq_cli.preprocess:main": (
+        "commands.texts:misaligned_text",
+        "commands.texts:dictionary_overwritten",
+    ),
+    "fairseq_cli.interactive:buffered_read": ("commands.texts:line_ends_it_all",),
+    "fairseq_cli.interactive:make_batches": ("commands.texts:line_too_long",),
+    # what a user asks of a model
+    "fairseq.data.encoders.sentencepiece_bpe:SentencepieceBPE.__init__": (
+        "commands.typed:no_sentencepiece_model",
+    ),
+    "fairseq.sequence_generator:SequenceGeneratorWithAlignment._prepare_batch_for_alignment": (
+        "commands.typed:alignment_without_attention",
+    ),
+    "fairseq.sequence_generator:SequenceGenerator.generate": (
+        "training.divergence:search_without_scores",
+    ),
+    # data folders
+    "fairseq.data.data_utils:infer_language_pair": ("data.folders:no_language_pair",),
+    "fairseq.data.dictionary:Dictionary.load": ("data.folders:bad_dictionary",),
+    "fairseq.data.indexed_dataset:make_dataset": ("data.sets:half_written_data",),
+    "fairseq.data.indexed_dataset:dataset_exists": ("data.sets:half_written_files",),
+    "fairseq.data.fasta_dataset:FastaDataset._build_index": ("data.folders:shell_of_fasta",),
+    "fairseq.tasks.translation:load_langpair_dataset": ("data.folders:no_such_set",),
+    # checkpoints: written, read, built
+    "fairseq.checkpoint_utils": ("compat.walls:unsupported_global",),
+    "fairseq.checkpoint_utils:torch_persistent_save": ("checkpoints.saving:cut_when_killed",),
+    "fairseq.checkpoint_utils:PathManager.copy": ("checkpoints.saving:cut_when_copied",),
+    "fairseq.checkpoint_utils:torch.load": ("checkpoints.loading:stored_by_a_stranger",),
+    "fairseq.checkpoint_utils:load_checkpoint_to_cpu": ("checkpoints.loading:bad_checkpoint",),
+    "fairseq.checkpoint_utils:load_model_ensemble_and_task": ("checkpoints.loading:bad_model",),
+    "fairseq.checkpoint_utils:load_checkpoint": (
+        "checkpoints.saving:cut_checkpoint",
+        "training.resuming:other_batches",
+    ),
+    "fairseq.models:build_model": ("commands.typed:unknown_arch_in_checkpoint",),
+    "fairseq_cli.validate:main": ("checkpoints.loading:stored_validation",),
+    "fairseq_cli.validate:checkpoint_utils.load_model_ensemble_and_task": (
+        "checkpoints.loading:stored_criterion",
+    ),
+    # trainings
+    "fairseq.trainer:Trainer.load_checkpoint": (
+        "training.resuming:stored_training",
+        "training.resuming:stored_counts",
+        "training.resuming:other_architecture",
+    ),
+    "fairseq.trainer:Trainer.get_train_iterator": ("data.folders:no_target_side",),
+    "fairseq.trainer:Trainer.train_step": ("training.divergence:gradients_not_finite",),
+    "fairseq.trainer:NanDetector": ("training.divergence:nan_detector_fails",),
+    "fairseq.logging.meters:MetersDict.load_state_dict": ("training.resuming:meters_by_name",),
+    # strings that become code
+    **dict.fromkeys(
+        (
             "fairseq.criterions.ctc",
             "fairseq.data.audio.raw_audio_dataset",
             "fairseq.data.codedataset",
@@ -102,49 +148,20 @@ FIXES: "dict[str, dict[str, tuple[str, ...]]]" = {
             "fairseq_cli.eval_lm",
             "fairseq_cli.validate",
         ),
-        "shell_of_fasta": ("fairseq.data.fasta_dataset",),
-        "meters_by_name": ("fairseq.logging.meters",),
-    },
-    "guards.checkpoints": {
-        "stored_by_a_stranger": ("fairseq.checkpoint_utils",),
-        "stored_training": ("fairseq.trainer",),
-        "stored_validation": ("fairseq_cli.validate",),
-    },
-    "guards.sets": {
-        "half_written_data": ("fairseq.data.indexed_dataset",),
-    },
-    "divergence": {
-        "nan_detector_fails": ("fairseq.trainer",),
-        "search_without_scores": ("fairseq.sequence_generator",),
-    },
-    "inputs": {
-        "misaligned_text": ("fairseq_cli.preprocess",),
-        "no_language_pair": ("fairseq.data.data_utils",),
-        "bad_dictionary": ("fairseq.data.dictionary",),
-        "no_such_set": ("fairseq.tasks.translation",),
-        "no_target_side": ("fairseq.trainer",),
-        "bad_checkpoint": ("fairseq.checkpoint_utils",),
-        "other_architecture": ("fairseq.trainer",),
-    },
+        ("checkpoints.literals:evaluated_options",),
+    ),
 }
+MODULES = {target.partition(":")[0] for target in STEPS}
 
 
 class StartupFinder:
-    """Finds the modules of `FIXES` as Python would, and runs them inside their fixes."""
-
-    def __init__(self, skip: "Sequence[str]" = ()) -> None:
-        self.fixes: dict[str, list[tuple[str, str]]] = {}
-        for home, fixes in FIXES.items():
-            for fix, names in fixes.items():
-                if fix not in skip:
-                    for name in names:
-                        self.fixes.setdefault(name, []).append((home, fix))
+    """Finds the modules of `STEPS` as Python would, and runs them inside their steps."""
 
     def find_spec(
         self, name: str, path: "Sequence[str] | None" = None, target: "ModuleType | None" = None
     ) -> "ModuleSpec | None":
-        """Return the spec that the other finders give, with the fixes around its execution."""
-        if name not in self.fixes:
+        """Return the spec that the other finders give, with the steps around its execution."""
+        if name not in MODULES:
             return None
         from hyptrans_startup import wrapping
 
@@ -155,10 +172,8 @@ def install() -> None:
     """Put the finder first, once, unless ``HYPTRANS_STARTUP=0``."""
     if os.environ.get("HYPTRANS_STARTUP") == "0":
         return
-    if any(isinstance(finder, StartupFinder) for finder in sys.meta_path):
-        return
-    skip = os.environ.get("HYPTRANS_STARTUP_SKIP", "").split(",")
-    sys.meta_path.insert(0, StartupFinder(skip))
+    if not any(isinstance(finder, StartupFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, StartupFinder())
 
 
 install()

@@ -11,9 +11,10 @@ from typing import Any
 from hyptrans.support.errors import UserError, out_of_memory
 from hyptrans.support.flags import add_alias, add_device
 from hyptrans.support.logs import quiet
-from hyptrans_startup.divergence import SAMPLES, NotFiniteError
-from hyptrans_startup.guards.checkpoints import check_criterion, reason_of
-from hyptrans_startup.user_dir import PACKAGE
+from hyptrans_startup.checkpoints.loading import check_criterion
+from hyptrans_startup.checkpoints.sentences import reason_of
+from hyptrans_startup.plugin import PACKAGE
+from hyptrans_startup.training.divergence import SAMPLES, NotFiniteError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

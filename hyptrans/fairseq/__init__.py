@@ -5,10 +5,12 @@ flags and log the statistics of points. Importing :mod:`hyptrans.models` does so
 the architectures.
 """
 
-from hyptrans.fairseq import geodesic, noam, riemannian_adam, tiled
+from hyptrans.fairseq import config, geodesic, noam, riemannian_adam, tiled
 from hyptrans.fairseq.training import guard, statistics
+from hyptrans_startup import plugin
 
 __all__ = ["geodesic", "noam", "riemannian_adam", "tiled"]
 
 guard.install()
 statistics.install()
+plugin.register(option_bounds={"curvature": config.CURVATURES})

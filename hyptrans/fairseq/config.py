@@ -13,7 +13,9 @@ from fairseq.models import BaseFairseqModel, register_model
 from hyptrans.layers.lorentz.embedding import STORAGES
 from hyptrans.seq2seq.sizes import flags_of
 from hyptrans.support.options import option
-from hyptrans_startup.guards.configurations import BOUNDS
+
+CURVATURES = (1e-6, 1e6)
+"""Lowest and highest curvature of a configuration, far beyond any in use."""
 
 
 @dataclass
@@ -163,7 +165,7 @@ def check_curvature(cfg: Any) -> None:
     Raises:
         ValueError: it is out of bounds.
     """
-    least, most = BOUNDS["curvature"]
+    least, most = CURVATURES
     curvature = getattr(cfg, "curvature", 1.0)
     if not least <= curvature <= most:
         raise ValueError(

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 import hyptrans.models  # noqa: F401 - registers the architectures
 from hyptrans.fairseq.model import HypTransformer
 from hyptrans.support.errors import UserError
-from hyptrans_startup.guards.building import stored_bytes, within_bytes
-from hyptrans_startup.guards.configurations import MOST_POSITIONS_TIMES_WIDTH, check_value
+from hyptrans_startup.checkpoints.building import stored_bytes, within_bytes
+from hyptrans_startup.checkpoints.configurations import MOST_POSITIONS_TIMES_WIDTH, check_value
 
 Option = bool | int | float | str | None
 

@@ -25,7 +25,7 @@ from hyptrans.layers.lorentz.manifold import StableLorentz
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import whole_file
 from hyptrans.support.progress import bar
-from hyptrans_startup.saving import LAST
+from hyptrans_startup.checkpoints.saving import LAST
 
 Model = tuple[str, dict[str, Any]]
 """Architecture and options."""

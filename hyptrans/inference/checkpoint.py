@@ -18,7 +18,7 @@ from hyptrans.inference.architecture import choose_options, require_known
 from hyptrans.inference.contents import Contents
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import short_names
-from hyptrans_startup.guards.building import TIMES_THE_FILE, stored_bytes
+from hyptrans_startup.checkpoints.building import TIMES_THE_FILE, stored_bytes
 
 AVERAGED = "averaged_updates"
 """What an average calls the updates after which its checkpoints were written."""

@@ -26,7 +26,7 @@ from hyptrans.inference.checkpoint import (
 from hyptrans.inference.states import all_states, spaces_of
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256
-from hyptrans_startup.guards.building import within
+from hyptrans_startup.checkpoints.building import within
 from probing.states.encoder import Tokens
 from probing.text import segment
 from probing.text.align import Piece

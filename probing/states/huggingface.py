@@ -22,7 +22,7 @@ from hyptrans.geometry.space import Space
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 from hyptrans.support.files import sha256
-from hyptrans_startup.guards.building import within_bytes
+from hyptrans_startup.checkpoints.building import within_bytes
 from probing.states import folder
 from probing.states.encoder import Tokens
 from probing.states.failures import reason, told

@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import one_at_a_time, write_whole
-from hyptrans_startup import saving
+from hyptrans_startup.checkpoints import saving
 from recipes.common import options, results, translation
 from recipes.common.runner import Runner
 from recipes.common.steps import Step

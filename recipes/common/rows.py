@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.support import tables
-from hyptrans_startup import saving
+from hyptrans_startup.checkpoints import saving
 from recipes.common import comparison, experiment, results, scoring, translation
 from recipes.common.runner import Runner
 from recipes.common.scoring import Score

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from hyptrans_startup.divergence import SAMPLES
+from hyptrans_startup.training.divergence import SAMPLES
 from tests.commands.test_cli import call
 
 

@@ -6,8 +6,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from hyptrans.layers.euclidean import AddedPositions, DotProductLogits, ScaledEmbedding
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
+from hyptrans_startup.checkpoints.building import SPARE_BYTES, within_bytes
 from hyptrans_startup.errors import UserError
-from hyptrans_startup.guards.building import SPARE_BYTES, within_bytes
 
 ROWS, WIDTH = 3_000, 1 << 14
 

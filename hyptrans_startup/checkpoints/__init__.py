@@ -1,0 +1,1 @@
+"""Checkpoints: written whole, read with care, and built within what they hold."""

@@ -1,0 +1,243 @@
+"""What a user types that fairseq answers with a traceback, a page of usage, or another error."""
+
+import argparse
+import difflib
+import re
+import sys
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from hyptrans_startup import plugin
+from hyptrans_startup.errors import UserError
+from hyptrans_startup.wrapping import Call, after, before, told
+
+UNKNOWN = "unrecognized arguments: "
+
+
+def help_without_options(
+    parse: Call, parser: Any, input_args: Sequence[str] | None = None, *args: Any, **options: Any
+) -> Any:
+    """``--arch NAME --help`` that leaves out the options of NAME, of criterion and optimizer.
+
+    fairseq parses twice, first to find the names. The first time, the parser must not see the flag
+    for help, and fairseq goes on without the name of an architecture or a task.
+    """
+    parse_known = parser.parse_known_args
+
+    def first_without_help(words: Any = None, namespace: Any = None) -> Any:
+        parser.parse_known_args = parse_known
+        words = sys.argv[1:] if words is None else words
+        others = [word for word in words if word not in ("-h", "--help")]
+        found, unknown = parse_known(others, namespace)
+        for name in ("arch", "task") if len(others) < len(words) else ():
+            if getattr(found, name, "") is None:
+                delattr(found, name)
+        return found, unknown
+
+    parser.parse_known_args = first_without_help
+    return parse(parser, input_args, *args, **options)
+
+
+def page_of_usage(parse: Call, parser: Any, *args: Any, **options: Any) -> Any:
+    """A hundred lines of usage for a flag that does not exist, without the one that was meant."""
+
+    def error(message: str) -> None:
+        raise UserError(mistyped(message, parser._option_string_actions))
+
+    parser.error = error
+    try:
+        return parse(parser, *args, **options)
+    except RuntimeError as nameless:
+        if nameless.args:
+            raise
+        raise UserError("--arch NAME is missing; --help lists all flags") from nameless
+
+
+def mistyped(message: str, flags: Any) -> str:
+    """Return argparse's message, with the flags that are similar to those it does not know."""
+    if not message.startswith(UNKNOWN):
+        return f"{message} (--help lists all flags)"
+    unknown = [word.partition("=")[0] for word in message.removeprefix(UNKNOWN).split()]
+    words = []
+    for flag in (word for word in unknown if word.startswith("--")):
+        near = difflib.get_close_matches(flag, flags, n=2)
+        words.append(f"{flag} (similar: {', '.join(near)})" if near else flag)
+    return f"there is no flag {', '.join(words or unknown)}; --help lists all"
+
+
+@after
+def half_precision_without_gpu(parsed: Any, *_: Any, **__: Any) -> None:
+    """``--fp16`` on a CPU: ``Torch not compiled with CUDA enabled``, or nothing learned."""
+    import torch
+
+    options = parsed[0] if isinstance(parsed, tuple) else parsed
+    on_gpu = torch.cuda.is_available() and not getattr(options, "cpu", False)
+    if getattr(options, "fp16", False) and not on_gpu and not getattr(options, "tpu", False):
+        raise UserError("--fp16 needs a GPU, and none is used: leave it out, or take --bf16")
+
+
+def validation_without_task(
+    parse: Call, parser: Any, input_args: Sequence[str] | None = None, *args: Any, **options: Any
+) -> Any:
+    """``fairseq-validate`` without ``--task``: ``KeyError: None``; the checkpoint has its name."""
+    flags = parser._option_string_actions
+    task = None
+    # every other parser has a task by default
+    if "--path" in flags and "--task" in flags and flags["--task"].default is None:
+        task = task_of_checkpoint(sys.argv[1:] if input_args is None else input_args)
+        parser.set_defaults(task=task)
+    try:
+        return parse(parser, input_args, *args, **options)
+    except KeyError as error:
+        if task is None or error.args != (task,):
+            raise
+        raise UserError(
+            f"the checkpoint was trained for the task {task[:40]!r}, which is not known here: "
+            "name another with --task, or its plug-in with --user-dir"
+        ) from error
+
+
+def task_of_checkpoint(words: Sequence[str]) -> str | None:
+    """Return the name of the task that the checkpoint of a command line was trained for.
+
+    None where the command line names a task itself, or asks for help.
+    """
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for flag in ("--task", "--path", "-h", "--help"):
+        parser.add_argument(flag, nargs="?", default=None, const="")
+    known, _ = parser.parse_known_args(words)
+    if known.task is not None or known.h is not None or known.help is not None:
+        return None
+    if not known.path:
+        raise UserError("--path CHECKPOINT is missing; --help lists all flags")
+    return task_of(known.path)
+
+
+def task_of(path: str) -> str | None:
+    """Return the name of the task of a checkpoint, None where it has none."""
+    from fairseq import checkpoint_utils
+
+    if not Path(path).is_file():
+        raise UserError(f"checkpoint {path} does not exist")
+    state = checkpoint_utils.load_checkpoint_to_cpu(path)
+    if state.get("cfg") is not None:
+        name: str | None = getattr(state["cfg"].task, "_name", None)
+        return name
+    return getattr(state.get("args"), "task", None)
+
+
+@after
+def unknown_arch_on_command_line(_: Any, parser: Any) -> None:
+    """A hundred lines of usage and all names in one line for ``--arch nope``."""
+    from fairseq.models import ARCH_MODEL_REGISTRY
+
+    def known(name: str) -> str:
+        if name not in ARCH_MODEL_REGISTRY:
+            raise unknown_arch(name, ARCH_MODEL_REGISTRY)
+        return name
+
+    # argparse asks the type before it looks at the choices
+    parser._option_string_actions["--arch"].type = known
+
+
+@before
+def unknown_arch_in_checkpoint(cfg: Any, *_: Any, **__: Any) -> None:
+    """``AssertionError: Could not infer model type from`` and the whole configuration."""
+    from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
+
+    name = getattr(cfg, "_name", None) or getattr(cfg, "arch", None)
+    known = {*ARCH_MODEL_REGISTRY, *MODEL_DATACLASS_REGISTRY}
+    if isinstance(name, str) and name not in known:
+        raise unknown_arch(name, known)
+
+
+def unknown_arch(name: str, known: Collection[str]) -> UserError:
+    """Return the error for an architecture that is not registered."""
+    hint = f"--user-dir {plugin.PACKAGE} adds those of {plugin.PACKAGE}"
+    return UserError(
+        f"--arch {name} is not one of the {len(known)} known architectures, {similar(name, known)}"
+        + ("" if plugin.is_registered() else f"; {hint}")
+    )
+
+
+def similar(name: str, known: Collection[str]) -> str:
+    """Return the known names that are similar to one, as a clause."""
+    return f"similar names: {', '.join(difflib.get_close_matches(name, known)) or 'none'}"
+
+
+@told(Exception)
+def no_language_model(error: Exception, cfg: Any, *_: Any, **__: Any) -> str | None:
+    """``fairseq-eval-lm`` on a translation model: a dictionary that is missing, or a traceback."""
+    task = task_of(cfg.common_eval.path)
+    if task is None or not task.startswith("translation"):
+        return None
+    return (
+        f"checkpoint {cfg.common_eval.path} is of a model that translates, and fairseq-eval-lm is "
+        "for language models: fairseq-validate measures its perplexity"
+    )
+
+
+@before
+def no_sentencepiece_model(_: Any, cfg: Any) -> None:
+    """``--bpe sentencepiece`` alone: ``MissingMandatoryValue`` or ``Not found: "???"``."""
+    from omegaconf import MissingMandatoryValue
+
+    try:
+        path = cfg.sentencepiece_model
+    except MissingMandatoryValue:
+        path = "???"
+    if path == "???":
+        raise UserError(
+            "--bpe sentencepiece needs --sentencepiece-model FILE, the model that the training "
+            "text was cut into pieces with"
+        )
+    if "://" not in path and not Path(path).is_file():
+        raise UserError(f"--sentencepiece-model {path} does not exist")
+
+
+@before
+def alignment_without_attention(generator: Any, sample: Any, hypotheses: Any) -> None:
+    """``--print-alignment`` of a model that returns no attention: ``IndexError: Dimension …``."""
+    models = generator.model.models
+    apart = any(getattr(model, "full_context_alignment", False) for model in models)
+    # [source, target] where there is one, else empty
+    if not apart and hypotheses[0][0]["attention"].dim() != 2:
+        raise UserError(
+            "--print-alignment needs attention weights, which this model does not return: "
+            "leave it out"
+        )
+
+
+@before
+def plugin_after_hydra() -> None:
+    """``fairseq-hydra-train model=NAME`` of a plug-in: ``Could not load model/NAME``.
+
+    hydra puts the configuration together before fairseq imports ``common.user_dir``.
+    """
+    given = dict(word.split("=", 1) for word in sys.argv[1:] if re.match(r"[\w.]+=", word))
+    if "common.user_dir" in given:
+        from fairseq.utils import import_user_module
+
+        import_user_module(argparse.Namespace(user_dir=given["common.user_dir"]))
+    model = given.get("model", "")
+    configured = any(word.startswith(("--config-dir", "-cd")) for word in sys.argv)
+    # a slash leads to fairseq's own files
+    if model and "/" not in model and not configured:
+        check_model(model)
+
+
+def check_model(name: str) -> None:
+    """Raise for a model that hydra does not know."""
+    import fairseq
+    from hydra.core.config_store import ConfigStore
+
+    known = {entry.removesuffix(".yaml") for entry in ConfigStore.instance().repo.get("model", {})}
+    folder = Path(fairseq.__file__).parent / "config" / "model"
+    known |= {path.stem for path in folder.iterdir()} if folder.is_dir() else set()
+    if name not in known:
+        hint = f"common.user_dir={plugin.PACKAGE} adds {plugin.PACKAGE}'"
+        raise UserError(
+            f"model={name} is not known, {similar(name, known)}"
+            + ("" if plugin.is_registered() else f"; {hint}")
+        )

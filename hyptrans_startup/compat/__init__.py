@@ -1,0 +1,1 @@
+"""What stops fairseq on today's Python, torch, numpy and sacrebleu."""

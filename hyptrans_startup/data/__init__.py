@@ -1,0 +1,1 @@
+"""Data folders, their dictionaries and sets."""

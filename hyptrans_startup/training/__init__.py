@@ -1,0 +1,1 @@
+"""What stops a training, or keeps it from going on."""

@@ -1,0 +1,185 @@
+"""A training that goes on from a checkpoint: of another model, other data, or no training."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+from hyptrans_startup.checkpoints.sentences import misfit, reason_of, shown
+from hyptrans_startup.errors import UserError
+from hyptrans_startup.wrapping import Call, after, before, told
+
+MOST_COUNTED = 1 << 31
+"""Updates, epochs and batches of one, far beyond any training; seeds are made of them."""
+
+
+@told(RuntimeError)
+def other_batches(error: Exception, *_: Any, **__: Any) -> str | None:
+    """A traceback for an epoch that has fewer batches than the training has seen of it."""
+    if not str(error).startswith("Cannot resume training due to dataloader mismatch"):
+        return None
+    return (
+        "the checkpoint has seen more batches of its epoch than the data give: take the "
+        "data and --max-tokens of its training, or begin the epoch anew by "
+        "--reset-dataloader"
+    )
+
+
+@told(LookupError, TypeError, AttributeError, ValueError, ArithmeticError)
+def stored_training(error: Exception, trainer: Any, filename: str, *_: Any, **__: Any) -> str:
+    """Tracebacks of many kinds for a state of the training that does not go together."""
+    return (
+        f"checkpoint {filename} does not hold the state of a training that fits this one "
+        f"({reason_of(error)}); --reset-optimizer, --reset-meters and --reset-dataloader "
+        "leave it out"
+    )
+
+
+@after
+def stored_counts(extra_state: Any, trainer: Any, *_: Any, **__: Any) -> None:
+    """Tracebacks after an epoch for counts and states of an optimizer that are none."""
+    check_counts(trainer, extra_state)
+    # built where its state was loaded
+    if trainer._optimizer is not None:
+        check_optimizer(trainer._optimizer.optimizer)
+
+
+def other_architecture(
+    load: Call,
+    trainer: Any,
+    filename: str,
+    reset_optimizer: bool = False,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    """Going on from a checkpoint of another model: two tracebacks, or not a word."""
+    from fairseq import checkpoint_utils
+
+    read = checkpoint_utils.load_checkpoint_to_cpu
+
+    def checked(path: str, *of: Any, **options: Any) -> Any:
+        state = read(path, *of, **options)
+        check_formulas(path, state, trainer)
+        return state
+
+    try:
+        # without the optimizer's state parameters are only a start
+        checkpoint_utils.load_checkpoint_to_cpu = read if reset_optimizer else checked
+        return load(trainer, filename, reset_optimizer, *args, **kwargs)
+    except Exception as error:
+        # fairseq raises a bare one while it handles what torch found
+        if type(error) is not Exception or error.__context__ is None:
+            raise
+        way_on = ", or another --save-dir for a new training"
+        raise UserError(misfit(filename, error.__context__, way_on)) from error
+    finally:
+        checkpoint_utils.load_checkpoint_to_cpu = read
+
+
+def check_formulas(path: str, state: Mapping[str, Any], trainer: Any) -> None:
+    """Refuse parameters that fit the model and were trained with other formulas.
+
+    Options that parameters of the same shapes depend on have ``in_formula`` among the metadata of
+    their field of the model's configuration.
+
+    Raises:
+        UserError: names the first option that differs.
+    """
+    config = getattr(type(trainer.get_model()), "__dataclass", None)
+    model = (state.get("cfg") or {}).get("model") or state.get("args")
+    stored = model if isinstance(model, Mapping) else vars(model or SimpleNamespace())
+    for each in fields(config) if is_dataclass(config) else ():
+        before, now = (_meant(each.name, values) for values in (stored, trainer.cfg.model))
+        if not each.metadata.get("in_formula") or None in (before, now):
+            continue
+        if before != now:
+            raise UserError(
+                f"checkpoint {path} was trained with --{each.name.replace('_', '-')} {before} and "
+                f"not {now}: name another --save-dir for a new training, or begin with its "
+                "parameters by --finetune-from-model"
+            )
+
+
+def _meant(name: str, values: Any) -> Any:
+    """An option's value; where the decoder has none of its own, the encoder's."""
+    get = values.get if isinstance(values, Mapping) else partial(getattr, values)
+    found = get(name, None)
+    return get(name.replace("decoder_", "encoder_"), None) if found is None else found
+
+
+@before
+def meters_by_name(_: Any, state_dict: Any) -> None:
+    """Any name of fairseq's module, called, where a checkpoint stores the class of a statistic."""
+    from fairseq.logging import meters
+
+    for _, key, name, _ in state_dict:
+        kind = vars(meters).get(name) if isinstance(name, str) else None
+        if not (isinstance(kind, type) and issubclass(kind, meters.Meter)):
+            raise UserError(
+                f"the checkpoint keeps its statistic {key!r} as a {name!r}, which is none of "
+                "fairseq's meters; use a checkpoint you can trust, or --reset-meters"
+            )
+
+
+def check_counts(trainer: Any, extra_state: Any) -> None:
+    """Check what a training counts on from.
+
+    Args:
+        trainer: as fairseq has filled it.
+        extra_state: what it did not take of the checkpoint, None where that was not asked for.
+
+    Raises:
+        ValueError: names the number that is none.
+    """
+    counts = {"num_updates": (trainer.get_num_updates(), 0)}
+    iterator = (extra_state or {}).get("train_iterator") or {}
+    for name, least in (("epoch", 1), ("iterations_in_epoch", 0)):
+        if name in iterator:
+            counts[name] = iterator[name], least
+    for name, (value, least) in counts.items():
+        if not (isinstance(value, int) and least <= value <= MOST_COUNTED):
+            raise ValueError(f"{name} is {shown(value)}")
+    seconds = trainer._previous_training_time
+    if getattr(seconds, "shape", None) in ((), (1,)):
+        # the mean over several processes
+        seconds = seconds.item()
+    if not (isinstance(seconds, int | float) and 0 <= seconds < math.inf):
+        raise ValueError(f"previous_training_time is {shown(seconds)}")
+
+
+def check_optimizer(optimizer: Any) -> None:
+    """Check the state that an optimizer of torch's has loaded, which it looks at when it steps.
+
+    Raises:
+        ValueError: names what another optimizer has, or one of other parameters.
+    """
+    from torch import Tensor
+
+    # one that is made of several has neither
+    defaults, state = (getattr(optimizer, name, {}) for name in ("defaults", "state"))
+    for group in optimizer.param_groups:
+        for name, value in defaults.items():
+            if not like(group.get(name, value), value):
+                raise ValueError(f"its option {name} is {shown(group[name])}")
+    for parameter, kept in state.items():
+        for name, value in kept.items() if isinstance(parameter, Tensor) else ():
+            if name.startswith("exp_avg") and isinstance(value, Tensor):
+                # one number may be of a whole point
+                pairs = zip(value.shape, parameter.shape, strict=False)
+                if value.dim() != parameter.dim() or not all(a in (1, b) for a, b in pairs):
+                    raise ValueError(f"{name} is of another shape than its parameter")
+            elif not isinstance(value, Tensor | int | float | None):
+                raise ValueError(f"{name} is {shown(value)}")
+
+
+def like(value: Any, default: Any) -> bool:
+    """Whether an option of an optimizer is of the kind of its default."""
+    if isinstance(default, Sequence) and not isinstance(default, str):
+        same = isinstance(value, list | tuple) and len(value) == len(default)
+        return same and all(map(like, value, default))
+    if isinstance(default, int | float):
+        # a rate may be a tensor
+        return isinstance(value, int | float) or hasattr(value, "element_size")
+    return True

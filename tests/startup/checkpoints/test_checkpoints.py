@@ -1,0 +1,283 @@
+"""A stored configuration is data: checked, bounded, and never a program."""
+
+import argparse
+import sys
+import threading
+from argparse import Namespace
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from hyptrans_startup.errors import UserError
+from hyptrans_startup.checkpoints.building import within, within_bytes
+from hyptrans_startup.training.resuming import check_counts, check_optimizer
+from hyptrans_startup.checkpoints.configurations import (
+    check_checkpoint,
+    check_configuration,
+    forget_files,
+)
+from tests.hostile import checkpoints
+
+EXPRESSION = "[open('RAN', 'w').close(), None][1]"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("hostile")
+
+
+@pytest.fixture
+def state(folder):
+    return checkpoints.stored("euclidean_tiny", folder)
+
+
+@pytest.mark.parametrize("use", ["build", "extract"])
+@pytest.mark.parametrize("option", ["xformers_att_config", "adaptive_softmax_cutoff"])
+def test_option_that_fairseq_evaluates_runs_nothing(option, use, state, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    changed = checkpoints.with_option(state, "model", option, EXPRESSION)
+    path = checkpoints.written(changed, folder / "c.pt")
+    with pytest.raises(UserError, match=r"c\.pt.* refused: fairseq would evaluate it"):
+        checkpoints.build(path) if use == "build" else checkpoints.extract(path, folder / "data")
+    assert not (folder / "RAN").exists()
+
+
+@pytest.mark.parametrize("options", [{}, {"_use_new_zipfile_serialization": False}])
+def test_ordinary_checkpoint_is_loaded(options, state, folder):
+    from fairseq.checkpoint_utils import load_model_ensemble_and_task
+
+    path = checkpoints.written(state, folder / "ordinary.pt", **options)
+    (model,), cfg, _ = load_model_ensemble_and_task([str(path)])
+    assert cfg.model.encoder_layers == 2
+    for name in ("encoder.embed_tokens.weight", "decoder.layers.1.fc2.bias"):
+        assert torch.equal(model.state_dict()[name], state["model"][name])
+
+
+@pytest.mark.parametrize("where", ["args", "cfg"])
+def test_files_that_a_model_began_with_are_forgotten_wherever_they_stand(where):
+    options = {"encoder": {"embed_path": "x", "layers": 2}, "decoder_embed_path": "y"}
+    state = {"args": Namespace(**options)} if where == "args" else {"cfg": {"model": options}}
+    forget_files(state)
+    kept = vars(state["args"]) if where == "args" else state["cfg"]["model"]
+    assert kept == {"encoder": {"embed_path": None, "layers": 2}, "decoder_embed_path": None}
+
+
+@pytest.mark.parametrize("use", ["build", "extract"])
+def test_file_that_a_model_began_with_is_not_read(use, state, folder):
+    changed = checkpoints.with_option(state, "model", "encoder_embed_path", str(folder / "none"))
+    path = checkpoints.written(changed, folder / "embedded.pt")
+    if use == "build":
+        checkpoints.build(path)
+    else:
+        checkpoints.extract(path, folder / "data")
+
+
+def test_nothing_of_the_environment_is_filled_in(state, folder, monkeypatch):
+    monkeypatch.setenv("SECRET", "hunter2")
+    changed = checkpoints.with_option(state, "task", "source_lang", "${env:SECRET}")
+    path = checkpoints.written(changed, folder / "env.pt")
+    with pytest.raises(UserError, match="stored configurations have none") as caught:
+        checkpoints.build(path)
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "reason"),
+    [
+        ("encoder_layers", 10_000_000, "models have from"),
+        ("encoder_layers", "10000000", "models have from"),
+        ("encoder_layers", 900, "far larger model"),
+        ("decoder_attention_heads", 0, "models have from"),
+        ("encoder_embed_dim", 10**9, "models have from"),
+        ("max_source_positions", 500_000, "positions of"),
+        ("max_source_positions", 500_000.0, "positions of"),
+        ("tokens_per_sample", 500_000, "positions of"),
+        ("dropout", float("nan"), "models have from"),
+        ("encoder_embed_dim", "x", "of another type"),
+        ("encoder_learned_pos", {"a": 1}, "of another type"),
+        ("_name", "../../x", "no registered name"),
+    ],
+)
+def test_option_out_of_bounds_is_refused(option, value, reason, state, folder):
+    changed = checkpoints.with_option(state, "model", option, value)
+    path = checkpoints.written(changed, folder / "sizes.pt")
+    with pytest.raises(UserError, match=reason):
+        checkpoints.build(path)
+
+
+def test_positions_may_be_as_many_as_are_stored():
+    options = {"model": {"max_source_positions": 2_000_000, "encoder_embed_dim": 16}}
+    check_checkpoint(
+        {"cfg": options, "model": {"table": torch.empty(2_000_002, 16, dtype=torch.float16)}}
+    )
+    # few numbers under many names are none
+    repeated = torch.empty(1, dtype=torch.float16).expand(2_000_002, 16)
+    with pytest.raises(UserError, match="ask for 2000000 positions of 16 numbers"):
+        check_checkpoint({"cfg": options, "model": {"table": repeated}})
+
+
+def test_model_that_cannot_be_built_is_named_with_its_file(state, folder):
+    changed = checkpoints.with_option(state, "model", "decoder_attention_heads", 3)
+    path = checkpoints.written(changed, folder / "heads.pt")
+    with pytest.raises(
+        UserError, match=r"^checkpoint \S*heads\.pt cannot be used: no model can be"
+    ):
+        checkpoints.build(path)
+
+
+@pytest.mark.parametrize("group", ["cfg", "extra_state", "task_state"])
+def test_list_in_itself_is_refused(group, state):
+    inner = []
+    inner.append(inner)
+    deep = [1]
+    for _ in range(40):
+        deep = [deep, deep]
+    for hostile in (inner, deep):
+        with pytest.raises(UserError, match="without end"):
+            check_checkpoint({**state, group: {**state[group], "x": hostile}})
+
+
+def test_json_inside_an_option_is_bounded(state):
+    args = {"eval_bleu_args": '{"beam": 1000000000}'}
+    with pytest.raises(UserError, match="beam is 1000000000"):
+        check_configuration({"task": {"_name": "translation", **args}}, "cfg")
+
+
+def test_options_of_older_releases_are_checked_too():
+    with pytest.raises(UserError, match="no registered name"):
+        check_configuration(Namespace(arch="transformer", bpe="../../x"), "args")
+
+
+def test_memory_that_is_filled_before_it_is_registered_is_refused():
+    with within_bytes(0):
+        torch.randn(4, 4)
+        table = torch.zeros(4, 1)
+        # takes no memory
+        assert table.expand(4, 10**9).shape == (4, 10**9)
+        for make in (torch.randn, torch.empty, torch.zeros, torch.ones, torch.Tensor):
+            with pytest.raises(UserError, match="far larger model"):
+                make(1 << 14, 1 << 12)
+    assert torch.empty(1 << 14, 1 << 12).numel() == 1 << 26
+
+
+@pytest.mark.parametrize(
+    ("iterator", "seconds", "updates", "reason"),
+    [
+        ({"epoch": 1, "iterations_in_epoch": 0}, 0, 3, ""),
+        ({"epoch": 1, "iterations_in_epoch": 0}, torch.tensor(0.5), 3, ""),
+        ({}, torch.ones(2), 3, "previous_training_time is Tensor"),
+        ({"epoch": 0}, 0, 3, "epoch is 0"),
+        ({"epoch": "x"}, 0, 3, "epoch is 'x'"),
+        ({"epoch": 1, "iterations_in_epoch": 1 << 40}, 0, 3, "iterations_in_epoch is"),
+        ({}, float("nan"), 3, "previous_training_time is nan"),
+        ({}, "x", 3, "previous_training_time is 'x'"),
+        ({}, 0, -1, "num_updates is -1"),
+        ({}, 0, float("nan"), "num_updates is nan"),
+    ],
+)
+def test_counts_of_a_training_are_counts(iterator, seconds, updates, reason):
+    trainer = SimpleNamespace(get_num_updates=lambda: updates, _previous_training_time=seconds)
+    if not reason:
+        check_counts(trainer, {"train_iterator": iterator})
+        return
+    with pytest.raises(ValueError, match=reason):
+        check_counts(trainer, {"train_iterator": iterator})
+
+
+def stepped():
+    parameter = torch.nn.Parameter(torch.ones(3, 4))
+    optimizer = torch.optim.Adam([parameter])
+    parameter.grad = torch.ones(3, 4)
+    optimizer.step()
+    return optimizer, optimizer.state[parameter]
+
+
+def test_state_of_an_optimizer_is_of_its_parameters_and_options():
+    optimizer, _ = stepped()
+    check_optimizer(optimizer)
+    for harm, reason in (
+        (lambda o, s: s.update(exp_avg=torch.ones(3)), "exp_avg is of another shape"),
+        (lambda o, s: s.update(exp_avg_sq=torch.ones(3, 2)), "exp_avg_sq is of another shape"),
+        (lambda o, s: s.update(step="x"), "step is 'x'"),
+        (lambda o, s: o.param_groups[0].update(betas="x"), "its option betas is 'x'"),
+        (lambda o, s: o.param_groups[0].update(betas=(0.9, "x")), "its option betas is"),
+        (lambda o, s: o.param_groups[0].update(lr="x"), "its option lr is 'x'"),
+    ):
+        optimizer, state = stepped()
+        harm(optimizer, state)
+        with pytest.raises(ValueError, match=reason):
+            check_optimizer(optimizer)
+    optimizer, state = stepped()
+    # of points, which have one norm
+    state["exp_avg_sq"] = torch.ones(3, 1)
+    check_optimizer(optimizer)
+
+
+def test_tensors_take_no_more_than_is_stored():
+    stored = torch.ones(1 << 20)
+    check_checkpoint({"last_optimizer_state": {"state": dict.fromkeys(range(8), stored)}})
+    few = torch.ones(1)
+    for much in (few.expand(1 << 28), [stored.view(1 << 10, 1 << 10) for _ in range(40)]):
+        with pytest.raises(UserError, match="bytes, far more than it has"):
+            check_checkpoint({"last_optimizer_state": {"state": {0: {"exp_avg": much}}}})
+
+
+def test_hooks_of_building_are_gone_afterwards(tmp_path):
+    path = tmp_path / "c.pt"
+    path.write_bytes(bytes(10))
+    with pytest.raises(UserError, match="far larger model"), within(path):
+        torch.nn.Linear(9000, 9000)
+    torch.nn.Linear(9000, 9000)
+
+
+@pytest.mark.slow
+def test_options_of_every_architecture_are_taken():
+    from fairseq import models, options
+
+    import hyptrans.models  # noqa: F401 - registers its own
+
+    checked = 0
+    for arch in sorted(models.ARCH_MODEL_REGISTRY):
+        task = ["--task=language_modeling"] if "lm" in arch else []
+        try:
+            args = options.parse_args_and_arch(
+                options.get_training_parser(), ["data", "--arch", arch, *task]
+            )
+        except (SystemExit, argparse.ArgumentError):
+            continue  # it needs a task of its own
+        check_configuration(args, "args")
+        checked += 1
+    assert checked > 150
+
+
+def test_what_another_thread_builds_is_not_counted():
+    built = []
+
+    def large():
+        built.append(torch.nn.Linear(1 << 13, 1 << 13))
+
+    with within_bytes(10), pytest.raises(UserError, match="a far larger model"):
+        large()
+    with within_bytes(10):
+        thread = threading.Thread(target=large)
+        thread.start()
+        thread.join()
+    assert len(built) == 1
+
+
+def test_models_are_built_in_several_threads_at_once():
+    def build(_):
+        with within_bytes(1 << 20):
+            torch.nn.Sequential(*(torch.nn.Linear(2, 2) for _ in range(20)))
+        with within_bytes(1), pytest.raises(UserError, match="a far larger model"):
+            torch.nn.Linear(1 << 13, 1 << 13)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(build, range(200)))
+    finally:
+        sys.setswitchinterval(interval)
