@@ -9,6 +9,8 @@ from types import ModuleType
 from hyptrans_startup.errors import UserError
 
 _OF_EXTRA = re.compile(r"([\w.-]+).*\bextra == ['\"]([\w.-]+)['\"]")
+_OURS = ("dev", "test")
+"""Extras of those who work on this package: no command needs what they bring."""
 
 
 class MissingExtra(UserError, ModuleNotFoundError):
@@ -47,8 +49,7 @@ def how_to_install(module: str | None) -> str | None:
         return None
     wanted = (module or "").partition(".")[0]
     for found in filter(None, map(_OF_EXTRA.match, requirements)):
-        # no command needs a tool of those who work on this package
-        if found[1].lower().replace("-", "_") == wanted and found[2] != "dev":
+        if found[1].lower().replace("-", "_") == wanted and found[2] not in _OURS:
             return _install(found[2])
     return None
 
