@@ -7,8 +7,8 @@ from argparse import Namespace
 from enum import Enum
 from typing import Any
 
-from hyptrans_startup.errors import UserError
 from hyptrans_startup.checkpoints.literals import literal
+from hyptrans_startup.errors import UserError
 
 _MISSING = "???"
 """OmegaConf's word for an option that has no value yet."""

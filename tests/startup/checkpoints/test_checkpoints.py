@@ -10,14 +10,14 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from hyptrans_startup.errors import UserError
 from hyptrans_startup.checkpoints.building import within, within_bytes
-from hyptrans_startup.training.resuming import check_counts, check_optimizer
 from hyptrans_startup.checkpoints.configurations import (
     check_checkpoint,
     check_configuration,
     forget_files,
 )
+from hyptrans_startup.errors import UserError
+from hyptrans_startup.training.resuming import check_counts, check_optimizer
 from tests.hostile import checkpoints
 
 EXPRESSION = "[open('RAN', 'w').close(), None][1]"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hyptrans_startup import STEPS
-from hyptrans_startup.errors import UserError
 from hyptrans_startup.checkpoints.literals import literal
+from hyptrans_startup.errors import UserError
 
 GUARDED = {name for name, steps in STEPS.items() if "checkpoints.literals:" in steps[0]}
 EVALUATES = {"eval", "exec", "compile", "__import__"}
