@@ -6,27 +6,16 @@ import argparse
 import importlib.util
 import json
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from hyptrans.support import tables
 from hyptrans.support.errors import UserError, run_command
+from recipes import first_page
 from recipes.common import results
 from recipes.probing.tables import CHECKPOINTS, table
-from recipes.study.findings.table import summary
 
 HERE = Path(__file__).resolve().parent
-README = HERE.parent / "README.md"
-SPEED_ROWS = (
-    ("hybonet_plus", "train", 64, 32),
-    ("hybonet_plus", "decode", 64, 32),
-    ("hybonet", "train", 64, 32),
-    ("hybonet", "decode", 64, 32),
-    ("hypformer", "train", 512, 8192),
-)
-"""Of the table of speed, what the first page shows: architecture, step, width, length."""
 
 
 def block_for(folder: Path) -> str:
@@ -71,31 +60,13 @@ def _recipe(folder: Path, found: Any) -> ModuleType:
 
 def named_blocks() -> dict[tuple[Path, str], str]:
     """What belongs between markers of other names, by README and name."""
-    study = summary(results.read_lines(HERE / "study" / "results.jsonl"))
-    speed = json.loads((HERE / "benchmark" / "results.json").read_text(encoding="utf-8"))
     probed = HERE / "probing" / f"{CHECKPOINTS}.json"
-    return {
-        (README, "study"): study,
-        (README, "speed"): speed_table(speed),
-        (HERE / "multi30k_en_de" / "README.md", "study"): study,
+    return first_page.blocks() | {
+        (HERE / "multi30k_en_de" / "README.md", "study"): first_page.study_table(),
         (probed.parent / "README.md", CHECKPOINTS): table(
             json.loads(probed.read_text(encoding="utf-8"))
         ),
     }
-
-
-def speed_table(found: Mapping[str, Any]) -> str:
-    """The rows of ``SPEED_ROWS``."""
-    rows = {(row["arch"], row["phase"], row["dim"], row["length"]): row for row in found["rows"]}
-    shown = [
-        [
-            f"{arch}, {step}, width {dim}, {length:,} tokens",
-            f"{rows[arch, step, dim, length]['ratio']:.2f}",
-        ]
-        for arch, step, dim, length in SPEED_ROWS
-    ]
-    lines = tables.markdown(["step", "times as fast as the twin"], shown)
-    return f"{lines}\n\n{found['device']}; measured with version {found['versions']['hyptrans']}"
 
 
 def with_tables() -> list[Path]:
@@ -113,9 +84,10 @@ def main() -> None:
         changed = results.put_into(readme, block_for(readme.parent))
         drawn = results.put_pictures(readme.parent, pictures_for(readme.parent))
         print(f"{readme.relative_to(HERE)}: {'written' if changed or drawn else 'up to date'}")
+    results.put_pictures(HERE.parent / "docs" / "pictures", first_page.pictures())
     for (readme, name), block in named_blocks().items():
         changed = results.put_into(readme, block, name)
-        where = readme.relative_to(README.parent)
+        where = readme.relative_to(HERE.parent)
         print(f"{where}, {name}: {'written' if changed else 'up to date'}")
 
 

@@ -4,7 +4,7 @@ import re
 import pytest
 
 from hyptrans.support.errors import UserError
-from recipes import tables
+from recipes import first_page, tables
 from recipes.common import results
 from tests.recipes.scripts import RECIPES
 
@@ -135,6 +135,13 @@ def test_results_name_versions_and_cores():
 
 def test_blocks_of_other_names_show_what_is_committed():
     blocks = tables.named_blocks()
-    assert {name for readme, name in blocks if readme == tables.README} == {"study", "speed"}
+    assert {name for readme, name in blocks if readme == first_page.README} == {"choices"}
     for (readme, name), block in blocks.items():
         assert results.block_of(readme, name) == block
+
+
+def test_the_picture_of_the_first_page_is_of_the_committed_results():
+    pytest.importorskip("matplotlib")
+    for name, text in first_page.pictures().items():
+        path = first_page.RESULTS.parent / "pictures" / name
+        assert path.read_text(encoding="utf-8") == text
