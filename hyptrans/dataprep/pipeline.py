@@ -42,9 +42,7 @@ def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[Journal], Pla
     journal = Journal(job.out, job.out / folder.WORK)
     try:
         stages = Stages(make_plan(journal), job, journal)
-        stages.run()
-        layout = stages.layout
-        finished = folder.put_in_place(layout.finished(), layout.result, job.out)
+        finished = folder.put_in_place(stages.run(), stages.result, job.out)
         content = {
             "command": list(job.command),
             "versions": stages.versions,

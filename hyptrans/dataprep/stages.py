@@ -9,7 +9,6 @@ from typing import Any
 
 from hyptrans.dataprep.corpus import Scrubber, write_pairs, zip_sides
 from hyptrans.dataprep.journal import Journal
-from hyptrans.dataprep.layout import Layout
 from hyptrans.dataprep.plan import Job, Plan, Tally
 from hyptrans.dataprep.steps import subwords
 from hyptrans.dataprep.steps.binarize import binarize
@@ -27,23 +26,40 @@ _TOOLS = ("fairseq", "sacremoses", "subword-nmt", "sentencepiece", "datasets", "
 # learning on less text than this (bytes) takes less memory than a process is worth
 _WORTH_PROCESS = 20_000_000
 
+Sides = tuple[Path, Path]
+"""The files of a set, source and target."""
+
 
 class Stages:
-    """Takes the sets from raw text to ``data-bin``, a folder per stage under ``work``."""
+    """Takes the sets from raw text to ``data-bin``, a folder per stage under ``journal.work``.
+
+    Attributes:
+        versions: of the packages that shape the output.
+        tests: names of the test sets.
+        result: the folder of what the user gets, put in place when all of it is there.
+        binarized: in it, what fairseq trains on.
+        model: in it, the subword model, None where there are no subwords.
+        text: the files of each set as they are before subwords.
+        encoded: its files of subwords.
+        sizes: its number of pairs.
+    """
 
     def __init__(self, plan: Plan, job: Job, journal: Journal) -> None:
         self.plan = plan
         self.job = job
         self.journal = journal
-        self.layout = Layout(plan, job, journal.work)
-        self.tests = self.layout.tests
-        self.sizes: dict[str, int] = {}
         self.versions = versions(*_TOOLS)
-        # joined: what was seen on either side counts for both
-        self.groups = [job.languages] if job.joined_dictionary else [(s,) for s in job.languages]
+        self.tests = [name for name in plan.sets if name.startswith("test")]
+        self.result = journal.work / "result"
+        self.binarized = self.result / "data-bin"
+        model = subwords.MODEL_NAMES.get(job.bpe)
+        self.model = self.result / model if model else None
+        self.text: dict[str, Sides] = {}
+        self.encoded: dict[str, Sides] = {}
+        self.sizes: dict[str, int] = {}
 
-    def run(self) -> None:
-        """Run all steps in order."""
+    def run(self) -> list[Path]:
+        """Run all steps in order, and return the files of the result."""
         for name in self.plan.sets:
             self._read(name)
             self._tokenize(name)
@@ -55,10 +71,25 @@ class Stages:
             self._encode(name)
         self._restore()
         self._binarize()
+        # a run that was killed may have left others beside
+        files = sorted(path for path in self.binarized.iterdir() if path.is_file())
+        files += [path for name in self.tests for path in self._files("raw", name)]
+        return [*files, *([self.model] if self.model else [])]
+
+    def _files(self, stage: str, name: str) -> Sides:
+        """The files of a set at a stage; the raw test sets are part of the result."""
+        final = stage == "raw" and name in self.tests
+        folder = (self.result if final else self.journal.work) / stage
+        source, target = (folder / f"{name}.{lang}" for lang in self.job.languages)
+        return source, target
+
+    def _seen(self, what: str) -> list[Path]:
+        """The files of what was seen in the training text, one for each language."""
+        return [self.journal.work / "seen" / f"{what}.{lang}" for lang in self.job.languages]
 
     def _read(self, name: str) -> None:
         source = self.plan.sets[name]
-        outputs = self.layout.files("raw", name)
+        outputs = self.text[name] = self._files("raw", name)
 
         def work() -> dict[str, Any]:
             tally = Tally()
@@ -87,22 +118,19 @@ class Stages:
         flags = self.plan.text.get(name)
         if not flags:
             return
-        for lang, before, after in zip(
-            self.job.languages,
-            self.layout.files("raw", name),
-            self.layout.files("text", name),
-            strict=True,
-        ):
-            done = ", ".join(flag for flag, wanted in flags.items() if wanted)
+        before, after = self.text[name], self._files("text", name)
+        done = ", ".join(flag for flag, wanted in flags.items() if wanted)
+        for side, lang in enumerate(self.job.languages):
             self._map(
                 f"tokenize {name}.{lang}",
                 TextSteps(lang, **flags),
-                before,
-                after,
+                before[side],
+                after[side],
                 self.sizes[name],
                 # sacremoses falls back to English without a word
                 notes={"steps": done, "moses rules of": moses_rules(lang)},
             )
+        self.text[name] = after
 
     def _map(
         self,
@@ -126,28 +154,30 @@ class Stages:
             outputs=[after],
         )
 
-    def _pairs(self, files: tuple[Path, Path]) -> Iterator[tuple[str, str]]:
-        return zip_sides(read_lines(files[0]), read_lines(files[1]), *files)
+    def _pairs(self, name: str, files: Sides, title: str) -> Iterator[tuple[str, str]]:
+        pairs = zip_sides(read_lines(files[0]), read_lines(files[1]), *files)
+        return bar(pairs, title, self.sizes[name])
 
     def _clean(self) -> None:
         """Drop training pairs by length and hold out every n-th of those kept."""
         rule, n = self.plan.clean_text, self.plan.held_out
-        before = self.layout.files("text" if self.plan.text.get("train") else "raw", "train")
-        train, valid = self.layout.text("train"), self.layout.text("valid")
+        before = self.text["train"]
+        names = ("train", "valid") if n else ("train",)
+        after = {name: self._files("clean", name) for name in names}
         dropped: Counter[str] = Counter()
 
         def kept(title: str) -> Iterator[tuple[int, tuple[str, str]]]:
             dropped.clear()
-            pairs = bar(self._pairs(before), title, self.sizes["train"])
+            pairs = self._pairs("train", before, title)
             return enumerate(rule.keep(pairs, dropped) if rule else pairs, start=1)
 
         def work() -> dict[str, Any]:
             counts = {}
             if n:
                 held = (pair for number, pair in kept("hold out") if number % n == 0)
-                counts = {"valid": write_pairs(held, *valid), "held out every": n}
+                counts = {"valid": write_pairs(held, *after["valid"]), "held out every": n}
             rest = (pair for number, pair in kept("clean train") if not n or number % n)
-            counts["train"] = write_pairs(rest, *train)
+            counts["train"] = write_pairs(rest, *after["train"])
             return {**counts, "dropped": by_name(dropped)}
 
         counts = self.journal.once(
@@ -155,9 +185,10 @@ class Stages:
             work,
             settings={"rule": dataclasses.asdict(rule) if rule else None, "held out": n},
             inputs=before,
-            outputs=[*train, *(valid if n else ())],
+            outputs=[path for files in after.values() for path in files],
         ).notes
-        self._note_sizes(counts, ("train", "valid") if n else ("train",))
+        self.text |= after
+        self._note_sizes(counts, names)
 
     def _note_sizes(self, counts: Mapping[str, Any], names: tuple[str, ...]) -> None:
         for name in names:
@@ -168,8 +199,8 @@ class Stages:
                 )
 
     def _learn(self) -> None:
-        texts = list(self.layout.text("train"))
-        kind, size, model = self.job.bpe, self.job.vocab_size, self.layout.model
+        texts = list(self.text["train"])
+        kind, size, model = self.job.bpe, self.job.vocab_size, self.model
         if model is None:
             return
 
@@ -188,28 +219,28 @@ class Stages:
         )
 
     def _encode(self, name: str) -> None:
-        known, model = self.layout.notes("pieces"), self.layout.model
+        after = self.encoded[name] = self._files("encoded", name)
         restricted = self.job.bpe == "sentencepiece" and name != "train"
         for side, lang in enumerate(self.job.languages):
-            pieces = known[side] if restricted else None
+            pieces = self._seen("pieces")[side] if restricted else None
             self._map(
                 f"encode {name}.{lang}",
-                subwords.Encoder(self.job.bpe, model, pieces),
-                self.layout.text(name)[side],
-                self.layout.files("encoded", name)[side],
+                subwords.Encoder(self.job.bpe, self.model, pieces),
+                self.text[name][side],
+                after[side],
                 self.sizes[name],
-                notes={} if model else {"subwords": "none, words by spaces"},
-                also=tuple(path for path in (model, pieces) if path),
+                notes={} if self.model else {"subwords": "none, words by spaces"},
+                also=tuple(path for path in (self.model, pieces) if path),
             )
         if self.plan.clean_subwords and not name.startswith("test"):
             self._clean_subwords(name, self.plan.clean_subwords)
 
     def _clean_subwords(self, name: str, rule: CleanRule) -> None:
-        before, after = self.layout.files("encoded", name), self.layout.files("final", name)
+        before, after = self.encoded[name], self._files("final", name)
 
         def work() -> dict[str, Any]:
             dropped: Counter[str] = Counter()
-            pairs = bar(self._pairs(before), f"clean {name} subwords", self.sizes[name])
+            pairs = self._pairs(name, before, f"clean {name} subwords")
             count = write_pairs(rule.keep(pairs, dropped), *after)
             return {name: count, "dropped": by_name(dropped)}
 
@@ -220,22 +251,25 @@ class Stages:
             inputs=before,
             outputs=after,
         ).notes
+        self.encoded[name] = after
         self._note_sizes(counts, (name,))
 
     def _inventory(self) -> None:
         """Note the characters and pieces of the training text, and sentencepiece dictionaries."""
-        texts = dict(zip(self.job.languages, self.layout.text("train"), strict=True))
-        encoded = dict(zip(self.job.languages, self.layout.encoded("train"), strict=True))
-        stages = ["characters", "pieces", "dict"]
-        if self.job.bpe != "sentencepiece":
-            # as in fairseq's scripts, fairseq-preprocess builds the dictionaries
-            stages = ["characters"]
-        outputs = [path for stage in stages for path in self.layout.notes(stage)]
+        texts = dict(zip(self.job.languages, self.text["train"], strict=True))
+        encoded = dict(zip(self.job.languages, self.encoded["train"], strict=True))
+        # of other subwords fairseq-preprocess builds the dictionaries, as in fairseq's scripts
+        more = ["pieces", "dict"] if self.job.bpe == "sentencepiece" else []
+        stages = ["characters", *more]
+        outputs = [path for stage in stages for path in self._seen(stage)]
+        joined = self.job.joined_dictionary
+        # joined: what was seen on either side counts for both
+        groups = [self.job.languages] if joined else [(lang,) for lang in self.job.languages]
 
         self.journal.once(
             "inventory",
-            lambda: take_inventory(self.groups, texts, encoded, outputs),
-            settings={"joined": self.job.joined_dictionary, "stages": stages, "word start": True},
+            lambda: take_inventory(groups, texts, encoded, outputs),
+            settings={"joined": joined, "stages": stages, "word start": True},
             inputs=[*texts.values(), *encoded.values()],
             outputs=outputs,
         )
@@ -243,11 +277,7 @@ class Stages:
     def _restore(self) -> None:
         """Check that the text of every test set comes back, and count what training never saw."""
         for name in self.tests:
-            files = [
-                *self.layout.text(name),
-                *self.layout.encoded(name),
-                *self.layout.notes("characters"),
-            ]
+            files = [*self.text[name], *self.encoded[name], *self._seen("characters")]
 
             def work(files: list[Path] = files) -> dict[str, Any]:
                 return {
@@ -256,11 +286,7 @@ class Stages:
                 }
 
             counts = self.journal.once(
-                f"restore {name}",
-                work,
-                settings={"kind": self.job.bpe},
-                inputs=files,
-                outputs=[],
+                f"restore {name}", work, settings={"kind": self.job.bpe}, inputs=files
             ).notes
             for lang, found in counts.items():
                 if found["restored"] != found["lines"]:
@@ -270,25 +296,22 @@ class Stages:
                     )
 
     def _binarize(self) -> None:
-        prefixes = {
-            name: self.layout.encoded(name)[0].with_suffix("")
-            for name in ("train", "valid", *self.tests)
-        }
-        ready = self.layout.notes("dict") if self.job.bpe == "sentencepiece" else []
+        encoded = {name: self.encoded[name] for name in ("train", "valid", *self.tests)}
+        ready = self._seen("dict") if self.job.bpe == "sentencepiece" else []
         if self.job.joined_dictionary:
             ready = ready[:1]
 
         def work() -> dict[str, Any]:
             counts = binarize(
-                prefixes=prefixes,
+                prefixes={name: files[0].with_suffix("") for name, files in encoded.items()},
                 languages=self.job.languages,
-                folder=self.layout.binarized,
+                folder=self.binarized,
                 scratch=self.journal.work / "data-bin",
                 joined=self.job.joined_dictionary,
                 dictionaries=ready,
                 workers=self.job.workers,
             )
-            for name in prefixes:
+            for name in encoded:
                 for lang in self.job.languages:
                     found = counts.get(f"{name}.{lang}", {}).get("lines")
                     if found != self.sizes[name]:
@@ -302,6 +325,6 @@ class Stages:
             "binarize",
             work,
             settings={"joined": self.job.joined_dictionary, "versions": self.versions},
-            inputs=[*(p for name in prefixes for p in self.layout.encoded(name)), *ready],
-            outputs=[self.layout.binarized],
+            inputs=[*(path for files in encoded.values() for path in files), *ready],
+            outputs=[self.binarized],
         )

@@ -65,3 +65,14 @@ def seed(text: str) -> int:
     if not text.isdecimal() or int(text) > MOST_SEED:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to {MOST_SEED}")
     return int(text)
+
+
+def positive(text: str) -> int:
+    """A whole number above 0 as it is typed, for argparse.
+
+    Raises:
+        argparse.ArgumentTypeError: it is none.
+    """
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")
+    return int(text)

@@ -1,5 +1,6 @@
 import gzip
 import random
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -24,7 +25,11 @@ def run(capsys):
     """Run a command in this process: returns exit status, stdout and stderr."""
 
     def call(name, *words):
-        status = PROGRAM.run([name, *map(str, words)])
+        try:
+            status = PROGRAM.run([name, *map(str, words)])
+        except SystemExit as exit:
+            # of argparse
+            status = exit.code
         captured = capsys.readouterr()
         return status, captured.out, captured.err
 
@@ -34,7 +39,7 @@ def run(capsys):
 def error_of(result):
     """The one sentence of a refused command."""
     status, _, err = result
-    lines = [line for line in err.splitlines() if line.startswith("error: ")]
+    lines = re.findall(r"^(?:hyptrans prepare \w+: )?(error: .*)", err, re.MULTILINE)
     assert status == 2, result
     assert len(lines) == 1, err
     assert "Traceback" not in err

@@ -2,15 +2,15 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
-from hyptrans.dataprep.commands.options import add_shared_arguments, make_job, positive_integer
+from hyptrans.dataprep.commands.options import add_shared_arguments, make_job
 from hyptrans.dataprep.pipeline import prepare
-from hyptrans.dataprep.plan import PairSource, Plan
+from hyptrans.dataprep.plan import Plan
 from hyptrans.dataprep.sources.markup import ParallelFiles
 from hyptrans.dataprep.steps.clean import CleanRule
 from hyptrans.dataprep.steps.subwords import WORDS
+from hyptrans.support.flags import positive
 
 _SIZES = {"subword-nmt": 10000, "sentencepiece": 8000, WORDS: 0}
 _LONGEST = 250
@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             f"--{name}",
             nargs=2,
             action="append",
+            required=name != "test",
             metavar=("SOURCE", "TARGET"),
             help=f"files of the {name} set ({need}; {more})",
         )
@@ -38,12 +39,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--max-length",
+        type=positive,
         metavar="N",
         help=f"drop training pairs with more tokens on a side (default: {_LONGEST}; no limit with "
         f"--bpe {WORDS}, which takes words as spaces part them and changes none)",
     )
     parser.add_argument(
         "--max-ratio",
+        type=_ratio,
         metavar="R",
         help="drop training pairs whose numbers of tokens differ by more than this factor "
         "(default: no limit)",
@@ -56,61 +59,52 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         UserError: all that is wrong with the options, in one sentence.
     """
-    problems = [f"--{name} is required" for name in _SETS[:2] if not getattr(args, name)]
-    _languages(args, problems)
+    given = {name: getattr(args, name) or [] for name in _SETS}
     words = args.bpe == WORDS
-    longest = sys.maxsize if words else _LONGEST
-    maximum = positive_integer(args.max_length, "--max-length", longest, problems)
-    ratio = _ratio(args.max_ratio, problems)
+    problems = _languages(args, given)
     if args.lowercase and args.raw_text:
         problems.append("--lowercase and --raw-text exclude each other")
     if args.lowercase and words:
         problems.append(f"--lowercase and --bpe {WORDS}, which keeps words, exclude each other")
-    for name in _SETS:
-        for path in (path for pair in getattr(args, name) or [] for path in pair):
-            if not Path(path).is_file():
-                problems.append(f"--{name}: {path} is not a file")
+    problems += [
+        f"--{name}: {path} is not a file"
+        for name, pairs in given.items()
+        for path in (path for pair in pairs for path in pair)
+        if not Path(path).is_file()
+    ]
     job = make_job(args, "data-prep/prepare_text.py", _SIZES, problems)
-    sets: dict[str, PairSource] = {
-        "train": _plain(args.train),
-        "valid": _plain(args.valid),
+    tests = {f"test{number or ''}": [pair] for number, pair in enumerate(given["test"])}
+    sets = {
+        name: ParallelFiles("plain", tuple((Path(one), Path(other)) for one, other in pairs))
+        for name, pairs in {**given, "test": [], **tests}.items()
+        if pairs
     }
-    for number, pair in enumerate(args.test or []):
-        sets[f"test{number or ''}"] = _plain([pair])
     flags = {} if job.raw_text or words else {"tokenize": True, "lowercase": args.lowercase}
-    plan = Plan(
-        sets=sets,
-        text=dict.fromkeys(sets, flags),
-        clean_text=CleanRule(maximum=maximum, ratio=ratio),
-    )
-    inputs = [path for source in sets.values() for path in source.inputs]
-    prepare(job, inputs, lambda journal: plan)
+    longest = args.max_length or (sys.maxsize if words else _LONGEST)
+    rule = CleanRule(maximum=longest, ratio=float(args.max_ratio or 0))
+    plan = Plan(sets=sets, text=dict.fromkeys(sets, flags), clean_text=rule)
+    prepare(job, [path for source in sets.values() for path in source.inputs], lambda _: plan)
 
 
-def _plain(pairs: Sequence[Sequence[str]]) -> ParallelFiles:
-    files = tuple((Path(source), Path(target)) for source, target in pairs)
-    return ParallelFiles(("plain",) * len(files), files)
-
-
-def _languages(args: argparse.Namespace, problems: list[str]) -> None:
-    """Take the languages not given from the first training files, and check those of all files."""
-    if not args.train:
-        return
-    source, target = map(_ending, args.train[0])
+def _languages(args: argparse.Namespace, given: dict[str, list[list[str]]]) -> list[str]:
+    """Take languages not given from the first training files, and say which files end in others."""
+    source, target = map(_ending, given["train"][0])
     # one ending for both sides is no language
     if source != target:
         args.source_lang = args.source_lang or source
         args.target_lang = args.target_lang or target
     if not (args.source_lang and args.target_lang):
-        problems.append(
+        return [
             "--source-lang and --target-lang are required, as "
-            f"{' and '.join(args.train[0])} do not end in a language each"
-        )
-        return
-    for name in _SETS:
-        for pair in getattr(args, name) or []:
-            if [_ending(path) for path in pair] == [args.target_lang, args.source_lang]:
-                problems.append(f"--{name}: {pair[0]} comes first but ends in the target language")
+            f"{' and '.join(given['train'][0])} do not end in a language each"
+        ]
+    swapped = [args.target_lang, args.source_lang]
+    return [
+        f"--{name}: {pair[0]} comes first but ends in the target language"
+        for name, pairs in given.items()
+        for pair in pairs
+        if [*map(_ending, pair)] == swapped
+    ]
 
 
 def _ending(name: str) -> str:
@@ -119,11 +113,12 @@ def _ending(name: str) -> str:
     return "" if ending.lower() in _PLAIN_ENDINGS else ending
 
 
-def _ratio(text: str | None, problems: list[str]) -> float:
+def _ratio(text: str) -> str:
+    """Return the number as it was typed, so that the manifest has the same words."""
     try:
-        ratio = float(text) if text is not None else 0.0
+        ratio = float(text)
     except ValueError:
-        ratio = 0.5
-    if ratio and not 1 <= ratio < float("inf"):
-        problems.append(f"--max-ratio must be a number of at least 1, not {text!r}")
-    return ratio
+        ratio = 0.0
+    if not 1 <= ratio < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
+    return text

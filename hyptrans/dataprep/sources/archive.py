@@ -3,14 +3,42 @@
 import tarfile
 import zlib
 from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
-from hyptrans.dataprep.sources.limits import DEFAULT, Limits, TarGuard
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import open_maybe_gzip, remove, whole_file
+from hyptrans.support.lines import most_by_ratio
 from hyptrans_startup.files import sync_folder
 
 _BLOCK = 1 << 20
+_GIGABYTE = 1 << 30
+MOST_GIGABYTES = 20
+"""More than any archive of a data set here unpacks to."""
+MOST_OF_HEADERS = 4 << 20
+"""Bytes of all headers of an archive; 512 a member suffice where names are short."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much may come out of an archive.
+
+    Attributes:
+        gigabytes: of all that is in it, None for the default, with which the ratio of unpacked to
+            packed bytes is limited too.
+    """
+
+    gigabytes: float | None = None
+
+    def most_bytes(self, packed: int) -> int:
+        """Return how many bytes may come out of ``packed`` ones."""
+        if self.gigabytes is not None:
+            return int(self.gigabytes * _GIGABYTE)
+        return min(MOST_GIGABYTES * _GIGABYTE, most_by_ratio(packed))
+
+
+DEFAULT = Limits()
 
 
 def unpack(
@@ -32,9 +60,8 @@ def unpack(
     try:
         # one pass: a second one would decompress gigabytes again
         with open_maybe_gzip(archive) as opened:
-            file = TarGuard(opened, archive, limits)
-            counts = _unpack_stream(file, wanted, partial, archive)
-    except (tarfile.TarError, EOFError, zlib.error) as error:
+            counts = _unpack(_Unpacked(opened, archive, limits), wanted, partial)
+    except (tarfile.TarError, EOFError, zlib.error, ValueError, RecursionError) as error:
         remove(partial)
         raise UserError(
             f"{archive} is not a tar archive, or it is truncated or damaged ({error})"
@@ -48,47 +75,104 @@ def unpack(
     return counts
 
 
-def _unpack_stream(
-    file: TarGuard, wanted: Collection[str], partial: Path, archive: Path
-) -> dict[str, int]:
+class _Unpacked:
+    """The unpacked archive as ``tarfile`` may read it: headers alone, and only forward.
+
+    ``tarfile`` reads all headers of a member, however long and many, before it tells of it.
+
+    Args:
+        file: the unpacked stream.
+        archive: its file, for messages.
+        limits: how much may come out.
+    """
+
+    def __init__(self, file: BinaryIO, archive: Path, limits: Limits) -> None:
+        self.archive = archive
+        self.tell = file.tell
+        self._file = file
+        self._most = limits.most_bytes(archive.stat().st_size)
+        self._headers = MOST_OF_HEADERS
+
+    def read(self, size: int) -> bytes:
+        """Read a header.
+
+        Raises:
+            UserError: there are too many, or of less than no bytes.
+        """
+        if not 0 <= size <= self._headers:
+            raise self.refusal("it has headers without end, as no data set has")
+        self._headers -= size
+        return self._file.read(size)
+
+    def seek(self, place: int) -> None:
+        """Go forward.
+
+        Raises:
+            UserError: a member has less than no bytes, or all together have too many.
+        """
+        if place < self.tell():
+            raise self.refusal("it has a member of less than no bytes")
+        self._check(place)
+        self._file.seek(place)
+
+    def copy(self, size: int, path: Path) -> int:
+        """Write the next bytes to a file, and return how many of them were there.
+
+        Raises:
+            UserError: there would be too many.
+        """
+        self._check(self.tell() + size)
+        with whole_file(path) as file:
+            left = size
+            while left and (block := self._file.read(min(left, _BLOCK))):
+                file.write(block)
+                left -= len(block)
+        return size - left
+
+    def finish(self) -> None:
+        """Read to the checksum at the end of a gzip file."""
+        while self._file.read(_BLOCK):
+            self._check(self.tell())
+
+    def _check(self, place: int) -> None:
+        if place > self._most:
+            raise self.refusal(
+                f"it unpacks to more than {self._most / _GIGABYTE:.3g} GB, suspiciously much; if "
+                "you trust it, allow more with --max-unpacked"
+            )
+
+    def refusal(self, problem: str) -> UserError:
+        """The error for an archive that is not read any further."""
+        return UserError(f"{self.archive} is refused: {problem}")
+
+
+def _unpack(file: _Unpacked, wanted: Collection[str], partial: Path) -> dict[str, int]:
     counts = {"members": 0, "unpacked": 0}
-    with tarfile.open(fileobj=file, mode="r|") as tar:  # type: ignore[call-overload]  # reads only
+    with tarfile.open(fileobj=file, mode="r:") as tar:  # type: ignore[call-overload]  # reads only
         for member in tar:
             counts["members"] += 1
-            _refuse_bad(member, archive)
+            _refuse_bad(file, member)
             name = PurePosixPath(member.name).name
             if member.isfile() and name in wanted:
-                _write(tar, member, partial / name, archive)
+                if (partial / name).exists():
+                    raise file.refusal(f"it holds {name} twice")
+                if file.copy(member.size, partial / name) < member.size:
+                    raise UserError(f"{file.archive} is truncated inside {member.name!r}")
                 counts["unpacked"] += 1
-            # of a stream, tarfile keeps all that have gone by
+            # tarfile keeps all that have gone by
             tar.members.clear()
-        while file.read(_BLOCK):
-            # to the checksum at the end of a gzip file
-            pass
+    file.finish()
     return counts
 
 
-def _refuse_bad(member: tarfile.TarInfo, archive: Path) -> None:
+def _refuse_bad(file: _Unpacked, member: tarfile.TarInfo) -> None:
     path = PurePosixPath(member.name)
     if path.is_absolute() or ".." in path.parts or "\\" in member.name:
         problem = "points outside the folder"
     elif not (member.isfile() or member.isdir()) or member.issparse():
         problem = "is a link, a device or has holes"
+    elif member.size < 0 or "size" in member.pax_headers:
+        problem = "has another size than it says"
     else:
         return
-    raise UserError(f"{archive} is refused: its member {member.name!r} {problem}")
-
-
-def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, path: Path, archive: Path) -> None:
-    if path.exists():
-        raise UserError(f"{archive} is refused: it holds {path.name} twice")
-    source = tar.extractfile(member)
-    if source is None:
-        raise UserError(f"{archive}: its member {member.name!r} cannot be read")
-    left = member.size
-    with whole_file(path) as file:
-        while block := source.read(_BLOCK):
-            file.write(block)
-            left -= len(block)
-    if left:
-        raise UserError(f"{archive} is truncated inside {member.name!r}")
+    raise file.refusal(f"its member {member.name!r} {problem}")

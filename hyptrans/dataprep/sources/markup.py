@@ -152,11 +152,11 @@ class ParallelFiles:
     """Pairs of lines from one or several pairs of files, read one after the other.
 
     Attributes:
-        kinds: name of the reader of each pair of files, one of ``READERS``.
+        kind: name of their reader, one of ``READERS``.
         pairs: the files, source and target.
     """
 
-    kinds: tuple[str, ...]
+    kind: str
     pairs: tuple[tuple[Path, Path], ...]
 
     @property
@@ -172,17 +172,17 @@ class ParallelFiles:
     @property
     def settings(self) -> dict[str, Any]:
         """How the files are read."""
-        return {"kinds": list(self.kinds)}
+        return {"kinds": [self.kind] * len(self.pairs)}
 
     def read(self, tally: Tally) -> Iterator[tuple[str, str]]:
         """Yield the pairs of text; lines that hold only tags are left out."""
         names = short_names(str(source) for source, _ in self.pairs)
-        for kind, (source, target) in zip(self.kinds, self.pairs, strict=True):
-            reader = READERS[kind]
+        reader = READERS[self.kind]
+        for source, target in self.pairs:
             sides = _kept(reader(source), tally), _kept(reader(target), Tally())
             try:
                 for (place, one), (other, text) in zip_sides(*sides, source, target, _TEXT):
-                    if kind in _NUMBERED and place != other:
+                    if self.kind in _NUMBERED and place != other:
                         raise UserError(
                             f"{source} has {place} where {target} has {other}: each segment needs "
                             "its translation"

@@ -3,16 +3,15 @@
 import argparse
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from hyptrans.dataprep.journal import Journal
-from hyptrans.dataprep.sources.archive import unpack
+from hyptrans.dataprep.sources.archive import MOST_GIGABYTES, Limits, unpack
 from hyptrans.dataprep.sources.download import check_pin
 from hyptrans.dataprep.sources.hub import HubSplit, local_inputs, splits
-from hyptrans.dataprep.sources.limits import MOST_GIGABYTES, Limits
 from hyptrans.support.errors import UserError
 from hyptrans.support.lines import MOST_TIMES
 
@@ -188,23 +187,3 @@ def locate(folders: Sequence[Path], names: Sequence[str]) -> dict[str, Path]:
     if missing := [name for name in names if name not in found]:
         raise UserError(f"not found in {folders[0]}: {', '.join(missing)}")
     return found
-
-
-def pair(files: Mapping[str, Path], names: Sequence[str]) -> tuple[Path, Path]:
-    """Return the paths of a source and a target file."""
-    source, target = (files[name] for name in names)
-    return source, target
-
-
-def languages(args: argparse.Namespace, default: tuple[str, str], problems: list[str]) -> None:
-    """Fill in the languages not given; only the default pair, in either direction, is known."""
-    source, target = args.source_lang, args.target_lang
-    other = dict(zip(default, reversed(default), strict=True))
-    args.source_lang = source or other.get(target, default[0])
-    args.target_lang = target or other.get(args.source_lang, default[1])
-    pair = (args.source_lang, args.target_lang)
-    if set(pair) != set(default):
-        problems.append(
-            f"unknown language pair {'-'.join(pair)}: this data set has "
-            f"{'-'.join(default)} and {'-'.join(reversed(default))}"
-        )

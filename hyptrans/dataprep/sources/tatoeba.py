@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from hyptrans.dataprep.sources.limits import DEFAULT
+from hyptrans.dataprep.sources.archive import DEFAULT
 from hyptrans.support.errors import UserError
 from hyptrans.support.lines import decode, read_lines, write_lines
 

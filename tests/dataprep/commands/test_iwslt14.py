@@ -105,7 +105,7 @@ def test_every_23rd_pair_of_the_known_number_gives_the_known_split(tmp_path, run
         # a tag line every thousand pairs and a pair to drop at the end
         rows = [f"{lang} {number} ." for number in range(total)]
         files.append(write(tmp_path / lang, [*rows, "" if lang == "de" else "lonely"]))
-    source = ParallelFiles(("plain",), ((files[0], files[1]),))
+    source = ParallelFiles("plain", ((files[0], files[1]),))
     plan = Plan({"train": source}, {}, CleanRule(1, 175, 1.5), 23)
     job = Job((), "de", "en", tmp_path / "out", "subword-nmt", 10, True, False, 1, True, False)
     steps = stages.Stages(plan, job, Journal(job.out, job.out / "intermediate"))
@@ -131,7 +131,7 @@ def test_pairs_are_counted_file_by_file_whatever_they_are_called(tmp_path):
         ]
         pairs.append((files[0], files[1]))
     tally = Tally()
-    assert len(list(ParallelFiles(("plain",) * 3, tuple(pairs)).read(tally))) == 6
+    assert len(list(ParallelFiles("plain", tuple(pairs)).read(tally))) == 6
     assert tally.parts == {"a/text.de": 2, "b/text.de": 3, "c/other.de": 1}
 
 
@@ -244,7 +244,7 @@ def test_a_missing_segment_is_located(tmp_path, run, original, missing):
 
 def test_bad_options_are_reported_at_once(tmp_path, run):
     words = ["--source-lang", "fr", "--target-lang", "en", "--raw", "nowhere", "--hub", "x"]
-    more = ["--sha256", "12", "--archive", "no.tgz", "--vocab-size", "0", "--max-unpacked", "inf"]
+    more = ["--sha256", "12", "--archive", "no.tgz", "--max-unpacked", "inf", "--out", tmp_path]
     message = error_of(run("iwslt14", *words, *more))
     for part in (
         "unknown language pair fr-en: this data set has de-en and en-de",
@@ -253,7 +253,5 @@ def test_bad_options_are_reported_at_once(tmp_path, run):
         "--archive no.tgz is not a file",
         "--sha256",
         "--max-unpacked inf is not a number above 0",
-        "--vocab-size",
-        "--out is required",
     ):
         assert part in message

@@ -107,8 +107,8 @@ def test_icml17_takes_the_other_news_commentary(tmp_path, run, original, no_fair
     found = steps_of(out)["read train"]["from"]
     assert found["news-commentary-v9.de-en.en"] == 70
     assert "news-commentary-v12.de-en.en" not in found
-    assert wmt14.urls(icml17=True)[2].endswith("nc-v9.tgz")
-    assert wmt14.urls(icml17=False)[2].endswith("nc-v12.tgz")
+    assert wmt14.wmt14(icml17=True).urls[2].endswith("nc-v9.tgz")
+    assert wmt14.wmt14().urls[2].endswith("nc-v12.tgz")
 
 
 def test_other_direction_takes_the_german_source(tmp_path, run, original, no_fairseq):

@@ -4,8 +4,7 @@ import tarfile
 
 import pytest
 
-from hyptrans.dataprep.sources.archive import unpack
-from hyptrans.dataprep.sources.limits import Limits
+from hyptrans.dataprep.sources.archive import Limits, unpack
 from hyptrans.support.errors import UserError
 from tests.dataprep.conftest import tree
 from tests.hostile import archives
@@ -108,7 +107,7 @@ def test_archive_that_unpacks_without_end_leaves_nothing(tmp_path, kind, zipped)
 def test_map_of_holes_without_end_is_refused_by_its_header(tmp_path):
     data = archives.sparse_chain(random.Random(1)) + bytes(1024)
     archive = archives.packed(tmp_path / "a.tgz", data, zipped=True)
-    with pytest.raises(UserError, match="has a member with holes"):
+    with pytest.raises(UserError, match="has headers without end"):
         unpack(archive, WANTED, tmp_path / "out")
 
 
