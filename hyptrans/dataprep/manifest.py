@@ -1,10 +1,10 @@
-"""``manifest.json``: what went in, what each step counted, what came out; and its summary."""
+"""``manifest.json``: what went in, what each step counted, what came out."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hyptrans.support.errors import UserError, one_line
+from hyptrans.support.errors import UserError
 from hyptrans.support.files import read_bytes, sha256, write_json
 from hyptrans.support.stored import read_json
 
@@ -82,19 +82,3 @@ def _is_as_noted(path: Path, entry: Any, *, hashed: bool) -> bool:
 def write(out: Path, content: Mapping[str, Any]) -> None:
     """Write the manifest; its presence says that the folder is finished."""
     write_json(out / NAME, content)
-
-
-def summary(content: Mapping[str, Any]) -> str:
-    """Return the manifest's counts as lines for the terminal: what was dropped, and why."""
-    lines = []
-    for step in content["steps"]:
-        rest = {key: value for key, value in step.items() if key != "name"}
-        lines.append(f"{step['name']}:")
-        lines += [one_line(f"  {key}: {_plain(value)}") for key, value in rest.items()]
-    return "\n".join(lines)
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_plain(entry)}" for key, entry in value.items()) or "none"
-    return f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,6 +1,7 @@
 """From pairs of lines to a binarized data set: the steps that every command shares."""
 
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,8 @@ from hyptrans.dataprep import folder, manifest
 from hyptrans.dataprep.journal import Journal, remove_kept, remove_left
 from hyptrans.dataprep.plan import Job, Plan
 from hyptrans.dataprep.stages import Stages
+from hyptrans.dataprep.summary import next_command, summary
 from hyptrans.support.errors import UserError, one_line
-from hyptrans.support.progress import time_table
 
 _PLACES = ("--train", "--valid", "--test", "--archive", "--raw", "--hub")
 """Options that name files and folders."""
@@ -39,6 +40,7 @@ def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[Journal], Pla
             remove_left(job.out / folder.WORK)
         sys.stdout.write(f"{job.out} is finished already, nothing to do\n")
         return
+    start = time.perf_counter()
     journal = Journal(job.out, job.out / folder.WORK)
     try:
         stages = Stages(make_plan(journal), job, journal)
@@ -57,8 +59,10 @@ def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[Journal], Pla
             remove_kept(job.out / folder.WORK)
     finally:
         journal.close()
-    sys.stdout.write(f"{manifest.summary(content)}\n{time_table(journal.seconds)}\n")
-    sys.stdout.write(f"{job.out}: data-bin and {manifest.NAME} are ready\n")
+    sys.stdout.write(f"{summary(job, stages.sizes, journal.notes)}\n")
+    seconds = time.perf_counter() - start
+    sys.stdout.write(f"{job.out} is ready after {seconds:.0f} s; details are in {manifest.NAME}\n")
+    sys.stdout.write(f"\ntrain on it, for example:\n{next_command(job)}\n")
 
 
 def _is_finished(job: Job, inputs: dict[str, Any]) -> bool:

@@ -52,6 +52,8 @@ class Job:
     Attributes:
         command: the command without the options that change no byte of the output.
         vocab_size: merges for subword-nmt, pieces for sentencepiece.
+        size_adapts: it is a default, which gives way to what the text supports.
+        character_coverage: of the pieces, as ``subwords.learn`` has it.
     """
 
     command: tuple[str, ...]
@@ -65,6 +67,8 @@ class Job:
     workers: int
     keep_intermediate: bool
     overwrite: bool
+    size_adapts: bool = False
+    character_coverage: float | None = None
 
     @property
     def languages(self) -> tuple[str, str]:

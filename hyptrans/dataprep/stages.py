@@ -4,6 +4,7 @@ import dataclasses
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,9 @@ from hyptrans.support.provenance import versions
 _TOOLS = ("fairseq", "sacremoses", "subword-nmt", "sentencepiece", "datasets", "tqdm")
 # learning on less text than this (bytes) takes less memory than a process is worth
 _WORTH_PROCESS = 20_000_000
+
+# none for a step that is over in a moment
+_bar = partial(bar, delay=2.0)
 
 Sides = tuple[Path, Path]
 """The files of a set, source and target."""
@@ -95,7 +99,7 @@ class Stages:
             tally = Tally()
             scrub = Scrubber(raw_text=self.job.raw_text)
             pairs = ((scrub(one), scrub(other)) for one, other in source.read(tally))
-            count = write_pairs(bar(pairs, f"read {name}"), *outputs)
+            count = write_pairs(_bar(pairs, f"read {name}"), *outputs)
             if not count:
                 raise UserError(f"the {name} set has no pair in {source.place}")
             return {
@@ -144,7 +148,7 @@ class Stages:
     ) -> None:
         def work() -> dict[str, Any]:
             lines = map_lines(factory, read_lines(before), workers=self.job.workers)
-            return {"lines": write_lines(bar(lines, step, size), after), **notes}
+            return {"lines": write_lines(_bar(lines, step, size), after), **notes}
 
         self.journal.once(
             step,
@@ -156,7 +160,7 @@ class Stages:
 
     def _pairs(self, name: str, files: Sides, title: str) -> Iterator[tuple[str, str]]:
         pairs = zip_sides(read_lines(files[0]), read_lines(files[1]), *files)
-        return bar(pairs, title, self.sizes[name])
+        return _bar(pairs, title, self.sizes[name])
 
     def _clean(self) -> None:
         """Drop training pairs by length and hold out every n-th of those kept."""
@@ -200,20 +204,20 @@ class Stages:
 
     def _learn(self) -> None:
         texts = list(self.text["train"])
-        kind, size, model = self.job.bpe, self.job.vocab_size, self.model
+        model, job = self.model, self.job
         if model is None:
             return
+        more: dict[str, Any] = {"adapts": job.size_adapts, "coverage": job.character_coverage}
+        learn = partial(subwords.learn, job.bpe, texts, job.vocab_size, model, **more)
 
         def work() -> dict[str, Any]:
-            arguments = (kind, texts, size, model)
-            if sum(path.stat().st_size for path in texts) < _WORTH_PROCESS:
-                return {"kind": kind, **subwords.learn(*arguments)}
-            return {"kind": kind, **run_apart(subwords.learn, *arguments)}
+            small = sum(path.stat().st_size for path in texts) < _WORTH_PROCESS
+            return {"kind": job.bpe, **(learn() if small else run_apart(learn))}
 
         self.journal.once(
             "learn subwords",
             work,
-            settings={"kind": kind, "size": size, "versions": self.versions},
+            settings={"kind": job.bpe, "size": job.vocab_size, "versions": self.versions, **more},
             inputs=texts,
             outputs=[model],
         )

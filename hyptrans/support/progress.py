@@ -1,4 +1,4 @@
-"""What a user sees of a run: a bar per step, counts in order, and where the time went."""
+"""What a user sees of a run: a bar per step, and counts in order."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,27 +10,28 @@ T = TypeVar("T")
 
 
 def bar(
-    items: Iterable[T], name: str, total: int | None = None, unit: str = " lines"
+    items: Iterable[T],
+    name: str,
+    total: int | None = None,
+    unit: str = " lines",
+    delay: float = 0.0,
 ) -> Iterator[T]:
-    """Pass ``items`` through and show on stderr how many went by."""
+    """Pass ``items`` through and show on stderr how many went by, if it takes ``delay`` seconds."""
     # a log file gets a line every ten seconds, a terminal a moving bar
     interval = 0.2 if sys.stderr.isatty() else 10.0
     return iter(
-        tqdm(items, desc=name, total=total, unit=unit, unit_scale=True, mininterval=interval)
+        tqdm(
+            items,
+            desc=name,
+            total=total,
+            unit=unit,
+            unit_scale=True,
+            mininterval=interval,
+            delay=delay,
+        )
     )
 
 
 def by_name(counts: Mapping[str, int]) -> dict[str, int]:
     """Return counts in the order of their names, whatever order they were made in."""
     return dict(sorted(counts.items()))
-
-
-def time_table(seconds: Mapping[str, float | None]) -> str:
-    """Return one line per step, seconds and share of the whole."""
-    known = {name: spent or 0.0 for name, spent in seconds.items()}
-    whole = sum(known.values()) or 1.0
-    rows = [
-        f"  {name:<24}{spent:>9.1f} s {100 * spent / whole:>5.1f} %"
-        for name, spent in known.items()
-    ]
-    return "\n".join(["time by step:", *rows])

@@ -117,7 +117,7 @@ def test_large_text_is_learned_in_a_process_of_its_own(tmp_path, run, corpus, mo
     calls = []
 
     def apart(function, *arguments):
-        calls.append(function.__name__)
+        calls.append(function.func.__name__)
         return function(*arguments)
 
     monkeypatch.setattr(stages, "run_apart", apart)

@@ -1,12 +1,13 @@
 """The options all commands share, and what is wrong with them taken together."""
 
 import argparse
+import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from hyptrans.dataprep.plan import Job
-from hyptrans.dataprep.steps.subwords import WORDS
+from hyptrans.dataprep.steps.subwords import RARE_LEFT_OUT, WORDS
 from hyptrans.support.errors import UserError
 from hyptrans.support.flags import add_out, add_overwrite, positive
 
@@ -43,7 +44,15 @@ def add_shared_arguments(
         type=positive,
         metavar="N",
         help="number of merges for subword-nmt, of pieces for sentencepiece, learned jointly on "
-        f"both sides (default: {shown})",
+        f"both sides (default: {shown}, or as many as the text supports)",
+    )
+    add(
+        "--character-coverage",
+        type=number(lambda share: 0 < share <= 1, "a number above 0 and up to 1"),
+        metavar="SHARE",
+        help="share of the text that the characters in pieces of sentencepiece make up; rarer ones "
+        "are symbols of their own in the dictionaries (default: 1; where that is more characters "
+        f"than pieces by default, {RARE_LEFT_OUT}, at most half as many as pieces)",
     )
     add(
         "--raw-text",
@@ -71,6 +80,26 @@ def _language(text: str) -> str:
     return text
 
 
+def number(holds: Callable[[float], bool], about: str) -> Callable[[str], str]:
+    """Return a ``type`` of numbers that stay as they are typed, so that the manifest has the words.
+
+    Args:
+        holds: true of the numbers that are taken, not of NaN.
+        about: what they are.
+    """
+
+    def check(text: str) -> str:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not holds(value):
+            raise argparse.ArgumentTypeError(f"{text!r} is not {about}")
+        return text
+
+    return check
+
+
 def make_job(
     args: argparse.Namespace, program: str, sizes: Mapping[str, int], problems: Sequence[str]
 ) -> Job:
@@ -89,6 +118,8 @@ def make_job(
     kind = args.bpe or ("sentencepiece" if args.raw_text else "subword-nmt")
     if kind == WORDS and args.vocab_size is not None:
         problems.append(f"--vocab-size goes with subwords, not with --bpe {WORDS}")
+    if kind != "sentencepiece" and args.character_coverage:
+        problems.append(f"--character-coverage goes with --bpe sentencepiece, not with {kind}")
     if args.out.exists() and not args.out.is_dir():
         problems.append(f"--out {args.out} is a file, a folder is needed")
     if "," in str(args.out.absolute()):
@@ -107,6 +138,8 @@ def make_job(
         out=args.out.absolute(),
         bpe=kind,
         vocab_size=args.vocab_size or sizes[kind],
+        size_adapts=args.vocab_size is None,
+        character_coverage=float(args.character_coverage or 0) or None,
         raw_text=args.raw_text,
         joined_dictionary=args.joined_dictionary,
         workers=args.workers or cores or 1,

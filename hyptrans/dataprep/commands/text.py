@@ -1,10 +1,11 @@
 """``hyptrans prepare text``: any parallel text."""
 
 import argparse
+import math
 import sys
 from pathlib import Path
 
-from hyptrans.dataprep.commands.options import add_shared_arguments, make_job
+from hyptrans.dataprep.commands.options import add_shared_arguments, make_job, number
 from hyptrans.dataprep.pipeline import prepare
 from hyptrans.dataprep.plan import Plan
 from hyptrans.dataprep.sources.markup import ParallelFiles
@@ -46,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--max-ratio",
-        type=_ratio,
+        type=number(lambda ratio: 1 <= ratio < math.inf, "a number of at least 1"),
         metavar="R",
         help="drop training pairs whose numbers of tokens differ by more than this factor "
         "(default: no limit)",
@@ -111,14 +112,3 @@ def _ending(name: str) -> str:
     """Return the language that a file name ends in, nothing where it ends in none."""
     ending = Path(name.removesuffix(".gz")).suffix[1:]
     return "" if ending.lower() in _PLAIN_ENDINGS else ending
-
-
-def _ratio(text: str) -> str:
-    """Return the number as it was typed, so that the manifest has the same words."""
-    try:
-        ratio = float(text)
-    except ValueError:
-        ratio = 0.0
-    if not 1 <= ratio < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
-    return text

@@ -40,6 +40,10 @@ _RESERVED = frozenset({"<s>", "<pad>", "</s>", _UNKNOWN})
 # subword-nmt needs about 1.5 kB for a word type (see recipes/wmt14_en_de), so this many stay below
 # 4 GiB
 MOST_WORD_TYPES = 2_000_000
+RARE_LEFT_OUT = 0.9995
+"""Share of a text without its rarest characters, as sentencepiece advises for Chinese."""
+_TOO_MANY = re.compile(r"value <= (\d+)")
+"""In what sentencepiece says of a text that supports fewer pieces: how many."""
 # the unigram model is learned from at most this many lines, evenly spread over the text
 _SENTENCEPIECE_LINES = 4_000_000
 # fairseq rounds the size of a dictionary up to a multiple of this
@@ -55,16 +59,33 @@ _MOST_SHOWN = 160
 _redirecting = threading.Lock()
 
 
-def learn(kind: str, texts: list[Path], size: int, model: Path) -> dict[str, Any]:
-    """Learn a model of one kind from the lines of ``texts`` and write it to ``model``.
+def learn(
+    kind: str,
+    texts: list[Path],
+    size: int,
+    model: Path,
+    *,
+    adapts: bool = False,
+    coverage: float | None = None,
+) -> dict[str, Any]:
+    """Learn a model of one kind from the lines of ``texts``, write it to ``model``, and count.
 
-    ``size`` is the number of merges for subword-nmt, the number of pieces for sentencepiece.
+    Args:
+        kind: one of those that have a model.
+        texts: files.
+        size: number of merges for subword-nmt, of pieces for sentencepiece.
+        model: file to write.
+        adapts: sentencepiece may have fewer pieces where the text does not support that many.
+        coverage: share of the text that the characters make up, most frequent first, which
+            sentencepiece learns from; None for all of them or, if it adapts and they are more than
+            the pieces, ``RARE_LEFT_OUT``, at most as many as half of the pieces.
 
     Raises:
         UserError: the text does not support a model of that size.
     """
-    learner = _learn_bpe if kind == "subword-nmt" else _learn_sentencepiece
-    return learner(texts, size, model)
+    if kind == "subword-nmt":
+        return _learn_bpe(texts, size, model)
+    return _learn_sentencepiece(texts, size, model, adapts=adapts, coverage=coverage)
 
 
 def _learn_bpe(texts: list[Path], size: int, model: Path) -> dict[str, Any]:
@@ -98,7 +119,7 @@ def _learn_bpe(texts: list[Path], size: int, model: Path) -> dict[str, Any]:
 def _learning(module: Any) -> Iterator[None]:
     # its own bar draws ten times a second, also into log files
     original = module.tqdm
-    module.tqdm = lambda items: bar(items, "learn subwords", len(items), unit=" merges")
+    module.tqdm = lambda items: bar(items, "learn subwords", len(items), " merges", 2.0)
     # millions of tuples and no cycles: looking for garbage takes a third of the time
     collecting = gc.isenabled()
     gc.disable()
@@ -110,17 +131,63 @@ def _learning(module: Any) -> Iterator[None]:
             gc.enable()
 
 
-def _learn_sentencepiece(texts: list[Path], size: int, model: Path) -> dict[str, Any]:
+def _learn_sentencepiece(
+    texts: list[Path], size: int, model: Path, *, adapts: bool, coverage: float | None
+) -> dict[str, Any]:
     characters: set[str] = set()
     lines = 0
     for path in texts:
         for line in read_lines(path):
             characters.update(line)
             lines += 1
+    least = len(characters) + _SPECIAL_SYMBOLS
+    rare: set[str] = set()
+    if coverage is not None:
+        rare = _rare(texts, coverage, len(characters))
+    elif adapts and size < least:
+        rare = _rare(texts, RARE_LEFT_OUT, size // 2)
     stride = -(-lines // _SENTENCEPIECE_LINES)
-    every = (line for path in texts for line in read_lines(path))
-    chosen = (line for number, line in enumerate(every) if number % stride == 0)
     sys.stderr.write(f"learning {size} pieces from {-(-lines // stride)} lines\n")
+    # characters of lines left out by the stride
+    options = {"vocab_size": size, "required_chars": "".join(sorted(characters - rare - {" "}))}
+    try:
+        try:
+            made = _train(texts, stride, rare, **options)
+        except RuntimeError as error:
+            if not adapts or not _TOO_MANY.search(str(error)):
+                raise
+            made = _train(texts, stride, rare, **options, hard_vocab_limit=False)
+    except (RuntimeError, OSError) as error:
+        raise UserError(_sentencepiece_problem(str(error), size, least)) from error
+    with whole_file(model) as file:
+        file.write(made)
+    pieces = len(sentencepiece.SentencePieceProcessor(model_proto=made))
+    counts: dict[str, Any] = {"pieces": pieces, "characters": len(characters)}
+    if pieces < size:
+        counts["fewer than the default of"] = size
+    if rare:
+        counts["characters in pieces"] = len(characters) - len(rare)
+    return counts
+
+
+def _rare(texts: list[Path], coverage: float, most: int) -> set[str]:
+    """The characters of a text but the frequent ones: ``most``, or those that make up a share."""
+    counts = Counter(character for path in texts for line in read_lines(path) for character in line)
+    del counts[" "]
+    left = coverage * counts.total()
+    rare = set()
+    # those of one count by their code points
+    for rank, (character, count) in enumerate(sorted(counts.items(), key=lambda i: (-i[1], i[0]))):
+        if left <= 0 or rank >= most:
+            rare.add(character)
+        left -= count
+    return rare
+
+
+def _train(texts: list[Path], stride: int, rare: set[str], **options: Any) -> bytes:
+    spaces = str.maketrans(dict.fromkeys(rare, " "))
+    every = (line.translate(spaces) for path in texts for line in read_lines(path))
+    chosen = (line for number, line in enumerate(every) if number % stride == 0)
     result = io.BytesIO()
     interrupts: list[KeyboardInterrupt] = []
     try:
@@ -128,25 +195,21 @@ def _learn_sentencepiece(texts: list[Path], size: int, model: Path) -> dict[str,
             sentence_iterator=_noting(interrupts, chosen),
             model_writer=result,
             model_type="unigram",
-            vocab_size=size,
             normalization_rule_name="identity",
             character_coverage=1.0,
             remove_extra_whitespaces=False,
-            # characters of lines left out by the stride
-            required_chars="".join(sorted(characters - {" "})),
             # longer lines would be skipped without a word
             max_sentence_length=1 << 30,
             # results depend on the number of threads, so it does not follow --workers
             num_threads=4,
             minloglevel=1,
+            **options,
         )
-    except (RuntimeError, OSError) as error:
+    except RuntimeError:
         if interrupts:
             raise interrupts[0] from None
-        raise UserError(_sentencepiece_problem(str(error), size, len(characters))) from error
-    with whole_file(model) as file:
-        file.write(result.getvalue())
-    return {"pieces": size, "characters": len(characters)}
+        raise
+    return result.getvalue()
 
 
 def _noting(interrupts: list[KeyboardInterrupt], lines: Iterable[str]) -> Iterator[str]:
@@ -158,16 +221,17 @@ def _noting(interrupts: list[KeyboardInterrupt], lines: Iterable[str]) -> Iterat
         raise
 
 
-def _sentencepiece_problem(message: str, size: int, characters: int) -> str:
-    if found := re.search(r"value <= (\d+)", message):
+def _sentencepiece_problem(message: str, size: int, least: int) -> str:
+    if found := _TOO_MANY.search(message):
         return (
             f"--vocab-size {size} is more than this text supports, "
             f"sentencepiece allows at most {found[1]}"
         )
     if "required_chars" in message or "smaller" in message:
         return (
-            f"--vocab-size {size} is too small for the {characters} distinct characters "
-            f"of the text; use at least {characters + 4}"
+            f"--vocab-size {size} is too small for the {least - _SPECIAL_SYMBOLS} distinct "
+            f"characters of the text; use at least {least}, or --character-coverage "
+            f"{RARE_LEFT_OUT} for pieces without the rarest characters"
         )
     return f"sentencepiece could not learn a model: {message.splitlines()[-1]}"
 
@@ -231,9 +295,12 @@ def sentencepiece_encoder(model: Path, known: Collection[str] | None) -> LineFun
 
     Args:
         model: file of the model.
-        known: the pieces that training has, where others are to be spelled out.
+        known: the pieces that training has, where others are to be spelled out; else those of the
+            model, which lacks rare characters if it was learned so.
     """
     processor = rules.load(model)
+    if known is None:
+        known = frozenset(processor.id_to_piece([*range(len(processor))]))
 
     def encode(line: str) -> str:
         subwords = processor.encode(line, out_type=str)

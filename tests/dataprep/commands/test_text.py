@@ -1,7 +1,9 @@
 import gzip
 import json
+import random
 import re
 import subprocess
+from collections import Counter
 
 import pytest
 import sentencepiece
@@ -9,6 +11,11 @@ import sentencepiece
 from hyptrans.dataprep import recorded
 from hyptrans.dataprep.steps import subwords
 from tests.dataprep.conftest import error_of, make_sentences, script, tree, write
+
+
+def manifest_steps(out):
+    return json.loads((out / "manifest.json").read_text())["steps"]
+
 
 pytestmark = pytest.mark.usefixtures("no_fairseq")
 RAW = ["--raw-text", "--vocab-size", 200]
@@ -140,8 +147,8 @@ def test_manifest_and_summary_say_what_was_dropped(tmp_path, run, corpus):
         "train": 200,
         "dropped": {"empty side": 1},
     }
-    assert "dropped: empty side 1" in shown
-    assert "time by step:" in shown
+    assert "train: 200 pairs; dropped: 1 empty side\nvalid: 20 pairs\ntest: 20 pairs\n" in shown
+    assert len(shown.splitlines()) < 12
     assert set(manifest["outputs"]) == set(tree(out)) - {"manifest.json"}
     assert {"fairseq", "sentencepiece", "sacremoses", "python"} <= set(manifest["versions"])
     assert all(len(entry["sha256"]) == 64 for entry in manifest["inputs"].values())
@@ -179,6 +186,8 @@ def test_finished_folder_is_not_touched(tmp_path, run, corpus):
         (["--target-lang", "en"], "--source-lang and --target-lang are both en"),
         (["--test", "nowhere.en", "nowhere.de"], r"--test: nowhere.en is not a file; --test: now"),
         (["--bpe", "none", "--vocab-size", 300], "--vocab-size goes with subwords, not with --bpe"),
+        (["--character-coverage", "0"], "--character-coverage: '0' is not a number above 0 and up"),
+        (["--character-coverage", "1"], "--character-coverage goes with --bpe sentencepiece, not"),
         (["--bpe", "none", "--lowercase"], "--lowercase and --bpe none, which keeps words, excl"),
     ],
 )
@@ -263,10 +272,72 @@ def test_ctrl_c_while_sentencepiece_reads_is_told_as_such(tmp_path, run, corpus,
     assert run("text", *words)[0] == 0
 
 
-@pytest.mark.parametrize(("size", "problem"), [(10, "too small for"), (9000, "at most")])
-def test_impossible_vocabulary_size_says_which_is_possible(tmp_path, run, corpus, size, problem):
-    words = [*corpus(), "--raw-text", "--vocab-size", size, "--out", tmp_path / "out"]
-    assert problem in error_of(run("text", *words))
+def test_impossible_vocabulary_size_says_which_is_possible(tmp_path, run, corpus):
+    words = [*corpus(), "--raw-text", "--out", tmp_path / "out"]
+    message = error_of(run("text", *words, "--vocab-size", 8000))
+    most = int(re.search("--vocab-size 8000 is more .* allows at most ([0-9]+)", message)[1])
+    # a default that nobody typed gives way
+    status, printed, _ = run("text", *words)
+    assert status == 0
+    assert f"{most:,} pieces of sentencepiece, as this text supports no 8,000" in printed
+    model = sentencepiece.SentencePieceProcessor(str(tmp_path / "out/sentencepiece.model"))
+    assert len(model) == most
+
+
+@pytest.fixture
+def many_characters(tmp_path):
+    """Options of a text with some thousand characters, most of them rare."""
+    rng = random.Random(1)
+    characters = [chr(0x4E00 + i) for i in range(9000)]
+    weights = [1 / (i + 1) for i in range(9000)]
+    lines = ["".join(rng.choices(characters, weights, k=20)) for _ in range(400)]
+    lines += ["".join(characters[i : i + 30]) for i in range(0, 9000, 30)]
+    words = []
+    for name, part in (("train", lines), ("valid", lines[:9]), ("test", lines[-40:])):
+        words += [f"--{name}", *(write(tmp_path / f"{name}.{lang}", part) for lang in ("zh", "ja"))]
+    return [*words, "--raw-text", "--out", tmp_path / "out"]
+
+
+@pytest.mark.parametrize(
+    ("options", "pieces", "characters"),
+    [
+        ([], 8000, 4000),
+        (["--vocab-size", 1500, "--character-coverage", 0.5], 1500, "half"),
+        (["--vocab-size", 9100], 9100, None),
+    ],
+)
+def test_rare_characters_are_symbols_but_no_pieces(
+    tmp_path, run, many_characters, options, pieces, characters
+):
+    if characters == "half":
+        counts = Counter((tmp_path / "train.zh").read_text().replace("\n", ""))
+        frequent = sorted(counts.values(), reverse=True)
+        characters = next(n for n in range(9000) if 2 * sum(frequent[:n]) >= counts.total())
+    status, printed, err = run("text", *many_characters, *options, "--keep-intermediate")
+    assert status == 0, err
+    said = f"; of its 9,000 characters the {characters or 0:,} most frequent (--character-coverage)"
+    assert (said in printed) == (characters is not None)
+    out = tmp_path / "out"
+    learned = next(s for s in manifest_steps(out) if s["name"] == "learn subwords")
+    assert learned.get("characters in pieces") == characters
+    assert learned["pieces"] <= pieces
+    model = sentencepiece.SentencePieceProcessor(str(out / "sentencepiece.model"))
+    symbols = {line.split(" ")[0] for line in (out / "data-bin/dict.zh").read_text().splitlines()}
+    for name in ("train", "test"):
+        encoded = (out / f"data-bin/{name}.zh").read_text().splitlines()
+        raw = (tmp_path / f"{name}.zh").read_text().splitlines()
+        assert [subwords.decode("sentencepiece", line) for line in encoded] == raw
+        used = {token for line in encoded for token in line.split()}
+        assert used <= symbols
+        rare = {token for token in used if model.piece_to_id(token) == model.unk_id()}
+        assert all(len(token) == 1 for token in rare)
+        assert (rare != set()) == (characters is not None)
+
+
+def test_a_typed_size_below_the_number_of_characters_is_refused(run, many_characters):
+    message = error_of(run("text", *many_characters, "--vocab-size", 8000))
+    assert "--vocab-size 8000 is too small for the 9000 distinct characters of the text" in message
+    assert "use at least 9004, or --character-coverage 0.9995" in message
 
 
 def test_training_text_that_is_all_dropped_is_an_error(tmp_path, run, corpus):
@@ -322,4 +393,4 @@ def test_a_length_that_was_given_holds_for_words_by_spaces_too(tmp_path, run, co
     longer = [write(tmp_path / f"longer.{lang}", ["a " * 20]) for lang in ("en", "de")]
     words = [*corpus(), "--train", *longer, "--bpe", "none", "--max-length", 19]
     _, printed, _ = run("text", *words, "--out", tmp_path / "out")
-    assert "dropped: longer than 19 1" in printed
+    assert "; dropped: 1 longer than 19\n" in printed
