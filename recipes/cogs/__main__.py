@@ -1,7 +1,92 @@
-"""``python -m recipes.cogs``."""
+"""COGS in variable-free form: do hyperbolic Transformers generalize by structure?
 
+Exact match on all sentences of the generalization set and by kind of generalization, beside a
+published Transformer's. Trainings run one after the other, and the same command goes on with them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
 import sys
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 
-from recipes.cogs.run import program
+from hyptrans.support.errors import UserError, run_command
+from hyptrans.support.lines import read_lines
+from recipes.cogs.plan import DEV, GEN, PER_KIND, TEST, trainings
+from recipes.cogs.table import PUBLISHED, table
+from recipes.common import exact, lines, options
 
-sys.exit(program())
+HERE = Path(__file__).resolve().parent
+FOLDER = "cogs_variable_free"
+FILES = {"train": "train", "valid": "dev", TEST: "test", GEN: "gen"}
+PUBLISHED_FILE = "published_transformer.json"
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run what is not done yet, and write the tables."""
+    parser = lines.make_parser(HERE, __doc__, "--data ~/cogs_variable_free --out ~/cogs")
+    contents = f"train, dev, test and gen as .tsv or .tsv.gz, and {PUBLISHED_FILE}"
+    options.add_data(parser, contents, name=FOLDER)
+    args = parser.parse_args(argv)
+    data = _folder(args)
+
+    @cache
+    def sets(task: str) -> exact.Sets:
+        found = {name: examples(data, stem) for name, stem in FILES.items()}
+        return found | {DEV: first_of_each_kind(found[GEN])}
+
+    published = {"name": PUBLISHED, "stage": PUBLISHED, "seeds": _published(data)}
+    exact.run(HERE, args, trainings, sets, table, [published])
+
+
+def _folder(args: argparse.Namespace) -> Path:
+    if args.data is None:
+        raise UserError(
+            "--data is needed: a folder with COGS in variable-free form, "
+            "from https://github.com/frankaging/ReCOGS"
+        )
+    return Path(args.data)
+
+
+def examples(data: Path, stem: str) -> list[exact.Example]:
+    """The sentences of a file with their forms and kinds.
+
+    Raises:
+        UserError: the file is missing or a line has other parts.
+    """
+    path = options.plain_or_zipped(data / f"{stem}.tsv")
+    found: list[exact.Example] = []
+    for number, line in enumerate(read_lines(path), start=1):
+        parts = line.split("\t")
+        if len(parts) != 3:
+            raise UserError(f"{path}, line {number} is not sentence, form and kind between tabs")
+        found.append((parts[0], parts[1], parts[2]))
+    return found
+
+
+def first_of_each_kind(found: Sequence[exact.Example]) -> list[exact.Example]:
+    """The part of the generalization set that settings are chosen by."""
+    seen: Counter[str] = Counter()
+    kept = []
+    for example in found:
+        seen[example[2]] += 1
+        if seen[example[2]] <= PER_KIND:
+            kept.append(example)
+    return kept
+
+
+def _published(data: Path) -> list[dict[str, float]]:
+    """Percent of right answers of a published Transformer, by seed and kind."""
+    path = data / PUBLISHED_FILE
+    try:
+        return list(json.loads(path.read_text(encoding="utf-8")).values())
+    except (OSError, ValueError) as error:
+        raise UserError(f"--data: {path} cannot be read: {error}") from error
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main, stopped=lines.STOPPED))

@@ -11,9 +11,9 @@ from typing import Any
 
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
-from recipes.common import experiment, options, rows, translation
+from recipes.common import experiment, translation
+from recipes.common.experiment import Column, Experiment
 from recipes.common.preparation import SOURCE, TARGET
-from recipes.common.rows import Column
 from recipes.common.steps import Step
 from recipes.common.translation import Run
 
@@ -39,6 +39,7 @@ class Corpus:
         test: what the test sets are called.
         validated: of them, the validation set, unless that is held out of the training text.
         search_flags: flags of beam search.
+        lowercase: the test sets are scored without case.
     """
 
     recipe: Path
@@ -48,6 +49,7 @@ class Corpus:
     test: str
     validated: str = ""
     search_flags: Sequence[str] = ()
+    lowercase: bool = False
 
     def main(self, description: str | None, argv: Sequence[str] | None = None) -> None:
         """Prepare, train, validate, translate and score; write ``results.json`` and the table.
@@ -56,68 +58,57 @@ class Corpus:
             UserError: an option or a command is wrong.
         """
         example = "--raw DIR --write-readme"
-        parser = options.make_parser(
-            self.recipe, description, example, archs=self.archs, updates=None, jobs=1
-        )
-        parser.add_argument(
-            "--train-flags",
-            default="",
-            metavar="FLAGS",
-            help="further flags of every training, as --train-flags='--amp --update-freq 1'",
-        )
+        parser = experiment.make_parser(self.recipe, description, example, archs=self.archs, jobs=1)
+        about = "further flags of every training, as --train-flags='--amp --update-freq 1'"
+        parser.add_argument("--train-flags", default="", metavar="FLAGS", help=about)
         args, others = parser.parse_known_args(argv)
-        options.check_positive(args, "updates", "jobs")
         train_flags = shlex.split(args.train_flags)
-        for known, words, where in (
-            (_DECIDED, others, ""),
-            (_DECIDED_OF_TRAININGS, train_flags, " of --train-flags"),
-        ):
-            given = {word.split("=")[0] for word in words}
-            if decided := [word for word in known if word in given]:
-                names = f"{', '.join(decided)}{where}"
-                raise UserError(f"{names} is decided by this recipe: leave it out")
+        _refuse(_DECIDED, others, "")
+        _refuse(_DECIDED_OF_TRAININGS, train_flags, " of --train-flags")
         require("sacremoses", "data")
-        models, run, runner = experiment.start(
+        made = Experiment(
             self.recipe,
             args,
-            source=SOURCE,
-            target=TARGET,
+            (SOURCE, TARGET),
             save_every=SAVE_EVERY,
             best=True,
             train_flags=train_flags,
             text_flags=[*translation.token_flags(SOURCE, TARGET), *self.search_flags],
         )
-        prepared = self._prepare(run, others)
-        runner.run(prepared)
+        made.runner.run(self.prepare(made.run, others))
         for column in self.columns:
+            references = made.run.references(column.subset)
             # some data sets of the hub have no validation set, which one of the test sets is
-            if not run.references_of(column.subset).exists():
+            if not references.exists():
                 raise UserError(
-                    f"{run.data} has no set for {column.title}: {run.references_of(column.subset)} "
-                    "is missing, take archives or the unpacked files"
+                    f"{made.run.data} has no set for {column.title}: {references} is missing, take "
+                    "archives or the unpacked files"
                 )
-        found = rows.measure(models, run, runner, prepared, self.columns, jobs=args.jobs)
-        experiment.finish(self.recipe, args, runner, found, self.table(found))
+        made.finish(made.measure(self.columns, lowercase=self.lowercase), self.table)
 
-    def _prepare(self, run: Run, others: Sequence[str]) -> Step:
+    def prepare(self, run: Run, others: Sequence[str]) -> Step:
+        """The preparation, with options of its own."""
         command = ["python", translation.script(self.script), "--out", str(run.data)]
         command += ["--source-lang", SOURCE, "--target-lang", TARGET, *others]
+        parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+        for source in ("--archive", "--raw"):
+            parser.add_argument(source, action="append", type=Path, default=[], dest="given")
+        given = parser.parse_known_args(others)[0].given
         # hours on the larger corpus, and the script goes on where it was stopped
-        given = _given(others)
-        return Step("prepare", command, [run.data], resumes=True, inputs=given, keeps_account=True)
+        return Step(
+            run.prepared, command, [run.data], resumes=True, inputs=given, keeps_account=True
+        )
 
     def table(self, found: Mapping[str, Any]) -> str:
         """The results as Markdown."""
         held_out = any(HELD_OUT in command for command in found.get("commands", ()))
         also = f", of which {self.validated} is the validation set too"
         test = self.test + (also if self.validated and not held_out else "")
-        return rows.table(found, self.columns, test)
+        return experiment.table(found, self.columns, test)
 
 
-def _given(words: Sequence[str]) -> list[Path]:
-    """The archives, or the folder with what was in them, that the preparation is given."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--archive", action="append", default=[])
-    parser.add_argument("--raw", action="append", default=[])
-    found, _ = parser.parse_known_args(words)
-    return [Path(name) for name in (*found.archive, *found.raw)]
+def _refuse(decided: Sequence[str], words: Sequence[str], where: str) -> None:
+    given = {word.split("=")[0] for word in words}
+    if wrong := [word for word in decided if word in given]:
+        names = ", ".join(wrong)
+        raise UserError(f"{names}{where} is decided by this recipe: leave it out")

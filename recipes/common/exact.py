@@ -20,10 +20,9 @@ from hyptrans.support.files import write_whole
 from recipes.common import lines, results, translation
 from recipes.common.runner import Runner
 from recipes.common.settings import Model
-from recipes.common.steps import Step, portable_command
+from recipes.common.steps import Step
 from recipes.common.translation import Run
 
-STOPPED = "the same command goes on with the unfinished training"
 SOURCE, TARGET = "question", "answer"
 TWIN = "euclidean_prenorm"
 MODELS = (TWIN, "sphere", "hybonet", "hybonet_plus")
@@ -109,16 +108,6 @@ def rate_trials(
     return trials
 
 
-def plain_or_zipped(path: Path) -> Path:
-    """A file, or the gzipped one where there is no plain one."""
-    return path if path.is_file() else path.with_name(f"{path.name}.gz")
-
-
-def make_parser(recipe: Path, description: str | None) -> argparse.ArgumentParser:
-    """A parser with the options of every recipe that this module drives."""
-    return lines.make_parser(recipe, description)
-
-
 def run(
     recipe: Path,
     args: argparse.Namespace,
@@ -140,17 +129,18 @@ def run(
     Raises:
         UserError: ``--only`` names none of them, or a command failed.
     """
-    queue = lines.Queue(recipe, args, trainings)
+
+    def publish(found: Results) -> None:
+        results.put_into(recipe / "README.md", table(found))
+
+    queue = lines.Queue(recipe, args, trainings, publish)
     if args.list:
         queue.show()
         return
     for line in beside:
         queue.add(line, measured=False)
     queue.run(lambda training: _train_and_score(training, sets(training.task), args))
-    text = table(queue.lines)
-    if args.write_readme:
-        results.put_into(recipe / "README.md", text)
-    print(f"{text}\n\n{queue.path}: all that is asked for is done")
+    print(f"{table(queue.lines)}\n\n{queue.path}: all that is asked for is done")
 
 
 def _train_and_score(training: Training, sets: Sets, args: argparse.Namespace) -> dict[str, Any]:
@@ -163,31 +153,27 @@ def _train_and_score(training: Training, sets: Sets, args: argparse.Namespace) -
         updates=training.updates,
         threads=args.threads,
         cpu=args.cpu,
+        prepared=f"prepare_{training.task}",
         save_every=max(1, training.updates // _PARTS),
         train_flags=("--validate-interval", "100000"),
         text_flags=(),
         length_limits=_LENGTHS,
     )
-    runner = Runner(args.out)
-    prepared = prepare(run, sets)
+    runner, name = Runner(args.out), training.name
     flags = {"--arch": f"{training.model}_tiny", **training.flags, "--lr": f"{training.rate:g}"}
-    trained = translation.train(run, Model(training.name, flags), prepared)
-    finished = lines.train(runner, prepared, trained, run.checkpoint(training.name))
-    line = {key: value for key, value in asdict(training).items() if key != "flags"}
-    line |= {"name": training.name, "command": portable_command(trained, args.out)}
-    line |= translation.course(runner.log(trained))
+    found, finished = lines.train(runner, run, Model(name, flags), prepare(run, sets))
+    of_training = {key: value for key, value in asdict(training).items() if key != "flags"}
+    line = {**of_training, "name": name, **found}
     if not finished:
-        return line | {"exact": None}
-    subsets = subsets_of(sets)
-    exact = {}
-    for name in training.answers:
-        subset = subsets[name]
-        answered = translation.generate(run, training.name, trained, beam=1, subset=subset)
-        runner.run(answered)
-        exact[name] = matches(answered.outputs[0] / f"generate-{subset}.txt", sets[name])
-        runner.say(f"{training.name}: {exact[name]['all']} % of {name}")
-    line["parameters"] = results.count_parameters(run.checkpoint(training.name))
-    return line | {"exact": exact}
+        return {**line, "exact": None}
+    subsets, exact = subsets_of(sets), {}
+    for key in training.answers:
+        search = (1, subsets[key])
+        runner.run(translation.generate(run, name, search))
+        exact[key] = matches(run.output(name, search), sets[key])
+        runner.say(f"{name}: {exact[key]['all']} % of {key}")
+    parameters = results.count_parameters(run.checkpoint(name))
+    return {**line, "parameters": parameters, "exact": exact}
 
 
 def subsets_of(sets: Sets) -> dict[str, str]:
@@ -212,8 +198,7 @@ def prepare(run: Run, sets: Sets) -> Step:
         command += [f"--{subsets[name].rstrip('0123456789')}", *map(str, pair)]
         files += pair
     command += ["--source-lang", SOURCE, "--target-lang", TARGET, "--joined-dictionary"]
-    name = f"prepare_{run.out.name}"
-    return Step(name, [*command, "--out", str(run.data)], [run.data], inputs=files)
+    return Step(run.prepared, [*command, "--out", str(run.data)], [run.data], inputs=files)
 
 
 def matches(output: Path, examples: Sequence[Example]) -> dict[str, float]:

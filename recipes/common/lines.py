@@ -12,14 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from hyptrans.support import flags
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import one_at_a_time, write_whole
 from hyptrans_startup.checkpoints import saving
 from recipes.common import options, results, translation
 from recipes.common.runner import Runner
-from recipes.common.steps import Step
+from recipes.common.settings import Model
+from recipes.common.steps import Step, portable_command
+from recipes.common.translation import Run
 
 RESULTS = "results.jsonl"
+STOPPED = "the same command goes on with the unfinished training"
 Lines = Sequence[Mapping[str, Any]]
 
 
@@ -33,13 +37,13 @@ class Named(Protocol):
 T = TypeVar("T", bound=Named)
 
 
-def make_parser(recipe: Path, description: str | None) -> argparse.ArgumentParser:
+def make_parser(recipe: Path, description: str | None, example: str) -> argparse.ArgumentParser:
     """A parser with the options of every recipe that keeps lines."""
-    parser = options.script_parser(description)
-    parser.prog = f"python -m recipes.{recipe.name}"
+    parser = options.script_parser(description, recipe)
+    parser.epilog = f"example: {parser.prog} {example}"
     add = parser.add_argument
-    out = Path("runs") / recipe.name
-    add("--out", type=Path, default=out, metavar="DIR", help=f"folder to work in (default: {out})")
+    about, out = "folder to work in (default: %(default)s)", Path("runs") / recipe.name
+    flags.add_out(parser, about, folder=True, default=out)
     add("--write-readme", action="store_true", help="go on with the results beside this file")
     add("--only", nargs="+", metavar="NAME", help="trainings to run, of those that --list names")
     add("--list", action="store_true", help="list the trainings, and which are done, and stop")
@@ -66,7 +70,7 @@ class Queue(Generic[T]):
         recipe: Path,
         args: argparse.Namespace,
         trainings: Callable[[Lines], Sequence[T]],
-        publish: Callable[[Lines], None] = lambda lines: None,
+        publish: Callable[[Lines], object],
     ) -> None:
         options.check_positive(args, "threads")
         self.path = (recipe if args.write_readme else args.out) / RESULTS
@@ -75,7 +79,7 @@ class Queue(Generic[T]):
         self._publish = publish if args.write_readme else lambda lines: None
         # read once: the results themselves may be files of the repository
         self._surroundings = results.surroundings()
-        known = {training.name for training in self._trainings(self.lines)}
+        known = {training.name for training in trainings(self.lines)}
         if wrong := [name for name in args.only or () if name not in known]:
             raise UserError(f"--only: no training is called {', '.join(wrong)}; --list names all")
 
@@ -86,14 +90,26 @@ class Queue(Generic[T]):
 
     def show(self) -> None:
         """Print the names of all trainings, and which are done."""
-        done = _names(self.lines)
-        for training in self._trainings(self.lines):
-            print(f"{training.name}{'  done' if training.name in done else ''}")
+        for training, done in self._states():
+            print(f"{training.name}{'  done' if done else ''}")
 
     def run(self, score: Callable[[T], Mapping[str, Any]]) -> None:
         """Add the line that ``score`` gives of each training that is not done."""
-        while unfinished := self._next():
+        while unfinished := next(
+            (
+                training
+                for training, done in self._states()
+                if not done and (self._only is None or training.name in self._only)
+            ),
+            None,
+        ):
             self.add(score(unfinished))
+
+    def _states(self) -> list[tuple[T, bool]]:
+        """The trainings, and whether each is done."""
+        lines = self.lines
+        done = {line["name"] for line in lines}
+        return [(training, training.name in done) for training in self._trainings(lines)]
 
     def add(self, line: Mapping[str, Any], *, measured: bool = True) -> None:
         """Add a line, unless another process was here first.
@@ -105,39 +121,29 @@ class Queue(Generic[T]):
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with one_at_a_time(self.path.parent):
             lines = self.lines
-            if line["name"] not in _names(lines):
+            if line["name"] not in {known["name"] for known in lines}:
                 lines.append({**line, **(self._surroundings if measured else {})})
                 write_whole(self.path, "".join(json.dumps(entry) + "\n" for entry in lines))
                 self._publish(lines)
 
-    def _next(self) -> T | None:
-        lines = self.lines
-        done = _names(lines)
-        for training in self._trainings(lines):
-            wanted = self._only is None or training.name in self._only
-            if wanted and training.name not in done:
-                return training
-        return None
 
-
-def _names(lines: Lines) -> set[str]:
-    return {line["name"] for line in lines}
-
-
-def train(runner: Runner, prepared: Step, trained: Step, checkpoint: Path) -> bool:
-    """Run a training; False where it diverged, which is a result too.
+def train(runner: Runner, run: Run, model: Model, prepared: Step) -> tuple[dict[str, Any], bool]:
+    """Train a model; returns what its line has of that, and False where it diverged.
 
     Raises:
         UserError: something else ended it.
     """
+    trained, finished = translation.train(run, model), True
     runner.run(prepared)
     # fairseq's own copy may be cut where an earlier run was killed
-    saving.mend(checkpoint)
+    saving.mend(run.checkpoint(model.name))
+    log = runner.log(trained.name)
     try:
         runner.run(trained)
     except UserError:
-        if not translation.diverged(runner.log(trained)):
+        if not translation.diverged(log):
             raise
-        runner.say(f"{trained.name.removeprefix('train_')}: diverged")
-        return False
-    return True
+        finished = False
+        runner.say(f"{model.name}: diverged")
+    command = portable_command(trained, runner.out)
+    return {"command": command, **translation.course(log)}, finished

@@ -73,34 +73,21 @@ def put_into(readme: Path, block: str, name: str = RESULTS) -> bool:
     _, end, after = rest.partition(last)
     if not (begin and end):
         raise UserError(f"{readme} lacks the lines {first} and {last}")
-    changed = f"{before}{first}\n{block}\n{last}{after}"
-    if changed == text:
+    return write_changed(readme, f"{before}{first}\n{block}\n{last}{after}")
+
+
+def write_changed(path: Path, text: str) -> bool:
+    """Write a file; False if it was the same."""
+    if path.exists() and path.read_text(encoding="utf-8") == text:
         return False
-    write_whole(readme, changed)
+    write_whole(path, text)
     return True
-
-
-def put_pictures(recipe: Path, pictures: Mapping[str, str]) -> list[Path]:
-    """Write a recipe's pictures, SVG by file name; returns those that changed."""
-    changed = []
-    for name, text in pictures.items():
-        path = recipe / name
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            write_whole(path, text)
-            changed.append(path)
-    return changed
 
 
 def publish(recipe: Path, found: Mapping[str, Any], table: str, name: str = RESULTS) -> None:
     """Put results and table into the folder of a recipe, which may have several by name."""
     write_json(recipe / f"{name}.json", found)
     put_into(recipe / "README.md", table, name)
-
-
-def signatures(found: Mapping[str, Any]) -> str:
-    """Signatures that results have, of BLEU and, if it was measured, of chrF."""
-    names = ("signature", "chrf_signature")
-    return ", ".join(f"`{found[name]}`" for name in names if name in found)
 
 
 def block_of(readme: Path, name: str = RESULTS) -> str:

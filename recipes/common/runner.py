@@ -19,14 +19,7 @@ from hyptrans.support.files import remove, sha256
 from hyptrans.support.steps import Record, Steps, recorded
 from hyptrans_startup.files import take_lock
 from recipes.common import results
-from recipes.common.steps import (
-    Step,
-    executed_command,
-    identity,
-    recorded_command,
-    shown_command,
-    thread_limits,
-)
+from recipes.common.steps import Step, executed_command, identity, portable_command, shown_command
 
 _DONE, _LOCK = ".done", ".lock"
 """Endings of what is beside the log of a step."""
@@ -49,9 +42,9 @@ class Runner(Steps):
         self._stopped = threading.Event()
         self._start = time.monotonic()
 
-    def log(self, step: Step) -> Path:
+    def log(self, name: str) -> Path:
         """Where the output of a step's command is."""
-        return self._beside(step, ".log")
+        return self._beside(name, ".log")
 
     def say(self, text: str) -> None:
         """Print one line with the time since the start."""
@@ -67,8 +60,8 @@ class Runner(Steps):
                 the place of what is not theirs to replace.
         """
         with self._lock:
-            self.commands.append(recorded_command(step, self.out))
-        after = [recorded(self._beside(before, _DONE)) for before in step.after]
+            self.commands.append(portable_command(step, self.out))
+        after = [recorded(self._beside(name, _DONE)) for name in step.after]
         made_from: dict[str, Any] = {
             "command": identity(step, self.out),
             "after": [done.id if done else None for done in after],
@@ -130,16 +123,16 @@ class Runner(Steps):
                 return
             self.run(step)
 
-    def _beside(self, step: Step, ending: str) -> Path:
-        return self.out / "logs" / f"{step.name}{ending}"
+    def _beside(self, name: str, ending: str) -> Path:
+        return self.out / "logs" / f"{name}{ending}"
 
     def _check_outputs(self, step: Step) -> None:
         """Refuse to replace what was not made here, or took too long to be lost."""
         there = next((path for path in step.outputs if path.exists()), None)
         if self._overwrite or there is None:
             return
-        finished = self._beside(step, _DONE).exists()
-        if not finished and not self._beside(step, _LOCK).exists():
+        finished = self._beside(step.name, _DONE).exists()
+        if not finished and not self._beside(step.name, _LOCK).exists():
             raise UserError(f"{there} was not made here: move it away, or choose another --out")
         if finished and (step.precious or step.keeps_account):
             raise UserError(
@@ -154,8 +147,9 @@ class Runner(Steps):
         Raises:
             UserError: another run, or a process that one left behind, is at work on it.
         """
-        self.log(step).parent.mkdir(parents=True, exist_ok=True)
-        lock = take_lock(self._beside(step, _LOCK), self.log(step))
+        log = self.log(step.name)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        lock = take_lock(self._beside(step.name, _LOCK), log)
         try:
             yield lock
         finally:
@@ -164,56 +158,49 @@ class Runner(Steps):
     def _clear(self, step: Step) -> None:
         """Remove what an earlier run left; what it made on the way only where all is made again."""
         outputs = () if step.keeps_account else step.outputs
-        for path in (*outputs, *(step.work if self._overwrite else ()), self.log(step)):
+        for path in (*outputs, *(step.work if self._overwrite else ()), self.log(step.name)):
             remove(path)
 
     def _execute(self, step: Step, lock: int) -> None:
         if step.keeps_account and self._overwrite:
             step = replace(step, command=[*step.command, "--overwrite"])
-        log = self.log(step)
-        self._follow(step, log, lock)
+        self._follow(step, lock)
         missing = [str(path) for path in step.outputs if not path.exists()]
         if missing:
+            log = self.log(step.name)
             raise UserError(f"{step.name} ended without writing {missing[0]}; see {log}")
 
-    def _follow(self, step: Step, log: Path, lock: int) -> None:
+    def _follow(self, step: Step, lock: int) -> None:
         """Run a step's command to its end and write down what it says, line by line."""
-        with (
-            self._process(step, lock) as process,
-            open(log, "a", encoding="utf-8", buffering=1) as file,
-        ):
-            assert process.stdout is not None
-            for line in process.stdout:
-                file.write(line)
-                if shown := step.progress(line):
-                    self.say(f"{step.name}: {shown}")
-        if process.returncode:
-            last = _last_line(log)
-            raise UserError(f"{step.name} failed: {last} (all of its output: {log})")
-
-    @contextmanager
-    def _process(self, step: Step, lock: int) -> Iterator[subprocess.Popen[str]]:
-        environment = {**os.environ, "PYTHONUNBUFFERED": "1", **thread_limits(step)}
-        with subprocess.Popen(
+        log = self.log(step.name)
+        process = subprocess.Popen(
             executed_command(step),
-            env=environment,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **step.limits},
             pass_fds=[lock],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             encoding="utf-8",
             errors="replace",
-        ) as process:
+        )
+        with process, open(log, "a", encoding="utf-8", buffering=1) as file:
             self._running.add(process)
             try:
                 if self._stopped.is_set():
                     process.terminate()
-                yield process
+                assert process.stdout is not None
+                for line in process.stdout:
+                    file.write(line)
+                    if shown := step.progress(line):
+                        self.say(f"{step.name}: {shown}")
             except BaseException:
                 process.terminate()
                 raise
             finally:
                 self._running.discard(process)
+        if process.returncode:
+            last = _last_line(log)
+            raise UserError(f"{step.name} failed: {last} (all of its output: {log})")
 
     def _stop(self) -> None:
         self._stopped.set()

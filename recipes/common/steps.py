@@ -1,9 +1,8 @@
-"""A command of a recipe, what it leaves, and how it is written: here, anywhere, and for a user."""
+"""A command of a recipe, what it leaves, and how it is written: here, and anywhere."""
 
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +26,7 @@ class Step:
         name: short and unique in the recipe; names the log.
         command: a script of this environment (``fairseq-train``) or ``python``, and arguments.
         outputs: removed before the command runs, expected after it.
-        after: steps whose output this one reads.
+        after: names of the steps whose output this one reads.
         threads: CPU threads the command may use, 0 for its own default.
         progress: makes a line to show out of a line of the log, or None.
         resumes: the command goes on from its outputs where it was stopped, and so does its log.
@@ -43,8 +42,8 @@ class Step:
 
     name: str
     command: Sequence[str]
-    outputs: Sequence[Path]
-    after: Sequence[Step] = ()
+    outputs: Sequence[Path] = ()
+    after: Sequence[str] = ()
     threads: int = 0
     progress: Callable[[str], str | None] = field(default=lambda line: None)
     resumes: bool = False
@@ -57,6 +56,11 @@ class Step:
     def is_to_be_asked(self) -> bool:
         """Whether the command can tell if its outputs are still of its inputs."""
         return self.keeps_account and bool(self.inputs) and all(p.exists() for p in self.inputs)
+
+    @property
+    def limits(self) -> Mapping[str, str]:
+        """Variables of the environment that keep the command to its threads."""
+        return {"OMP_NUM_THREADS": str(self.threads)} if self.threads else {}
 
 
 def executed_command(step: Step) -> list[str]:
@@ -77,41 +81,30 @@ def executed_command(step: Step) -> list[str]:
 
 def shown_command(step: Step) -> str:
     """The step's command as a user would type it here."""
-    program, *arguments = executed_command(step)
-    words = [_shorter(program), *map(_shorter, arguments)]
-    limits = [f"{name}={value}" for name, value in thread_limits(step).items()]
-    # the variable must stay outside the quotes
-    quoted = [
-        word if word.startswith(f"${DATA_VARIABLE}/") else shlex.quote(word) for word in words
-    ]
-    return " ".join([*limits, *quoted])
-
-
-def recorded_command(step: Step, out: Path) -> str:
-    """:func:`shown_command` without the folders of this machine.
-
-    ``out`` is OUT, one's own ~, and programs are those of the environment.
-    """
-    programs = _shorter(f"{Path(sys.executable).parent}{os.sep}")
-    shown = shown_command(step).replace(programs, "", 1)
-    for folder, name in ((out, "OUT"), (Path.home(), "~")):
-        if folder.is_absolute() and folder != Path(folder.anchor):
-            shown = re.sub(rf"(?<![\w./-]){re.escape(str(folder))}(?=[/\s'\"]|$)", name, shown)
-    return shown
+    limits = [f"{name}={value}" for name, value in step.limits.items()]
+    words = (word.removeprefix(f"{Path.cwd()}{os.sep}") for word in executed_command(step))
+    return " ".join([*limits, shlex.join(words)])
 
 
 def portable_command(step: Step, out: Path) -> str:
     """The step's command without the folders of this machine.
 
-    ``out`` is called OUT, and what is in the repository is named from there.
+    ``out`` is called OUT, the folder of HYPTRANS_DATA by that name and one's own ~; what is in the
+    repository is named from there.
     """
-    words = []
-    for word in step.command:
-        for folder, name in ((out, "OUT"), (ROOT, "")):
-            if folder.parts and Path(word).parts[: len(folder.parts)] == folder.parts:
-                word = str(name / Path(word).relative_to(folder))
-        words.append(word)
-    return shlex.join(words)
+    data = os.environ.get(DATA_VARIABLE)
+    folders = {out: "OUT", ROOT: "", Path(data or ""): f"${DATA_VARIABLE}", Path.home(): "~"}
+    return shlex.join(_portable(word, folders) for word in step.command)
+
+
+def _portable(word: str, folders: Mapping[Path, str]) -> str:
+    flag, joined, value = word.rpartition("=") if word.startswith("--") else ("", "", word)
+    path = Path(value)
+    for folder, name in folders.items():
+        # "" and / hold everything
+        if folder != Path(folder.anchor) and path.is_relative_to(folder):
+            return f"{flag}{joined}{name / path.relative_to(folder)}"
+    return word
 
 
 def identity(step: Step, out: Path) -> str:
@@ -134,17 +127,3 @@ def identity(step: Step, out: Path) -> str:
         else:
             kept.append(names.get(word, word))
     return portable_command(replace(step, command=kept), out)
-
-
-def thread_limits(step: Step) -> Mapping[str, str]:
-    """Variables of the environment that keep a step's command to its threads."""
-    return {"OMP_NUM_THREADS": str(step.threads)} if step.threads else {}
-
-
-def _shorter(word: str) -> str:
-    """A path relative to here or to the folder of the data, if that is what it is."""
-    data = os.environ.get(DATA_VARIABLE)
-    if data and word.startswith(f"{data.rstrip('/')}/") and re.fullmatch(r"[\w./-]+", word):
-        return f"${DATA_VARIABLE}{word.removeprefix(data.rstrip('/'))}"
-    here = f"{Path.cwd()}{os.sep}"
-    return word.removeprefix(here)

@@ -5,15 +5,12 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from hyptrans.support.errors import UserError
-from recipes.common import scoring
-from recipes.common.runner import Runner
-from recipes.common.scoring import Score
 from recipes.common.settings import Model
 from recipes.common.steps import ROOT, Step
 
@@ -30,6 +27,10 @@ _SAVED = 50
 hours in Vaswani et al. 2017, sec. 6.1."""
 
 
+Search = tuple[int, str]
+"""Hypotheses that beam search keeps, and the test set."""
+
+
 @dataclass(frozen=True)
 class Run:
     """What the steps of one recipe share.
@@ -38,6 +39,7 @@ class Run:
         updates: optimizer steps of a training; None: as many as its own flags say.
         threads: CPU threads of each command that computes.
         cpu: keep off the GPU.
+        prepared: the step that all trainings are after.
         user_dir: fairseq's plug-in with the architectures.
         save_every: updates between checkpoints, from which a training that was stopped goes on;
             0: there are none, and it starts anew.
@@ -55,6 +57,7 @@ class Run:
     updates: int | None
     threads: int
     cpu: bool
+    prepared: str = "prepare"
     user_dir: str = "hyptrans"
     save_every: int = 0
     best: bool = False
@@ -75,19 +78,29 @@ class Run:
         return str(self.data / "data-bin")
 
     @property
-    def references(self) -> Path:
-        """The raw target side of the test set."""
-        return self.references_of("test")
+    def device(self) -> list[str]:
+        """What keeps a command off the GPU, if that is asked for."""
+        return ["--cpu"] if self.cpu else []
 
-    def references_of(self, subset: str) -> Path:
+    def references(self, subset: str = "test") -> Path:
         """The raw target side of a test set."""
         return self.data / "raw" / f"{subset}.{self.target}"
+
+    def output(self, name: str, search: Search) -> Path:
+        """The file with a training's translations."""
+        beam, subset = search
+        stem = f"{name}_beam{beam}" if subset == "test" else f"{name}_{subset}_beam{beam}"
+        return self.out / stem / f"generate-{subset}.txt"
 
     def checkpoint(self, name: str) -> Path:
         """The checkpoint of a training to translate with."""
         if self.averaged > 1:
             return self.out / name / "average.pt"
         return self.out / name / f"checkpoint_{'best' if self.best else 'last'}.pt"
+
+    def made_by(self, name: str) -> str:
+        """The step that leaves that checkpoint."""
+        return f"{'average' if self.averaged > 1 else 'train'}_{name}"
 
     def updates_of(self, model: Model) -> int:
         """Optimizer steps of a model's training.
@@ -107,11 +120,10 @@ def prepare(
     run: Run,
     files: Mapping[str, tuple[Path, Path]],
     vocab: int,
-    after: Sequence[Step] = (),
     *,
+    after: Sequence[str] = (),
     text: Sequence[str] = ("--raw-text", "--bpe", "sentencepiece"),
     joined: bool = False,
-    name: str = "prepare",
 ) -> Step:
     """Learn subwords and binarize.
 
@@ -122,7 +134,6 @@ def prepare(
         after: steps whose output this one reads.
         text: what becomes of the text.
         joined: one dictionary for both languages.
-        name: of the step.
     """
     command = ["python", script("prepare_text.py")]
     for split, pair in files.items():
@@ -131,7 +142,7 @@ def prepare(
     command += [*text, "--vocab-size", str(vocab), "--out", str(run.data)]
     command += ["--joined-dictionary"] if joined else []
     inputs = [path for pair in files.values() for path in pair]
-    return Step(name, command, [run.data], after, inputs=inputs)
+    return Step(run.prepared, command, [run.data], after, inputs=inputs)
 
 
 def token_flags(source: str, target: str) -> list[str]:
@@ -140,18 +151,12 @@ def token_flags(source: str, target: str) -> list[str]:
     return ["--remove-bpe", "subword_nmt", "--tokenizer", "moses", *languages]
 
 
-def train(run: Run, model: Model, after: Step, *, untrained: bool = False) -> Step:
+def train(run: Run, model: Model, *, untrained: bool = False) -> Step:
     """Train a model, or ``untrained``: one update of size 0, which leaves it as it was drawn."""
     name = f"untrained_{model.name}" if untrained else model.name
     save = run.out / name
     updates = run.updates_of(model)
-    command = [
-        "fairseq-train",
-        run.binary,
-        "--user-dir",
-        run.user_dir,
-        *model.flags_for(updates=updates),
-    ]
+    command = ["fairseq-train", run.binary, "--user-dir", run.user_dir, *model.flags_for(updates)]
     command += ["--seed", str(run.seed), "--max-update", "1" if untrained else str(updates)]
     command += ["--save-dir", str(save), "--no-epoch-checkpoints"]
     command += ["--log-format", "simple", "--log-interval", str(_LOG_INTERVAL)]
@@ -167,12 +172,12 @@ def train(run: Run, model: Model, after: Step, *, untrained: bool = False) -> St
     if every:
         command += ["--save-interval-updates", str(every)]
         command += ["--keep-interval-updates", str(run.averaged)]
-    command += [*run.train_flags, *(["--cpu"] if run.cpu else [])]
+    command += [*run.train_flags, *run.device]
     return Step(
         f"train_{name}",
         command,
         outputs=[save],
-        after=[after],
+        after=[run.prepared],
         threads=run.threads,
         progress=training_progress,
         resumes=bool(run.save_every),
@@ -180,15 +185,12 @@ def train(run: Run, model: Model, after: Step, *, untrained: bool = False) -> St
     )
 
 
-def trained(run: Run, model: Model, after: Step) -> list[Step]:
-    """Train a model, and average its last checkpoints where that is asked for."""
-    training = train(run, model, after)
-    if run.averaged == 1:
-        return [training]
-    out = run.checkpoint(model.name)
+def average(run: Run, name: str) -> Step:
+    """Average the last checkpoints of a training."""
+    out = run.checkpoint(name)
     command = ["python", "-m", "hyptrans", "average", str(out.parent)]
     command += ["--last", str(run.averaged), "--out", str(out)]
-    return [training, Step(f"average_{model.name}", command, [out], [training], run.threads)]
+    return Step(run.made_by(name), command, [out], [f"train_{name}"], run.threads)
 
 
 def training_progress(line: str) -> str | None:
@@ -223,54 +225,58 @@ def course(log: Path) -> dict[str, Any]:
     }
 
 
-def generate(run: Run, name: str, after: Step, *, beam: int, subset: str = "test") -> Step:
+def generate(run: Run, name: str, search: Search) -> Step:
     """Translate a test set with a training's checkpoint."""
-    stem = f"{name}_beam{beam}" if subset == "test" else f"{name}_{subset}_beam{beam}"
-    folder = run.out / stem
+    beam, subset = search
+    folder = run.output(name, search).parent
     command = ["fairseq-generate", run.binary, "--user-dir", run.user_dir]
     command += ["--path", str(run.checkpoint(name)), "--gen-subset", subset]
     command += ["--beam", str(beam), "--max-tokens", "8000", *run.length_limits]
     command += [*run.text_flags, "--scoring", "sacrebleu"]
-    command += ["--results-path", str(folder)]
-    command += ["--cpu"] if run.cpu else []
-    return Step(f"translate_{stem}", command, [folder], [after], run.threads)
+    command += ["--results-path", str(folder), *run.device]
+    return Step(f"translate_{folder.name}", command, [folder], [run.made_by(name)], run.threads)
 
 
-def train_and_translate(
-    run: Run, model: Model, after: Step, *, beams: Sequence[int], untrained: bool = False
+def chain(
+    run: Run,
+    model: Model,
+    searches: Iterable[Search],
+    *,
+    validated: bool = False,
+    untrained: bool = False,
 ) -> list[Step]:
-    """Train a model, then translate the test set once per beam size."""
+    """The steps of a model, the training first; where asked for it is averaged and validated."""
     if untrained:
         # it has one checkpoint
         run = replace(run, averaged=1)
-        steps = [train(run, model, after, untrained=True)]
-    else:
-        steps = trained(run, model, after)
+    steps = [train(run, model, untrained=untrained)]
     name = steps[0].name.removeprefix("train_")
-    return [*steps, *(generate(run, name, steps[-1], beam=beam) for beam in beams)]
+    steps += [average(run, name)] if run.averaged > 1 else []
+    steps += [validate(run, name)] if validated else []
+    return [*steps, *(generate(run, name, search) for search in searches)]
 
 
 def probe(
+    name: str,
     encoders: Mapping[str, Path],
     data: Path,
     trees: Mapping[str, Path],
     out: Path,
-    after: Sequence[Step],
     flags: Sequence[str],
     *,
-    name: str = "probe",
+    after: Sequence[str],
     inputs: Sequence[Path] = (),
 ) -> Step:
     """Probe encoders.
 
     Args:
+        name: of the step.
         encoders: checkpoints by the names that tables have for them.
         data: the folder that all of them were prepared in.
         trees: CoNLL-U of train, dev and test.
         out: folder to write.
-        after: steps whose output this one reads.
         flags: other options of ``python -m probing run``.
-        name: of the step.
+        after: steps whose output this one reads.
         inputs: files that it reads and that no step wrote.
     """
     command = ["python", "-m", "probing", "run"]
@@ -284,37 +290,21 @@ def probe(
     return Step(name, command, outputs, after, inputs=inputs, work=[out])
 
 
-def validate(run: Run, name: str, after: Step) -> Step:
+def validate(run: Run, name: str) -> Step:
     """Measure the perplexity of the validation set."""
     command = ["fairseq-validate", run.binary, "--user-dir", run.user_dir, "--task", "translation"]
     command += ["--path", str(run.checkpoint(name)), "--valid-subset", "valid"]
-    command += ["--max-tokens", "8000", "--log-format", "simple"]
-    command += ["--cpu"] if run.cpu else []
-    return Step(f"validate_{name}", command, [], [after], run.threads)
+    command += ["--max-tokens", "8000", "--log-format", "simple", *run.device]
+    return Step(f"validate_{name}", command, [], [run.made_by(name)], run.threads)
 
 
-def perplexity(runner: Runner, step: Step) -> float:
-    """What a validation step printed.
+def perplexity(log: Path) -> float:
+    """What a validation printed.
 
     Raises:
         UserError: its log has no perplexity.
     """
-    found = _PERPLEXITY.findall(runner.log(step).read_text(encoding="utf-8"))
+    found = _PERPLEXITY.findall(log.read_text(encoding="utf-8"))
     if not found:
-        raise UserError(f"{runner.log(step)} names no perplexity")
+        raise UserError(f"{log} names no perplexity")
     return float(found[-1])
-
-
-def output(step: Step) -> Path:
-    """The file that a translation step of the test set writes."""
-    return step.outputs[0] / "generate-test.txt"
-
-
-def bleu(run: Run, step: Step) -> Score:
-    """The BLEU of a translation step."""
-    return scoring.score(output(step), run.references)
-
-
-def chrf(run: Run, step: Step) -> Score:
-    """The chrF of a translation step."""
-    return scoring.chrf(output(step), run.references)

@@ -1,12 +1,16 @@
-"""The steps that train stanza's English pipeline on a treebank and parse text with it."""
+"""Stanza's English pipeline: trained on a treebank, scored on its test set, and at work."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from hyptrans.support.errors import UserError
+from hyptrans.support.extras import require
+from recipes.common.runner import Runner
 from recipes.common.steps import Step
+from recipes.common.translation import Run
+from recipes.probing import treebank
 from recipes.probing.treebank import PACKAGE
 
 ENGLISH = ("--lang", "en", "--shorthand", f"en_{PACKAGE}", "--save_name", f"{PACKAGE}.pt")
@@ -19,102 +23,106 @@ SENTENCES, WORDS = "60", "1500"
 """In a batch of the tagger and of the parser: small ones, for a CPU."""
 LOOKS = 10
 """Times that each trainer looks at the development set; it keeps what was best there."""
+SCORES = ("upos", "uas", "las")
 
 
-@dataclass(frozen=True)
 class Parser:
-    """A pipeline to train.
+    """A pipeline of four models.
 
-    Attributes:
-        out: folder of its files.
-        trees: CoNLL-U of train, dev and test.
-        steps: of the training of each of its models.
-        threads: CPU threads of each command.
-        cpu: keep off the GPU.
+    Args:
+        run: what the recipe's steps share.
+        runner: who runs them.
+        steps: of the training of each model.
     """
 
-    out: Path
-    trees: Mapping[str, Path]
-    steps: int
-    threads: int
-    cpu: bool
+    def __init__(self, run: Run, runner: Runner, steps: int) -> None:
+        self._run, self._runner, self._steps = run, runner, steps
+        self._files = run.out / "stanza" / "treebank"
+        self._models = run.out / "stanza" / "models"
+        """As stanza's downloads are."""
+        self._trained: list[str] = []
 
-    @property
-    def models(self) -> Path:
-        """Folder as stanza's downloads are."""
-        return self.out / "models"
+    def train(self, trees: Mapping[str, Path]) -> dict[str, float]:
+        """Train all models; return how good they are on words of the test set, with their counts.
 
-    @property
-    def accuracy(self) -> Path:
-        """How good it is on the test set."""
-        return self.out / "accuracy.json"
+        Args:
+            trees: CoNLL-U of train, dev and test.
+        """
 
-    def training(self) -> list[Step]:
-        """The steps, in their order: the treebank's files, four models, and how good they are."""
-        command = ["python", "-m", "recipes.probing.treebank", "--out", str(self.out)]
-        for name, path in self.trees.items():
-            command += [f"--{name}", str(path)]
-        outputs = [self.out / "treebank", self.models / "resources.json"]
-        prepared = Step("parser_treebank", command, outputs, inputs=[*self.trees.values()])
-        tokenizer = self._model("tokenizer", "tokenize", self._tokenizer_flags(), prepared)
-        expander = self._model("mwt_expander", "mwt", self._expander_flags(), tokenizer)
-        flags = [*self._network_flags(SENTENCES), SHARED]
-        tagger = self._model("tagger", "pos", flags, expander)
-        # the only one of them that goes on where it was stopped
-        flags = [*self._network_flags(WORDS), *BIAFFINE, "--no_second_optim"]
-        parser = self._model("parser", "depparse", flags, tagger, resumes=True)
-        words, parsed = self._file("test.words"), self.out / "test.parsed.conllu"
-        models = [tokenizer, expander, tagger, parser]
-        tested = self.parse("parser_test", Path(words), parsed, models, "--pretokenized")
-        command = ["python", "-m", "recipes.probing.accuracy", "--gold", self._file("test.conllu")]
-        command += ["--parsed", str(parsed), "--out", str(self.accuracy)]
-        scored = Step("parser_accuracy", command, [self.accuracy], [tested])
-        return [prepared, *models, tested, scored]
+        def prepare() -> None:
+            treebank.write(trees, self._files)
+            treebank.write_list_of_models(self._models)
 
-    def parse(self, name: str, text: Path, out: Path, after: Sequence[Step], *flags: str) -> Step:
-        """Parse a text with the trained models."""
-        command = ["python", "-m", "probing", "annotate", "--text", str(text), "--out", str(out)]
-        command += ["--stanza-dir", str(self.models), *flags, *self._device()]
-        return Step(name, command, [out], after, self.threads)
-
-    def _model(
-        self, module: str, folder: str, flags: list[str], after: Step, *, resumes: bool = False
-    ) -> Step:
-        place = self.models / "en" / folder
-        command = ["python", "-m", f"stanza.models.{module}", *flags, *ENGLISH, *self._device()]
-        command += ["--save_dir", str(place)]
-        outputs = [place / f"{PACKAGE}.pt"]
-        if resumes:
-            # which stanza goes on from, whatever it was made with
-            outputs.append(place / f"{PACKAGE}_checkpoint.pt")
-        name = f"parser_{folder}"
-        return Step(name, command, outputs, [after], self.threads, resumes=resumes)
-
-    def _device(self) -> list[str]:
-        return ["--cpu"] if self.cpu else []
-
-    def _file(self, name: str) -> str:
-        return str(self.out / "treebank" / name)
-
-    def _tokenizer_flags(self) -> list[str]:
+        outputs = [self._files, self._models / "resources.json"]
+        self._runner.once(
+            "parser_treebank", prepare, settings={}, inputs=trees.values(), outputs=outputs
+        )
+        gold, each = ["--gold_file", self._file("dev.conllu")], str(max(1, self._steps // LOOKS))
+        both = ["--train_file", self._file("train.conllu"), "--eval_file", self._file("dev.conllu")]
+        looks = ["--max_steps", str(self._steps), "--eval_interval", each]
         flags = ["--txt_file", self._file("train.txt"), "--label_file", self._file("train.labels")]
         flags += ["--dev_txt_file", self._file("dev.txt")]
         flags += ["--dev_label_file", self._file("dev.labels")]
         flags += ["--dev_conll_gold", self._file("dev.conllu")]
         flags += ["--mwt_json_file", self._file("dev.mwt.json")]
-        return [*flags, "--steps", str(self.steps), "--eval_steps", self._each()]
-
-    def _expander_flags(self) -> list[str]:
+        flags += ["--steps", str(self._steps), "--eval_steps", each]
+        self._train("tokenize", "tokenizer", flags)
         # English has few of them: a list does
-        return [*self._trees(), "--gold_file", self._file("dev.conllu"), "--dict_only"]
+        self._train("mwt", "mwt_expander", [*both, *gold, "--dict_only"])
+        network = [*both, *NETWORK]
+        self._train("pos", "tagger", [*network, "--batch_size", SENTENCES, *looks, SHARED])
+        # the only one of them that goes on where it was stopped
+        own = [*BIAFFINE, "--no_second_optim"]
+        flags = [*network, "--batch_size", WORDS, *looks, *own]
+        self._train("depparse", "parser", flags, resumes=True)
+        parsed = self._run.out / "stanza" / "test.parsed.conllu"
+        self.parse("parser_test", self._files / "test.words", parsed, "--pretokenized")
+        return accuracy(self._files / "test.conllu", parsed)
 
-    def _network_flags(self, batch_size: str) -> list[str]:
-        flags = [*self._trees(), *NETWORK, "--batch_size", batch_size]
-        return [*flags, "--max_steps", str(self.steps), "--eval_interval", self._each()]
+    def parse(self, name: str, text: Path, out: Path, flag: str = "") -> None:
+        """Parse a text with the trained models; ``flag`` says otherwise than a sentence a line."""
+        command = ["python", "-m", "probing", "annotate", "--text", str(text), "--out", str(out)]
+        command += ["--stanza-dir", str(self._models), flag or "--one-sentence-per-line"]
+        command += self._run.device
+        threads = self._run.threads
+        self._runner.run(Step(name, command, [out], self._trained, threads, inputs=[text]))
 
-    def _trees(self) -> list[str]:
-        train, dev = self._file("train.conllu"), self._file("dev.conllu")
-        return ["--train_file", train, "--eval_file", dev]
+    def _train(
+        self, folder: str, module: str, flags: Sequence[str], *, resumes: bool = False
+    ) -> None:
+        place, name = self._models / "en" / folder, f"parser_{folder}"
+        command = ["python", "-m", f"stanza.models.{module}", *flags, *ENGLISH, *self._run.device]
+        command += ["--save_dir", str(place)]
+        outputs = [place / f"{PACKAGE}.pt"]
+        if resumes:
+            # which stanza goes on from, whatever it was made with
+            outputs.append(place / f"{PACKAGE}_checkpoint.pt")
+        after = self._trained[-1:] or ["parser_treebank"]
+        threads = self._run.threads
+        self._runner.run(Step(name, command, outputs, after, threads, resumes=resumes))
+        self._trained.append(name)
 
-    def _each(self) -> str:
-        return str(max(1, self.steps // LOOKS))
+    def _file(self, name: str) -> str:
+        return str(self._files / name)
+
+
+def accuracy(gold: Path, parsed: Path) -> dict[str, float]:
+    """Compare parses with gold trees of the same words, by the scorer of stanza's trainers.
+
+    LAS counts words whose head and relation are right, a relation without its subtype
+    (``nmod:poss`` is ``nmod``), as the CoNLL 2018 shared task does; all words count, punctuation
+    too.
+
+    Returns:
+        ``upos``, ``uas`` and ``las``, from 0 to 1, and the numbers of ``words`` and ``sentences``.
+
+    Raises:
+        UserError: the parses are of other words.
+    """
+    stanza = require("stanza.models.common.utils", "probing")
+    try:
+        scored = stanza.ud_scores(str(gold), str(parsed))
+    except stanza.UDError as error:
+        raise UserError(f"{parsed} has other words than {gold}: {error}") from None
+    found = {name: scored[name.upper()].f1 for name in SCORES}
+    return found | {name: scored[name.title()].gold_total for name in ("words", "sentences")}

@@ -1,22 +1,13 @@
-"""Write what stanza's trainers read, from the files of a treebank: trees, text and labels.
-
-Everything goes into one folder: treebank/ has the files, models/ the list that tells stanza which
-models there are once they are trained. The test set is written as words, to be parsed, and as trees
-of those words.
-"""
+"""What stanza's trainers read, from the files of a treebank: trees, text and labels."""
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from hyptrans.support.errors import run_command
 from hyptrans.support.extras import require
 from hyptrans.support.files import write_json, write_whole
 from hyptrans.support.lines import read_lines
-from recipes.common import options
 
 PACKAGE = "ewt"
 PROCESSORS = ("tokenize", "mwt", "pos", "depparse")
@@ -24,22 +15,22 @@ PARAGRAPH = ("# newdoc", "# newpar")
 TEXT = "# text = "
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Write all files."""
-    parser = options.script_parser(__doc__)
-    for name in ("train", "dev", "test"):
-        parser.add_argument(f"--{name}", type=Path, required=True, help="CoNLL-U of the set")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write")
-    args = parser.parse_args(argv)
-    folder = args.out / "treebank"
+def write(trees: Mapping[str, Path], folder: Path) -> None:
+    """Write all files of a treebank.
+
+    The test set is written as words, to be parsed, and as trees of those words.
+
+    Args:
+        trees: CoNLL-U of train, dev and test.
+        folder: where they go.
+    """
     for name in ("train", "dev"):
-        write_for_training(_blocks(getattr(args, name)), folder, name)
-    sentences = [_words(block) for block in _blocks(args.test)]
+        _write_for_training(_blocks(trees[name]), folder, name)
+    sentences = [_words(block) for block in _blocks(trees["test"])]
     lines = (" ".join(row[1] for row in rows) for rows in sentences)
     write_whole(folder / "test.words", "".join(f"{line}\n" for line in lines))
-    trees = ("".join("\t".join(row) + "\n" for row in rows) for rows in sentences)
-    write_whole(folder / "test.conllu", "".join(f"{tree}\n" for tree in trees))
-    write_list_of_models(args.out / "models")
+    blocks = ("".join("\t".join(row) + "\n" for row in rows) for rows in sentences)
+    write_whole(folder / "test.conllu", "".join(f"{block}\n" for block in blocks))
 
 
 def _blocks(path: Path) -> Iterator[list[str]]:
@@ -62,7 +53,7 @@ def _words(rows: Iterable[str]) -> list[list[str]]:
     return [[n, "_".join(form.split()), *rest] for n, form, *rest in columns if n.isdigit()]
 
 
-def write_for_training(blocks: Iterable[list[str]], folder: Path, name: str) -> None:
+def _write_for_training(blocks: Iterable[list[str]], folder: Path, name: str) -> None:
     """Trees, the text that they were made from in paragraphs, and the tokenizer's labels of it."""
     trees, paragraphs = list[str](), list[list[str]]()
     for rows in blocks:
@@ -80,12 +71,7 @@ def write_for_training(blocks: Iterable[list[str]], folder: Path, name: str) -> 
 
 
 def write_list_of_models(folder: Path) -> None:
-    """What tells stanza which models there are."""
+    """Write what tells stanza which models a folder will have once they are trained."""
     english: dict[str, object] = {name: {PACKAGE: {}} for name in PROCESSORS}
     english["packages"] = {"default": dict.fromkeys(PROCESSORS, PACKAGE)}
     write_json(folder / "resources.json", {"en": {"lang_name": "English", **english}})
-    print(json.dumps({"package": PACKAGE, "processors": PROCESSORS}))
-
-
-if __name__ == "__main__":
-    sys.exit(run_command(main))

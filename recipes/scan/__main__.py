@@ -1,7 +1,87 @@
-"""``python -m recipes.scan``."""
+"""SCAN: commands to actions, in three splits; exact match of hyperbolic Transformers and a twin.
 
+Trainings run one after the other, and the same command goes on with them.
+"""
+
+from __future__ import annotations
+
+import re
 import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 
-from recipes.scan.run import program
+from hyptrans.support.errors import UserError, run_command
+from hyptrans.support.lines import read_lines
+from recipes.common import exact, lines, options
+from recipes.common.exact import Flags, Training, size_flags
+from recipes.common.grid import Grid
 
-sys.exit(program())
+HERE = Path(__file__).resolve().parent
+FOLDER = "scan"
+SPLITS = ("simple", "length", "addprim_jump")
+HELD_OUT = 20
+"""Every one of so many training pairs is for validation, as SCAN has no set for it."""
+RATES, UPDATES, SEEDS = (1e-3, 2e-3, 4e-3), 3000, (1, 2, 3, 4, 5)
+VALID, TEST = "valid", "test"
+_FLAGS: Flags = {
+    **size_flags(width=64, heads=4),
+    **{"--share-decoder-input-output-embed": None, "--optimizer": "adam"},
+    **{"--adam-betas": "(0.9, 0.999)", "--clip-norm": "1", "--criterion": "cross_entropy"},
+    **{"--batch-size": "128", "--dropout": "0.1", "--attention-dropout": "0"},
+    **{"--lr-scheduler": "inverse_sqrt", "--warmup-updates": "300"},
+}
+_LINE = re.compile("IN: (.+) OUT: (.+)")
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run what is not done yet, and write the table."""
+    parser = lines.make_parser(HERE, __doc__, "--data ~/scan --out ~/scan_runs")
+    contents = "tasks_train_SPLIT.txt and tasks_test_SPLIT.txt, plain or .gz"
+    options.add_data(parser, contents, name=FOLDER)
+    args = parser.parse_args(argv)
+    if args.data is None:
+        raise UserError(
+            "--data is needed: a folder with SCAN, from https://github.com/brendenlake/SCAN"
+        )
+
+    @cache
+    def sets(split: str) -> exact.Sets:
+        train = examples(args.data, f"tasks_train_{split}.txt")
+        return {
+            "train": [one for i, one in enumerate(train) if i % HELD_OUT],
+            VALID: train[::HELD_OUT],
+            TEST: examples(args.data, f"tasks_test_{split}.txt"),
+        }
+
+    exact.run(HERE, args, GRID.trainings, sets, table)
+
+
+def examples(data: Path, name: str) -> list[exact.Example]:
+    """Commands and actions of a file; the kind is the number of actions, in tens.
+
+    Raises:
+        UserError: the file is missing, or a line is something else.
+    """
+    path = options.plain_or_zipped(data / name)
+    found: list[exact.Example] = []
+    for number, line in enumerate(read_lines(path), start=1):
+        parts = _LINE.fullmatch(line)
+        if parts is None:
+            raise UserError(f"{path}, line {number} is not IN: command OUT: actions")
+        tens = len(parts[2].split()) // 10 * 10
+        found.append((parts[1], parts[2], f"{tens}_to_{tens + 9}"))
+    return found
+
+
+def _training(model: str, split: str, rate: float) -> Training:
+    answers = (VALID, TEST)
+    return Training("scan", model, split, rate, UPDATES, SEEDS[0], _FLAGS, answers, split)
+
+
+GRID = Grid("split", SPLITS, RATES, SEEDS, _training, VALID, TEST)
+table = GRID.table
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main, stopped=lines.STOPPED))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 RATES = {
     "hybonet": (5e-3, 1e-2, 2e-2, 4e-2),
@@ -39,6 +39,8 @@ SEEDS = 3
 others."""
 
 Results = Sequence[Mapping[str, Any]]
+Setting = tuple[float, float]
+"""Rate and dropout."""
 
 
 @dataclass(frozen=True)
@@ -59,19 +61,12 @@ class Training:
         return f"{self.stage}-{self.model}-lr{_number(self.rate)}{dropout}-seed{self.seed}"
 
     @property
-    def joined(self) -> bool:
-        """Whether both languages have one dictionary and all embeddings are shared."""
-        return self.stage in PUBLISHED_STAGES
+    def text(self) -> str:
+        """What the text is: empty, or ``joined``, with one dictionary for both languages.
 
-    @property
-    def lowercased(self) -> bool:
-        """Whether the text is lower-cased Moses tokens in subwords of byte-pair encoding."""
-        return self.stage == "lowercased"
-
-    @property
-    def folder(self) -> str:
-        """Of the prepared text and the trainings on it."""
-        return "lowercased" if self.lowercased else "joined" if self.joined else "."
+        Or ``lowercased``: that, of lower-cased Moses tokens in subwords of byte-pair encoding.
+        """
+        return {"published": "joined", "lowercased": "lowercased"}.get(self.stage, "")
 
 
 def _number(value: float) -> str:
@@ -91,13 +86,11 @@ def trainings(results: Results) -> list[Training]:
     first, later = [], []
     for model in (*RATES, *ADVANCED):
         if model in ("hybonet", twin, *ADVANCED):
-            first += _finals(model, final_settings(results, model))
-            best = best_setting(results, model)
-            if best is not None:
-                later += _finals(model, [best], range(2, SEEDS + 1))
-        elif of_twin is not None and (rate := best_rate(results, model)) is not None:
-            _, dropout = of_twin
-            later += _finals(model, [(rate, dropout)])
+            first += [_final(model, setting) for setting in final_settings(results, model)]
+            if best := best_setting(results, model):
+                later += [_final(model, best, seed) for seed in range(2, SEEDS + 1)]
+        elif of_twin and (rate := best_rate(results, model)):
+            later.append(_final(model, (rate, of_twin[1])))
     published = [
         Training(stage, model, rate, PUBLISHED_UPDATES, dropout=PUBLISHED_DROPOUT)
         for stage in PUBLISHED_STAGES
@@ -106,24 +99,18 @@ def trainings(results: Results) -> list[Training]:
     return [*rates, *first, *sorted(later, key=lambda training: training.seed), *published]
 
 
-def _finals(
-    model: str, settings: Iterable[tuple[float, float]], seeds: Iterable[int] = (1,)
-) -> list[Training]:
-    return [
-        Training("final", model, rate, FINAL_UPDATES, seed, dropout)
-        for seed in seeds
-        for rate, dropout in settings
-    ]
+def _final(model: str, setting: Setting, seed: int = 1) -> Training:
+    rate, dropout = setting
+    return Training("final", model, rate, FINAL_UPDATES, seed, dropout)
 
 
 def best_rate(results: Results, model: str) -> float | None:
     """The rate with the lowest validation perplexity, once all of a model's rates are tried."""
-    found = _tried(results, "rates", model)
-    rates = {rate: perplexity for (rate, _), perplexity in found.items()}
-    return _lowest(rates, RATES[model])
+    best = _best(results, "rates", model, _rates(model))
+    return best[0] if best else None
 
 
-def final_settings(results: Results, model: str) -> list[tuple[float, float]]:
+def final_settings(results: Results, model: str) -> list[Setting]:
     """Rates and dropouts of a model's final trainings with the first seed, known so far.
 
     Its best rate of the short trainings at every dropout, then half that rate, as long trainings
@@ -133,40 +120,36 @@ def final_settings(results: Results, model: str) -> list[tuple[float, float]]:
     if rate is None:
         return []
     settings = [(rate, dropout) for dropout in DROPOUTS]
-    best = _lowest(_tried(results, "final", model), settings)
-    return settings if best is None else [*settings, (rate / 2, best[1])]
+    best = _best(results, "final", model, settings)
+    return [*settings, (rate / 2, best[1])] if best else settings
 
 
-def best_setting(results: Results, model: str) -> tuple[float, float] | None:
+def best_setting(results: Results, model: str) -> Setting | None:
     """Rate and dropout with the lowest validation perplexity, once all are tried."""
     settings = final_settings(results, model)
-    if len(settings) <= len(DROPOUTS):
-        return None
-    return _lowest(_tried(results, "final", model), settings)
+    return _best(results, "final", model, settings) if len(settings) > len(DROPOUTS) else None
 
 
 def better_twin(results: Results) -> str | None:
     """The twin with the lowest validation perplexity after short trainings, once all are tried."""
-    best = {}
+    lowest = {}
     for twin in TWINS:
-        rate = best_rate(results, twin)
-        if rate is None:
-            return None
-        best[twin] = _tried(results, "rates", twin)[rate, DROPOUT]
-    return _lowest(best, TWINS)
+        if best := _best(results, "rates", twin, _rates(twin)):
+            lowest[twin] = _tried(results, "rates", twin)[best]
+    return min(TWINS, key=lambda twin: lowest[twin]) if len(lowest) == len(TWINS) else None
 
 
-_Key = TypeVar("_Key")
+def _rates(model: str) -> list[Setting]:
+    return [(rate, DROPOUT) for rate in RATES[model]]
 
 
-def _lowest(tried: Mapping[_Key, float], wanted: Sequence[_Key]) -> _Key | None:
-    """The wanted one with the lowest perplexity; None while one is not tried."""
-    if not all(one in tried for one in wanted):
-        return None
-    return min(wanted, key=lambda one: tried[one])
+def _best(results: Results, stage: str, model: str, settings: Sequence[Setting]) -> Setting | None:
+    """The setting with the lowest perplexity; None while one is not tried."""
+    tried = _tried(results, stage, model)
+    return min(settings, key=lambda one: tried[one]) if tried.keys() >= set(settings) else None
 
 
-def _tried(results: Results, stage: str, model: str) -> dict[tuple[float, float], float]:
+def _tried(results: Results, stage: str, model: str) -> dict[Setting, float]:
     """Validation perplexity by rate and dropout, of a stage's trainings with the first seed."""
     return {
         (line["rate"], line.get("dropout", DROPOUT)): perplexity_of(line)

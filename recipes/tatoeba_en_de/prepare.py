@@ -11,7 +11,7 @@ from pathlib import Path
 from hyptrans.dataprep.sources import tatoeba
 from hyptrans.support.errors import UserError, run_command
 from recipes.common import options
-from recipes.common.preparation import prepare, show_next
+from recipes.common.preparation import prepare
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -42,11 +42,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         sentences = len({source for source, _ in members})
         print(f"{name}: {len(members)} pairs of {sentences} distinct English sentences")
     print(f"further translations left out of valid and test: {left_out}")
-    words = ["--raw-text", "--vocab-size", "8000", "--out", str(args.out)]
+    words = ["--raw-text", "--vocab-size", "8000"]
     for name in tatoeba.SETS:
         words += [f"--{name}", str(folder / f"{name}.en"), str(folder / f"{name}.de")]
-    prepare("prepare_text.py", [*words, *others])
-    show_next(Path(__file__).parent, args.out)
+    prepare(Path(__file__).parent, "prepare_text.py", [*words, *others], args.out)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,50 @@
-"""``python -m recipes.trees``."""
+"""Lowest common ancestors in a random tree: where trees certainly are, does the geometry pay?
+
+A question is two leaves, its answer the path from the root to their lowest common ancestor.
+Exact match by width of the states. Trainings run one after the other, and the same command goes on.
+"""
+
+from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 
-from recipes.trees.run import program
+from hyptrans.support.errors import run_command
+from recipes.common import exact, lines
+from recipes.common.exact import Flags, Training, size_flags
+from recipes.common.grid import Grid
+from recipes.trees.tree import make_sets, make_tree
 
-sys.exit(program())
+HERE = Path(__file__).resolve().parent
+WIDTHS, HEADS = ("d4", "d8", "d16", "d32"), 2
+RATES = (3e-3, 1e-2, 3e-2)
+UPDATES, SEEDS = 2000, (1, 2, 3, 4, 5)
+VALID, TEST = "valid", "test"
+_FLAGS: Flags = {
+    **{"--share-all-embeddings": None, "--optimizer": "adam", "--adam-betas": "(0.9, 0.999)"},
+    **{"--clip-norm": "1", "--criterion": "cross_entropy", "--batch-size": "128"},
+    **{"--dropout": "0", "--attention-dropout": "0", "--warmup-updates": "200"},
+    **{"--lr-scheduler": "polynomial_decay", "--total-num-update": "{updates}"},
+}
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run what is not done yet, and write the table."""
+    parser = lines.make_parser(HERE, __doc__, "--out ~/trees")
+    sets = cache(lambda task: make_sets(make_tree()))
+    exact.run(HERE, parser.parse_args(argv), GRID.trainings, sets, table)
+
+
+def _training(model: str, width: str, rate: float) -> Training:
+    flags = {**size_flags(width=int(width.removeprefix("d")), heads=HEADS), **_FLAGS}
+    return Training("path", model, width, rate, UPDATES, SEEDS[0], flags, (VALID, TEST))
+
+
+GRID = Grid("width", WIDTHS, RATES, SEEDS, _training, VALID, TEST)
+table = GRID.table
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main, stopped=lines.STOPPED))

@@ -4,8 +4,8 @@ import torch
 
 from hyptrans.geometry import lorentz
 from recipes.common.steps import Step, portable_command
+from recipes.study import __main__ as study
 from recipes.study import plan
-from recipes.study import run as study
 from recipes.study.candidates.lorentz_prenorm import PointNorm, PreNormFeedForward
 from tests.geometry.helpers import points
 

@@ -7,12 +7,12 @@ import json
 import pytest
 
 from hyptrans.support.errors import UserError
+from recipes.cogs import __main__ as cogs
 from recipes.cogs import plan, table
-from recipes.cogs import run as cogs
 from recipes.common import exact, grid
 from recipes.common.exact import Training
-from recipes.scan import run as scan
-from recipes.trees import run as trees
+from recipes.scan import __main__ as scan
+from recipes.trees import __main__ as trees
 from recipes.trees import tree
 from tests.real_data import real_data
 

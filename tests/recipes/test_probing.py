@@ -2,17 +2,19 @@
 
 import gzip
 import json
-import sys
+import re
 from functools import partial
 
 import pytest
 
-from hyptrans.support.errors import UserError, run_command
+from hyptrans.support.errors import UserError
 from probing.text.trees import read_conllu
 from recipes.common.runner import Runner
-from recipes.probing import accuracy, run, sentences, tables, treebank
+from recipes.common.translation import Run
+from recipes.probing import __main__ as recipe
+from recipes.probing import drawing, tables, treebank
 from recipes.probing import parser as parsers
-from recipes.probing.parser import Parser
+from recipes.probing.parser import Parser, accuracy
 from tests.probing.commands.runs import write_trees
 from tests.probing.helpers.model import make_checkpoint, prepared_folder, real_trees
 from tests.recipes.scripts import ROOT, run_script
@@ -53,9 +55,8 @@ def trees(tmp_path):
 
 
 def test_files_for_stanzas_trainers_keep_trees_and_text(trees, tmp_path):
-    words = [word for name in ("train", "dev", "test") for word in (f"--{name}", str(trees))]
-    treebank.main([*words, "--out", str(tmp_path)])
     folder = tmp_path / "treebank"
+    treebank.write(dict.fromkeys(("train", "dev", "test"), trees), folder)
     text = (folder / "train.txt").read_text()
     assert text == "I can't go. Go!\n\n10 000 dogs\n"
     found, wanted = read_conllu(folder / "train.conllu"), read_conllu(trees)
@@ -64,19 +65,13 @@ def test_files_for_stanzas_trainers_keep_trees_and_text(trees, tmp_path):
     # a digit for each character of the text: ends of tokens, words and sentences
     labels = (folder / "dev.labels").read_text()
     assert len(labels.replace("\n", "")) == len(text.replace("\n", ""))
-    assert (folder / "test.words").read_text().splitlines() == [
-        "I ca n't go .",
-        "Go !",
-        "10_000 dogs",
-    ]
-    listed = json.loads((tmp_path / "models" / "resources.json").read_text())
-    assert listed["en"]["packages"]["default"] == dict.fromkeys(treebank.PROCESSORS, "ewt")
+    words = (folder / "test.words").read_text().splitlines()
+    assert words == ["I ca n't go .", "Go !", "10_000 dogs"]
 
 
 def test_accuracy_counts_heads_and_relations_without_subtypes(trees, tmp_path):
-    words = [word for name in ("train", "dev", "test") for word in (f"--{name}", str(trees))]
-    treebank.main([*words, "--out", str(tmp_path)])
-    gold = tmp_path / "treebank" / "test.conllu"
+    treebank.write(dict.fromkeys(("train", "dev", "test"), trees), tmp_path)
+    gold = tmp_path / "test.conllu"
     text = gold.read_text()
     assert "2-3" not in text
     changed = text.replace("4\tadvmod:neg", "4\tadvmod").replace("4\tnsubj", "4\tobj")
@@ -84,11 +79,9 @@ def test_accuracy_counts_heads_and_relations_without_subtypes(trees, tmp_path):
         "0\troot\t_\tSpaceAfter=No\n2\t!", "2\troot\t_\t_\n2\t!"
     )
     changed = changed.replace("1\tGo\t_\tVERB", "1\tGo\t_\tNOUN")
-    parsed, out = tmp_path / "parsed.conllu", tmp_path / "a.json"
+    parsed = tmp_path / "parsed.conllu"
     parsed.write_text(changed)
-    words = ["--gold", str(gold), "--parsed", str(parsed), "--out", str(out)]
-    accuracy.main(words)
-    found = json.loads(out.read_text())
+    found = accuracy(gold, parsed)
     assert (found["words"], found["sentences"]) == (9, 3)
     assert found["upos"] == pytest.approx(8 / 9)
     # both words of "Go !" hang the other way round, and a subject is called an object
@@ -96,40 +89,33 @@ def test_accuracy_counts_heads_and_relations_without_subtypes(trees, tmp_path):
     assert found["las"] == pytest.approx(6 / 9)
     parsed.write_text(text.replace("dogs", "cats"))
     with pytest.raises(UserError, match=r"parsed\.conllu has other words"):
-        accuracy.main(words)
+        accuracy(gold, parsed)
 
 
 def test_sentences_are_drawn_once_and_apart(tmp_path):
     text = tmp_path / "text"
     text.write_text("".join(f"line {i % 50}\n\n" for i in range(120)))
-    words = ["--text", str(text), "--held-out", "10"]
-    sentences.main([*words, "--sentences", "40", "--out", str(tmp_path / "a")])
-    sets = {
-        n: (tmp_path / "a" / f"{n}.txt").read_text().splitlines() for n in ("train", "dev", "test")
+    draw = partial(drawing.draw, text, (), held_out=10, seed=1)
+    sets = draw(sentences=40)
+    assert {name: len(lines) for name, lines in sets.items()} == {
+        "train": 20,
+        "dev": 10,
+        "test": 10,
     }
-    assert [len(lines) for lines in sets.values()] == [20, 10, 10]
-    drawn = [line for lines in sets.values() for line in lines]
-    assert len(set(drawn)) == 40
-    sentences.main([*words, "--sentences", "40", "--out", str(tmp_path / "b")])
-    assert (tmp_path / "b" / "dev.txt").read_text().splitlines() == sets["dev"]
+    assert len({line for lines in sets.values() for line in lines}) == 40
+    assert draw(sentences=40) == sets
     with pytest.raises(UserError, match="50 distinct sentences and 60 are asked for"):
-        sentences.main([*words, "--sentences", "60", "--out", str(tmp_path / "c")])
-    with pytest.raises(UserError, match="--sentences 20 leaves nothing"):
-        sentences.main([*words, "--sentences", "20", "--out", str(tmp_path / "c")])
+        draw(sentences=60)
 
 
 def test_sentences_of_held_out_texts_are_kept_apart(tmp_path):
     texts = {"train": (0, 40), "valid": (30, 42), "test": (38, 60)}
     for name, numbers in texts.items():
         (tmp_path / name).write_text("".join(f"line {i}\n" for i in range(*numbers)))
-    words = ["--text", str(tmp_path / "train"), "--sentences", "40", "--held-out", "10"]
-    words += ["--held-out-text", str(tmp_path / "valid"), str(tmp_path / "test")]
-    sentences.main([*words, "--out", str(tmp_path / "out")])
-    found = {
-        n: [int(line[5:]) for line in (tmp_path / "out" / f"{n}.txt").read_text().splitlines()]
-        for n in ("train", "dev", "test")
-    }
-    assert {name: len(set(numbers)) for name, numbers in found.items()} == {
+    draw = partial(drawing.draw, tmp_path / "train", [tmp_path / "valid", tmp_path / "test"])
+    sets = draw(sentences=40, held_out=10, seed=1)
+    found = {name: {int(line[5:]) for line in lines} for name, lines in sets.items()}
+    assert {name: len(numbers) for name, numbers in found.items()} == {
         "train": 20,
         "dev": 10,
         "test": 10,
@@ -139,7 +125,7 @@ def test_sentences_of_held_out_texts_are_kept_apart(tmp_path):
     assert all(42 <= i < 60 for i in found["test"])
     assert all(i < 30 for i in found["train"])
     with pytest.raises(UserError, match="valid has 12 distinct sentences and 13 are asked for"):
-        sentences.main([*words[:-4], "13", *words[-3:], "--out", str(tmp_path / "c")])
+        draw(sentences=40, held_out=13, seed=1)
 
 
 def model(name, role, uuas, spread=None, chosen=()):
@@ -240,23 +226,25 @@ def test_a_parser_is_trained_scored_and_not_trained_twice(tmp_path, monkeypatch,
         text = gzip.decompress((real_trees() / f"en_ewt-ud-{part}.conllu.gz").read_bytes()).decode()
         trees[part] = tmp_path / f"{part}.conllu"
         trees[part].write_text("\n\n".join(text.split("\n\n")[:count]) + "\n\n", encoding="utf-8")
-    parser = Parser(tmp_path / "stanza", trees, steps=6, threads=1, cpu=True)
-    runner = Runner(tmp_path)
-    steps = parser.training()
-    for step in steps:
-        runner.run(step)
-    found = json.loads(parser.accuracy.read_text(encoding="utf-8"))
+    run = Run(tmp_path, "en", "de", seed=1, updates=None, threads=1, cpu=True)
+    text, out = tmp_path / "text", tmp_path / "parsed.conllu"
+    text.write_text("The dog doesn't bark.\nA cat sees it. It runs.\n")
+
+    def make():
+        parser = Parser(run, Runner(tmp_path), steps=6)
+        found = parser.train(trees)
+        parser.parse("parse", text, out)
+        return found
+
+    found = make()
     assert found["sentences"] == 15
     assert 0 < found["las"] <= found["uas"] < 1
-    (tmp_path / "text").write_text("The dog doesn't bark.\nA cat sees it. It runs.\n")
-    out = tmp_path / "parsed.conllu"
-    flag = "--one-sentence-per-line"
-    runner.run(parser.parse("parse", tmp_path / "text", out, steps[:5], flag))
     assert [tree.id for tree in read_conllu(out)] == ["1", "2"]
+    listed = json.loads((tmp_path / "stanza" / "models" / "resources.json").read_text())
+    assert listed["en"]["packages"]["default"] == dict.fromkeys(treebank.PROCESSORS, "ewt")
     capsys.readouterr()
-    for step in parser.training():
-        runner.run(step)
-    assert capsys.readouterr().out.count(": reused from an earlier run") == len(steps)
+    assert make() == found
+    assert capsys.readouterr().out.count(": reused from an earlier run") == 6
 
 
 @pytest.fixture(scope="module")
@@ -331,34 +319,25 @@ def test_checkpoints_fill_the_table_and_a_second_run_repeats_nothing(made, tmp_p
         ),
     ],
 )
-def test_what_is_missing_is_told_before_any_work(
-    made, tmp_path, monkeypatch, capsys, extra, message
-):
-    monkeypatch.setattr(sys, "argv", ["run.py", *words_of(made, tmp_path / "out", *extra)])
-    assert run_command(run.main) == 2
-    assert tuple(capsys.readouterr()) == ("", f"error: {message}\n")
-    assert not (tmp_path / "out").exists()
+def test_what_is_missing_is_told_before_any_work(made, tmp_path, extra, message):
+    out = tmp_path / "out"
+    with pytest.raises(UserError, match=f"^{re.escape(message)}"):
+        recipe.main(words_of(made, out, *extra))
+    assert not out.exists()
 
 
 @pytest.mark.parametrize("flag", ["--prepared", "--text"])
-def test_what_checkpoints_were_made_of_is_not_taken_without_them(
-    made, tmp_path, monkeypatch, capsys, flag
-):
+def test_what_checkpoints_were_made_of_is_not_taken_without_them(made, tmp_path, flag):
     words = ["--data", str(made), "--out", str(tmp_path / "out"), flag, str(made / "prepared")]
-    monkeypatch.setattr(sys, "argv", ["run.py", *words])
-    assert run_command(run.main) == 2
-    assert "--held-out-text go with --checkpoint: name the encoders" in capsys.readouterr().err
+    with pytest.raises(UserError, match="--held-out-text go with --checkpoint: name the encoders"):
+        recipe.main(words)
     assert not (tmp_path / "out").exists()
 
 
-def test_a_text_of_too_few_sentences_is_told_before_any_probe_is_trained(
-    made, tmp_path, monkeypatch, capsys
-):
+def test_a_text_of_too_few_sentences_is_told_before_any_probe_is_trained(made, tmp_path):
     out, text = tmp_path / "out", str(made / "prepared" / "text")
     words = words_of(made, out, "--text", text, "--parsed", "--sentences", "5000")
-    monkeypatch.setattr(sys, "argv", ["run.py", *words])
-    assert run_command(run.main) == 2
-    error = capsys.readouterr().err
-    assert "distinct sentences and 5000 are asked for: lower --sentences" in error
+    with pytest.raises(UserError, match="sentences and 5000 are asked for: lower --sentences"):
+        recipe.main(words)
     assert not (out / "probes").exists()
     assert not (out / "stanza").exists()

@@ -1,32 +1,37 @@
 import json
 import re
+from copy import deepcopy
 
 import pytest
 
 from hyptrans.support.errors import UserError
 from recipes import first_page, tables
 from recipes.common import results
-from tests.recipes.scripts import RECIPES
+from recipes.multi30k_en_de.__main__ import table as multi30k
 
-READMES = tables.with_tables()
-
-
-def test_there_are_readmes_to_check():
-    assert {path.parent.name for path in READMES} >= {"quickstart", "study"}
+BLOCKS = tables.blocks()
 
 
-@pytest.mark.parametrize("readme", READMES, ids=lambda path: path.parent.name)
-def test_readme_shows_the_committed_results_and_nothing_else(readme):
-    assert results.block_of(readme) == tables.block_for(readme.parent)
+def test_there_are_tables_to_check():
+    shown = {(readme.parent.name, name) for readme, name in BLOCKS}
+    assert shown >= {("quickstart", "results"), ("study", "results"), ("probing", "checkpoints")}
+    assert {name for page, name in BLOCKS if page == first_page.README} == {"choices"}
 
 
-@pytest.mark.parametrize("readme", READMES, ids=lambda path: path.parent.name)
-def test_pictures_beside_a_readme_are_drawn_from_its_committed_results(readme):
-    drawn = tables.pictures_for(readme.parent)
-    there = {str(path.relative_to(readme.parent)) for path in readme.parent.rglob("*.svg")}
-    assert there == drawn.keys()
-    for name, text in drawn.items():
-        old, new = (parts(t) for t in ((readme.parent / name).read_text(encoding="utf-8"), text))
+@pytest.mark.parametrize(
+    ("readme", "name"), BLOCKS, ids=[f"{readme.parent.name} {name}" for readme, name in BLOCKS]
+)
+def test_readme_shows_the_committed_results_and_nothing_else(readme, name):
+    assert results.block_of(readme, name) == BLOCKS[readme, name]
+
+
+def test_pictures_are_drawn_from_the_committed_results():
+    drawn = tables.drawings()
+    assert {path for path in drawn if tables.STUDY in path.parents} == set(
+        tables.STUDY.rglob("*.svg")
+    )
+    for path, text in drawn.items():
+        old, new = (parts(t) for t in (path.read_text(encoding="utf-8"), text))
         assert old[::2] == new[::2]
         # versions of matplotlib measure the height of letters differently
         assert list(map(float, old[1::2])) == pytest.approx(list(map(float, new[1::2])), abs=2)
@@ -53,46 +58,32 @@ FOUND = {
 }
 
 
-def test_multi30k_table_shows_every_number_with_its_signature(tmp_path):
-    recipe = RECIPES / "multi30k_en_de" / "run.py"
-    (tmp_path / "run.py").write_text(recipe.read_text(encoding="utf-8"), encoding="utf-8")
-    (tmp_path / "results.json").write_text(json.dumps(FOUND), encoding="utf-8")
-    table = tables.block_for(tmp_path)
-    assert "| b | 1,234,567 | 7.80 | 29.3 | 30.0 |" in table.splitlines()
-    assert "sacreBLEU `tok:13a`" in table
-    assert "1,500 updates; one run of each, seed 3" in table
-
-
-def test_multi30k_table_shows_chrf_where_it_was_measured(tmp_path):
-    recipe = RECIPES / "multi30k_en_de" / "run.py"
-    (tmp_path / "run.py").write_text(recipe.read_text(encoding="utf-8"), encoding="utf-8")
-    found = json.loads(json.dumps(FOUND))
+def test_a_table_shows_every_number_that_was_measured_with_its_signature():
+    shown = multi30k(FOUND)
+    assert "| b | 1,234,567 | 7.80 | 29.3 | 30.0 |" in shown.splitlines()
+    assert "sacreBLEU `tok:13a` on" in shown
+    assert "1,500 updates; one run of each, seed 3" in shown
+    found = deepcopy(FOUND)
     found["signatures"]["chrf_beam5"] = "nc:6"
     found["models"]["b"]["chrf_beam5"] = 55.55
-    (tmp_path / "results.json").write_text(json.dumps(found), encoding="utf-8")
-    table = tables.block_for(tmp_path)
-    assert "| BLEU, beam 5 | chrF, beam 5 |" in table.splitlines()[0]
-    assert "| 29.3 | 30.0 | 55.5 |" in table
-    assert "sacreBLEU `tok:13a`, `nc:6` on" in table
+    shown = multi30k(found)
+    assert "| BLEU, beam 5 | chrF, beam 5 |" in shown.splitlines()[0]
+    assert "| 29.3 | 30.0 | 55.5 |" in shown
+    assert "sacreBLEU `tok:13a`, `nc:6` on" in shown
 
 
-def test_a_difference_from_the_twin_has_its_p_beside_the_score(tmp_path):
-    recipe = RECIPES / "multi30k_en_de" / "run.py"
-    (tmp_path / "run.py").write_text(recipe.read_text(encoding="utf-8"), encoding="utf-8")
-    found = json.loads(json.dumps(FOUND))
+def test_a_difference_from_the_twin_has_its_p_beside_the_score():
+    found = deepcopy(FOUND)
     found["models"]["twin"] = found["models"]["b"]
     found |= {"baseline": "twin", "p": {"b": {"bleu_beam5": 0.0312}}, "averaged": 5}
     found["comparison_signatures"] = {"bleu": "bs:1000|tok:13a", "chrf": "bs:1000|nc:6"}
-    (tmp_path / "results.json").write_text(json.dumps(found), encoding="utf-8")
-    table = tables.block_for(tmp_path).splitlines()
+    table = multi30k(found).splitlines()
     assert table[2] == "| b | 1,234,567 | 7.80 | 29.3 | 30.0 (0.031) |"
     assert table[3] == "| twin | 1,234,567 | 7.80 | 29.3 | 30.0 |"
     assert "in brackets p of the difference from `twin`: " in table[-1]
     assert "one-sided, as sacreBLEU's paired bootstrap counts it" in table[-1]
-    assert (
-        "not corrected for the number of comparisons, `bs:1000|tok:13a`, `bs:1000|nc:6`;"
-        in table[-1]
-    )
+    signed = "number of comparisons, `bs:1000|tok:13a`, `bs:1000|nc:6`;"
+    assert signed in table[-1]
     assert "the average of the last 5 checkpoints of each" in table[-1]
 
 
@@ -131,17 +122,3 @@ def test_results_name_versions_and_cores():
     found = results.surroundings()
     assert found["versions"].keys() >= {"python", "torch", "fairseq", "sacrebleu", "hyptrans"}
     assert found["cpu_cores"] >= 1
-
-
-def test_blocks_of_other_names_show_what_is_committed():
-    blocks = tables.named_blocks()
-    assert {name for readme, name in blocks if readme == first_page.README} == {"choices"}
-    for (readme, name), block in blocks.items():
-        assert results.block_of(readme, name) == block
-
-
-def test_the_picture_of_the_first_page_is_of_the_committed_results():
-    pytest.importorskip("matplotlib")
-    for name, text in first_page.pictures().items():
-        path = first_page.RESULTS.parent / "pictures" / name
-        assert path.read_text(encoding="utf-8") == text

@@ -11,7 +11,7 @@ from hyptrans.support.errors import UserError
 from hyptrans_startup.files import take_lock
 from recipes.common import experiment, results
 from recipes.common.runner import Runner
-from recipes.common.steps import Step, recorded_command
+from recipes.common.steps import Step, portable_command
 from recipes.common.translation import Run
 from tests.recipes.scripts import ROOT
 
@@ -30,7 +30,7 @@ def test_a_finished_step_is_reused_and_says_so(tmp_path, capsys):
     again.run(step)
     assert "one: reused" in capsys.readouterr().out
     assert (tmp_path / "out").read_text() == "x"
-    assert again.commands == [recorded_command(step, tmp_path)]
+    assert again.commands == [portable_command(step, tmp_path)]
     assert again.seconds.keys() == {"one"}
 
 
@@ -105,7 +105,7 @@ def test_a_step_runs_anew_when_what_it_reads_has_changed(tmp_path, capsys):
     for text in ("a", "a", "b"):
         read.write_text(text)
         Runner(tmp_path).run(step)
-        assert Runner(tmp_path).log(step).read_text() == f"{text}\n"
+        assert Runner(tmp_path).log(step.name).read_text() == f"{text}\n"
     assert capsys.readouterr().out.count("one: reused") == 1
 
 
@@ -128,17 +128,17 @@ def test_a_step_runs_anew_when_what_it_is_made_of_is_another(first, anew, tmp_pa
         before = Step("first", ["python", "-c", UNLIKE, str(made)], [made])
     else:
         before = replace(writes("first", made), precious=first == "a training")
-    second = Step("second", ["python", "-c", "import uuid; print(uuid.uuid4())"], [], [before])
+    second = Step("second", ["python", "-c", "import uuid; print(uuid.uuid4())"], [], [before.name])
     runner = Runner(tmp_path)
     for step in (before, second):
         runner.run(step)
-    said = runner.log(second).read_text()
+    said = runner.log(second.name).read_text()
     runner.run(second)
-    assert runner.log(second).read_text() == said
+    assert runner.log(second.name).read_text() == said
     made.unlink()
     for step in (before, second):
         Runner(tmp_path).run(step)
-    assert (runner.log(second).read_text() != said) == anew
+    assert (runner.log(second.name).read_text() != said) == anew
 
 
 def test_what_a_step_is_does_not_depend_on_where_or_how_it_runs(tmp_path, monkeypatch, capsys):
@@ -183,7 +183,7 @@ def test_finished_trainings_outlive_other_data_that_are_made_in_their_place(tmp_
 
     def steps(content):
         prepared = writes("prepare", data, content)
-        return [prepared, replace(writes("train", made), after=[prepared], precious=True)]
+        return [prepared, replace(writes("train", made), after=[prepared.name], precious=True)]
 
     for step in steps("one"):
         Runner(tmp_path).run(step)
@@ -273,7 +273,7 @@ def test_progress_lines_are_shown_while_the_rest_goes_to_the_log(tmp_path, capsy
     shown = capsys.readouterr().out
     assert "train: UPDATE 5" in shown
     assert "\nnoise" not in shown
-    assert runner.log(step).read_text() == "noise\nupdate 5\n"
+    assert runner.log(step.name).read_text() == "noise\nupdate 5\n"
 
 
 def appends(name, path, text, *options):

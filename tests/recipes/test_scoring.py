@@ -2,10 +2,9 @@ import random
 
 import pytest
 
+from hyptrans.evaluation.scores import detokenized
 from hyptrans.support.errors import UserError
-from recipes.common import comparison
-from recipes.common.scoring import detokenized, score
-from recipes.common.settings import Model
+from recipes.common import scoring
 
 OUTPUT = """\
 S-1\tb a
@@ -42,7 +41,7 @@ def test_translations_come_by_number_an_empty_one_too(output):
 
 def test_score_is_that_of_a_hand_count_and_has_a_signature(output, tmp_path):
     references = ("a dog, a bird and a fox.", "the cat sat down.", "nothing")
-    found = score(output, write_references(tmp_path, *references))
+    found = scoring.score("bleu", output, write_references(tmp_path, *references))
     # 14 tokens against 15; of their n-grams 13/14, 10/12, 8/10 and 6/8 are in the reference
     product = 13 / 14 * 10 / 12 * 8 / 10 * 6 / 8
     expected = 100 * product**0.25 * 2.718281828459045 ** (1 - 15 / 14)
@@ -64,7 +63,7 @@ def test_a_missing_or_doubled_translation_is_an_error(output):
 
 def test_another_number_of_references_is_an_error(output, tmp_path):
     with pytest.raises(UserError, match="3 translations for 2 lines"):
-        score(output, write_references(tmp_path, "a", "b"))
+        scoring.score("bleu", output, write_references(tmp_path, "a", "b"))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +76,7 @@ def test_another_number_of_references_is_an_error(output, tmp_path):
     ],
 )
 def test_models_are_compared_with_the_pre_norm_twin_or_else_the_other(names, baseline):
-    assert comparison.baseline_of([Model(name, {"--arch": name}) for name in names]) == baseline
+    assert scoring.baseline_of(names) == baseline
 
 
 def test_p_is_small_where_models_differ_and_1_where_they_do_not(tmp_path):
@@ -94,11 +93,11 @@ def test_p_is_small_where_models_differ_and_1_where_they_do_not(tmp_path):
         path.write_text("".join(f"D-{i}\t-0.1\t{line}\n" for i, line in enumerate(made)))
         return path
 
-    outputs = {"twin": written("twin", 0.3), "better": written("better", 0.1)}
-    outputs["same"] = outputs["twin"]
-    p, signatures = comparison.against("twin", outputs, write_references(tmp_path, *lines))
-    assert p.keys() == {"better", "same"}
-    assert p["same"] == {"bleu": 1.0, "chrf": 1.0}
-    assert all(value < 0.01 for value in p["better"].values())
-    assert "bs:1000|seed:" in signatures["bleu"]
-    assert "nc:6" in signatures["chrf"]
+    twin, better, references = (*map(written, ("twin", "better"), (0.3, 0.1)), tmp_path / "test.de")
+    write_references(tmp_path, *lines)
+    same = scoring.compare(twin, twin, references)
+    assert {metric: one.p for metric, one in same.items()} == {"bleu": 1.0, "chrf": 1.0}
+    found = scoring.compare(twin, better, references)
+    assert all(one.p < 0.01 for one in found.values())
+    assert "bs:1000|seed:" in found["bleu"].signature
+    assert "nc:6" in found["chrf"].signature

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from recipes.common.options import threads_of
-from recipes.common.steps import Step, identity, portable_command, recorded_command, shown_command
+from recipes.common.steps import Step, identity, portable_command, shown_command
 
 
 @pytest.mark.parametrize(
@@ -22,36 +22,27 @@ def test_threads_are_the_users_or_a_share_of_the_cores(monkeypatch, asked, threa
 
 def test_commands_are_shown_as_a_user_would_type_them(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HYPTRANS_DATA", "/somewhere/data")
-    command = ["python", "-c", "print( )", str(tmp_path / "runs" / "x"), "/somewhere/data/a/b.gz"]
-    shown = shown_command(Step("show", command, [], threads=2))
+    command = ["python", "-c", "print( )", str(tmp_path / "runs" / "x"), "/somewhere/b.gz"]
+    shown = shown_command(Step("show", command, threads=2))
     start = f"OMP_NUM_THREADS=2 {sys.executable}"
-    assert shown == f"{start} -c 'print( )' runs/x $HYPTRANS_DATA/a/b.gz"
+    assert shown == f"{start} -c 'print( )' runs/x /somewhere/b.gz"
 
 
-def test_a_results_file_names_no_folder_of_the_machine(tmp_path, monkeypatch):
+def test_a_command_is_recorded_without_the_folders_of_the_machine(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    words = ["fairseq-train", str(tmp_path / "out" / "data"), f"--x={tmp_path / 'home'}/data"]
-    words += ["--save-dir", str(tmp_path / "out"), str(tmp_path / "home" / "study" / "last.pt")]
-    step = Step("a", [*words, f"{tmp_path}/outer"], [])
-    assert recorded_command(step, tmp_path / "out").split() == [
-        "fairseq-train", "OUT/data", "--x=~/data", "--save-dir", "OUT", "~/study/last.pt",
-        f"{tmp_path}/outer",
-    ]  # fmt: skip
-    # whether the environment lies in the folder of the command or not
-    monkeypatch.chdir(tmp_path)
-    threads = Step("a", ["python", "x.py"], [], threads=2)
-    assert recorded_command(threads, Path("runs")).split() == [
-        "OMP_NUM_THREADS=2", Path(sys.executable).name, "x.py"
-    ]  # fmt: skip
-
-
-def test_a_command_is_recorded_without_the_folders_of_the_machine(tmp_path):
-    words = ["fairseq-train", str(tmp_path / "data"), "--lr", "0.5", "--save-dir", str(tmp_path)]
-    assert portable_command(Step("a", words, []), tmp_path) == (
-        "fairseq-train OUT/data --lr 0.5 --save-dir OUT"
-    )
-    assert portable_command(Step("a", ["x", "--lr", "0.5"], []), Path()) == "x --lr 0.5"
+    monkeypatch.setenv("HYPTRANS_DATA", str(tmp_path / "corpora"))
+    out, home = tmp_path / "out", tmp_path / "home"
+    words = ["fairseq-train", out / "data", f"--x={home}/data", "--save-dir", out, home / "a.pt"]
+    words += [tmp_path / "corpora" / "b.gz", f"{out}er", "--lr", "0.5", "/", ""]
+    recorded = portable_command(Step("a", [*map(str, words)]), out)
+    assert recorded.replace("'", "").split() == [
+        *("fairseq-train", "OUT/data", "--x=~/data", "--save-dir", "OUT", "~/a.pt"),
+        *("$HYPTRANS_DATA/b.gz", f"{out}er", "--lr", "0.5", "/"),
+    ]
+    monkeypatch.delenv("HYPTRANS_DATA")
+    for folder in (Path(), Path("/")):
+        command = ["x", "--lr", "0.5", "/a/b"]
+        assert portable_command(Step("a", command), folder) == "x --lr 0.5 /a/b"
 
 
 @pytest.mark.parametrize(
@@ -63,5 +54,5 @@ def test_a_command_is_recorded_without_the_folders_of_the_machine(tmp_path):
 )
 def test_a_command_is_the_same_however_its_flags_are_written(words):
     archive = Path(words[1] if words[0] == "--raw" else words[0].split("=")[1])
-    step = Step("a", ["python", "prepare.py", *words], [], inputs=[archive])
+    step = Step("a", ["python", "prepare.py", *words], inputs=[archive])
     assert identity(step, Path("out")) == "python prepare.py --raw data.tgz --vocab-size 60"

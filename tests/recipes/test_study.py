@@ -9,8 +9,8 @@ from hyptrans.support.errors import UserError
 from recipes.common import results, translation
 from recipes.common.runner import Runner
 from recipes.common.settings import FILE
+from recipes.study import __main__ as study
 from recipes.study import plan
-from recipes.study import run as study
 from recipes.study.plan import Training
 from tests.recipes.scripts import run_script
 
@@ -108,7 +108,7 @@ def test_names_differ():
     advanced = len(plan.ADVANCED)
     finals = (2 + advanced) * (4 + 2) + len(plan.RATES) - 2
     assert len(set(names)) == len(names) == 4 * len(plan.RATES) + finals + once
-    assert {training.model for training in found if training.joined} == set(plan.PUBLISHED)
+    assert {training.model for training in found if training.text} == set(plan.PUBLISHED)
     assert "final-hybonet-lr0p02-dropout0p3-seed2" in names
 
 
@@ -175,19 +175,17 @@ def test_a_training_goes_on_from_a_whole_checkpoint_and_leaves_one_line(
     (tmp_path / FILE).write_text(settings + small)
     monkeypatch.setattr(study, "HERE", tmp_path)
     monkeypatch.setattr(study, "SAVE_EVERY", 4)
-    monkeypatch.setattr(study.multi30k, "VOCABULARY", 36)
+    monkeypatch.setattr(study.data, "VOCABULARY", 36)
     monkeypatch.setattr(study, "trainings", lambda lines: [whole])
     options = ["--data", str(data), "--out", str(tmp_path / "out"), "--cpu", "--write-readme"]
 
-    def follow(self, step, log, lock):
+    def follow(self, step, lock):
         if step.resumes:
-            follow_whole(
-                self, replace(step, command=[*step.command, "--max-update", "8"]), log, lock
-            )
+            follow_whole(self, replace(step, command=[*step.command, "--max-update", "8"]), lock)
             last = step.outputs[0] / "checkpoint_last.pt"
             last.write_bytes(last.read_bytes()[:1000])
             raise KeyboardInterrupt
-        follow_whole(self, step, log, lock)
+        follow_whole(self, step, lock)
 
     follow_whole = Runner._follow
     with monkeypatch.context() as stopped:
@@ -214,12 +212,12 @@ def test_a_training_goes_on_from_a_whole_checkpoint_and_leaves_one_line(
 def test_a_training_that_diverged_is_a_line_without_scores(tmp_path, monkeypatch):
     def run(self, step):
         if step.resumes:
-            self.log(step).parent.mkdir(parents=True)
-            self.log(step).write_text("FloatingPointError: gradients are Nan/Inf\n")
+            self.log(step.name).parent.mkdir(parents=True)
+            self.log(step.name).write_text("FloatingPointError: gradients are Nan/Inf\n")
             raise UserError("train failed")
 
     files = dict.fromkeys(("train", "valid", "test"), (tmp_path, tmp_path))
-    monkeypatch.setattr(study.multi30k, "files", lambda data: files)
+    monkeypatch.setattr(study.data, "files", lambda data: files)
     monkeypatch.setattr(Runner, "run", run)
     monkeypatch.setattr(study, "trainings", lambda lines: [Training("rates", "hvt", 9.0, 12)])
     study.main(["--out", str(tmp_path)])

@@ -3,7 +3,6 @@
 import argparse
 import math
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 from fairseq.logging.progress_bar import SimpleProgressBar
@@ -11,7 +10,6 @@ from fairseq.logging.progress_bar import SimpleProgressBar
 from probing.commands.run import add_arguments
 from recipes.common import translation
 from recipes.common.settings import Model
-from recipes.common.steps import Step
 from recipes.common.translation import Run
 from tests.recipes.scripts import run_script
 
@@ -28,8 +26,7 @@ def value(step, flag):
 
 
 def steps(run, **options):
-    prepared = Step("prepare", ["python"], [run.data])
-    return translation.train_and_translate(run, MODEL, prepared, beams=[5], **options)
+    return translation.chain(run, MODEL, [(5, "test")], **options)
 
 
 def test_without_an_average_the_last_or_the_best_checkpoint_is_translated_with(run):
@@ -55,15 +52,15 @@ def test_an_average_is_of_checkpoints_that_the_training_keeps(run, save_every, e
     assert value(averaged, "--out") == value(translated, "--path") == str(average)
     assert averaged.outputs == [average]
     # one after the other
-    assert averaged.after == [trained]
-    assert translated.after == [averaged]
+    assert averaged.after == [trained.name]
+    assert translated.after == [averaged.name]
 
 
 def test_probes_that_a_run_made_are_its_steps_to_clear(run, tmp_path):
-    data = Step("prepare", ["python"], [run.data])
     trees = {part: tmp_path / f"{part}.conllu" for part in ("train", "dev", "test")}
     encoders = {"a": tmp_path / "a.pt", "b": tmp_path / "b.pt"}
-    step = translation.probe(encoders, run.data, trees, tmp_path / "p", [data], ["--seeds", "2"])
+    flags = ["--seeds", "2"]
+    step = translation.probe("p", encoders, run.data, trees, tmp_path / "p", flags, after=[])
     # all that it makes, and not only what it ends with
     assert step.work == [tmp_path / "p"]
     parser = argparse.ArgumentParser()
@@ -82,8 +79,7 @@ def test_perplexities_are_read_as_fairseq_writes_them(tmp_path, caplog, perplexi
         SimpleProgressBar([], epoch=1).print(stats, tag="valid")
     log = tmp_path / "validate.log"
     log.write_text(f"2026-01-01 | INFO | {caplog.records[-1].name} | {caplog.messages[-1]}\n")
-    runner = SimpleNamespace(log=lambda step: log)
-    assert translation.perplexity(runner, None) == perplexity
+    assert translation.perplexity(log) == perplexity
     # JSON has no word for what is infinite, and a picture no place
     points = [(150, perplexity)] if math.isfinite(perplexity) else []
     assert translation.course(log)["curve"] == points

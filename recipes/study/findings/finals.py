@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,9 +74,28 @@ def _first(setting: Setting) -> float:
     return perplexity_of(setting.lines[0])
 
 
-def scored(lines: Sequence[Line]) -> list[Line]:
+def scored(lines: Iterable[Line]) -> list[Line]:
     """The trainings that did not diverge."""
     return [line for line in lines if line["valid_perplexity"] is not None]
+
+
+def pairs(lines: Sequence[Line]) -> list[tuple[Line, Line]]:
+    """What is to be compared and is not yet: all models with the better twin, seed by seed."""
+    best = {model: setting.finished for model, setting in chosen(lines).items()}
+    twin = best_twin(lines)
+    done = {line["name"] for line in lines}
+    return [
+        (one, other)
+        for model in best
+        for one in best[model]
+        for other in best.get(twin or "", [])
+        if model != twin and one["seed"] == other["seed"] and comparison(one, other) not in done
+    ]
+
+
+def comparison(*of: Line) -> str:
+    """What the line of a comparison is called."""
+    return "-".join(["comparison", *(line["name"].removeprefix("final-") for line in of)])
 
 
 def updates_until_twin(lines: Sequence[Line]) -> str:

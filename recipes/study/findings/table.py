@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 
 from hyptrans.support import tables
-from recipes.common import comparison, results
+from recipes.common import results, scoring
 from recipes.study.findings.finals import (
     Line,
     Setting,
@@ -64,7 +64,7 @@ def summary(lines: Sequence[Line]) -> str:
     table = tables.markdown(header, rows)
     if not tested:
         return table
-    about = comparison.about(tested[0]["baseline"], tested[0]["signatures"].values())
+    about = scoring.about(tested[0]["baseline"], tested[0]["signatures"].values())
     notes = [
         f"{about[0].upper()}{about[1:]}; one number for each seed that is compared, from the first",
         "Models without are not compared yet",
