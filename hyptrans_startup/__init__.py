@@ -35,8 +35,10 @@ STEPS: "dict[str, tuple[str, ...]]" = {
     "_pytest.assertion.rewrite:AssertionRewritingHook.find_spec": (
         "compat.walls:pytest_stands_first",
     ),
+    "fairseq": ("compat.threads:threads_spin",),
     "fairseq.dataclass.configs": ("compat.walls:mutable_default",),
     "fairseq.distributed.utils:torch.load": ("compat.walls:unread_broadcast",),
+    "fairseq.tasks.fairseq_task": ("compat.walls:deprecated_autocast",),
     "fairseq.modules.transformer_layer": ("compat.walls:mask_type_undefined",),
     "fairseq.modules.dynamic_crf_layer": ("compat.walls:numpy_alias_removed",),
     "fairseq.data.token_block_dataset": ("compat.walls:numpy_alias_removed",),

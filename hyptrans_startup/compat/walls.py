@@ -7,6 +7,7 @@ module sees and leaves Python, torch, numpy and hydra as they are.
 import builtins
 import codecs
 import dataclasses
+import functools
 import importlib
 import importlib.util
 import sys
@@ -129,6 +130,16 @@ def mask_type_undefined(module: ModuleType) -> Iterator[None]:
     from hyptrans_startup.compat.fused import encoder_layer
 
     vars(module)["torch"] = Overlay(torch, _transformer_encoder_layer_fwd=encoder_layer)
+
+
+@contextmanager
+def deprecated_autocast(module: ModuleType) -> Iterator[None]:
+    """Torch >= 2.4: ``FutureWarning: torch.cuda.amp.autocast is deprecated``, at each start."""
+    yield
+    import torch
+
+    amp = Overlay(torch.cuda.amp, autocast=functools.partial(torch.amp.autocast, "cuda"))
+    vars(module)["torch"] = Overlay(torch, cuda=Overlay(torch.cuda, amp=amp))
 
 
 @contextmanager

@@ -60,6 +60,7 @@ WALLS = {
         Version(sacrebleu.__version__) >= Version("2.6"),
         "refs` should be a sequence of strings",
     ),
+    "deprecated_autocast": ("deprecated_autocast", True, "FutureWarning: `torch.cuda.amp"),
     "bf16_means_tpu": ("bf16_means_tpu", True, "AttributeError: 'NoneType' object has no attr"),
     "pytest_stands_first": (
         "pytest_stands_first",

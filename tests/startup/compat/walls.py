@@ -172,6 +172,16 @@ def refs_not_strings():
         score.cli_main()
 
 
+def deprecated_autocast():
+    import warnings
+
+    from fairseq.tasks import fairseq_task
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fairseq_task.torch.cuda.amp.autocast(enabled=False)
+
+
 def bf16_means_tpu():
     from fairseq import options, utils
 
