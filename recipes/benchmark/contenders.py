@@ -217,15 +217,21 @@ def criterion(kind: type[LabelSmoothedCrossEntropyCriterion]) -> Any:
 
 
 def training_step(
-    name: str, size: Size, device: str, autocast: torch.dtype | None = None
+    name: str,
+    size: Size,
+    device: str,
+    autocast: torch.dtype | None = None,
+    *,
+    updates: bool = True,
 ) -> Callable[[], None]:
-    """A function that makes one whole update: forward, loss, backward, clipping, Adam.
+    """A function that makes forward, loss, backward and, if it ``updates``, clipping and Adam.
 
-    The loss is in tiles for all. The floor: forward and backward from a given gradient of a tile's
-    logits, no more.
+    The loss is in tiles, or fairseq's where the name says so. The floor: forward and backward from
+    a given gradient of a tile's logits, no more.
     """
-    model = build(name, device, size.fields()).train()
-    sample, loss_of = batch(size, device), criterion(TiledCrossEntropy)
+    model = build(name.removesuffix(WHOLE), device, size.fields()).train()
+    kind = LabelSmoothedCrossEntropyCriterion if name.endswith(WHOLE) else TiledCrossEntropy
+    sample, loss_of = batch(size, device), criterion(kind)
     parameters = list(model.parameters())
     adam = RiemannianAdam if name == MANIFOLD else Adam
     optimizer = adam(parameters, lr=1e-4, betas=(0.9, 0.98))
@@ -240,8 +246,9 @@ def training_step(
                 return
             loss, *_ = loss_of(model, sample)
         (loss / sample["ntokens"]).backward()
-        utils.clip_grad_norm_(parameters, 0.5)
-        optimizer.step()
+        if updates:
+            utils.clip_grad_norm_(parameters, 0.5)
+            optimizer.step()
         optimizer.zero_grad()
 
     return step
@@ -257,24 +264,6 @@ def _back(states: Tensor, decoder: Any, given: Tensor) -> None:
     features.backward(rows.grad)
 
 
-def loss_step(
-    name: str, size: Size, device: str, autocast: torch.dtype | None = None
-) -> Callable[[], None]:
-    """A function that makes forward, loss and backward, with a name's loss."""
-    whole = name.endswith(WHOLE)
-    model = build(name.removesuffix(WHOLE), device, size.fields()).train()
-    sample = batch(size, device)
-    loss_of = criterion(LabelSmoothedCrossEntropyCriterion if whole else TiledCrossEntropy)
-
-    def step() -> None:
-        with torch.autocast(device, dtype=autocast, enabled=autocast is not None):
-            loss, *_ = loss_of(model, sample)
-        loss.backward()
-        model.zero_grad()
-
-    return step
-
-
 def decoding(
     name: str, size: Size, device: str, autocast: torch.dtype | None = None
 ) -> Callable[[], None]:
@@ -283,20 +272,12 @@ def decoding(
     words = dictionary()
     source = torch.randint(4, VOCABULARY, (SENTENCES, size.length), device=device)
     source[:, -1] = words.eos()
+    most = size.length - 1
     generator = SequenceGenerator(
-        [model],
-        words,
-        beam_size=BEAM,
-        max_len_a=0,
-        max_len_b=size.length - 1,
-        min_len=size.length - 1,
+        [model], words, beam_size=BEAM, max_len_a=0, max_len_b=most, min_len=most
     ).to(device)
-    sample = {
-        "net_input": {
-            "src_tokens": source,
-            "src_lengths": torch.full((SENTENCES,), size.length, device=device),
-        }
-    }
+    lengths = torch.full((SENTENCES,), size.length, device=device)
+    sample = {"net_input": {"src_tokens": source, "src_lengths": lengths}}
 
     def step() -> None:
         with torch.no_grad(), torch.autocast(device, dtype=autocast, enabled=autocast is not None):

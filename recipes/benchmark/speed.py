@@ -22,7 +22,8 @@ import re
 import statistics
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -99,82 +100,61 @@ COMPARISONS = (
 MAKERS = {
     "train": contenders.training_step,
     "length": contenders.training_step,
-    "loss": contenders.loss_step,
+    "loss": partial(contenders.training_step, updates=False),
     "decode": contenders.decoding,
 }
 
 
-@dataclass(frozen=True)
-class Row:
-    """What was measured in one comparison; times in seconds, None of what does not apply."""
-
-    arch: str
-    phase: str
-    seconds: float
-    ratio: float
-    against: str
-    dim: int | None = None
-    length: int | None = None
-    layers: int | None = None
-    ratio_sdpa: float | None = None
-    over_floor: float | None = None
-    peak_mb: float | None = None
-    twin_peak_mb: float | None = None
-    target: float | None = None
-
-
 def _arguments() -> argparse.Namespace:
-    parser = options.script_parser(__doc__)
+    parser, best = options.script_parser(__doc__), timing.best_device()
     add = parser.add_argument
-    add(
-        "--rows",
-        default="",
-        metavar="TEXT",
-        help="only rows with this in their name, such as hybonet, decode or 'train d=512'",
-    )
+    about = "only rows with this in their name, such as hybonet, decode or 'train d=512'"
+    add("--rows", default="", metavar="TEXT", help=about)
     add("--rounds", type=int, metavar="N", help="turns of each (default: by row)")
-    timing.add_device(parser, timing.best_device())
+    about = "a third of the turns and no peaks of memory: all rows in about 6 minutes"
+    add("--quick", action="store_true", help=about)
+    add("--device", default=best, choices=("cpu", "cuda"), help="(default: %(default)s)")
     add("--threads", type=int, metavar="N", help="CPU threads (default: torch's)")
     add("--bf16", action="store_true", help="autocast to bfloat16, for twin and architecture")
     add("--json", type=Path, metavar="FILE", help="write the rows there")
     add("--write-readme", action="store_true", help="put results and table beside this file")
-    add("--profile", action="store_true", help="name the top operators of each architecture")
     add("--checkpoint", type=Path, metavar="FILE", help="translate with it too")
     add("--data", type=Path, metavar="DIR", help="prepared folder with the test set to translate")
-    return parser.parse_args()
-
-
-def main() -> None:
-    """Measure the rows asked for and print the table."""
-    args = _arguments()
-    given = [name for name in ("rounds", "threads") if getattr(args, name) is not None]
-    options.check_positive(args, *given)
-    if args.threads:
-        torch.set_num_threads(args.threads)
-    timing.check_device(args.device)
-    if args.write_readme and (args.rows or args.device != "cpu" or not args.checkpoint):
+    args = parser.parse_args()
+    options.check_positive(args, "rounds", "threads")
+    if args.device == "cuda" and best != "cuda":
+        raise UserError("--device cuda: torch finds no CUDA device here")
+    everything = args.checkpoint and args.device == "cpu" and not (args.rows or args.quick)
+    if args.write_readme and not everything:
         raise UserError(
             "--write-readme takes all rows on --device cpu, those of --checkpoint and --data too: "
             "the table is of those"
         )
     if (args.checkpoint is None) != (args.data is None):
         raise UserError("--checkpoint and --data go together: give both, or neither")
+    return args
+
+
+def main() -> None:
+    """Measure the rows asked for and print the table."""
+    args = _arguments()
+    if args.threads:
+        torch.set_num_threads(args.threads)
     chosen = list(_chosen(args.device, args.rows))
     if not chosen:
         raise UserError(f"--rows {args.rows!r} is in the name of no row")
     rows = []
     for comparison in tqdm(chosen, unit="row", disable=None):
-        rounds = args.rounds or comparison.rounds[args.device]
-        rows += measure(comparison, rounds, args.device, args.bf16)
-        if args.profile:
-            profile(comparison, args.device)
+        turns = comparison.rounds[args.device]
+        rounds = args.rounds or max(1, turns // 3 if args.quick else turns)
+        rows += measure(comparison, rounds, args.device, bf16=args.bf16, peaks=not args.quick)
     if args.checkpoint:
         rows += translation(args.checkpoint, args.data, args.rounds or 3)
     found = {
         "script": Path(__file__).name,
         "device": _device(args.device),
         "bf16": args.bf16,
-        "rows": [asdict(row) for row in rows],
+        "rows": rows,
         **results.surroundings(),
     }
     print(table(found))
@@ -197,67 +177,60 @@ def _chosen(device: str, text: str) -> Iterable[Comparison]:
             yield replace(comparison, targets=kept)
 
 
-def measure(comparison: Comparison, rounds: int, device: str, bf16: bool) -> list[Row]:
-    """Times of a comparison: every contender once to warm up, then in turn."""
+def measure(
+    comparison: Comparison, rounds: int, device: str, *, bf16: bool, peaks: bool
+) -> list[dict[str, Any]]:
+    """Times of a comparison: every contender once to warm up, then in turn.
+
+    Returns:
+        A row for each architecture: times in seconds, memory in MiB where ``peaks`` are asked for.
+    """
     size, against = comparison.size, comparison.against
     autocast = torch.bfloat16 if bf16 else None
     names, make = comparison.contenders, MAKERS[comparison.phase]
-    steps, peaks = {}, {}
+    steps, most = {}, {}
     for name in names:
         steps[name] = make(name, size, device, autocast)
         # the first step of all sets up what the others find ready
         steps[name]()
-        peaks[name] = timing.peak_of(steps[name], device)
+        most[name] = timing.peak_of(steps[name], device) if peaks else None
     seconds = timing.in_turn(steps, rounds, device)
 
-    def ratio(one: str, other: str) -> float:
-        return timing.ratio(seconds[one], seconds[other])
+    def ratio(one: str, other: str, *, shown: bool = True) -> float | None:
+        return timing.ratio(seconds[one], seconds[other]) if shown else None
 
     return [
-        Row(
-            arch=arch,
-            phase=comparison.phase,
-            seconds=statistics.median(seconds[arch]),
-            ratio=ratio(against, arch),
-            against=against,
-            dim=size.dim,
-            length=size.length,
-            layers=size.layers,
-            ratio_sdpa=ratio(TWIN_SDPA, arch) if TWIN_SDPA in names else None,
-            over_floor=ratio(arch, FLOOR) if FLOOR in names and arch != "hypformer" else None,
-            peak_mb=peaks[arch],
-            twin_peak_mb=peaks[against],
-            target=target,
-        )
+        {
+            "arch": arch,
+            "phase": comparison.phase,
+            "dim": size.dim,
+            "length": size.length,
+            "layers": size.layers,
+            "seconds": statistics.median(seconds[arch]),
+            "ratio": ratio(against, arch),
+            "ratio_sdpa": ratio(TWIN_SDPA, arch, shown=TWIN_SDPA in names),
+            "over_floor": ratio(arch, FLOOR, shown=FLOOR in names and arch != "hypformer"),
+            "peak_mb": most[arch],
+            "twin_peak_mb": most[against],
+            "target": target,
+            "against": against,
+        }
         for arch, target in comparison.targets.items()
     ]
 
 
-def translation(checkpoint: Path, data: Path, rounds: int) -> list[Row]:
+def translation(checkpoint: Path, data: Path, rounds: int) -> list[dict[str, Any]]:
     """Times of the translation of a test set."""
     return [
-        Row(
-            arch="hyptrans",
-            phase=phase,
-            seconds=statistics.median(ours for ours, _ in pairs),
-            ratio=timing.ratio([theirs for _, theirs in pairs], [ours for ours, _ in pairs]),
-            against="fairseq-generate",
-        )
+        {
+            "arch": "hyptrans",
+            "phase": phase,
+            "seconds": statistics.median(ours for ours, _ in pairs),
+            "ratio": timing.ratio([theirs for _, theirs in pairs], [ours for ours, _ in pairs]),
+            "against": "fairseq-generate",
+        }
         for phase, pairs in translate.in_turn(checkpoint, data, rounds).items()
     ]
-
-
-def profile(comparison: Comparison, device: str, top: int = 12) -> None:
-    """Print the operators that take the most time of a step of each architecture."""
-    make = MAKERS[comparison.phase]
-    for arch in comparison.targets:
-        step = make(arch, comparison.size, device)
-        step()
-        with torch.profiler.profile() as profiled:
-            step()
-        key = f"self_{'cuda' if device == 'cuda' else 'cpu'}_time_total"
-        print(f"\n{arch}, {comparison.phase}, d={comparison.size.dim}, N={comparison.size.length}")
-        print(profiled.key_averages().table(sort_by=key, row_limit=top, max_name_column_width=50))
 
 
 def _device(device: str) -> str:
@@ -280,23 +253,16 @@ def table(found: Mapping[str, Any]) -> str:
     """The rows as Markdown."""
     header = ["architecture", "step", "d", "N", "layers", "s", "against", "ratio", "to reach"]
     header += ["ratio to SDPA twin", "over floor", "peak, MiB (of the other)"]
-    cells = [
-        [
-            row["arch"],
-            row["phase"],
-            row["dim"],
-            _number(row["length"], ","),
-            None if row["layers"] is None else f"{row['layers']}+{row['layers']}",
-            f"{row['seconds']:.3g}",
-            row["against"],
-            f"{row['ratio']:.2f}",
-            *(_number(row[name], ".2f") for name in ("target", "ratio_sdpa", "over_floor")),
-            None
-            if row["peak_mb"] is None
-            else f"{row['peak_mb']:,.0f} ({row['twin_peak_mb']:,.0f})",
-        ]
-        for row in found["rows"]
-    ]
+    cells = []
+    for row in found["rows"]:
+        layers, peak = row.get("layers"), row.get("peak_mb")
+        what = [row["arch"], row["phase"], row.get("dim"), _number(row.get("length"), ",")]
+        what.append(f"{layers}+{layers}" if layers else None)
+        times = [f"{row['seconds']:.3g}", row["against"], f"{row['ratio']:.2f}"]
+        names = ("target", "ratio_sdpa", "over_floor")
+        others = [_number(row.get(name), ".2f") for name in names]
+        memory = f"{peak:,.0f} ({row['twin_peak_mb']:,.0f})" if peak else None
+        cells.append([*what, *times, *others, memory])
     precision = ", autocast to bfloat16" if found["bf16"] else ""
     return (
         f"{tables.markdown(header, cells)}\n\n{found['device']}{precision}; "

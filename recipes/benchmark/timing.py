@@ -1,8 +1,7 @@
-"""Time and memory of a step on a device, and the options that name the device."""
+"""Time and memory of a step on a device."""
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import statistics
 import time
@@ -12,33 +11,14 @@ from typing import TypeVar
 
 import torch
 
-from hyptrans.support.errors import UserError
-
 MIB = 2**20
 Step = Callable[[], object]
 Key = TypeVar("Key")
 
 
-def add_device(parser: argparse.ArgumentParser, default: str = "cpu") -> None:
-    """Add ``--device``."""
-    parser.add_argument(
-        "--device", default=default, choices=("cpu", "cuda"), help="(default: %(default)s)"
-    )
-
-
 def best_device() -> str:
     """The GPU if there is one."""
     return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def check_device(device: str) -> None:
-    """Refuse a device that is not there.
-
-    Raises:
-        UserError: it is not there.
-    """
-    if device == "cuda" and not torch.cuda.is_available():
-        raise UserError("--device cuda: torch finds no CUDA device here")
 
 
 def seconds_of(step: Step, device: str) -> float:

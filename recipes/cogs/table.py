@@ -11,7 +11,8 @@ from hyptrans.support.tables import markdown
 from recipes.cogs.plan import DEV, GEN, PER_KIND, TEST
 from recipes.common import results
 from recipes.common.exact import Results
-from recipes.common.grid import against_twin, by_model, spread
+from recipes.common.grid import against_twin, by_model
+from recipes.common.results import spread
 
 PUBLISHED = "published"
 """Name of the line of a published Transformer: of each seed, percent of right answers by kind,

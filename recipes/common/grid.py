@@ -5,7 +5,6 @@ A grid has a cell for each width or data set; in each, every model is tried at t
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -64,7 +63,7 @@ class Grid:
             p = against_twin(found)
             for model, scores in found.items():
                 shown = f"{p[model]:.3f}" if model in p else ""
-                rows.append([cell, model, rate[model], len(scores), spread(scores), shown])
+                rows.append([cell, model, rate[model], len(scores), results.spread(scores), shown])
         if not rows:
             return results.NOT_MEASURED
         header = [self.title, "model", "rate", "seeds", "exact match", "p"]
@@ -91,12 +90,6 @@ def by_model(
         if lines:
             found[model] = [value(line) for line in lines]
     return found
-
-
-def spread(values: Sequence[float]) -> str:
-    """Mean and, of several, their standard deviation, for a table."""
-    mean = f"{statistics.fmean(values):.1f}"
-    return f"{mean} ± {statistics.stdev(values):.1f}" if len(values) > 1 else mean
 
 
 def against_twin(found: Mapping[str, Sequence[float]]) -> dict[str, float]:

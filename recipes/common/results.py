@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Mapping
+import statistics
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,12 @@ def write_changed(path: Path, text: str) -> bool:
         return False
     write_whole(path, text)
     return True
+
+
+def spread(values: Sequence[float], decimals: int = 1) -> str:
+    """Mean and, of several, their standard deviation, for a table."""
+    mean = f"{statistics.fmean(values):.{decimals}f}"
+    return f"{mean} ± {statistics.stdev(values):.{decimals}f}" if len(values) > 1 else mean
 
 
 def publish(recipe: Path, found: Mapping[str, Any], table: str, name: str = RESULTS) -> None:

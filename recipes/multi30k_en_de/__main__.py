@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,14 @@ COLUMNS = (
 )
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Run every step, write ``results.json`` and print the table."""
     example = "--data ~/multi30k --archs hvt_iwslt_d64,euclidean_prenorm_iwslt_d64"
     parser = experiment.make_parser(HERE, __doc__, example, archs=MODELS, updates=3000)
     data.add_data(parser)
     about = "sentencepiece pieces (default: %(default)s)"
     parser.add_argument("--vocab-size", type=int, default=data.VOCABULARY, metavar="N", help=about)
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     options.check_positive(args, "vocab_size")
     files = data.files(args.data)
     made = Experiment(HERE, args, data.LANGUAGES)

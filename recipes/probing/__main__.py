@@ -23,7 +23,7 @@ from recipes.common import experiment, options, results, translation
 from recipes.common.experiment import Column, Experiment
 from recipes.common.steps import Step
 from recipes.common.translation import Run
-from recipes.probing import drawing
+from recipes.probing import sentences
 from recipes.probing.parser import Parser
 from recipes.probing.tables import CHECKPOINTS, summary, table
 
@@ -98,7 +98,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         raise UserError(f"--ranks must be numbers with commas, not {args.ranks!r}")
     check_ranks([int(rank) for rank in ranks])
     if args.parsed:
-        drawing.check_counts(args.sentences, args.held_out)
+        sentences.check_counts(args.sentences, args.held_out)
         require("stanza", "probing")
     return args
 
@@ -200,7 +200,7 @@ def _drawn(made: Experiment, encoders: Encoders) -> dict[str, Path]:
     counts = {"sentences": args.sentences, "held_out": args.held_out, "seed": made.run.seed}
 
     def make() -> None:
-        for split, lines in drawing.draw(text, encoders.held_out, **counts).items():
+        for split, lines in sentences.draw(text, encoders.held_out, **counts).items():
             write_whole(files[split], "".join(f"{line}\n" for line in lines))
 
     inputs = [text, *encoders.held_out]

@@ -6,7 +6,7 @@ import argparse
 import json
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ TREES = {"train": 4000, "dev": 400, "test": 500}
 """Sentences of the toy treebank's English side that probes see."""
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Run every step and write ``results.json`` and the table."""
     example = f"--archs {MODELS} --seed 2"
     parser = experiment.make_parser(HERE, __doc__, example, archs=MODELS, updates=700)
@@ -44,7 +44,7 @@ def main() -> None:
         parser.add_argument(f"--{name}", type=int, default=default, metavar="N", help=about)
     about = "skip the row of the untrained first model"
     parser.add_argument("--no-untrained", action="store_true", help=about)
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     options.check_positive(args, "updates", "sentences", "vocab_size", "jobs")
     if args.probe_steps > 0:
         # now, and not after the trainings

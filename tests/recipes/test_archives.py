@@ -19,19 +19,21 @@ from tests.recipes.scripts import run_script
 MODEL, OTHER = "euclidean_prenorm_iwslt_d64", "hybonet_iwslt_d64"
 
 
-@pytest.mark.parametrize("word", ["--raw-text", "--bpe=sentencepiece"])
-def test_what_the_scores_rest_on_cannot_be_changed(tmp_path, word):
-    option = word.split("=")[0]
-    with pytest.raises(UserError, match=f"{option} is decided by this recipe: leave it out"):
-        iwslt.CORPUS.main("", ["--out", str(tmp_path / "out"), "--raw", "DIR", word])
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize("flag", ["--max-update", "--save-dir", "--seed", "--arch"])
-def test_what_the_table_says_of_trainings_is_no_flag_of_theirs(tmp_path, flag):
-    options = ["--out", str(tmp_path / "out"), "--raw", "DIR", "--train-flags", f"--lr 1 {flag}=9"]
-    with pytest.raises(UserError, match=f"{flag} of --train-flags is decided by this recipe"):
-        iwslt.CORPUS.main("", options)
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--raw-text"], "--raw-text is decided by this recipe: leave it out"),
+        (["--bpe=sentencepiece"], "--bpe is decided by this recipe: leave it out"),
+        *(
+            (["--train-flags", f"--lr 1 {flag}=9"], f"{flag} of --train-flags is decided by this")
+            for flag in ("--max-update", "--save-dir", "--seed", "--arch")
+        ),
+        (["--average", "0", "--jobs", "-1"], "at least 1 is needed: --average 0, --jobs -1"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_told_before_any_work(tmp_path, words, message):
+    with pytest.raises(UserError, match=f"^{message}"):
+        iwslt.CORPUS.main("", ["--out", str(tmp_path / "out"), "--raw", "DIR", *words])
     assert not (tmp_path / "out").exists()
 
 
@@ -98,7 +100,7 @@ FOUND = {
 }
 
 
-def test_trainings_of_several_lengths_have_a_column_of_updates():
+def test_trainings_of_several_lengths_have_a_column_of_updates_and_others_a_word_below():
     table = wmt.table(FOUND).splitlines()
     assert table[0] == (
         "| model | parameters | updates | valid perplexity | BLEU, newstest2014 "
@@ -107,6 +109,9 @@ def test_trainings_of_several_lengths_have_a_column_of_updates():
     assert table[2] == "| a | 1,234,567 | 100,000 | 5.12 | 27.3 | 25.0 |"
     assert table[-1].startswith("sacreBLEU `tok:13a` on newstest2014 and newstest2013")
     assert " updates; " not in table[-1]
+    table = wmt.table(FOUND | {"updates": 1500}).splitlines()
+    assert "updates" not in table[0]
+    assert "; 1,500 updates; " in table[-1]
 
 
 @pytest.mark.parametrize("perplexity", [None, float("inf")])
@@ -114,12 +119,6 @@ def test_a_training_that_diverged_has_no_perplexity(perplexity):
     broken = FOUND["models"]["a"] | {"valid_perplexity": perplexity}
     table = wmt.table(FOUND | {"models": {"a": broken}}).splitlines()
     assert table[2] == "| a | 1,234,567 | 100,000 | diverged | 27.3 | 25.0 |"
-
-
-def test_trainings_of_one_length_name_it_below_the_table():
-    table = wmt.table(FOUND | {"updates": 1500}).splitlines()
-    assert "updates" not in table[0]
-    assert "; 1,500 updates; " in table[-1]
 
 
 def test_every_signature_is_named_once_and_what_was_not_measured_is_left_out():

@@ -12,8 +12,8 @@ from probing.text.trees import read_conllu
 from recipes.common.runner import Runner
 from recipes.common.translation import Run
 from recipes.probing import __main__ as recipe
-from recipes.probing import drawing, tables, treebank
 from recipes.probing import parser as parsers
+from recipes.probing import sentences, tables, treebank
 from recipes.probing.parser import Parser, accuracy
 from tests.probing.commands.runs import write_trees
 from tests.probing.helpers.model import make_checkpoint, prepared_folder, real_trees
@@ -95,7 +95,7 @@ def test_accuracy_counts_heads_and_relations_without_subtypes(trees, tmp_path):
 def test_sentences_are_drawn_once_and_apart(tmp_path):
     text = tmp_path / "text"
     text.write_text("".join(f"line {i % 50}\n\n" for i in range(120)))
-    draw = partial(drawing.draw, text, (), held_out=10, seed=1)
+    draw = partial(sentences.draw, text, (), held_out=10, seed=1)
     sets = draw(sentences=40)
     assert {name: len(lines) for name, lines in sets.items()} == {
         "train": 20,
@@ -112,7 +112,7 @@ def test_sentences_of_held_out_texts_are_kept_apart(tmp_path):
     texts = {"train": (0, 40), "valid": (30, 42), "test": (38, 60)}
     for name, numbers in texts.items():
         (tmp_path / name).write_text("".join(f"line {i}\n" for i in range(*numbers)))
-    draw = partial(drawing.draw, tmp_path / "train", [tmp_path / "valid", tmp_path / "test"])
+    draw = partial(sentences.draw, tmp_path / "train", [tmp_path / "valid", tmp_path / "test"])
     sets = draw(sentences=40, held_out=10, seed=1)
     found = {name: {int(line[5:]) for line in lines} for name, lines in sets.items()}
     assert {name: len(numbers) for name, numbers in found.items()} == {

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from hyptrans.support.errors import UserError
-from hyptrans_startup.files import take_lock
 from recipes.common import experiment, results
 from recipes.common.runner import Runner
 from recipes.common.steps import Step, portable_command
@@ -196,23 +195,28 @@ def test_finished_trainings_outlive_other_data_that_are_made_in_their_place(tmp_
     assert made.read_text() == "x"
 
 
-@pytest.mark.parametrize("said", ["", "error: ", "fairseq-train: error: "])
-def test_a_failing_command_names_its_last_line_and_log(said, tmp_path):
-    code = f"print('a'); raise SystemExit('{said}no such thing')"
-    step = Step("bad", ["python", "-c", code], [])
-    with pytest.raises(UserError, match=r"bad failed: no such thing \(.*logs/bad\.log\)"):
-        Runner(tmp_path).run(step)
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        *(
+            (
+                f"print('a'); raise SystemExit('{said}no such')",
+                r"bad failed: no such \(.*/bad\.log\)",
+            )
+            for said in ("", "error: ", "fairseq-train: error: ")
+        ),
+        ("", r"bad ended without writing .*never; see .*bad\.log"),
+    ],
+)
+def test_a_failing_command_names_its_last_line_and_log(code, message, tmp_path):
+    with pytest.raises(UserError, match=message):
+        Runner(tmp_path).run(Step("bad", ["python", "-c", code], [tmp_path / "never"]))
     assert not (tmp_path / "logs" / "bad.done").exists()
-
-
-def test_a_command_that_leaves_nothing_is_an_error(tmp_path):
-    with pytest.raises(UserError, match=r"idle ended without writing .*never"):
-        Runner(tmp_path).run(Step("idle", ["python", "-c", ""], [tmp_path / "never"]))
 
 
 def test_a_program_that_is_not_installed_is_named(tmp_path):
     with pytest.raises(UserError, match=r"fairseq-nothing is missing; install the package"):
-        Runner(tmp_path).run(Step("odd", ["fairseq-nothing"], []))
+        Runner(tmp_path).run(Step("odd", ["fairseq-nothing"]))
 
 
 def test_chains_keep_their_order_and_run_side_by_side(tmp_path):
@@ -250,30 +254,24 @@ def test_one_job_runs_chains_one_after_the_other(tmp_path):
     assert log.read_text() == "begin 0\nend 0\nbegin 1\nend 1\n"
 
 
-def test_one_failing_chain_stops_the_others(tmp_path):
-    ended = tmp_path / "ended"
-    sleep = f"import time; time.sleep(60); open({str(ended)!r}, 'w')"
-    slow = Step("slow", ["python", "-c", sleep], [])
-    bad = Step("bad", ["python", "-c", "raise SystemExit('broken')"], [])
-    with pytest.raises(UserError, match="broken"):
-        Runner(tmp_path).chains([[slow], [bad]], jobs=2)
-    assert not ended.exists()
-
-
-def test_progress_lines_are_shown_while_the_rest_goes_to_the_log(tmp_path, capsys):
-    code = "print('noise'); print('update 5')"
-    step = Step(
-        "train",
-        ["python", "-c", code],
-        [],
-        progress=lambda line: line.strip().upper() if "update" in line else None,
-    )
+def test_lines_are_in_the_log_at_once_and_those_of_progress_are_shown(tmp_path, capsys):
+    # what is killed must have left what it said
+    code = """
+import sys, time
+print("update 5\\nnoise", flush=True)
+for _ in range(600):
+    if "noise" in open(sys.argv[1]).read():
+        sys.exit()
+    time.sleep(0.1)
+sys.exit("the log stayed empty")
+"""
     runner = Runner(tmp_path)
-    runner.run(step)
+    command = ["python", "-c", code, str(runner.log("train"))]
+    runner.run(Step("train", command, progress=lambda x: x.strip().upper() if "5" in x else None))
     shown = capsys.readouterr().out
     assert "train: UPDATE 5" in shown
     assert "\nnoise" not in shown
-    assert runner.log(step.name).read_text() == "noise\nupdate 5\n"
+    assert runner.log("train").read_text() == "update 5\nnoise\n"
 
 
 def appends(name, path, text, *options):
@@ -289,33 +287,6 @@ def test_a_step_that_resumes_keeps_its_outputs_and_log_where_the_command_is_the_
     assert (out.read_text(), (tmp_path / "logs" / "a.log").read_text()) == ("xx", "x\nx\n")
     Runner(tmp_path).run(appends("a", out, "y"))
     assert (out.read_text(), (tmp_path / "logs" / "a.log").read_text()) == ("y", "y\n")
-
-
-def test_a_line_is_in_the_log_before_the_command_ends(tmp_path):
-    # what is killed must have left what it said
-    code = """
-import sys, time
-print("said", flush=True)
-for _ in range(600):
-    if "said" in open(sys.argv[1]).read():
-        sys.exit()
-    time.sleep(0.1)
-sys.exit("the log stayed empty")
-"""
-    log = tmp_path / "logs" / "a.log"
-    Runner(tmp_path).run(Step("a", ["python", "-c", code, str(log)], []))
-    assert log.read_text() == "said\n"
-
-
-def test_a_step_whose_earlier_process_is_still_at_work_is_refused(tmp_path):
-    (tmp_path / "logs").mkdir()
-    descriptor = take_lock(tmp_path / "logs" / "a.lock", tmp_path)
-    try:
-        with pytest.raises(UserError, match="another run is at work in"):
-            Runner(tmp_path).run(writes("a", tmp_path / "out"))
-    finally:
-        os.close(descriptor)
-    Runner(tmp_path).run(writes("a", tmp_path / "out"))
 
 
 def test_the_process_of_a_killed_run_keeps_a_second_one_out(tmp_path):

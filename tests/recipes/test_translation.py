@@ -11,7 +11,6 @@ from probing.commands.run import add_arguments
 from recipes.common import translation
 from recipes.common.settings import Model
 from recipes.common.translation import Run
-from tests.recipes.scripts import run_script
 
 MODEL = Model("m", {"--arch": "hybonet_tiny"})
 
@@ -105,10 +104,3 @@ def test_an_untrained_model_has_nothing_to_average(run):
     trained, translated = steps(replace(run, averaged=5), untrained=True)
     assert "--save-interval-updates" not in trained.command
     assert value(translated, "--path").endswith("untrained_m/checkpoint_last.pt")
-
-
-def test_an_average_of_none_is_refused(tmp_path):
-    found = run_script("quickstart", "--average", "0", "--out", str(tmp_path / "out"))
-    assert found.returncode == 2
-    assert found.stderr == "error: at least 1 is needed: --average 0\n"
-    assert not (tmp_path / "out").exists()

@@ -66,8 +66,7 @@ def chosen(lines: Sequence[Line]) -> dict[str, Setting]:
 
 def best_twin(lines: Sequence[Line]) -> str | None:
     """The twin that is ahead so far; none where no twin has finished a final training."""
-    finished = (model for model, setting in chosen(lines).items() if setting.finished)
-    return next((model for model in finished if model in TWINS), None)
+    return next((model for model in finished(lines) if model in TWINS), None)
 
 
 def _first(setting: Setting) -> float:
@@ -79,10 +78,15 @@ def scored(lines: Iterable[Line]) -> list[Line]:
     return [line for line in lines if line["valid_perplexity"] is not None]
 
 
+def finished(lines: Sequence[Line]) -> dict[str, list[Line]]:
+    """The final trainings of each model at its best that did not diverge, where there are some."""
+    found = {model: setting.finished for model, setting in chosen(lines).items()}
+    return {model: lines for model, lines in found.items() if lines}
+
+
 def pairs(lines: Sequence[Line]) -> list[tuple[Line, Line]]:
     """What is to be compared and is not yet: all models with the better twin, seed by seed."""
-    best = {model: setting.finished for model, setting in chosen(lines).items()}
-    twin = best_twin(lines)
+    best, twin = finished(lines), best_twin(lines)
     done = {line["name"] for line in lines}
     return [
         (one, other)
@@ -100,10 +104,9 @@ def comparison(*of: Line) -> str:
 
 def updates_until_twin(lines: Sequence[Line]) -> str:
     """A sentence: when each model first is where the better twin ends; empty without its finals."""
-    best = {model: setting.finished for model, setting in chosen(lines).items()}
-    twin = best_twin(lines)
+    best, twin = finished(lines), best_twin(lines)
     ends = [line["curve"][-1][1] for line in best.get(twin or "", [])]
-    others = {model: found for model, found in best.items() if model not in TWINS and found}
+    others = {model: found for model, found in best.items() if model not in TWINS}
     if not ends or not others:
         return ""
     goal = statistics.mean(ends)

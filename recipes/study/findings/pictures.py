@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 
 from hyptrans.evaluation.charts import Curve, Panel, Row, learning_curves, scores
-from recipes.study.findings.finals import Line, chosen
+from recipes.study.findings.finals import Line, finished
 from recipes.study.findings.table import BARS, CURVES, spread
 
 SHOWN = 4.0
@@ -19,8 +19,7 @@ def pictures(lines: Sequence[Line]) -> dict[str, str]:
     Raises:
         MissingExtra: matplotlib is not installed.
     """
-    finals = {model: setting.finished for model, setting in chosen(lines).items()}
-    finals = {model: found for model, found in finals.items() if found}
+    finals = finished(lines)
     if not finals:
         return {}
     perplexity = "Validation perplexity by update, final trainings"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 
 from hyptrans.support import tables
@@ -21,7 +20,6 @@ CURVES, BARS = "findings/curves.svg", "findings/bleu.svg"
 """The pictures, as seen from the README."""
 SCORES = {"bleu": "BLEU", "chrf": "chrF", "bleu_lowercased": "BLEU, lower-cased tokens"}
 _MEASURES = ("parameters", "valid perplexity", *SCORES.values())
-_DECIMALS = {"valid_perplexity": 2}
 _ROUNDED = 0.0051
 """BLEU by which two scores of the same translations may differ, as both are rounded."""
 _STAGES = {
@@ -50,14 +48,20 @@ def table(lines: Sequence[Line]) -> str:
 
 def summary(lines: Sequence[Line]) -> str:
     """The final trainings of each model with the rate and the dropout that are best for it."""
-    compared = {line["trainings"][0]: line for line in _compared(lines) if _with_twin(line)}
+    with_twin = [line for line in _compared(lines) if line["baseline"] in TWINS]
+    compared = {line["trainings"][0]: line for line in with_twin}
     rows, tested = [], []
     for setting in chosen(lines).values():
-        if setting.finished:
-            names = [line.get("name") for line in setting.finished]
-            found = [compared[name] for name in names if name in compared]
-            rows.append([*_final_row(setting)[:-3], *_tested(setting, found)])
-            tested += found
+        if not setting.finished:
+            continue
+        names = [line.get("name") for line in setting.finished]
+        found = [compared[name] for name in names if name in compared]
+        tested += found
+        row = _final_row(setting)[: -len(SCORES)]
+        for metric in ("bleu", "chrf"):
+            p = ", ".join(f"{line['scores'][metric]['p']:.3f}" for line in found)
+            row.append(spread(setting.finished, metric) + (f" ({p})" if p else ""))
+        rows.append(row)
     if not rows:
         return results.NOT_MEASURED
     header = ("model", "rate", "dropout", "seeds", *_MEASURES[:2], "BLEU", "chrF")
@@ -73,10 +77,6 @@ def summary(lines: Sequence[Line]) -> str:
     return f"{table}\n\n{'. '.join(notes)}"
 
 
-def _with_twin(line: Line) -> bool:
-    return line["baseline"] in TWINS
-
-
 def _compared(lines: Sequence[Line]) -> list[Line]:
     """Comparisons of what is chosen; what was, before a better setting was found, is not shown."""
     shown = {line.get("name") for setting in chosen(lines).values() for line in setting.lines}
@@ -87,50 +87,42 @@ def _compared(lines: Sequence[Line]) -> list[Line]:
     ]
 
 
-def _tested(setting: Setting, compared: Sequence[Line]) -> list[str]:
-    """Scores, and what the comparisons of each seed say of their differences."""
-    cells = []
-    for metric in ("bleu", "chrf"):
-        p = ", ".join(f"{line['scores'][metric]['p']:.3f}" for line in compared)
-        cells.append(spread(setting.finished, metric) + (f" ({p})" if p else ""))
-    return cells
-
-
 def _finals(lines: Sequence[Line]) -> list[str]:
     found = settings(lines)
     if not found:
         return []
+    header = ("model", "rate", "dropout", "seeds", *_MEASURES)
     blocks = [
         f"Final trainings, {found[0].lines[0]['updates']:,} updates; where there are several "
         "seeds, mean ± standard deviation:",
-        tables.markdown(
-            ("model", "rate", "dropout", "seeds", *_MEASURES), [_final_row(one) for one in found]
-        ),
+        tables.markdown(header, [_final_row(one) for one in found]),
         updates_until_twin(lines),
     ]
     if any(setting.finished for setting in found):
         blocks.append(f"![Validation perplexity of the final trainings by update]({CURVES})")
         blocks.append(f"![BLEU of the final trainings, each seed a dot]({BARS})")
-    return [block for block in blocks if block]
+    return list(filter(None, blocks))
 
 
 def _final_row(setting: Setting) -> list[object]:
-    finished = setting.finished
-    lost = len(setting.lines) - len(finished)
+    lost = len(setting.lines) - len(setting.finished)
     seeds = f"{len(setting.lines)}, {lost} diverged" if lost else str(len(setting.lines))
     asked = [setting.model, f"{setting.rate:g}", f"{setting.dropout:g}", seeds]
+    return [*asked, *(_measured(setting.finished) or [None] * len(_MEASURES))]
+
+
+def _measured(finished: Sequence[Line]) -> list[object]:
+    """Cells for ``_MEASURES``, none where no training is finished."""
     if not finished:
-        return [*asked, *[None] * len(_MEASURES)]
-    measures = [spread(finished, key) for key in ("valid_perplexity", *SCORES)]
-    return [*asked, f"{finished[0]['parameters']:,}", *measures]
+        return []
+    spreads = [spread(finished, key) for key in ("valid_perplexity", *SCORES)]
+    return [f"{finished[0]['parameters']:,}", *spreads]
 
 
 def spread(found: Sequence[Line], key: str) -> str:
     """Mean of a measure, and its standard deviation where there are several trainings."""
-    values = [float(line[key]) for line in found]
-    decimals = _DECIMALS.get(key, 1)
-    mean = f"{statistics.mean(values):.{decimals}f}"
-    return f"{mean} ± {statistics.stdev(values):.{decimals}f}" if len(values) > 1 else mean
+    decimals = 2 if key == "valid_perplexity" else 1
+    return results.spread([float(line[key]) for line in found], decimals)
 
 
 def _comparisons(lines: Sequence[Line]) -> list[str]:
@@ -181,21 +173,14 @@ def _trained_again(lines: Sequence[Line], found: Sequence[Line]) -> list[str]:
 def _tried(lines: Sequence[Line], stage: str, title: str) -> list[str]:
     blocks = []
     tried = sorted((line for line in lines if line["stage"] == stage), key=perplexity_of)
+    diverged = [None, "diverged", *[None] * len(SCORES)]
     for updates in sorted({line["updates"] for line in tried}, reverse=True):
-        rows = [_row(line) for line in tried if line["updates"] == updates]
+        rows = []
+        for line in (line for line in tried if line["updates"] == updates):
+            dropout = line.get("dropout", DROPOUT)
+            asked = [line["model"], f"{line['rate']:g}", f"{dropout:g}", line["seed"]]
+            rows.append([*asked, *(_measured(scored([line])) or diverged)])
         header = ("model", "rate", "dropout", "seed", *_MEASURES)
         blocks.append(f"{title}, {updates:,} updates, one run a row:")
         blocks.append(tables.markdown(header, rows))
     return blocks
-
-
-def _row(line: Line) -> list[object]:
-    asked = [line["model"], f"{line['rate']:g}", f"{line.get('dropout', DROPOUT):g}", line["seed"]]
-    if line["valid_perplexity"] is None:
-        return [*asked, None, "diverged", *[None] * len(SCORES)]
-    return [
-        *asked,
-        f"{line['parameters']:,}",
-        f"{line['valid_perplexity']:.2f}",
-        *(f"{line[key]:.1f}" for key in SCORES),
-    ]
