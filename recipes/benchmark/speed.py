@@ -21,7 +21,7 @@ import platform
 import re
 import statistics
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -97,7 +97,7 @@ COMPARISONS = (
         for size in SMALL
     ),
 )
-MAKERS = {
+MAKERS: Mapping[str, Callable[..., Callable[[], None]]] = {
     "train": contenders.training_step,
     "length": contenders.training_step,
     "loss": partial(contenders.training_step, updates=False),

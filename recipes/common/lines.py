@@ -10,7 +10,7 @@ import argparse
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
 from hyptrans.support import flags
 from hyptrans.support.errors import UserError
@@ -25,16 +25,6 @@ from recipes.common.translation import Run
 RESULTS = "results.jsonl"
 STOPPED = "the same command goes on with the unfinished training"
 Lines = Sequence[Mapping[str, Any]]
-
-
-class Named(Protocol):
-    """A training; its name is that of its line."""
-
-    @property
-    def name(self) -> str: ...
-
-
-T = TypeVar("T", bound=Named)
 
 
 def make_parser(recipe: Path, description: str | None, example: str) -> argparse.ArgumentParser:
@@ -52,13 +42,14 @@ def make_parser(recipe: Path, description: str | None, example: str) -> argparse
     return parser
 
 
-class Queue(Generic[T]):
+class Queue:
     """The trainings of a recipe, and the lines of those that are done.
 
     Args:
         recipe: its folder.
         args: of :func:`make_parser`.
-        trainings: those that can be named so far; earlier results decide on later ones.
+        trainings: those that can be named so far, by the ``name`` of their lines; earlier results
+            decide on later ones.
         publish: shows the lines beside the recipe whenever one is added.
 
     Raises:
@@ -69,7 +60,7 @@ class Queue(Generic[T]):
         self,
         recipe: Path,
         args: argparse.Namespace,
-        trainings: Callable[[Lines], Sequence[T]],
+        trainings: Callable[[Lines], Sequence[Any]],
         publish: Callable[[Lines], object],
     ) -> None:
         options.check_positive(args, "threads")
@@ -93,7 +84,7 @@ class Queue(Generic[T]):
         for training, done in self._states():
             print(f"{training.name}{'  done' if done else ''}")
 
-    def run(self, score: Callable[[T], Mapping[str, Any]]) -> None:
+    def run(self, score: Callable[[Any], Mapping[str, Any]]) -> None:
         """Add the line that ``score`` gives of each training that is not done."""
         while unfinished := next(
             (
@@ -105,7 +96,7 @@ class Queue(Generic[T]):
         ):
             self.add(score(unfinished))
 
-    def _states(self) -> list[tuple[T, bool]]:
+    def _states(self) -> list[tuple[Any, bool]]:
         """The trainings, and whether each is done."""
         lines = self.lines
         done = {line["name"] for line in lines}

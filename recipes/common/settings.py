@@ -11,7 +11,7 @@ from pathlib import Path
 from hyptrans.support.errors import UserError
 
 FILE = "models.ini"
-_ARCH, _UPDATES = "--arch", "--max-update"
+_UPDATES = "--max-update"
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,6 @@ class Model:
         """Words of a command, with ``{updates}``, for schedules that end, filled in."""
         words = [word for pair in self.flags.items() for word in pair if word is not None]
         return [word.replace("{updates}", str(updates)) for word in words]
-
-    @property
-    def architecture(self) -> str:
-        """What ``--arch`` says."""
-        return str(self.flags[_ARCH])
 
     @property
     def updates(self) -> int:

@@ -189,7 +189,7 @@ def test_sections_hold_for_the_models_that_they_name_and_the_last_one_goes_first
         *("--arch", "a_small", "--adam-betas", "(0.9, 0.98)", "--max-update", "5"),
         *("--share-all-embeddings", "--lr", "2", "--clip-norm", "0.5", "--total-num-update", "7"),
     ]
-    assert (second.name, second.architecture, second.flags["--lr"]) == ("b_small", "x_tiny", "3")
+    assert (second.name, second.flags["--arch"], second.flags["--lr"]) == ("b_small", "x_tiny", "3")
     assert second.updates == 5
 
 

@@ -214,11 +214,6 @@ def test_a_failing_command_names_its_last_line_and_log(code, message, tmp_path):
     assert not (tmp_path / "logs" / "bad.done").exists()
 
 
-def test_a_program_that_is_not_installed_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"fairseq-nothing is missing; install the package"):
-        Runner(tmp_path).run(Step("odd", ["fairseq-nothing"]))
-
-
 def test_chains_keep_their_order_and_run_side_by_side(tmp_path):
     # the first step of each chain ends only after that of the other has begun
     meet = """
