@@ -75,6 +75,20 @@ STEPS: "dict[str, tuple[str, ...]]" = {
     "fairseq_cli.score:cli_main": (
         "compat.walls:refs_not_strings",
         "commands.messages:one_sentence",
+        "commands.asked:texts_that_do_not_match",
+    ),
+    "fairseq_cli.score": ("commands.asked:scorer_of_sentences",),
+    "fairseq.scoring.wer:WerScorer.__init__": ("commands.asked:scorer_without_package",),
+    "fairseq_cli.generate:main": (
+        "commands.asked:whole_configuration",
+        "commands.asked:search_that_cannot_be",
+        "commands.asked:options_of_others",
+        "commands.asked:sets_in_shards",
+    ),
+    "fairseq_cli.interactive:main": (
+        "commands.asked:whole_configuration",
+        "commands.asked:search_that_cannot_be",
+        "commands.asked:alignment_of_interactive",
     ),
     "fairseq_cli.eval_lm:main": ("commands.typed:no_language_model",),
     "fairseq_cli.preprocess:main": (
@@ -110,6 +124,7 @@ STEPS: "dict[str, tuple[str, ...]]" = {
     "fairseq.checkpoint_utils:load_checkpoint": (
         "checkpoints.saving:cut_checkpoint",
         "training.resuming:other_batches",
+        "training.validating:sentences_that_do_not_fit",
     ),
     "fairseq.models:build_model": ("commands.typed:unknown_arch_in_checkpoint",),
     "fairseq_cli.validate:main": ("checkpoints.loading:stored_validation",),
@@ -117,7 +132,14 @@ STEPS: "dict[str, tuple[str, ...]]" = {
         "checkpoints.loading:stored_criterion",
     ),
     # trainings
+    "fairseq_cli.train:main": (
+        "training.validating:metric_that_nothing_computes",
+        "training.validating:folder_of_another_training",
+    ),
+    "fairseq_cli.train:validate": ("training.validating:epoch_before_its_validation",),
+    "fairseq.trainer:Trainer.save_checkpoint": ("training.validating:patience_over_a_resume",),
     "fairseq.trainer:Trainer.load_checkpoint": (
+        "training.validating:patience_goes_on",
         "training.resuming:stored_training",
         "training.resuming:stored_counts",
         "training.resuming:other_architecture",
