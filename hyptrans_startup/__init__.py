@@ -126,7 +126,10 @@ STEPS: "dict[str, tuple[str, ...]]" = {
         "training.resuming:other_batches",
         "training.validating:sentences_that_do_not_fit",
     ),
-    "fairseq.models:build_model": ("commands.typed:unknown_arch_in_checkpoint",),
+    "fairseq.models:build_model": (
+        "commands.typed:unknown_arch_in_checkpoint",
+        "commands.typed:model_of_no_size",
+    ),
     "fairseq_cli.validate:main": ("checkpoints.loading:stored_validation",),
     "fairseq_cli.validate:checkpoint_utils.load_model_ensemble_and_task": (
         "checkpoints.loading:stored_criterion",

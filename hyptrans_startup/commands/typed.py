@@ -152,6 +152,17 @@ def unknown_arch_in_checkpoint(cfg: Any, *_: Any, **__: Any) -> None:
         raise unknown_arch(name, known)
 
 
+@before
+def model_of_no_size(cfg: Any, *_: Any, **__: Any) -> None:
+    """``--encoder-layers 0``, ``--decoder-attention-heads 0``: ``IndexError``, division by zero."""
+    for side in ("encoder", "decoder"):
+        for size in ("layers", "attention_heads", "embed_dim", "ffn_embed_dim"):
+            value = getattr(cfg, f"{side}_{size}", None)
+            if isinstance(value, int) and value < 1:
+                flag = f"--{side}-{size.replace('_', '-')}"
+                raise UserError(f"{flag} must be at least 1, got {value}")
+
+
 def unknown_arch(name: str, known: Collection[str]) -> UserError:
     """Return the error for an architecture that is not registered."""
     hint = f"--user-dir {plugin.PACKAGE} adds those of {plugin.PACKAGE}"

@@ -27,6 +27,8 @@ def train(work, data, fork, tmp_path):
     [
         (["--best-checkpoint-metric=bleu"], "needs --eval-bleu"),
         (["--best-checkpoint-metric=los"], "is nothing that --criterion cross_entropy measures"),
+        (["--encoder-layers=0"], "--encoder-layers must be at least 1, got 0"),
+        (["--decoder-attention-heads=0"], "--decoder-attention-heads must be at least 1, got 0"),
         (["--valid-subset=nope"], "has no set 'nope'"),
         (["--max-source-positions=5"], "skip-invalid-size-inputs-valid-test"),
     ],
