@@ -50,8 +50,9 @@ def prepare_from_archive(recipe: Path, script: str, description: str | None) -> 
 def training_commands(recipe: Path, data: Path) -> list[str]:
     """The ``fairseq-train`` line of each configuration of a recipe."""
     start = ["fairseq-train", str(data / "data-bin"), "--user-dir", "hyptrans"]
-    return [
-        shlex.join([*start, *model.flags_for(), "--save-dir", f"checkpoints/{recipe.name}/{name}"])
-        for name in available(recipe)
-        for model in read_models(recipe, [name])
-    ]
+    commands = []
+    for model in read_models(recipe, available(recipe)):
+        flags = model.flags_for(model.flags.get("--max-update") or "{updates}")
+        folder = f"checkpoints/{recipe.name}/{model.name}"
+        commands.append(shlex.join([*start, *flags, "--save-dir", folder]))
+    return commands

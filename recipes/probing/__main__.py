@@ -26,13 +26,11 @@ from recipes.common.translation import Run
 from recipes.probing import sentences
 from recipes.probing.parser import Parser
 from recipes.probing.tables import CHECKPOINTS, summary, table
+from recipes.tatoeba_en_de.prepare import SPLIT, TABLE
 
 HERE = Path(__file__).resolve().parent
 MODELS = "hybonet_plus_iwslt_d64,hybonet_iwslt_d64,han_iwslt_d64,euclidean_prenorm_iwslt_d64"
 TREES = {split: f"ud_english_ewt/en_ewt-ud-{split}.conllu.gz" for split in ("train", "dev", "test")}
-TABLE = "tatoeba_en_de/deu-eng.zip"
-SPLIT = "split-seed1-2000"
-"""Of the prepared folder: the text of the encoders that the recipe trains."""
 COLUMNS = (Column("bleu", "BLEU", 5),)
 SAVE_EVERY = 500
 RANKS = "2,4,8,16,32,64"

@@ -13,6 +13,10 @@ from hyptrans.support.errors import UserError, run_command
 from recipes.common import options
 from recipes.common.preparation import prepare
 
+TABLE = "tatoeba_en_de/deu-eng.zip"
+SPLIT = "split-seed1-2000"
+"""Of the prepared folder: the text of each set, split as by default."""
+
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Split, prepare and print.
@@ -21,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         UserError: the table cannot be used.
     """
     parser = options.script_parser(__doc__)
-    table = options.default_data("tatoeba_en_de/deu-eng.zip")
+    table = options.default_data(TABLE)
     add = parser.add_argument
     add("--table", type=Path, default=table, help="the pairs, plain or zipped")
     add(

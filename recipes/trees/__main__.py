@@ -18,7 +18,11 @@ from recipes.common.grid import Grid
 from recipes.trees.tree import make_sets, make_tree
 
 HERE = Path(__file__).resolve().parent
-WIDTHS, HEADS = ("d4", "d8", "d16", "d32"), 2
+CELLS = {
+    **{f"d{width}": (width, 2) for width in (4, 8, 16, 32)},
+    **{f"d{width}h1": (width, 1) for width in (4, 8)},
+}
+"""Width and heads: at small widths a head of few numbers has one less of space."""
 RATES = (3e-3, 1e-2, 3e-2)
 UPDATES, SEEDS = 2000, (1, 2, 3, 4, 5)
 VALID, TEST = "valid", "test"
@@ -37,12 +41,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     exact.run(HERE, parser.parse_args(argv), GRID.trainings, sets, table)
 
 
-def _training(model: str, width: str, rate: float) -> Training:
-    flags = {**size_flags(width=int(width.removeprefix("d")), heads=HEADS), **_FLAGS}
-    return Training("path", model, width, rate, UPDATES, SEEDS[0], flags, (VALID, TEST))
+def _training(model: str, cell: str, rate: float) -> Training:
+    width, heads = CELLS[cell]
+    flags = {**size_flags(width=width, heads=heads), **_FLAGS}
+    return Training("path", model, cell, rate, UPDATES, SEEDS[0], flags, (VALID, TEST))
 
 
-GRID = Grid("width", WIDTHS, RATES, SEEDS, _training, VALID, TEST)
+GRID = Grid("width", tuple(CELLS), RATES, SEEDS, _training, VALID, TEST)
 table = GRID.table
 
 

@@ -64,8 +64,9 @@ def _front(
     if scores:
         lines += ["model-index:", f"- name: {_quoted(name)}", "  results:", "  - task:"]
         lines += ["      type: translation", "    dataset:"]
-        test = _quoted(facts.get("test") or facts.get("dataset") or "test set")
-        lines += [f"      type: {test}", f"      name: {test}", "    metrics:"]
+        # the corpus, as its description begins; the files of the test say nothing elsewhere
+        named = str(facts.get("dataset") or facts.get("test") or "test set").partition(",")[0]
+        lines += [f"      type: {_quoted(named)}", f"      name: {_quoted(named)}", "    metrics:"]
         for score in scores:
             lines += [f"    - type: {score['name'].lower()}", f"      value: {score['value']}"]
             lines += [f"      name: {_quoted(score['name'])}"]
