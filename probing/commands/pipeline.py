@@ -1,5 +1,6 @@
 """The stages of a run: states, probes and scores of every encoder, kept from earlier runs."""
 
+import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -8,10 +9,14 @@ from typing import Any
 
 from hyptrans import __version__
 from hyptrans.support.errors import UserError
+from hyptrans.support.files import write_whole
 from hyptrans.support.steps import Record, digest
+from hyptrans.support.stored import build, read_json
 from probing.commands import extract
 from probing.commands.evaluate import of_baselines, read_scored, save_scored, score
 from probing.commands.sources import Reading, Subject
+from probing.geometry.layers import SpaceUse, space_use, word_counts
+from probing.geometry.states import words_of
 from probing.probes.baselines import shuffled
 from probing.probes.corpus import Corpus
 from probing.probes.file import FORMAT as PROBES
@@ -238,6 +243,36 @@ def _extract(run: Run, subject: Subject) -> dict[str, str]:
 
         keys[part] = _timed(run, subject, "extract", out, own, make)
     return keys
+
+
+def space_uses(run: Run) -> dict[str, SpaceUse]:
+    """How the trained encoders use their space, at words of the test set that are one token."""
+    found = {}
+    for subject in run.trained:
+        file = subject.folder / "space.json"
+        inputs = {
+            "version": __version__,
+            "states": run.keys[subject.name]["test"],
+            "trees": {part: run.trees[part].sha256 for part in ("train", "test")},
+            "seed": run.settings.seed,
+        }
+
+        def make(subject: Subject = subject, file: Path = file) -> None:
+            encoder = subject.source.load(run.reading, random=False, seed=run.settings.seed)
+            states = States.open(subject.states("test"))
+            words = words_of(states, run.trees["test"].sentences, encoder)
+            counts = word_counts(run.trees["train"].sentences)
+            use = SpaceUse([], "no word of the test set is one token")
+            if len(words):
+                use = space_use(words, states.spaces, counts, seed=run.settings.seed)
+            # with its NaN, which json reads again
+            write_whole(file, json.dumps(asdict(use)))
+
+        _timed(run, subject, "space", file, inputs, make)
+        use = build(SpaceUse, read_json(file.read_text(encoding="utf-8")))
+        if use.layers:
+            found[subject.name] = use
+    return found
 
 
 def _timed(

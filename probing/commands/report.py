@@ -13,10 +13,7 @@ from torch import Tensor
 from hyptrans.geometry import lorentz
 from hyptrans.support.errors import UserError
 from hyptrans.support.lines import read_lines
-from hyptrans.support.progress import bar
-from probing.commands.pipeline import SETS, Fit, Run, Scored
-from probing.geometry.layers import SpaceUse, space_use, word_counts
-from probing.geometry.states import words_of
+from probing.commands.pipeline import SETS, Fit, Run, Scored, space_uses
 from probing.probes.corpus import Corpus
 from probing.probes.file import load_probes
 from probing.probes.metrics import Punctuation, kept_words, predicted_root
@@ -83,7 +80,7 @@ def report(
         comparisons=_comparisons(scored, run.subjects[0].name),
         ranks=ranks,
         vocabularies=vocabularies(run, texts),
-        spaces=_spaces(run),
+        spaces=space_uses(run),
     )
 
 
@@ -153,19 +150,6 @@ def _comparisons(found: Sequence[Scored], first: str) -> dict[str, list[Comparis
         for model, scores in found
         if model.name != first and model.role != "control"
     }
-
-
-def _spaces(run: Run) -> dict[str, SpaceUse]:
-    """How the trained encoders use their space, at words of the test set that are one token."""
-    counts = word_counts(run.trees["train"].sentences)
-    found = {}
-    for subject in bar(run.trained, "spaces", len(run.trained), " encoders"):
-        encoder = subject.source.load(run.reading, random=False, seed=run.settings.seed)
-        states = States.open(subject.states("test"))
-        words = words_of(states, run.trees["test"].sentences, encoder)
-        if len(words):
-            found[subject.name] = space_use(words, states.spaces, counts, seed=run.settings.seed)
-    return found
 
 
 def _notes(run: Run) -> list[str]:

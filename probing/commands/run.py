@@ -29,6 +29,7 @@ from probing.commands.sources import (
     sources_of,
     subjects_of,
 )
+from probing.probes.corpus import check_learnable
 from probing.probes.file import load_probes
 from probing.probes.metrics import kept_words
 from probing.probes.probe import check_ranks
@@ -145,11 +146,14 @@ def _run_of(args: argparse.Namespace, sources: Sequence[Source]) -> Run:
     """What the options ask for.
 
     Raises:
-        UserError: a value is out of range, or the trees cannot be read or lack tags.
+        UserError: a value is out of range, or the trees cannot be read, lack tags or have nothing
+            to learn.
     """
     settings = settings_of(args)
     subjects = subjects_of(sources, args.names, args.out, random=not args.no_random)
     trees = {name: _trees(getattr(args, name)) for name in SETS}
+    for part in ("train", "dev"):
+        check_learnable(map(len, trees[part].sentences), trees[part].path)
     for part in (*(["train"] if args.control else []), "dev", "test"):
         for sentence in trees[part].sentences:
             # where tags are missing, that is told before an hour of training

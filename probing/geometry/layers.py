@@ -132,6 +132,11 @@ def verdict(layers: Sequence[Layer]) -> str:
     if not curved:
         return "This model has no curvature to use: its states are flat vectors, a control."
     behind = [layer for layer in curved if layer.number] or curved
+    if all(math.isnan(layer.direction_share.mean) for layer in behind):
+        return (
+            "Whether this model uses the curvature cannot be told: no layer has three states that "
+            "differ."
+        )
     of_all = f"of {len(behind)} layers"
     used = sum(layer.used for layer in behind)
     equal = sum(not layer.varies for layer in behind)

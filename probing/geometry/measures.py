@@ -15,6 +15,9 @@ from hyptrans.geometry.space import Space
 EQUAL = 1e-4
 """Radii whose spread is at most so much of their mean are one radius: float32 tells no less of the
 times of points far out."""
+ONE_PLACE = 1e-5
+"""Tangents that differ from their mean by at most so much of its length are one point, which
+rounding of float32 numbers shows in several places."""
 
 
 @dataclass(frozen=True)
@@ -75,11 +78,12 @@ def gromov_delta(found: Tensor) -> float:
     The exact four-point condition: with Gromov products ``(x|y)_w`` at every base point ``w``, the
     largest ``min((x|z)_w, (z|y)_w) - (x|y)_w``.
 
-    Shapes: distances ``[N, N]``. Range: ``[0, 1]``; NaN for a diameter of 0.
+    Shapes: distances ``[N, N]``. Range: ``[0, 1]``; NaN for a diameter of 0, and for fewer than
+    four points, of which every metric is a tree's.
     Source: Gromov (1987); relative to the diameter as Khrulkov et al. (2020), sec. 3.
     """
     diameter = float(found.max())
-    if not diameter > 0:
+    if len(found) < 4 or not diameter > 0:
         return math.nan
     delta = 0.0
     for base in range(len(found)):
@@ -107,8 +111,12 @@ def over_samples(
 ) -> Estimate:
     """A function of random samples of a cloud ``[N, D]``, none with a point twice.
 
-    The error is NaN for one sample, or where all points are in every sample.
+    The error is NaN for one sample, or where all points are in every sample; so is the mean where
+    all points are in one place.
     """
+    middle = cloud.mean(0)
+    if float((cloud - middle).norm(dim=-1).max()) <= ONE_PLACE * float(middle.norm()):
+        return Estimate(math.nan, math.nan)
     rng = torch.Generator().manual_seed(seed)
     if len(cloud) <= size:
         return Estimate(function(cloud), math.nan)

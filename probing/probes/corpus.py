@@ -1,6 +1,6 @@
 """States of words beside the trees of their sentences, in batches."""
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -17,6 +17,18 @@ LARGEST_PAIRS = 1 << 20
 more than 180 words), which bounds memory: 4 MiB for every layer and tensor of distances."""
 POOL = 50
 """Batches that are cut at a time out of shuffled sentences, sorted by length."""
+
+
+def check_learnable(lengths: Iterable[int], name: object) -> None:
+    """Refuse sentences of one word alone: all their trees are the same, and no probe learns.
+
+    Raises:
+        UserError: names what holds them.
+    """
+    if max(lengths) < 2:
+        raise UserError(
+            f"{name} has only sentences of one word, from which no probe learns a tree; take others"
+        )
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
+from hyptrans.support.errors import UserError
 from hyptrans.support.progress import bar
 from probing.probes.corpus import Corpus
-from probing.probes.metrics import Punctuation, Scores, Tally
+from probing.probes.metrics import LONGEST, SHORTEST, Punctuation, Scores, Tally
 from probing.probes.probe import Probe
 
 BATCH_SIZE = 32
@@ -49,8 +50,17 @@ def best_layer(layers: Sequence[dict[str, float]], task: str) -> int:
 
     Where no layer has the metric that chooses (correlations are of sentences of 5 to 50 words), the
     task's other one does.
+
+    Raises:
+        UserError: no layer has that one either.
     """
     values = [metrics[SELECTED_BY[task]] for metrics in layers]
     if all(map(math.isnan, values)):
         values = [metrics[_ELSE_BY[task]] for metrics in layers]
+    if all(map(math.isnan, values)):
+        raise UserError(
+            f"no layer can be chosen for the {task} probe: the development set has neither an edge "
+            f"between words that are no punctuation nor a sentence of {SHORTEST} to {LONGEST} "
+            "words; take a larger one"
+        )
     return max(range(len(values)), key=lambda i: values[i] if values[i] == values[i] else -2.0)

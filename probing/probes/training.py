@@ -16,7 +16,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 from hyptrans.support.errors import UserError
 from hyptrans.support.flags import MOST_SEED
 from hyptrans.support.progress import bar
-from probing.probes.corpus import Batch, Corpus
+from probing.probes.corpus import Batch, Corpus, check_learnable
 from probing.probes.probe import LEAST_RANK, Probe, make_probe
 
 TASKS = ("distance", "depth")
@@ -204,11 +204,14 @@ def train(train_set: Corpus, dev_set: Corpus, settings: Settings, *, name: str =
     """Train a distance and a depth probe of every layer.
 
     Raises:
-        UserError: the two sets are states of different encoders, or the loss is not finite.
+        UserError: the two sets are states of different encoders, one has only sentences of one
+            word, or the loss is not finite.
     """
     one, other = train_set.states, dev_set.states
     if (one.origin, one.width, one.spaces) != (other.origin, other.width, other.spaces):
         raise UserError(f"{train_set.name} and {dev_set.name} come from different encoders")
+    for corpus in (train_set, dev_set):
+        check_learnable(corpus.lengths, corpus.name)
     rng = torch.Generator().manual_seed(settings.seed)
     tasks = [_Task(task, settings, train_set, rng) for task in TASKS]
     batches = train_set.shuffled(settings.batch_size, rng)

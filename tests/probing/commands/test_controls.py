@@ -101,8 +101,9 @@ def test_ranks_are_those_of_all_geometries_on_all_layers(made, controlled, capsy
     words = ["--seeds", "2", "--control", "--ranks", "3", "2", "--seen", str(controlled / "seen")]
     capsys.readouterr()
     assert main(run_words(made, controlled, *words, models=["hybonet"])) == 0
-    # three sets of two encoders; probes and figures of two seeds of three rows and of six ranks
-    assert capsys.readouterr().err.count("from an earlier run") == 3 * 2 + 2 * 2 * (3 + 6)
+    # three sets of two encoders, the space of one; probes and figures of two seeds of three rows
+    # and of six ranks
+    assert capsys.readouterr().err.count("from an earlier run") == 3 * 2 + 2 * 2 * (3 + 6) + 1
 
 
 def test_words_that_the_encoder_does_not_know_are_counted(made, controlled):

@@ -49,6 +49,16 @@ def test_broken_trees_end_in_one_sentence_before_any_work(made, tmp_path, capsys
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("part", ["train", "dev"])
+def test_trees_with_nothing_to_learn_are_refused_before_any_work(made, tmp_path, capsys, part):
+    short = tmp_path / "short.conllu"
+    short.write_text("1\ta\t_\tX\t_\t_\t0\t_\t_\t_\n\n" * 3)
+    words = run_words(made, tmp_path / "out")
+    words[words.index(f"--{part}") + 1] = str(short)
+    assert "short.conllu has only sentences of one word" in error_of(capsys, words)
+    assert not (tmp_path / "out").exists()
+
+
 def test_wrong_options_are_told_in_one_sentence(made, tmp_path, capsys):
     def error(*extra):
         return error_of(capsys, run_words(made, tmp_path / "out", *extra))

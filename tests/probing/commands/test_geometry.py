@@ -146,6 +146,7 @@ def layer(number, spread, share, radius=3.0, kind="lorentz"):
         ([layer(1, 1.0, 0.5), layer(2, 0.0, 1.0), layer(3, 0.0, 1.0)], "hardly uses"),
         ([layer(1, 1.0, 0.5), layer(2, 1.0, 0.7), layer(3, 0.0, 1.0)], "uses the curvature: in 2"),
         ([layer(1, 9.0, 0.1, kind="euclidean")], "no curvature"),
+        ([layer(1, 0.0, math.nan), layer(2, 0.0, math.nan, 0.1)], "cannot be told"),
     ],
 )
 def test_one_sentence_says_what_it_comes_to(layers, said):

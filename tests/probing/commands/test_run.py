@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from probing.commands import pipeline, report
+from probing.commands import pipeline
 from probing.commands.cli import main
 from probing.commands.evaluate import score
 from probing.commands.sources import Reading, Source
@@ -67,14 +67,16 @@ def test_a_run_writes_figures_table_and_report(done):
     assert spaces["hybonet"]["verdict"] in page
 
 
-def test_a_second_run_repeats_nothing_and_says_the_same(made, done, capsys):
+def test_a_second_run_repeats_nothing_and_says_the_same(made, done, capsys, monkeypatch):
+    monkeypatch.setattr(Source, "load", lambda *given, **named: pytest.fail("loaded again"))
     figures = (done / "results.md").read_text()
     seconds = json.loads((done / "results.json").read_text())["seconds"]
     files = {p: p.stat().st_mtime_ns for p in done.rglob("*") if p.parent != done}
     capsys.readouterr()
     assert main(run_words(made, done)) == 0
     captured = capsys.readouterr()
-    assert captured.err.count("from an earlier run") == 4 * 5
+    # three sets of states, probes and figures, and the space of those trained
+    assert captured.err.count("from an earlier run") == 4 * 5 + 2
     assert {p: p.stat().st_mtime_ns for p in done.rglob("*") if p.parent != done} == files
     assert (done / "results.md").read_text() == figures
     # of the work, whoever did it
@@ -135,7 +137,7 @@ def test_what_is_made_of_other_files_is_made_anew(
 
 @pytest.mark.parametrize(
     ("changed", "name", "file", "kept"),
-    [(extract, "pool", "train.states.*", 2), (pipeline, "train", "*.probes.*", 3)],
+    [(extract, "pool", "train.states.*", 3), (pipeline, "train", "*.probes.*", 4)],
 )
 def test_what_was_made_of_a_file_that_is_made_again_and_another_is_not_kept(
     made, done, tmp_path, monkeypatch, capsys, changed, name, file, kept
@@ -153,8 +155,10 @@ def test_an_encoder_that_cuts_every_word_has_no_use_of_space_to_tell(
     made, done, tmp_path, monkeypatch
 ):
     shutil.copytree(done, tmp_path / "out")
+    for file in (tmp_path / "out").glob("*/space.json"):
+        file.unlink()
     no_words = Words(torch.empty(3, 0, 8), [], torch.empty(0), torch.empty(0))
-    monkeypatch.setattr(report, "words_of", lambda *given: no_words)
+    monkeypatch.setattr(pipeline, "words_of", lambda *given: no_words)
     assert main(run_words(made, tmp_path / "out")) == 0
     assert json.loads((tmp_path / "out" / "results.json").read_text())["spaces"] == {}
     assert "This model" not in (tmp_path / "out" / "results.md").read_text()
@@ -164,7 +168,7 @@ def test_other_settings_train_again_on_the_same_states(made, done, tmp_path, cap
     shutil.copytree(done, tmp_path / "out")
     capsys.readouterr()
     assert main(run_words(made, tmp_path / "out", "--lr", "0.01")) == 0
-    assert capsys.readouterr().err.count("from an earlier run") == 4 * 3
+    assert capsys.readouterr().err.count("from an earlier run") == 4 * 3 + 2
     # a seed draws fresh parameters and nothing of trained encoders
     assert main(run_words(made, tmp_path / "out", "--lr", "0.01", "--seed", "2")) == 0
     assert capsys.readouterr().err.count("from an earlier run") == 2 * 3
@@ -217,7 +221,7 @@ def test_a_changed_checkpoint_is_extracted_again(made, done, tmp_path, capsys):
     capsys.readouterr()
     assert main(words) == 0
     # what the twin has, and nothing of the other
-    assert capsys.readouterr().err.count("from an earlier run") == 2 * 5
+    assert capsys.readouterr().err.count("from an earlier run") == 2 * 5 + 1
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     before = json.loads((done / "results.json").read_text())
     assert results["probe"]["twin"] == before["probe"]["twin"]

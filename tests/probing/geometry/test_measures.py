@@ -59,6 +59,24 @@ def test_equal_points_have_no_delta():
     assert math.isnan(measures.gromov_delta(torch.zeros(5, 5)))
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_fewer_than_four_points_have_no_delta(count):
+    assert math.isnan(measures.gromov_delta(measures.distances(cloud(count), LORENTZ)))
+
+
+@pytest.mark.parametrize("where", [LORENTZ, FLAT])
+def test_nothing_is_told_of_points_that_rounding_alone_tells_apart(where):
+    points = 2 * cloud(1).expand(30, -1)
+    points = points + 1e-7 * cloud(30, seed=1)
+    for function in (
+        lambda sample: measures.gromov_delta(measures.distances(sample, where)),
+        lambda sample: measures.direction_share(sample, where),
+    ):
+        found = measures.over_samples(function, points, size=20, samples=3, seed=1)
+        assert math.isnan(found.mean)
+        assert math.isnan(found.error)
+
+
 @pytest.mark.parametrize("where", [LORENTZ, BALL])
 def test_lengths_and_distances_are_those_of_the_space_at_curvature_minus_one(where):
     module = lorentz if where is LORENTZ else poincare

@@ -19,6 +19,7 @@ from probing.probes import file as probes_file
 from probing.probes.corpus import LARGEST_PAIRS, Corpus
 from probing.probes.evaluation import best_layer, evaluate
 from probing.probes.file import check_fits, load_probes, save_probes
+from probing.probes.metrics import METRICS
 from probing.probes.probe import KINDS, EuclideanProbe, make_probe
 from probing.probes.training import Settings, depth_losses, distance_losses, train
 from tests.probing.helpers.planted import planted
@@ -179,6 +180,17 @@ def test_states_of_two_encoders_are_not_mixed():
     other.states.origin = "of the same sizes"
     with pytest.raises(UserError, match="come from different encoders"):
         train(noise(5), other, QUICK)
+
+
+@pytest.mark.parametrize("part", [0, 1])
+def test_sets_of_one_word_sentences_alone_are_refused(part):
+    sets = [noise(8), noise(8)]
+    sets[part] = noise(8, sizes=(1, 2))
+    sets[part].name = "one.states"
+    with pytest.raises(UserError, match=r"one\.states has only sentences of one word"):
+        train(*sets, QUICK)
+    # a longer one is enough
+    assert train(noise(8), noise(8, sizes=(1, 3)), QUICK).courses
 
 
 def test_losses_that_are_never_finite_end_in_one_sentence():
@@ -357,10 +369,15 @@ def test_the_best_layer_is_the_first_of_the_highest_and_never_nan():
     ]
     assert best_layer(layers, "distance") == 1
     assert best_layer(layers, "depth") == 0
-    assert best_layer([dict.fromkeys(layers[0], nan)], "depth") == 0
     short = [metrics | {"dspr": nan, "nspr": nan} for metrics in layers]
     assert best_layer(short, "distance") == 1
     assert best_layer(short[1:], "depth") == 1
+
+
+@pytest.mark.parametrize("task", ["distance", "depth"])
+def test_no_layer_is_chosen_where_the_development_set_tells_none_apart(task):
+    with pytest.raises(UserError, match=f"no layer can be chosen for the {task} probe"):
+        best_layer([dict.fromkeys(METRICS, math.nan)] * 2, task)
 
 
 def test_the_chain_baseline_is_what_a_chain_as_prediction_scores():
