@@ -36,8 +36,10 @@ def make(
     source, target = languages
     name, facts = one_line(name), _cleaned(facts)
     what = f"`{architecture}` of hyptrans {__version__}"
-    found = dict.fromkeys(f"{space.kind}, c = {space.c:.4g}" for space in spaces)
-    states = "flat space" if spaces[0].kind == "euclidean" else ", ".join(found)
+    curvatures = sorted({f"{space.c:.2g}" for space in spaces}, key=float)
+    between = " to ".join(dict.fromkeys([curvatures[0], curvatures[-1]]))
+    kind = spaces[0].kind
+    states = "flat space" if kind == "euclidean" else f"{kind} space of curvature -c, c = {between}"
     blocks = [
         _front(name, architecture, languages, facts),
         f"# {name}",
