@@ -1,10 +1,10 @@
 """What a command asks for: the sets, where their pairs come from, and what happens to them."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from hyptrans.dataprep.steps.clean import CleanRule
 
@@ -22,27 +22,22 @@ class Tally:
     left_out: Counter[str] = field(default_factory=Counter)
 
 
-class PairSource(Protocol):
-    """Somewhere pairs of lines can be read from, again and again the same."""
+@dataclass(frozen=True)
+class PairSource:
+    """Somewhere pairs of lines can be read from, again and again the same.
 
-    @property
-    def place(self) -> str:
-        """Where the pairs are, for messages."""
-        ...
+    Attributes:
+        place: where the pairs are, for messages.
+        inputs: the files and folders read, for their hashes; none of a set that is not on this
+            disk.
+        settings: whatever else decides which pairs come.
+        read: yields (source, target) lines and counts in a tally where they came from.
+    """
 
-    @property
-    def inputs(self) -> list[Path]:
-        """The files and folders read, for their hashes; none of a set that is not on this disk."""
-        ...
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Whatever else decides which pairs come."""
-        ...
-
-    def read(self, tally: Tally) -> Iterator[tuple[str, str]]:
-        """Yield (source, target) lines and count in ``tally`` where they came from."""
-        ...
+    place: str
+    inputs: list[Path]
+    settings: Mapping[str, Any]
+    read: Callable[[Tally], Iterator[tuple[str, str]]]
 
 
 @dataclass(frozen=True)
@@ -53,7 +48,7 @@ class Job:
         command: the command without the options that change no byte of the output.
         vocab_size: merges for subword-nmt, pieces for sentencepiece.
         size_adapts: it is a default, which gives way to what the text supports.
-        character_coverage: of the pieces, as ``subwords.learn`` has it.
+        character_coverage: of the pieces, as ``learn.learn`` has it.
     """
 
     command: tuple[str, ...]

@@ -11,7 +11,7 @@ from typing import Any
 from hyptrans.dataprep.corpus import Scrubber, write_pairs, zip_sides
 from hyptrans.dataprep.journal import Journal
 from hyptrans.dataprep.plan import Job, Plan, Tally
-from hyptrans.dataprep.steps import subwords
+from hyptrans.dataprep.steps import learn, subwords
 from hyptrans.dataprep.steps.binarize import binarize
 from hyptrans.dataprep.steps.clean import CleanRule
 from hyptrans.dataprep.steps.parallel import LineFunctionFactory, map_lines, run_apart
@@ -208,11 +208,11 @@ class Stages:
         if model is None:
             return
         more: dict[str, Any] = {"adapts": job.size_adapts, "coverage": job.character_coverage}
-        learn = partial(subwords.learn, job.bpe, texts, job.vocab_size, model, **more)
+        make = partial(learn.learn, job.bpe, texts, job.vocab_size, model, **more)
 
         def work() -> dict[str, Any]:
             small = sum(path.stat().st_size for path in texts) < _WORTH_PROCESS
-            return {"kind": job.bpe, **(learn() if small else run_apart(learn))}
+            return {"kind": job.bpe, **(make() if small else run_apart(make))}
 
         self.journal.once(
             "learn subwords",

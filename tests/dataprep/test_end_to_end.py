@@ -13,7 +13,7 @@ from fairseq.binarizer import BinarizeSummary
 from fairseq.data import Dictionary, data_utils
 from subword_nmt.learn_bpe import learn_bpe
 
-from hyptrans.dataprep.steps import subwords
+from hyptrans.dataprep.steps import learn, subwords
 from hyptrans.dataprep.steps.binarize import binarize, find_command, read_counts
 from hyptrans.support.errors import UserError
 from tests.dataprep.commands.test_iwslt14 import original as iwslt_tree  # noqa: F401 - a fixture
@@ -80,7 +80,7 @@ def test_raw_text_comes_back_from_the_binary_files(tmp_path, corpus):
 def test_codes_are_those_of_subword_nmt_on_the_text_itself(tmp_path):
     lines = make_sentences(300, "en") + make_sentences(300, "de")
     paths = [write(tmp_path / "en", lines[:300]), write(tmp_path / "de", lines[300:])]
-    subwords.learn("subword-nmt", paths, 150, tmp_path / "codes")
+    learn.learn("subword-nmt", paths, 150, tmp_path / "codes")
     expected = io.StringIO()
     learn_bpe(io.StringIO("".join(line + "\n" for line in lines)), expected, 150)
     assert (tmp_path / "codes").read_text() == expected.getvalue()
@@ -88,9 +88,9 @@ def test_codes_are_those_of_subword_nmt_on_the_text_itself(tmp_path):
 
 
 def test_rarest_words_are_left_out_of_learning_above_the_limit(tmp_path, monkeypatch):
-    monkeypatch.setattr(subwords, "MOST_WORD_TYPES", 2)
+    monkeypatch.setattr(learn, "MOST_WORD_TYPES", 2)
     path = write(tmp_path / "en", ["aa aa aa bb bb cc"])
-    counts = subwords.learn("subword-nmt", [path], 10, tmp_path / "codes")
+    counts = learn.learn("subword-nmt", [path], 10, tmp_path / "codes")
     assert counts == {"word types": 3, "rarest word types not used": 1, "merges": 2}
     assert "c" not in (tmp_path / "codes").read_text()
 

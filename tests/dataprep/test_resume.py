@@ -143,7 +143,7 @@ def test_finished_steps_are_not_run_again(tmp_path, run, reference, monkeypatch)
         raise AssertionError("learned twice")
 
     monkeypatch.setattr(stages, "binarize", working)
-    monkeypatch.setattr("hyptrans.dataprep.steps.subwords.learn", not_again)
+    monkeypatch.setattr("hyptrans.dataprep.steps.learn.learn", not_again)
     assert run("text", *words, "--out", out)[0] == 0
     assert tree(out) == expected
 

@@ -7,7 +7,7 @@ import pytest
 
 import hyptrans
 from hyptrans.commands.cli import PROGRAM
-from hyptrans.dataprep.steps import subwords
+from hyptrans.dataprep.steps import learn, subwords
 from hyptrans.dataprep.steps.tokenize import TextSteps
 from hyptrans.inference import checkpoint
 from hyptrans.inference.text import TextRules
@@ -22,7 +22,7 @@ def models(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     text = write_lines(folder / "text", [*sentences(300), *TEXT])
     for kind, size in (("sentencepiece", 50), ("subword-nmt", 40)):
-        subwords.learn(kind, [text], size, folder / kind)
+        learn.learn(kind, [text], size, folder / kind)
     return {kind: folder / kind for kind in ("sentencepiece", "subword-nmt")} | {"none": None}
 
 

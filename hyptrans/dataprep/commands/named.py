@@ -9,7 +9,7 @@ from hyptrans.dataprep.journal import Journal
 from hyptrans.dataprep.pipeline import prepare
 from hyptrans.dataprep.plan import PairSource, Plan
 from hyptrans.dataprep.sources import origin as sources
-from hyptrans.dataprep.sources.markup import ParallelFiles
+from hyptrans.dataprep.sources.markup import parallel_files
 
 Files = Mapping[str, tuple[str, Sequence[tuple[str, str]]]]
 """Of each set the name of the reader, and names of files, source first."""
@@ -64,7 +64,7 @@ class Named:
                 paths = sources.locate(sources.gather(origin, self.urls, names, journal), names)
                 for name, (reader, pairs) in files.items():
                     places = tuple((paths[source], paths[target]) for source, target in pairs)
-                    sets[name] = ParallelFiles(reader, places)
+                    sets[name] = parallel_files(reader, places)
             plan = self.plan(sets, bool(origin.hub))
             return replace(plan, text={}) if job.raw_text else plan
 

@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from hyptrans.dataprep.plan import Job
-from hyptrans.dataprep.steps.subwords import RARE_LEFT_OUT, WORDS
+from hyptrans.dataprep.steps.learn import RARE_LEFT_OUT
+from hyptrans.dataprep.steps.subwords import WORDS
 from hyptrans.support.errors import UserError
 from hyptrans.support.flags import add_out, add_overwrite, positive
 

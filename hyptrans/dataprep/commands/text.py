@@ -8,7 +8,7 @@ from pathlib import Path
 from hyptrans.dataprep.commands.options import add_shared_arguments, make_job, number
 from hyptrans.dataprep.pipeline import prepare
 from hyptrans.dataprep.plan import Plan
-from hyptrans.dataprep.sources.markup import ParallelFiles
+from hyptrans.dataprep.sources.markup import parallel_files
 from hyptrans.dataprep.steps.clean import CleanRule
 from hyptrans.dataprep.steps.subwords import WORDS
 from hyptrans.support.flags import positive
@@ -76,7 +76,7 @@ def main(args: argparse.Namespace) -> None:
     job = make_job(args, "data-prep/prepare_text.py", _SIZES, problems)
     tests = {f"test{number or ''}": [pair] for number, pair in enumerate(given["test"])}
     sets = {
-        name: ParallelFiles("plain", tuple((Path(one), Path(other)) for one, other in pairs))
+        name: parallel_files("plain", [(Path(one), Path(other)) for one, other in pairs])
         for name, pairs in {**given, "test": [], **tests}.items()
         if pairs
     }

@@ -3,7 +3,6 @@
 import tarfile
 import zlib
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
@@ -20,29 +19,21 @@ MOST_OF_HEADERS = 4 << 20
 """Bytes of all headers of an archive; 512 a member suffice where names are short."""
 
 
-@dataclass(frozen=True)
-class Limits:
-    """How much may come out of an archive.
+def most_bytes(packed: int, gigabytes: float | None = None) -> int:
+    """Return how many bytes may come out of ``packed`` ones.
 
-    Attributes:
-        gigabytes: of all that is in it, None for the default, with which the ratio of unpacked to
-            packed bytes is limited too.
+    Args:
+        packed: bytes of the archive.
+        gigabytes: as many as the user allows; None for ``MOST_GIGABYTES``, with which the ratio of
+            unpacked to packed bytes is limited too.
     """
-
-    gigabytes: float | None = None
-
-    def most_bytes(self, packed: int) -> int:
-        """Return how many bytes may come out of ``packed`` ones."""
-        if self.gigabytes is not None:
-            return int(self.gigabytes * _GIGABYTE)
-        return min(MOST_GIGABYTES * _GIGABYTE, most_by_ratio(packed))
-
-
-DEFAULT = Limits()
+    if gigabytes is not None:
+        return int(gigabytes * _GIGABYTE)
+    return min(MOST_GIGABYTES * _GIGABYTE, most_by_ratio(packed))
 
 
 def unpack(
-    archive: Path, wanted: Collection[str], folder: Path, limits: Limits = DEFAULT
+    archive: Path, wanted: Collection[str], folder: Path, gigabytes: float | None = None
 ) -> dict[str, int]:
     """Write the regular files called ``wanted`` to ``folder``, without the folders they lie in.
 
@@ -51,8 +42,8 @@ def unpack(
 
     Raises:
         UserError: not a tar archive, damaged, truncated, or with a member that is absolute,
-            has ``..``, or is neither a file nor a folder, or that unpacks to more than ``limits``
-            allow.
+            has ``..``, or is neither a file nor a folder, or that unpacks to more than
+            :func:`most_bytes`.
     """
     partial = folder.with_name(folder.name + ".partial")
     remove(partial)
@@ -60,7 +51,7 @@ def unpack(
     try:
         # one pass: a second one would decompress gigabytes again
         with open_maybe_gzip(archive) as opened:
-            counts = _unpack(_Unpacked(opened, archive, limits), wanted, partial)
+            counts = _unpack(_Unpacked(opened, archive, gigabytes), wanted, partial)
     except (tarfile.TarError, EOFError, zlib.error, ValueError, RecursionError) as error:
         remove(partial)
         raise UserError(
@@ -83,14 +74,14 @@ class _Unpacked:
     Args:
         file: the unpacked stream.
         archive: its file, for messages.
-        limits: how much may come out.
+        gigabytes: as in :func:`most_bytes`.
     """
 
-    def __init__(self, file: BinaryIO, archive: Path, limits: Limits) -> None:
+    def __init__(self, file: BinaryIO, archive: Path, gigabytes: float | None) -> None:
         self.archive = archive
         self.tell = file.tell
         self._file = file
-        self._most = limits.most_bytes(archive.stat().st_size)
+        self._most = most_bytes(archive.stat().st_size, gigabytes)
         self._headers = MOST_OF_HEADERS
 
     def read(self, size: int) -> bytes:

@@ -1,11 +1,11 @@
 """Pairs from a data set that the ``datasets`` library can load, by hub name or local path."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hyptrans.dataprep.plan import Tally
+from hyptrans.dataprep.plan import PairSource, Tally
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 
@@ -63,52 +63,6 @@ def _check_inside(name: str, files: Iterable[str]) -> None:
             )
 
 
-@dataclass(frozen=True)
-class HubSplit:
-    """One split, with a column ``translation`` that holds a text per language.
-
-    Attributes:
-        rows: the split.
-        name: as given by the user, for messages.
-        split: its name.
-        languages: source and target.
-        settings: what identifies the data beside a local path.
-    """
-
-    rows: Any
-    name: str
-    split: str
-    languages: tuple[str, str]
-    settings: dict[str, Any]
-
-    @property
-    def place(self) -> str:
-        """The data set and the split, as the user named them."""
-        return f"--hub {self.name}, split {self.split}"
-
-    @property
-    def inputs(self) -> list[Path]:
-        """The local path, if it is one."""
-        return local_inputs(self.name)
-
-    def read(self, tally: Tally) -> Iterator[tuple[str, str]]:
-        """Yield the pairs of the split."""
-        where = self.place
-        if _COLUMN not in self.rows.column_names:
-            raise UserError(
-                f"{where} has no column {_COLUMN!r}, only {', '.join(self.rows.column_names)}"
-            )
-        for number, row in enumerate(self.rows, start=1):
-            pair = row[_COLUMN] if isinstance(row[_COLUMN], Mapping) else {}
-            source, target = map(pair.get, self.languages)
-            if not isinstance(source, str) or not isinstance(target, str):
-                raise UserError(
-                    f"{where}, row {number} has no text for {' and '.join(self.languages)}"
-                )
-            tally.parts[self.split] += 1
-            yield source, target
-
-
 def local_inputs(name: str) -> list[Path]:
     """Return the path behind a name if it is local."""
     return [Path(name)] if Path(name).exists() else []
@@ -116,8 +70,10 @@ def local_inputs(name: str) -> list[Path]:
 
 def splits(
     name: str, config: str | None, revision: str | None, languages: tuple[str, str]
-) -> dict[str, HubSplit]:
+) -> dict[str, PairSource]:
     """Return the splits of a data set by name, ``train`` and ``test`` among them.
+
+    A split has a column ``translation``, which holds a text per language.
 
     Raises:
         UserError: it cannot be loaded, or has no training or test split.
@@ -127,7 +83,23 @@ def splits(
         if needed not in loaded:
             raise UserError(f"--hub {name} has no split {needed!r}, only {', '.join(loaded)}")
     settings = {"hub": name, "config": config, "revision": revision}
-    return {
-        split: HubSplit(loaded[split], name, split, languages, {**settings, "split": split})
-        for split in loaded
-    }
+    sources = {}
+    for split, rows in loaded.items():
+        place = f"--hub {name}, split {split}"
+        read = partial(_read, rows, place, split, languages)
+        sources[split] = PairSource(place, local_inputs(name), {**settings, "split": split}, read)
+    return sources
+
+
+def _read(
+    rows: Any, place: str, split: str, languages: tuple[str, str], tally: Tally
+) -> Iterator[tuple[str, str]]:
+    if _COLUMN not in rows.column_names:
+        raise UserError(f"{place} has no column {_COLUMN!r}, only {', '.join(rows.column_names)}")
+    for number, row in enumerate(rows, start=1):
+        pair = row[_COLUMN] if isinstance(row[_COLUMN], Mapping) else {}
+        source, target = map(pair.get, languages)
+        if not isinstance(source, str) or not isinstance(target, str):
+            raise UserError(f"{place}, row {number} has no text for {' and '.join(languages)}")
+        tally.parts[split] += 1
+        yield source, target

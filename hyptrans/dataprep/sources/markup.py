@@ -1,15 +1,14 @@
 """Parallel files: plain text, and IWSLT's and WMT's with tag lines, as XML and as SGML."""
 
+import html
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
-from xml.etree import ElementTree
 
 from hyptrans.dataprep.corpus import zip_sides
-from hyptrans.dataprep.plan import Tally
+from hyptrans.dataprep.plan import PairSource, Tally
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import short_names
 from hyptrans.support.lines import read_lines
@@ -23,7 +22,6 @@ _TAG = re.compile(
     r"<doc\b(?P<doc>[^<>]*)>?|(?P<close></seg>)|<seg(?: id=\"?(?P<id>\d+)\"?>)?", re.IGNORECASE
 )
 _DOCUMENT_ID = re.compile(r"\bdocid=([\"'])(?P<id>.*?)\1", re.IGNORECASE)
-_DEEPEST = 100
 _MOST_CHARACTERS = 3_000_000
 """Of a file that is held in memory whole: six times what newstest2014 has with its tags."""
 
@@ -58,51 +56,12 @@ def _few_lines(path: Path) -> Iterator[str]:
 
 
 def xml_segments(path: Path) -> Iterator[Item]:
-    """Yield the segments of an IWSLT XML file.
+    """Yield the segments of an IWSLT XML file, whose entities become characters.
 
     Raises:
-        UserError: the file is not well-formed (says where), too large to be held in memory, holds
-            no segment, or documents in documents or segments in segments.
+        UserError: as for SGML.
     """
-    parser: Any = ElementTree.XMLPullParser(("start", "end"))
-    document: ElementTree.Element | None = None
-    inside: list[str] = []
-    empty = True
-    try:
-        for event, element in _elements(path, parser):
-            if event == "start":
-                _check_nesting(path, element.tag, inside)
-                inside.append(element.tag)
-                document = element if element.tag == "doc" else document
-                continue
-            inside.pop()
-            if element.tag == "seg" and document is not None and "doc" in inside:
-                empty = False
-                place = f"document {document.get('docid')} segment {element.get('id')}"
-                yield place, "".join(element.itertext()).strip()
-            if "seg" not in inside:
-                element.clear()
-    except ElementTree.ParseError as error:
-        raise UserError(f"{path} is not well-formed XML: {error}") from error
-    if empty:
-        raise UserError(f"{path} holds no segment (<doc> with <seg>)")
-
-
-def _elements(path: Path, parser: Any) -> Iterator[tuple[str, Any]]:
-    for line in _few_lines(path):
-        if "<!ENTITY" in line:
-            raise UserError(f"{path} is refused: it defines entities, which can grow without end")
-        parser.feed(line + "\n")
-        yield from parser.read_events()
-    parser.close()
-    yield from parser.read_events()
-
-
-def _check_nesting(path: Path, tag: str, inside: list[str]) -> None:
-    if tag in ("doc", "seg") and tag in inside:
-        raise UserError(f"{path} is refused: it has a <{tag}> inside a <{tag}>")
-    if len(inside) >= _DEEPEST:
-        raise UserError(f"{path} is refused: its elements lie in each other without end")
+    return ((place, html.unescape(text)) for place, text in sgml_segments(path))
 
 
 def sgml_segments(path: Path) -> Iterator[Item]:
@@ -131,7 +90,7 @@ def sgml_segments(path: Path) -> Iterator[Item]:
         else:
             opened = tag if tag["id"] else None
     if not count or count != len(re.findall("<seg", text, flags=re.IGNORECASE)):
-        raise UserError(f"{path} is not SGML as of WMT: {count} whole segments were found")
+        raise UserError(f"{path} is no markup of IWSLT or WMT: {count} whole segments were found")
 
 
 READERS: dict[str, Callable[[Path], Iterator[Item]]] = {
@@ -147,53 +106,39 @@ _NUMBERED = ("xml", "sgml")
 """Readers that tell which segment of which document a text is."""
 
 
-@dataclass(frozen=True)
-class ParallelFiles:
+def parallel_files(kind: str, pairs: Sequence[tuple[Path, Path]]) -> PairSource:
     """Pairs of lines from one or several pairs of files, read one after the other.
 
-    Attributes:
+    Lines that hold only tags are left out.
+
+    Args:
         kind: name of their reader, one of ``READERS``.
         pairs: the files, source and target.
     """
+    inputs = [path for pair in pairs for path in pair]
+    settings = {"kinds": [kind] * len(pairs)}
+    return PairSource(str(pairs[0][0]), inputs, settings, partial(_read, kind, pairs))
 
-    kind: str
-    pairs: tuple[tuple[Path, Path], ...]
 
-    @property
-    def place(self) -> str:
-        """The first file."""
-        return str(self.pairs[0][0])
-
-    @property
-    def inputs(self) -> list[Path]:
-        """The files of both sides."""
-        return [path for pair in self.pairs for path in pair]
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """How the files are read."""
-        return {"kinds": [self.kind] * len(self.pairs)}
-
-    def read(self, tally: Tally) -> Iterator[tuple[str, str]]:
-        """Yield the pairs of text; lines that hold only tags are left out."""
-        names = short_names(str(source) for source, _ in self.pairs)
-        reader = READERS[self.kind]
-        for source, target in self.pairs:
-            sides = _kept(reader(source), tally), _kept(reader(target), Tally())
-            try:
-                for (place, one), (other, text) in zip_sides(*sides, source, target, _TEXT):
-                    if self.kind in _NUMBERED and place != other:
-                        raise UserError(
-                            f"{source} has {place} where {target} has {other}: each segment needs "
-                            "its translation"
-                        )
-                    tally.parts[names[str(source)]] += 1
-                    yield one, text
-            except UserError as error:
-                where = _first_difference(reader(source), reader(target))
-                if where and "differ in length" in str(error):
-                    raise UserError(f"{error}; {where}") from error
-                raise
+def _read(kind: str, pairs: Sequence[tuple[Path, Path]], tally: Tally) -> Iterator[tuple[str, str]]:
+    names = short_names(str(source) for source, _ in pairs)
+    reader = READERS[kind]
+    for source, target in pairs:
+        sides = _kept(reader(source), tally), _kept(reader(target), Tally())
+        try:
+            for (place, one), (other, text) in zip_sides(*sides, source, target, _TEXT):
+                if kind in _NUMBERED and place != other:
+                    raise UserError(
+                        f"{source} has {place} where {target} has {other}: each segment needs "
+                        "its translation"
+                    )
+                tally.parts[names[str(source)]] += 1
+                yield one, text
+        except UserError as error:
+            where = _first_difference(reader(source), reader(target))
+            if where and "differ in length" in str(error):
+                raise UserError(f"{error}; {where}") from error
+            raise
 
 
 def _kept(items: Iterator[Item], tally: Tally) -> Iterator[Item]:

@@ -9,9 +9,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from hyptrans.dataprep.journal import Journal
-from hyptrans.dataprep.sources.archive import MOST_GIGABYTES, Limits, unpack
+from hyptrans.dataprep.plan import PairSource
+from hyptrans.dataprep.sources.archive import MOST_GIGABYTES, unpack
 from hyptrans.dataprep.sources.download import check_pin
-from hyptrans.dataprep.sources.hub import HubSplit, local_inputs, splits
+from hyptrans.dataprep.sources.hub import local_inputs, splits
 from hyptrans.support.errors import UserError
 from hyptrans.support.lines import MOST_TIMES
 
@@ -27,7 +28,7 @@ class Origin:
         raw: folder with the unpacked files, plain or gzipped.
         hub: name or path for ``datasets``.
         pins: SHA-256 by file name; the empty name stands for the only file.
-        limits: how much may come out of an archive.
+        gigabytes: that an archive may unpack to, None for the default.
     """
 
     archives: tuple[Path, ...]
@@ -36,7 +37,7 @@ class Origin:
     hub_config: str | None
     hub_revision: str | None
     pins: dict[str, str]
-    limits: Limits
+    gigabytes: float | None
 
     def inputs(self, names: Sequence[str]) -> list[Path]:
         """Return what is read of the user's: archives, the files ``names``, or a local data set.
@@ -48,7 +49,7 @@ class Origin:
             return list(locate(self.folders(), names).values())
         return list(self.archives) + (local_inputs(self.hub) if self.hub else [])
 
-    def hub_splits(self, languages: tuple[str, str]) -> dict[str, HubSplit]:
+    def hub_splits(self, languages: tuple[str, str]) -> dict[str, PairSource]:
         """Return the splits of the data set of ``--hub``."""
         return splits(self.hub or "", self.hub_config, self.hub_revision, languages)
 
@@ -115,7 +116,7 @@ def check(args: argparse.Namespace, urls: Sequence[str], problems: list[str]) ->
         hub_config=args.hub_config,
         hub_revision=args.hub_revision,
         pins=_pins(args, names, problems),
-        limits=Limits(args.max_unpacked),
+        gigabytes=args.max_unpacked,
     )
 
 
@@ -160,7 +161,7 @@ def gather(
         folders.append(folder)
 
         def work(path: Path = path, folder: Path = folder) -> dict[str, int]:
-            return unpack(path, wanted, folder, origin.limits)
+            return unpack(path, wanted, folder, origin.gigabytes)
 
         journal.once(
             f"unpack {path.name}",

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from hyptrans.dataprep.sources.archive import DEFAULT
+from hyptrans.dataprep.sources.archive import most_bytes
 from hyptrans.support.errors import UserError
 from hyptrans.support.lines import decode, read_lines, write_lines
 
@@ -60,7 +60,7 @@ def _member(path: Path, member: str) -> bytes:
                 )
             # either size may be a lie: the file has no more, and no more is unpacked
             packed = min(found.compress_size, path.stat().st_size)
-            if found.file_size > DEFAULT.most_bytes(packed):
+            if found.file_size > most_bytes(packed):
                 raise UserError(
                     f"{path} is refused: its {member} is suspiciously large unpacked; if you trust "
                     "it, unpack it and name the text"

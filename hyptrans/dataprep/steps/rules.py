@@ -11,6 +11,8 @@ from pathlib import Path
 
 import sentencepiece
 
+from hyptrans.support.files import read_bytes
+
 MOST_BYTES = 1_000
 """That one rule may write; those of Unicode's NFKC write up to 33."""
 
@@ -41,34 +43,29 @@ def load(model: Path) -> sentencepiece.SentencePieceProcessor:
         ValueError: a rule writes more than ``MOST_BYTES``, or the file is no protocol buffer.
         RuntimeError: the library cannot use it.
     """
-    if model.stat().st_size > _MOST_OF_A_FILE:
-        raise ValueError(f"it has more than {_MOST_OF_A_FILE:,} bytes")
-    return sentencepiece.SentencePieceProcessor(model_proto=checked(model.read_bytes()))
+    found = checked(read_bytes(model, _MOST_OF_A_FILE))
+    return sentencepiece.SentencePieceProcessor(model_proto=found)
 
 
 def checked(model: bytes) -> bytes:
-    """The same model, written anew of what was looked at.
+    """The same model, of nothing but what was looked at.
 
     Raises:
         ValueError: a rule writes more than ``MOST_BYTES``, or it is no protocol buffer.
     """
-    made = bytearray()
-    for number, kind, value in _fields(model, _MOST_FIELDS):
-        if kind == _LENGTH and number in (_PIECES, _TRAINER, *_SPECS):
-            _write(made, number, kind, _spec(value) if number in _SPECS else value)
-    if not made:
+    kept = []
+    for number, kind, value, field in _fields(model, _MOST_FIELDS):
+        if kind != _LENGTH or number not in (_PIECES, _TRAINER, *_SPECS):
+            continue
+        if number in _SPECS:
+            for inner, kind, rules, _ in _fields(value, _MOST_OF_A_SPEC):
+                if inner == _RULES and kind == _LENGTH:
+                    check(rules)
+        kept.append(field)
+    if not kept:
         # the library takes it, and fails at the first sentence
         raise ValueError("it is empty")
-    return bytes(made)
-
-
-def _spec(spec: bytes) -> bytes:
-    made = bytearray()
-    for number, kind, value in _fields(spec, _MOST_OF_A_SPEC):
-        if number == _RULES and kind == _LENGTH:
-            check(value)
-        _write(made, number, kind, value)
-    return bytes(made)
+    return b"".join(kept)
 
 
 def check(rules: bytes) -> None:
@@ -81,14 +78,15 @@ def check(rules: bytes) -> None:
         raise ValueError(f"a rule writes more than {MOST_BYTES:,} bytes in place of a character")
 
 
-def _fields(data: bytes, most: int) -> Iterator[tuple[int, int, bytes]]:
-    """Numbers and kinds of fields, and what is in them."""
+def _fields(data: bytes, most: int) -> Iterator[tuple[int, int, bytes, bytes]]:
+    """Numbers and kinds of fields, what is in them, and all of their bytes."""
     place = 0
     for count in itertools.count():
         if place == len(data):
             return
         if count == most:
             raise ValueError(f"it has more than {most:,} fields in one place")
+        begin = place
         key, place = _varint(data, place)
         if key >> _LONGEST_TAG:
             raise ValueError("a field has no number")
@@ -104,31 +102,23 @@ def _fields(data: bytes, most: int) -> Iterator[tuple[int, int, bytes]]:
             raise ValueError(f"a field of kind {kind}")
         if place > len(data):
             raise ValueError("it is cut short")
-        yield key >> 3, kind, data[start:place]
+        yield key >> 3, kind, data[start:place], data[begin:place]
 
 
 def _varint(data: bytes, place: int) -> tuple[int, int]:
-    """A number of seven bits a byte, and where it ends."""
+    """A number of seven bits a byte, and where it ends.
+
+    Raises:
+        ValueError: it has no end, or is written longer than it is, which some readers refuse.
+    """
     number = shift = 0
     while place < len(data) and shift < 64:
-        byte, place = data[place], place + 1
+        byte = data[place]
+        place += 1
         number |= (byte & 127) << shift
         if byte < 128:
+            if shift and not byte:
+                raise ValueError("a number is written longer than it is")
             return number, place
         shift += 7
     raise ValueError("it is cut short")
-
-
-def _write(made: bytearray, number: int, kind: int, value: bytes) -> None:
-    made += _number(number << 3 | kind)
-    if kind == _LENGTH:
-        made += _number(len(value))
-    made += value
-
-
-def _number(number: int) -> bytes:
-    made = bytearray()
-    while number > 127:
-        made.append(number & 127 | 128)
-        number >>= 7
-    return bytes([*made, number])

@@ -8,7 +8,7 @@ import tarfile
 import pytest
 
 from hyptrans.dataprep.plan import Plan, Tally
-from hyptrans.dataprep.sources.markup import ParallelFiles, xml_segments
+from hyptrans.dataprep.sources.markup import parallel_files, xml_segments
 from hyptrans.dataprep.steps.clean import CleanRule
 from hyptrans.support.lines import read_lines
 from tests.dataprep.conftest import error_of, make_sentences, tree, write
@@ -105,7 +105,7 @@ def test_every_23rd_pair_of_the_known_number_gives_the_known_split(tmp_path, run
         # a tag line every thousand pairs and a pair to drop at the end
         rows = [f"{lang} {number} ." for number in range(total)]
         files.append(write(tmp_path / lang, [*rows, "" if lang == "de" else "lonely"]))
-    source = ParallelFiles("plain", ((files[0], files[1]),))
+    source = parallel_files("plain", ((files[0], files[1]),))
     plan = Plan({"train": source}, {}, CleanRule(1, 175, 1.5), 23)
     job = Job((), "de", "en", tmp_path / "out", "subword-nmt", 10, True, False, 1, True, False)
     steps = stages.Stages(plan, job, Journal(job.out, job.out / "intermediate"))
@@ -131,7 +131,7 @@ def test_pairs_are_counted_file_by_file_whatever_they_are_called(tmp_path):
         ]
         pairs.append((files[0], files[1]))
     tally = Tally()
-    assert len(list(ParallelFiles("plain", tuple(pairs)).read(tally))) == 6
+    assert len(list(parallel_files("plain", tuple(pairs)).read(tally))) == 6
     assert tally.parts == {"a/text.de": 2, "b/text.de": 3, "c/other.de": 1}
 
 
@@ -210,13 +210,11 @@ def test_missing_files_are_all_named(tmp_path, run, original):
     assert "train.tags.de-en.en, IWSLT14.TED.tst2011.de-en.de.xml" in message
 
 
-def test_broken_xml_is_located(tmp_path, run, original):
+def test_a_segment_without_its_end_is_located(tmp_path, run, original):
     path = original / "de-en/IWSLT14.TED.dev2010.de-en.de.xml"
-    path.write_text(path.read_text().replace("</doc>", "", 1))
+    path.write_text(path.read_text().replace("</seg>", "", 1))
     message = error_of(run("iwslt14", "--raw", original, "--out", tmp_path / "out", *SMALL))
-    assert (
-        "IWSLT14.TED.dev2010.de-en.de.xml is not well-formed XML: mismatched tag: line" in message
-    )
+    assert "IWSLT14.TED.dev2010.de-en.de.xml: segment 1 is not closed" in message
 
 
 def test_sides_that_part_are_located_by_their_tags(tmp_path, run, original):

@@ -9,7 +9,7 @@ import pytest
 import sentencepiece
 
 from hyptrans.dataprep import recorded
-from hyptrans.dataprep.steps import subwords
+from hyptrans.dataprep.steps import learn, subwords
 from tests.dataprep.conftest import error_of, make_sentences, script, tree, write
 
 
@@ -253,7 +253,7 @@ def test_languages_that_are_given_need_no_ending(tmp_path, run):
 
 def test_ctrl_c_while_sentencepiece_reads_is_told_as_such(tmp_path, run, corpus, monkeypatch):
     words = [*corpus(), *RAW, "--out", tmp_path / "out"]
-    working, opened = subwords.read_lines, []
+    working, opened = learn.read_lines, []
 
     def stopped(path):
         opened.append(path)
@@ -263,12 +263,12 @@ def test_ctrl_c_while_sentencepiece_reads_is_told_as_such(tmp_path, run, corpus,
                 raise KeyboardInterrupt
             yield line
 
-    monkeypatch.setattr(subwords, "read_lines", stopped)
+    monkeypatch.setattr(learn, "read_lines", stopped)
     status, _, err = run("text", *words)
     assert status == 130
     assert err.endswith("\nstopped; the same command continues where it stopped\n")
     assert "error:" not in err
-    monkeypatch.setattr(subwords, "read_lines", working)
+    monkeypatch.setattr(learn, "read_lines", working)
     assert run("text", *words)[0] == 0
 
 

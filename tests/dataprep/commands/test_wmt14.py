@@ -143,7 +143,7 @@ def test_damaged_sgml_is_a_sentence(tmp_path, run, original, before, after, prob
 
 def test_sgml_without_segments_is_refused(tmp_path):
     path = write(tmp_path / "x.sgm", ["<srcset>", "</srcset>"])
-    with pytest.raises(UserError, match="is not SGML as of WMT"):
+    with pytest.raises(UserError, match="is no markup of IWSLT or WMT"):
         list(sgml_segments(path))
 
 

@@ -4,7 +4,7 @@ import tarfile
 
 import pytest
 
-from hyptrans.dataprep.sources.archive import Limits, unpack
+from hyptrans.dataprep.sources.archive import unpack
 from hyptrans.support.errors import UserError
 from tests.dataprep.conftest import tree
 from tests.hostile import archives
@@ -115,7 +115,7 @@ def test_more_may_be_allowed(tmp_path):
     archive = make(tmp_path / "a.tgz", member("train.en", bytes(90 << 20)))
     with pytest.raises(UserError, match="allow more with --max-unpacked"):
         unpack(archive, WANTED, tmp_path / "out")
-    unpack(archive, WANTED, tmp_path / "out", Limits(0.1))
+    unpack(archive, WANTED, tmp_path / "out", 0.1)
     assert (tmp_path / "out" / "train.en").stat().st_size == 90 << 20
 
 

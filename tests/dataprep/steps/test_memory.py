@@ -6,14 +6,14 @@ import sys
 
 import pytest
 
-from hyptrans.dataprep.steps.subwords import MOST_WORD_TYPES
+from hyptrans.dataprep.steps.learn import MOST_WORD_TYPES
 
 SYLLABLES = [c + v + e for c in "bdfghklmnprstvz" for v in "aeiou" for e in ("", "n", "r", "s")]
 LEARN = """
 import resource, sys
 from pathlib import Path
-from hyptrans.dataprep.steps import subwords
-subwords.learn("subword-nmt", [Path(sys.argv[1])], 200, Path(sys.argv[1] + ".codes"))
+from hyptrans.dataprep.steps import learn
+learn.learn("subword-nmt", [Path(sys.argv[1])], 200, Path(sys.argv[1] + ".codes"))
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 

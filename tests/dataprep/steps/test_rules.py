@@ -56,9 +56,10 @@ def test_what_the_library_might_read_otherwise_does_not_reach_it(tmp_path):
     whole = model(tmp_path).read_bytes()
     # sentences that the library tries, and numbers of fields that it does not know
     assert checked(whole + b"\x22\x02\x0a\x00" + b"\xc2\x0c\x01x") == checked(whole)
-    # a longer way to write the same number is written the short way
+    # a longer way to write the same number
     assert whole[:1] == b"\x0a"
-    assert checked(b"\x8a\x80\x00" + whole[1:]) == checked(whole)
+    with pytest.raises(ValueError, match="a number is written longer than it is"):
+        checked(b"\x8a\x80\x00" + whole[1:])
     # and a number that only the first 32 bits of make that of the rules
     rules = next(place for place in range(len(whole)) if whole[place:].startswith(b"\x1a"))
     with pytest.raises(ValueError, match="a field has no number"):
@@ -111,9 +112,13 @@ def test_large_files_and_many_fields_are_refused(tmp_path):
 )
 def test_rules_are_found_beside_other_fields(field, written, problem):
     rules = struct.pack("<I", 4) + b"trie" + written
-    length = bytes([len(rules) & 127 | 128, len(rules) >> 7])
-    spec = b"\x08\x01" + b"\x0a\x01n" + bytes([2 << 3 | 2]) + length + rules
-    length = bytes([len(spec) & 127 | 128, len(spec) >> 7])
-    data = b"\x0d1234" + b"\x0912345678" + bytes([field << 3 | 2]) + length + spec
+
+    def with_length(number, value):
+        size = len(value)
+        length = [size] if size < 128 else [size & 127 | 128, size >> 7]
+        return bytes([number << 3 | 2, *length]) + value
+
+    spec = b"\x08\x01" + b"\x0a\x01n" + with_length(2, rules)
+    data = b"\x0d1234" + b"\x0912345678" + with_length(field, spec)
     with pytest.raises(ValueError, match=problem):
         checked(data)

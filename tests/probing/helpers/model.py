@@ -14,7 +14,7 @@ from fairseq.tasks import setup_task
 from omegaconf import OmegaConf
 
 import hyptrans.models  # noqa: F401
-from hyptrans.dataprep.steps import subwords
+from hyptrans.dataprep.steps import learn, subwords
 from tests.real_data import real_data
 
 WORDS = ["the", "a", "dog", "cat", "sees", "can't", "don't", "5%", "R&D", "caf\u00e9", "go"]
@@ -46,7 +46,7 @@ def prepared_folder(folder, lines=None, *, kind="sentencepiece", size=45, steps=
     data_bin.mkdir(parents=True)
     text = write_lines(folder / "text", lines or sentences(300))
     model = folder / subwords.MODEL_NAMES[kind]
-    subwords.learn(kind, [text], size, model)
+    learn.learn(kind, [text], size, model)
     encode = subwords.Encoder(kind, model).build()
     encoded = write_lines(
         folder / "encoded", [encode(line) for line in text.read_text(encoding="utf-8").splitlines()]
