@@ -1,13 +1,11 @@
 """A program of several commands: one list says where each is and what it does."""
 
 import argparse
-import importlib
 import os
 import pkgutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import ModuleType
 
 from hyptrans import __version__
 from hyptrans.support.errors import run_command
@@ -16,7 +14,7 @@ from hyptrans.support.logs import quiet
 
 @dataclass(frozen=True)
 class Command:
-    """A command's module, which has ``add_arguments`` and ``main``, and its help.
+    """A command's module, which has ``main``, and its help.
 
     Attributes:
         module: its name.
@@ -24,6 +22,8 @@ class Command:
         example: its name and some options.
         memory: what to do where memory does not suffice.
         stopped: what Ctrl-C means for the next run, empty where it begins anew.
+        options: ``module:function`` that adds its options, of a module that is imported sooner than
+            the command's own; ``add_arguments`` of that one by default.
     """
 
     module: str
@@ -31,6 +31,7 @@ class Command:
     example: str
     memory: str = "close other programs"
     stopped: str = ""
+    options: str = ""
 
 
 @dataclass(frozen=True)
@@ -72,22 +73,19 @@ class Program:
         found: Program = pkgutil.resolve_name(self.programs[name][0])
         return replace(found, name=f"{self.name} {name}")
 
-    def load(self, name: str) -> tuple[ModuleType, argparse.ArgumentParser]:
-        """A command's module and parser."""
+    def parser(self, name: str) -> argparse.ArgumentParser:
+        """A command's parser."""
         command = self.commands[name]
-        # fairseq logs, when it is imported, what it does without
-        with quiet():
-            module = importlib.import_module(command.module)
         parser = self._parser(f"{self.name} {name}", command.about, ["example:", command.example])
-        module.add_arguments(parser)
-        return module, parser
+        _imported(command.options or f"{command.module}:add_arguments")(parser)
+        return parser
 
     def _run(self, words: Sequence[str]) -> None:
         if not words or words[0] not in self.commands:
             self._overview().parse_args(words or ["--help"])
-        module, parser = self.load(words[0])
+        args = self.parser(words[0]).parse_args(words[1:])
         try:
-            module.main(parser.parse_args(words[1:]))
+            _imported(f"{self.commands[words[0]].module}:main")(args)
             sys.stdout.flush()
         except BrokenPipeError:
             # the reader, such as head, has what it wanted
@@ -114,6 +112,13 @@ class Program:
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
+
+
+def _imported(name: str) -> Callable[..., None]:
+    """What stands in a module; fairseq logs, when it is imported, what it does without."""
+    with quiet():
+        found: Callable[..., None] = pkgutil.resolve_name(name)
+    return found
 
 
 def _close_output() -> None:

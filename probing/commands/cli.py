@@ -13,6 +13,7 @@ PROGRAM = Program(
             "parse plain text into dependency trees (CoNLL-U) with stanza",
             "annotate --text talks.en --lang en --out talks.conllu",
             memory="lower --batch-size",
+            options="probing.commands.options:annotate",
         ),
         "extract": Command(
             "probing.commands.extract",
@@ -20,6 +21,7 @@ PROGRAM = Program(
             "extract --checkpoint hybonet/checkpoint_best.pt --data data --trees train.conllu "
             "--out train.safetensors",
             memory="lower --batch-tokens",
+            options="probing.commands.options:extract",
         ),
         "train": Command(
             "probing.commands.train",
@@ -27,18 +29,21 @@ PROGRAM = Program(
             "train --train-states train.safetensors --train train.conllu "
             "--dev-states dev.safetensors --dev dev.conllu --out probes.safetensors",
             memory="lower --batch-size",
+            options="probing.commands.options:train",
         ),
         "evaluate": Command(
             "probing.commands.evaluate",
             "choose layers on the development set and score them on the test set",
             "evaluate --probes probes.safetensors --dev-states dev.safetensors --dev dev.conllu "
             "--test-states test.safetensors --test test.conllu --out figures.json",
+            options="probing.commands.options:evaluate",
         ),
         "geometry": Command(
             "probing.commands.geometry",
             "how a model uses its space: radii, directions and Gromov's delta of every layer",
             "geometry --checkpoint hybonet/checkpoint_best.pt --data data --trees dev.conllu",
             memory="lower --batch-tokens",
+            options="probing.commands.options:geometry",
         ),
         "run": Command(
             "probing.commands.run",
@@ -47,6 +52,7 @@ PROGRAM = Program(
             "run --checkpoint hybonet/checkpoint_best.pt --checkpoint twin/checkpoint_best.pt "
             "--data data --train train.conllu --dev dev.conllu --test test.conllu --out probes",
             memory="lower --batch-size or --batch-tokens",
+            options="probing.commands.options:run",
         ),
     },
     shown="run",

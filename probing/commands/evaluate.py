@@ -10,30 +10,16 @@ from typing import Any
 import numpy as np
 
 from hyptrans.support.files import write_json
-from hyptrans.support.flags import add_out
-from probing.commands.options import add_punct_argument, add_set_arguments, open_corpus
 from probing.probes import baselines
 from probing.probes.corpus import Corpus
 from probing.probes.evaluation import best_layer, evaluate
 from probing.probes.file import check_fits, load_probes
-from probing.probes.metrics import Punctuation, Scores
+from probing.probes.metrics import Scores
 from probing.probes.training import Trained
 from probing.report.data import ModelResult, Role
 from probing.report.results import describe, markdown, signature, versions
-from probing.text.trees import Sentence, read_conllu
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``python -m probing evaluate``."""
-    parser.add_argument(
-        "--probes", type=Path, required=True, metavar="FILE", help="probes, as train writes them"
-    )
-    add_set_arguments(parser, "dev", "test")
-    add_out(parser, "figures to write, JSON")
-    parser.add_argument(
-        "--name", default="encoder", help="label of the encoder (default: %(default)s)"
-    )
-    add_punct_argument(parser)
+from probing.settings import Punctuation
+from probing.text.trees import Sentence
 
 
 def main(args: argparse.Namespace) -> None:
@@ -41,7 +27,7 @@ def main(args: argparse.Namespace) -> None:
     trained = load_probes(args.probes)
     sets = []
     for states, trees in ((args.dev_states, args.dev), (args.test_states, args.test)):
-        corpus = open_corpus(states, trees, read_conllu(trees))
+        corpus = Corpus.open(states, trees)
         check_fits(trained, corpus.states, args.probes, str(states))
         sets.append(corpus)
     result, _ = score(

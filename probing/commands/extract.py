@@ -2,75 +2,12 @@
 
 import argparse
 from collections import Counter
-from pathlib import Path
 
 from hyptrans.support.errors import clean
-from hyptrans.support.flags import add_device, add_out, add_seed
-from probing.commands.options import check_counts
-from probing.commands.sources import add_source_arguments, only_source, reading_of
-from probing.states.extract import BATCH_TOKENS, extract
+from probing.commands.sources import only_source, reading_of
+from probing.states.extract import extract
 from probing.states.file import States
 from probing.text.trees import read_conllu
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``python -m probing extract``."""
-    add_source_arguments(parser, several=False)
-    add = parser.add_argument
-    add(
-        "--trees",
-        type=Path,
-        required=True,
-        metavar="CONLLU",
-        help="sentences, in CoNLL-U, plain or gzipped",
-    )
-    add_out(parser, "states to write, safetensors", required=True)
-    add(
-        "--random",
-        action="store_true",
-        help="the same architecture with fresh parameters, a baseline",
-    )
-    add_seed(parser, "of the fresh parameters")
-    add_model_arguments(parser)
-
-
-def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how a checkpoint reads text."""
-    add = parser.add_argument
-    add(
-        "--data-bin",
-        type=Path,
-        metavar="DIR",
-        help="folder of the dictionaries, where it is not DIR/data-bin of --data",
-    )
-    add(
-        "--sentencepiece-model",
-        type=Path,
-        metavar="FILE",
-        help="sentencepiece model, where --data does not say how text becomes pieces",
-    )
-    add("--bpe-codes", type=Path, metavar="FILE", help="subword-nmt codes, likewise")
-    add("--moses", action="store_true", help="tokenize and escape as Moses before, likewise")
-    add("--lowercase", action="store_true", help="lower-case before, likewise")
-    add(
-        "--language",
-        default="en",
-        metavar="LANG",
-        help="language of the Moses rules (default: %(default)s)",
-    )
-    add(
-        "--user-dir",
-        metavar="DIR",
-        help="fairseq plug-in with the checkpoint's architecture, if it is not hyptrans",
-    )
-    add(
-        "--batch-tokens",
-        type=int,
-        default=BATCH_TOKENS,
-        metavar="N",
-        help="most tokens that the encoder takes at once (default: %(default)s)",
-    )
-    add_device(parser)
 
 
 def main(args: argparse.Namespace) -> None:
@@ -79,7 +16,6 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         UserError: an option or what it names cannot be used.
     """
-    check_counts(args, "batch_tokens")
     source = only_source(args)
     sentences = read_conllu(args.trees)
     encoder = source.load(reading_of(args), random=args.random, seed=args.seed)

@@ -10,12 +10,10 @@ from torch import Tensor
 from hyptrans.support import tables
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256, write_json
-from hyptrans.support.flags import add_data, add_out, add_seed
 from hyptrans.support.progress import bar
-from probing.commands.extract import add_model_arguments
-from probing.commands.options import check_counts, typed_command
+from probing.commands.options import typed_command
 from probing.commands.sources import Source, reading_of
-from probing.geometry.layers import HEADER, SENTENCES, Layer, Words, cells, measure, verdict
+from probing.geometry.layers import HEADER, Layer, Words, cells, measure, verdict
 from probing.geometry.states import both_sides, words_of
 from probing.report.results import versions
 from probing.states.checkpoint import Loaded, load_model
@@ -24,32 +22,12 @@ from probing.states.extract import extract
 from probing.text.trees import read_conllu
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``python -m probing geometry``."""
-    add = parser.add_argument
-    add("--checkpoint", type=Path, required=True, metavar="FILE", help="checkpoint of fairseq")
-    add_data(parser)
-    add_model_arguments(parser)
-    add("--subset", default="valid", metavar="NAME", help="set of --data (default: %(default)s)")
-    add(
-        "--sentences",
-        type=int,
-        default=SENTENCES,
-        metavar="N",
-        help="most pairs of the set, and most trees, to look at (default: %(default)s)",
-    )
-    add("--trees", type=Path, metavar="CONLLU", help="gold trees, for the depths of words")
-    add_out(parser, "figures to write, JSON")
-    add_seed(parser, "of samples")
-
-
 def main(args: argparse.Namespace) -> None:
     """Run ``python -m probing geometry``.
 
     Raises:
         UserError: a file, flag or value that is wrong.
     """
-    check_counts(args, "sentences", "batch_tokens")
     if args.data is None and args.data_bin is None:
         raise UserError("the data are missing: name a folder with --data or --data-bin")
     data = args.data_bin or args.data

@@ -1,28 +1,258 @@
-"""Options that several commands share."""
+"""The options of every command; torch is loaded when they are read and right, not before."""
 
 import argparse
+import inspect
 import shlex
 import sys
-from dataclasses import fields
 from pathlib import Path
 from typing import TypeVar
 
-from hyptrans.support.errors import UserError
-from hyptrans.support.files import sha256
-from hyptrans.support.flags import add_seed
-from probing.probes.corpus import Corpus
-from probing.probes.metrics import PUNCTUATIONS
-from probing.probes.probe import KINDS
-from probing.probes.training import LEAST_IMPROVEMENT, Settings
-from probing.states.file import States
-from probing.text.segment import Options as Pieces
-from probing.text.trees import Sentence
+from hyptrans.support.flags import (
+    add_alias,
+    add_data,
+    add_device,
+    add_out,
+    add_overwrite,
+    add_seed,
+    positive,
+)
+from probing.settings import (
+    BATCH_LINES,
+    BATCH_TOKENS,
+    KINDS,
+    LEAST_IMPROVEMENT,
+    PUNCTUATIONS,
+    SENTENCES,
+    SETS,
+    Settings,
+)
 
-Options = TypeVar("Options", Settings, Pieces)
+Options = TypeVar("Options")
+
+
+def annotate(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``python -m probing annotate``."""
+    add = parser.add_argument
+    add("--text", type=Path, required=True, metavar="FILE", help="UTF-8 text, plain or gzipped")
+    add_out(parser, "CoNLL-U to write", required=True)
+    add("--lang", default="en", metavar="LANG", help="language of the text (default: %(default)s)")
+    add(
+        "--stanza-dir",
+        type=Path,
+        metavar="DIR",
+        help="folder of stanza's models, with its resources.json (default: stanza's own)",
+    )
+    add(
+        "--one-sentence-per-line",
+        action="store_true",
+        help="a line is a sentence (default: stanza looks for sentences inside of each line)",
+    )
+    add(
+        "--pretokenized",
+        action="store_true",
+        help="words are separated by spaces, and a line is a sentence",
+    )
+    add(
+        "--batch-size",
+        type=positive,
+        default=BATCH_LINES,
+        metavar="N",
+        help="lines parsed together (default: %(default)s)",
+    )
+    add_device(parser, None, "cuda where there is one")
+    for old, device in (("--gpu", "cuda"), ("--cpu", "cpu")):
+        add_alias(parser, old, "device", device)
+
+
+def extract(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``python -m probing extract``."""
+    add_source_arguments(parser, several=False)
+    add = parser.add_argument
+    add(
+        "--trees",
+        type=Path,
+        required=True,
+        metavar="CONLLU",
+        help="sentences, in CoNLL-U, plain or gzipped",
+    )
+    add_out(parser, "states to write, safetensors", required=True)
+    add(
+        "--random",
+        action="store_true",
+        help="the same architecture with fresh parameters, a baseline",
+    )
+    add_seed(parser, "of the fresh parameters")
+    add_model_arguments(parser)
+
+
+def train(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``python -m probing train``."""
+    add_set_arguments(parser, "train", "dev")
+    add_out(parser, "probes to write, safetensors", required=True)
+    add_training_arguments(parser)
+
+
+def evaluate(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``python -m probing evaluate``."""
+    parser.add_argument(
+        "--probes", type=Path, required=True, metavar="FILE", help="probes, as train writes them"
+    )
+    add_set_arguments(parser, "dev", "test")
+    add_out(parser, "figures to write, JSON")
+    parser.add_argument(
+        "--name", default="encoder", help="label of the encoder (default: %(default)s)"
+    )
+    add_punct_argument(parser)
+
+
+def geometry(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``python -m probing geometry``."""
+    add = parser.add_argument
+    add("--checkpoint", type=Path, required=True, metavar="FILE", help="checkpoint of fairseq")
+    add_data(parser)
+    add_model_arguments(parser)
+    add("--subset", default="valid", metavar="NAME", help="set of --data (default: %(default)s)")
+    add(
+        "--sentences",
+        type=positive,
+        default=SENTENCES,
+        metavar="N",
+        help="most pairs of the set, and most trees, to look at (default: %(default)s)",
+    )
+    add("--trees", type=Path, metavar="CONLLU", help="gold trees, for the depths of words")
+    add_out(parser, "figures to write, JSON")
+    add_seed(parser, "of samples")
+
+
+def run(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``python -m probing run``."""
+    add = parser.add_argument
+    add_source_arguments(parser, several=True)
+    add_model_arguments(parser)
+    add("--names", nargs="+", metavar="NAME", help="labels (default: the checkpoints' folders)")
+    for name, use in zip(SETS, ("train probes", "choose layers", "report"), strict=True):
+        add(f"--{name}", type=Path, required=True, metavar="CONLLU", help=f"trees to {use} on")
+    add_out(parser, "folder to write to", folder=True, required=True)
+    add("--no-random", action="store_true", help="leave out encoders with fresh parameters")
+    add(
+        "--control",
+        action="store_true",
+        help="also train and score probes on control trees: the same words at shuffled places of "
+        "the same tree",
+    )
+    add(
+        "--ranks",
+        type=int,
+        nargs="+",
+        default=[],
+        metavar="N",
+        help="draw UUAS against the dimensions of a probe's space, these, for all three kinds of "
+        "probes, each of the layer that is best for it on the development set; hyperbolic points "
+        "have one coordinate more than dimensions, their time",
+    )
+    add(
+        "--seen",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="text that the encoders were trained on, plain or gzipped, one for all or one for "
+        "each: the share of the test set's words that it lacks is told",
+    )
+    add(
+        "--examples",
+        type=int,
+        default=6,
+        metavar="N",
+        help="sentences drawn in the report (default: %(default)s)",
+    )
+    add_overwrite(
+        parser, "make again what an earlier run in --out made, as after a change of the code"
+    )
+    add_punct_argument(parser)
+    add_training_arguments(parser)
+    add(
+        "--seeds",
+        type=positive,
+        default=1,
+        metavar="N",
+        help="trainings of each probe, with seeds from --seed on; figures are then means, with "
+        "their standard deviations (default: %(default)s)",
+    )
+
+
+def add_source_arguments(parser: argparse.ArgumentParser, *, several: bool) -> None:
+    """Add ``--checkpoint``, ``--hf`` and ``--data``; :func:`sources_of` reads them."""
+    more = "; may be given several times" if several else ""
+    add = parser.add_argument
+    add(
+        "--checkpoint",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help=f"checkpoint of fairseq{more}",
+    )
+    add(
+        "--hf",
+        action="append",
+        default=[],
+        metavar="NAME_OR_FOLDER",
+        help="encoder of Hugging Face's transformers: a folder of save_pretrained, or a name, "
+        f"which is fetched unless it is in the cache{more}",
+    )
+    add(
+        "--data",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="folder that data-prep/ wrote for the checkpoint"
+        + ("; one for all, or one for each" if several else ""),
+    )
+
+
+def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how a checkpoint reads text."""
+    add = parser.add_argument
+    add(
+        "--data-bin",
+        type=Path,
+        metavar="DIR",
+        help="folder of the dictionaries, where it is not DIR/data-bin of --data",
+    )
+    add(
+        "--sentencepiece-model",
+        type=Path,
+        metavar="FILE",
+        help="sentencepiece model, where --data does not say how text becomes pieces",
+    )
+    add("--bpe-codes", type=Path, metavar="FILE", help="subword-nmt codes, likewise")
+    add("--moses", action="store_true", help="tokenize and escape as Moses before, likewise")
+    add("--lowercase", action="store_true", help="lower-case before, likewise")
+    add(
+        "--language",
+        default="en",
+        metavar="LANG",
+        help="language of the Moses rules (default: %(default)s)",
+    )
+    add(
+        "--user-dir",
+        metavar="DIR",
+        help="fairseq plug-in with the checkpoint's architecture, if it is not hyptrans",
+    )
+    add(
+        "--batch-tokens",
+        type=positive,
+        default=BATCH_TOKENS,
+        metavar="N",
+        help="most tokens that the encoder takes at once (default: %(default)s)",
+    )
+    add_device(parser)
 
 
 def add_training_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what a training of probes depends on; :func:`settings_of` reads it."""
+    """Add what a training of probes depends on; :func:`filled` reads it."""
     default = Settings()
 
     def number(flag: str, about: str, metavar: str = "N", why: str = "") -> None:
@@ -57,40 +287,6 @@ def add_training_arguments(parser: argparse.ArgumentParser) -> None:
     add_seed(parser, "of initial weights and order of sentences", default.seed)
 
 
-def check_counts(args: argparse.Namespace, *names: str) -> None:
-    """Refuse options that count something and have nothing to count.
-
-    Raises:
-        UserError: names the first of them.
-    """
-    for name in names:
-        if getattr(args, name) < 1:
-            flag = f"--{name.replace('_', '-')}"
-            raise UserError(f"{flag} must be above 0, not {getattr(args, name)}")
-
-
-def settings_of(args: argparse.Namespace) -> Settings:
-    """The settings that :func:`add_training_arguments` asked for.
-
-    Raises:
-        UserError: values out of range.
-    """
-    return filled(Settings, args)
-
-
-def typed_command() -> str:
-    """The command of this process, to be typed again."""
-    program = ["hyptrans"] if sys.argv[1:2] == ["probe"] else ["python", "-m", "probing"]
-    return shlex.join([*program, *sys.argv[1:]])
-
-
-def filled(kind: type[Options], args: argparse.Namespace) -> Options:
-    """A dataclass with the values of the flags that are named as its fields."""
-    given = vars(args)
-    names = [field.name for field in fields(kind) if field.name in given]
-    return kind(**{name: given[name] for name in names})
-
-
 def add_punct_argument(parser: argparse.ArgumentParser) -> None:
     """Add ``--punct``."""
     parser.add_argument(
@@ -116,16 +312,18 @@ def add_set_arguments(parser: argparse.ArgumentParser, *names: str) -> None:
             parser.add_argument(flag, type=Path, required=True, metavar=metavar, help=about)
 
 
-def open_corpus(states_file: Path, trees: Path, sentences: list[Sentence]) -> Corpus:
-    """States from a file beside their trees.
+def typed_command() -> str:
+    """The command of this process, to be typed again."""
+    program = ["hyptrans"] if sys.argv[1:2] == ["probe"] else ["python", "-m", "probing"]
+    return shlex.join([*program, *sys.argv[1:]])
+
+
+def filled(kind: type[Options], args: argparse.Namespace) -> Options:
+    """A dataclass with the values of the flags that are named as its fields.
 
     Raises:
-        UserError: no file of states, or of other trees.
+        UserError: of settings, values out of range.
     """
-    states = States.open(states_file)
-    contents = states.contents
-    if contents.trees_sha256 != sha256(trees):
-        raise UserError(
-            f"{states_file} is of other trees ({contents.trees}) than {trees}; extract it again"
-        )
-    return Corpus(states, sentences, str(states_file))
+    given = vars(args)
+    names = [name for name in inspect.signature(kind).parameters if name in given]
+    return kind(**{name: given[name] for name in names})

@@ -21,11 +21,11 @@ from probing.probes.baselines import shuffled
 from probing.probes.corpus import Corpus
 from probing.probes.file import FORMAT as PROBES
 from probing.probes.file import load_probes, save_probes
-from probing.probes.metrics import Punctuation, Scores, mean_scores
-from probing.probes.probe import KINDS
-from probing.probes.training import Settings, train
+from probing.probes.metrics import Scores, mean_scores
+from probing.probes.training import train
 from probing.report.data import ModelResult, RankPoint, Role
 from probing.report.results import over_seeds, signature
+from probing.settings import KINDS, Punctuation, Settings
 from probing.states.encoder import WordEncoder
 from probing.states.extract import extract as extract_states
 from probing.states.file import FORMAT, States

@@ -13,14 +13,15 @@ from torch import Tensor
 from hyptrans.geometry import lorentz
 from hyptrans.support.errors import UserError
 from hyptrans.support.lines import read_lines
-from probing.commands.pipeline import SETS, Fit, Run, Scored, space_uses
+from probing.commands.pipeline import Fit, Run, Scored, space_uses
 from probing.probes.corpus import Corpus
 from probing.probes.file import load_probes
-from probing.probes.metrics import Punctuation, kept_words, predicted_root
+from probing.probes.metrics import kept_words, predicted_root
 from probing.probes.significance import Comparison, compare
 from probing.probes.training import Trained
 from probing.report.data import Example, Prediction, RankPoint, Report, Vocabulary
 from probing.report.results import signature, table
+from probing.settings import SETS, Punctuation
 from probing.states.file import States
 from probing.text.trees import Sentence, depths, minimum_spanning_edges
 from probing.text.vocabulary import unseen_share, vocabulary

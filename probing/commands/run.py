@@ -9,22 +9,13 @@ from typing import Any
 
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256, write_json, write_whole
-from hyptrans.support.flags import add_out, add_overwrite
 from hyptrans_startup.files import take_lock
-from probing.commands import extract
 from probing.commands.evaluate import as_json
-from probing.commands.options import (
-    add_punct_argument,
-    add_training_arguments,
-    check_counts,
-    settings_of,
-    typed_command,
-)
-from probing.commands.pipeline import SETS, Fit, Run, Trees, rank_points, stages
+from probing.commands.options import filled, typed_command
+from probing.commands.pipeline import Fit, Run, Trees, rank_points, stages
 from probing.commands.report import report, texts_of
 from probing.commands.sources import (
     Source,
-    add_source_arguments,
     reading_of,
     sources_of,
     subjects_of,
@@ -32,68 +23,11 @@ from probing.commands.sources import (
 from probing.probes.corpus import check_learnable
 from probing.probes.file import load_probes
 from probing.probes.metrics import kept_words
-from probing.probes.probe import check_ranks
 from probing.report import Report, write_report
 from probing.report.results import escaped, markdown, notes_on
+from probing.settings import SETS, Settings, check_ranks
 from probing.states.file import States
 from probing.text.trees import read_conllu
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``python -m probing run``."""
-    add = parser.add_argument
-    add_source_arguments(parser, several=True)
-    extract.add_model_arguments(parser)
-    add("--names", nargs="+", metavar="NAME", help="labels (default: the checkpoints' folders)")
-    for name, use in zip(SETS, ("train probes", "choose layers", "report"), strict=True):
-        add(f"--{name}", type=Path, required=True, metavar="CONLLU", help=f"trees to {use} on")
-    add_out(parser, "folder to write to", folder=True, required=True)
-    add("--no-random", action="store_true", help="leave out encoders with fresh parameters")
-    add(
-        "--control",
-        action="store_true",
-        help="also train and score probes on control trees: the same words at shuffled places of "
-        "the same tree",
-    )
-    add(
-        "--ranks",
-        type=int,
-        nargs="+",
-        default=[],
-        metavar="N",
-        help="draw UUAS against the dimensions of a probe's space, these, for all three kinds of "
-        "probes, each of the layer that is best for it on the development set; hyperbolic points "
-        "have one coordinate more than dimensions, their time",
-    )
-    add(
-        "--seen",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="TEXT",
-        help="text that the encoders were trained on, plain or gzipped, one for all or one for "
-        "each: the share of the test set's words that it lacks is told",
-    )
-    add(
-        "--examples",
-        type=int,
-        default=6,
-        metavar="N",
-        help="sentences drawn in the report (default: %(default)s)",
-    )
-    add_overwrite(
-        parser, "make again what an earlier run in --out made, as after a change of the code"
-    )
-    add_punct_argument(parser)
-    add_training_arguments(parser)
-    add(
-        "--seeds",
-        type=int,
-        default=1,
-        metavar="N",
-        help="trainings of each probe, with seeds from --seed on; figures are then means, with "
-        "their standard deviations (default: %(default)s)",
-    )
 
 
 def main(args: argparse.Namespace) -> None:
@@ -104,11 +38,10 @@ def main(args: argparse.Namespace) -> None:
     """
     if args.out.exists() and not args.out.is_dir():
         raise UserError(f"--out {args.out} is a file, a folder is needed: name another")
-    check_counts(args, "seeds", "batch_tokens")
     if args.examples < 0:
         raise UserError(f"--examples must be 0 or more, not {args.examples}")
     # the last one, too, is to be in range
-    replace(settings_of(args), seed=args.seed + args.seeds - 1)
+    replace(filled(Settings, args), seed=args.seed + args.seeds - 1)
     check_ranks(args.ranks)
     sources = sources_of(args)
     texts = texts_of(args.seen, len(sources))
@@ -149,7 +82,7 @@ def _run_of(args: argparse.Namespace, sources: Sequence[Source]) -> Run:
         UserError: a value is out of range, or the trees cannot be read, lack tags or have nothing
             to learn.
     """
-    settings = settings_of(args)
+    settings = filled(Settings, args)
     subjects = subjects_of(sources, args.names, args.out, random=not args.no_random)
     trees = {name: _trees(getattr(args, name)) for name in SETS}
     for part in ("train", "dev"):

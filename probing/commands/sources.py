@@ -91,37 +91,6 @@ class Source:
         )
 
 
-def add_source_arguments(parser: argparse.ArgumentParser, *, several: bool) -> None:
-    """Add ``--checkpoint``, ``--hf`` and ``--data``; :func:`sources_of` reads them."""
-    more = "; may be given several times" if several else ""
-    add = parser.add_argument
-    add(
-        "--checkpoint",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help=f"checkpoint of fairseq{more}",
-    )
-    add(
-        "--hf",
-        action="append",
-        default=[],
-        metavar="NAME_OR_FOLDER",
-        help="encoder of Hugging Face's transformers: a folder of save_pretrained, or a name, "
-        f"which is fetched unless it is in the cache{more}",
-    )
-    add(
-        "--data",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="folder that data-prep/ wrote for the checkpoint"
-        + ("; one for all, or one for each" if several else ""),
-    )
-
-
 def sources_of(args: argparse.Namespace) -> list[Source]:
     """The encoders that were asked for, checkpoints first.
 

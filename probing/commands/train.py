@@ -2,30 +2,18 @@
 
 import argparse
 
-from hyptrans.support.flags import add_out
-from probing.commands.options import (
-    add_set_arguments,
-    add_training_arguments,
-    open_corpus,
-    settings_of,
-)
+from probing.commands.options import filled
+from probing.probes.corpus import Corpus
 from probing.probes.file import save_probes
 from probing.probes.training import TASKS, Trained, train
-from probing.text.trees import read_conllu
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``python -m probing train``."""
-    add_set_arguments(parser, "train", "dev")
-    add_out(parser, "probes to write, safetensors", required=True)
-    add_training_arguments(parser)
+from probing.settings import Settings
 
 
 def main(args: argparse.Namespace) -> None:
     """Run ``python -m probing train``."""
-    settings = settings_of(args)
+    settings = filled(Settings, args)
     train_set, dev_set = (
-        open_corpus(states, trees, read_conllu(trees))
+        Corpus.open(states, trees)
         for states, trees in ((args.train_states, args.train), (args.dev_states, args.dev))
     )
     trained = train(train_set, dev_set, settings)

@@ -13,8 +13,6 @@ from probing.geometry import measures
 from probing.geometry.measures import EQUAL, Estimate
 from probing.text.trees import Sentence
 
-SENTENCES = 300
-"""Looked at unless another number is wanted."""
 SHARE_POINTS, DELTA_POINTS = 200, 48
 """Points of a sample; all pairs of the first and all quadruples of the second are looked at."""
 SAMPLES = 10

@@ -14,7 +14,8 @@ from hyptrans.inference.batches import padded
 from hyptrans.inference.checkpoint import data_bin
 from hyptrans.inference.states import all_states, spaces_of
 from hyptrans.support.errors import UserError
-from probing.geometry.layers import SENTENCES, Tokens, Words
+from probing.geometry.layers import Tokens, Words
+from probing.settings import SENTENCES
 from probing.states.checkpoint import Loaded, device_of
 from probing.states.encoder import WordEncoder
 from probing.states.extract import align_sentence

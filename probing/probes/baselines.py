@@ -12,7 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from probing.probes.metrics import Punctuation, Scores, Tally, kept_words
+from probing.probes.metrics import Scores, Tally, kept_words
+from probing.settings import Punctuation
 from probing.text.trees import Sentence, distance_matrix
 
 CHAIN, RIGHT_BRANCHING = "linear chain", "right-branching"

@@ -9,8 +9,9 @@ import torch
 from hyptrans.support.errors import UserError
 from hyptrans.support.progress import bar
 from probing.probes.corpus import Corpus
-from probing.probes.metrics import LONGEST, SHORTEST, Punctuation, Scores, Tally
+from probing.probes.metrics import LONGEST, SHORTEST, Scores, Tally
 from probing.probes.probe import Probe
+from probing.settings import Punctuation
 
 BATCH_SIZE = 32
 SELECTED_BY = {"distance": "uuas", "depth": "nspr"}

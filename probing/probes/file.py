@@ -14,7 +14,8 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.files import whole_file
 from hyptrans.support.stored import as_declared, build, read_json
 from probing.probes.probe import Probe, make_probe
-from probing.probes.training import TASKS, Course, Settings, Trained
+from probing.probes.training import TASKS, Course, Trained
+from probing.settings import Settings
 from probing.states.file import States
 
 FORMAT = "hyptrans probes 2"

@@ -19,16 +19,14 @@ undefined, and is left out of ours.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
 
 import numpy as np
 from scipy.stats import rankdata  # type: ignore[import-untyped]
 
 from hyptrans.support.errors import UserError
+from probing.settings import Punctuation
 from probing.text.trees import Sentence, distance_matrix, minimum_spanning_edges
 
-Punctuation = Literal["upos", "ptb"]
-PUNCTUATIONS: tuple[Punctuation, ...] = get_args(Punctuation)
 PTB_TAGS = frozenset(["''", ",", ".", ":", "``", "-LRB-", "-RRB-"])
 METRICS = ("uuas", "dspr", "root", "nspr")
 """Keys of the metrics; the first two are of the distance probe, the others of the depth probe."""

@@ -8,7 +8,7 @@ distances between words, and squared distances from the origin.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Literal, cast, get_args
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -17,11 +17,8 @@ from hyptrans.geometry import lorentz, poincare
 from hyptrans.geometry.space import Space, lorentz_points, map_layers, vectors
 from hyptrans.kernels import points as point_kernels
 from hyptrans.support.errors import UserError
+from probing.settings import LEAST_RANK, Kind
 
-Kind = Literal["lorentz", "poincare", "euclidean"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-LEAST_RANK = 2
-"""Coordinates of a point, and dimensions of the spaces of rank curves."""
 INITIAL_LOG_SCALE = 0.5
 """Fresh points then have times of 1.1 to 2.7 and distances and depths as of small trees. A model's
 layers start at 2.3 and with weights of 0.02: depths are 10 for all words, and absolute errors let
@@ -31,19 +28,6 @@ LONGEST_TANGENT = 12.0
 45, and at 12 two points a step apart are still two."""
 LARGEST_RADIUS = 2 * math.atanh(1 - poincare.MARGINS[torch.float32])
 """Of the Poincare probe's points: geoopt's bound of the ball in float32, 6.2 from the origin."""
-
-
-def check_ranks(ranks: Sequence[int]) -> None:
-    """Refuse numbers of dimensions that no probe's space has.
-
-    Raises:
-        UserError: one is below :data:`LEAST_RANK`.
-    """
-    wrong = [str(rank) for rank in ranks if rank < LEAST_RANK]
-    if wrong:
-        raise UserError(
-            f"--ranks {' '.join(wrong)}: a space of at least {LEAST_RANK} dimensions is needed"
-        )
 
 
 class Stack(nn.Module):

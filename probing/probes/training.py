@@ -4,7 +4,6 @@ Layers share the batches and the matrix products, nothing else: each has its own
 best weights and end, as if it were trained alone.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -14,63 +13,12 @@ from torch.optim import Adam
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.flags import MOST_SEED
 from hyptrans.support.progress import bar
 from probing.probes.corpus import Batch, Corpus, check_learnable
-from probing.probes.probe import LEAST_RANK, Probe, make_probe
+from probing.probes.probe import Probe, make_probe
+from probing.settings import LEAST_IMPROVEMENT, Settings
 
 TASKS = ("distance", "depth")
-LEAST_IMPROVEMENT = 1e-4
-"""Of a loss, as a share of it, for the rate to be kept; any at all keeps a layer learning."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What a training depends on besides its data.
-
-    Raises:
-        UserError: values out of range.
-    """
-
-    probe: str = "lorentz"
-    rank: int = 64
-    steps: int = 2000
-    batch_size: int = 32
-    lr: float = 2e-3
-    weight_decay: float = 0.0
-    evaluate_every: int = 100
-    """Steps between looks at the development set."""
-    lr_factor: float = 0.5
-    """Times the rate, after more than ``lr_patience`` looks in a row without improvement by
-    :data:`LEAST_IMPROVEMENT`."""
-    lr_patience: int = 1
-    patience: int = 5
-    """Looks in a row without improvement, after which a layer's training ends."""
-    seed: int = 1
-
-    def __post_init__(self) -> None:
-        least = {"rank": LEAST_RANK, "weight_decay": 0}
-        least |= dict.fromkeys(("steps", "batch_size", "evaluate_every", "patience"), 1)
-        wrong = {
-            name: f"at least {low}"
-            for name, low in least.items()
-            if not low <= getattr(self, name) < math.inf
-        }
-        if not 0 < self.lr < math.inf:
-            wrong["lr"] = "above 0"
-        if not 0 <= self.seed <= MOST_SEED:
-            wrong["seed"] = f"0 to {MOST_SEED}"
-        if wrong:
-            found = ", ".join(
-                f"--{name.replace('_', '-')} {_shown(getattr(self, name))} ({bound})"
-                for name, bound in wrong.items()
-            )
-            raise UserError(f"out of range: {found}")
-
-
-def _shown(value: float) -> str:
-    # an integer may be too large for a float
-    return str(value) if isinstance(value, int) else f"{value:g}"
 
 
 @dataclass

@@ -10,11 +10,11 @@ import numpy as np
 from markupsafe import Markup
 
 from probing.geometry.layers import HEADER, cells
-from probing.probes.probe import KINDS
 from probing.report import lines, svg
 from probing.report.data import ModelResult, RankPoint, Report
 from probing.report.lines import Line
 from probing.report.results import TITLES, cell
+from probing.settings import KINDS
 
 NOTHING = "\N{EN DASH}"
 """Printed for a number that does not exist."""

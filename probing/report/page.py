@@ -11,11 +11,11 @@ from markupsafe import Markup
 
 from hyptrans.support.errors import clean
 from hyptrans.support.files import write_whole
-from probing.geometry.layers import SENTENCES
 from probing.probes.metrics import METRICS
 from probing.report import charts, results, sentences
 from probing.report.charts import NOTHING, figure_number
 from probing.report.data import ModelResult, Report
+from probing.settings import SENTENCES
 
 NAMES = {
     "uuas": "undirected unlabeled attachment score",

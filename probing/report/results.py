@@ -11,10 +11,10 @@ from hyptrans.geometry.space import Space
 from hyptrans.support import provenance, tables
 from hyptrans.support.errors import clean
 from probing.probes.evaluation import SELECTED_BY
-from probing.probes.metrics import LONGEST, METRICS, SHORTEST, Punctuation
+from probing.probes.metrics import LONGEST, METRICS, SHORTEST
 from probing.probes.significance import TOSSES, Comparison
-from probing.probes.training import Settings
 from probing.report.data import ModelResult, RankPoint, Vocabulary
+from probing.settings import Punctuation, Settings
 
 TITLES = {"uuas": "UUAS", "dspr": "Dspr.", "root": "Root", "nspr": "Nspr."}
 _HEADER = ("model", *TITLES.values(), "layers")

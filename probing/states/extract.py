@@ -11,13 +11,12 @@ from torch import Tensor
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256
 from hyptrans.support.progress import bar
+from probing.settings import BATCH_TOKENS
 from probing.states.encoder import WordEncoder, moved
 from probing.states.file import Contents, LeftOut, States, writing
 from probing.states.pooling import pool
 from probing.text.align import align, surface
 from probing.text.trees import Sentence
-
-BATCH_TOKENS = 4096
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ import torch
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 from hyptrans.support.files import whole_file
+from probing.settings import BATCH_LINES
 from probing.states.encoder import moved
 
 PROCESSORS = ("tokenize", "mwt", "pos", "lemma", "depparse")
 NEEDED = ("pos", "depparse")
 # where a language has no lemmas, stanza takes the words themselves
 IDENTITY = {"lemma": "identity"}
-BATCH_LINES = 256
 
 
 @dataclass

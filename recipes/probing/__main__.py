@@ -18,7 +18,7 @@ from typing import Any
 from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.extras import require
 from hyptrans.support.files import write_whole
-from probing.probes.probe import check_ranks
+from probing.settings import check_ranks
 from recipes.common import experiment, options, results, translation
 from recipes.common.experiment import Column, Experiment
 from recipes.common.steps import Step

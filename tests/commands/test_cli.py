@@ -90,7 +90,7 @@ def test_the_whole_program_names_its_version_and_the_programs_within(capsys):
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 def test_options_of_one_meaning_are_read_alike(program):
     for name in program.commands:
-        for action in program.load(name)[1]._actions:
+        for action in program.parser(name)._actions:
             for option in SAME.keys() & action.option_strings:
                 found = (action.metavar, action.type)
                 assert found in (SAME[option], ("FILE", out_file)), (program.name, name, option)
@@ -102,7 +102,7 @@ def test_switches_of_the_release_before_still_work_and_are_not_shown(capsys):
         (PROGRAM, "replay", ["crash.pt"], {"--cpu": "cpu"}),
         (probe, "annotate", ["--text", "t", "--out", "o"], {"--cpu": "cpu", "--gpu": "cuda"}),
     ]:
-        parser = program.load(name)[1]
+        parser = program.parser(name)
         for switch, device in old.items():
             assert switch not in parser.format_help()
             assert parser.parse_args([*words, switch]).device == device
@@ -410,7 +410,7 @@ def test_a_folder_as_out_is_refused_before_anything_is_read(tmp_path, capsys):
     refused = []
     for program in (PROGRAM, PROBING):
         for name in program.commands:
-            _, parser = program.load(name)
+            parser = program.parser(name)
             if not re.search(r"--out FILE", parser.format_help()):
                 continue
             assert program.run([name, "--out", str(tmp_path)]) == 2

@@ -111,7 +111,8 @@ def probes(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
     from hyptrans.geometry.space import Space
     from probing.probes.file import load_probes, save_probes
     from probing.probes.probe import make_probe
-    from probing.probes.training import TASKS, Course, Settings, Trained
+    from probing.probes.training import TASKS, Course, Trained
+    from probing.settings import Settings
 
     made = [make_probe("lorentz", 6, 4, [Space("lorentz")] * 2) for _ in TASKS]
     courses = {task: [Course(), Course()] for task in TASKS}

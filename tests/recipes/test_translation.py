@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from fairseq.logging.progress_bar import SimpleProgressBar
 
-from probing.commands.run import add_arguments
+from probing.commands import options
 from recipes.common import translation
 from recipes.common.settings import Model
 from recipes.common.translation import Run
@@ -63,7 +63,7 @@ def test_probes_that_a_run_made_are_its_steps_to_clear(run, tmp_path):
     # all that it makes, and not only what it ends with
     assert step.work == [tmp_path / "p"]
     parser = argparse.ArgumentParser()
-    add_arguments(parser)
+    options.run(parser)
     assert step.command[:4] == ["python", "-m", "probing", "run"]
     parsed = parser.parse_args(step.command[4:])
     assert (parsed.checkpoint, parsed.names) == ([*encoders.values()], [*encoders])

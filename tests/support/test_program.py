@@ -40,7 +40,7 @@ def test_what_a_command_says_of_memory_names_its_own_options(program, monkeypatc
 
     for name, command in program.commands.items():
         advice = re.findall(r"--[a-z-]+", command.memory)
-        flags = program.load(name)[1].format_help()
+        flags = program.parser(name).format_help()
         assert all(f"  {flag}" in flags for flag in advice)
         big = [flag for flag in ("--batch-size", "--batch-tokens", "--samples") if flag in flags]
         assert advice == big

@@ -6,7 +6,7 @@ from operator import eq
 import pytest
 
 from hyptrans.support.errors import UserError
-from probing.commands import annotate
+from probing.commands import annotate, options
 from probing.text.trees import read_conllu
 from tests.probing.helpers.model import real_trees
 from tests.probing.helpers.stanza import train
@@ -14,7 +14,7 @@ from tests.probing.helpers.stanza import train
 
 def run(*words):
     parser = argparse.ArgumentParser()
-    annotate.add_arguments(parser)
+    options.annotate(parser)
     annotate.main(parser.parse_args([str(word) for word in words]))
 
 
@@ -28,8 +28,6 @@ def test_text_is_looked_at_before_models_are_loaded(tmp_path):
     (tmp_path / "latin").write_bytes("caf\u00e9\n".encode("latin-1"))
     with pytest.raises(UserError, match=r"latin, line 1: .* not UTF-8"):
         run("--text", tmp_path / "latin", *words)
-    with pytest.raises(UserError, match="--batch-size must be above 0"):
-        run("--text", tmp_path / "latin", "--batch-size", "0", *words)
 
 
 LINES = [

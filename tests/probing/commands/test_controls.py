@@ -10,7 +10,8 @@ from probing.probes.baselines import shuffled
 from probing.probes.corpus import Corpus
 from probing.probes.file import load_probes
 from probing.probes.metrics import METRICS
-from probing.probes.training import Settings, train
+from probing.probes.training import train
+from probing.settings import Settings
 from probing.states.file import States
 from probing.text.trees import read_conllu
 from tests.probing.commands.runs import run_words

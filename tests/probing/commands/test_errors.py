@@ -1,6 +1,8 @@
 """``python -m probing``: what goes wrong, and its help."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -85,13 +87,45 @@ def test_wrong_options_are_told_in_one_sentence(made, tmp_path, capsys):
     assert "--seed 4294967296 (0" in error("--seed", "4294967294", "--seeds", "3")
     assert "--lowercase goes with --sentencepiece-model or --bpe-codes" in error("--lowercase")
     assert "--ranks 1" in error("--ranks", "4", "1")
-    assert "--seeds must be above 0" in error("--seeds", "0")
-    assert "--batch-tokens must be above 0, not -5" in error("--batch-tokens", "-5")
     assert "--examples must be 0 or more, not -3" in error("--examples", "-3")
     assert "--seen has 3 values for 2" in error(*["--seen", str(made / "test.conllu")] * 3)
     for flag in ("--sentencepiece-model", "--bpe-codes", "--data-bin"):
         assert error(flag, "none") == f"error: {flag} none is missing"
     assert not (tmp_path / "out").exists()
+
+
+WRONG = """import sys
+from probing.commands.cli import PROGRAM, main
+for command in PROGRAM.commands:
+    try:
+        main([command, *sys.argv[1:]])
+    except SystemExit as stop:
+        print(stop.code)
+print(*sorted({"torch", "scipy", "numpy"} & sys.modules.keys()))
+"""
+
+
+def test_options_that_no_command_has_are_refused_before_torch_is_loaded():
+    words = [sys.executable, "-c", WRONG, "--wrong"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.stdout.split("\n") == ["2"] * len(PROGRAM.commands) + ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("words", "flag", "value"),
+    [
+        (["run"], "--seeds", "0"),
+        (["run"], "--batch-tokens", "-5"),
+        (["extract"], "--batch-tokens", "0"),
+        (["geometry"], "--sentences", "0"),
+        (["annotate"], "--batch-size", "x"),
+    ],
+)
+def test_a_count_of_nothing_is_refused_by_name(words, flag, value, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main([*words, f"{flag}={value}"])
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.endswith(f"error: argument {flag}: {value!r} is not a whole number above 0")
 
 
 def test_a_checkpoint_that_is_none_is_told(made, tmp_path, capsys):
@@ -134,7 +168,7 @@ def test_probes_of_another_encoder_are_told(made, done, capsys):
 
 @pytest.mark.parametrize("command", PROGRAM.commands)
 def test_every_command_has_help_with_an_example_that_it_takes(command, capsys):
-    _, parser = PROGRAM.load(command)
+    parser = PROGRAM.parser(command)
     name, *words = PROGRAM.commands[command].example.split()
     assert name == command
     parser.parse_args(words)

@@ -166,7 +166,5 @@ def test_radii_of_the_table_are_distances_from_the_origin(made, capsys):
 def test_what_is_wrong_is_named(made, capsys):
     found = error_of(capsys, words_of(made, "hybonet", "--subset", "nothing"))
     assert found.endswith("nothing.en-de.en is not there: name another set with --subset")
-    found = error_of(capsys, words_of(made, "hybonet", "--sentences", "0"))
-    assert found == "error: --sentences must be above 0, not 0"
     found = error_of(capsys, ["geometry", "--checkpoint", made / "hybonet.pt"])
     assert found == "error: the data are missing: name a folder with --data or --data-bin"

@@ -17,7 +17,8 @@ from probing.commands.sources import Reading, Source
 from probing.geometry.layers import Words
 from probing.probes.corpus import Corpus
 from probing.probes.metrics import METRICS
-from probing.probes.training import Settings, train
+from probing.probes.training import train
+from probing.settings import Settings
 from probing.states import extract
 from probing.text.segment import Options
 from probing.text.trees import read_conllu

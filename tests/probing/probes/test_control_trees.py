@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from probing.probes.baselines import shuffled
-from probing.probes.metrics import PUNCTUATIONS
+from probing.settings import PUNCTUATIONS
 from probing.text.trees import distance_matrix
 from tests.probing.helpers.trees import random_heads, sentence_of
 

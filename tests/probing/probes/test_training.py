@@ -20,8 +20,9 @@ from probing.probes.corpus import LARGEST_PAIRS, Corpus
 from probing.probes.evaluation import best_layer, evaluate
 from probing.probes.file import check_fits, load_probes, save_probes
 from probing.probes.metrics import METRICS
-from probing.probes.probe import KINDS, EuclideanProbe, make_probe
-from probing.probes.training import Settings, depth_losses, distance_losses, train
+from probing.probes.probe import EuclideanProbe, make_probe
+from probing.probes.training import depth_losses, distance_losses, train
+from probing.settings import KINDS, Settings
 from tests.probing.helpers.planted import planted
 from tests.probing.helpers.states import MemoryStates
 from tests.probing.helpers.trees import random_heads, sentence_of

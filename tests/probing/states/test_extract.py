@@ -12,6 +12,7 @@ from hyptrans.inference.states import all_states
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256
 from probing.commands import extract as commands
+from probing.commands import options
 from probing.states import checkpoint, extract
 from probing.states.checkpoint import from_checkpoint, load_encoder
 from probing.states.file import States
@@ -229,7 +230,7 @@ def test_states_that_are_not_finite_are_refused(data, trees, tmp_path):
 
 def command(*words):
     parser = argparse.ArgumentParser()
-    commands.add_arguments(parser)
+    options.extract(parser)
     commands.main(parser.parse_args([str(word) for word in words]))
 
 
