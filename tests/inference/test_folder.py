@@ -332,6 +332,19 @@ def test_a_configuration_that_is_no_json_object_is_refused(written, content):
         load(written)
 
 
+def test_a_byte_order_mark_before_the_configuration_is_no_damage(written):
+    path = written / folder.CONFIG
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert load(written).translate([""]) == [""]
+
+
+@pytest.mark.parametrize("name", [folder.CONFIG, folder.WEIGHTS, "dict.de.txt"])
+def test_a_pointer_of_git_lfs_is_named_as_what_it_is(written, name):
+    (written / name).write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\n")
+    with pytest.raises(UserError, match=f"{name} is a pointer of Git LFS"):
+        load(written)
+
+
 def test_a_model_far_larger_than_its_parameters_is_refused_before_it_is_built(make, tmp_path):
     out = export(make("transformer"), tmp_path / "model")
     change_options(out, decoder_output_dim=1 << 20)

@@ -14,7 +14,7 @@ from hyptrans.support.flags import add_out, add_overwrite, positive
 
 # options that change no byte of the output, so the manifest does not hold them
 _WITHOUT_EFFECT = ("out", "workers", "overwrite", "keep_intermediate")
-_LANGUAGE = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_LANGUAGE = re.compile(r"[A-Za-z][A-Za-z0-9_]*(-[A-Za-z0-9]+)*")
 
 
 def add_shared_arguments(
@@ -76,9 +76,10 @@ def add_shared_arguments(
 
 
 def _language(text: str) -> str:
+    """A language code; fairseq parts two of them by a hyphen, so ``zh-Hans`` becomes zh_Hans."""
     if not _LANGUAGE.fullmatch(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a language code")
-    return text
+    return text.replace("-", "_")
 
 
 def number(holds: Callable[[float], bool], about: str) -> Callable[[str], str]:

@@ -109,6 +109,6 @@ def _languages(args: argparse.Namespace, given: dict[str, list[list[str]]]) -> l
 
 
 def _ending(name: str) -> str:
-    """Return the language that a file name ends in, nothing where it ends in none."""
+    """The language that a file name ends in, as ``--source-lang`` writes it; or nothing."""
     ending = Path(name.removesuffix(".gz")).suffix[1:]
-    return "" if ending.lower() in _PLAIN_ENDINGS else ending
+    return "" if ending.lower() in _PLAIN_ENDINGS else ending.replace("-", "_")

@@ -40,6 +40,7 @@ _FACTS: Mapping[str, type] = {
 """Of the training: names, and what they are."""
 _MOST_BYTES = 64 << 20
 """Of a file other than the parameters; real ones have a hundredth of it."""
+_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 def read(folder: Path) -> Contents:
@@ -182,7 +183,7 @@ def _own_config(folder: Path) -> dict[str, Any]:
     """The configuration of a model folder of any format."""
     path = folder / CONFIG
     try:
-        config = stored.read_json(_small_file(path).decode())
+        config = stored.read_json(_small_file(path).decode("utf-8-sig"))
     except ValueError as error:
         raise UserError(f"{path} is damaged: it is no object of JSON") from error
     if config.get("library_name") != "hyptrans":
@@ -207,7 +208,15 @@ def _small_file(path: Path) -> bytes:
     size = path.stat().st_size
     if size > _MOST_BYTES:
         raise UserError(f"{path} has {size:,} bytes, no model folder has more than {_MOST_BYTES:,}")
-    return path.read_bytes()
+    content = path.read_bytes()
+    _check_pointer(path, content)
+    return content
+
+
+def _check_pointer(path: Path, content: bytes) -> None:
+    """Raise for what Git leaves of a large file where Git LFS is not installed."""
+    if content.startswith(_POINTER):
+        raise UserError(f"{path} is a pointer of Git LFS, not the file: run git lfs pull there")
 
 
 def _mapping(config: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -254,6 +263,8 @@ def _dictionary(folder: Path, language: str) -> Dictionary:
 def _parameters(path: Path) -> dict[str, Tensor]:
     if not path.is_file():
         raise UserError(f"{path} is missing: name a folder that hyptrans export wrote")
+    with open(path, "rb") as file:
+        _check_pointer(path, file.read(len(_POINTER)))
     try:
         return load_file(str(path))
     except (SafetensorError, OSError, ValueError, KeyError) as error:

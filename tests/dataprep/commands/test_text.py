@@ -181,7 +181,7 @@ def test_finished_folder_is_not_touched(tmp_path, run, corpus):
         (["--max-length", "1.5"], "--max-length: '1.5' is not a whole number above 0"),
         (["--max-ratio", "0.3"], "--max-ratio: '0.3' is not a number of at least 1"),
         (["--max-ratio", "nan"], "--max-ratio: 'nan' is not a number of at least 1"),
-        (["--source-lang", "d-e"], "--source-lang: 'd-e' is not a language code"),
+        (["--source-lang", "d e"], "--source-lang: 'd e' is not a language code"),
         (["--lowercase", "--raw-text"], "--lowercase and --raw-text exclude each other"),
         (["--target-lang", "en"], "--source-lang and --target-lang are both en"),
         (["--test", "nowhere.en", "nowhere.de"], r"--test: nowhere.en is not a file; --test: now"),
@@ -195,6 +195,13 @@ def test_a_bad_option_is_refused_by_name(tmp_path, run, corpus, option, problem)
     message = error_of(run("text", *corpus(), *option, "--out", tmp_path / "out"))
     assert re.search(problem, message)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_hyphen_of_a_language_code_becomes_a_low_line(tmp_path, run, corpus):
+    """fairseq parts the languages of a data folder by a hyphen."""
+    words = [*corpus(), *RAW, "--source-lang", "zh-Hans", "--target-lang", "de"]
+    assert run("text", *words, "--out", tmp_path / "out")[0] == 0
+    assert (tmp_path / "out/data-bin/train.zh_Hans").is_file()
 
 
 def test_what_is_missing_is_named(run):
