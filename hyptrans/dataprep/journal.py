@@ -57,9 +57,12 @@ class Journal(Steps):
         super().__init__(out, work / "steps", checked=True)
         self.work = work
         self.downloads: dict[str, str] = {}
-        # steps write under names that anyone knows, and a link leads to any file
-        if link := next((path for path in (work, *work.rglob("*")) if path.is_symlink()), None):
-            raise UserError(f"{link} is a link, which no step writes through: remove it")
+        # steps write under names that anyone knows: a link leads to any file, a pipe has no end
+        inside = (path for path in (work, *work.rglob("*")) if path.is_symlink() or path.exists())
+        for path in inside:
+            if path.is_symlink() or not (path.is_file() or path.is_dir()):
+                kind = "a link" if path.is_symlink() else "a pipe or a device"
+                raise UserError(f"{path} is {kind}, which no step writes through: remove it")
         work.mkdir(parents=True, exist_ok=True)
         self._lock = take_lock(work / _LOCK, out)
 

@@ -230,7 +230,8 @@ def _draw(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
 
 def _scale(axes: Axes, panel: Panel, low: float, high: float) -> None:
     """Set the axis upwards and the title, which tells where the axis is cut."""
-    title, top = panel.title, panel.most * low
+    # nothing is cut where a value is not above 0, of which there is no multiple
+    title, top = panel.title, panel.most * low if low > 0 else math.inf
     if panel.logarithmic:
         ticker = require("matplotlib.ticker", "plot")
         axes.set_yscale("log")

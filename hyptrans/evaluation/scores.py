@@ -77,7 +77,7 @@ def read_references(path: Path) -> list[str]:
         UserError: there is no text in the file.
     """
     lines = read_text(path)
-    if not any(lines):
+    if not any(map(str.strip, lines)):
         raise UserError(f"{path} has no text: name the references")
     return lines
 

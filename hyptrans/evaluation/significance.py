@@ -22,7 +22,7 @@ class Comparison:
         p: as sacreBLEU counts it, one-sided: how often a choice of sentences alone makes systems
             that do not differ differ by more, in one direction; of a two-sided test about twice.
             1 where no choice changes anything, as for systems that differ in nothing that counts,
-            and for a test set of one sentence.
+            and where they differ in a single sentence that has a reference.
         signature: sacreBLEU's.
     """
 
@@ -60,6 +60,8 @@ def compare(
         test_type="bs",
         n_samples=samples,
     )()
+    pairs = zip(first, second, references, strict=True)
+    telling = sum(one.split() != other.split() and bool(ref.strip()) for one, other, ref in pairs)
     made = []
     for name in signatures:
         one: Any
@@ -73,7 +75,7 @@ def compare(
                 name,
                 (one.score, other.score),
                 (one.ci, other.ci),
-                1.0 if never_above and alike else other.p_value,
+                1.0 if telling < 2 or (never_above and alike) else other.p_value,
                 signatures[name].format(short=False),
             )
         )

@@ -160,6 +160,9 @@ class Translator:
     ) -> list[float]:
         """Log-probabilities, base e, of given translations, the ends of the sentences included.
 
+        A text is cut into subwords anew, as in training; a search may have made the same text of
+        others, and then has another probability for it.
+
         Raises:
             TypeError: something else than lists of text.
             UserError: lists of different length, or a sentence longer than the model takes.

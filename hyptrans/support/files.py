@@ -119,14 +119,15 @@ def open_maybe_gzip(path: Path) -> Iterator[BinaryIO]:
     """Open a plain or gzipped file for reading bytes, told apart by the first two bytes.
 
     Raises:
-        UserError: the file is missing, a folder, or a damaged gzip file.
+        UserError: the file is missing, a folder, a pipe, a device, or a damaged gzip file.
     """
     if not path.exists():
         raise UserError(f"{path} does not exist")
-    if path.is_dir():
-        raise UserError(f"{path} is a folder, a file is needed")
+    if not path.is_file():
+        # a pipe that nobody writes to, and a device, have no end
+        kind = "a folder" if path.is_dir() else "a pipe or a device"
+        raise UserError(f"{path} is {kind}, a file is needed")
     with open(path, "rb") as plain:
-        # a pipe cannot go back
         zipped = plain.peek(2)[:2] == _GZIP_MAGIC
         if not zipped:
             yield plain

@@ -1,4 +1,5 @@
 import gzip
+import os
 import tracemalloc
 
 import pytest
@@ -117,6 +118,18 @@ def test_gzip_that_unpacks_to_much_is_read_until_it_is_suspicious(tmp_path):
         list(read_lines(path))
     path.write_bytes(line * 70)
     assert sum(1 for _ in read_lines(path)) == 70
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_what_is_no_file_is_refused_at_once(tmp_path, kind):
+    path = tmp_path / "text"
+    {
+        "pipe": lambda: os.mkfifo(path),
+        "device": lambda: path.symlink_to("/dev/zero"),
+        "folder": path.mkdir,
+    }[kind]()
+    with pytest.raises(UserError, match=r"text is a .*, a file is needed"):
+        list(read_lines(path))
 
 
 def test_empty_file_may_be_allowed(tmp_path):

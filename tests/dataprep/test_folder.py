@@ -281,4 +281,8 @@ def test_steps_write_through_no_link(tmp_path, name):
         journal.Journal(tmp_path / "out", work)
     if not name:
         journal.remove_kept(work)
+    (work / name).unlink()
+    os.mkfifo(work / name)
+    with pytest.raises(UserError, match="is a pipe or a device, which no step writes through"):
+        journal.Journal(tmp_path / "out", work)
     assert tree(mine) == {"lock": b"mine", "notes": b"mine"}

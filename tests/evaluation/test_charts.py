@@ -1,6 +1,7 @@
 """Charts, by what lies where in the files, and what ``hyptrans plot`` makes of logs."""
 
 import importlib
+import math
 import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -46,6 +47,16 @@ def test_numbers_lie_in_proportion_and_perplexities_by_their_ratios():
         # SVG counts from above
         assert y[-1] > y[0]
         assert [(one - y[0]) / (y[-1] - y[0]) for one in y] == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("most", [math.inf, 4.0])
+@pytest.mark.parametrize("values", [[0.0, 0.0], [-1.0, -3.0], [-2.0, 5.0], [7.0], [2.0, 2.0]])
+def test_constant_negative_and_single_values_are_drawn_whole(values, most):
+    curve = Curve("a", list(enumerate(values)), [(value, value) for value in values])
+    picture = learning_curves([Panel("loss", [curve], most=most)], "x")
+    (vertices, _), *_ = lines(picture)
+    assert len(vertices) == len(values)
+    assert "cut off" not in picture.decode()
 
 
 @pytest.mark.parametrize(("most", "cut"), [(2.0, True), (8.0, False), (9.0, False)])

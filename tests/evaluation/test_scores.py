@@ -82,6 +82,9 @@ NOTHING_TO_FIND = {
     "nothing right in either": (["x"] * 3, ["y z"] * 3, ["Ein Hund läuft."] * 3),
     "one sentence": (["Ein Hund"], ["Ein Hund läuft."], ["Ein Hund läuft."]),
     "one sentence again and again": (["a b c d"] * 9, ["a b c e"] * 9, ["a b c d"] * 9),
+    "one reference that has text": (["a b c d"] * 5, ["x y"] * 5, ["", "a b c d", *[" "] * 3]),
+    "one translation that is there": (["", "a b c d", ""], [""] * 3, ["", "a b c d", ""]),
+    "nothing but spaces": ([" "] * 3, [""] * 3, ["Ein Hund läuft."] * 3),
 }
 
 
@@ -119,6 +122,7 @@ def test_compare_prints_a_table_with_signatures(systems, tmp_path, capsys, monke
         (["far", "near", "ref", "--samples", "1"], "--samples must be at least 2, got 1"),
         (["bytes", "near", "ref"], "bytes, line 1: byte 0xff at position 1 is not UTF-8"),
         (["empty", "empty", "empty"], "empty has no text: name the references"),
+        (["blank", "blank", "blank"], "blank has no text: name the references"),
         (["near", "late", "ref"], "late has no translation (D- line) of sentence 0"),
     ],
 )
@@ -126,6 +130,7 @@ def test_bad_files_are_told_in_one_sentence(systems, tmp_path, monkeypatch, caps
     monkeypatch.chdir(tmp_path)
     (tmp_path / "short").write_text("one\n")
     (tmp_path / "empty").write_text("")
+    (tmp_path / "blank").write_text(" \n\n\t\n")
     (tmp_path / "late").write_text("D-1\t-0.1\tb\n")
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\n")
     assert PROGRAM.run(["compare", *words]) == 2

@@ -1,7 +1,6 @@
 """Downloads whose SHA-256 is noted the first time and checked ever after."""
 
 import http.client
-import json
 import sys
 import urllib.error
 import urllib.request
@@ -12,9 +11,12 @@ from urllib.parse import urlsplit
 from tqdm import tqdm
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import sha256, whole_file, write_json
+from hyptrans.support.files import read_bytes, sha256, whole_file, write_json
+from hyptrans.support.stored import read_json
 
 _PINS = "sha256.json"
+_MOST_OF_PINS = 1 << 20
+"""Bytes; some hundred for each download."""
 _BLOCK = 1 << 18
 _TIMEOUT = 60.0
 
@@ -35,7 +37,7 @@ def fetch(url: str, folder: Path, pinned: str | None = None) -> Path:
     path = folder / Path(urlsplit(url).path).name
     folder.mkdir(parents=True, exist_ok=True)
     pins = read_pins(folder)
-    if not path.exists():
+    if not path.is_file():
         _download(url, path)
     found = sha256(path)
     for expected, whose in ((pinned, "--sha256"), (pins.get(url), "its first download")):
@@ -59,10 +61,10 @@ def read_pins(folder: Path) -> dict[str, str]:
     if not path.exists():
         return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = read_json(read_bytes(path, _MOST_OF_PINS).decode())
     except ValueError as error:
         raise UserError(f"{path} is damaged ({error}); remove it and the files") from error
-    return dict(found)
+    return found
 
 
 def check_pin(path: Path, pins: Mapping[str, str]) -> None:

@@ -22,6 +22,9 @@ def load(name: str, config: str | None, revision: str | None) -> Any:
             ``datasets``.
     """
     datasets = require("datasets", "data")
+    for path in Path(name).rglob("*") if Path(name).is_dir() else ():
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise UserError(f"--hub {name} is refused: {path} is a pipe or a device")
     try:
         if (Path(name) / "dataset_dict.json").is_file():
             loaded = datasets.load_from_disk(name)

@@ -1,6 +1,7 @@
 import gzip
 import hashlib
 import json
+import os
 import threading
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -61,6 +62,16 @@ def test_other_bytes_at_a_later_download_are_refused(tmp_path, site):
     assert json.loads((tmp_path / "sha256.json").read_text()) == {
         url: hashlib.sha256(b"archive").hexdigest()
     }
+
+
+def test_a_pipe_is_no_copy_and_no_list_of_hashes(tmp_path, site):
+    _, url = site
+    os.mkfifo(tmp_path / "a.tgz")
+    assert fetch(url, tmp_path).read_bytes() == b"archive"
+    (tmp_path / "sha256.json").unlink()
+    os.mkfifo(tmp_path / "sha256.json")
+    with pytest.raises(UserError, match=r"sha256\.json is damaged \(it is no file\)"):
+        fetch(url, tmp_path)
 
 
 def test_damaged_copy_is_refused(tmp_path, site):

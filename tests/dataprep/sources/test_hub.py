@@ -1,6 +1,7 @@
 """The hub path, for real through ``datasets``, on local data sets of the hub's schema."""
 
 import json
+import os
 
 import datasets
 import pytest
@@ -152,6 +153,12 @@ def test_a_data_set_on_disk_takes_none_either(tmp_path, part):
         (folder / "train" / "state.json").write_text(json.dumps(state))
     with pytest.raises(UserError, match=r"other/train/data.*for a part of itself, which"):
         hub.load(str(folder), None, None)
+
+
+def test_a_data_set_has_no_pipes(tmp_path):
+    os.mkfifo(make(tmp_path / "set", "json") / "more.json")
+    with pytest.raises(UserError, match=r"--hub .* is refused: .*more\.json is a pipe or a device"):
+        hub.load(str(tmp_path / "set"), None, None)
 
 
 def test_a_repository_takes_no_text_from_elsewhere(monkeypatch):
