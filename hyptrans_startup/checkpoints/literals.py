@@ -1,8 +1,9 @@
 """Option strings that fairseq evaluates: literals are taken, nothing else is."""
 
 import ast
+import operator
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import ModuleType
@@ -17,6 +18,13 @@ LONGEST_LINE = 1 << 20
 """Characters of an utterance's line in a manifest: an hour of fifty units a second."""
 MOST_ENTRIES = 10_000
 """Entries of a list that is written as a sum or a multiple, as in ``[(512, 3)] * 20``."""
+OF_NUMBERS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+"""No power, which grows without bound."""
 _STRING = re.compile(r"'[^'\\]*'|\"[^\"\\]*\"")
 
 
@@ -60,27 +68,14 @@ def fold(node: ast.expr) -> Any:
         return ast.literal_eval(node)
     left, right = fold(node.left), fold(node.right)
     both = (left, right)
-    if all(isinstance(part, int | float) for part in both):
-        return of_numbers(node.op, left, right)
+    if all(isinstance(part, int | float) for part in both) and type(node.op) in OF_NUMBERS:
+        return OF_NUMBERS[type(node.op)](left, right)
     rows = [part for part in both if isinstance(part, list | tuple)]
     if isinstance(node.op, ast.Add) and len(rows) == 2:
         return within_bounds(len(left) + len(right)) and left + right
     counts = [part for part in both if isinstance(part, int)]
     if isinstance(node.op, ast.Mult) and len(rows) == len(counts) == 1:
         return within_bounds(weight(rows[0]) * max(counts[0], 0)) and left * right
-    raise ValueError("not arithmetic of literals")
-
-
-def of_numbers(operator: ast.operator, left: Any, right: Any) -> Any:
-    """Return a sum, difference, product or quotient; no power, which grows without bound."""
-    if isinstance(operator, ast.Add):
-        return left + right
-    if isinstance(operator, ast.Sub):
-        return left - right
-    if isinstance(operator, ast.Mult):
-        return left * right
-    if isinstance(operator, ast.Div):
-        return left / right
     raise ValueError("not arithmetic of literals")
 
 
