@@ -115,11 +115,13 @@ STEPS: "dict[str, tuple[str, ...]]" = {
     "fairseq.data.fasta_dataset:FastaDataset._build_index": ("data.folders:shell_of_fasta",),
     "fairseq.tasks.translation:load_langpair_dataset": ("data.folders:no_such_set",),
     # checkpoints: written, read, built
-    "fairseq.checkpoint_utils": ("compat.walls:unsupported_global",),
     "fairseq.checkpoint_utils:torch_persistent_save": ("checkpoints.saving:cut_when_killed",),
     "fairseq.checkpoint_utils:PathManager.copy": ("checkpoints.saving:cut_when_copied",),
     "fairseq.checkpoint_utils:torch.load": ("checkpoints.loading:stored_by_a_stranger",),
-    "fairseq.checkpoint_utils:load_checkpoint_to_cpu": ("checkpoints.loading:bad_checkpoint",),
+    "fairseq.checkpoint_utils:load_checkpoint_to_cpu": (
+        "checkpoints.loading:no_regular_file",
+        "checkpoints.loading:bad_checkpoint",
+    ),
     "fairseq.checkpoint_utils:load_model_ensemble_and_task": ("checkpoints.loading:bad_model",),
     "fairseq.checkpoint_utils:load_checkpoint": (
         "checkpoints.saving:cut_checkpoint",

@@ -1,10 +1,14 @@
 """Fixtures for all tests."""
 
 import logging
+from argparse import Namespace
 from collections.abc import Iterator
 
 import pytest
 import torch
+
+# tests look into checkpoints by torch's safe loader, too; fairseq stores options as this
+torch.serialization.add_safe_globals([Namespace])
 
 
 @pytest.fixture

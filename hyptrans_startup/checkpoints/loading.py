@@ -8,10 +8,10 @@ from typing import Any
 
 from hyptrans_startup.checkpoints.building import within
 from hyptrans_startup.checkpoints.configurations import check_checkpoint, forget_files
-from hyptrans_startup.checkpoints.containers import check_container
+from hyptrans_startup.checkpoints.reader import read
 from hyptrans_startup.checkpoints.sentences import misfit, reason_of, unreadable
 from hyptrans_startup.errors import UserError
-from hyptrans_startup.wrapping import Call, told
+from hyptrans_startup.wrapping import Call, before, told
 
 CRITERIONS = ("cross_entropy", "label_smoothed_cross_entropy")
 """Of fairseq's criterions, those that a file may choose: others open files by their options."""
@@ -19,40 +19,47 @@ ALLOW = "HYPTRANS_ALLOW"
 """Variable with further names, separated by commas."""
 
 
-@told(UnpicklingError, RuntimeError, EOFError, LookupError, ValueError, TypeError)
+@told(RuntimeError, EOFError, LookupError, ValueError, TypeError)
 def bad_checkpoint(error: Exception, path: str, *_: Any, **__: Any) -> str:
-    """Tracebacks for a checkpoint that is cut short, unsafe or of another kind of file."""
-    if not isinstance(error, UnpicklingError):
-        return unreadable(path, f"{type(error).__name__}: {error}")
-    asked = re.search(r"GLOBAL (\S+)", str(error))
-    if asked is None:
-        return unreadable(path, "not a pickle that torch writes")
-    return (
-        f"checkpoint {path} is refused: loading it would call {asked[1]}, and a checkpoint "
-        "of fairseq holds only tensors, numbers and options; use one you can trust"
-    )
+    """Tracebacks for a checkpoint whose parts are not those that fairseq stores."""
+    return unreadable(path, f"{type(error).__name__}: {error}")
+
+
+@before
+def no_regular_file(path: str, *_: Any, **__: Any) -> None:
+    """Waiting without end for a pipe, or reading a device without end."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise UserError(f"checkpoint {path} is no regular file: name one that fairseq-train wrote")
 
 
 def stored_by_a_stranger(load: Call, file: Any, *args: Any, **options: Any) -> Any:
-    """Sizes, options and interpolations of a checkpoint that fairseq believes as they are."""
+    """A checkpoint that fairseq believes as it is; read here, and not by torch."""
     # fairseq opens the file; a checkpoint in shards comes as a name
     path = getattr(file, "name", file)
     if path is file:
         with open(path, "rb") as opened:
             return stored_by_a_stranger(load, opened, *args, **options)
     try:
-        check_container(file)
+        state = read(file)
     except UnpicklingError as error:
-        if str(error).startswith("GLOBAL"):
-            raise  # told by the name of what would be called
-        raise UserError(unreadable(path, str(error))) from error
-    state = load(file, *args, **options)
+        raise UserError(refused(path, str(error))) from error
     try:
         check_checkpoint(state)
     except UserError as error:
         raise UserError(f"checkpoint {path} is refused: {error}; use one you can trust") from error
     forget_files(state)
     return state
+
+
+def refused(path: str, reason: str) -> str:
+    """Return the sentence for a file that the reader does not take."""
+    asked = re.search(r"GLOBAL (\S+)", reason)
+    if asked is None:
+        return unreadable(path, reason)
+    return (
+        f"checkpoint {path} is refused: loading it would call {asked[1]}, and a checkpoint "
+        "of fairseq holds only tensors, numbers and options; use one you can trust"
+    )
 
 
 def bad_model(load: Call, filenames: Any, *args: Any, **kwargs: Any) -> Any:

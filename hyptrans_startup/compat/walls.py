@@ -5,14 +5,12 @@ module sees and leaves Python, torch, numpy and hydra as they are.
 """
 
 import builtins
-import codecs
 import dataclasses
 import functools
 import importlib
 import importlib.util
 import sys
 import typing
-from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
@@ -86,34 +84,11 @@ def unexpected_etype(print_exception: Call, etype: None, value: BaseException, t
     print_exception(type(value), value, tb)
 
 
-@contextmanager
-def unsupported_global(module: ModuleType) -> Iterator[None]:
-    """Torch >= 2.6, loading a checkpoint: ``Unsupported global: GLOBAL argparse.Namespace``.
-
-    fairseq stores options as a `Namespace` and, after ``--eval-bleu``, scores as numpy numbers. The
-    safe loader stays on: allowed are types that run no code of their own when they are filled.
-    """
-    yield
-    import numpy as np
-    import torch
-
-    builders: dict[str, Any] = {
-        "_reconstruct": np.empty(0).__reduce__()[0],
-        "scalar": np.float64(0).__reduce__()[0],
-    }
-    harmless: list[Any] = [Namespace, codecs.encode, np.ndarray, np.dtype]
-    harmless += [type(np.dtype(code)) for code in "?bBhHiIlLqQefd"]
-    for name, builder in builders.items():
-        # numpy 2 moved the module, and files written with either are about
-        harmless += [(builder, f"numpy.{core}.multiarray.{name}") for core in ("core", "_core")]
-    torch.serialization.add_safe_globals(harmless)
-
-
 def unread_broadcast(load: Call, *args: Any, **options: Any) -> Any:
     """Torch >= 2.6, several processes that go on from a checkpoint: ``Weights only load failed``.
 
-    The first process reads the file with the safe loader, and sends its content, options as objects
-    included, to the others. Processes of one training trust each other.
+    The first process reads the file, and sends its content, options as objects included, to the
+    others. Processes of one training trust each other.
     """
     return load(*args, weights_only=False, **options)
 

@@ -160,7 +160,7 @@ def load_encoder(
 ) -> Loaded:
     """Load the encoder of a checkpoint.
 
-    torch's safe loader reads the file: tensors, numbers and options, nothing that is called.
+    Read are tensors, numbers and options, and nothing in the file is called.
 
     Args:
         path: file that ``fairseq-train`` wrote.

@@ -31,7 +31,6 @@ WALLS = {
         PYTHON >= (3, 10),
         "TypeError: print_exception() ",
     ),
-    "unsupported_global": ("unsupported_global", True, "Unsupported global"),
     "unread_broadcast": ("unread_broadcast", True, "Weights only load failed"),
     "mask_type_undefined": ("mask_type_undefined", True, "RuntimeError: Mask Type should be"),
     **{

@@ -1,6 +1,5 @@
 """One function per wall of fairseq, which runs into it where its fix is left out."""
 
-import argparse
 import subprocess
 import sys
 import tempfile
@@ -55,27 +54,6 @@ def unexpected_etype():
         run_and_report(run_job)
     except SystemExit as stop:
         assert stop.code == 1  # noqa: PT017
-
-
-def unsupported_global():
-    import numpy as np
-    import torch
-    from fairseq import checkpoint_utils  # noqa: F401
-
-    stored = {
-        "args": argparse.Namespace(lr=[0.1]),
-        "score": np.float64(27.5),
-        "counts": np.arange(3),
-        "norms": np.ones(2, dtype=np.float32),
-    }
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "checkpoint.pt"
-        torch.save(stored, path)
-        loaded = torch.load(path)
-    assert loaded["args"] == stored["args"]
-    assert loaded["score"] == 27.5
-    assert loaded["counts"].tolist() == [0, 1, 2]
-    assert loaded["norms"].dtype == np.float32
 
 
 def unread_broadcast():
