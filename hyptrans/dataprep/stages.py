@@ -3,7 +3,7 @@
 import dataclasses
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from hyptrans.dataprep.plan import Job, Plan, Tally
 from hyptrans.dataprep.steps import learn, subwords
 from hyptrans.dataprep.steps.binarize import binarize
 from hyptrans.dataprep.steps.clean import CleanRule
-from hyptrans.dataprep.steps.parallel import LineFunctionFactory, map_lines, run_apart
+from hyptrans.dataprep.steps.parallel import LineFunction, map_lines, run_apart
 from hyptrans.dataprep.steps.seen import compare, take_inventory
 from hyptrans.dataprep.steps.tokenize import TextSteps, moses_rules
 from hyptrans.support.errors import UserError
@@ -127,7 +127,7 @@ class Stages:
         for side, lang in enumerate(self.job.languages):
             self._map(
                 f"tokenize {name}.{lang}",
-                TextSteps(lang, **flags),
+                TextSteps(lang, **flags).build,
                 before[side],
                 after[side],
                 self.sizes[name],
@@ -139,7 +139,7 @@ class Stages:
     def _map(
         self,
         step: str,
-        factory: LineFunctionFactory,
+        build: Callable[[], LineFunction],
         before: Path,
         after: Path,
         size: int,
@@ -147,7 +147,7 @@ class Stages:
         also: tuple[Path, ...] = (),
     ) -> None:
         def work() -> dict[str, Any]:
-            lines = map_lines(factory, read_lines(before), workers=self.job.workers)
+            lines = map_lines(build, read_lines(before), workers=self.job.workers)
             return {"lines": write_lines(_bar(lines, step, size), after), **notes}
 
         self.journal.once(
@@ -229,7 +229,7 @@ class Stages:
             pieces = self._seen("pieces")[side] if restricted else None
             self._map(
                 f"encode {name}.{lang}",
-                subwords.Encoder(self.job.bpe, self.model, pieces),
+                subwords.Encoder(self.job.bpe, self.model, pieces).build,
                 self.text[name][side],
                 after[side],
                 self.sizes[name],

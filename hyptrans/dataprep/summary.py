@@ -27,66 +27,51 @@ def summary(job: Job, sizes: Mapping[str, int], notes: Mapping[str, Mapping[str,
         sizes: number of pairs of each set.
         notes: what each step found.
     """
-    lines = [_set(name, size, notes) for name, size in sizes.items()]
-    lines.append(_subwords(job, notes))
-    symbols = [
-        f"{name.removeprefix('dictionary ')} {count:,}"
-        for name, count in notes["binarize"].items()
-        if name.startswith("dictionary ")
-    ]
-    joined = ", joined" if job.joined_dictionary else ""
-    lines.append(f"symbols of the dictionaries{joined}: {', '.join(symbols)}")
-    lines += _odd(job, notes)
-    return "\n".join(map(one_line, lines))
+    return "\n".join(map(one_line, _lines(job, sizes, notes)))
 
 
-def next_command(job: Job) -> str:
-    """Return a line that trains on the data set, for a shell in the current folder."""
-    inside = job.out.is_relative_to(Path.cwd())
-    out = os.path.relpath(job.out) if inside else str(job.out)
-    shared = ["--share-all-embeddings"] if job.joined_dictionary else []
-    save = ["--save-dir", f"checkpoints/{job.out.name}"]
-    words = ["fairseq-train", os.path.join(out, "data-bin"), *shlex.split(_TRAINING)]
-    return shlex.join([*words, *shared, *save])
-
-
-def _set(name: str, size: int, notes: Mapping[str, Mapping[str, Any]]) -> str:
-    dropped: Counter[str] = Counter()
-    for step in (f"clean {name}", f"clean {name} subwords"):
-        dropped.update(notes.get(step, {}).get("dropped", {}))
-    reasons = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items())
-    return f"{name}: {size:,} pairs" + (f"; dropped: {reasons}" if reasons else "")
-
-
-def _subwords(job: Job, notes: Mapping[str, Mapping[str, Any]]) -> str:
-    learned = notes.get("learn subwords")
+def _lines(
+    job: Job, sizes: Mapping[str, int], notes: Mapping[str, Mapping[str, Any]]
+) -> Iterator[str]:
+    for name, size in sizes.items():
+        dropped: Counter[str] = Counter()
+        for step in (f"clean {name}", f"clean {name} subwords"):
+            dropped.update(notes.get(step, {}).get("dropped", {}))
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items())
+        yield f"{name}: {size:,} pairs" + (f"; dropped: {reasons}" if reasons else "")
+    learned, binarized = notes.get("learn subwords"), notes["binarize"]
     if learned is None:
-        return "subwords: none, words by spaces"
-    unit = "merges" if job.bpe == "subword-nmt" else "pieces"
-    line = f"subwords: {learned[unit]:,} {unit} of {job.bpe}"
-    if learned[unit] < job.vocab_size and job.size_adapts:
-        line += f", as this text supports no {job.vocab_size:,}"
-    if learned.get("characters in pieces"):
-        line += f"; of its {learned['characters']:,} characters the "
-        line += f"{learned['characters in pieces']:,} most frequent (--character-coverage)"
-    return line
-
-
-def _odd(job: Job, notes: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """What is worth a look where it is not as most texts have it."""
-    replaced = sum(sum(found.get("characters replaced", {}).values()) for found in notes.values())
-    if replaced:
+        yield "subwords: none, words by spaces"
+    else:
+        unit = "merges" if job.bpe == "subword-nmt" else "pieces"
+        less = job.size_adapts and learned[unit] < job.vocab_size
+        adapted = f", as this text supports no {job.vocab_size:,}" if less else ""
+        yield f"subwords: {learned[unit]:,} {unit} of {job.bpe}{adapted}"
+        if frequent := learned.get("characters in pieces"):
+            yield (
+                f"characters in pieces: the {frequent:,} most frequent of "
+                f"{learned['characters']:,} (--character-coverage)"
+            )
+    joined = ", joined" if job.joined_dictionary else ""
+    begin = "dictionary "
+    symbols = [f"{name[len(begin) :]} {binarized[name]:,}" for name in binarized if begin in name]
+    yield f"symbols of the dictionaries{joined}: {', '.join(symbols)}"
+    if replaced := sum(sum(one.get("characters replaced", {}).values()) for one in notes.values()):
         yield f"characters replaced: {replaced:,}"
+    shares = {
+        name: found.get("percent unknown") for name, found in binarized.items() if begin not in name
+    }
+    if unknown := [f"{name} {share:g} %" for name, share in shares.items() if share]:
+        yield f"unknown tokens: {', '.join(unknown)}"
     for lang in job.languages:
         rules = notes.get(f"tokenize train.{lang}", {}).get("moses rules of", lang)
         if rules != lang:
             yield f"tokenized by Moses' rules of {rules}, as it has none of {lang}"
-    unknown = {
-        name: found["percent unknown"]
-        for name, found in notes["binarize"].items()
-        if isinstance(found, Mapping) and found.get("percent unknown")
-    }
-    if unknown:
-        yield "unknown tokens: " + ", ".join(
-            f"{name} {share:g} %" for name, share in unknown.items()
-        )
+
+
+def next_command(job: Job) -> str:
+    """Return a line that trains on the data set, for a shell in the current folder."""
+    out = os.path.relpath(job.out) if job.out.is_relative_to(Path.cwd()) else str(job.out)
+    shared = ["--share-all-embeddings"] if job.joined_dictionary else []
+    words = ["fairseq-train", os.path.join(out, "data-bin"), *shlex.split(_TRAINING), *shared]
+    return shlex.join([*words, "--save-dir", f"checkpoints/{job.out.name}"])

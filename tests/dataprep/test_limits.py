@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from dataclasses import dataclass
+from functools import partial
 
 import pytest
 
@@ -50,30 +50,24 @@ def test_disk_that_really_fills_up_is_one_sentence(tmp_path, corpus):
     assert "Traceback" not in done.stderr
 
 
-@dataclass(frozen=True)
-class Shout:
-    def build(self):
-        return lambda line: line.upper() + str(len(line))
+def shout():
+    return lambda line: line.upper() + str(len(line))
 
 
-@dataclass(frozen=True)
-class Suicide:
-    parent: int
+def suicide(parent):
+    def function(line):
+        if line == "now" and os.getpid() != parent:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return line
 
-    def build(self):
-        def function(line):
-            if line == "now" and os.getpid() != self.parent:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return line
-
-        return function
+    return function
 
 
 def test_lines_come_in_order_from_any_number_of_workers():
     lines = [f"line {number}" for number in range(9500)]
     expected = [line.upper() + str(len(line)) for line in lines]
-    assert list(parallel.map_lines(Shout(), lines, workers=1)) == expected
-    assert list(parallel.map_lines(Shout(), iter(lines), workers=3)) == expected
+    assert list(parallel.map_lines(shout, lines, workers=1)) == expected
+    assert list(parallel.map_lines(shout, iter(lines), workers=3)) == expected
 
 
 def test_input_is_not_read_ahead_without_bound():
@@ -85,7 +79,7 @@ def test_input_is_not_read_ahead_without_bound():
             taken += 1
             yield "line"
 
-    stream = parallel.map_lines(Shout(), endless(), workers=2)
+    stream = parallel.map_lines(shout, endless(), workers=2)
     assert next(stream) == "LINE4"
     assert taken < 20_000
     stream.close()
@@ -94,7 +88,7 @@ def test_input_is_not_read_ahead_without_bound():
 def test_worker_that_dies_is_one_sentence():
     lines = ["line"] * 6000 + ["now"] + ["line"] * 6000
     with pytest.raises(UserError, match="a worker process was killed"):
-        list(parallel.map_lines(Suicide(os.getpid()), lines, workers=2))
+        list(parallel.map_lines(partial(suicide, os.getpid()), lines, workers=2))
 
 
 def die(_):

@@ -65,7 +65,16 @@ def binarize(
     """
     remove(scratch)
     scratch.mkdir(parents=True)
-    log = _run(_command(prefixes, languages, scratch, joined, dictionaries, workers))
+    source, target = languages
+    command = [find_command("fairseq-preprocess"), "--source-lang", source, "--target-lang", target]
+    command += ["--trainpref", str(prefixes["train"]), "--validpref", str(prefixes["valid"])]
+    if tests := [str(prefix) for name, prefix in prefixes.items() if name.startswith("test")]:
+        command += ["--testpref", ",".join(tests)]
+    command += ["--destdir", str(scratch), "--workers", str(workers)]
+    command += ["--joined-dictionary"] if joined else []
+    for option, path in zip(("--srcdict", "--tgtdict"), dictionaries, strict=False):
+        command += [option, str(path)]
+    log = _run(command)
     # it holds paths and the number of workers, so it is not the same from run to run
     (scratch / "preprocess.log").unlink(missing_ok=True)
     counts = read_counts(log, prefixes)
@@ -76,29 +85,6 @@ def binarize(
     os.rename(scratch, folder)
     sync_folder(folder.parent)
     return counts
-
-
-def _command(
-    prefixes: dict[str, Path],
-    languages: tuple[str, str],
-    folder: Path,
-    joined: bool,
-    dictionaries: Sequence[Path],
-    workers: int,
-) -> list[str]:
-    """The command that binarizes into ``folder``."""
-    command = [find_command("fairseq-preprocess"), "--source-lang", languages[0]]
-    command += ["--target-lang", languages[1], "--trainpref", str(prefixes["train"])]
-    command += ["--validpref", str(prefixes["valid"])]
-    tests = [str(prefix) for name, prefix in prefixes.items() if name.startswith("test")]
-    if tests:
-        command += ["--testpref", ",".join(tests)]
-    command += ["--destdir", str(folder), "--workers", str(workers)]
-    if joined:
-        command.append("--joined-dictionary")
-    for option, path in zip(("--srcdict", "--tgtdict"), dictionaries, strict=False):
-        command += [option, str(path)]
-    return command
 
 
 def _run(command: list[str]) -> str:

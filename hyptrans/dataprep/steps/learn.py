@@ -61,7 +61,7 @@ def learn(
 
 
 def _learn_bpe(texts: list[Path], size: int, model: Path) -> dict[str, Any]:
-    module = require("subword_nmt.learn_bpe", "data")
+    module: Any = require("subword_nmt.learn_bpe", "data")
     counts: Counter[str] = Counter()
     for path in texts:
         for line in read_lines(path):
@@ -77,7 +77,9 @@ def _learn_bpe(texts: list[Path], size: int, model: Path) -> dict[str, Any]:
         table.writelines(f"{word} {count}\n" for word, count in kept)
         del kept
         table.seek(0)
-        with _learning(module):
+        # its own bar draws ten times a second, also into log files
+        module.tqdm = lambda items: bar(items, "learn subwords", len(items), " merges", 2.0)
+        with _no_collecting():
             module.learn_bpe(table, codes, size, is_dict=True)
     write_whole(model, codes.getvalue())
     return {
@@ -88,17 +90,13 @@ def _learn_bpe(texts: list[Path], size: int, model: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def _learning(module: Any) -> Iterator[None]:
-    # its own bar draws ten times a second, also into log files
-    original = module.tqdm
-    module.tqdm = lambda items: bar(items, "learn subwords", len(items), " merges", 2.0)
+def _no_collecting() -> Iterator[None]:
     # millions of tuples and no cycles: looking for garbage takes a third of the time
     collecting = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        module.tqdm = original
         if collecting:
             gc.enable()
 

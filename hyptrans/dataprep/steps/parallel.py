@@ -10,7 +10,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
 from multiprocessing.connection import wait
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from hyptrans.support.errors import UserError
 
@@ -22,16 +22,15 @@ _WORTH_PROCESSES = 4
 _function: LineFunction
 
 
-class LineFunctionFactory(Protocol):
-    """A small picklable description that builds the function inside each process."""
+def map_lines(
+    build: Callable[[], LineFunction], lines: Iterable[str], *, workers: int
+) -> Iterator[str]:
+    """Yield ``build()(line)`` for every line, in order, whatever the number of workers.
 
-    def build(self) -> LineFunction:
-        """Load models and tables, and return the function from line to line."""
-        ...
-
-
-def map_lines(factory: LineFunctionFactory, lines: Iterable[str], *, workers: int) -> Iterator[str]:
-    """Yield ``factory.build()(line)`` for every line, in order, whatever the number of workers.
+    Args:
+        build: loads models and tables inside each process, so that it must be small when pickled.
+        lines: of text.
+        workers: processes.
 
     Raises:
         UserError: a worker process died (most likely for lack of memory).
@@ -39,11 +38,11 @@ def map_lines(factory: LineFunctionFactory, lines: Iterable[str], *, workers: in
     stream = iter(lines)
     head = list(islice(stream, _CHUNK * _WORTH_PROCESSES if workers > 1 else 0))
     if workers == 1 or len(head) < _CHUNK * _WORTH_PROCESSES:
-        yield from map(factory.build(), chain(head, stream))
+        yield from map(build(), chain(head, stream))
         return
     # spawn: a forked copy of a process with threads may hang, and carries the parent's memory
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, _start_worker, (factory,)) as pool:
+    with ProcessPoolExecutor(workers, context, _start_worker, (build,)) as pool:
         try:
             yield from _in_order(pool, chain(head, stream), limit=3 * workers)
         except BrokenProcessPool as error:
@@ -81,10 +80,10 @@ def _in_order(pool: ProcessPoolExecutor, lines: Iterator[str], limit: int) -> It
         yield from waiting.popleft().result()
 
 
-def _start_worker(factory: LineFunctionFactory) -> None:
+def _start_worker(build: Callable[[], LineFunction]) -> None:
     global _function
     _start_watch()
-    _function = factory.build()
+    _function = build()
 
 
 def _start_watch() -> None:

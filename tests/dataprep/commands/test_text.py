@@ -322,7 +322,7 @@ def test_rare_characters_are_symbols_but_no_pieces(
         characters = next(n for n in range(9000) if 2 * sum(frequent[:n]) >= counts.total())
     status, printed, err = run("text", *many_characters, *options, "--keep-intermediate")
     assert status == 0, err
-    said = f"; of its 9,000 characters the {characters or 0:,} most frequent (--character-coverage)"
+    said = f"characters in pieces: the {characters or 0:,} most frequent of 9,000 (--character-c"
     assert (said in printed) == (characters is not None)
     out = tmp_path / "out"
     learned = next(s for s in manifest_steps(out) if s["name"] == "learn subwords")

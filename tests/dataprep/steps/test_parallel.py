@@ -15,9 +15,8 @@ from hyptrans.dataprep.steps.parallel import map_lines
 from hyptrans.support.errors import run_command
 
 
-class Slow:
-    def build(self):
-        return slow
+def build():
+    return slow
 
 
 def slow(line):
@@ -26,7 +25,7 @@ def slow(line):
 
 
 def main():
-    for line in map_lines(Slow(), (str(i) for i in range(100_000)), workers=2):
+    for line in map_lines(build, (str(i) for i in range(100_000)), workers=2):
         print(line, flush=True)
 
 
