@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
 from hyptrans.geometry.space import Space
@@ -16,11 +15,9 @@ from hyptrans.support.stored import as_declared, build, read_json
 from probing.probes.probe import Probe, make_probe
 from probing.probes.training import TASKS, Course, Trained
 from probing.settings import Settings
-from probing.states.file import States
+from probing.states.file import States, reading
 
 FORMAT = "hyptrans probes 2"
-_DAMAGED = (UserError, KeyError, TypeError, ValueError, RuntimeError)
-"""What a wrong field or size raises; settings out of range are told as those of a command."""
 
 
 def save_probes(path: Path, trained: Trained) -> None:
@@ -49,22 +46,9 @@ def load_probes(path: Path) -> Trained:
     Raises:
         UserError: the file is missing, damaged or something else.
     """
-    if not path.is_file():
-        raise UserError(f"{path} is not a file: python -m probing train writes one")
-    try:
-        with safe_open(path, "pt") as file:
-            metadata = file.metadata() or {}
-            if metadata.get("format") != FORMAT:
-                raise ValueError(f"its format is {metadata.get('format')}, not {FORMAT}")
-            about = read_json(metadata["about"])
-            parameters = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        return _trained(about, parameters)
-    except (*_DAMAGED, SafetensorError) as error:
-        reason = str(error).partition("\n")[0]
-        raise UserError(
-            f"{path} is damaged or no file of probes ({reason}): write it again with python -m "
-            "probing train"
-        ) from error
+    with reading(path, "probes", "train", FORMAT, "pt") as (file, metadata):
+        parameters = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        return _trained(read_json(metadata["about"]), parameters)
 
 
 def _trained(about: dict[str, Any], parameters: dict[str, torch.Tensor]) -> Trained:

@@ -70,6 +70,11 @@ class Probe(nn.Module, ABC):
         if rank < LEAST_RANK:
             raise UserError(f"--rank {rank} is below {LEAST_RANK}, the coordinates of a point")
         self.width, self.rank, self.spaces, self.rng = width, rank, list(spaces), rng
+        self._draw(width, rank, spaces)
+
+    @abstractmethod
+    def _draw(self, width: int, rank: int, spaces: Sequence[Space]) -> None:
+        """Make the parameters; their order is that in which ``rng`` draws them."""
 
     def parameters_of(self, layer: int) -> list[nn.Parameter]:
         """What one layer learns."""
@@ -123,10 +128,7 @@ class LorentzProbe(Probe):
 
     kind = "lorentz"
 
-    def __init__(
-        self, width: int, rank: int, spaces: Sequence[Space], rng: torch.Generator | None = None
-    ) -> None:
-        super().__init__(width, rank, spaces, rng)
+    def _draw(self, width: int, rank: int, spaces: Sequence[Space]) -> None:
         self.flat = spaces[0].kind == "euclidean"
         if self.flat:
             # tangents of states with coordinates of about 1 then start at about length 1
@@ -180,10 +182,7 @@ class PoincareProbe(Probe):
 
     kind = "poincare"
 
-    def __init__(
-        self, width: int, rank: int, spaces: Sequence[Space], rng: torch.Generator | None = None
-    ) -> None:
-        super().__init__(width, rank, spaces, rng)
+    def _draw(self, width: int, rank: int, spaces: Sequence[Space]) -> None:
         # the time is no coordinate of the ball, but of the rank
         inner = (3 / self._vector_width / rank) ** 0.5
         self.inner_weight = self._uniform(rank - 1, self._vector_width, inner)
@@ -214,10 +213,7 @@ class EuclideanProbe(Probe):
 
     kind = "euclidean"
 
-    def __init__(
-        self, width: int, rank: int, spaces: Sequence[Space], rng: torch.Generator | None = None
-    ) -> None:
-        super().__init__(width, rank, spaces, rng)
+    def _draw(self, width: int, rank: int, spaces: Sequence[Space]) -> None:
         self.weight = self._uniform(
             rank, self._vector_width, (3 / self._vector_width / rank) ** 0.5
         )

@@ -4,6 +4,10 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+from scipy.sparse import coo_array  # type: ignore[import-untyped]
+from scipy.sparse.csgraph import breadth_first_order  # type: ignore[import-untyped]
+
 from probing.report import arcs, disk, layout
 from probing.report.charts import NOTHING, figure_number, in_order, markup
 from probing.report.data import Edge, Example, Prediction, Report
@@ -28,18 +32,12 @@ def model_names(report: Report) -> list[str]:
 def heads(edges: list[Edge], root: int, count: int) -> list[int | None]:
     """The head of each word once the tree hangs from ``root``: -1 there, None out of the tree."""
     found: list[int | None] = [None] * count
-    if not 0 <= root < count:
-        return found
-    found[root] = -1
-    waiting = [root]
-    while waiting:
-        word = waiting.pop()
-        for edge in edges:
-            if word in edge:
-                other = edge[0] + edge[1] - word
-                if found[other] is None:
-                    found[other] = word
-                    waiting.append(other)
+    if 0 <= root < count:
+        rows, columns = np.array(edges, int).reshape(-1, 2).T
+        graph = coo_array((np.ones(len(edges)), (rows, columns)), (count, count)).tocsr()
+        reached, above = breadth_first_order(graph, root, directed=False)
+        for word in reached.tolist():
+            found[word] = -1 if word == root else int(above[word])
     return found
 
 

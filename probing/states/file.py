@@ -30,6 +30,8 @@ from hyptrans.support.stored import build, read_json
 FORMAT = "hyptrans states 2"
 _NAME = "states"
 _TYPE = np.dtype("<f4")
+_DAMAGED = (SafetensorError, UserError, KeyError, TypeError, ValueError, RuntimeError)
+"""What a wrong field or size raises; settings out of range are told as those of a command."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,41 @@ def writing(path: Path, contents: Contents, width: int) -> Iterator[Writer]:
         _save(writer.finish(), contents, file)
 
 
+@contextmanager
+def reading(
+    path: Path, what: str, command: str, form: str, framework: str
+) -> Iterator[tuple[Any, dict[str, str]]]:
+    """Open a file of safetensors; what is wrong with its contents is told in one sentence.
+
+    Args:
+        path: the file.
+        what: it holds.
+        command: of ``python -m probing`` that writes it.
+        form: that its metadata must name as its format.
+        framework: of its tensors, as safetensors names it.
+
+    Returns:
+        The open file and its metadata.
+
+    Raises:
+        UserError: it is missing, damaged or something else.
+    """
+    if not path.is_file():
+        raise UserError(f"{path} is not a file: python -m probing {command} writes one")
+    try:
+        with safe_open(path, framework) as file:
+            metadata = file.metadata() or {}
+            if metadata.get("format") != form:
+                raise ValueError(f"its format is {metadata.get('format')}, not {form}")
+            yield file, metadata
+    except _DAMAGED as error:
+        reason = str(error).partition("\n")[0]
+        raise UserError(
+            f"{path} is damaged or no file of {what} ({reason}): write it again with python -m "
+            f"probing {command}"
+        ) from error
+
+
 class States:
     """A file of states: only what is asked for is read.
 
@@ -161,18 +198,9 @@ class States:
         Raises:
             UserError: it is missing, damaged or something else.
         """
-        if not path.is_file():
-            raise UserError(f"{path} is not a file: python -m probing extract writes one")
-        try:
-            with safe_open(path, "np") as file:
-                contents = _from_metadata(file.metadata() or {})
-                values = file.get_slice(_NAME)
+        with reading(path, "states", "extract", FORMAT, "np") as (file, metadata):
+            contents, values = _from_metadata(metadata), file.get_slice(_NAME)
             _check(values, contents)
-        except (SafetensorError, KeyError, TypeError, ValueError) as error:
-            raise UserError(
-                f"{path} is damaged or no file of states ({error}): write it again with python -m "
-                "probing extract"
-            ) from error
         return cls(path, contents, values)
 
     def __len__(self) -> int:
@@ -240,10 +268,8 @@ def _from_metadata(metadata: dict[str, str]) -> Contents:
     """The other way round.
 
     Raises:
-        ValueError: it is of another format, or its parts do not go together.
+        ValueError: its parts do not go together.
     """
-    if metadata.get("format") != FORMAT:
-        raise ValueError(f"its format is {metadata.get('format')}, not {FORMAT}")
     contents = build(Contents, read_json(metadata["contents"]))
     places = [*contents.kept, *(left.index for left in contents.left_out)]
     once = len(set(places)) == len(places) and min(places, default=0) >= 0
