@@ -43,18 +43,12 @@ class Chart:
     Attributes:
         name: of what is drawn.
         picture: as HTML that is escaped already.
-        caption: what a screen reader says of the picture.
-        region: what it calls the place of the numbers.
-        title: what it calls their table.
         columns: heads of the columns that vary from chart to chart.
         rows: of the table, as its template takes them.
     """
 
     name: str
     picture: Markup
-    caption: str
-    region: str
-    title: str
     columns: Sequence[int | str]
     rows: Sequence[tuple[Any, ...]]
 
@@ -82,11 +76,8 @@ def layer_charts(report: Report) -> list[Chart]:
         chart = Chart(
             title,
             markup(lines.plot(every, title, "layer", label)),
-            caption=f"{title} over layers",
-            region=f"{title} of every layer",
-            title=f"{title} of every layer on the development set; the chosen one is bold",
-            columns=range(max(len(line.values) for line in layered)),
-            rows=[
+            range(max(len(line.values) for line in layered)),
+            [
                 (line.name, [figure_number(value, 3) for value in line.values], line.rings)
                 for line in layered
             ],
@@ -129,11 +120,8 @@ def rank_charts(report: Report) -> list[Chart]:
         chart = Chart(
             name,
             markup(picture),
-            caption=f"UUAS over dimensions, {name}",
-            region=f"UUAS by dimensions, {name}",
-            title=f"UUAS on the test set by probe and dimensions, {name}",
-            columns=list(dict.fromkeys(point.dimensions for point in points)),
-            rows=[
+            list(dict.fromkeys(point.dimensions for point in points)),
+            [
                 (probe, [cell(point, RANKED) for point in points if point.probe == probe])
                 for probe in dict.fromkeys(point.probe for point in points)
             ],
@@ -188,11 +176,8 @@ def space_charts(report: Report) -> list[Chart]:
         chart = Chart(
             name,
             markup(lines.plot([line], "radius", "layer", label)),
-            caption=f"Radius over layers, {name}",
-            region=f"Use of the space, {name}",
-            title=f"Figures of every layer, {name}",
-            columns=HEADER,
-            rows=[tuple(cells(layer)) for layer in use.layers],
+            HEADER,
+            [tuple(cells(layer)) for layer in use.layers],
         )
         made.append(chart)
     return made
@@ -239,11 +224,8 @@ def radius_charts(report: Report) -> list[Chart]:
         chart = Chart(
             name,
             markup(picture),
-            caption=f"Radius by depth, {name}",
-            region=f"Radius by depth, {name}",
-            title=f"Hyperbolic radius by gold depth, {name}",
-            columns=(),
-            rows=[
+            (),
+            [
                 (box.depth, box.count, [figure_number(value) for value in box.quantiles])
                 for box in found[name]
             ],

@@ -16,9 +16,9 @@ FARTHEST = 6.0
 """Geodesic radius at which words outside the tree are kept: 0.995 of the circle's."""
 LEAST_LENGTH = 1e-300
 """In place of a length that is divided by: what it divides is zero then, too."""
-LEAST_SPREAD = 1e-9
-"""Of float64 numbers around 1: singular values, radii and distances that differ by less are the
-rounding of equal ones."""
+LEAST_SPREAD = 1e-5
+"""Singular values, radii and distances that differ by less are the rounding of equal ones: probes
+give points in float32, with coordinates of up to some hundreds."""
 STRAIGHT = 1e-9
 """Twice the area that two points of the disk span with its center, where no arc can be told from
 a line."""

@@ -71,6 +71,8 @@ def test_a_large_difference_is_as_sure_as_the_tosses_allow():
     (uuas, *_) = compare(*pair(1, count=300, better=0.3))
     assert uuas.difference > 0.2
     assert uuas.p == pytest.approx(1 / (1 + significance.TOSSES))
+    # what one sentence says may as well be chance
+    assert {c.p for c in compare(*pair(1, count=1, better=0.3))} == {1}
     first, _ = pair(1)
     assert all(c.p == 1 and c.difference == 0 for c in compare(first, first))
 

@@ -180,3 +180,10 @@ def test_names_in_the_disk_hardly_overlap(rng):
     covered = sum(float(disk._overlap(boxes[i : i + 1], boxes[i + 1 :])[0]) for i in range(24))
     assert covered == 0
     assert disk._outside(boxes).sum() == 0
+
+
+def test_points_that_rounding_alone_tells_apart_are_one_point(rng):
+    tangents = torch.full((5, 3), 0.5) + 1e-7 * torch.randn(5, 3, generator=rng)
+    disk = layout.place(lorentz.exp_origin(tangents), 0, [True] * 5)
+    assert disk.scale == 1
+    assert math.isnan(disk.agreement)
