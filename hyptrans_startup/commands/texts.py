@@ -5,7 +5,7 @@ fairseq takes files of different length without a word, and stops at a line that
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from io import TextIOWrapper
 from typing import Any
 
@@ -97,7 +97,7 @@ def line_too_long(
         return
     texts = [line.split("\t")[0] for line in lines] if cfg.generation.constraints else lines
     _, lengths = task.get_interactive_tokens_and_lengths(texts, encode_fn)
-    most = int(max_positions[0] if isinstance(max_positions, tuple) else max_positions)
+    most = longest(max_positions)
     kept = [i for i, length in enumerate(lengths) if length <= most]
     for i in sorted(set(range(len(lines))) - set(kept)):
         logger.warning(
@@ -112,6 +112,13 @@ def line_too_long(
     for batch in make_batches(remaining, cfg, task, max_positions, encode_fn):
         ids = batch.ids.new_tensor([kept[i] for i in batch.ids.tolist()])
         yield batch._replace(ids=ids)
+
+
+def longest(positions: Any) -> int:
+    """Tokens of the longest source that a model takes: fairseq says one number, two, or by task."""
+    if isinstance(positions, Mapping):
+        return min(map(longest, positions.values()))
+    return int(positions[0] if isinstance(positions, tuple) else positions)
 
 
 def runs(lines: list[str]) -> Iterator[list[str]]:

@@ -3,7 +3,6 @@
 import importlib
 import importlib.util
 import logging
-import sys
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -24,35 +23,38 @@ def user_dir_by_name(import_user_module: Call, args: Any) -> None:
     user_dir = getattr(args, "user_dir", None)
     if user_dir is None:
         return
-    ours = Path(user_dir).name == plugin.PACKAGE
+    folder = locate(user_dir)
     try:
-        import_user_module(Namespace(user_dir=str(locate(user_dir))) if ours else args)
+        import_user_module(args if folder is None else Namespace(user_dir=str(folder)))
     except FileNotFoundError as error:
         if error.errno is None:  # fairseq's own, which holds the path only
             raise UserError(f"--user-dir {user_dir} does not exist ({error})") from error
         raise
-    if ours:
+    if folder is not None:
         # fairseq leaves this out where the package was imported before
         importlib.import_module(f"{plugin.PACKAGE}.models")
 
 
-def locate(user_dir: str) -> Path:
-    """Return the folder of the package that ``--user-dir`` means.
+def locate(user_dir: str) -> Path | None:
+    """Return the folder of the package that ``--user-dir`` means, None where it is no name of ours.
 
-    An imported package cannot be exchanged and is taken first; then a folder of that name, as in
-    fairseq; then, for a bare name, the installed package. A path to nothing is returned unchanged:
+    Ours are the package's name, a path or a link to a folder of that name, and the folder around
+    one. The installed package is taken for all of them, whatever lies in the present folder; a
+    folder that is named counts where none is installed. A path to nothing is returned unchanged:
     fairseq complains of it.
     """
-    here = Path(user_dir).absolute()
-    bare = user_dir == plugin.PACKAGE
-    elsewhere = package_folder() if bare or plugin.PACKAGE in sys.modules else None
-    if not (here / "__init__.py").is_file():
-        return elsewhere or here
-    if elsewhere is None or elsewhere.samefile(here):
+    here = Path(user_dir).resolve()
+    inside = here / plugin.PACKAGE
+    if not (here / "__init__.py").is_file() and (inside / "__init__.py").is_file():
+        here = inside
+    if plugin.PACKAGE not in (here.name, Path(user_dir).name):
+        return None
+    installed = package_folder()
+    if installed is None or not (user_dir == plugin.PACKAGE or here.exists()):
         return here
-    chosen, other = (elsewhere, here) if plugin.PACKAGE in sys.modules else (here, elsewhere)
-    logger.warning("--user-dir %s takes %s and leaves out %s", user_dir, chosen, other)
-    return chosen
+    if (here / "__init__.py").is_file() and not installed.samefile(here):
+        logger.warning("--user-dir %s takes %s and leaves out %s", user_dir, installed, here)
+    return installed
 
 
 def package_folder() -> Path | None:

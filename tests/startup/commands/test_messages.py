@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from hyptrans_startup.commands import messages
-from hyptrans_startup.commands.texts import check_text, misaligned_text
+from hyptrans_startup.commands.texts import check_text, longest, misaligned_text
 from hyptrans_startup.errors import UserError
 from hyptrans_startup.training.resuming import check_formulas
 from tests.startup.conftest import TINY
@@ -398,3 +398,8 @@ def test_heads_of_the_decoder_are_the_encoders_where_none_are_named(stored, now,
         return
     with pytest.raises(UserError, match=r"was trained with --(en|de)coder-heads \w+ and not \w+:"):
         check_formulas("a.pt", state, trainer)
+
+
+def test_longest_source_is_that_of_the_task_that_takes_least():
+    assert longest({"de-en": (30, 20), "fr-en": (25, 40)}) == 25
+    assert (longest((9, 5)), longest(7)) == (9, 7)

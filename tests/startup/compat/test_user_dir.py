@@ -63,13 +63,28 @@ def test_package_that_is_imported_already_is_registered(place, monkeypatch, tmp_
     assert imported_from() == "site"
 
 
-def test_folder_here_goes_before_the_installed_package_and_says_so(place, monkeypatch, caplog):
+@pytest.mark.parametrize(
+    "argument", [NAME, f"{NAME}/", f"./{NAME}", f"{{here}}/{NAME}", "link", ".", "{here}"]
+)
+def test_installed_package_goes_before_the_folder_here(argument, place, monkeypatch, caplog):
     monkeypatch.syspath_prepend(place("site"))
-    monkeypatch.chdir(place("here"))
+    here = place("here")
+    (here / "link").symlink_to(NAME)
+    monkeypatch.chdir(here)
     with caplog.at_level(logging.WARNING):
-        assert imported_from() == "here"
-    assert f"here/{NAME} and leaves out" in caplog.text
-    assert f"site/{NAME}" in caplog.text
+        assert imported_from(argument.format(here=here)) == "site"
+    assert f"site/{NAME} and leaves out" in caplog.text
+    assert f"here/{NAME}" in caplog.text
+
+
+@pytest.mark.parametrize("argument", ["here", "link", f"here/{NAME}"])
+def test_folder_that_is_named_counts_where_none_is_installed(
+    argument, place, monkeypatch, tmp_path
+):
+    here = place("here")
+    (tmp_path / "link").symlink_to(here / NAME)
+    monkeypatch.chdir(tmp_path)
+    assert imported_from(argument) == "here"
 
 
 def test_imported_package_goes_before_the_folder_here_and_says_so(place, monkeypatch, caplog):
