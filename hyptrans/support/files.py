@@ -46,7 +46,7 @@ def write_whole(path: Path, text: str) -> None:
         file.write(text.encode())
 
 
-def write_json(path: Path, values: Mapping[str, Any]) -> None:
+def write_json(path: Path, values: Mapping[str, Any] | list[Any]) -> None:
     """Write JSON, whole or not at all; what JSON has no word for, NaN or infinite, is null."""
     text = json.dumps(finite(values), indent=2, ensure_ascii=False) + "\n"
     with whole_file(path) as file:

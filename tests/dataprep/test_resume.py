@@ -108,7 +108,7 @@ def test_run_after_a_kill_at_any_rename_ends_with_the_same_bytes(tmp_path, refer
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seconds", [0.5, 1.5, 2.5, 4.0, 6.0, 9.0])
+@pytest.mark.parametrize("seconds", [0.5, 2.5, 6.0])
 def test_whole_command_killed_by_the_clock_ends_with_the_same_bytes(tmp_path, corpus, seconds):
     words = [*map(str, corpus(train=5000)), *OPTIONS[:-1], "2"]
     command = [*script("prepare_text"), *words, "--out"]

@@ -2,7 +2,6 @@ import gzip
 import json
 import random
 import re
-import subprocess
 from collections import Counter
 
 import pytest
@@ -10,7 +9,7 @@ import sentencepiece
 
 from hyptrans.dataprep import recorded
 from hyptrans.dataprep.steps import learn, subwords
-from tests.dataprep.conftest import error_of, make_sentences, script, tree, write
+from tests.dataprep.conftest import error_of, make_sentences, tree, write
 
 
 def manifest_steps(out):
@@ -350,19 +349,6 @@ def test_a_typed_size_below_the_number_of_characters_is_refused(run, many_charac
 def test_training_text_that_is_all_dropped_is_an_error(tmp_path, run, corpus):
     words = [*corpus(), *RAW, "--max-length", 1, "--out", tmp_path / "out"]
     assert "no pair is left for train" in error_of(run("text", *words))
-
-
-@pytest.mark.parametrize("name", ["prepare_text", "prepare_iwslt14", "prepare_wmt14"])
-def test_help_is_complete(name):
-    done = subprocess.run([*script(name), "--help"], capture_output=True, text=True, check=True)
-    for option in ("--out", "--bpe", "--vocab-size", "--raw-text", "--joined-dictionary"):
-        assert option in done.stdout
-    assert "example:" in done.stdout
-    assert "(default:" in done.stdout
-    shown = " ".join(done.stdout.split())
-    endings = "text" in name and "the ending of the first SOURCE of --train"
-    source = endings or {"prepare_iwslt14": "de", "prepare_wmt14": "en"}[name]
-    assert f"language translated from (default: {source})" in shown
 
 
 def test_words_by_spaces_are_the_text_itself_and_nothing_is_dropped(tmp_path, run):

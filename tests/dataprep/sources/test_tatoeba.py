@@ -10,7 +10,7 @@ import pytest
 from hyptrans.dataprep.sources import tatoeba
 from hyptrans.dataprep.sources.tatoeba import read_table, split
 from hyptrans.support.errors import UserError
-from tests.dataprep.conftest import REPOSITORY, tree, write
+from tests.dataprep.conftest import REPOSITORY, tree
 
 ROWS = [(f"sentence {number // 3}", f"Satz {number}") for number in range(300)]
 
@@ -212,18 +212,3 @@ def test_recipe_knows_the_training_command_of_each_configuration(tmp_path, recip
     named = {line.split("--arch ")[1].split("_")[0] for line in lines}
     assert {"euclidean", "hybonet"} <= named
     assert all(line.startswith("fairseq-train data/data-bin --user-dir hyptrans") for line in lines)
-
-
-def test_short_corpus_is_refused_before_anything_is_written(tmp_path):
-    table = write(tmp_path / "in/deu.txt", ["Hi.\tHallo!"])
-    command = [sys.executable, "-m", "recipes.tatoeba_en_de.prepare"]
-    done = subprocess.run(
-        [*command, "--table", str(table), "--out", str(tmp_path / "out")],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=REPOSITORY,
-    )
-    assert done.returncode == 2
-    assert "1 distinct source sentences are too few" in done.stderr
-    assert not (tmp_path / "out").exists()
