@@ -146,13 +146,12 @@ STEPS: "dict[str, tuple[str, ...]]" = {
     "fairseq.trainer:Trainer.load_checkpoint": (
         "training.validating:patience_goes_on",
         "training.resuming:stored_training",
-        "training.resuming:stored_counts",
+        "training.resuming:stored_steps",
         "training.resuming:other_architecture",
     ),
     "fairseq.trainer:Trainer.get_train_iterator": ("data.folders:no_target_side",),
     "fairseq.trainer:Trainer.train_step": ("training.divergence:gradients_not_finite",),
     "fairseq.trainer:NanDetector": ("training.divergence:nan_detector_fails",),
-    "fairseq.logging.meters:MetersDict.load_state_dict": ("training.resuming:meters_by_name",),
     # strings that become code
     **dict.fromkeys(
         (

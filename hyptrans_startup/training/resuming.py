@@ -1,6 +1,5 @@
 """A training that goes on from a checkpoint: of another model, other data, or no training."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import partial
@@ -9,10 +8,8 @@ from typing import Any
 
 from hyptrans_startup.checkpoints.sentences import misfit, reason_of, shown
 from hyptrans_startup.errors import UserError
-from hyptrans_startup.wrapping import Call, after, before, told
-
-MOST_COUNTED = 1 << 31
-"""Updates, epochs and batches of one, far beyond any training; seeds are made of them."""
+from hyptrans_startup.training.progress import check_progress
+from hyptrans_startup.wrapping import Call, after, told
 
 
 @told(RuntimeError)
@@ -38,9 +35,8 @@ def stored_training(error: Exception, trainer: Any, filename: str, *_: Any, **__
 
 
 @after
-def stored_counts(extra_state: Any, trainer: Any, *_: Any, **__: Any) -> None:
-    """Tracebacks after an epoch for counts and states of an optimizer that are none."""
-    check_counts(trainer, extra_state)
+def stored_steps(_: Any, trainer: Any, *__: Any, **___: Any) -> None:
+    """Tracebacks after an epoch for states of an optimizer that are none."""
     # built where its state was loaded
     if trainer._optimizer is not None:
         check_optimizer(trainer._optimizer.optimizer)
@@ -51,23 +47,36 @@ def other_architecture(
     trainer: Any,
     filename: str,
     reset_optimizer: bool = False,
-    *args: Any,
-    **kwargs: Any,
+    reset_lr_scheduler: bool = False,
+    optimizer_overrides: Any = None,
+    reset_meters: bool = False,
 ) -> Any:
-    """Going on from a checkpoint of another model: two tracebacks, or not a word."""
+    """Going on from a checkpoint of another model: two tracebacks, or not a word.
+
+    Counts and statistics that are none: a traceback, at times after an epoch.
+    """
     from fairseq import checkpoint_utils
 
     read = checkpoint_utils.load_checkpoint_to_cpu
 
     def checked(path: str, *of: Any, **options: Any) -> Any:
         state = read(path, *of, **options)
-        check_formulas(path, state, trainer)
+        check_progress(state, meters=not reset_meters)
+        # without the optimizer's state parameters are only a start
+        if not reset_optimizer:
+            check_formulas(path, state, trainer)
         return state
 
     try:
-        # without the optimizer's state parameters are only a start
-        checkpoint_utils.load_checkpoint_to_cpu = read if reset_optimizer else checked
-        return load(trainer, filename, reset_optimizer, *args, **kwargs)
+        checkpoint_utils.load_checkpoint_to_cpu = checked
+        return load(
+            trainer,
+            filename,
+            reset_optimizer,
+            reset_lr_scheduler,
+            optimizer_overrides,
+            reset_meters,
+        )
     except Exception as error:
         # fairseq raises a bare one while it handles what torch found
         if type(error) is not Exception or error.__context__ is None:
@@ -107,46 +116,6 @@ def _meant(name: str, values: Any) -> Any:
     get = values.get if isinstance(values, Mapping) else partial(getattr, values)
     found = get(name, None)
     return get(name.replace("decoder_", "encoder_"), None) if found is None else found
-
-
-@before
-def meters_by_name(_: Any, state_dict: Any) -> None:
-    """Any name of fairseq's module, called, where a checkpoint stores the class of a statistic."""
-    from fairseq.logging import meters
-
-    for _, key, name, _ in state_dict:
-        kind = vars(meters).get(name) if isinstance(name, str) else None
-        if not (isinstance(kind, type) and issubclass(kind, meters.Meter)):
-            raise UserError(
-                f"the checkpoint keeps its statistic {key!r} as a {name!r}, which is none of "
-                "fairseq's meters; use a checkpoint you can trust, or --reset-meters"
-            )
-
-
-def check_counts(trainer: Any, extra_state: Any) -> None:
-    """Check what a training counts on from.
-
-    Args:
-        trainer: as fairseq has filled it.
-        extra_state: what it did not take of the checkpoint, None where that was not asked for.
-
-    Raises:
-        ValueError: names the number that is none.
-    """
-    counts = {"num_updates": (trainer.get_num_updates(), 0)}
-    iterator = (extra_state or {}).get("train_iterator") or {}
-    for name, least in (("epoch", 1), ("iterations_in_epoch", 0)):
-        if name in iterator:
-            counts[name] = iterator[name], least
-    for name, (value, least) in counts.items():
-        if not (isinstance(value, int) and least <= value <= MOST_COUNTED):
-            raise ValueError(f"{name} is {shown(value)}")
-    seconds = trainer._previous_training_time
-    if getattr(seconds, "shape", None) in ((), (1,)):
-        # the mean over several processes
-        seconds = seconds.item()
-    if not (isinstance(seconds, int | float) and 0 <= seconds < math.inf):
-        raise ValueError(f"previous_training_time is {shown(seconds)}")
 
 
 def check_optimizer(optimizer: Any) -> None:

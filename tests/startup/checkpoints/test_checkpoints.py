@@ -5,7 +5,6 @@ import sys
 import threading
 from argparse import Namespace
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -17,7 +16,8 @@ from hyptrans_startup.checkpoints.configurations import (
     forget_files,
 )
 from hyptrans_startup.errors import UserError
-from hyptrans_startup.training.resuming import check_counts, check_optimizer
+from hyptrans_startup.training.progress import check_progress
+from hyptrans_startup.training.resuming import check_optimizer
 from tests.hostile import checkpoints
 
 EXPRESSION = "[open('RAN', 'w').close(), None][1]"
@@ -162,28 +162,63 @@ def test_memory_that_is_filled_before_it_is_registered_is_refused():
     assert torch.empty(1 << 14, 1 << 12).numel() == 1 << 26
 
 
+def progress(**changes):
+    """A state to go on from, with some of its parts changed."""
+    schedule = {"best": None, "last_epoch": 3}
+    history = {"num_updates": 3, "lr_scheduler_state": changes.pop("schedule", schedule)}
+    history |= {name: changes.pop(name) for name in ("num_updates",) if name in changes}
+    values = {"val": torch.tensor(1.0), "sum": torch.arange(4), "count": 1, "round": None}
+    extra = {
+        "train_iterator": {"epoch": 1, "iterations_in_epoch": 0, "version": 2, "shuffle": True},
+        "metrics": {"train": [(0, "loss", "AverageMeter", values)]},
+        "previous_training_time": 0.5,
+        "best": 1.5,
+        "val_loss": None,
+    }
+    return {"optimizer_history": [history], "extra_state": extra | changes}
+
+
 @pytest.mark.parametrize(
-    ("iterator", "seconds", "updates", "reason"),
+    ("changes", "reason"),
     [
-        ({"epoch": 1, "iterations_in_epoch": 0}, 0, 3, ""),
-        ({"epoch": 1, "iterations_in_epoch": 0}, torch.tensor(0.5), 3, ""),
-        ({}, torch.ones(2), 3, "previous_training_time is Tensor"),
-        ({"epoch": 0}, 0, 3, "epoch is 0"),
-        ({"epoch": "x"}, 0, 3, "epoch is 'x'"),
-        ({"epoch": 1, "iterations_in_epoch": 1 << 40}, 0, 3, "iterations_in_epoch is"),
-        ({}, float("nan"), 3, "previous_training_time is nan"),
-        ({}, "x", 3, "previous_training_time is 'x'"),
-        ({}, 0, -1, "num_updates is -1"),
-        ({}, 0, float("nan"), "num_updates is nan"),
+        ({}, ""),
+        ({"previous_training_time": torch.tensor(0.5), "best": torch.ones(1)}, ""),
+        ({"previous_training_time": torch.ones(2)}, "previous_training_time is Tensor"),
+        ({"previous_training_time": float("nan")}, "previous_training_time is nan"),
+        ({"previous_training_time": "x"}, "previous_training_time is 'x'"),
+        ({"previous_training_time": None}, "previous_training_time is None"),
+        ({"train_iterator": {"epoch": 0}}, "epoch is 0"),
+        ({"train_iterator": {"epoch": "x"}}, "epoch is 'x'"),
+        ({"train_iterator": {"epoch": True}}, "epoch is True"),
+        ({"train_iterator": {"epoch": 1, "iterations_in_epoch": 1 << 40}}, "iterations_in_epoch"),
+        ({"train_iterator": {"epoch": 1, "version": "2"}}, "version is '2'"),
+        ({"train_iterator": [1]}, "train_iterator is list"),
+        ({"num_updates": -1}, "num_updates is -1"),
+        ({"num_updates": float("nan")}, "num_updates is nan"),
+        ({"schedule": {"best": "x"}}, "best of the schedule is 'x'"),
+        ({"schedule": [1]}, "lr_scheduler_state is list"),
+        ({"best": "x"}, "best is 'x'"),
+        ({"val_loss": [1.0]}, "val_loss is list"),
+        ({"metrics": [1]}, "metrics is list"),
+        ({"metrics": {"train": [1]}}, "a statistic is 1"),
+        ({"metrics": {"train": [(0, "loss", "os", {})]}}, "is a 'os', which is no meter"),
+        ({"metrics": {"train": [(0, [1], "AverageMeter", {})]}}, "the name of a statistic"),
+        ({"metrics": {"train": [(0, "a", ["AverageMeter"], {})]}}, "which is no meter"),
+        ({"metrics": {"train": [(0, "a", "MetersDict", {})]}}, "which is no meter"),
+        ({"metrics": {"train": [("x", "a", "AverageMeter", {})]}}, "the place of a is 'x'"),
+        ({"metrics": {"train": [(0, "a", "AverageMeter", {"sum": "x"})]}}, "sum of a is 'x'"),
     ],
 )
-def test_counts_of_a_training_are_counts(iterator, seconds, updates, reason):
-    trainer = SimpleNamespace(get_num_updates=lambda: updates, _previous_training_time=seconds)
+def test_a_training_goes_on_from_counts_and_numbers(changes, reason):
     if not reason:
-        check_counts(trainer, {"train_iterator": iterator})
+        check_progress(progress(**changes))
         return
     with pytest.raises(ValueError, match=reason):
-        check_counts(trainer, {"train_iterator": iterator})
+        check_progress(progress(**changes))
+
+
+def test_statistics_that_are_not_gone_on_with_are_not_looked_at():
+    check_progress(progress(metrics=[1]), meters=False)
 
 
 def stepped():

@@ -32,7 +32,7 @@ HARMLESS = {
     "fairseq/tasks/__init__.py": ["globals", "import_module"],
     # --user-dir, from the command line alone; stored ones are not imported
     "fairseq/utils.py": ["eval"] * 3 + ["getattr"] * 2 + ["import_module", "setattr"],
-    # the name of a statistic's class, guarded by `meters_by_name`
+    # the name of a statistic's class, guarded by `check_progress`
     "fairseq/logging/meters.py": ["globals"],
     # attributes of options, named by fields or by other options
     "fairseq/checkpoint_utils.py": ["setattr"],
@@ -176,16 +176,3 @@ def test_path_that_a_shell_would_run_is_refused(tmp_path):
     with pytest.raises(UserError, match="hands its name to a shell"):
         FastaDataset(str(path))
     assert not (tmp_path / "ran").exists()
-
-
-def test_class_of_a_statistic_is_one_of_fairseqs():
-    from fairseq.logging.meters import AverageMeter, MetersDict
-
-    meters = MetersDict()
-    meter = AverageMeter()
-    meter.update(2.0)
-    meters.load_state_dict([(0, "loss", "AverageMeter", meter.state_dict())])
-    assert meters.get_smoothed_value("loss") == 2.0
-    for name in ("torch", "bisect", ["AverageMeter"], None):
-        with pytest.raises(UserError, match="none of fairseq's meters"):
-            meters.load_state_dict([(0, "loss", name, {})])
