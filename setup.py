@@ -19,6 +19,8 @@ PROBING = [
     "markupsafe>=2",
 ]
 HUB = ["huggingface_hub>=0.34"]
+# what --user-dir needs, and whoever reads checkpoints; loading model folders does not
+FAIRSEQ = ["fairseq==0.12.2"]
 TENSORBOARD = ["tensorboard>=2.10"]
 WANDB = ["wandb>=0.17"]
 # encoders in its format, for probes
@@ -77,6 +79,7 @@ setup(
     ],
     entry_points={"console_scripts": ["hyptrans=hyptrans.commands.cli:main"]},
     extras_require={
+        "fairseq": FAIRSEQ,
         "data": DATA,
         "plot": PLOT,
         "probing": PROBING,

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 
 PACKAGE = "hyptrans"
-"""Its name, which is that of its command too; importing ``PACKAGE.models`` registers its models."""
+"""Its name and its command's; importing ``PACKAGE.fairseq`` registers its models."""
 
 bounds: dict[str, tuple[float, float]] = {}
 """Lowest and highest value of its own options, by name."""
@@ -24,4 +24,4 @@ def register(*, option_bounds: Mapping[str, tuple[float, float]]) -> None:
 
 def is_registered() -> bool:
     """Whether the plug-in's models are known to fairseq."""
-    return f"{PACKAGE}.models" in sys.modules
+    return f"{PACKAGE}.fairseq" in sys.modules

@@ -34,7 +34,7 @@ def main(args: argparse.Namespace) -> None:
         UserError: checkpoints that cannot be averaged, or an ``--out`` that would do harm.
     """
     with quiet():
-        from hyptrans.inference import average
+        from hyptrans.fairseq import average
 
         paths = list(args.checkpoints)
         average.check_out(args.out, paths)

@@ -50,9 +50,9 @@ def main(args: argparse.Namespace) -> None:
         UserError: the checkpoint or its data cannot be used, or ``--out`` holds something else.
     """
     with quiet():
-        from hyptrans.inference import checkpoint
+        from hyptrans.fairseq import checkpoint, training_command
         from hyptrans.inference.defaults import BEAM
-        from hyptrans.inference.sharing import folder, training_command
+        from hyptrans.inference.sharing import folder
         from hyptrans.inference.translator import Translator
 
         # told before an hour of translating

@@ -57,7 +57,7 @@ def replay(file: Path, *, cpu: bool = False, user_dir: str | None = None) -> str
     """
     from fairseq import checkpoint_utils
 
-    import hyptrans.models  # noqa: F401 - registers what the file names
+    import hyptrans.fairseq  # noqa: F401 - registers what the file names
 
     state = checkpoint_utils.load_checkpoint_to_cpu(str(file))
     samples = state["extra_state"].get(SAMPLES)
@@ -137,7 +137,7 @@ def _trainer(file: Path, state: Mapping[str, Any]) -> tuple[Any, int]:
     from fairseq import checkpoint_utils
     from fairseq.trainer import Trainer
 
-    from hyptrans.inference.checkpoint import updates_of
+    from hyptrans.fairseq.checkpoint import updates_of
 
     cfg = state["cfg"]
     (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(file)])

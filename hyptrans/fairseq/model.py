@@ -1,17 +1,20 @@
 """The encoder-decoder as fairseq calls it: its dictionaries, its forms of output, its checks."""
 
+import argparse
+import dataclasses
+import math
+from enum import Enum
 from typing import Any
 
 import torch
 from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIncrementalDecoder
 from torch import Tensor
 
-from hyptrans.fairseq.config import add_switches, check_curvature
 from hyptrans.seq2seq.decoder import Decoder
 from hyptrans.seq2seq.encoder import Encoder
-from hyptrans.seq2seq.parts import Parts, Role
-from hyptrans.seq2seq.sharing import check_shareable, check_shared
-from hyptrans.seq2seq.sizes import side_of
+from hyptrans.seq2seq.model import build
+from hyptrans.seq2seq.parts import Parts
+from hyptrans.seq2seq.sharing import check_shared
 from hyptrans.seq2seq.state import DecoderState
 from hyptrans.seq2seq.version import KEY, check_version, this_version
 from hyptrans.support.errors import UserError
@@ -30,10 +33,6 @@ class HypEncoder(Encoder, FairseqEncoder):
     (the embeddings first) are ``[T, B, D]``, ``encoder_padding_mask`` ``[B, T]`` is true at
     padding. Beside them ``sentences`` ``[B]`` says which sentence of the batch a row is of.
     """
-
-    def __init__(self, parts: Parts, dictionary: Any, embedding: Any) -> None:
-        super().__init__(parts, embedding, dictionary.pad())
-        self.dictionary = dictionary
 
     def forward(  # type: ignore[override]
         self,
@@ -81,14 +80,6 @@ class HypDecoder(Decoder, FairseqIncrementalDecoder):
     # what the constructor of fairseq's decoders sets
     onnx_trace, adaptive_softmax = False, None
 
-    def __init__(
-        self, parts: Parts, dictionary: Any, embedding: Any, *, cross: Role, tied: bool
-    ) -> None:
-        super().__init__(
-            parts, embedding, dictionary.pad(), len(dictionary), cross=cross, tied=tied
-        )
-        self.dictionary = dictionary
-
     def forward(  # type: ignore[override]
         self,
         prev_output_tokens: Tensor,
@@ -101,8 +92,12 @@ class HypDecoder(Decoder, FairseqIncrementalDecoder):
         state = None if incremental_state is None else self._state(incremental_state)
         source = encoder_out or {}
         memory, padding = source["encoder_out"][0], source["encoder_padding_mask"][0]
+        memory = memory.transpose(0, 1)
+        if state is not None:
+            beams = _beams(state, memory)
+            memory, padding = memory[::beams], padding[::beams]
         states, attention = super().forward(
-            prev_output_tokens, memory.transpose(0, 1), padding, state, look=self.gives_attention
+            prev_output_tokens, memory, padding, state, look=self.gives_attention
         )
         inner = [state.transpose(0, 1) for state in states] if return_all_hiddens else None
         x = states[-1]
@@ -136,8 +131,14 @@ class HypDecoder(Decoder, FairseqIncrementalDecoder):
     def reorder_incremental_state(
         self, incremental_state: IncrementalState, new_order: Tensor
     ) -> None:
-        if incremental_state:
-            self._state(incremental_state).reorder(new_order)
+        state = self._state(incremental_state) if incremental_state else None
+        if state is None or state.layers[0].attention.kept is None:
+            return
+        first = state.layers[0]
+        sentences = first.cross_attention.kept.rows
+        rows = sentence_rows(new_order, first.attention.kept.rows // sentences)
+        stay = torch.equal(rows, torch.arange(sentences, device=rows.device))
+        state.reorder(new_order, None if stay else rows)
 
     def reorder_incremental_state_scripting(
         self, incremental_state: IncrementalState, new_order: Tensor
@@ -157,6 +158,7 @@ class HypTransformer(FairseqEncoderDecoderModel):
     """
 
     parts: type[Parts]
+    config: type
     version: Tensor
     # fairseq's question whether alignments need another pass, over the whole translation
     full_context_alignment = property(lambda self: self.decoder.gives_attention)
@@ -190,7 +192,7 @@ class HypTransformer(FairseqEncoderDecoderModel):
 
     @classmethod
     def add_args(cls, parser: Any) -> None:
-        add_switches(parser)
+        add_switches(parser, cls.config)
         super().add_args(parser)
 
     @classmethod
@@ -200,21 +202,61 @@ class HypTransformer(FairseqEncoderDecoderModel):
         Raises:
             ValueError: options that do not go together, each named.
         """
-        check_curvature(cfg)
-        source, target = task.source_dictionary, task.target_dictionary
-        encoder_parts = cls.parts(cfg, side_of(cfg, "encoder"))
-        embedding = encoder_parts.embedding(len(source), source.pad())
-        encoder = HypEncoder(encoder_parts, source, embedding)
-        decoder_parts = cls.parts(cfg, side_of(cfg, "decoder"))
-        if cfg.share_all_embeddings:
-            check_shareable(source, target, encoder_parts.side, decoder_parts.side)
-        else:
-            embedding = decoder_parts.embedding(len(target), target.pad())
-        decoder = HypDecoder(
-            decoder_parts,
-            target,
-            embedding,
-            cross=Role(memory=encoder.last_parts()[-1], memory_width=encoder_parts.side.width),
-            tied=cfg.share_all_embeddings or cfg.share_decoder_input_output_embed,
-        )
-        return cls(encoder, decoder)
+        cfg, words = core_config(cfg, cls.config), (task.source_dictionary, task.target_dictionary)
+        return cls(*build(cls.parts, cfg, *words, HypEncoder, HypDecoder))
+
+
+def add_switches(parser: argparse.ArgumentParser, config: type) -> None:
+    """Add ``--[no-]NAME`` for every option that is true by default.
+
+    fairseq would make such a field into a flag that turns it off.
+    """
+    for f in dataclasses.fields(config):
+        if f.default is True:
+            parser.add_argument(
+                f"--{f.name.replace('_', '-')}",
+                action=argparse.BooleanOptionalAction,
+                default=argparse.SUPPRESS,
+                help=f.metadata["help"],
+            )
+
+
+def core_config(cfg: Any, config: type) -> Any:
+    """The core's configuration of fairseq's, whether that is of flags or of a dataclass."""
+    if isinstance(cfg, config):
+        return cfg
+    given = {
+        f.name: getattr(cfg, f.name) for f in dataclasses.fields(config) if hasattr(cfg, f.name)
+    }
+    return config(**{k: v.value if isinstance(v, Enum) else v for k, v in given.items()})
+
+
+def _beams(state: DecoderState, memory: Tensor) -> int:
+    """Hypotheses to a row of the cross-attention's state, which the first step decides."""
+    kept = state.layers[0].cross_attention.kept
+    return beams_of(memory) if kept is None else len(memory) // kept.rows
+
+
+def beams_of(memory: Tensor) -> int:
+    """How many hypotheses at a time have the same source, as beam search lays them out.
+
+    Shapes: ``[B, S, D]``. Rows ``0`` to ``n - 1``, ``n`` to ``2 n - 1``, … are equal for the ``n``
+    returned; 1 where nothing repeats.
+    """
+    changes = (memory[1:] != memory[:-1]).flatten(1).any(1).nonzero() + 1
+    return math.gcd(len(memory), *changes.flatten().tolist())
+
+
+def sentence_rows(new_order: Tensor, beams: int) -> Tensor:
+    """Which sentences' rows are needed after hypotheses were reordered.
+
+    One for every ``beams`` hypotheses where those still share a sentence, as in beam search; else
+    one for every hypothesis.
+
+    Shapes: ``[B']``, rows of hypotheses -> ``[B' / beams]`` or ``[B']``, rows of sentences.
+    """
+    rows = new_order.div(beams, rounding_mode="floor")
+    if beams == 1 or len(rows) % beams:
+        return rows
+    groups = rows.view(-1, beams)
+    return groups[:, 0] if torch.equal(groups, groups[:, :1].expand_as(groups)) else rows

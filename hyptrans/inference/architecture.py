@@ -1,21 +1,20 @@
 """Architectures by name: the options that one takes, checked, and the model that they make."""
 
-import argparse
 import contextlib
+import dataclasses
 import math
 import re
-from collections.abc import Iterator, Mapping, Sized
-from types import SimpleNamespace
+import typing
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
-from fairseq.data import Dictionary
-from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
-from fairseq.models.transformer import TransformerModel
-from torch import Tensor, nn
+from torch import Tensor
 
-import hyptrans.models  # noqa: F401 - registers the architectures
-from hyptrans.fairseq.model import HypTransformer
+import hyptrans.models  # noqa: F401 - names the architectures
+from hyptrans.models.euclidean import ABSENT, INERT
+from hyptrans.seq2seq.architectures import ARCHITECTURES
+from hyptrans.seq2seq.model import EncoderDecoder, Words
 from hyptrans.support.errors import UserError
 from hyptrans_startup.checkpoints.building import stored_bytes, within_bytes
 from hyptrans_startup.checkpoints.configurations import MOST_POSITIONS_TIMES_WIDTH, check_value
@@ -25,15 +24,6 @@ Option = bool | int | float | str | None
 _LANGUAGE_OF = {"encoder": "source", "decoder": "target"}
 _SIZES = ("embed_dim", "ffn_embed_dim", "layers", "attention_heads")
 _LAYER = re.compile(r"(encoder|decoder)\.layers\.(\d{1,6})\.")
-_SINUSOIDS = ".embed_positions.weights"
-
-
-def is_known(architecture: object) -> bool:
-    """Whether a name is an architecture of this package, or of fairseq's Transformer."""
-    model = ARCH_MODEL_REGISTRY.get(architecture)
-    return model is TransformerModel or (
-        isinstance(model, type) and issubclass(model, HypTransformer)
-    )
 
 
 def require_known(architecture: object) -> str:
@@ -42,7 +32,7 @@ def require_known(architecture: object) -> str:
     Raises:
         UserError: it is none that this package can build.
     """
-    if not (isinstance(architecture, str) and is_known(architecture)):
+    if not (isinstance(architecture, str) and architecture in ARCHITECTURES):
         raise UserError(
             f"its architecture {str(architecture)[:80]!r} is neither one of hyptrans nor fairseq's "
             "transformer; fairseq-generate translates with others"
@@ -50,16 +40,15 @@ def require_known(architecture: object) -> str:
     return architecture
 
 
-def _flags(architecture: str) -> dict[str, argparse.Action]:
-    parser = argparse.ArgumentParser(add_help=False)
-    ARCH_MODEL_REGISTRY[architecture].add_args(parser)
-    return {action.dest: action for action in parser._actions}
-
-
-def switches_of(architecture: str) -> set[str]:
-    """Options that ``--no-NAME`` switches off."""
-    found = _flags(architecture).items()
-    return {name for name, flag in found if isinstance(flag, argparse.BooleanOptionalAction)}
+def _fields(architecture: str) -> dict[str, tuple[Any, tuple[str, ...]]]:
+    """Type and choices of each option."""
+    known = ARCHITECTURES[architecture]
+    found = {
+        f.name: (f.type, f.metadata.get("choices", ())) for f in dataclasses.fields(known.config)
+    }
+    if known.parts is None:
+        found |= {name: (type(value), ()) for name, value in {**INERT, **ABSENT}.items()}
+    return found
 
 
 def choose_options(architecture: str, given: Mapping[str, Any]) -> dict[str, Option]:
@@ -68,7 +57,7 @@ def choose_options(architecture: str, given: Mapping[str, Any]) -> dict[str, Opt
     Raises:
         UserError: a value that a model folder cannot hold.
     """
-    chosen = {name: given[name] for name in _flags(architecture) if given.get(name) is not None}
+    chosen = {name: given[name] for name in _fields(architecture) if given.get(name) is not None}
     return check_options(architecture, chosen)
 
 
@@ -80,29 +69,32 @@ def check_options(architecture: str, given: Mapping[str, Any]) -> dict[str, Opti
     Raises:
         UserError: names the first option that is wrong.
     """
-    flags = _flags(architecture)
+    fields = _fields(architecture)
     for name, value in given.items():
-        if name not in flags:
+        if name not in fields:
             raise UserError(f"{architecture} has no option {name[:80]!r}")
-        if not _fits(flags[name], value):
+        if not _fits(*fields[name], value):
             raise UserError(f"its option {name} cannot be {str(value)[:80]!r}")
+        if ARCHITECTURES[architecture].parts is None and ABSENT.get(name, value) != value:
+            raise UserError(
+                f"its option {name} is {value}, which is of fairseq's Transformer alone: "
+                "fairseq-generate translates with it"
+            )
         check_value(name, value)
     return dict(given)
 
 
-def _fits(action: argparse.Action, value: Any) -> bool:
+def _fits(kind: Any, choices: tuple[str, ...], value: Any) -> bool:
+    kinds = typing.get_args(kind) or (kind,)
     if value is None:
         return True
-    if action.nargs == 0:
-        return isinstance(value, bool)
-    if action.choices is not None:
-        return isinstance(value, str) and value in action.choices
-    if isinstance(value, bool):
-        return False
-    # fairseq leaves out the type of what is by default as large as something else
-    if action.type in (int, None):
-        return isinstance(value, int)
-    return action.type is float and isinstance(value, (int, float)) and _is_finite(value)
+    if choices:
+        return isinstance(value, str) and value in choices
+    if isinstance(value, bool) or bool in kinds:
+        return isinstance(value, bool) and bool in kinds
+    if float in kinds:
+        return isinstance(value, (int, float)) and _is_finite(value)
+    return int in kinds and isinstance(value, int)
 
 
 def _is_finite(value: float) -> bool:
@@ -165,26 +157,19 @@ def _layer_of(name: str) -> tuple[str, str]:
 
 
 def configuration(architecture: str, options: Mapping[str, Option]) -> Any:
-    """What fairseq builds a model from: the architecture's defaults with options filled in."""
-    if architecture in MODEL_DATACLASS_REGISTRY and not issubclass(
-        ARCH_MODEL_REGISTRY[architecture], TransformerModel
-    ):
-        cfg = MODEL_DATACLASS_REGISTRY[architecture]()
-        for name, value in options.items():
-            setattr(cfg, name, value)
-        return cfg
-    args = argparse.Namespace(arch=architecture, **options)
-    ARCH_CONFIG_REGISTRY[architecture](args)
-    return args
+    """The architecture's configuration with options filled in, each as its default where None."""
+    config = ARCHITECTURES[architecture].config
+    names = {f.name for f in dataclasses.fields(config)}
+    return config(**{k: v for k, v in options.items() if k in names and v is not None})
 
 
 def checked(
     architecture: str,
     options: Mapping[str, Option],
-    dictionaries: tuple[Sized, Sized],
+    dictionaries: tuple[Words, Words],
     parameters: Mapping[str, Tensor],
 ) -> Any:
-    """What fairseq builds a model from, its sizes held against parameters.
+    """The architecture's configuration, its sizes held against parameters.
 
     Args:
         architecture: name of a known one.
@@ -205,36 +190,35 @@ def checked(
 def fresh(
     architecture: str,
     cfg: Any,
-    dictionaries: tuple[Sized, Sized],
+    dictionaries: tuple[Words, Words],
     parameters: Mapping[str, Tensor],
-) -> Any:
+) -> EncoderDecoder:
     """The model of a configuration, without the parameters that say how large it may be.
 
     Args:
         architecture: name of a known one.
         cfg: what :func:`checked` returned for the same parameters.
-        dictionaries: symbols of source and target, with ``pad()`` as fairseq's have it.
+        dictionaries: symbols of source and target.
         parameters: by name.
 
     Raises:
         UserError: what does not fit, to be put after the model's name.
     """
-    task = SimpleNamespace(source_dictionary=dictionaries[0], target_dictionary=dictionaries[1])
     # the caller's random numbers stay as they were
     with (
         torch.random.fork_rng(devices=[]),
         _in_a_sentence(),
         within_bytes(stored_bytes(parameters.values())),
     ):
-        return ARCH_MODEL_REGISTRY[architecture].build_model(cfg, task)
+        return ARCHITECTURES[architecture].build(cfg, *dictionaries)
 
 
 def build(
     architecture: str,
     options: Mapping[str, Option],
-    dictionaries: tuple[Dictionary, Dictionary],
+    dictionaries: tuple[Words, Words],
     parameters: Mapping[str, Tensor],
-) -> nn.Module:
+) -> EncoderDecoder:
     """The model with its parameters, in float32 and in evaluation.
 
     Raises:
@@ -242,12 +226,10 @@ def build(
     """
     cfg = checked(architecture, options, dictionaries, parameters)
     model = fresh(architecture, cfg, dictionaries, parameters)
-    # sinusoids that old checkpoints hold are computed; fairseq would print that it drops them
-    state = {name: one for name, one in parameters.items() if not name.endswith(_SINUSOIDS)}
+    state = dict(parameters)
     with _in_a_sentence():
-        model.upgrade_state_dict(state)
         _add_shared(model, state)
-        model.load_state_dict(state, strict=True)
+        model.load_state_dict(state)
     return model.float().eval().requires_grad_(False)
 
 
@@ -261,7 +243,7 @@ def _in_a_sentence() -> Iterator[None]:
         raise UserError(f"its parameters and options do not go together ({reason})") from error
 
 
-def _add_shared(model: nn.Module, state: dict[str, Tensor]) -> None:
+def _add_shared(model: EncoderDecoder, state: dict[str, Tensor]) -> None:
     """Give parameters that a file holds once all the names that the model has for them."""
     names: dict[int, str] = {}
     own = model.state_dict()

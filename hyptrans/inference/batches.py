@@ -4,9 +4,9 @@ import sys
 from collections.abc import Iterator, Sequence
 
 import torch
-from fairseq.data import Dictionary
 from torch import Tensor
 
+from hyptrans.seq2seq.model import Words
 from hyptrans.support.progress import bar
 
 _LONG_LIST = 200
@@ -47,7 +47,7 @@ def rounded_up(size: int, step: int) -> int:
     return -(-size // step) * step
 
 
-def padded(rows: Sequence[Sequence[int]], words: Dictionary, *, left: bool = False) -> Tensor:
+def padded(rows: Sequence[Sequence[int]], words: Words, *, left: bool = False) -> Tensor:
     """Tokens of sentences, padded on the right or the left, ``[B, T]``."""
     longest = max(map(len, rows))
     filled = []

@@ -1,14 +1,24 @@
 """All that a translation model is made of, whatever it was read from."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from fairseq.data import Dictionary
 from torch import Tensor
 
 from hyptrans.inference.architecture import Option
+from hyptrans.inference.dictionary import Dictionary
 from hyptrans.inference.text import TextRules
+from hyptrans.support.errors import UserError
+
+AVERAGED = "averaged_updates"
+"""What an average calls the updates after which its checkpoints were written."""
+# of a language, in any code for it, zh.char too: without a slash it is no path
+_LANGUAGE = re.compile(r"[A-Za-z0-9_.-]{1,32}")
+# characters of what was found, in messages
+_MOST_SHOWN = 80
 
 
 @dataclass(frozen=True)
@@ -20,7 +30,7 @@ class Contents:
         architecture: name, as of ``--arch``.
         options: of the architecture, where they differ from its defaults or were stored.
         languages: source and target.
-        dictionaries: fairseq's, of source and target.
+        dictionaries: of source and target.
         parameters: by name.
         text: how text becomes subwords.
         facts: what is known of its making, for JSON: updates, command, data, scores.
@@ -34,3 +44,24 @@ class Contents:
     parameters: Mapping[str, Tensor]
     text: TextRules
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def checked_languages(found: Any) -> tuple[str, str]:
+    """Source and target language, as they may become parts of the names of files.
+
+    Raises:
+        UserError: they may not, to be put after the place that they were found in.
+    """
+    if isinstance(found, list | tuple) and len(found) == 2:
+        source, target = found
+        if all(isinstance(name, str) and _LANGUAGE.fullmatch(name) for name in found):
+            return source, target
+    raise UserError(
+        "its languages are not two names of letters, digits, points and lines but "
+        f"{str(found)[:_MOST_SHOWN]}: prepare its data with such names"
+    )
+
+
+def dictionary_file(binary: Path, language: str) -> Path:
+    """Where the dictionary of a language is."""
+    return binary / f"dict.{language}.txt"

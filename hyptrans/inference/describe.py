@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from hyptrans.geometry.space import Space, vectors
-from hyptrans.inference.checkpoint import AVERAGED
+from hyptrans.inference.contents import AVERAGED
 from hyptrans.inference.translator import Translator
 
 # weights that fairseq's encoder layer keeps a second time for inference

@@ -1,5 +1,6 @@
 """Find a model by its name and load it."""
 
+import importlib
 import os
 import re
 from collections.abc import Mapping
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hyptrans.support.errors import UserError
+from hyptrans.support.extras import require
 from hyptrans.support.logs import quiet
 
 if TYPE_CHECKING:
@@ -51,7 +53,6 @@ def read(
     Raises:
         UserError: there is no such model, or a part of it is missing or damaged.
     """
-    from hyptrans.inference import checkpoint
     from hyptrans.inference.sharing import folder
 
     found = locate(place)
@@ -63,6 +64,8 @@ def read(
             )
         return folder.read(found)
     where = None if data is None else Path(data)
+    require("fairseq", "fairseq")
+    checkpoint = importlib.import_module("hyptrans.fairseq.checkpoint")
     return checkpoint.read(found, where, subword_models=subword_models, moses=moses)
 
 

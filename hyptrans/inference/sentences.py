@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import SupportsIndex
 
-from fairseq.data import Dictionary
-
+from hyptrans.inference.dictionary import Dictionary
 from hyptrans.support.errors import UserError
 
 
@@ -14,7 +13,7 @@ class Language:
 
     Args:
         side: ``source`` or ``target``, as errors name it.
-        words: fairseq's dictionary.
+        words: its dictionary.
         cut: the function from a text to its subwords.
         longest: most tokens that the model takes, the end of the sentence included.
     """

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
 from hyptrans.geometry.space import Space
@@ -13,8 +12,8 @@ from hyptrans.inference.batches import by_length, padded, rounded_up
 from hyptrans.inference.contents import Contents
 from hyptrans.inference.defaults import BATCH_TOKENS, BEAM, LENPEN
 from hyptrans.inference.results import Encoding, Hypothesis
+from hyptrans.inference.search import Found, Options, search
 from hyptrans.inference.sentences import Language, check_at_least_one, check_bounded
-from hyptrans.inference.states import all_states, spaces_of
 from hyptrans.support.errors import UserError
 
 MOST_LENPEN = 10.0
@@ -44,7 +43,7 @@ class Translator:
         options: of the architecture.
         dictionary_sizes: symbols of source and target.
         facts: what is known of the training: updates, command, data, scores.
-        model: fairseq's model, in evaluation.
+        model: the ``EncoderDecoder``, in evaluation.
     """
 
     def __init__(self, contents: Contents, device: str = "cpu") -> None:
@@ -134,18 +133,15 @@ class Translator:
             raise UserError(f"n={n} translations need a beam of at least as many, got beam={beam}")
         check_bounded(MOST_LENPEN, lenpen=lenpen)
         rows = self._source.rows(sources)
-        generator = self._generator(beam, float(lenpen))
+        options = Options(beam=int(beam), lenpen=float(lenpen))
         empty = Hypothesis("", 0.0, 0.0, ())
         found = [[empty] for _ in rows]
         times, more = LENGTH_LIMIT
         sizes = _sizes(rows)
         for batch in by_length(sizes, batch_tokens, "translate", progress, step=_STEP):
             # of the sentence, not of the longest that happens to be in its batch, as fairseq has it
-            generator.max_len_b = times * rounded_up(sizes[batch[0]], _STEP) + more
-            sample = {"net_input": self._input(rows, batch)}
-            # a little faster than without gradients alone, as fairseq has it
-            with torch.inference_mode():
-                made = generator.generate([self.model], sample)
+            longest = times * rounded_up(sizes[batch[0]], _STEP) + more
+            made = search([self.model], self._input(rows, batch), longest, options)
             for i, hypotheses in zip(batch, made, strict=True):
                 found[i] = [self._hypothesis(one) for one in hypotheses[:n]]
         return found
@@ -197,10 +193,11 @@ class Translator:
         """
         check_at_least_one(batch_tokens=batch_tokens)
         rows = [row or [self._source.words.eos()] for row in self._source.rows(sources)]
-        spaces = self.spaces
+        spaces, encoder = self.spaces, self.model.encoder
         found: list[Any] = [None] * len(rows)
         for batch in by_length(_sizes(rows), batch_tokens, "encode", progress):
-            states = all_states(self.model.encoder, self._input(rows, batch)["src_tokens"])
+            with torch.inference_mode():
+                states = torch.stack(encoder(self._input(rows, batch)).states)
             for i, own in zip(batch, states.unbind(1), strict=True):
                 # padding is on the left
                 own_states = own[:, -len(rows[i]) :].clone()
@@ -210,7 +207,7 @@ class Translator:
     @property
     def spaces(self) -> tuple[Space, ...]:
         """The space of each of the encoder's states, from the embeddings to the last layer."""
-        return tuple(spaces_of(self.model.encoder))
+        return tuple(self.model.encoder.state_spaces())
 
     @property
     def max_tokens(self) -> int:
@@ -224,29 +221,17 @@ class Translator:
     def _language(self, contents: Contents, side: int) -> Language:
         words = contents.dictionaries[side]
         cut = contents.text.encoder(side, frozenset(words.symbols[words.nspecial :]))
-        longest = int(self.model.max_positions()[side])
+        longest = (self.model.encoder, self.model.decoder)[side].longest
         return Language(("source", "target")[side], words, cut, longest)
 
-    def _input(self, rows: Sequence[Sequence[int]], batch: Sequence[int]) -> dict[str, Tensor]:
-        lengths = torch.tensor([len(rows[i]) for i in batch])
-        tokens = padded([rows[i] for i in batch], self._source.words, left=True)
-        return {"src_tokens": tokens.to(self.device), "src_lengths": lengths.to(self.device)}
+    def _input(self, rows: Sequence[Sequence[int]], batch: Sequence[int]) -> Tensor:
+        return padded([rows[i] for i in batch], self._source.words, left=True).to(self.device)
 
-    def _generator(self, beam: int, lenpen: float) -> SequenceGenerator:
-        made = SequenceGenerator(
-            [self.model], self._target.words, beam_size=beam, len_penalty=lenpen
-        )
-        return made.to(self.device)
-
-    def _hypothesis(self, found: dict[str, Tensor]) -> Hypothesis:
+    def _hypothesis(self, found: Found) -> Hypothesis:
         eos = self._target.words.eos()
-        subwords = self._target.subwords([t for t in found["tokens"].tolist() if t != eos])
-        return Hypothesis(
-            self._join(" ".join(subwords)),
-            float(found["score"]),
-            float(found["positional_scores"].sum()),
-            subwords,
-        )
+        subwords = self._target.subwords([t for t in found.tokens.tolist() if t != eos])
+        text = self._join(" ".join(subwords))
+        return Hypothesis(text, found.score, float(found.scores.sum()), subwords)
 
     @torch.inference_mode()
     def _log_probabilities(
@@ -257,8 +242,7 @@ class Translator:
         # each token is predicted from those before it, the first from the end of a sentence
         before = [[words.eos(), *wanted[i][:-1]] for i in batch]
         previous = padded(before, words).to(self.device)
-        out = self.model(**self._input(rows, batch), prev_output_tokens=previous)
-        found = self.model.get_normalized_probs(out, log_probs=True)
+        found = self.model(self._input(rows, batch), previous).log_softmax(-1)
         targets = targets.to(self.device)
         each = found.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
         return each.masked_fill(targets.eq(words.pad()), 0.0).double().sum(1)

@@ -1,13 +1,14 @@
-"""Architectures, a file each; importing this package registers them and all else for fairseq.
+"""Architectures, a file each; importing this package names them all.
 
-fairseq imports the files of a user directory's ``models`` only if the package was not imported
-before, and nothing else that registers: hence the imports here.
+fairseq imports the files of a user directory's ``models``, :mod:`hyptrans.models.with_fairseq`
+among them, which registers them.
 """
 
 import importlib
 import pkgutil
 
-import hyptrans.fairseq  # noqa: F401 - registers what it defines
+_DOOR = "with_fairseq"
 
 for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")
+    if _module.name != _DOOR:
+        importlib.import_module(f"{__name__}.{_module.name}")

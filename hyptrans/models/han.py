@@ -7,10 +7,6 @@ pseudo-polar coordinates, its text without them.
 from dataclasses import dataclass
 from typing import Any
 
-from fairseq.dataclass import ChoiceEnum
-
-from hyptrans.fairseq.config import SkeletonConfig, register_sizes
-from hyptrans.fairseq.model import HypTransformer
 from hyptrans.geometry.precision import DEFAULT_MAX_RADIUS
 from hyptrans.geometry.space import Space
 from hyptrans.layers.euclidean import (
@@ -20,6 +16,8 @@ from hyptrans.layers.euclidean import (
     ScaledEmbedding,
 )
 from hyptrans.layers.han import COORDINATES, WEIGHTS, HyperbolicAttention
+from hyptrans.seq2seq.architectures import register_sizes
+from hyptrans.seq2seq.config import SkeletonConfig
 from hyptrans.seq2seq.parts import Parts, Role
 from hyptrans.support.options import option
 
@@ -30,16 +28,18 @@ SIZES = ("tiny", "iwslt_d64", "wmt_d64", "wmt_d128", "wmt_d256", "base", "big")
 class HANConfig(SkeletonConfig):
     """Options of HAN."""
 
-    han_coordinates: ChoiceEnum(COORDINATES) = option(  # type: ignore[valid-type]
+    han_coordinates: str = option(
         "polar",
         "how numbers are read as points: polar, a direction and a radius; cartesian, "
         "the space coordinates",
         in_formula=True,
+        choices=COORDINATES,
     )
-    han_weights: ChoiceEnum(WEIGHTS) = option(  # type: ignore[valid-type]
+    han_weights: str = option(
         "softmax",
         "what makes attention weights of distances: softmax, or sigmoid, where keys do not compete",
         in_formula=True,
+        choices=WEIGHTS,
     )
     han_max_radius: float = option(
         DEFAULT_MAX_RADIUS,
@@ -48,6 +48,7 @@ class HANConfig(SkeletonConfig):
     )
 
 
+@register_sizes("han", HANConfig, SIZES)
 class HANParts(Parts):
     """The Transformer's parts, and attention in hyperbolic space; states are vectors."""
 
@@ -78,10 +79,3 @@ class HANParts(Parts):
 
     def space(self, part: Any) -> Space:
         return Space("euclidean")
-
-
-@register_sizes("han", HANConfig, SIZES)
-class HAN(HypTransformer):
-    """Transformer whose attention compares and averages points of hyperbolic space."""
-
-    parts = HANParts

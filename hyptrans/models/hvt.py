@@ -3,10 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-from fairseq.dataclass import ChoiceEnum
-
-from hyptrans.fairseq.config import HyperbolicConfig, register_sizes
-from hyptrans.fairseq.model import HypTransformer
 from hyptrans.geometry.space import Space
 from hyptrans.layers.hvt import (
     PoincareEmbedding,
@@ -15,6 +11,8 @@ from hyptrans.layers.hvt import (
     PoincarePositions,
 )
 from hyptrans.layers.hvt_attention import AGGREGATIONS, PoincareAttention
+from hyptrans.seq2seq.architectures import register_sizes
+from hyptrans.seq2seq.config import HyperbolicConfig
 from hyptrans.seq2seq.parts import Parts, Role
 from hyptrans.support.options import option
 
@@ -31,14 +29,16 @@ class HVTConfig(HyperbolicConfig):
     attention_dropout: float = option(
         0.0, "DropConnect probability for attention weights", of_size=True
     )
-    hvt_aggregation: ChoiceEnum(AGGREGATIONS) = option(  # type: ignore[valid-type]
+    hvt_aggregation: str = option(
         "midpoint",
         "what attention makes of the values: midpoint, their weighted gyromidpoint; "
         "tangent, the exponential of the weighted mean of their tangents",
         in_formula=True,
+        choices=AGGREGATIONS,
     )
 
 
+@register_sizes("hvt", HVTConfig, ("tiny", "iwslt_d64", "base"))
 class HVTParts(Parts):
     """Layers of the Poincare ball throughout; the output through the Lorentz model."""
 
@@ -68,10 +68,3 @@ class HVTParts(Parts):
 
     def space(self, part: Any) -> Space:
         return Space("poincare", self.cfg.curvature)
-
-
-@register_sizes("hvt", HVTConfig, ("tiny", "iwslt_d64", "base"))
-class HVT(HypTransformer):
-    """Transformer whose states are points of the Poincare ball."""
-
-    parts = HVTParts

@@ -3,16 +3,15 @@
 from dataclasses import dataclass
 from typing import Any, cast
 
-from fairseq.dataclass import ChoiceEnum
 from torch import nn
 
-from hyptrans.fairseq.config import LorentzConfig, register_sizes
-from hyptrans.fairseq.model import HypTransformer
 from hyptrans.geometry.space import Space
 from hyptrans.layers.hybonet import LorentzAttention, LorentzFeedForward, LorentzPositions
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
 from hyptrans.layers.lorentz.logits import LorentzLogits
 from hyptrans.layers.lorentz.residual import RESIDUALS, Residual
+from hyptrans.seq2seq.architectures import register_sizes
+from hyptrans.seq2seq.config import LorentzConfig
 from hyptrans.seq2seq.parts import Parts, Role
 from hyptrans.support.options import option
 
@@ -23,16 +22,18 @@ SIZES = ("tiny", "iwslt_d64", "wmt_d64", "wmt_d128", "wmt_d256", "base")
 class HyboNetConfig(LorentzConfig):
     """Options of HyboNet."""
 
-    hybonet_residual: ChoiceEnum(RESIDUALS) = option(  # type: ignore[valid-type]
+    hybonet_residual: str = option(
         "full",
         "how a residual enters: full, added to all of the linear layer's output, as in "
         "the paper's code; space, to its space part, as in the paper's equation; logit, to the "
         "time as its sigmoid's argument; sphere, to the space part, with one time for all "
         "states; centroid, by the Lorentz centroid with a learned weight",
         in_formula=True,
+        choices=RESIDUALS,
     )
 
 
+@register_sizes("hybonet", HyboNetConfig, SIZES)
 class HyboNetParts(Parts):
     """Lorentz layers throughout; no layer norm."""
 
@@ -40,8 +41,8 @@ class HyboNetParts(Parts):
 
     @property
     def residual(self) -> Residual:
-        """How a residual enters; fairseq's choices are no strings."""
-        return cast(Residual, str(self.cfg.hybonet_residual))
+        """How a residual enters."""
+        return cast(Residual, self.cfg.hybonet_residual)
 
     def embedding(self, num_embeddings: int, padding_idx: int) -> LorentzEmbedding:
         return LorentzEmbedding(
@@ -79,10 +80,3 @@ class HyboNetParts(Parts):
 
     def space(self, part: Any) -> Space:
         return Space("lorentz", self.cfg.curvature)
-
-
-@register_sizes("hybonet", HyboNetConfig, SIZES)
-class HyboNet(HypTransformer):
-    """Fully hyperbolic Transformer in the Lorentz model."""
-
-    parts = HyboNetParts

@@ -5,11 +5,9 @@ Of the hyperbolic forms that ``recipes/study`` tried it translates best.
 
 from dataclasses import dataclass
 
-from fairseq.dataclass import ChoiceEnum
-
-from hyptrans.fairseq.config import register_sizes
 from hyptrans.models.hybonet import SIZES
-from hyptrans.models.hypformer import ATTENTION, ATTENTIONS, Hypformer, HypformerConfig
+from hyptrans.models.hypformer import ATTENTION, ATTENTIONS, HypformerConfig, HypformerParts
+from hyptrans.seq2seq.architectures import register_sizes
 from hyptrans.support.options import option
 
 
@@ -17,13 +15,14 @@ from hyptrans.support.options import option
 class HyboNetPlusConfig(HypformerConfig):
     """Options of Hypformer, with another default."""
 
-    hypformer_attention: ChoiceEnum(ATTENTIONS) = option(  # type: ignore[valid-type]
+    hypformer_attention: str = option(
         "softmax",
         ATTENTION,
         in_formula=True,
+        choices=ATTENTIONS,
     )
 
 
 @register_sizes("hybonet_plus", HyboNetPlusConfig, SIZES)
-class HyboNetPlus(Hypformer):
-    """Transformer of Hypformer's maps that attends by Lorentzian distances, as HyboNet does."""
+class HyboNetPlusParts(HypformerParts):
+    """Hypformer's maps; attention by Lorentzian distances, as HyboNet's."""

@@ -1,14 +1,10 @@
 """Hypformer, Yang et al. (2024), as an encoder-decoder: linear attention, learned curvatures."""
 
-import argparse
 from dataclasses import dataclass
 from typing import Any, Optional
 
 import torch
-from fairseq.dataclass import ChoiceEnum
 
-from hyptrans.fairseq.config import LorentzConfig, register_sizes
-from hyptrans.fairseq.model import HypTransformer
 from hyptrans.geometry.space import Space
 from hyptrans.layers.hypformer import (
     Curvature,
@@ -23,6 +19,8 @@ from hyptrans.layers.hypformer_attention import (
     SoftmaxAttention,
 )
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
+from hyptrans.seq2seq.architectures import register_sizes
+from hyptrans.seq2seq.config import LorentzConfig
 from hyptrans.seq2seq.parts import Parts, Role
 from hyptrans.seq2seq.sizes import Side
 from hyptrans.support.options import option
@@ -45,12 +43,13 @@ class HypformerConfig(LorentzConfig):
     """Options of Hypformer."""
 
     hypformer_learn_curvature: bool = option(
-        True, "every block learns a curvature, starting at --curvature"
+        True, "every block learns a curvature, starting at --curvature (default); else fixed"
     )
-    hypformer_attention: ChoiceEnum(ATTENTIONS) = option(  # type: ignore[valid-type]
+    hypformer_attention: str = option(
         "linear",
         ATTENTION,
         in_formula=True,
+        choices=ATTENTIONS,
     )
     hypformer_focus_power: Optional[float] = option(
         None,
@@ -60,6 +59,7 @@ class HypformerConfig(LorentzConfig):
     )
 
 
+@register_sizes("hypformer", HypformerConfig, ("tiny", "iwslt_d64", "base"))
 class HypformerParts(Parts):
     """A chain of blocks: each takes the curvature of the one before and creates its own."""
 
@@ -142,21 +142,3 @@ def _check(cfg: Any, side: Side) -> None:
             f"got --{side.name}-attention-heads {side.heads} for --{side.name}-embed-dim "
             f"{side.width}"
         )
-
-
-@register_sizes("hypformer", HypformerConfig, ("tiny", "iwslt_d64", "base"))
-class Hypformer(HypTransformer):
-    """Hyperbolic Transformer with linear attention and a learned curvature for every block."""
-
-    parts = HypformerParts
-
-    @classmethod
-    def add_args(cls, parser: Any) -> None:
-        # fairseq would make a field that is true by default into a flag that turns it off
-        parser.add_argument(
-            "--hypformer-learn-curvature",
-            action=argparse.BooleanOptionalAction,
-            default=argparse.SUPPRESS,
-            help="every block learns a curvature, starting at --curvature (default); else fixed",
-        )
-        super().add_args(parser)

@@ -5,8 +5,6 @@ from typing import Any
 
 from torch import nn
 
-from hyptrans.fairseq.config import SkeletonConfig, dropout_of_inputs, register_sizes
-from hyptrans.fairseq.model import HypTransformer
 from hyptrans.geometry.space import Space
 from hyptrans.layers.sphere import (
     SphereAttention,
@@ -14,6 +12,8 @@ from hyptrans.layers.sphere import (
     SphereLogits,
     SpherePositions,
 )
+from hyptrans.seq2seq.architectures import register_sizes
+from hyptrans.seq2seq.config import SkeletonConfig, dropout_of_inputs
 from hyptrans.seq2seq.parts import Parts, Role
 
 
@@ -24,6 +24,7 @@ class SphereConfig(SkeletonConfig):
     attention_dropout: float = dropout_of_inputs()
 
 
+@register_sizes("sphere", SphereConfig, ("tiny", "iwslt_d64"))
 class SphereParts(Parts):
     """Linear maps that are normalized, dot products and means."""
 
@@ -49,10 +50,3 @@ class SphereParts(Parts):
 
     def space(self, part: Any) -> Space:
         return Space("euclidean")
-
-
-@register_sizes("sphere", SphereConfig, ("tiny", "iwslt_d64"))
-class Sphere(HypTransformer):
-    """HyboNet's blocks on Euclidean spheres."""
-
-    parts = SphereParts

@@ -43,13 +43,13 @@ class Decoder(Layered):
 
     Shapes: tokens ``[B, T]``, memory ``[B, S, D]`` with its padding ``[B, S]`` -> of every layer,
     the embeddings first, ``[B, T, D]``; :attr:`logits` makes ``[B, T, V]`` of the last. With a
-    ``state`` only the last token is new and ``T`` of the result is 1.
+    ``state`` only the last token is new and ``T`` of the result is 1; where every ``n`` rows of
+    tokens have the same source, the memory has it once for them, ``[B / n, S, D]``.
 
     Args:
         parts: of the architecture, for this side.
+        words: dictionary of the target.
         embedding: of the target tokens.
-        padding_idx: the token of padding.
-        vocabulary: number of target tokens.
         cross: what attention to the source attends to.
         tied: the logits share the embedding.
 
@@ -60,19 +60,16 @@ class Decoder(Layered):
     def __init__(
         self,
         parts: Parts,
+        words: Any,
         embedding: nn.Module,
-        padding_idx: int,
-        vocabulary: int,
         *,
         cross: Role,
         tied: bool,
     ) -> None:
-        super().__init__(
-            parts, embedding, padding_idx, lambda before: DecoderLayer(parts, before, cross)
-        )
+        super().__init__(parts, words, embedding, lambda before: DecoderLayer(parts, before, cross))
         self.logits = parts.logits(
-            vocabulary,
-            padding_idx,
+            len(words),
+            words.pad(),
             tied=embedding if tied else None,
             before=self.last_parts()[-1],
         )
@@ -96,8 +93,6 @@ class Decoder(Layered):
         mask = None
         if state is not None:
             tokens, positions = tokens[:, -1:], positions[:, -1:]
-            beams = state.beams(memory)
-            memory, memory_padding = memory[::beams], memory_padding[::beams]
         elif bool(padding[:, 0].any()):
             # padding on the right needs no mask: nothing real looks that far ahead
             mask = padding
@@ -110,3 +105,15 @@ class Decoder(Layered):
         if not look or state is not None:
             return states, None
         return states, self.layers[-1].look(states[-2], mask, memory, memory_mask)
+
+    def predict(
+        self,
+        tokens: Tensor,
+        memory: Tensor,
+        memory_padding: Tensor,
+        state: DecoderState | None = None,
+    ) -> Tensor:
+        """Logits ``[B, T, V]``; the arguments are those of :meth:`forward`."""
+        states, _ = Decoder.forward(self, tokens, memory, memory_padding, state)
+        logits: Tensor = self.logits(states[-1], None if state is None else state.logits)
+        return logits

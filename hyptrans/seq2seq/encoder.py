@@ -11,18 +11,24 @@ from hyptrans.seq2seq.parts import Parts, Role
 
 
 class Layered(nn.Module):
-    """An encoder or decoder: embedding, positions, and layers whose states are points."""
+    """An encoder or decoder: embedding, positions, and layers whose states are points.
+
+    Attributes:
+        dictionary: of its tokens.
+        longest: most tokens of a sentence, its end included.
+    """
 
     def __init__(
         self,
         parts: Parts,
+        words: Any,
         embedding: nn.Module,
-        padding_idx: int,
         make_layer: Callable[[nn.Module], nn.Module],
     ) -> None:
         # not super(): another library's base may stand between this class and torch's
         nn.Module.__init__(self)
-        self.padding_idx, self.longest = padding_idx, parts.side.max_positions
+        self.dictionary, self.padding_idx = words, words.pad()
+        self.longest = parts.side.max_positions
         self.embed_tokens = embedding
         self.embed_positions = parts.positions(before=embedding)
         self.layers: Any = nn.ModuleList()
@@ -71,8 +77,8 @@ class Encoder(Layered):
         ValueError: a sentence has more tokens than the model takes.
     """
 
-    def __init__(self, parts: Parts, embedding: nn.Module, padding_idx: int) -> None:
-        super().__init__(parts, embedding, padding_idx, lambda before: EncoderLayer(parts, before))
+    def __init__(self, parts: Parts, words: Any, embedding: nn.Module) -> None:
+        super().__init__(parts, words, embedding, lambda before: EncoderLayer(parts, before))
 
     def forward(self, tokens: Tensor) -> Encoded:
         padding = tokens.eq(self.padding_idx)
@@ -82,3 +88,8 @@ class Encoder(Layered):
         for layer in self.layers:
             states.append(layer(states[-1], mask))
         return Encoded(embedded, states, padding)
+
+    def memory(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        """The last states ``[B, S, D]``, which the decoder attends to, and their padding."""
+        found = Encoder.forward(self, tokens)
+        return found.states[-1], found.padding

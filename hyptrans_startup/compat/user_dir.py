@@ -32,7 +32,7 @@ def user_dir_by_name(import_user_module: Call, args: Any) -> None:
         raise
     if folder is not None:
         # fairseq leaves this out where the package was imported before
-        importlib.import_module(f"{plugin.PACKAGE}.models")
+        importlib.import_module(f"{plugin.PACKAGE}.fairseq")
 
 
 def locate(user_dir: str) -> Path | None:

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hyptrans.fairseq.checkpoint import data_bin
+from hyptrans.fairseq.states import all_states, spaces_of
 from hyptrans.geometry.space import Space
 from hyptrans.inference.batches import padded
-from hyptrans.inference.checkpoint import data_bin
-from hyptrans.inference.states import all_states, spaces_of
 from hyptrans.support.errors import UserError
 from probing.geometry.layers import Tokens, Words
 from probing.settings import SENTENCES

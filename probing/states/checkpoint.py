@@ -13,9 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-import hyptrans.models  # noqa: F401 - registers the architectures
-from hyptrans.geometry.space import Space
-from hyptrans.inference.checkpoint import (
+import hyptrans.fairseq  # noqa: F401 - registers the architectures
+from hyptrans.fairseq.checkpoint import (
     data_bin,
     dictionaries,
     dictionary_file,
@@ -23,7 +22,8 @@ from hyptrans.inference.checkpoint import (
     parameters_of,
     read_state,
 )
-from hyptrans.inference.states import all_states, spaces_of
+from hyptrans.fairseq.states import all_states, spaces_of
+from hyptrans.geometry.space import Space
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256
 from hyptrans_startup.checkpoints.building import within
@@ -58,7 +58,7 @@ class Loaded:
 
     @property
     def encoder(self) -> Any:
-        """Fairseq's module; :func:`hyptrans.inference.states.all_states` runs it."""
+        """Fairseq's module; :func:`hyptrans.fairseq.states.all_states` runs it."""
         return self.model.encoder
 
     @property
@@ -99,7 +99,7 @@ class CheckpointEncoder:
         self._loaded.encoder.to(device)
 
     def states(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """As :func:`hyptrans.inference.states.all_states`, which counts lengths itself."""
+        """As :func:`hyptrans.fairseq.states.all_states`, which counts lengths itself."""
         encoder = self._loaded.encoder
         return all_states(encoder, tokens.to(device_of(encoder)))
 

@@ -19,7 +19,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-import hyptrans.models  # noqa: F401 - registers the architectures
+import hyptrans.fairseq  # noqa: F401 - registers the architectures
 from hyptrans.fairseq.model import HypTransformer
 from hyptrans.fairseq.tiled import TiledCrossEntropy, factors_of
 from hyptrans.kernels import products
@@ -152,7 +152,7 @@ class _Unchanged(nn.Module):
 class Floor(HypTransformer):
     """The skeleton around :class:`FloorParts`."""
 
-    parts = FloorParts
+    parts, config = FloorParts, HANConfig
 
 
 def dictionary() -> Dictionary:

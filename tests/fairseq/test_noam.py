@@ -9,7 +9,7 @@ from fairseq.optim import build_optimizer
 from fairseq.optim.lr_scheduler import build_lr_scheduler
 from omegaconf import OmegaConf
 
-import hyptrans.models  # noqa: F401 - registers the schedule
+import hyptrans.fairseq  # noqa: F401 - registers the schedule
 
 
 def configuration(model=None, **options):

@@ -10,7 +10,7 @@ from fairseq.optim import build_optimizer
 from fairseq.optim.adam import Adam
 from omegaconf import OmegaConf
 
-import hyptrans.models  # noqa: F401 - registers the optimizer
+import hyptrans.fairseq  # noqa: F401 - registers the optimizer
 from hyptrans.geometry import lorentz
 from hyptrans.layers.lorentz.manifold import StableLorentz
 from hyptrans.optim import RiemannianAdam

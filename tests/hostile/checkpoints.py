@@ -55,7 +55,7 @@ def stored(arch: str, folder: Path, *flags: str) -> dict:
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf, omegaconf_no_object_check
     from omegaconf import OmegaConf
 
-    import hyptrans.models  # noqa: F401 - registers the architectures
+    import hyptrans.fairseq  # noqa: F401 - registers the architectures
 
     typed = [str(data_folder(folder)), "--arch", arch, "-s=en", "-t=de"]
     typed += [*MODELS.get(arch, []), *flags]

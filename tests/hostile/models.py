@@ -48,21 +48,21 @@ def load_folder(folder: Path) -> None:
 
 def average(path: Path) -> None:
     """As ``hyptrans average`` does."""
-    from hyptrans.inference.average import average as mean
+    from hyptrans.fairseq.average import average as mean
 
     mean([path, path])
 
 
 def choose(folder: Path) -> None:
     """As ``hyptrans average --best`` does."""
-    from hyptrans.inference.average import choose as chosen
+    from hyptrans.fairseq.average import choose as chosen
 
     chosen(folder, best=1)
 
 
 def export(path: Path, data: Path, out: Path) -> None:
     """As ``hyptrans export`` does: in one folder, and nowhere else."""
-    from hyptrans.inference import checkpoint
+    from hyptrans.fairseq import checkpoint
     from hyptrans.inference.sharing import folder
 
     top = data.parent
@@ -134,7 +134,7 @@ CHANGES: list[Change] = [wide, long, odd, spread, shaped, history]
 
 def models(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
     """Checkpoints that are loaded by this package itself, or averaged."""
-    from hyptrans.inference.average import average as mean  # noqa: F401 - no fork imports it
+    from hyptrans.fairseq.average import average as mean  # noqa: F401 - no fork imports it
 
     data = data_folder(folder)
     states = {arch: stored(arch, folder, *flags) for arch, flags in MODELS.items()}

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import hyptrans
-from hyptrans.inference import checkpoint
+from hyptrans.fairseq import checkpoint
 from hyptrans.inference.sharing import folder
 from tests.probing.helpers.model import make_checkpoint, prepared_folder, sentences
 

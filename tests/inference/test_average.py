@@ -7,8 +7,8 @@ import pytest
 import torch
 from fairseq import checkpoint_utils
 
+from hyptrans.fairseq import average
 from hyptrans.geometry import lorentz
-from hyptrans.inference import average
 from hyptrans.support.errors import UserError
 from tests.inference.conftest import load
 

@@ -12,7 +12,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import hyptrans
-from hyptrans.inference import architecture, checkpoint
+from hyptrans.fairseq import checkpoint
+from hyptrans.inference import architecture
 from hyptrans.inference.sharing import folder
 from hyptrans.support.errors import UserError
 from tests.inference.conftest import ARCHS, export, load, same_states

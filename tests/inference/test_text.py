@@ -9,7 +9,7 @@ import hyptrans
 from hyptrans.commands.cli import PROGRAM
 from hyptrans.dataprep.steps import learn, subwords
 from hyptrans.dataprep.steps.tokenize import TextSteps
-from hyptrans.inference import checkpoint
+from hyptrans.fairseq import checkpoint
 from hyptrans.inference.text import TextRules
 from hyptrans.support.errors import UserError
 from tests.probing.helpers.model import make_checkpoint, prepared_folder, sentences, write_lines

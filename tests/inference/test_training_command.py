@@ -5,8 +5,7 @@ import shlex
 import pytest
 from omegaconf import OmegaConf
 
-from hyptrans.inference import checkpoint
-from hyptrans.inference.sharing import training_command
+from hyptrans.fairseq import checkpoint, training_command
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import torch
 from fairseq import models
 from fairseq.data import Dictionary
 
-import hyptrans.models  # noqa: F401 - registers the architectures
+import hyptrans.fairseq  # noqa: F401 - registers the architectures
 import recipes.study.candidates  # noqa: F401 - registers those that the package left out
 import tests.models.fifth  # noqa: F401 - registers one more
 from hyptrans.fairseq.model import HypTransformer

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from torch import nn
 
-from hyptrans.fairseq.config import HyperbolicConfig, register_sizes
-from hyptrans.fairseq.model import HypTransformer
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.space import Space
 from hyptrans.layers import LorentzAttention, LorentzEmbedding, LorentzLogits, LorentzPositions
+from hyptrans.seq2seq.architectures import register_sizes
+from hyptrans.seq2seq.config import HyperbolicConfig
 from hyptrans.seq2seq.parts import Parts
 
 
@@ -26,6 +26,12 @@ class TangentFeedForward(nn.Module):
         return lorentz.exp_origin(self.norm(u + self.maps(u)) / u.size(-1) ** 0.5)
 
 
+@dataclass
+class FifthConfig(HyperbolicConfig):
+    """The options that all have."""
+
+
+@register_sizes("fifth", FifthConfig, ["tiny"])
 class FifthParts(Parts):
     def embedding(self, num_embeddings, padding_idx):
         return LorentzEmbedding(num_embeddings, self.side.width, padding_idx=padding_idx)
@@ -46,13 +52,3 @@ class FifthParts(Parts):
 
     def space(self, part):
         return Space("lorentz")
-
-
-@dataclass
-class FifthConfig(HyperbolicConfig):
-    """The options that all have."""
-
-
-@register_sizes("fifth", FifthConfig, ["tiny"])
-class Fifth(HypTransformer):
-    parts = FifthParts

@@ -271,7 +271,7 @@ def test_one_more_architecture_is_one_file(data, tmp_path):
     assert len(source.splitlines()) <= 60
     plugin = tmp_path / "plugin"
     plugin.mkdir()
-    (plugin / "__init__.py").write_text("import hyptrans.models\nfrom plugin import fifth\n")
+    (plugin / "__init__.py").write_text("import hyptrans.fairseq\nfrom plugin import fifth\n")
     (plugin / "fifth.py").write_text(source)
     options = ["--user-dir", plugin]
     process = train(data, tmp_path, *OPTIMIZER, *options, arch="fifth_tiny", updates=200)

@@ -7,9 +7,10 @@ import torch
 from fairseq.modules import MultiheadAttention
 from torch.nn import functional as F
 
+from hyptrans.fairseq.model import HypTransformer
 from hyptrans.kernels.weights import one_mask
 from hyptrans.layers.han import HyperbolicAttention
-from hyptrans.models.han import HAN, SIZES, HANConfig, HANParts
+from hyptrans.models.han import SIZES, HANConfig, HANParts
 from tests.models.conftest import (
     SMALL,
     batch,
@@ -56,10 +57,10 @@ class EuclideanParts(HANParts):
         )
 
 
-class Euclidean(HAN):
+class Euclidean(HypTransformer):
     """The skeleton with Euclidean parts."""
 
-    parts = EuclideanParts
+    parts, config = EuclideanParts, HANConfig
 
 
 def copy_weights(twin, model):

@@ -5,6 +5,7 @@ import copy
 
 import pytest
 import torch
+from fairseq.models import MODEL_REGISTRY
 
 from hyptrans.geometry import lorentz
 from hyptrans.layers import (
@@ -17,7 +18,6 @@ from hyptrans.layers import (
 )
 from hyptrans.layers.hypformer import Curvature
 from hyptrans.layers.hypformer_attention import HypformerAttention
-from hyptrans.models.hypformer import Hypformer
 from tests.models.conftest import SMALL, batch, build, dictionary, small
 
 SYMBOLS = dictionary()
@@ -113,7 +113,7 @@ def test_fixed_curvature_has_no_parameters_and_is_that_of_every_state(sentences)
 
 def test_curvature_is_learned_unless_a_flag_says_no():
     parser = argparse.ArgumentParser(argument_default=argparse.SUPPRESS)
-    Hypformer.add_args(parser)
+    MODEL_REGISTRY["hypformer"].add_args(parser)
     assert not hasattr(parser.parse_args([]), "hypformer_learn_curvature")
     assert parser.parse_args(["--no-hypformer-learn-curvature"]).hypformer_learn_curvature is False
     assert parser.parse_args(["--hypformer-learn-curvature"]).hypformer_learn_curvature is True

@@ -7,7 +7,7 @@ from typing import Any
 
 from hyptrans import __version__
 from hyptrans.geometry.space import Space
-from hyptrans.inference.checkpoint import AVERAGED
+from hyptrans.inference.contents import AVERAGED
 from hyptrans.support.errors import one_line
 
 

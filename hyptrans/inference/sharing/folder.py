@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from fairseq.data import Dictionary
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor
@@ -18,8 +17,8 @@ from hyptrans import __version__
 from hyptrans.dataprep.steps import subwords
 from hyptrans.inference import text
 from hyptrans.inference.architecture import check_options, require_known
-from hyptrans.inference.checkpoint import AVERAGED, checked_languages, dictionary_file
-from hyptrans.inference.contents import Contents
+from hyptrans.inference.contents import AVERAGED, Contents, checked_languages, dictionary_file
+from hyptrans.inference.dictionary import Dictionary
 from hyptrans.support import provenance, stored
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import whole_file, write_json, write_whole
@@ -254,7 +253,7 @@ def _dictionary(folder: Path, language: str) -> Dictionary:
     path = dictionary_file(folder, language)
     _small_file(path)
     try:
-        return Dictionary.load(str(path))
+        return Dictionary.load(path)
     except UserError as error:
         # its own words on how to mend it are for data folders
         raise UserError(f"{path} is damaged: export the model again") from error

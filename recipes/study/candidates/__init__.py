@@ -6,6 +6,8 @@ registers ``NAME_tiny`` and ``NAME_iwslt_d64`` (``register_sizes``), its line be
 architectures find it by themselves. Candidates that led nowhere are in commit c174f7c.
 """
 
+import hyptrans.fairseq  # noqa: F401 - registers what is named with fairseq
+
 from . import lorentz_prenorm
 
 __all__ = ["lorentz_prenorm"]

@@ -5,8 +5,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hyptrans.fairseq.config import register_sizes
-from hyptrans.fairseq.model import HypTransformer
 from hyptrans.kernels.hyperboloid import lift
 from hyptrans.layers.decoding_state import State
 from hyptrans.layers.hybonet import LorentzAttention, LorentzLinear
@@ -14,6 +12,7 @@ from hyptrans.layers.lorentz.embedding import LorentzEmbedding
 from hyptrans.layers.lorentz.logits import LorentzLogits
 from hyptrans.layers.lorentz.residual import LorentzResidual
 from hyptrans.models.hybonet import HyboNetConfig, HyboNetParts
+from hyptrans.seq2seq.architectures import register_sizes
 
 EPSILON = 1e-6
 """Added to a mean square before dividing by its root."""
@@ -101,6 +100,7 @@ class PreNormLogits(LorentzLogits):
         return super().factors(self.norm(x), state)
 
 
+@register_sizes("lorentz_prenorm", HyboNetConfig, ("tiny", "iwslt_d64"))
 class PreNormParts(HyboNetParts):
     """HyboNet's in pre-norm form."""
 
@@ -115,10 +115,3 @@ class PreNormParts(HyboNetParts):
         self, num_embeddings: int, padding_idx: int, *, tied: Any, before: Any
     ) -> PreNormLogits:
         return PreNormLogits(tied or self.embedding(num_embeddings, padding_idx))
-
-
-@register_sizes("lorentz_prenorm", HyboNetConfig, ("tiny", "iwslt_d64"))
-class LorentzPreNorm(HypTransformer):
-    """HyboNet in pre-norm form."""
-
-    parts = PreNormParts

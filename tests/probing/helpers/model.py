@@ -13,7 +13,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.tasks import setup_task
 from omegaconf import OmegaConf
 
-import hyptrans.models  # noqa: F401
+import hyptrans.fairseq  # noqa: F401
 from hyptrans.dataprep.steps import learn, subwords
 from tests.real_data import real_data
 

@@ -5,7 +5,7 @@ import re
 import pytest
 import torch
 
-from hyptrans.inference.states import all_states
+from hyptrans.fairseq.states import all_states
 from hyptrans.support.errors import UserError
 from probing.states.checkpoint import load_encoder
 from tests.probing.helpers.model import load_dictionary, make_checkpoint, prepared_folder

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from hyptrans.fairseq.states import all_states
 from hyptrans.geometry import lorentz, poincare
 from hyptrans.geometry.space import Space
-from hyptrans.inference.states import all_states
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256
 from probing.commands import extract as commands

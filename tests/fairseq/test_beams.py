@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from hyptrans.seq2seq.state import beams_of, sentence_rows
+from hyptrans.fairseq.model import beams_of, sentence_rows
 
 
 @pytest.mark.parametrize(

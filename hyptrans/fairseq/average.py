@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from fairseq.data import Dictionary
 from geoopt import ManifoldParameter
 from omegaconf import OmegaConf
 from torch import Tensor
 
-from hyptrans.geometry import lorentz
-from hyptrans.inference.architecture import checked, fresh
-from hyptrans.inference.checkpoint import (
-    AVERAGED,
+from hyptrans.fairseq.checkpoint import (
     architecture_of,
     parameters_of,
     read_state,
     updates_of,
 )
+from hyptrans.geometry import lorentz
+from hyptrans.inference.architecture import checked, fresh
+from hyptrans.inference.contents import AVERAGED
+from hyptrans.inference.dictionary import Dictionary
 from hyptrans.layers.lorentz.manifold import StableLorentz
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import whole_file

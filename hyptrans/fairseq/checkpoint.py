@@ -1,31 +1,24 @@
 """Read a translation model from a checkpoint of fairseq and the data folder of its training."""
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeGuard
 
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
-from fairseq.data import Dictionary
 from fairseq.data.data_utils import infer_language_pair
 from torch import Tensor
 
 from hyptrans.dataprep import manifest
 from hyptrans.inference import text
 from hyptrans.inference.architecture import choose_options, require_known
-from hyptrans.inference.contents import Contents
+from hyptrans.inference.contents import AVERAGED, Contents, checked_languages, dictionary_file
+from hyptrans.inference.dictionary import Dictionary
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import short_names
 
-AVERAGED = "averaged_updates"
-"""What an average calls the updates after which its checkpoints were written."""
 # of a configuration, what is asked of it here
 _GROUPS = ("model", "task", "checkpoint")
-# of a language, in any code for it, zh.char too: without a slash it is no path
-_LANGUAGE = re.compile(r"[A-Za-z0-9_.-]{1,32}")
-# characters of what was found, in messages
-_MOST_SHOWN = 80
 
 
 def read_state(path: Path) -> dict[str, Any]:
@@ -170,22 +163,6 @@ def language_pair(task: Any, binary: Path) -> tuple[str, str]:
         raise UserError(f"the checkpoint for --data {binary} cannot be used: {error}") from error
 
 
-def checked_languages(found: Any) -> tuple[str, str]:
-    """Source and target language, as they may become parts of the names of files.
-
-    Raises:
-        UserError: they may not, to be put after the place that they were found in.
-    """
-    if isinstance(found, list | tuple) and len(found) == 2:
-        source, target = found
-        if all(isinstance(name, str) and _LANGUAGE.fullmatch(name) for name in found):
-            return source, target
-    raise UserError(
-        "its languages are not two names of letters, digits, points and lines but "
-        f"{str(found)[:_MOST_SHOWN]}: prepare its data with such names"
-    )
-
-
 def dictionaries(binary: Path, languages: tuple[str, str]) -> tuple[Dictionary, Dictionary]:
     """The dictionaries of source and target.
 
@@ -199,13 +176,8 @@ def dictionaries(binary: Path, languages: tuple[str, str]) -> tuple[Dictionary, 
             raise UserError(
                 f"{file} is not there: name the data folder of the checkpoint with --data"
             )
-        loaded.append(Dictionary.load(str(file)))
+        loaded.append(Dictionary.load(file))
     return loaded[0], loaded[1]
-
-
-def dictionary_file(binary: Path, language: str) -> Path:
-    """Where the dictionary of a language is."""
-    return binary / f"dict.{language}.txt"
 
 
 def _facts(path: Path, state: Mapping[str, Any], prepared: Path) -> dict[str, Any]:

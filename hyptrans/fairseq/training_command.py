@@ -5,11 +5,12 @@ import shlex
 from typing import Any
 
 from fairseq import options as fairseq_options
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
 from fairseq.registry import REGISTRIES
 from fairseq.tasks import TASK_REGISTRY
 from omegaconf import OmegaConf
 
-from hyptrans.inference.architecture import configuration, is_known, switches_of
+from hyptrans.seq2seq.architectures import ARCHITECTURES
 
 # where it was run, and what leaves the parameters as they are
 _LEFT_OUT = {"arch", "cpu", "data", "device_id", "disable_validation", "distributed_num_procs"}
@@ -52,14 +53,30 @@ def of(cfg: Any) -> str:
             own |= _plain(cfg.get(group) or {}).keys()
     defaults = dict.fromkeys(own) | _defaults(known)
     switches = set()
-    if is_known(architecture):
+    if architecture in ARCHITECTURES:
         # fairseq's parser has no defaults of a model's own options
-        defaults |= vars(configuration(str(architecture), {}))
-        switches = switches_of(str(architecture))
+        defaults |= _model_defaults(str(architecture))
+        switches = _switches(str(architecture))
     for name, value in sorted(given.items()):
         if name in defaults and name not in chosen and not _is_left_out(name):
             words += _words(name, value, defaults[name], switch=name in switches)
     return shlex.join(words)
+
+
+def _model_defaults(architecture: str) -> dict[str, Any]:
+    if ARCHITECTURES[architecture].parts is not None:
+        return vars(MODEL_DATACLASS_REGISTRY[architecture]())
+    args = argparse.Namespace(arch=architecture)
+    ARCH_CONFIG_REGISTRY[architecture](args)
+    return vars(args)
+
+
+def _switches(architecture: str) -> set[str]:
+    """Options that ``--no-NAME`` switches off."""
+    parser = argparse.ArgumentParser(add_help=False)
+    ARCH_MODEL_REGISTRY[architecture].add_args(parser)
+    found = parser._actions
+    return {one.dest for one in found if isinstance(one, argparse.BooleanOptionalAction)}
 
 
 def _is_left_out(name: str) -> bool:

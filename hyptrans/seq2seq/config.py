@@ -1,25 +1,19 @@
-"""Configuration that all architectures share, and the names that they are registered by."""
+"""Configuration that architectures share."""
 
-import argparse
-import dataclasses
-import sys
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Optional
 
-from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from fairseq.models import BaseFairseqModel, register_model
-
 from hyptrans.layers.lorentz.embedding import STORAGES
-from hyptrans.seq2seq.sizes import flags_of
 from hyptrans.support.options import option
+from hyptrans_startup import plugin
 
 CURVATURES = (1e-6, 1e6)
 """Lowest and highest curvature of a configuration, far beyond any in use."""
+plugin.register(option_bounds={"curvature": CURVATURES})
 
 
 @dataclass
-class SkeletonConfig(FairseqDataclass):
+class SkeletonConfig:
     """Options of every architecture; named and meant as those of fairseq's transformer."""
 
     dropout: float = option(0.1, "dropout probability", of_size=True)
@@ -39,7 +33,7 @@ class SkeletonConfig(FairseqDataclass):
         8, "number of encoder attention heads", in_formula=True, of_size=True
     )
     encoder_learned_pos: bool = option(
-        True, "learned positions in the encoder, else sinusoidal", in_formula=True
+        True, "learned positions in the encoder (default), else sinusoidal", in_formula=True
     )
     decoder_embed_dim: Optional[int] = option(
         None, "numbers per decoder state (default: as --arch has it, else the encoder's)"
@@ -56,7 +50,7 @@ class SkeletonConfig(FairseqDataclass):
         in_formula=True,
     )
     decoder_learned_pos: bool = option(
-        True, "learned positions in the decoder, else sinusoidal", in_formula=True
+        True, "learned positions in the decoder (default), else sinusoidal", in_formula=True
     )
     share_decoder_input_output_embed: bool = option(
         False, "share decoder input and output embeddings", in_formula=True
@@ -78,11 +72,12 @@ class HyperbolicConfig(SkeletonConfig):
     curvature: float = option(
         1.0, "c > 0: the space has curvature -c (unit: 1 / length^2)", in_formula=True
     )
-    embedding_storage: ChoiceEnum(STORAGES) = option(  # type: ignore[valid-type]
+    embedding_storage: str = option(
         "space",
         "space: space coordinates are ordinary parameters, for any optimizer; "
         "manifold: points are manifold parameters, as in the paper, for --optimizer "
         "riemannian_adam",
+        choices=STORAGES,
     )
 
 
@@ -101,62 +96,12 @@ class LorentzConfig(HyperbolicConfig):
     """Options of the architectures whose attention is that of the Lorentz model."""
 
     attention_dropout: float = dropout_of_inputs()
-    attention_precision: ChoiceEnum(["float32", "half"]) = option(  # type: ignore[valid-type]
+    attention_precision: str = option(
         "float32",
         "under --amp, --fp16 or --bf16. float32: attention in float32; half: in that "
         "half precision too, meant for long sentences on a GPU",
+        choices=("float32", "half"),
     )
-
-
-def register_sizes(
-    name: str, config: type[SkeletonConfig], sizes: Iterable[str]
-) -> Callable[[type[BaseFairseqModel]], type[BaseFairseqModel]]:
-    """Class decorator: register a model as ``name``, and as ``name_size`` with a size's defaults.
-
-    Each size gets a dataclass of its own, so that a hydra configuration with ``_name: name_size``
-    means the same as ``--arch name_size``; fairseq's own way of naming architectures fills in sizes
-    only for flags.
-    """
-
-    def register(model: type[BaseFairseqModel]) -> type[BaseFairseqModel]:
-        register_model(name, dataclass=config)(model)
-        for size in sizes:
-            title = "".join(part.capitalize() for part in size.split("_"))
-            sized_config = _with_defaults(config, title, flags_of(size))
-            sized = type(model.__name__ + title, (model,), {"__module__": model.__module__})
-            register_model(f"{name}_{size}", dataclass=sized_config)(sized)
-        return model
-
-    return register
-
-
-def _with_defaults(
-    config: type[SkeletonConfig], title: str, defaults: Mapping[str, Any]
-) -> type[SkeletonConfig]:
-    known = {f.name: f for f in dataclasses.fields(config)}
-    fields = [
-        (key, known[key].type, field(default=value, metadata=known[key].metadata))
-        for key, value in defaults.items()
-    ]
-    sized = dataclasses.make_dataclass(config.__name__ + title, fields, bases=(config,))
-    # a process that is handed a configuration looks its class up in the module
-    sized.__module__ = config.__module__
-    setattr(sys.modules[config.__module__], sized.__name__, sized)
-    return sized
-
-
-def add_switches(parser: argparse.ArgumentParser) -> None:
-    """Add ``--[no-]encoder-learned-pos`` and the decoder's.
-
-    fairseq would make a field that is true by default into a flag that turns it off.
-    """
-    for side in ("encoder", "decoder"):
-        parser.add_argument(
-            f"--{side}-learned-pos",
-            action=argparse.BooleanOptionalAction,
-            default=argparse.SUPPRESS,
-            help=f"learned positions in the {side} (default), else sinusoidal",
-        )
 
 
 def check_curvature(cfg: Any) -> None:

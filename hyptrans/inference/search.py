@@ -1,0 +1,301 @@
+"""Search for translations: beams or samples, of one model or of several.
+
+Hypotheses and scores are those of fairseq's ``SequenceGenerator``. All hypotheses of a batch are
+rows of the same tensors.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from hyptrans.inference.defaults import BEAM, LENPEN
+from hyptrans.support.errors import UserError
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to search.
+
+    Attributes:
+        beam: hypotheses that are kept of each sentence, or samples that are drawn.
+        lenpen: power of its length by which a hypothesis's score is divided.
+        unkpen: is taken from the score of an unknown subword.
+        shortest: fewest tokens of a hypothesis, without its end.
+        temperature: divides the logits; above 1 makes samples more alike to noise.
+        sample_from: draw each token, from so many of the most probable; None for beam search.
+        seed: of what is drawn; None for torch's own generator.
+    """
+
+    beam: int = BEAM
+    lenpen: float = LENPEN
+    unkpen: float = 0.0
+    shortest: int = 1
+    temperature: float = 1.0
+    sample_from: int | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """A hypothesis.
+
+    Attributes:
+        tokens: ``[T]``, the end of the sentence last.
+        scores: ``[T]``, of each token: log-probability, base e, less penalties.
+        score: what hypotheses are ranked by.
+    """
+
+    tokens: Tensor
+    scores: Tensor
+    score: float
+
+
+@torch.inference_mode()
+def search(
+    models: Sequence[Any],
+    source: Tensor,
+    longest: int,
+    options: Options | None = None,
+    *,
+    prefix: Tensor | None = None,
+) -> list[list[Found]]:
+    """The hypotheses of each sentence, best first; fewer than ``beam`` where fewer were found.
+
+    Args:
+        models: each an ``EncoderDecoder`` for the same dictionaries; their probabilities are
+            averaged.
+        source: tokens ``[B, S]``, padded on either side, with the end of sentence.
+        longest: most tokens of a hypothesis, without its end.
+        options: how to search.
+        prefix: tokens ``[B, P]`` that hypotheses begin with, padded on the right.
+
+    Raises:
+        UserError: no hypothesis has a score that is a number.
+    """
+    options = options or Options()
+    words = models[0].decoder.dictionary
+    longest = min(longest, *(model.decoder.longest - 1 for model in models))
+    if options.shortest > longest:
+        raise UserError(
+            f"at least {options.shortest} tokens are asked for and at most {longest} allowed"
+        )
+    beam = min(options.beam, len(words) - 1)
+    live = _Live(models, source, beam, longest, words)
+    done = _Done(len(source), beam, longest, words, source.device)
+    generator = None
+    if options.seed is not None:
+        generator = torch.Generator(source.device).manual_seed(options.seed)
+    for step in range(longest + 1):
+        scores = live.next_scores(step, options.temperature)
+        _restrict(scores, step, longest, words, options)
+        if prefix is not None and step < min(prefix.size(1), longest):
+            scores = live.follow(prefix[:, step], scores, step)
+        elif step < options.shortest:
+            scores[:, :, words.eos()] = -torch.inf
+        if options.sample_from is None:
+            values, tokens, parents = _best(scores, live.before(step))
+        else:
+            most = options.sample_from
+            values, tokens, parents = _drawn(scores, live.before(step), most, generator)
+        ended = tokens.eq(words.eos()) & values.ne(-torch.inf)
+        ended[:, :beam] &= ~live.ignored
+        full = done.add(live, ended[:, :beam], values, parents, step, options.lenpen)
+        finished = full | ended[:, :beam].any(1) if step == longest else full
+        if step == longest or bool(finished.all()):
+            break
+        keep = torch.arange(len(values), device=values.device)
+        left = None
+        if bool(finished.any()):
+            left = keep = keep[~finished]
+            prefix = None if prefix is None else prefix[keep]
+        chosen = (one[keep] for one in (values, tokens, parents, ended))
+        live.advance(*chosen, left=left, step=step)
+    return done.sorted()
+
+
+class _Live:
+    """The hypotheses that go on: ``n`` sentences of ``beam`` each."""
+
+    def __init__(
+        self, models: Sequence[Any], source: Tensor, beam: int, longest: int, words: Any
+    ) -> None:
+        self.models, self.beam, self.words = models, beam, words
+        self.memories = [model.encoder.memory(source) for model in models]
+        self.states = [model.decoder.start() for model in models]
+        self.sentences = torch.arange(len(source), device=source.device)
+        """Which sentence of the batch each is."""
+        self.ignored = torch.zeros(len(source), beam, dtype=torch.bool, device=source.device)
+        """Places for which there was no hypothesis."""
+        shape = (len(source), beam, longest + 2)
+        self.tokens = source.new_full(shape, words.pad())
+        self.tokens[:, :, 0] = words.eos()
+        self.sums = torch.zeros(shape, device=source.device)
+        """Of the scores of the tokens so far, from the second token on."""
+
+    def before(self, step: int) -> Tensor | None:
+        """Scores ``[n, beam]`` of the hypotheses so far, None before the first token."""
+        return self.sums[:, :, step] if step else None
+
+    def next_scores(self, step: int, temperature: float) -> Tensor:
+        """Log-probabilities of the next token, ``[n, beam, V]``."""
+        tokens, found = self.tokens[:, :, : step + 1].flatten(0, 1), []
+        for model, (memory, padding), state in zip(
+            self.models, self.memories, self.states, strict=True
+        ):
+            logits = model.decoder.predict(tokens, memory, padding, state)[:, -1]
+            logits = logits if temperature == 1 else logits / temperature
+            found.append(F.log_softmax(logits, -1, dtype=torch.float32))
+        scores = found[0]
+        if len(found) > 1:
+            scores = torch.stack(found).logsumexp(0) - math.log(len(found))
+        scores.masked_fill_(scores.isnan(), -torch.inf)
+        return scores.unflatten(0, (-1, self.beam))
+
+    def follow(self, given: Tensor, scores: Tensor, step: int) -> Tensor:
+        """Leave only the tokens ``[n]`` that are given, where they are no padding."""
+        given = given[:, None, None].expand(-1, self.beam, 1)
+        alone = torch.full_like(scores, -torch.inf).scatter(2, given, scores.gather(2, given))
+        scores = torch.where(given.eq(self.words.pad()), scores, alone)
+        # a sentence that is given whole is the same in every place
+        whole = given[:, 0, 0].eq(self.words.eos())
+        for rows in (self.tokens, self.sums, scores):
+            rows[whole] = rows[whole][:, :1]
+        return scores
+
+    def advance(
+        self,
+        values: Tensor,
+        tokens: Tensor,
+        parents: Tensor,
+        ended: Tensor,
+        *,
+        left: Tensor | None,
+        step: int,
+    ) -> None:
+        """Go on with the best candidates ``[n, candidates]`` that have not ended.
+
+        ``left``: the rows of the sentences that are left, None where all are.
+        """
+        if left is not None:
+            self.sentences, self.ignored = self.sentences[left], self.ignored[left]
+            self.memories = [(memory[left], padding[left]) for memory, padding in self.memories]
+        ended[:, : self.beam] |= self.ignored
+        # candidates are in the order of their scores; those that have ended come last
+        last = 2 * self.beam
+        order = torch.arange(ended.size(1), device=ended.device) + last * ended
+        ranks, chosen = order.topk(self.beam, dim=1, largest=False)
+        self.ignored = ranks.ge(last)
+        parents = parents.gather(1, chosen)
+        first = torch.arange(len(parents), device=parents.device) if left is None else left
+        rows = (parents + first[:, None] * self.beam).flatten()
+
+        def extended(kept: Tensor, new: Tensor) -> Tensor:
+            kept = kept.flatten(0, 1).index_select(0, rows).unflatten(0, parents.shape)
+            kept[:, :, step + 1] = new.gather(1, chosen)
+            return kept
+
+        self.tokens, self.sums = extended(self.tokens, tokens), extended(self.sums, values)
+        for state in self.states:
+            state.reorder(rows, left)
+
+
+class _Done:
+    """The hypotheses that have ended, ``[B, beam]``."""
+
+    def __init__(self, rows: int, beam: int, longest: int, words: Any, device: Any) -> None:
+        self.beam, self.eos = beam, words.eos()
+        self.tokens = torch.zeros(rows, beam, longest + 1, dtype=torch.long, device=device)
+        self.scores = torch.zeros(rows, beam, longest + 1, device=device)
+        self.totals = torch.full((rows, beam), -torch.inf, device=device)
+        self.lengths = torch.zeros(rows, beam, dtype=torch.long, device=device)
+        self.counts = torch.zeros(rows, dtype=torch.long, device=device)
+
+    def add(
+        self,
+        live: _Live,
+        ended: Tensor,
+        values: Tensor,
+        parents: Tensor,
+        step: int,
+        lenpen: float,
+    ) -> Tensor:
+        """Add candidates that have ended ``[n, beam]``; return which sentences have enough."""
+        places = self.counts[live.sentences][:, None] + ended.cumsum(1) - 1
+        taken = ended & places.lt(self.beam)
+        rows, columns = taken.nonzero(as_tuple=True)
+        if len(rows):
+            who, place = live.sentences[rows], places[rows, columns]
+            parent, total, length = parents[rows, columns], values[rows, columns], step + 1
+            self.tokens[who, place, :step] = live.tokens[rows, parent, 1:length]
+            self.tokens[who, place, step] = self.eos
+            sums = torch.cat([live.sums[rows, parent, 1:length], total[:, None]], 1)
+            sums[:, 1:] = sums[:, 1:] - sums[:, :-1]
+            self.scores[who, place, :length] = sums
+            self.totals[who, place] = total / length**lenpen
+            self.lengths[who, place] = length
+            self.counts[live.sentences] += taken.sum(1)
+        return self.counts[live.sentences].ge(self.beam)
+
+    def sorted(self) -> list[list[Found]]:
+        """The hypotheses of each sentence, best first."""
+        if bool(self.counts.eq(0).any()):
+            raise UserError(
+                "no translation has a score that is a number: the weights are damaged, or the "
+                "training went on after they were no longer finite"
+            )
+        # places that were left empty have a score below any other
+        totals, order = self.totals.cpu().sort(dim=1, descending=True, stable=True)
+        tokens, scores, lengths = (one.cpu() for one in (self.tokens, self.scores, self.lengths))
+        return [
+            [
+                Found(tokens[i, j, : lengths[i, j]], scores[i, j, : lengths[i, j]], score)
+                for j, score in zip(order[i].tolist(), totals[i].tolist(), strict=True)
+                if lengths[i, j]
+            ]
+            for i in range(len(order))
+        ]
+
+
+def _restrict(scores: Tensor, step: int, longest: int, words: Any, options: Options) -> None:
+    """No padding, a penalty for unknown subwords, and the end at the longest length."""
+    scores[:, :, words.pad()] = -torch.inf
+    scores[:, :, words.unk()] -= options.unkpen
+    if step == longest:
+        scores[:, :, : words.eos()] = -torch.inf
+        scores[:, :, words.eos() + 1 :] = -torch.inf
+
+
+def _best(scores: Tensor, before: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """Candidates ``[n, candidates]``, best first: their scores, tokens and parents.
+
+    There are twice as many as hypotheses, since half of them may have ended.
+    """
+    beam, vocabulary = scores.shape[1:]
+    # before the first token all hypotheses are the same
+    every = scores[:, 0] if before is None else (scores + before[:, :, None]).flatten(1)
+    values, places = every.topk(min(2 * beam, every.size(1) - 1))
+    return values, places.fmod(vocabulary), places.div(vocabulary, rounding_mode="trunc")
+
+
+def _drawn(
+    scores: Tensor, before: Tensor | None, most: int, generator: Any
+) -> tuple[Tensor, Tensor, Tensor]:
+    """A token drawn for each hypothesis, ``[n, beam]``: as :func:`_best`."""
+    rows, beam = scores.shape[:2]
+    top, tokens = (scores[:, :1] if before is None else scores).topk(min(most, scores.size(2)))
+    probabilities = top.exp()
+    count = beam if before is None else 1
+    options = {"replacement": True, "generator": generator}
+    drawn = torch.multinomial(probabilities.flatten(0, 1), count, **options).view(rows, beam, 1)
+    every = (-1, beam, -1)
+    values = probabilities.expand(*every).gather(2, drawn).log().squeeze(2)
+    parents = torch.zeros(rows, beam, dtype=torch.long, device=scores.device)
+    if before is not None:
+        values = values + before
+        parents = torch.arange(beam, device=scores.device).expand(rows, -1)
+    return values, tokens.expand(*every).gather(2, drawn).squeeze(2), parents

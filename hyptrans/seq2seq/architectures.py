@@ -1,0 +1,87 @@
+"""Architectures by name; a module that defines one registers it."""
+
+import dataclasses
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from hyptrans.seq2seq.config import SkeletonConfig
+from hyptrans.seq2seq.model import EncoderDecoder, Words, build
+from hyptrans.seq2seq.parts import Parts
+from hyptrans.seq2seq.sizes import flags_of
+
+PartsType = TypeVar("PartsType", bound=type[Parts])
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """What a name stands for.
+
+    Attributes:
+        name: as of ``--arch``.
+        config: dataclass of its options; their defaults are those of the name.
+        build: makes the model of a configuration and the dictionaries of source and target.
+        parts: what the skeleton puts together; None for a model of its own.
+    """
+
+    name: str
+    config: type
+    build: Callable[[Any, Words, Words], EncoderDecoder]
+    parts: type[Parts] | None = None
+
+
+ARCHITECTURES: dict[str, Architecture] = {}
+_watching: list[Callable[[Architecture], None]] = []
+
+
+def register(architecture: Architecture) -> None:
+    """Make a name known; one that is known already means something else from now on."""
+    ARCHITECTURES[architecture.name] = architecture
+    for told in _watching:
+        told(architecture)
+
+
+def watch(told: Callable[[Architecture], None]) -> None:
+    """Call a function with every architecture, those that come later among them."""
+    _watching.append(told)
+    for architecture in ARCHITECTURES.values():
+        told(architecture)
+
+
+def register_sizes(
+    name: str, config: type[SkeletonConfig], sizes: Iterable[str]
+) -> Callable[[PartsType], PartsType]:
+    """Class decorator: register parts as ``name``, and as ``name_size`` with a size's defaults.
+
+    Each size gets a dataclass of its own, so that a hydra configuration with ``_name: name_size``
+    means the same as ``--arch name_size``.
+    """
+
+    def registered(parts: PartsType) -> PartsType:
+        register(Architecture(name, config, _builder(parts), parts))
+        for size in sizes:
+            sized = with_defaults(config, size, flags_of(size))
+            register(Architecture(f"{name}_{size}", sized, _builder(parts), parts))
+        return parts
+
+    return registered
+
+
+def _builder(parts: type[Parts]) -> Callable[[Any, Words, Words], EncoderDecoder]:
+    return lambda cfg, source, target: EncoderDecoder(*build(parts, cfg, source, target))
+
+
+def with_defaults(config: type, name: str, defaults: Mapping[str, Any]) -> type:
+    """A subclass of a configuration that has other defaults."""
+    known = {f.name: f for f in dataclasses.fields(config)}
+    fields = [
+        (key, known[key].type, field(default=value, metadata=known[key].metadata))
+        for key, value in defaults.items()
+    ]
+    title = "".join(part.capitalize() for part in name.split("_"))
+    made = dataclasses.make_dataclass(config.__name__ + title, fields, bases=(config,))
+    # a process that is handed a configuration looks its class up in the module
+    made.__module__ = config.__module__
+    setattr(sys.modules[config.__module__], made.__name__, made)
+    return made

@@ -1,0 +1,82 @@
+"""Model folders are loaded and used without fairseq, hydra and omegaconf."""
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from tests.inference.conftest import ARCHS, export, load
+
+CODE = """
+    import json, sys
+
+    class Blocked:
+        def find_spec(self, name, path=None, target=None):
+            if name.partition(".")[0] in ("fairseq", "fairseq_cli", "hydra", "omegaconf"):
+                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    sys.meta_path.insert(0, Blocked())
+    import hyptrans
+    from hyptrans.support.errors import UserError
+
+    texts, *folders, checkpoint = json.loads(sys.argv[1])
+    found = []
+    for folder in folders:
+        model = hyptrans.load(folder)
+        best = [[(h.text, h.score) for h in row] for row in model.n_best(texts, 3, beam=3)]
+        found.append([best, model.score(texts, texts), model.encode(texts)[0].states.tolist()])
+    try:
+        hyptrans.load(checkpoint)
+    except UserError as error:
+        found.append(str(error))
+    print(json.dumps(found))
+"""
+
+
+def test_folders_of_all_architectures(make, texts, tmp_path):
+    texts = texts[:3]
+    folders = [export(make(arch), tmp_path / arch) for arch in ARCHS]
+    asked = json.dumps([texts, *map(str, folders), str(make("hybonet"))])
+    command = [sys.executable, "-c", textwrap.dedent(CODE), asked]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    *found, refused = json.loads(done.stdout)
+    for folder, one in zip(folders, found, strict=True):
+        model = load(folder)
+        best = [[[h.text, h.score] for h in row] for row in model.n_best(texts, 3, beam=3)]
+        states = model.encode(texts)[0].states.tolist()
+        assert one == [best, model.score(texts, texts), states]
+    assert refused.endswith("needs fairseq: pip install 'hyptrans[fairseq]'")
+
+
+@pytest.mark.parametrize("content", ["word\n", "a 1\na 2\n", "\xff 1\n", "", " 1\n"])
+def test_a_damaged_dictionary_is_named(content, tmp_path):
+    from hyptrans.inference.dictionary import Dictionary
+    from hyptrans.support.errors import UserError
+
+    (tmp_path / "dict.en.txt").write_text(content, encoding="latin-1")
+    with pytest.raises(UserError, match=r"dict\.en\.txt (is|has) no"):
+        Dictionary.load(tmp_path / "dict.en.txt")
+
+
+def test_a_dictionary_is_fairseqs(tmp_path):
+    from fairseq.data import Dictionary as Theirs
+
+    from hyptrans.inference.dictionary import Dictionary
+
+    path = tmp_path / "dict.en.txt"
+    path.write_text("a 5\n\u2581b 3\nc d 1\na 2 #fairseq:overwrite\n<s> 1 #fairseq:overwrite\n")
+    ours, theirs = Dictionary.load(path), Theirs.load(str(path))
+    assert (ours.symbols, ours.count, ours.indices) == (
+        theirs.symbols,
+        theirs.count,
+        theirs.indices,
+    )
+    marks = [(d.pad(), d.eos(), d.unk(), d.bos(), d.nspecial) for d in (ours, theirs)]
+    assert marks[0] == marks[1]
+    assert [ours.index("a"), ours.index("z"), ours[99]] == [
+        theirs.index("a"),
+        theirs.index("z"),
+        theirs[99],
+    ]

@@ -1,0 +1,148 @@
+"""Hypotheses and scores are those of fairseq's search, to the last digit."""
+
+import math
+
+import pytest
+import torch
+from fairseq.search import Sampling
+from fairseq.sequence_generator import SequenceGenerator
+
+from hyptrans.inference.search import Options, search
+from hyptrans.seq2seq.architectures import ARCHITECTURES
+from hyptrans.support.errors import UserError
+from tests.models.conftest import ARCHITECTURES as NAMES
+from tests.models.conftest import SMALL, build, dictionary, left_padded, task_of
+
+LONGEST = 12
+TWINS = ("euclidean_tiny", "euclidean_prenorm_tiny")
+
+
+def pair(arch, words, seed=0, **options):
+    """fairseq's model and the core's of the same parameters."""
+    torch.manual_seed(seed)
+    theirs = build(arch, task_of(words), **SMALL, **options).float().eval()
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter.mul_(1.5)
+    known = ARCHITECTURES[arch]
+    ours = known.build(known.config(**SMALL, **options), words, words).eval()
+    theirs.load_state_dict(theirs.state_dict())  # sets fairseq's fused weights
+    ours.load_state_dict(theirs.state_dict())
+    return theirs, ours
+
+
+def sources(words, seed=1):
+    rng = torch.Generator().manual_seed(seed)
+    rows = [torch.randint(4, len(words), (n,), generator=rng).tolist() for n in (3, 7, 7, 1, 5)]
+    return left_padded([[*row, words.eos()] for row in rows], words.pad())
+
+
+def oracle(models, words, source, *, prefix=None, longest=LONGEST, **options):
+    generator = SequenceGenerator(models, words, max_len_b=longest, **options)
+    lengths = source.ne(words.pad()).sum(1)
+    sample = {"net_input": {"src_tokens": source, "src_lengths": lengths}}
+    with torch.inference_mode():
+        found = generator.generate(models, sample, prefix_tokens=prefix)
+    return [
+        [(h["tokens"].tolist(), float(h["score"]), h["positional_scores"].tolist()) for h in row]
+        for row in found
+    ]
+
+
+def own(models, source, *, prefix=None, longest=LONGEST, **options):
+    found = search(models, source, longest, Options(**options), prefix=prefix)
+    return [[(h.tokens.tolist(), h.score, h.scores.tolist()) for h in row] for row in found]
+
+
+@pytest.mark.parametrize("arch", [*NAMES, *TWINS])
+def test_beams_of_every_architecture(arch):
+    words = dictionary()
+    theirs, ours = pair(arch, words)
+    wanted = oracle([theirs], words, sources(words), beam_size=4)
+    assert own([ours], sources(words), beam=4) == wanted
+    assert len({row[0][1] for row in wanted}) > 1
+
+
+CASES = {
+    "greedy": ({"beam_size": 1}, {"beam": 1}),
+    "lengths": (
+        {"beam_size": 4, "len_penalty": 0.3, "min_len": 5},
+        {"beam": 4, "lenpen": 0.3, "shortest": 5},
+    ),
+    "long": ({"beam_size": 3, "len_penalty": 2.5}, {"beam": 3, "lenpen": 2.5}),
+    "unknown": ({"beam_size": 4, "unk_penalty": -3.0}, {"beam": 4, "unkpen": -3.0}),
+    "one length": (
+        {"beam_size": 3, "min_len": LONGEST},
+        {"beam": 3, "shortest": LONGEST},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("arch", ["hybonet_tiny", "euclidean_tiny"])
+def test_options(arch, case):
+    words = dictionary()
+    theirs, ours = pair(arch, words)
+    asked, given = CASES[case]
+    assert own([ours], sources(words), **given) == oracle([theirs], words, sources(words), **asked)
+
+
+@pytest.mark.parametrize("symbols", [1, 2, 4])
+def test_beams_wider_than_the_dictionary(symbols):
+    words = dictionary(symbols)
+    theirs, ours = pair("sphere_tiny", words)
+    wanted = oracle([theirs], words, sources(words), beam_size=6)
+    assert own([ours], sources(words), beam=6) == wanted
+
+
+def test_a_prefix_of_each_sentence():
+    words = dictionary()
+    theirs, ours = pair("hybonet_tiny", words)
+    # of three tokens, of none, of one; the fourth is a whole translation
+    prefix = torch.full((5, 3), words.pad())
+    prefix[0] = torch.tensor([4, 9, 5])
+    prefix[2, 0] = 7
+    prefix[3, :2] = torch.tensor([8, words.eos()])
+    wanted = oracle([theirs], words, sources(words), beam_size=3, prefix=prefix)
+    found = own([ours], sources(words), beam=3, prefix=prefix)
+    assert found == wanted
+    assert found[0][0][0][:3] == [4, 9, 5]
+
+
+def test_an_ensemble_of_architectures():
+    words = dictionary()
+    models = [pair(arch, words, seed) for seed, arch in enumerate(("hvt_tiny", TWINS[1]))]
+    theirs, ours = zip(*models, strict=True)
+    wanted = oracle(list(theirs), words, sources(words), beam_size=4)
+    assert own(ours, sources(words), beam=4) == wanted
+    assert wanted != oracle([theirs[0]], words, sources(words), beam_size=4)
+
+
+def test_samples_follow_the_seed():
+    words = dictionary()
+    theirs, ours = pair("hybonet_tiny", words)
+    torch.manual_seed(3)
+    drawn = Sampling(words, sampling_topk=5)
+    wanted = oracle([theirs], words, sources(words), beam_size=4, search_strategy=drawn)
+    before = torch.random.get_rng_state()
+    found = own([ours], sources(words), beam=4, sample_from=5, seed=3)
+    assert found == wanted
+    assert torch.equal(before, torch.random.get_rng_state())
+    assert own([ours], sources(words), beam=4, sample_from=5, seed=4) != wanted
+
+
+def test_a_temperature_divides_the_logits():
+    words = dictionary()
+    theirs, ours = pair("hybonet_tiny", words)
+    wanted = oracle([theirs], words, sources(words), beam_size=4, temperature=2.0)
+    assert own([ours], sources(words), beam=4, temperature=2.0) == wanted
+
+
+def test_what_cannot_be_found_is_told():
+    words = dictionary()
+    _, ours = pair("hybonet_tiny", words)
+    with pytest.raises(UserError, match="at least 13 tokens are asked for and at most 12 allowed"):
+        own([ours], sources(words), shortest=13)
+    ours.decoder.embed_tokens.weight.data.fill_(math.nan)
+    with pytest.raises(UserError, match="no translation has a score that is a number"):
+        own([ours], sources(words))
