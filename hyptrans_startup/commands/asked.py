@@ -2,6 +2,7 @@
 
 import argparse
 import io
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -128,6 +129,9 @@ def texts_that_do_not_match() -> None:
         return
     if typed.ignore_case and typed.sacrebleu:
         raise UserError("--ignore-case does nothing with --sacrebleu: use sacrebleu -lc")
+    named = [typed.ref] if typed.sys == "-" else [typed.sys, typed.ref]
+    if not all(map(os.path.exists, named)):
+        return  # fairseq says which is missing
     if typed.sys == "-":
         sys.stdin = io.StringIO(sys.stdin.read())
         system = sys.stdin.getvalue().splitlines()
