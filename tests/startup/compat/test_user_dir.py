@@ -16,16 +16,16 @@ NAME = "plugin_of_the_test"
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    """Write the package into a folder; the name of the folder is kept in its module of models."""
+    """Write the package into a folder, whose name is kept where the package registers models."""
     monkeypatch.setattr(plugin, "PACKAGE", NAME)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(utils.import_user_module, "memo", set(), raising=False)
 
     def place(folder):
-        models = tmp_path / folder / NAME / "models"
-        models.mkdir(parents=True)
-        (models.parent / "__init__.py").touch()
-        (models / "__init__.py").write_text(f"PLACE = '{folder}'\n")
+        doors = tmp_path / folder / NAME / "fairseq"
+        doors.mkdir(parents=True)
+        (doors.parent / "__init__.py").touch()
+        (doors / "__init__.py").write_text(f"PLACE = '{folder}'\n")
         return tmp_path / folder
 
     yield place
@@ -37,7 +37,7 @@ def place(tmp_path, monkeypatch):
 def imported_from(argument=NAME):
     importlib.invalidate_caches()
     utils.import_user_module(Namespace(user_dir=argument))
-    return sys.modules[f"{NAME}.models"].PLACE
+    return sys.modules[f"{NAME}.fairseq"].PLACE
 
 
 def test_folder_here_is_taken(place, monkeypatch):
@@ -59,7 +59,7 @@ def test_package_that_is_imported_already_is_registered(place, monkeypatch, tmp_
     monkeypatch.syspath_prepend(place("site"))
     monkeypatch.chdir(tmp_path)
     importlib.import_module(NAME)
-    assert f"{NAME}.models" not in sys.modules
+    assert f"{NAME}.fairseq" not in sys.modules
     assert imported_from() == "site"
 
 
