@@ -26,6 +26,18 @@ def tokenized(words, tokens):
     return Sentence("s", tuple(words), heads, tags, tags, made)
 
 
+def conllu(lines):
+    """Words between spaces, all under the first, in CoNLL-U."""
+    blocks = []
+    for number, line in enumerate(lines, 1):
+        rows = [
+            f"{i}\t{word}\t_\tX\t_\t_\t{0 if i == 1 else 1}\tdep\t_\t_"
+            for i, word in enumerate(line.split(), 1)
+        ]
+        blocks.append("\n".join([f"# sent_id = s{number}", *rows]) + "\n\n")
+    return "".join(blocks)
+
+
 def random_heads(n, seed):
     """Heads of a random tree, not projective in general."""
     rng = random.Random(seed)

@@ -90,14 +90,6 @@ def test_space_of_every_state_is_known(made, data):
         assert {space.c for space in loaded.spaces} == {0.5}
 
 
-def test_first_state_is_the_embedding_with_positions(data, tmp_path):
-    model = make_checkpoint(tmp_path / "a.pt", data, "transformer")
-    loaded = load_encoder(tmp_path / "a.pt", data)
-    tokens = tokens_of(loaded.dictionary, 6)
-    embedded, _ = model.eval().encoder.forward_embedding(tokens)
-    torch.testing.assert_close(all_states(loaded.encoder, tokens)[0], embedded)
-
-
 def test_random_encoder_follows_its_seed_alone(made, data):
     path, model = made
     state = torch.random.get_rng_state()
@@ -117,12 +109,6 @@ def test_learned_curvature_is_that_of_the_checkpoint(data, tmp_path):
     model = make_checkpoint(tmp_path / "h.pt", data, "hypformer")
     assert load_encoder(tmp_path / "h.pt", data).spaces == model.encoder.state_spaces()
     assert load_encoder(tmp_path / "h.pt", data).spaces[0].c != pytest.approx(1.0)
-
-
-def test_data_bin_itself_will_do(data, tmp_path):
-    make_checkpoint(tmp_path / "a.pt", data, "transformer")
-    loaded = load_encoder(tmp_path / "a.pt", data / "data-bin")
-    assert loaded.dictionary == load_dictionary(data)
 
 
 def test_other_dictionary_is_named_with_both_sizes(data, tmp_path):
@@ -168,12 +154,6 @@ def test_user_dir_brings_an_architecture(data, tmp_path):
         load_encoder(tmp_path / "a.pt", data)
     loaded = load_encoder(tmp_path / "a.pt", data, user_dir=str(plugin))
     assert loaded.architecture == "mine_of_the_test"
-
-
-def test_user_dir_that_does_not_exist_is_named(data, tmp_path):
-    make_checkpoint(tmp_path / "a.pt", data, "transformer")
-    with pytest.raises(UserError, match="--user-dir nowhere"):
-        load_encoder(tmp_path / "a.pt", data, user_dir="nowhere")
 
 
 class Attack:
@@ -224,6 +204,10 @@ def test_missing_files_are_named(data, tmp_path):
     for folder in ("empty", "absent"):
         with pytest.raises(UserError, match=f"--data.*{folder}"):
             load_encoder(tmp_path / "a.pt", tmp_path / folder)
+    with pytest.raises(UserError, match="--user-dir nowhere"):
+        load_encoder(tmp_path / "a.pt", data, user_dir="nowhere")
+    # data-bin itself will do
+    assert load_encoder(tmp_path / "a.pt", data / "data-bin").dictionary == load_dictionary(data)
 
 
 def test_encoder_without_layers_is_refused(data, tmp_path):

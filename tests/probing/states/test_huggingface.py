@@ -13,7 +13,7 @@ from probing.text.align import align, surface
 from probing.text.trees import read_conllu
 from tests.probing.helpers import huggingface as helper
 from tests.probing.helpers.model import sentences
-from tests.probing.helpers.trees import tokenized
+from tests.probing.helpers.trees import conllu
 
 STRANGE = "Z\u00fcrich \u20ac \u4e94"
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
@@ -21,14 +21,7 @@ CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 
 def write_conllu(path, lines):
     """Words between spaces, all under the first."""
-    blocks = []
-    for number, line in enumerate(lines, 1):
-        rows = [
-            f"{i}\t{word}\t_\tX\t_\t_\t{0 if i == 1 else 1}\tdep\t_\t_"
-            for i, word in enumerate(line.split(), 1)
-        ]
-        blocks.append("\n".join([f"# sent_id = s{number}", *rows]) + "\n\n")
-    path.write_text("".join(blocks), encoding="utf-8")
+    path.write_text(conllu(lines), encoding="utf-8")
     return path
 
 
@@ -123,15 +116,6 @@ def test_a_sentence_may_fill_the_table_of_positions_and_not_more(tmp_path, kind)
     assert torch.isfinite(encoder.states(torch.full((1, 12), 7), torch.tensor([12]))).all()
     with pytest.raises((IndexError, RuntimeError)):
         encoder.states(torch.full((1, 13), 7), torch.tensor([13]))
-
-
-def test_words_of_one_token_share_its_pieces(tmp_path):
-    helper.save(tmp_path / "m")
-    encoder = from_hugging_face(str(tmp_path / "m"))
-    sentence = tokenized(["de", "le", "dog"], [("du", 0, 1, True), ("dog", 2, 2, False)])
-    trees = write_conllu(tmp_path / "t", ["x"])
-    states = extract(encoder, [sentence], tmp_path / "s", trees=trees).sentence(0)
-    assert torch.equal(states[:, 0], states[:, 1])
 
 
 def test_identity_changes_with_the_files(tmp_path):

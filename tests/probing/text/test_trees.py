@@ -118,13 +118,6 @@ def test_missing_file_is_named(tmp_path):
         read_conllu(tmp_path / "none")
 
 
-def test_distances_of_a_tree_worked_by_hand(tmp_path):
-    (sentence,) = read_conllu(write(tmp_path, rows(2, 0, 2, 3)))
-    expected = [[0, 1, 2, 3], [1, 0, 1, 2], [2, 1, 0, 1], [3, 2, 1, 0]]
-    assert distance_matrix(sentence.heads).tolist() == expected
-    assert depths(sentence).tolist() == [1, 0, 1, 2]
-
-
 @pytest.mark.parametrize("n", [1, 2, 7, 40])
 def test_distances_equal_shortest_paths(n):
     heads = random_heads(n, seed=n)
