@@ -12,6 +12,8 @@ from recipes.common import results
 from recipes.study.findings.finals import chosen
 from recipes.study.findings.pictures import pictures as draw
 from recipes.study.findings.table import BARS, spread, summary
+from recipes.trees import __main__ as task
+from recipes.trees import radius
 
 HERE = Path(__file__).resolve().parent
 README = HERE.parent / "README.md"
@@ -45,6 +47,8 @@ def blocks() -> dict[tuple[Path, str], str]:
         (RESULTS, "study"): summary(study),
         (RESULTS, "trees"): trees(probing),
         (RESULTS, "speed"): speed_table(speed),
+        (RESULTS, "task"): task.table(results.read_lines(HERE / "trees" / "results.jsonl")),
+        (HERE / "trees" / "README.md", radius.NAME): radius.block(),
     }
 
 
