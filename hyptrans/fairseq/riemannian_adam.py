@@ -55,14 +55,17 @@ class FairseqRiemannianAdam(FairseqOptimizer):
         for point in points:
             point.manifold.max_radius = cfg.max_radius
         groups = [
-            {"params": plain, "lr_scale": 1.0, "decoupled_weight_decay": cfg.weight_decay},
-            {"params": points, "lr_scale": cfg.embedding_lr_scale, "decoupled_weight_decay": 0.0},
+            {"params": plain, "lr_scale": 1.0, "weight_decay": cfg.weight_decay},
+            {"params": points, "lr_scale": cfg.embedding_lr_scale},
         ]
         groups = [group for group in groups if group["params"]]
-        self._own_settings = [{k: v for k, v in group.items() if k != "params"} for group in groups]
         self._optimizer = RiemannianAdam(
             groups, stabilize=cfg.stabilize or None, **self.optimizer_config
         )
+        self._settings = [
+            {name: value for name, value in group.items() if name != "params"}
+            for group in self.param_groups
+        ]
         self.set_lr(self.optimizer_config["lr"])
 
     @property
@@ -93,13 +96,8 @@ class FairseqRiemannianAdam(FairseqOptimizer):
         super().load_state_dict(state_dict)
         # a schedule that waits for a plateau keeps its rate nowhere else
         rate = (optimizer_overrides or {}).get("lr", self.get_lr())
-        shared = {**self.optimizer_config, "stabilize": self.cfg.stabilize or None}
-        for group, settings in zip(self.param_groups, self._own_settings, strict=True):
-            group.update(shared | settings | (optimizer_overrides or {}))
-        for state in self.optimizer.state.values():
-            if "step" in state:
-                # torch makes it a tensor of float32, whose powers are others than before the stop
-                state["step"] = int(state["step"])
+        for group, settings in zip(self.param_groups, self._settings, strict=True):
+            group.update(settings | (optimizer_overrides or {}))
         self.set_lr(rate)
 
 

@@ -5,20 +5,81 @@ from typing import Any
 
 import geoopt
 import torch
+from torch import Tensor
+
+from hyptrans.geometry import lorentz
 
 
-class RiemannianAdam(geoopt.optim.RiemannianAdam):
-    """geoopt's optimizer with decoupled weight decay, as fairseq's Adam has it.
+class RiemannianAdam(torch.optim.AdamW):
+    """Riemannian Adam for points of ``StableLorentz``, torch's AdamW for all other parameters.
 
-    A parameter group may have ``decoupled_weight_decay``, the share of a plain parameter that is
-    taken off per unit of learning rate; points have no zero to decay to.
+    The steps of points are computed in float64. Their second moment is one squared norm a point
+    and comes from the gradient before its projection: the projected one has lost the norm at
+    radius 8 in float32, and at radius 20 in float64.
+
+    Args:
+        stabilize: project points and their momenta every that many steps; None: never.
+        weight_decay: decoupled, of plain parameters; points have no zero to decay to.
+
+    Source: Bécigneul and Ganea 2019, algorithm 1.
     """
 
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        *,
+        stabilize: int | None = None,
+    ) -> None:
+        super().__init__(params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
+        self.defaults["stabilize"] = stabilize
+        for group in self.param_groups:
+            group.setdefault("stabilize", stabilize)
+
+    @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        with torch.no_grad():
-            for group in self.param_groups:
-                decay = group.get("decoupled_weight_decay", 0.0)
-                for parameter in group["params"] if decay else ():
-                    if parameter.grad is not None:
-                        parameter.mul_(1 - group["lr"] * decay)
-        return super().step(closure)
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        gradients = [
+            (group, parameter, parameter.grad)
+            for group in self.param_groups
+            for parameter in group["params"]
+            if isinstance(parameter, geoopt.ManifoldParameter) and parameter.grad is not None
+        ]
+        for _, point, _ in gradients:
+            point.grad = None  # AdamW leaves out what has no gradient
+        super().step()
+        for group, point, gradient in gradients:
+            point.grad = gradient
+            self._move(group, point, gradient)
+        return loss
+
+    def _move(
+        self, group: dict[str, Any], point: geoopt.ManifoldParameter, gradient: Tensor
+    ) -> None:
+        state, manifold = self.state[point], point.manifold
+        if not state:
+            state["step"] = torch.tensor(0.0)
+            state["exp_avg"] = torch.zeros_like(point)
+            state["exp_avg_sq"] = torch.zeros_like(point)
+        state["step"] += 1
+        step = int(state["step"])
+        x = lorentz.lift(point[..., 1:].double(), c=manifold.c)
+        v = lorentz.flip_time(gradient.double())
+        momentum = state["exp_avg"].double()
+        momentum = torch.lerp(manifold.proju(x, v), momentum, group["betas"][0])
+        squared = state["exp_avg_sq"].double()
+        squared = torch.lerp(manifold.component_inner(x, v), squared, group["betas"][1])
+        first, second = (1 - beta**step for beta in group["betas"])
+        direction = momentum / first / ((squared / second).sqrt() + group["eps"])
+        y, momentum = manifold.retr_transp(x, -group["lr"] * direction, momentum)
+        if group["stabilize"] and step % group["stabilize"] == 0:
+            y, momentum = manifold.projx(y), manifold.proju(y, momentum)
+        point.copy_(y)
+        state["exp_avg"].copy_(momentum)
+        state["exp_avg_sq"].copy_(squared)

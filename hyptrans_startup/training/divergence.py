@@ -13,6 +13,8 @@ CRASH = "crash.pt"
 """Where fairseq keeps the weights before the update that failed; here with its batches, too."""
 ALL_FINITE = "the loss, or the sum of all gradients"
 """What is not finite where no parameter, no layer's output and no gradient is it."""
+LARGEST_SQUARED = 1.8e19
+"""The square of a larger number is infinite in float32, and so is a norm of gradients."""
 SAMPLES = "samples"
 """Their place in what is kept beside the weights."""
 
@@ -124,9 +126,15 @@ def first_not_finite(trainer: Any, samples: Sequence[Any]) -> str:
             )
             if found:
                 return found[0]
+    largest, where = 0.0, ""
     for name, parameter in model.named_parameters():
-        if parameter.grad is not None and not _finite(parameter.grad):
+        if parameter.grad is None:
+            continue
+        if not _finite(parameter.grad):
             return f"gradient of parameter {name}"
+        largest, where = max((largest, where), (float(parameter.grad.abs().max()), name))
+    if largest > LARGEST_SQUARED:
+        return f"the norm of all gradients, as that of parameter {where} reaches {largest:.0e}"
     return ALL_FINITE
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import math
+from decimal import Decimal, localcontext
 
 import geoopt
 import pytest
@@ -237,3 +238,44 @@ def test_parameters_may_become_one_as_in_half_precision_unless_some_are_points(r
     plain, points = plain_and_points(rng)
     assert optimizer([plain]).supports_flat_params
     assert not optimizer([plain, points]).supports_flat_params
+
+
+@pytest.mark.parametrize("c", [0.25, 1.0, 4.0])
+@pytest.mark.parametrize("radius", [2.0, 8.0, 10.0, 15.0, 19.0])
+def test_the_second_moment_is_the_squared_norm_at_any_radius_that_is_allowed(radius, c, rng):
+    direction = torch.randn(30, 7, generator=rng)
+    direction /= direction.norm(dim=-1, keepdim=True)
+    start = lorentz.exp_origin(direction * radius / c**0.5, c=c)
+    # first any gradient, then one across the ray, of which a projection in float64 leaves nothing
+    gradient = torch.randn(30, 8, generator=rng)
+    gradient[15:, 0] = 0
+    across = gradient[15:, 1:] - (gradient[15:, 1:] * direction[15:]).sum(-1, True) * direction[15:]
+    gradient[15:, 1:] = across
+    points = geoopt.ManifoldParameter(start.clone(), manifold=StableLorentz(1 / c, max_radius=20))
+    points.grad = gradient.clone()
+    adam = RiemannianAdam([points], lr=0.0)
+    adam.step()
+    with localcontext(prec=60):
+        for row, (x, g) in enumerate(zip(start.tolist(), gradient.tolist(), strict=True)):
+            x, g = [Decimal(number) for number in x], [Decimal(number) for number in g]
+            time = (sum(s**2 for s in x[1:]) + 1 / Decimal(c)).sqrt()
+            # v = g with its time negated, <v, v> + c <x, v>^2: the norm of its projection
+            along = time * g[0] + sum(s * n for s, n in zip(x[1:], g[1:], strict=True))
+            squared = sum(n**2 for n in g[1:]) - g[0] ** 2 + Decimal(c) * along**2
+            got = adam.state[points]["exp_avg_sq"][row].tolist()
+            assert got == pytest.approx([float(squared) * 0.001] * 8, rel=1e-4), row
+
+
+@pytest.mark.parametrize("radius", [2.0, 8.0, 10.0, 12.0])
+def test_a_first_step_is_as_long_as_the_rate_far_from_the_origin(radius, rng):
+    direction = torch.randn(200, 15, generator=rng)
+    direction /= direction.norm(dim=-1, keepdim=True)
+    points = geoopt.ManifoldParameter(
+        lorentz.exp_origin(direction * radius), manifold=StableLorentz(max_radius=20)
+    )
+    before = points.detach().clone()
+    points.grad = torch.randn(200, 16, generator=rng)
+    RiemannianAdam([points], lr=0.1).step()
+    # coordinates in float32 are 1 % of the step apart at radius 12
+    moved = lorentz.distance(before, points.detach())
+    torch.testing.assert_close(moved, torch.full_like(moved, 0.1), rtol=0.05, atol=0.0)

@@ -60,7 +60,9 @@ class LorentzEmbedding(nn.Module):
             empty = torch.empty(num_embeddings, width)
             self.weight = geoopt.ManifoldParameter(empty, manifold=manifold)
             with torch.no_grad():
-                self.weight.copy_(manifold.random_normal(num_embeddings, width))
+                # geoopt draws points a distance of 1 from the origin at any curvature
+                unit = StableLorentz().random_normal(num_embeddings, width)
+                self.weight.copy_(unit / c**0.5)
             padding = lorentz.origin(width, c=c)
         if padding_idx is not None:
             with torch.no_grad():

@@ -16,7 +16,8 @@ class StableLorentz(geoopt.Lorentz):
     at times near 11 parameters turn NaN within a few hundred steps.
 
     Raises:
-        ValueError: ``dim`` of an operation is not the last, where points have their coordinates.
+        ValueError: ``dim`` of an operation defined here is not the last, where points have their
+            coordinates. Operations inherited from geoopt do not look at it.
 
     Args:
         k: the curvature is ``-1 / k`` (geoopt's convention).

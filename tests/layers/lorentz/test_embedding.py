@@ -53,6 +53,14 @@ def test_manifold_storage_is_a_geoopt_parameter_that_a_safe_loader_reads():
     assert isinstance(table.weight, geoopt.ManifoldParameter)
 
 
+@pytest.mark.parametrize("c", [0.04, 1.0, 100.0])
+def test_points_of_a_manifold_start_as_near_the_origin_at_any_curvature(c):
+    table = LorentzEmbedding(11, 16, c=c, storage="manifold").double()
+    radius = lorentz.distance(table.weight, lorentz.origin(16, c=c, dtype=torch.float64), c=c)
+    assert (radius * c**0.5).max() <= 1.001
+    assert (radius * c**0.5).min() > 0.1
+
+
 def test_points_stored_in_half_precision_stay_on_the_hyperboloid():
     table = LorentzEmbedding(11, 16, storage="manifold").half()
     assert lorentz.violation(table(TOKENS)).max() < 1e-6

@@ -164,6 +164,14 @@ def test_first_layer_that_is_not_finite_is_named():
     assert place(Chain(a=a, b=b, c=Ratio())) == "gradient of the output of layers.b"
 
 
+def test_parameter_whose_finite_gradients_have_an_infinite_norm_is_named():
+    steep = Chain(a=Scale(1e-28), b=Scale(1e28))
+    assert (
+        place(steep)
+        == "the norm of all gradients, as that of parameter layers.a.factor reaches 1e+28"
+    )
+
+
 def test_what_is_masked_by_minus_infinity_is_no_error():
     assert place(Chain(a=Scale(1.0)), x=(float("-inf"),)) == "gradient of parameter layers.a.factor"
     masked = Chain(a=Mask(1.0), b=nn.Softmax(-1))
