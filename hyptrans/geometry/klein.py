@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32, matrix_product
@@ -59,8 +58,8 @@ def _scaled_point(vector: Tensor, length: Tensor, scale: Tensor) -> Tensor:
 class Arcosh(torch.autograd.Function):
     """``arcosh(x)``, 0 where rounding took ``x`` below 1; the gradient there is zero.
 
-    Only the result ``d`` is kept for the gradient, ``1 / sinh(d)``. It is bounded, as a float
-    above 1 is so by one unit of rounding at least: at most 2,048 in float32.
+    Only the result ``d`` is kept for the gradient, ``1 / sinh(d)``. The gradient is bounded, as a
+    float above 1 is so by one unit of rounding at least: at most 2,048 in float32.
 
     Source: ``arcosh(1 + u) = log1p(u + sqrt(u (u + 2)))``.
     """
@@ -73,10 +72,10 @@ class Arcosh(torch.autograd.Function):
         return d
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         (d,) = ctx.saved_tensors
-        return (grad / d.sinh()).masked_fill_(d == 0, 0)
+        # divided by infinity, and not masked: a quotient by 0 has no second derivative but NaN
+        return grad / d.sinh().masked_fill_(d == 0, torch.inf)
 
 
 def distances(query: Tensor, key: Tensor) -> Tensor:

@@ -15,7 +15,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32, matrix_product
@@ -26,6 +25,9 @@ unit of rounding at ``|x| = 0.996`` moves a distance by 1e-5."""
 LEAST_TOTAL = 1e-12
 """A sum of lifted points with a smaller time counts as one of no weights, whose midpoint is the
 origin: softmax weights of which dropout has left nothing would give 0 / 0."""
+
+SERIES, SERIES_BELOW = 7, 1e-2
+"""Terms of the series of a slope near 0: the next one is below a unit of rounding of float64."""
 
 
 def max_norm(dtype: torch.dtype, *, c: float = 1.0) -> float:
@@ -168,7 +170,8 @@ def squared_arcosh(product: Tensor) -> Tensor:
 
     Shapes: any, elementwise. Gradient: finite also at distance zero, where it is -2.
     """
-    squared: Tensor = _SquaredArcosh.apply(product)
+    squared: Tensor
+    squared, _ = _SquaredArcosh.apply(product)
     return squared
 
 
@@ -236,30 +239,49 @@ class _Square(torch.autograd.Function):
         return x.square().sum(-1, keepdim=True)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         (x,) = ctx.saved_tensors
         return x * (2 * grad)
 
 
 class _SquaredArcosh(torch.autograd.Function):
-    """``arcosh(-p)^2`` of Lorentz products ``p <= -1``; smooth there, unlike its factors.
+    """``arcosh(-p)^2`` of Lorentz products ``p <= -1``, and half its slope; smooth, both of them.
 
     With ``e = -p - 1`` it is ``a^2`` of ``a = log1p(e + sqrt(e (e + 2)))``, and its derivative by
-    ``e`` is ``2 a / sqrt(e (e + 2))``, which is 2 at ``e = 0``.
+    ``e`` is ``2 f`` of ``f = a / sqrt(e (e + 2))``, which is 1 at ``e = 0``. That of ``f`` follows
+    from ``e (e + 2) f' + (e + 1) f = 1``. So gradients have derivatives of any order.
     """
 
     @staticmethod
-    def forward(ctx: Any, product: Tensor) -> Tensor:
-        # an excess below one unit of rounding is noise; at this floor the derivative is exact
-        excess = product.add(1).neg_().clamp_min_(torch.finfo(product.dtype).eps)
+    def forward(ctx: Any, product: Tensor) -> tuple[Tensor, Tensor]:
+        excess = _excess(product)
         root = excess.add(2).mul_(excess).sqrt_()
         arcosh = excess.add_(root).log1p_()
-        ctx.save_for_backward(arcosh, root)
-        return arcosh.square()
+        slope = arcosh / root
+        ctx.save_for_backward(product, slope)
+        ctx.set_materialize_grads(False)
+        return arcosh.square_(), slope
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        arcosh, root = ctx.saved_tensors
-        return (arcosh / root).mul_(grad).mul_(-2)
+    def backward(ctx: Any, grad: Tensor | None, grad_slope: Tensor | None) -> Tensor | None:
+        product, slope = ctx.saved_tensors
+        found = None if grad is None else slope * grad * -2
+        if grad_slope is None:
+            return found
+        of_slope = -grad_slope * _slope_of_slope(_excess(product), slope)
+        return of_slope if found is None else found + of_slope
+
+
+def _excess(product: Tensor) -> Tensor:
+    """``-p - 1``; below one unit of rounding it is noise, and there the derivative is exact."""
+    return product.add(1).neg_().clamp_min_(torch.finfo(product.dtype).eps)
+
+
+def _slope_of_slope(excess: Tensor, slope: Tensor) -> Tensor:
+    """``f'`` of :class:`_SquaredArcosh`; near 0, where its formula cancels, by its series."""
+    series, coefficient = torch.zeros_like(excess), 1.0
+    coefficients = [coefficient := -n * coefficient / (2 * n + 1) for n in range(1, SERIES + 1)]
+    for n in range(SERIES, 0, -1):
+        series = series * excess + n * coefficients[n - 1]
+    formula = (1 - (excess + 1) * slope) / (excess * (excess + 2))
+    return torch.where(excess < SERIES_BELOW, series, formula)

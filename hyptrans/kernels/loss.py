@@ -12,12 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from hyptrans.geometry.precision import at_least_float32, without_autocast
 from hyptrans.kernels import cuda
 from hyptrans.kernels.cpu import exp, indices, largest_of, matrix, read, run
-from hyptrans.kernels.operator import Case, Draw, Kept, Kernels, Made, Operator
+from hyptrans.kernels.operator import (
+    Case,
+    Draw,
+    Kept,
+    Kernels,
+    Made,
+    Operator,
+    refuse_second_derivative,
+)
 from hyptrans.kernels.products import times_transposed
 
 if TYPE_CHECKING:
@@ -90,8 +97,8 @@ class _CrossEntropy(torch.autograd.Function):
         return loss, nll_loss
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        refuse_second_derivative("take label_smoothed_cross_entropy without tiles")
         # what was summed up in float32 is scaled before it is rounded to half precision
         by_features, by_table = ((kept * grad).to(ctx.dtype) for kept in ctx.saved_tensors)
         return by_features, by_table, None, None, None

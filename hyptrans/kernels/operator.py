@@ -15,7 +15,6 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from hyptrans.geometry.lorentz import CurvatureLike
 from hyptrans.geometry.precision import HALF
@@ -148,8 +147,8 @@ class Operator:
         kernels = self.kernels.get(backend)
         if kernels is None or (x.dtype in HALF and not self.half) or not _loaded(backend):
             return "eager"
-        if kernels.backward is None and x.requires_grad and torch.is_grad_enabled():
-            return "eager"
+        if kernels.backward is None and torch.is_grad_enabled():
+            return "eager"  # an operand after the first may want a gradient
         return backend if _trusted(backend, x.device, x.dtype, self.family) else "eager"
 
 
@@ -165,8 +164,8 @@ class _Differentiable(torch.autograd.Function):
         return made
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> Grads:
+        refuse_second_derivative(f"set {VARIABLE}=eager, by which formulas are plain torch")
         kept = [
             other if tensor is None else tensor
             for tensor, other in zip(ctx.saved_tensors, ctx.others, strict=True)
@@ -175,6 +174,21 @@ class _Differentiable(torch.autograd.Function):
         return tuple(
             grad if wanted else None
             for grad, wanted in zip(found, ctx.needs_input_grad, strict=False)
+        )
+
+
+def refuse_second_derivative(instead: str) -> None:
+    """To be called by a backward pass that is no graph of torch's own operators.
+
+    torch's ``once_differentiable`` would leave such a part out of a second derivative in silence,
+    where :func:`torch.autograd.grad` does not ask for the gradient of what it was given.
+
+    Raises:
+        RuntimeError: the gradient is to be differentiated itself, by ``create_graph=True``.
+    """
+    if torch.is_grad_enabled():
+        raise RuntimeError(
+            f"create_graph=True asks for a second derivative, which kernels do not have: {instead}"
         )
 
 

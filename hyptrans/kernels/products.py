@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from hyptrans.kernels.operator import possible
@@ -20,7 +19,7 @@ LEAST_PRODUCTS = 3 << 19
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """``x W^T + b``, as :func:`torch.nn.functional.linear`; without a second derivative.
+    """``x W^T + b``, as :func:`torch.nn.functional.linear`.
 
     Shapes: x ``[..., in]``, weight ``[out, in]``, bias ``[out]`` -> ``[..., out]``.
     """
@@ -46,11 +45,12 @@ def scaled_linear(x: Tensor, weight: Tensor, bias: Tensor, scale: Tensor | float
 
 
 def times_transposed(a: Tensor, b: Tensor) -> Tensor:
-    """``a b^T`` outside of autograd; ``a`` is copied where it is not contiguous.
+    """``a b^T``, where no gradient is wanted by the faster library.
 
-    Shapes: a ``[N, K]``, b ``[M, K]`` -> ``[N, M]``.
+    ``a`` is copied where it is not contiguous. Shapes: a ``[N, K]``, b ``[M, K]`` -> ``[N, M]``.
     """
-    return _onednn(a, b) if _in_onednn(a, b) else a @ b.t()
+    in_onednn = not torch.is_grad_enabled() and _in_onednn(a, b)
+    return _onednn(a, b) if in_onednn else a @ b.t()
 
 
 class _Linear(torch.autograd.Function):
@@ -60,7 +60,6 @@ class _Linear(torch.autograd.Function):
         return _onednn(x, weight, bias)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
         of_x, of_weight, of_bias = ctx.needs_input_grad

@@ -15,7 +15,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
@@ -135,7 +134,6 @@ class _Stored(torch.autograd.Function):
         return torch.cat([*(parts[i] for i in order), stored, zeros], dim=-1)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         # only the first part follows the time: the others are what its rounding has left
         firsts = [i for i, part in enumerate(ctx.order) if part == 0]

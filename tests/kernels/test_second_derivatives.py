@@ -1,0 +1,120 @@
+"""Second derivatives: right where a formula is plain torch, refused where a kernel has none."""
+
+import mpmath
+import pytest
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from hyptrans.geometry import klein, poincare
+from hyptrans.kernels import products
+from hyptrans.kernels.loss import label_smoothed_cross_entropy
+from hyptrans.seq2seq.encoder import Encoder
+from tests.kernels.contract import CASES, drawn, gradients_of, operands_of
+from tests.models.conftest import small
+
+ARCHITECTURES = ["hybonet_tiny", "hybonet_plus_tiny", "han_tiny", "hypformer_tiny", "hvt_tiny"]
+
+
+def differentiated(function, operands):
+    """The gradient of a sum of what a function makes, itself to be differentiated."""
+    given = [
+        x.clone().requires_grad_() if isinstance(x, torch.Tensor) and x.is_floating_point() else x
+        for x in operands
+    ]
+    made = function(*given)
+    total = sum(y.square().sum() for y in ([made] if isinstance(made, torch.Tensor) else made))
+    wanted = [x for x in given if isinstance(x, torch.Tensor) and x.requires_grad]
+    return torch.autograd.grad(total, wanted, create_graph=True)
+
+
+@pytest.mark.parametrize("name", [*filter(gradients_of, CASES)])
+def test_kernels_refuse_what_they_cannot_differentiate(name):
+    operands = operands_of(name, drawn(shape=(2, 3), width=6))
+    with pytest.raises(RuntimeError, match="HYPTRANS_KERNELS=eager"):
+        differentiated(lambda *given: CASES[name].run("numba", *given), operands)
+    assert any(one.requires_grad for one in differentiated(CASES[name].plain, operands))
+
+
+def test_the_tiled_loss_refuses_too(rng):
+    features, table = torch.randn(2, 5, 4, generator=rng)
+    targets = torch.arange(5)
+    with pytest.raises(RuntimeError, match="label_smoothed_cross_entropy without tiles"):
+        differentiated(
+            lambda f, t: label_smoothed_cross_entropy(f, t, targets, smoothing=0.1)[0],
+            (features, table),
+        )
+
+
+def test_linear_maps_in_onednn_have_second_derivatives(rng, monkeypatch):
+    monkeypatch.setattr(products, "_in_onednn", lambda *_: not torch.is_grad_enabled())
+    monkeypatch.setattr(products, "_onednn", torch.nn.functional.linear)
+    given = [torch.randn(*s, generator=rng, dtype=torch.float64) for s in ((5, 4), (3, 4), (3,))]
+    assert torch.autograd.gradgradcheck(products._Linear.apply, [x.requires_grad_() for x in given])
+
+
+@pytest.mark.parametrize(
+    ("function", "first"),
+    [(klein.Arcosh.apply, 1.0), (poincare.squared_arcosh, -1.0), (poincare._square, -1.0)],
+    ids=["arcosh", "squared arcosh", "square"],
+)
+def test_functions_with_gradients_of_their_own_have_second_derivatives(function, first, rng):
+    x = first * (1.05 + torch.rand(4, 3, generator=rng, dtype=torch.float64).square())
+    assert torch.autograd.gradgradcheck(function, [x.requires_grad_()])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("excess", [1e-5, 9e-3, 1.1e-2, 0.3, 50.0])
+def test_the_second_derivative_of_squared_arcosh_near_and_far(excess, dtype):
+    product = torch.tensor(-1 - excess, dtype=dtype, requires_grad=True)
+    (first,) = torch.autograd.grad(poincare.squared_arcosh(product), product, create_graph=True)
+    (second,) = torch.autograd.grad(first, product)
+    with mpmath.workdps(50):
+        exact = mpmath.diff(lambda p: mpmath.acosh(-p) ** 2, mpmath.mpf(product.item()), 2)
+    assert second.item() == pytest.approx(float(exact), rel=500 * torch.finfo(dtype).eps)
+
+
+def test_the_distance_of_equal_points_has_no_second_derivative_that_is_nan():
+    x = torch.tensor([1.0, 0.5, 2.0], requires_grad=True)
+    (first,) = torch.autograd.grad(klein.Arcosh.apply(x).sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), x)
+    assert second[:2].tolist() == [0, 0]
+    assert second[2].item() == pytest.approx(-2 / 3**1.5)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_hessian_vector_products_of_a_layer_are_those_of_finite_differences(arch, monkeypatch):
+    monkeypatch.setenv("HYPTRANS_KERNELS", "eager")
+    model = small(arch)
+    tokens = torch.tensor([[5, 9, 4, 7, 2], [6, 8, 10, 11, 2]])
+    with torch.no_grad():
+        x = Encoder.forward(model.encoder, tokens).states[0]
+    parameters = [*model.encoder.layers[0].parameters()]
+    rng = torch.Generator().manual_seed(2)
+    along = [torch.randn(p.shape, generator=rng, dtype=torch.float64) for p in parameters]
+    weights = torch.randn(x.shape, generator=rng, dtype=torch.float64)
+
+    def gradient(create_graph=False):
+        with sdpa_kernel(SDPBackend.MATH):
+            total = (model.encoder.layers[0](x, None) * weights).sum()
+            return torch.autograd.grad(
+                total, parameters, create_graph=create_graph, allow_unused=True
+            )
+
+    found = [(g, v) for g, v in zip(gradient(True), along, strict=True) if g is not None]
+    slope = sum((g * v).sum() for g, v in found)
+    ours = torch.autograd.grad(slope, parameters, allow_unused=True)
+
+    def moved(step):
+        with torch.no_grad():
+            for p, v in zip(parameters, along, strict=True):
+                p.add_(step * v)
+        return gradient()
+
+    step = 1e-5
+    after, before = moved(step), moved(-2 * step)
+    scale = max(g.abs().max() for g in ours if g is not None)
+    for got, high, low in zip(ours, after, before, strict=True):
+        if high is not None:
+            expected = (high - low) / (2 * step)
+            got = torch.zeros_like(expected) if got is None else got
+            assert (got - expected).abs().max() <= 1e-6 * scale
