@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from hyptrans.geometry.precision import at_least_float32, without_autocast
+from hyptrans.geometry.precision import HALF, at_least_float32, without_autocast
 from hyptrans.kernels import cuda
 from hyptrans.kernels.cpu import exp, indices, largest_of, matrix, read, run
 from hyptrans.kernels.operator import (
@@ -25,13 +25,19 @@ from hyptrans.kernels.operator import (
     Operator,
     refuse_second_derivative,
 )
-from hyptrans.kernels.products import times_transposed
+from hyptrans.kernels.products import add_product_, times_transposed
 
 if TYPE_CHECKING:
     import triton.language as tl  # type: ignore
 
 TILE_NUMBERS = 1 << 21
-"""Logits in memory at a time: 8 MiB of float32, about what a core's cache holds."""
+"""Logits in memory at a time on the CPU: 8 MiB of float32, about what a core's cache holds."""
+CUDA_TILE_NUMBERS = 1 << 26
+"""The most on CUDA, where each tile costs about nine launches."""
+BYTES_OF_A_LOGIT = 8
+"""In half precision, in float32, and its gradient in half precision; or in float64."""
+GRADIENT_SCALE = 2.0**15
+"""Makes gradients of logits, at most 1, numbers of float16: 1e-9 keeps three digits."""
 LEAST_ROWS = 64
 """Products of fewer rows are slow."""
 ROWS = 8
@@ -48,7 +54,7 @@ def label_smoothed_cross_entropy(
 
     Shapes: features ``[N, K]``, table ``[V, K]``, targets ``[N]`` (below V) -> ``[]``, ``[]``.
     Range: float32 or better, of logits in the precision of the factors, as fairseq's own; sums of
-    gradients are in float32 too.
+    gradients are in float32 too, of gradients of logits with three digits down to 1e-9.
 
     Raises:
         ValueError: ``smoothing`` is not between 0 and 1, or a target is not below V.
@@ -77,18 +83,26 @@ class _CrossEntropy(torch.autograd.Function):
         dtype = at_least_float32(features[:0]).dtype
         sums = features.new_zeros(2, dtype=dtype)
         by_features = torch.empty_like(features, dtype=dtype) if wanted else None
-        # transposed, so that it is the narrow rows that a product copies
+        # transposed, so that a product copies the narrow rows
         by_table = torch.zeros_like(table.t(), dtype=dtype) if wanted else None
-        tile = max(LEAST_ROWS, TILE_NUMBERS // len(table))
+        halves = features.dtype in HALF and _by_tensor_cores(features)
+        columns = table.t() if halves else at_least_float32(table).t()
+        tile = rows_of_tile(features.device, len(table))
         for start in range(0, len(features), tile):
             rows = features[start : start + tile]
             logits = at_least_float32(times_transposed(rows, table))
             losses = smoothed_losses_(logits, targets[start : start + tile], smoothing, wanted)
             sums += losses.sum(0)
-            if by_features is not None and by_table is not None:
-                gradient = logits.to(rows.dtype)
-                by_features[start : start + tile] = times_transposed(gradient, table.t())
-                by_table += times_transposed(rows.t(), gradient.t())
+            if by_features is None or by_table is None:
+                continue
+            if halves:
+                gradient = logits.mul_(GRADIENT_SCALE).to(rows.dtype)
+                of_rows = _product_of_halves(gradient, table).div_(GRADIENT_SCALE)
+                by_table.add_(_product_of_halves(rows.t(), gradient), alpha=1 / GRADIENT_SCALE)
+            else:
+                of_rows = times_transposed(logits, columns)
+                add_product_(by_table, at_least_float32(rows).t(), logits.t())
+            by_features[start : start + tile] = of_rows
         ctx.dtype = features.dtype
         ctx.save_for_backward(*([] if by_table is None else [by_features, by_table.t()]))
         # no views of one tensor: fairseq multiplies a loss in place where a process has no batch
@@ -102,6 +116,25 @@ class _CrossEntropy(torch.autograd.Function):
         # what was summed up in float32 is scaled before it is rounded to half precision
         by_features, by_table = ((kept * grad).to(ctx.dtype) for kept in ctx.saved_tensors)
         return by_features, by_table, None, None, None
+
+
+def rows_of_tile(device: torch.device, types: int) -> int:
+    """How many rows of so many logits are made at a time; on CUDA in a quarter of free memory."""
+    numbers = TILE_NUMBERS
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        free += torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        numbers = min(CUDA_TILE_NUMBERS, free // (4 * BYTES_OF_A_LOGIT))
+    return max(LEAST_ROWS, numbers // types)
+
+
+def _by_tensor_cores(like: Tensor) -> bool:
+    """Whether torch multiplies matrices of half precision to one of float32."""
+    return like.is_cuda and "dtype" in torch.ops.aten.mm.overloads()
+
+
+def _product_of_halves(a: Tensor, b: Tensor) -> Tensor:
+    return torch.mm(a, b, out_dtype=torch.float32)
 
 
 def smoothed_losses_(logits: Tensor, targets: Tensor, smoothing: float, gradient: bool) -> Tensor:

@@ -53,6 +53,14 @@ def times_transposed(a: Tensor, b: Tensor) -> Tensor:
     return _onednn(a, b) if in_onednn else a @ b.t()
 
 
+def add_product_(total: Tensor, a: Tensor, b: Tensor) -> None:
+    """Add ``a b^T`` in place, outside of autograd; shapes as of :func:`times_transposed`."""
+    if _in_onednn(a, b):
+        total += _onednn(a, b)
+    else:
+        total.addmm_(a, b.t())
+
+
 class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

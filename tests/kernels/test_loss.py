@@ -3,6 +3,7 @@
 import pytest
 import torch
 from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from hyptrans.kernels import loss as loss_module
 from hyptrans.kernels.loss import label_smoothed_cross_entropy
@@ -28,8 +29,7 @@ def fairseqs(features, table, targets, smoothing):
 @pytest.mark.parametrize("tile", [1, 64, 1000])
 def test_losses_and_gradients_are_fairseqs(tile, smoothing, dtype, backend, rng, monkeypatch):
     monkeypatch.setenv("HYPTRANS_KERNELS", backend)
-    monkeypatch.setattr(loss_module, "LEAST_ROWS", tile)
-    monkeypatch.setattr(loss_module, "TILE_NUMBERS", 1)
+    monkeypatch.setattr(loss_module, "rows_of_tile", lambda *_: tile)
     features, table, targets = inputs(rng, dtype=dtype)
     expected, expected_nll = fairseqs(features, table, targets, smoothing)
     loss, nll = label_smoothed_cross_entropy(features, table, targets, smoothing=smoothing)
@@ -61,6 +61,74 @@ def test_half_precision_is_close_and_scaled_gradients_do_not_vanish(dtype, rng):
     # a mean over many tokens, with the factor that keeps half precision's gradients from vanishing
     (got,) = torch.autograd.grad(loss * 1e-6 * 2.0**14, half)
     assert (got.float() / (1e-6 * 2.0**14) - wanted).abs().mean() < 0.03 * wanted.abs().mean()
+
+
+@pytest.mark.parametrize("by_tensor_cores", [True, False])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_float16_keeps_small_gradients_of_many_types(smoothing, by_tensor_cores, rng, monkeypatch):
+    # as on a GPU: factors of half precision, products added up in float32
+    monkeypatch.setattr(loss_module, "_by_tensor_cores", lambda _: by_tensor_cores)
+    monkeypatch.setattr(loss_module, "_product_of_halves", lambda a, b: a.float() @ b.float())
+    size = 50_000
+    features = torch.cat([torch.ones(1, 1), torch.randn(1, 7, generator=rng)], dim=1).half()
+    # probabilities from 1 down to 1e-13
+    table = torch.linspace(0, 30, size)[:, None] * torch.eye(1, 8) + 1e-3
+    table, targets = table.half(), torch.tensor([7])
+    logits = loss_module.times_transposed(features, table).double().requires_grad_()
+    expected, _ = label_smoothed_nll_loss(logits.log_softmax(-1), targets, smoothing, -1)
+    (wanted,) = torch.autograd.grad(expected, logits)
+    given = [features.requires_grad_(), table.requires_grad_()]
+    loss, _ = label_smoothed_cross_entropy(*given, targets, smoothing=smoothing)
+    of_features, of_table = loss.grad_fn.saved_tensors
+    # the first feature is 1, so the table's gradient there is that of the logits
+    off = (of_table[:, 0] - wanted[0]).abs() / wanted[0].abs()
+    counted = wanted[0].abs() > 1e-9
+    assert counted.sum() > size // 3
+    assert off[counted].max() <= 1e-3
+    torch.testing.assert_close(
+        of_features.double(), wanted @ table.detach().double(), rtol=1e-3, atol=1e-6
+    )
+    scaled = torch.autograd.grad(128 * loss, given)[1][:, 0].double() / 128
+    assert ((scaled - wanted[0]).abs() <= 1.5e-3 * wanted[0].abs() + 3e-8 / 128).all()
+
+
+def test_a_tile_of_cuda_is_as_large_as_memory_allows(monkeypatch):
+    free = 2**40
+
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (free, 2**40))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda _: 2**21)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _: 2**20)
+    cuda, cpu = torch.device("cuda"), torch.device("cpu")
+    assert loss_module.rows_of_tile(cuda, 32_000) == 2**26 // 32_000
+    free = 2**30 - 2**20
+    assert loss_module.rows_of_tile(cuda, 32_000) == 2**30 // 4 // 8 // 32_000
+    free = 0
+    assert loss_module.rows_of_tile(cuda, 32_000) == loss_module.LEAST_ROWS
+    assert loss_module.rows_of_tile(cpu, 32_000) == max(64, 2**21 // 32_000)
+
+
+class Made(TorchDispatchMode):
+    """Notes down the sizes of what operators make."""
+
+    def __init__(self):
+        super().__init__()
+        self.sizes = []
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        out = operator(*args, **(kwargs or {}))
+        if isinstance(out, torch.Tensor) and all(
+            out.data_ptr() != x.data_ptr() for x in args if isinstance(x, torch.Tensor)
+        ):
+            self.sizes.append(tuple(out.shape))
+        return out
+
+
+def test_the_gradient_of_the_table_is_added_up_in_place(rng, monkeypatch):
+    monkeypatch.setattr(loss_module, "rows_of_tile", lambda *_: 10)
+    features, table, targets = inputs(rng, dtype=torch.float32)
+    with Made() as made:
+        label_smoothed_cross_entropy(features, table, targets, smoothing=0.1)
+    assert sum(size in ((61, 7), (7, 61)) for size in made.sizes) == 1
 
 
 def test_logits_far_apart_give_finite_losses_and_gradients(rng):
