@@ -1,44 +1,91 @@
 """Hyperbolic Transformers for fairseq: ``--user-dir hyptrans --arch hybonet_base``."""
 
+import importlib
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
+    from hyptrans.geometry.space import Space
     from hyptrans.inference.translator import Translator
+    from hyptrans_startup.errors import UserError
 
 __version__ = "0.2.0"
-__all__ = ["__version__", "load"]
+__all__ = ["Space", "Translator", "UserError", "__version__", "load", "models"]
+PUBLIC = (
+    *("hyptrans.load", "hyptrans.models", "hyptrans.UserError"),
+    *(f"hyptrans.inference.{name}" for name in ("translator", "options.Asked", "results")),
+    *(f"hyptrans.geometry.{name}" for name in ("lorentz", "poincare", "klein", "space")),
+    *(f"hyptrans.layers.{name}" for name in ("hybonet", "han", "hypformer", "hvt")),
+    "hyptrans.evaluation.significance",
+)
+"""Functions, and modules with all their names, that change only where the changelog says so."""
+_PLACES = {
+    "Space": "hyptrans.geometry.space",
+    "Translator": "hyptrans.inference.translator",
+    "UserError": "hyptrans_startup.errors",
+}
+"""Of what is imported when it is first asked for."""
 
 
 def load(
-    place: "str | os.PathLike[str]",
+    place: "str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None" = None,
     *,
     data: "str | os.PathLike[str] | None" = None,
     subword_models: "Mapping[str, str | os.PathLike[str] | None] | None" = None,
     moses: bool = False,
     device: str = "cpu",
+    dtype: "Any" = "float32",
+    revision: str | None = None,
+    token: str | None = None,
 ) -> "Translator":
-    """Load a translation model: ``hyptrans.load("tatoeba-en-de").translate(["Good night."])``.
+    """Load a translation model: ``hyptrans.load("tatoeba-en-de").translate("Good night.")``.
 
     Nothing that a folder or a checkpoint brings is run.
 
     Args:
         place: a model folder, as ``hyptrans export`` writes it; a checkpoint of ``fairseq-train``;
-            the name of a model that comes with this package; or a repository ``user/name`` of the
-            Hugging Face hub.
+            a name of :func:`hyptrans.models`; or a repository ``user/name`` of the Hugging Face
+            hub. Of several, which need the same languages, dictionaries and subwords, the
+            probabilities are averaged.
         data: for a checkpoint, the folder that ``data-prep/`` wrote, by default the one that it was
             trained on.
         subword_models: for a checkpoint whose data folder does not say it, the file of its subword
             model by kind, ``{"sentencepiece": path}`` or ``{"subword-nmt": path}``;
             ``{"none": None}`` where tokens stand between spaces.
         moses: with ``subword_models``, text is tokenized as Moses does.
-        device: where the model computes, ``cpu`` or ``cuda``.
+        device: where the model computes, ``cpu`` or ``cuda``; ``auto`` takes the latter if there.
+        dtype: that the model computes in, ``float32`` or ``float64``.
+        revision: of a repository, a branch, a tag or a commit.
+        token: of the hub, for repositories that are not public; by default that of its login.
 
     Raises:
-        hyptrans.support.errors.UserError: there is no such model, or it cannot be used; one
-            sentence says why.
+        hyptrans.UserError: there is no such model, or it cannot be used; one sentence says why.
     """
     from hyptrans.inference.load import load as load_
 
-    return load_(place, data=data, subword_models=subword_models, moses=moses, device=device)
+    return load_(
+        place,
+        data=data,
+        subword_models=subword_models,
+        moses=moses,
+        device=device,
+        dtype=dtype,
+        revision=revision,
+        token=token,
+    )
+
+
+def models() -> list[str]:
+    """Names of the models that come with this package, for :func:`load`."""
+    from hyptrans.inference.load import shipped
+
+    return shipped()
+
+
+def __getattr__(name: str) -> object:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_PLACES[name]), name)

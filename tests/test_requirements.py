@@ -19,6 +19,7 @@ BROUGHT = {
     "omegaconf": "fairseq",
     "llvmlite": "numba",
     "tokenizers": "transformers",
+    "typing-extensions": "torch",
 }
 FOR_DEVELOPERS = ("test", "dev")
 # run, not imported

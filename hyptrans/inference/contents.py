@@ -1,7 +1,7 @@
 """All that a translation model is made of, whatever it was read from."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,19 @@ class Contents:
     parameters: Mapping[str, Tensor]
     text: TextRules
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def check_alike(models: Sequence[Contents]) -> None:
+    """Raise UserError for models that are no ensemble: their text becomes other tokens."""
+    first, *others = models
+    for one in others:
+        for part in ("languages", "dictionaries"):
+            if getattr(one, part) != getattr(first, part):
+                raise UserError(
+                    f"{first.place} and {one.place} are no ensemble: their {part} differ"
+                )
+        if one.text.identity() != first.text.identity():
+            raise UserError(f"{first.place} and {one.place} are no ensemble: their subwords differ")
 
 
 def checked_languages(found: Any) -> tuple[str, str]:

@@ -3,9 +3,9 @@
 import importlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hyptrans.inference.contents import Contents
     from hyptrans.inference.translator import Translator
 
+Place = str | os.PathLike[str]
 MODEL_HELP = "model folder, checkpoint, name of a model of the package, or user/name of the hub"
 SHIPPED = Path(__file__).resolve().parents[1] / "pretrained"
 # a name that begins with a point is a path
@@ -22,40 +23,51 @@ _REPOSITORY = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 
 
 def load(
-    place: str | os.PathLike[str],
+    place: Place | Sequence[Place] | None,
     *,
-    data: str | os.PathLike[str] | None = None,
-    subword_models: Mapping[str, str | os.PathLike[str] | None] | None = None,
-    moses: bool = False,
     device: str = "cpu",
+    dtype: Any = "float32",
+    **sources: Any,
 ) -> "Translator":
     """Load a translation model; :func:`hyptrans.load` describes it.
 
     Raises:
         UserError: there is no such model, or it cannot be used.
     """
+    if place is None or (not isinstance(place, str | os.PathLike) and not list(place)):
+        raise UserError(
+            f"no model is named: hyptrans.models() lists those of this package "
+            f"({', '.join(shipped()) or 'none'}); others are a {MODEL_HELP}"
+        )
+    places = [place] if isinstance(place, str | os.PathLike) else place
     with quiet():
+        import torch
+
         from hyptrans.inference.translator import Translator
 
-        contents = read(place, data=data, subword_models=subword_models, moses=moses)
-        return Translator(contents, device)
+        # wherever the caller makes tensors by default
+        with torch.device("cpu"):
+            contents = [read(one, **sources) for one in places]
+            return Translator(*contents, device=device, dtype=dtype)
 
 
 def read(
-    place: str | os.PathLike[str],
+    place: Place,
     *,
-    data: str | os.PathLike[str] | None = None,
-    subword_models: Mapping[str, str | os.PathLike[str] | None] | None = None,
+    data: Place | None = None,
+    subword_models: Mapping[str, Place | None] | None = None,
     moses: bool = False,
+    revision: str | None = None,
+    token: str | None = None,
 ) -> "Contents":
-    """What a model is made of; the arguments are those of :func:`load`.
+    """What a model is made of; the arguments are those of :func:`hyptrans.load`.
 
     Raises:
         UserError: there is no such model, or a part of it is missing or damaged.
     """
     from hyptrans.inference.sharing import folder
 
-    found = locate(place)
+    found = locate(place, revision=revision, token=token)
     if found.is_dir():
         if data is not None or subword_models or moses:
             raise UserError(
@@ -75,20 +87,22 @@ def shipped() -> list[str]:
     return sorted(path.name for path in folders if path.is_dir())
 
 
-def locate(place: str | os.PathLike[str]) -> Path:
+def locate(place: Place, *, revision: str | None = None, token: str | None = None) -> Path:
     """The file or folder that a name means.
 
     That of the name itself, or else a model that comes with the package, or else a repository of
     the hub, ``user/name``, which is fetched unless it was before.
 
     Raises:
-        UserError: none of these.
+        UserError: none of these, or a revision or token of what is not of the hub.
     """
     name = os.fspath(place)
-    if name and Path(name).exists():
-        return Path(name)
-    if name in shipped():
-        return SHIPPED / name
+    here = Path(name) if name and Path(name).exists() else None
+    here = SHIPPED / name if here is None and name in shipped() else here
+    if here is not None:
+        if revision is not None or token is not None:
+            raise UserError(f"{name} is not of the hub: leave revision and token out")
+        return here
     known = ", ".join(shipped()) or "none"
     nothing = (
         f"{name or 'an empty name'} is neither a file or folder, nor a model that comes with "
@@ -101,6 +115,6 @@ def locate(place: str | os.PathLike[str]) -> Path:
     from hyptrans.inference.sharing.hub import fetch
 
     try:
-        return fetch(name)
+        return fetch(name, revision, token)
     except UserError as error:
         raise UserError(f"{nothing}; as a repository: {error}") from error

@@ -28,7 +28,6 @@ class Options:
         shortest: fewest tokens of a hypothesis, without its end.
         temperature: divides the logits; above 1 makes samples more alike to noise.
         sample_from: draw each token, from so many of the most probable; None for beam search.
-        seed: of what is drawn; None for torch's own generator.
     """
 
     beam: int = BEAM
@@ -37,7 +36,6 @@ class Options:
     shortest: int = 1
     temperature: float = 1.0
     sample_from: int | None = None
-    seed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -63,6 +61,7 @@ def search(
     options: Options | None = None,
     *,
     prefix: Tensor | None = None,
+    generator: torch.Generator | None = None,
 ) -> list[list[Found]]:
     """The hypotheses of each sentence, best first; fewer than ``beam`` where fewer were found.
 
@@ -73,6 +72,7 @@ def search(
         longest: most tokens of a hypothesis, without its end.
         options: how to search.
         prefix: tokens ``[B, P]`` that hypotheses begin with, padded on the right.
+        generator: draws samples; None for torch's own.
 
     Raises:
         UserError: no hypothesis has a score that is a number.
@@ -84,19 +84,17 @@ def search(
         raise UserError(
             f"at least {options.shortest} tokens are asked for and at most {longest} allowed"
         )
-    beam = min(options.beam, len(words) - 1)
+    sampling = options.sample_from is not None
+    beam = options.beam if sampling else min(options.beam, len(words) - 1)
     live = _Live(models, source, beam, longest, words)
     done = _Done(len(source), beam, longest, words, source.device)
-    generator = None
-    if options.seed is not None:
-        generator = torch.Generator(source.device).manual_seed(options.seed)
     for step in range(longest + 1):
         scores = live.next_scores(step, options.temperature)
         _restrict(scores, step, longest, words, options)
+        if step < options.shortest:
+            scores[:, :, words.eos()] = -torch.inf
         if prefix is not None and step < min(prefix.size(1), longest):
             scores = live.follow(prefix[:, step], scores, step)
-        elif step < options.shortest:
-            scores[:, :, words.eos()] = -torch.inf
         if options.sample_from is None:
             values, tokens, parents = _best(scores, live.before(step))
         else:

@@ -1,6 +1,6 @@
 """Sentences of one language as tokens of a model, and what of its input cannot be taken."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Real
 from typing import SupportsIndex
 
@@ -24,17 +24,17 @@ class Language:
         self.side, self.words, self.longest = side, words, longest
         self._cut = cut
 
-    def rows(self, texts: Sequence[str]) -> list[list[int]]:
-        """Tokens of texts, with the end of sentence; none of empty text.
+    def rows(self, texts: str | Iterable[str]) -> list[list[int]]:
+        """Tokens of one text or of several, with the end of sentence; none of empty text.
 
         Raises:
-            TypeError: no list of text.
+            TypeError: no text.
             UserError: one has more tokens than the model takes, or characters that are none.
         """
-        if isinstance(texts, str) or not isinstance(texts, Sequence):
-            raise TypeError(f"a list of sentences is needed, got {type(texts).__name__}")
+        if isinstance(texts, bytes) or not isinstance(texts, Iterable):
+            raise TypeError(f"text or a list of sentences is needed, got {type(texts).__name__}")
         rows = []
-        for number, text in enumerate(texts):
+        for number, text in enumerate([texts] if isinstance(texts, str) else texts):
             rows.append(self._row(number, text))
             if len(rows[-1]) > self.longest:
                 raise UserError(
@@ -75,10 +75,10 @@ def check_at_least_one(**values: SupportsIndex) -> None:
             raise UserError(f"{name} must be at least 1, got {value}")
 
 
-def check_bounded(most: float, **values: float) -> None:
-    """Raise TypeError for what is no number, UserError for one farther than ``most`` from 0."""
+def check_bounded(least: float, most: float, **values: float) -> None:
+    """Raise TypeError for what is no number, UserError for one outside of the bounds."""
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, Real):
             raise TypeError(f"{name} is a number, got {type(value).__name__}")
-        if not -most <= value <= most:
-            raise UserError(f"{name} must be from {-most:g} to {most:g}, got {value}")
+        if not least <= value <= most:
+            raise UserError(f"{name} must be from {least:g} to {most:g}, got {value}")

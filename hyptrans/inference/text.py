@@ -36,6 +36,12 @@ class TextRules:
         """What the file of the subword model is called in a folder."""
         return subwords.MODEL_NAMES.get(self.kind)
 
+    def identity(self) -> tuple[Any, ...]:
+        """What is equal where two rules make the same subwords of every text."""
+        here = self.model is not None and self.model.is_file()
+        model = self.model.read_bytes() if self.model is not None and here else None
+        return self.kind, self.raw_text, self.steps, model
+
     def encoder(self, side: int, known: Collection[str]) -> Callable[[str], list[str]]:
         """The function from a text to its subwords; there are none of spaces alone.
 

@@ -1,7 +1,9 @@
-"""A model that translates, scores and encodes raw text."""
+"""A model, or an ensemble of several, that translates, scores and encodes raw text."""
 
-from collections.abc import Sequence
-from typing import Any
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, overload
 
 import torch
 from torch import Tensor
@@ -9,57 +11,89 @@ from torch import Tensor
 from hyptrans.geometry.space import Space
 from hyptrans.inference.architecture import build
 from hyptrans.inference.batches import by_length, padded, rounded_up
-from hyptrans.inference.contents import Contents
-from hyptrans.inference.defaults import BATCH_TOKENS, BEAM, LENPEN
-from hyptrans.inference.results import Encoding, Hypothesis
-from hyptrans.inference.search import Found, Options, search
-from hyptrans.inference.sentences import Language, check_at_least_one, check_bounded
+from hyptrans.inference.contents import Contents, check_alike
+from hyptrans.inference.defaults import BATCH_TOKENS
+from hyptrans.inference.options import Asked, Batches, check_names, decide, generator
+from hyptrans.inference.results import Alignment, Encoding, Hypothesis
+from hyptrans.inference.search import Found, search
+from hyptrans.inference.sentences import Language, check_at_least_one
 from hyptrans.support.errors import UserError
 
-MOST_LENPEN = 10.0
-"""Power of a length by which a score of float32 is divided and is still a number, not 0."""
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 LENGTH_LIMIT = (2, 10)
 """A translation has at most this many times the tokens of its source, and this many more."""
 _STEP = 8
 """For that, tokens of a source are rounded up to a multiple of this."""
+_DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in (torch.float32, torch.float64)}
 
 
 class Translator:
     """A translation model with its text processing; :func:`hyptrans.load` makes one.
 
-    Results come in the order of the sentences and do not depend on how often it is asked. Text
-    that is empty, or has spaces only, has an empty translation.
+    All methods take one text, and then return what belongs to it, or any number of them, and return
+    a list. Results come in the order of the sentences and, but for samples, do not depend on how
+    often it is asked. Text that is empty, or has spaces only, has an empty translation.
 
     Args:
-        contents: what the model is made of.
-        device: where it computes.
+        contents: what the model is made of; of several, those of an ensemble.
+        device: where it computes; ``auto`` for ``cuda`` where that is there.
+        dtype: that it computes in, ``float32`` or ``float64``.
 
     Raises:
         UserError: parts of the contents do not go together, or the device cannot be used.
 
     Attributes:
-        architecture: name, as of ``--arch``.
+        architecture: name, as of ``--arch``; of an ensemble, the names.
         languages: source and target.
-        options: of the architecture.
+        options: of the architecture; here and below, of an ensemble those of the first model.
         dictionary_sizes: symbols of source and target.
         facts: what is known of the training: updates, command, data, scores.
-        model: the ``EncoderDecoder``, in evaluation.
+        models: each an ``EncoderDecoder``, in evaluation.
     """
 
-    def __init__(self, contents: Contents, device: str = "cpu") -> None:
-        self.architecture, self.languages = contents.architecture, contents.languages
-        self.options, self.facts = dict(contents.options), dict(contents.facts)
-        self.dictionary_sizes = (len(contents.dictionaries[0]), len(contents.dictionaries[1]))
-        try:
-            self.model: Any = build(
-                contents.architecture, contents.options, contents.dictionaries, contents.parameters
-            )
-            self._source, self._target = (self._language(contents, side) for side in (0, 1))
-            self._join = contents.text.decoder()
-        except UserError as error:
-            raise UserError(f"{contents.place} cannot be used: {error}") from error
+    def __init__(
+        self, *contents: Contents, device: str | torch.device = "cpu", dtype: Any = "float32"
+    ) -> None:
+        first = contents[0]
+        check_alike(contents)
+        self.architecture = " + ".join(one.architecture for one in contents)
+        self.languages = first.languages
+        self.options, self.facts = dict(first.options), dict(first.facts)
+        self.dictionary_sizes = (len(first.dictionaries[0]), len(first.dictionaries[1]))
+        name = str(dtype).removeprefix("torch.")
+        if name not in _DTYPES:
+            raise UserError(f"dtype must be {' or '.join(_DTYPES)}, got {name[:40]}")
+        self.models: list[Any] = []
+        for one in contents:
+            parts = (one.architecture, one.options, one.dictionaries, one.parameters)
+            with _named(one):
+                self.models.append(build(*parts).to(_DTYPES[name]))
+        with _named(first):
+            self._source, self._target = (self._language(first, side) for side in (0, 1))
+            self._join = first.text.decoder()
         self.device = torch.device("cpu")
         self.to(device)
+
+    @property
+    def model(self) -> Any:
+        """The model.
+
+        Raises:
+            UserError: there are several.
+        """
+        if len(self.models) > 1:
+            raise UserError("an ensemble has no states of its own: load one of its models for them")
+        return self.models[0]
+
+    def __repr__(self) -> str:
+        numbers = [p for model in self.models for p in model.parameters()]
+        dtype = str(numbers[0].dtype).removeprefix("torch.")
+        return (
+            f"<Translator from {self.languages[0]} to {self.languages[1]}: {self.architecture}, "
+            f"{sum(p.numel() for p in numbers):,} parameters, {dtype} on {self.device}>"
+        )
 
     def to(self, device: str | torch.device) -> "Translator":
         """Compute on another device, such as ``cuda``; returns the same object.
@@ -70,139 +104,147 @@ class Translator:
         """
         if not isinstance(device, (str, torch.device)):
             raise TypeError(f"a device is a name such as cuda, got {type(device).__name__}")
+        if device == "auto":
+            device = "cuda" if torch.cuda.is_available() else "cpu"
         try:
             wanted = torch.device(device)
             if wanted.type == "meta":
                 raise RuntimeError("nothing is computed there")
-            self.model.to(wanted)
+            for model in self.models:
+                model.to(wanted)
         except (RuntimeError, AssertionError) as error:
             # a part of it may be there already
-            self.model.to(self.device)
+            for model in self.models:
+                model.to(self.device)
             reason = str(error).partition("\n")[0]
             raise UserError(f"device {device} cannot be used ({reason})") from error
         self.device = wanted
         return self
 
-    def translate(
-        self,
-        sources: Sequence[str],
-        *,
-        beam: int = BEAM,
-        lenpen: float = LENPEN,
-        batch_tokens: int = BATCH_TOKENS,
-        progress: bool | None = None,
-    ) -> list[str]:
-        """Translate sentences by beam search.
+    @overload
+    def translate(self, sources: str, **asked: "Unpack[Asked]") -> str: ...  # type: ignore[overload-overlap]
+    @overload
+    def translate(self, sources: Iterable[str], **asked: "Unpack[Asked]") -> list[str]: ...
+    def translate(self, sources: str | Iterable[str], **asked: "Unpack[Asked]") -> Any:
+        """Translate sentences by beam search, or by samples.
 
         Args:
             sources: raw text, a sentence each.
-            beam: hypotheses that are kept of each sentence.
-            lenpen: above 1 favors long translations, below 1 short ones.
-            batch_tokens: most source tokens that go through the model at once.
-            progress: show how many are done; by default for long lists on a terminal.
+            asked: options, see :class:`~hyptrans.inference.options.Asked`; the best known are
+                ``beam`` and ``length_penalty``.
 
         Raises:
-            TypeError: something else than a list of text.
+            TypeError: something else than text, or an option that is none.
             UserError: a sentence is longer than the model takes, or an option out of range.
         """
-        found = self.n_best(
-            sources, 1, beam=beam, lenpen=lenpen, batch_tokens=batch_tokens, progress=progress
-        )
-        return [best[0].text for best in found]
+        texts = [found[0].text for found in self.n_best(_several(sources), 1, **asked)]
+        return texts[0] if isinstance(sources, str) else texts
 
+    @overload
+    def n_best(  # type: ignore[overload-overlap]
+        self, sources: str, n: int | None = None, **asked: "Unpack[Asked]"
+    ) -> list[Hypothesis]: ...
+    @overload
     def n_best(
-        self,
-        sources: Sequence[str],
-        n: int = BEAM,
-        *,
-        beam: int = BEAM,
-        lenpen: float = LENPEN,
-        batch_tokens: int = BATCH_TOKENS,
-        progress: bool | None = None,
-    ) -> list[list[Hypothesis]]:
+        self, sources: Iterable[str], n: int | None = None, **asked: "Unpack[Asked]"
+    ) -> list[list[Hypothesis]]: ...
+    def n_best(
+        self, sources: str | Iterable[str], n: int | None = None, **asked: "Unpack[Asked]"
+    ) -> Any:
         """The ``n`` best translations of each sentence, best first; options as of `translate`.
 
-        There are fewer where beam search found fewer, and one, empty, of empty text.
+        By default there are as many as the beam has, fewer where beam search found fewer, and one,
+        empty, of empty text.
 
         Raises:
-            TypeError: something else than a list of text.
+            TypeError: something else than text, or an option that is none.
             UserError: a sentence is longer than the model takes, or an option out of range.
         """
-        check_at_least_one(n=n, beam=beam, batch_tokens=batch_tokens)
-        if n > beam:
-            raise UserError(f"n={n} translations need a beam of at least as many, got beam={beam}")
-        check_bounded(MOST_LENPEN, lenpen=lenpen)
+        options, most = decide(asked, n, self.dictionary_sizes[1])
+        draws, words = generator(asked, self.device), self._target.words
         rows = self._source.rows(sources)
-        options = Options(beam=int(beam), lenpen=float(lenpen))
-        empty = Hypothesis("", 0.0, 0.0, ())
-        found = [[empty] for _ in rows]
-        times, more = LENGTH_LIMIT
-        sizes = _sizes(rows)
-        for batch in by_length(sizes, batch_tokens, "translate", progress, step=_STEP):
-            # of the sentence, not of the longest that happens to be in its batch, as fairseq has it
-            longest = times * rounded_up(sizes[batch[0]], _STEP) + more
-            made = search([self.model], self._input(rows, batch), longest, options)
-            for i, hypotheses in zip(batch, made, strict=True):
-                found[i] = [self._hypothesis(one) for one in hypotheses[:n]]
-        return found
+        limits = self._limits(rows, asked.get("max_length"))
+        begun = self._prefixes(asked.get("prefix"), limits)
+        found = [[Hypothesis("", 0.0, 0.0, ())] for _ in rows]
+        tokens, shown = asked.get("batch_tokens") or BATCH_TOKENS, asked.get("progress")
+        with _on(self.device):
+            for batch in by_length(_sizes(rows), tokens, "translate", shown, step=_STEP):
+                prefix = None if begun is None else padded([begun[i] for i in batch], words)
+                made = search(
+                    self.models,
+                    self._input(rows, batch),
+                    limits[batch[0]],
+                    options,
+                    prefix=None if prefix is None else prefix.to(self.device),
+                    generator=draws,
+                )
+                for i, hypotheses in zip(batch, made, strict=True):
+                    found[i] = [self._hypothesis(one) for one in hypotheses[:most]]
+        return found[0] if isinstance(sources, str) else found
 
+    @overload
+    def score(self, sources: str, targets: str, **how: "Unpack[Batches]") -> float: ...  # type: ignore[overload-overlap]
+    @overload
     def score(
-        self,
-        sources: Sequence[str],
-        targets: Sequence[str],
-        *,
-        batch_tokens: int = BATCH_TOKENS,
-        progress: bool | None = None,
-    ) -> list[float]:
+        self, sources: Iterable[str], targets: Iterable[str], **how: "Unpack[Batches]"
+    ) -> list[float]: ...
+    def score(
+        self, sources: str | Iterable[str], targets: str | Iterable[str], **how: "Unpack[Batches]"
+    ) -> Any:
         """Log-probabilities, base e, of given translations, the ends of the sentences included.
 
         A text is cut into subwords anew, as in training; a search may have made the same text of
         others, and then has another probability for it.
 
         Raises:
-            TypeError: something else than lists of text.
+            TypeError: something else than text.
             UserError: lists of different length, or a sentence longer than the model takes.
         """
-        check_at_least_one(batch_tokens=batch_tokens)
-        rows, wanted = self._source.rows(sources), self._target.rows(targets)
-        if len(rows) != len(wanted):
-            raise UserError(f"{len(rows)} sources cannot have {len(wanted)} targets: one for each")
-        # an empty source is its end of sentence alone
-        rows = [row or [self._source.words.eos()] for row in rows]
-        wanted = [row or [self._target.words.eos()] for row in wanted]
-        scores = [0.0] * len(rows)
-        sizes = list(map(max, _sizes(rows), _sizes(wanted)))
-        for batch in by_length(sizes, batch_tokens, "score", progress):
-            found = self._log_probabilities(rows, wanted, batch)
-            for i, value in zip(batch, found.tolist(), strict=True):
-                scores[i] = value
-        return scores
+        made = self._forced(sources, targets, how, look=False)
+        scores = [math.fsum(one.log_probabilities) for one in made]
+        return scores[0] if isinstance(sources, str) else scores
 
-    def encode(
-        self,
-        sources: Sequence[str],
-        *,
-        batch_tokens: int = BATCH_TOKENS,
-        progress: bool | None = None,
-    ) -> list[Encoding]:
+    @overload
+    def align(self, sources: str, targets: str, **how: "Unpack[Batches]") -> Alignment: ...  # type: ignore[overload-overlap]
+    @overload
+    def align(
+        self, sources: Iterable[str], targets: Iterable[str], **how: "Unpack[Batches]"
+    ) -> list[Alignment]: ...
+    def align(
+        self, sources: str | Iterable[str], targets: str | Iterable[str], **how: "Unpack[Batches]"
+    ) -> Any:
+        """Attention and log-probability of each subword of given translations; see :meth:`score`.
+
+        Raises:
+            TypeError: something else than text.
+            UserError: lists of different length, or a sentence longer than the model takes.
+        """
+        made = self._forced(sources, targets, how, look=True)
+        return made[0] if isinstance(sources, str) else made
+
+    @overload
+    def encode(self, sources: str, **how: "Unpack[Batches]") -> Encoding: ...  # type: ignore[overload-overlap]
+    @overload
+    def encode(self, sources: Iterable[str], **how: "Unpack[Batches]") -> list[Encoding]: ...
+    def encode(self, sources: str | Iterable[str], **how: "Unpack[Batches]") -> Any:
         """The encoder's states of all layers for each sentence, with the spaces they lie in.
 
         Raises:
-            TypeError: something else than a list of text.
-            UserError: a sentence is longer than the model takes.
+            TypeError: something else than text.
+            UserError: a sentence is longer than the model takes, or the model is an ensemble.
         """
-        check_at_least_one(batch_tokens=batch_tokens)
-        rows = [row or [self._source.words.eos()] for row in self._source.rows(sources)]
         spaces, encoder = self.spaces, self.model.encoder
+        rows = [row or [self._source.words.eos()] for row in self._source.rows(sources)]
         found: list[Any] = [None] * len(rows)
-        for batch in by_length(_sizes(rows), batch_tokens, "encode", progress):
-            with torch.inference_mode():
-                states = torch.stack(encoder(self._input(rows, batch)).states)
-            for i, own in zip(batch, states.unbind(1), strict=True):
-                # padding is on the left
-                own_states = own[:, -len(rows[i]) :].clone()
-                found[i] = Encoding(self._source.subwords(rows[i]), own_states, spaces)
-        return found
+        with _on(self.device):
+            for batch in self._batches(_sizes(rows), "encode", how):
+                # not left on a device, whose memory ends before that of the machine
+                states = torch.stack(encoder(self._input(rows, batch)).states).cpu()
+                for i, own in zip(batch, states.unbind(1), strict=True):
+                    # padding is on the left
+                    own_states = own[:, -len(rows[i]) :].clone()
+                    found[i] = Encoding(self._source.subwords(rows[i]), own_states, spaces)
+        return found[0] if isinstance(sources, str) else found
 
     @property
     def spaces(self) -> tuple[Space, ...]:
@@ -221,31 +263,127 @@ class Translator:
     def _language(self, contents: Contents, side: int) -> Language:
         words = contents.dictionaries[side]
         cut = contents.text.encoder(side, frozenset(words.symbols[words.nspecial :]))
-        longest = (self.model.encoder, self.model.decoder)[side].longest
+        longest = min((one.encoder, one.decoder)[side].longest for one in self.models)
         return Language(("source", "target")[side], words, cut, longest)
+
+    def _batches(self, sizes: Sequence[int], name: str, how: Batches) -> Iterator[list[int]]:
+        check_names(how, Batches)
+        tokens = how.get("batch_tokens", BATCH_TOKENS)
+        check_at_least_one(batch_tokens=tokens)
+        return by_length(sizes, tokens, name, how.get("progress"))
 
     def _input(self, rows: Sequence[Sequence[int]], batch: Sequence[int]) -> Tensor:
         return padded([rows[i] for i in batch], self._source.words, left=True).to(self.device)
 
+    def _limits(self, rows: Sequence[Sequence[int]], max_length: int | None) -> list[int]:
+        """Most tokens of the translation of each sentence, without its end."""
+        most = self._target.longest - 1
+        if max_length is not None and max_length > most:
+            raise UserError(
+                f"max_length must be at most {most:,}, which the model takes, got {max_length:,}"
+            )
+        if max_length is not None:
+            return [int(max_length)] * len(rows)
+        times, more = LENGTH_LIMIT
+        # of the sentence, not of the longest that happens to be in its batch, as fairseq has it
+        return [min(times * rounded_up(len(row), _STEP) + more, most) for row in rows]
+
+    def _prefixes(
+        self, texts: str | Iterable[str] | None, limits: Sequence[int]
+    ) -> list[list[int]] | None:
+        """Tokens that each translation begins with."""
+        if texts is None:
+            return None
+        texts = [texts] * len(limits) if isinstance(texts, str) else texts
+        rows = [row[:-1] for row in self._target.rows(texts)]
+        if len(rows) != len(limits):
+            raise UserError(
+                f"{len(limits)} sources cannot have {len(rows)} prefixes: one for all, or for each"
+            )
+        for i, (row, limit) in enumerate(zip(rows, limits, strict=True)):
+            if len(row) > limit:
+                raise UserError(
+                    f"the prefix of sentence {i} has {len(row)} subwords, its translation may have "
+                    f"{limit}: raise max_length"
+                )
+        return rows
+
     def _hypothesis(self, found: Found) -> Hypothesis:
         eos = self._target.words.eos()
         subwords = self._target.subwords([t for t in found.tokens.tolist() if t != eos])
-        text = self._join(" ".join(subwords))
-        return Hypothesis(text, found.score, float(found.scores.sum()), subwords)
+        text, each = self._join(" ".join(subwords)), tuple(found.scores.tolist())
+        return Hypothesis(text, found.score, float(found.scores.sum()), subwords, each)
 
-    @torch.inference_mode()
-    def _log_probabilities(
-        self, rows: list[list[int]], wanted: list[list[int]], batch: list[int]
-    ) -> Tensor:
-        words = self._target.words
-        targets = padded([wanted[i] for i in batch], words)
+    def _forced(
+        self,
+        sources: str | Iterable[str],
+        targets: str | Iterable[str],
+        how: Batches,
+        *,
+        look: bool,
+    ) -> list[Alignment]:
+        """Given translations with their log-probabilities, and with ``look`` their weights."""
+        if isinstance(sources, str) != isinstance(targets, str):
+            raise TypeError("one source has one target, and a list of sources a list of targets")
+        rows, wanted = self._source.rows(sources), self._target.rows(targets)
+        if len(rows) != len(wanted):
+            raise UserError(f"{len(rows)} sources cannot have {len(wanted)} targets: one for each")
+        # an empty source is its end of sentence alone
+        rows = [row or [self._source.words.eos()] for row in rows]
+        wanted = [row or [self._target.words.eos()] for row in wanted]
+        found: list[Any] = [None] * len(rows)
+        sizes = list(map(max, _sizes(rows), _sizes(wanted)))
+        with _on(self.device):
+            for batch in self._batches(sizes, "score", how):
+                each, weights = self._force(rows, wanted, batch, look=look)
+                for place, i in enumerate(batch):
+                    length, subwords = len(wanted[i]), self._target.subwords(wanted[i])
+                    found[i] = Alignment(
+                        self._source.subwords(rows[i]),
+                        subwords,
+                        weights[place, :length, -len(rows[i]) :].clone(),
+                        tuple(each[place, :length].tolist()),
+                    )
+        return found
+
+    def _force(
+        self, rows: list[list[int]], wanted: list[list[int]], batch: list[int], *, look: bool
+    ) -> tuple[Tensor, Tensor]:
+        """Log-probabilities ``[B, T]`` and weights ``[B, T, S]``, or none, of a batch."""
+        words, source = self._target.words, self._input(rows, batch)
+        targets = padded([wanted[i] for i in batch], words).to(self.device)
         # each token is predicted from those before it, the first from the end of a sentence
         before = [[words.eos(), *wanted[i][:-1]] for i in batch]
         previous = padded(before, words).to(self.device)
-        found = self.model(self._input(rows, batch), previous).log_softmax(-1)
-        targets = targets.to(self.device)
-        each = found.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
-        return each.masked_fill(targets.eq(words.pad()), 0.0).double().sum(1)
+        each, weights = [], [torch.zeros(*targets.shape, 0)]
+        for model in self.models:
+            found = model(source, previous).log_softmax(-1)
+            each.append(found.gather(-1, targets.unsqueeze(-1)).squeeze(-1).double())
+            if look:
+                weights.append(model.decoder.look(previous, *model.encoder.memory(source)))
+        mean = torch.stack(each).logsumexp(0) - math.log(len(each))
+        return mean.cpu(), torch.stack(weights[look:]).mean(0).cpu()
+
+
+@contextmanager
+def _named(contents: Contents) -> Iterator[None]:
+    """Say of which model an error is."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"{contents.place} cannot be used: {error}") from error
+
+
+@contextmanager
+def _on(device: torch.device) -> Iterator[None]:
+    """Compute there without gradients, wherever the caller makes tensors by default."""
+    elsewhere = torch.get_default_device().type != "cpu"
+    with torch.inference_mode(), device if elsewhere else nullcontext():
+        yield
+
+
+def _several(texts: str | Iterable[str]) -> Iterable[str]:
+    return [texts] if isinstance(texts, str) else texts
 
 
 def _sizes(rows: Sequence[Sequence[int]]) -> list[int]:

@@ -117,3 +117,8 @@ class Decoder(Layered):
         states, _ = Decoder.forward(self, tokens, memory, memory_padding, state)
         logits: Tensor = self.logits(states[-1], None if state is None else state.logits)
         return logits
+
+    def look(self, tokens: Tensor, memory: Tensor, memory_padding: Tensor) -> Tensor:
+        """The last layer's weights on the source, a mean over heads, ``[B, T, S]``."""
+        weights: Any = Decoder.forward(self, tokens, memory, memory_padding, look=True)[1]
+        return weights

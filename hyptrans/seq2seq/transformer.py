@@ -134,13 +134,21 @@ class Attention(nn.Module):
         return x.view(length, rows * self.heads, width // self.heads).transpose(0, 1)
 
     def _mix(self, x: Tensor, key: Tensor, value: Tensor, padding: Tensor | None) -> Tensor:
+        mixed = torch.bmm(self._weights(x, key, padding), value)
+        return self.out_proj(mixed.transpose(0, 1).reshape(x.shape))
+
+    def look(self, x: Tensor, memory: Tensor, padding: Tensor) -> Tensor:
+        """The weights on a memory, a mean over heads, ``[B, T, S]``."""
+        found = self._weights(x, self._heads(self.k_proj(memory)), padding)
+        return found.unflatten(0, (-1, self.heads)).mean(1)
+
+    def _weights(self, x: Tensor, key: Tensor, padding: Tensor | None) -> Tensor:
         query = self._heads(self.q_proj(x) * (x.size(-1) // self.heads) ** -0.5)
         scores = torch.bmm(query, key.transpose(1, 2))
         if padding is not None:
             each = scores.view(len(padding), self.heads, *scores.shape[1:])
             scores = each.masked_fill(padding[:, None, None], -torch.inf).view_as(scores)
-        mixed = torch.bmm(torch.softmax(scores, -1), value)
-        return self.out_proj(mixed.transpose(0, 1).reshape(x.shape))
+        return torch.softmax(scores, -1)
 
 
 class _Layer(nn.Module):
@@ -338,9 +346,16 @@ class TransformerDecoder(_Side):
         self, tokens: Tensor, memory: Tensor, padding: Tensor, state: TransformerState | None = None
     ) -> list[Tensor]:
         """The states ``[B, T, D]``, the embeddings first; as :class:`Decoder` has them."""
+        return self._run(tokens, memory, padding, state)[0]
+
+    def _run(
+        self, tokens: Tensor, memory: Tensor, padding: Tensor, state: TransformerState | None
+    ) -> tuple[list[Tensor], Tensor]:
+        """The states, and the last layer's queries of the source, ``[T, B, D]``."""
         own = tokens.eq(self.padding_idx)
         x = self.embed(tokens if state is None else tokens[:, -1:], own).transpose(0, 1)
         source, states, future = memory.transpose(0, 1), [x], None
+        asked: list[Tensor] = []
         if state is None:
             size = (x.size(0), x.size(0))
             future = torch.full(size, -torch.inf, dtype=x.dtype, device=x.device).triu(1)
@@ -355,12 +370,19 @@ class TransformerDecoder(_Side):
                 return attention.whole(x, mask, future) if kept is None else attention.step(x, kept)
 
             def look_at_source(x: Tensor, layer: Any = layer, kept: Any = kept[1]) -> Tensor:
+                asked.append(x)
                 found: Tensor = layer.encoder_attn.cross(x, source, padding, kept)
                 return found
 
             states.append(layer(states[-1], look, look_at_source))
         states[-1] = self.last(states[-1])
-        return [one.transpose(0, 1) for one in states]
+        return [one.transpose(0, 1) for one in states], asked[-1]
+
+    def look(self, tokens: Tensor, memory: Tensor, padding: Tensor) -> Tensor:
+        """The last layer's weights on the source, a mean over heads, ``[B, T, S]``."""
+        _, asked = self._run(tokens, memory, padding, None)
+        found: Tensor = self.layers[-1].encoder_attn.look(asked, memory.transpose(0, 1), padding)
+        return found
 
     def logits(self, x: Tensor, state: Any = None) -> Tensor:
         """Logits ``[B, T, V]`` of the last states."""

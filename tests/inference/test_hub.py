@@ -23,6 +23,7 @@ class Hub(BaseHTTPRequestHandler):
 
     files: dict  # of all repositories: path -> content
     made: list
+    asked: list  # paths, and who asked
 
     def log_message(self, *_):
         """Say nothing."""
@@ -62,6 +63,7 @@ class Hub(BaseHTTPRequestHandler):
 
     def do_GET(self):
         path = unquote(urlsplit(self.path).path)
+        type(self).asked.append((path, self.headers.get("Authorization")))
         if path.startswith("/api/models/user/name") and self.files:
             siblings = [{"rfilename": name} for name in self.files]
             tree = [
@@ -85,7 +87,7 @@ class Hub(BaseHTTPRequestHandler):
 @pytest.fixture
 def server(tmp_path, monkeypatch):
     """A stand-in, which the library is told to use."""
-    handler = type("Handler", (Hub,), {"files": {}, "made": []})
+    handler = type("Handler", (Hub,), {"files": {}, "made": [], "asked": []})
     running = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=running.serve_forever, daemon=True).start()
     address = f"http://127.0.0.1:{running.server_port}"
@@ -172,3 +174,13 @@ def test_a_repository_that_is_not_there_is_told_in_one_sentence(server, tmp_path
     with pytest.raises(UserError, match="user/name cannot be fetched") as caught:
         hyptrans.load("user/name")
     assert "\n" not in str(caught.value)
+
+
+def test_a_revision_is_asked_for_by_its_name_with_the_token(server, make, texts, tmp_path):
+    model = export(make("hybonet"), tmp_path / "model")
+    assert PROGRAM.run(["push", str(model), "user/name"]) == 0
+    server.asked.clear()
+    found = hyptrans.load("user/name", revision="v1.2", token="hf_another")
+    assert found.translate(texts) == hyptrans.load(model).translate(texts)
+    assert ("/api/models/user/name/revision/v1.2", "Bearer hf_another") in server.asked
+    assert {who for _, who in server.asked} == {"Bearer hf_another"}

@@ -49,8 +49,9 @@ def oracle(models, words, source, *, prefix=None, longest=LONGEST, **options):
     ]
 
 
-def own(models, source, *, prefix=None, longest=LONGEST, **options):
-    found = search(models, source, longest, Options(**options), prefix=prefix)
+def own(models, source, *, prefix=None, longest=LONGEST, seed=None, **options):
+    draws = None if seed is None else torch.Generator().manual_seed(seed)
+    found = search(models, source, longest, Options(**options), prefix=prefix, generator=draws)
     return [[(h.tokens.tolist(), h.score, h.scores.tolist()) for h in row] for row in found]
 
 

@@ -17,18 +17,22 @@ _LOADED = re.compile(rb'hyptrans\.load\("[^"/]*"\)')
 """How a card loads its model by a name that is none of the hub's."""
 
 
-def fetch(repository: str) -> Path:
+def fetch(repository: str, revision: str | None = None, token: str | None = None) -> Path:
     """Fetch a model folder unless it is here already; returns where it is.
 
     Args:
         repository: ``user/name``.
+        revision: a branch, a tag or a commit; by default the newest.
+        token: for what is not public; by default that of the hub's login.
 
     Raises:
-        UserError: there is no such repository, or it cannot be reached.
+        UserError: there is no such repository or revision, or it cannot be reached.
     """
     hub = require("huggingface_hub", "hub")
     with _told(hub, repository, "fetched"):
-        return Path(hub.snapshot_download(repository, allow_patterns=_FILES))
+        return Path(
+            hub.snapshot_download(repository, revision=revision, token=token, allow_patterns=_FILES)
+        )
 
 
 def push(place: Path, repository: str, *, private: bool = False) -> str:

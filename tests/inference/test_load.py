@@ -1,0 +1,125 @@
+"""Finding and loading models from Python, and what of the package is public."""
+
+import inspect
+import pkgutil
+import re
+import subprocess
+import sys
+import typing
+from pathlib import Path
+
+import pytest
+import torch
+
+import hyptrans
+from hyptrans.inference.load import SHIPPED
+from hyptrans.support.errors import UserError
+from tests.inference.conftest import ARCHS, load, same_states
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_models_are_listed_and_named_where_none_is_asked_for():
+    code = (
+        "import hyptrans, sys; first = hyptrans.models(); assert 'torch' not in sys.modules; "
+        "import hyptrans.models; assert hyptrans.models.hybonet; "
+        "assert hyptrans.models() == first; print(*first)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    names = sorted(path.parent.name for path in SHIPPED.glob("*/config.json"))
+    assert done.stdout.split() == names == hyptrans.models()
+    for nothing in (None, []):
+        with pytest.raises(UserError, match=r"hyptrans\.models\(\) lists .*tatoeba-en-de"):
+            hyptrans.load(nothing)
+
+
+def test_a_model_says_what_it_is(make):
+    model = hyptrans.load("tatoeba-en-de")
+    known = (
+        r"<Translator from en to de: hybonet_plus_iwslt_d64, [\d,]{9} parameters, float32 on cpu>"
+    )
+    assert re.fullmatch(known, repr(model))
+    numbers = int(repr(model).split(", ")[1].split()[0].replace(",", ""))
+    assert numbers == sum(parameter.numel() for parameter in model.model.parameters())
+    assert "hybonet_tiny + transformer" in repr(load([make("hybonet_tiny"), make("transformer")]))
+
+
+def public():
+    """What is public, by its full name; of classes but layers their methods, too."""
+    for name in hyptrans.PUBLIC:
+        value = pkgutil.resolve_name(name)
+        if callable(value):
+            yield name, value
+            continue
+        for own, one in vars(value).items():
+            if not own.startswith("_") and getattr(one, "__module__", None) == name:
+                yield f"{name}.{own}", one
+                if inspect.isclass(one) and not issubclass(one, torch.nn.Module):
+                    methods = {k: v for k, v in vars(one).items() if inspect.isfunction(v)}
+                    yield from ((f"{name}.{own}.{k}", methods[k]) for k in methods if k[0] != "_")
+
+
+def arguments(value):
+    if value is UserError:
+        return []
+    if typing.is_typeddict(value):
+        return [*value.__annotations__]
+    return [str(one).partition(":")[0] for one in inspect.signature(value).parameters.values()]
+
+
+def test_what_is_public_is_described_and_takes_what_it_took():
+    listed = re.findall(r"^::: (\S+)$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
+    # these two are described on another page
+    assert listed == [n for n in hyptrans.PUBLIC if n[9:] not in ("models", "UserError")]
+    lines = []
+    for name, value in public():
+        assert inspect.getdoc(value), name
+        lines.append(f"{name}({', '.join(arguments(value))})")
+    kept = Path(__file__).with_name("public.txt").read_text().splitlines()
+    assert sorted(lines) == kept, "change tests/inference/public.txt and CHANGELOG.md"
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_numbers_are_of_the_asked_kind(arch, make, texts):
+    path = make(arch)
+    single, double = load(path), hyptrans.load(path, dtype=torch.float64)
+    assert double.encode(texts[0]).states.dtype == torch.float64
+    assert double.score(texts, texts) == pytest.approx(single.score(texts, texts), rel=1e-4)
+    assert double.score(texts, texts) != single.score(texts, texts)
+    assert len(double.translate(texts)) == len(texts)
+
+
+def test_other_kinds_of_numbers_are_refused():
+    for dtype in ("float16", torch.bfloat16, None):
+        with pytest.raises(UserError, match="dtype must be float32 or float64, got "):
+            hyptrans.load("tatoeba-en-de", dtype=dtype)
+
+
+def test_the_device_may_be_chosen_by_itself(make, monkeypatch):
+    model = hyptrans.load(make("hybonet"), device="auto")
+    assert model.device.type == ("cuda" if torch.cuda.is_available() else "cpu")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    moves = []
+    monkeypatch.setattr(model.model, "to", lambda device: moves.append(str(device)))
+    assert model.to("auto").device.type == "cuda"
+    assert moves == ["cuda"]
+
+
+@pytest.mark.parametrize("arch", ["hybonet", "hvt", "transformer"])
+def test_where_a_program_makes_its_tensors_changes_nothing(arch, make, texts):
+    path = make(arch)
+    wanted = load(path)
+    with torch.device("meta"):
+        model = load(path)
+        found = model.n_best(texts, 2), model.score(texts, texts)
+        states = model.encode(texts[0]).to("cpu").states
+        weights = model.align(texts[0], texts[1]).weights
+    assert same_states(model, wanted)
+    assert found == (wanted.n_best(texts, 2), wanted.score(texts, texts))
+    assert torch.equal(states, wanted.encode(texts[0]).states)
+    assert torch.equal(weights, wanted.align(texts[0], texts[1]).weights)
+
+
+def test_revision_and_token_are_of_the_hub_alone():
+    with pytest.raises(UserError, match="tatoeba-en-de is not of the hub"):
+        hyptrans.load("tatoeba-en-de", revision="main")
