@@ -149,8 +149,9 @@ def pairwise_distance(x: Tensor, y: Tensor, *, c: float = 1.0) -> Tensor:
     """Geodesic distances between all points of one list and all of another, by one matrix product.
 
     Shapes: x ``[..., N, D]``, y ``[..., M, D]`` -> ``[..., N, M]``; nothing larger is made.
-    Range: a product carries an error of about 1e-7 ``cosh(r)^2`` in float32 (1e-16 in float64) for
-    points at radius ``r``, so distances below the square root of that are not resolved.
+    Range: a product of points at radius ``r`` carries an error of up to 1e-6 ``cosh(r)^2`` in
+    float32 at radius 1, 2e-6 at 3 and 4e-5 at 6.2, where ``1 - |x|^2`` has few digits left.
+    Distances below the square root of that are not resolved.
     """
     lifted = (to_lorentz(p, c=c) * c**0.5 for p in (x, y))
     return (pairwise_squared_distance(*lifted) / c).sqrt()
