@@ -105,7 +105,7 @@ $(QUICK): setup.py $(wildcard probing/__init__.py)
 	test -d .venv || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet "pip<24.1"
 	$(BIN)/python -m pip install $(TORCH)
-	$(BIN)/python -m pip install --editable ".[probing]"
+	$(BIN)/python -m pip install --editable ".[fairseq,probing]"
 	@touch $@
 
 $(TESTS): $(QUICK)

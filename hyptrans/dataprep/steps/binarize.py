@@ -35,7 +35,9 @@ def find_command(name: str) -> str:
             return str(folder / name)
     if found := shutil.which(name):
         return found
-    raise UserError(f"the command {name} is not there; install fairseq with: pip install .")
+    raise UserError(
+        f"the command {name} is not there; install it with: pip install 'hyptrans[fairseq]'"
+    )
 
 
 def binarize(
