@@ -6,7 +6,7 @@ A grid has a cell for each width or data set; in each, every model is tried at t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -25,6 +25,7 @@ class Grid:
         training: of a model, in a cell, at a rate, with the first seed.
         valid: the set that rates are chosen by.
         test: the set that the table is of.
+        only: the models of a cell, where not all are tried in it.
     """
 
     title: str
@@ -34,13 +35,14 @@ class Grid:
     training: Callable[[str, str, float], Training]
     valid: str
     test: str
+    only: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def trainings(self, lines: Results) -> list[Training]:
         """All that can be named so far."""
         tried: list[Training] = []
         others: list[Training] = []
         for cell in self.cells:
-            for model in MODELS:
+            for model in self.only.get(cell, MODELS):
                 trials = self._trials(lines, cell, model)
                 tried += trials
                 if chosen := best(lines, trials, self.valid):
@@ -55,7 +57,8 @@ class Grid:
         known = {line["name"]: line for line in lines}
         rows = []
         for cell in self.cells:
-            chosen = [best(lines, self._trials(lines, cell, model), self.valid) for model in MODELS]
+            models = self.only.get(cell, MODELS)
+            chosen = [best(lines, self._trials(lines, cell, model), self.valid) for model in models]
             names = [replace(t, seed=seed).name for t in chosen if t for seed in self.seeds]
             finals = [known[name] for name in names if name in known]
             found = by_model(finals, self._right)

@@ -21,8 +21,11 @@ HERE = Path(__file__).resolve().parent
 CELLS = {
     **{f"d{width}": (width, 2) for width in (4, 8, 16, 32)},
     **{f"d{width}h1": (width, 1) for width in (4, 8)},
+    **{"d6": (6, 2), "d10": (10, 2)},
 }
 """Width and heads: at small widths a head of few numbers has one less of space."""
+ONLY = {"d6": ("hybonet_plus",), "d10": ("hybonet_plus",)}
+"""Heads of as many coordinates of space as the twin's of d4 and d8, with the time beside them."""
 RATES = (3e-3, 1e-2, 3e-2)
 UPDATES, SEEDS = 2000, (1, 2, 3, 4, 5)
 VALID, TEST = "valid", "test"
@@ -47,7 +50,7 @@ def _training(model: str, cell: str, rate: float) -> Training:
     return Training("path", model, cell, rate, UPDATES, SEEDS[0], flags, (VALID, TEST))
 
 
-GRID = Grid("width", tuple(CELLS), RATES, SEEDS, _training, VALID, TEST)
+GRID = Grid("width", tuple(CELLS), RATES, SEEDS, _training, VALID, TEST, ONLY)
 table = GRID.table
 
 
