@@ -1,4 +1,4 @@
-"""The model that comes with the package: its scores guard every formula on its way."""
+"""The models that come with the package: their scores guard every formula on their way."""
 
 import json
 import subprocess
@@ -25,7 +25,7 @@ def test_set(tmp_path_factory):
     sets, _ = tatoeba.split(pairs, held_out=2000, seed=1)
     folder = tmp_path_factory.mktemp("tatoeba") / "split"
     tatoeba.write(sets, folder)
-    return folder / "test.en", folder / "test.de"
+    return {language: folder / f"test.{language}" for language in ("en", "de")}
 
 
 def facts(name):
@@ -34,15 +34,16 @@ def facts(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["numba", pytest.param("eager", marks=pytest.mark.slow)])
-def test_its_scores_are_those_of_its_card_on_both_backends(backend, test_set, monkeypatch):
+@pytest.mark.parametrize("backend", ["numba", "eager"])
+@pytest.mark.parametrize("name", shipped())
+def test_its_scores_are_those_of_its_card_on_both_backends(name, backend, test_set, monkeypatch):
     monkeypatch.setenv("HYPTRANS_KERNELS", backend)
-    source, reference = test_set
-    known = facts(NAME)
-    assert sha256(source) == known["data"]["test.en"]
-    assert sha256(reference) == known["data"]["test.de"]
-    translations = hyptrans.load(NAME).translate(scores.read_text(source))
-    references = scores.read_text(reference)
+    source, target = name.split("-")[1:]
+    known = facts(name)
+    for language, path in test_set.items():
+        assert sha256(path) == known["data"][f"test.{language}"]
+    translations = hyptrans.load(name).translate(scores.read_text(test_set[source]))
+    references = scores.read_text(test_set[target])
     found = {"BLEU": scores.bleu, "chrF": scores.chrf}
     for one in known["scores"]:
         assert found[one["name"]](translations, references).value == one["value"]
