@@ -1,6 +1,9 @@
 """One rule of precision for every manifold: float32 or better, whatever the inputs' dtype."""
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,6 +14,16 @@ DEFAULT_MAX_RADIUS = 6.0
 distance of two equal points is off by 0.04 at radius 5, by 0.7 at 8."""
 LARGEST_MAX_RADIUS = 20.0
 """The square of the product of two times at this radius, 1e34, is still a float32 number."""
+
+_PRODUCTS: dict[str, Any] = {
+    "cuda": torch.backends.cuda.matmul,
+    "cpu": getattr(torch.backends.mkldnn, "matmul", None),
+}
+"""Where torch keeps how exact products of float32 must be."""
+_EXACT = {"fp32_precision": "ieee", "allow_tf32": False}
+_SETTING = next(name for name in _EXACT if hasattr(torch.backends.cuda.matmul, name))
+_MADE_EXACT = ContextVar("made exact", default=False)
+"""Whether a context has changed a setting, which gradients will find as it was."""
 
 
 def at_least_float32(x: Tensor) -> Tensor:
@@ -32,19 +45,69 @@ def half_in_force(x: Tensor, weight: Tensor) -> torch.dtype | None:
     return dtype if dtype in HALF else None
 
 
-def without_autocast(x: Tensor) -> AbstractContextManager[object]:
-    """Return a context in which no operation on the device of ``x`` is cast to half precision."""
+def full_precision(x: Tensor) -> AbstractContextManager[object]:
+    """Return a context in which no operation on the device of ``x`` loses digits of float32.
+
+    None is cast to half precision, and no product is one of TF32 or bfloat16, whatever torch is
+    allowed. Gradients are computed after the context: those of :func:`matrix_product` are exact
+    too. Under ``torch.compile`` products follow torch's settings.
+    """
     device = x.device.type
     # asked first: to enter autocast's context takes ten times as long, and meta tensors have none
-    if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
-        return torch.autocast(device, enabled=False)
-    return nullcontext()
+    autocast = torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+    no_cast = torch.autocast(device, enabled=False) if autocast else nullcontext()
+    return _exact_products(device, no_cast) if _products_are_short(device) else no_cast
+
+
+@contextmanager
+def _exact_products(device: str, no_cast: AbstractContextManager[object]) -> Iterator[None]:
+    products = _PRODUCTS[device]
+    before, inside = getattr(products, _SETTING), _MADE_EXACT.set(True)
+    setattr(products, _SETTING, _EXACT[_SETTING])
+    try:
+        with no_cast:
+            yield
+    finally:
+        setattr(products, _SETTING, before)
+        _MADE_EXACT.reset(inside)
+
+
+def _products_are_short(device: str) -> bool:
+    """Whether torch may multiply matrices of float32 with fewer digits than they have."""
+    short = getattr(_PRODUCTS.get(device), _SETTING, None) in ("tf32", "bf16", True)
+    return short and not torch.compiler.is_compiling()
 
 
 def matrix_product(x: Tensor, y: Tensor) -> Tensor:
-    """The matrix product ``x @ y`` in float32 or better, under autocast too.
+    """The matrix product ``x @ y`` in float32 or better, and gradients that are such products.
+
+    It is that under autocast, and where torch may take TF32.
 
     Shapes: x ``[..., N, K]``, y ``[..., K, M]`` -> ``[..., N, M]``.
     """
-    with without_autocast(x):
-        return at_least_float32(x) @ at_least_float32(y)
+    x, y = at_least_float32(x), at_least_float32(y)
+    if torch.is_grad_enabled() and (_MADE_EXACT.get() or _products_are_short(x.device.type)):
+        if y.dim() == 2 and x.dim() > 2:  # one product, whose gradients need no sum over the others
+            return matrix_product(x.flatten(0, -2), y).unflatten(0, x.shape[:-1])
+        made: Tensor = _Product.apply(x, y)
+        return made
+    with full_precision(x):
+        return x @ y
+
+
+class _Product(torch.autograd.Function):
+    """A matrix product whose gradients are :func:`matrix_product`, too."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
+        ctx.save_for_backward(x, y)
+        return matrix_product(x, y)  # which wants no gradient here
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        x, y = ctx.saved_tensors
+        of_x, of_y = ctx.needs_input_grad
+        return (
+            matrix_product(grad, y.mT).sum_to_size(x.shape) if of_x else None,
+            matrix_product(x.mT, grad).sum_to_size(y.shape) if of_y else None,
+        )

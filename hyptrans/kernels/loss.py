@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from hyptrans.geometry.precision import HALF, at_least_float32, without_autocast
+from hyptrans.geometry.precision import HALF, at_least_float32, full_precision
 from hyptrans.kernels import cuda
 from hyptrans.kernels.cpu import exp, indices, largest_of, matrix, read, run
 from hyptrans.kernels.operator import (
@@ -68,7 +68,7 @@ def label_smoothed_cross_entropy(
             raise ValueError(f"targets must be from 0 to {len(table) - 1}, got {wrong}")
     dtype = torch.promote_types(features.dtype, table.dtype)
     wanted = torch.is_grad_enabled() and (features.requires_grad or table.requires_grad)
-    with without_autocast(features):
+    with full_precision(features):
         loss, nll_loss = _CrossEntropy.apply(
             features.to(dtype), table.to(dtype), targets, smoothing, wanted
         )

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from hyptrans.geometry.precision import full_precision, matrix_product
 from hyptrans.kernels.operator import possible
 
 LEAST_PRODUCTS = 3 << 19
@@ -29,6 +30,15 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         return _onednn(x, weight, bias)
     out: Tensor = _Linear.apply(x, weight, bias)
     return out
+
+
+def exact_linear(x: Tensor, weight: Tensor) -> Tensor:
+    """``x W^T`` in float32 or better, under autocast and where torch may take TF32 too.
+
+    Shapes: x ``[..., in]``, weight ``[out, in]`` -> ``[..., out]``.
+    """
+    with full_precision(x):
+        return linear(x, weight) if _in_onednn(x, weight) else matrix_product(x, weight.t())
 
 
 def scaled_linear(x: Tensor, weight: Tensor, bias: Tensor, scale: Tensor | float) -> Tensor:
@@ -100,13 +110,22 @@ def _in_onednn(x: Tensor, weight: Tensor) -> bool:
 
 @functools.cache
 def _faster() -> bool:
-    """Whether oneDNN is there, and MKL without the code for this processor."""
+    """Whether oneDNN is there and right, and MKL without the code for this processor."""
     try:
         # numba comes with it
         from llvmlite import binding
     except ImportError:
         return False
-    if not torch.backends.mkl.is_available() or not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
-        return False
     wide = binding.get_host_cpu_features().get("avx512f", False)
-    return bool(wide and binding.get_host_cpu_name().startswith("znver"))
+    slow_in_mkl = torch.backends.mkl.is_available() and wide
+    return bool(slow_in_mkl and binding.get_host_cpu_name().startswith("znver") and _is_right())
+
+
+def _is_right() -> bool:
+    """Whether torch still has oneDNN's linear map, which is no public operator, as it was."""
+    x, bias = torch.arange(35.0, device="cpu").sin().view(5, 7), torch.ones(5, device="cpu")
+    try:
+        with torch.inference_mode(False), full_precision(x):
+            return torch.allclose(_onednn(x, x, bias), F.linear(x, x, bias), atol=1e-5)
+    except (AttributeError, RuntimeError, TypeError):
+        return False

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from torch import Tensor, nn
 
-from hyptrans.geometry.precision import without_autocast
+from hyptrans.geometry.precision import full_precision, matrix_product
 from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.kernels.weights import masked_softmax
 from hyptrans.layers.decoding_state import Memory, Past, State, append
@@ -87,7 +87,7 @@ class Attention(nn.Module, ABC):
 
     def scores(self, query: Tensor, key: Tensor) -> Tensor:
         """Logarithms of the weights, up to a constant per query; ``[B, H, T, S]``."""
-        return query @ key.transpose(-1, -2)
+        return matrix_product(query, key.transpose(-1, -2))
 
     def weights(self, query: Tensor, key: Tensor, allowed: Tensor | None) -> Tensor:
         """What :meth:`mix` weighs the values with, ``[B, H, T, S]``, without dropout."""
@@ -150,7 +150,7 @@ class Attention(nn.Module, ABC):
         """
         allowed = None if padding is None else _allowed(padding)
         query, (key, _) = self.query(x), self.keys_and_values(memory)
-        with without_autocast(query):
+        with full_precision(query):
             return self.weights(query, key, allowed).mean(1)
 
     def _look_at(

@@ -17,7 +17,8 @@ from hyptrans.geometry.precision import (
     DEFAULT_MAX_RADIUS,
     LARGEST_MAX_RADIUS,
     at_least_float32,
-    without_autocast,
+    full_precision,
+    matrix_product,
 )
 from hyptrans.kernels import klein as kernels
 from hyptrans.kernels.dropout import relu_dropout
@@ -129,10 +130,10 @@ class HyperbolicAttention(Attention):
         in_table = self._in_table() and not is_causal
         if in_table and (table := as_table(query, key, value, allowed, MIDPOINTS)):
             return midpoints(query, *table, self._scale())
-        with without_autocast(query):
+        with full_precision(query):
             weights = self._weights(query, key, allowed, is_causal)
             weights = relu_dropout(weights, self.attention_dropout, training=self.training)
-            return kernels.midpoint_of_sum(weights @ value)
+            return kernels.midpoint_of_sum(matrix_product(weights, value))
 
     def mix_past(self, query: Tensor, past: Past) -> Tensor:
         if not (self._in_table() and in_one_pass(query, MIDPOINTS)):

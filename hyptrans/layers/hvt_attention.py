@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
-from hyptrans.geometry.precision import at_least_float32, without_autocast
+from hyptrans.geometry.precision import at_least_float32, full_precision, matrix_product
 from hyptrans.kernels.ball import heads as of_heads
 from hyptrans.kernels.ball import tangents
 from hyptrans.kernels.dropout import relu_dropout
@@ -98,9 +98,10 @@ class PoincareAttention(Attention):
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
     ) -> Tensor:
         """As the base class says; the heads of the result are tangents."""
-        with without_autocast(query):
+        with full_precision(query):
             weights = self._weights(query, key, allowed, is_causal=is_causal)
-            mixed = relu_dropout(weights, self.attention_dropout, training=self.training) @ value
+            weights = relu_dropout(weights, self.attention_dropout, training=self.training)
+            mixed = matrix_product(weights, value)
             if self.aggregation == "tangent":
                 return mixed
             return of_heads.centroid_tangent(mixed, c=self.c)

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
-from hyptrans.geometry.precision import at_least_float32, without_autocast
+from hyptrans.geometry.precision import at_least_float32, full_precision
 from hyptrans.kernels import products
 from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.kernels.hyperboloid import lift
@@ -228,7 +228,7 @@ class CentroidNorm(nn.Module):
     def forward(
         self, x: Tensor, out: Tensor, *, c_in: lorentz.CurvatureLike, c_out: lorentz.CurvatureLike
     ) -> Tensor:
-        with without_autocast(x):
+        with full_precision(x):
             out = relu_dropout(out, self.dropout, training=self.training)
             scale = scale_between(c_in, c_out)
             return norm_points(x, out, scale, self.weight, self.bias, c=c_out, epsilon=NORM_EPSILON)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from hyptrans.geometry import lorentz
-from hyptrans.geometry.precision import at_least_float32, half_in_force, without_autocast
+from hyptrans.geometry.precision import at_least_float32, full_precision, half_in_force
 from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.kernels.few_queries import in_one_pass
 from hyptrans.kernels.linear_attention import STEP, focus, head_maps, linear_read, linear_step
@@ -126,7 +126,7 @@ class LinearAttention(HypformerAttention):
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
     ) -> Tensor:
-        with without_autocast(query):
+        with full_precision(query):
             query, key = self._features(query), self._features(key, allowed)
             if is_causal and query.size(2) <= linear_attention.CHUNK:
                 # no sum is passed on
@@ -144,7 +144,7 @@ class LinearAttention(HypformerAttention):
     def mix_next(self, query: Tensor, key: Tensor, value: Tensor, state: State) -> Tensor:
         """Mix the values of these positions and of those whose sums ``state`` has; add theirs."""
         kept: Kept | None = state.kept
-        with without_autocast(query):
+        with full_precision(query):
             if query.size(2) == 1 and self._in_one_pass(query):
                 kept = kept or self._nothing(query, value)
                 maps = self._maps(kept)
@@ -177,11 +177,11 @@ class LinearAttention(HypformerAttention):
 
     def remember(self, memory: Tensor, allowed: Tensor | None) -> Kept:
         key, value = self.keys_and_values(memory)
-        with without_autocast(key):
+        with full_precision(key):
             return Kept(linear_attention.summarize(self._features(key, allowed), value))
 
     def recall(self, query: Tensor, kept: Kept, allowed: Tensor | None) -> Tensor:
-        with without_autocast(query):
+        with full_precision(query):
             if self._in_one_pass(query):
                 maps, least = self._maps(kept), DENOMINATOR_FLOOR
                 return linear_read(query, *kept.sums, kept.order, maps, least=least)

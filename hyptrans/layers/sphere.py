@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from hyptrans.geometry.precision import at_least_float32, without_autocast
+from hyptrans.geometry.precision import at_least_float32, full_precision
 from hyptrans.kernels import products
 from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.kernels.weights import one_mask
@@ -145,7 +145,7 @@ class SphereAttention(Attention):
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
     ) -> Tensor:
         allowed, is_causal = one_mask(key, allowed, is_causal)
-        with without_autocast(query):
+        with full_precision(query):
             return F.scaled_dot_product_attention(
                 query, key, value, attn_mask=allowed, is_causal=is_causal, scale=1.0
             )
@@ -195,8 +195,7 @@ class SphereLogits(nn.Module):
     def forward(self, x: Tensor, state: State | None = None) -> Tensor:
         """Logits; there is nothing to keep in a decoding ``state``."""
         features, table = self.factors(x)
-        with without_autocast(x):
-            return products.linear(features, table)
+        return products.exact_linear(features, table)
 
     def factors(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """``[..., width + 1]`` and ``[num_embeddings, width + 1]``, in float32 or better."""

@@ -83,6 +83,18 @@ def test_a_new_operator_is_one_file():
     torch.testing.assert_close(one(x), unit_rows.plain(x))
 
 
+def test_products_of_points_in_tf32_do_not_pass(monkeypatch):
+    def shortened(x, y):
+        if x.dtype == torch.float64:
+            return x @ y
+        # eleven bits of a number, as tensor cores read it
+        halves = (x.view(torch.int32) & ~0x1FFF).view(torch.float32)
+        return halves @ (y.contiguous().view(torch.int32) & ~0x1FFF).view(torch.float32)
+
+    monkeypatch.setattr(lorentz, "matrix_product", shortened)
+    assert failure().startswith("a product of points is off by 0.")
+
+
 def test_operator_without_a_case_does_not_pass(monkeypatch):
     monkeypatch.setattr(LIFT, "cases", lambda draw: iter(()))
     assert failure() == "lift has no case to be checked with"

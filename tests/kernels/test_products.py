@@ -80,6 +80,21 @@ def test_only_gradients_that_are_wanted_are_computed(rng, onednn):
         assert products.linear(x, weight).grad_fn is None
 
 
+@pytest.mark.parametrize("harm", ["gone", "other arguments", "other numbers", "none"])
+def test_an_operator_that_torch_may_change_is_tried_first(harm, monkeypatch):
+    class Library:
+        """In place of oneDNN."""
+
+    if harm == "other arguments":
+        Library._linear_pointwise = lambda x, weight: x
+    if harm == "other numbers":
+        Library._linear_pointwise = lambda x, weight, *_: F.linear(x, weight)
+    if harm != "none":
+        monkeypatch.setattr(torch.ops, "mkldnn", Library)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert products._is_right() == (harm == "none")
+
+
 @pytest.mark.parametrize("kind", ["eager", "autocast", "float64", "small"])
 def test_what_is_left_to_torch(kind, rng, onednn, monkeypatch):
     x, weight = numbers(rng, 5, 4, dtype=torch.float32), numbers(rng, 3, 4, dtype=torch.float32)

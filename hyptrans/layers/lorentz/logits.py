@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from hyptrans.geometry import lorentz
-from hyptrans.geometry.precision import at_least_float32, without_autocast
+from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels import products
 from hyptrans.layers.decoding_state import State
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
@@ -53,8 +53,7 @@ class LorentzLogits(nn.Module):
     def forward(self, x: Tensor, state: State | None = None) -> Tensor:
         """Logits; a ``state`` keeps the tokens' points from one decoding step to the next."""
         features, table = self.factors(x, state)
-        with without_autocast(x):
-            return products.linear(features, table)
+        return products.exact_linear(features, table)
 
     def factors(self, x: Tensor, state: State | None = None) -> tuple[Tensor, Tensor]:
         """``[..., K]`` and ``[num_embeddings, K]``, whose product in float32 the logits are."""

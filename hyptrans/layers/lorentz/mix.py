@@ -5,7 +5,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
-from hyptrans.geometry.precision import without_autocast
+from hyptrans.geometry.precision import full_precision
 from hyptrans.kernels import few_queries
 from hyptrans.kernels.hyperboloid import normalize
 from hyptrans.kernels.weights import one_mask
@@ -36,7 +36,7 @@ def lorentz_mix(
     allowed, is_causal = one_mask(key, allowed, is_causal)
     if not is_causal and (table := as_table(query, key, value, allowed, few_queries.CENTROIDS)):
         return few_queries.centroids(query, *table, c=c)
-    with without_autocast(query):
+    with full_precision(query):
         if half is None or query.size(2) <= few_queries.FEW_QUERIES:
             mixed = F.scaled_dot_product_attention(
                 query, key, value, attn_mask=allowed, is_causal=is_causal, scale=1.0
