@@ -91,6 +91,9 @@ setup(
             "pytest-xdist>=3.5",
             "packaging>=22",
             "networkx>=3.0",
+            "mpmath>=1.3",
+            # fuzzes the reader of checkpoints in a slow test
+            'atheris>=2.3; platform_system == "Linux"',
             # drives the Chromium that is installed; brings none
             "playwright>=1.49",
             # its interpreter runs the CUDA kernels in the tests; torch for CUDA brings its own

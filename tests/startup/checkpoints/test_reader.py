@@ -3,11 +3,15 @@
 import collections
 import io
 import math
+import os
 import pickle
 import random
 import struct
+import subprocess
+import sys
 import zipfile
 from argparse import Namespace
+from pathlib import Path
 from pickle import UnpicklingError
 
 import numpy as np
@@ -256,3 +260,17 @@ def test_what_a_training_writes_is_read_and_gone_on_with(options, work, data, fo
     done = fork(*command, "--max-update=4", cwd=work)
     assert "Loaded checkpoint" in done.stdout + done.stderr
     assert torch.load(last, weights_only=False)["optimizer_history"][-1]["num_updates"] == 4
+
+
+@pytest.mark.slow
+def test_a_fuzzer_finds_neither_another_error_nor_anything_that_no_checkpoint_needs(tmp_path):
+    """Half a minute of it; ``python -m tests.startup.checkpoints.fuzz`` takes as long as asked."""
+    pytest.importorskip("atheris")
+    command = [sys.executable, "-m", "tests.startup.checkpoints.fuzz", "--seconds=30"]
+    # what it finds, it writes into the present folder
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[3]), *sys.path])
+    }
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "Done" in done.stderr
