@@ -10,6 +10,7 @@ import torch
 from fairseq.optim import build_optimizer
 from fairseq.optim.adam import Adam
 from omegaconf import OmegaConf
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import hyptrans.fairseq  # noqa: F401 - registers the optimizer
 from hyptrans.geometry import lorentz
@@ -279,3 +280,26 @@ def test_a_first_step_is_as_long_as_the_rate_far_from_the_origin(radius, rng):
     # coordinates in float32 are 1 % of the step apart at radius 12
     moved = lorentz.distance(before, points.detach())
     torch.testing.assert_close(moved, torch.full_like(moved, 0.1), rtol=0.05, atol=0.0)
+
+
+class Counted(TorchDispatchMode):
+    calls = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        # the number of steps is kept on the host
+        self.calls += func is not torch.ops.aten._local_scalar_dense.default
+        return func(*args, **(kwargs or {}))
+
+
+def test_plain_parameters_are_stepped_together_as_on_a_gpu(rng):
+    parameters = [torch.nn.Parameter(torch.randn(3, generator=rng)) for _ in range(100)]
+    for parameter in parameters:
+        parameter.grad = torch.randn(parameter.shape, generator=rng)
+    adam = optimizer(parameters)
+    for group in adam.param_groups:
+        group["foreach"] = True  # torch's default on CUDA
+    adam.step()
+    with Counted() as counted:
+        adam.step()
+    # of a loop there would be ten a parameter
+    assert counted.calls < 20
