@@ -50,8 +50,10 @@ class TiledCrossEntropy(LabelSmoothedCrossEntropyCriterion):
         """Both losses, summed: no caller of fairseq asks for those of single tokens."""
         features = net_output[0][:, self.ignore_prefix_size :]
         targets = sample["target"][:, self.ignore_prefix_size :]
-        real = targets != self.padding_idx
-        features, table = factors_of(model.decoder)(features[real])
+        targets = targets.flatten()
+        # places and not a mask, which the host would wait for twice
+        real = targets.ne(self.padding_idx).nonzero().squeeze(-1)
+        features, table = factors_of(model.decoder)(features.flatten(0, 1)[real])
         return label_smoothed_cross_entropy(features, table, targets[real], smoothing=self.eps)
 
 

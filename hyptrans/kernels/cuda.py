@@ -86,6 +86,11 @@ def with_time(time: tl.tensor, space: tl.tensor, column: tl.tensor) -> Any:
     return tl.where(column == 0, time[:, None], space)
 
 
+def is_captured() -> bool:
+    """Whether launches become part of a CUDA graph and do not run now."""
+    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
+
+
 def launch(kernel: Any, grid: tuple[int, ...], like: Tensor, *args: Any, **options: Any) -> None:
     """Run a kernel on a grid of programs, where a tensor lies."""
     kernel = kernel.jitted if isinstance(kernel, Deferred) else kernel

@@ -29,7 +29,8 @@ def relu_dropout(x: Tensor, p: float, *, relu: bool = False, training: bool = Tr
     """Dropout with probability ``p`` in training, after ReLU where asked for.
 
     The kernels draw one number of torch's generator as a seed and keep or drop by a hash of the
-    seed and the place; the numbers that they keep differ from those of torch's dropout.
+    seed and the place; the numbers that they keep differ from those of torch's dropout. A CUDA
+    graph would repeat the seed, so torch's dropout is what becomes part of one.
 
     Raises:
         ValueError: ``p`` is not between 0 and 1.
@@ -39,7 +40,7 @@ def relu_dropout(x: Tensor, p: float, *, relu: bool = False, training: bool = Tr
     if not training or p == 0:
         return F.relu(x) if relu else x
     backend = "eager" if p == 1 else RELU_DROPOUT.backend(x)
-    if backend == "eager":
+    if backend == "eager" or (backend == "triton" and cuda.is_captured()):
         return F.dropout(F.relu(x) if relu else x, p)
     made: Tensor = RELU_DROPOUT.run(backend, x, p, relu, drawn_seed())
     return made

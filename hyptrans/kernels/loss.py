@@ -57,15 +57,12 @@ def label_smoothed_cross_entropy(
     gradients are in float32 too, of gradients of logits with three digits down to 1e-9.
 
     Raises:
-        ValueError: ``smoothing`` is not between 0 and 1, or a target is not below V.
+        ValueError: ``smoothing`` is not between 0 and 1, or on the CPU a target is not below V.
+        RuntimeError: such a target on CUDA, where the host does not wait to see it.
     """
     if not 0 <= smoothing < 1:
         raise ValueError(f"label smoothing must be at least 0 and below 1, got {smoothing}")
-    if targets.numel():
-        least, most = (int(bound) for bound in targets.aminmax())
-        if least < 0 or most >= len(table):
-            wrong = least if least < 0 else most
-            raise ValueError(f"targets must be from 0 to {len(table) - 1}, got {wrong}")
+    targets = _in_range(targets, len(table))
     dtype = torch.promote_types(features.dtype, table.dtype)
     wanted = torch.is_grad_enabled() and (features.requires_grad or table.requires_grad)
     with full_precision(features):
@@ -73,6 +70,16 @@ def label_smoothed_cross_entropy(
             features.to(dtype), table.to(dtype), targets, smoothing, wanted
         )
     return loss, nll_loss
+
+
+def _in_range(targets: Tensor, types: int) -> Tensor:
+    if targets.device.type != "cpu":  # looking them up fails as the kernels would not
+        return torch.arange(types, device=targets.device).index_select(0, targets)
+    least, most = torch.stack(targets.aminmax()).tolist() if targets.numel() else (0, 0)
+    if least < 0 or most >= types:
+        wrong = least if least < 0 else most
+        raise ValueError(f"targets must be from 0 to {types - 1}, got {wrong}")
+    return targets
 
 
 class _CrossEntropy(torch.autograd.Function):

@@ -282,7 +282,8 @@ def _of_residual(grad_z: Tensor, residual: Tensor | None, residual_time: bool) -
     if residual is None:
         return None
     grad = grad_z.view(residual.shape)
-    return grad if residual_time else F.pad(grad[..., 1:], (1, 0))
+    # a copy: a hook or a clipping may write over one of two gradients
+    return grad.clone() if residual_time else F.pad(grad[..., 1:], (1, 0))
 
 
 @cuda.kernel()

@@ -58,7 +58,8 @@ class Curvature(nn.Module):
     def forward(self) -> lorentz.CurvatureLike:
         if self.raw is None:
             return self.start
-        if torch.is_grad_enabled() or self.raw.device.type != "cpu":
+        compiling = torch.compiler.is_compiling()  # a number would become part of the graph
+        if compiling or torch.is_grad_enabled() or self.raw.device.type != "cpu":
             return F.softplus(at_least_float32(self.raw))
         raw = float(self.raw)
         return max(raw, 0.0) + math.log1p(math.exp(-abs(raw)))

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from hyptrans.layers.positions import token_positions
@@ -90,13 +91,17 @@ class Decoder(Layered):
         """The states, and with ``look`` the last layer's weights on the source ``[B, T, S]``."""
         padding = tokens.eq(self.padding_idx)
         positions = token_positions(padding, self.longest)
-        mask = None
-        if state is not None:
-            tokens, positions = tokens[:, -1:], positions[:, -1:]
-        elif bool(padding[:, 0].any()):
+        if state is None:
             # padding on the right needs no mask: nothing real looks that far ahead
-            mask = padding
-        memory_mask = memory_padding if bool(memory_padding.any()) else None
+            padded = _any_of(padding[:, 0], memory_padding)
+        else:
+            tokens, positions = tokens[:, -1:], positions[:, -1:]
+            if state.memory_padded is None:
+                (state.memory_padded,) = _any_of(memory_padding)
+            padded = [False, state.memory_padded]
+        mask, memory_mask = (
+            m if p else None for m, p in zip((padding, memory_padding), padded, strict=True)
+        )
 
         states = [self.embed_positions(self.embed_tokens(tokens), positions)]
         for i, layer in enumerate(self.layers):
@@ -122,3 +127,8 @@ class Decoder(Layered):
         """The last layer's weights on the source, a mean over heads, ``[B, T, S]``."""
         weights: Any = Decoder.forward(self, tokens, memory, memory_padding, look=True)[1]
         return weights
+
+
+def _any_of(*masks: Tensor) -> list[bool]:
+    """Which masks have anything; the host waits for a device once."""
+    return [bool(found) for found in torch.stack([mask.any() for mask in masks]).tolist()]

@@ -238,6 +238,15 @@ class KernelContract:
                 if expected is not None:
                     torch.testing.assert_close(ours, expected, rtol=0, atol=0)
 
+    @pytest.mark.parametrize("name", [*filter(gradients_of, CASES)])
+    def test_a_gradient_may_be_written_over_without_harm_to_another(self, name):
+        operands = operands_of(name, drawn(shape=(6, 4), width=6))
+        found = results_of(functools.partial(CASES[name].run, self.kernels), operands, True)
+        for i, one in enumerate(found):
+            others = [x.clone() for x in found[:i] + found[i + 1 :]]
+            one.add_(1)
+            assert all(map(torch.equal, found[:i] + found[i + 1 :], others))
+
     @pytest.mark.parametrize("name", CASES)
     def test_a_second_run_does_not_differ_in_a_bit(self, name):
         operands = operands_of(name, drawn(torch.float32, shape=(30, 100), width=6))

@@ -83,6 +83,18 @@ def test_dropout_is_independent_between_rows_columns_and_calls():
     assert (first.mean(1).abs() < 0.12).all()
 
 
+def test_a_cuda_graph_draws_new_numbers_at_each_replay(monkeypatch):
+    # as of a tensor on CUDA: a seed of the host would be the graph's for good, torch's own is not
+    monkeypatch.setattr(operator.Operator, "backend", lambda *_: "triton")
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    x = torch.ones(8, 8)
+    torch.manual_seed(1)
+    dropped = dropout.relu_dropout(x, 0.5, relu=True)
+    torch.manual_seed(1)
+    assert torch.equal(dropped, torch.nn.functional.dropout(x, 0.5))
+
+
 def test_all_bits_of_a_seed_count():
     x = torch.ones(64, 64)
     masks = [
