@@ -74,8 +74,14 @@ def _exact_products(device: str, no_cast: AbstractContextManager[object]) -> Ite
 
 def _products_are_short(device: str) -> bool:
     """Whether torch may multiply matrices of float32 with fewer digits than they have."""
-    short = getattr(_PRODUCTS.get(device), _SETTING, None) in ("tf32", "bf16", True)
-    return short and not torch.compiler.is_compiling()
+    if torch.compiler.is_compiling():  # asked first: a compiler cannot follow the rest
+        return False
+    return getattr(_PRODUCTS.get(device), _SETTING, None) in ("tf32", "bf16", True)
+
+
+def _gradients_are_short(device: str) -> bool:
+    """Whether products of a gradient that is computed later may be short."""
+    return _products_are_short(device) or (not torch.compiler.is_compiling() and _MADE_EXACT.get())
 
 
 def matrix_product(x: Tensor, y: Tensor) -> Tensor:
@@ -86,7 +92,7 @@ def matrix_product(x: Tensor, y: Tensor) -> Tensor:
     Shapes: x ``[..., N, K]``, y ``[..., K, M]`` -> ``[..., N, M]``.
     """
     x, y = at_least_float32(x), at_least_float32(y)
-    if torch.is_grad_enabled() and (_MADE_EXACT.get() or _products_are_short(x.device.type)):
+    if torch.is_grad_enabled() and _gradients_are_short(x.device.type):
         if y.dim() == 2 and x.dim() > 2:  # one product, whose gradients need no sum over the others
             return matrix_product(x.flatten(0, -2), y).unflatten(0, x.shape[:-1])
         made: Tensor = _Product.apply(x, y)
