@@ -97,7 +97,8 @@ def _read_legacy(file: BinaryIO, size: int) -> Any:
     file.seek(len(_LEGACY))
     stored: dict[str, Stored] = {}
     protocol, system, value, keys = (instructions.load(file, stored) for _ in range(4))
-    if protocol != _PROTOCOL or system.get("little_endian") is not True:
+    little = isinstance(system, dict) and system.get("little_endian") is True
+    if protocol != _PROTOCOL or not little:
         raise UnpicklingError("its numbers are not little-endian, or not as torch writes them")
     places: dict[str, int] = {}
     here = file.tell()

@@ -274,3 +274,10 @@ def test_a_fuzzer_finds_neither_another_error_nor_anything_that_no_checkpoint_ne
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "Done" in done.stderr
+
+
+def test_a_stream_whose_second_part_is_no_dictionary_is_refused():
+    parts = [pickle.dumps(part, protocol=2) for part in (1001, "little_endian", {}, [])]
+    file = io.BytesIO(written({}, legacy=True).getvalue()[: len(reader._LEGACY)] + b"".join(parts))
+    with pytest.raises(UnpicklingError, match="not as torch writes them"):
+        reader.read(file)
