@@ -12,6 +12,7 @@ usage() {
     echo "usage: ${0##*/} [DIR] [-- OPTION...]"
     echo "  DIR     where logs and speed.json go (default: runs/gpu)"
     echo "  OPTION  further options of speed.py, such as --rows hybonet"
+    echo "Wheels in runs/wheels, which gpu_bundle.sh puts there, are installed first, without a network."
     echo "PYTHON names the interpreter (default: that of .venv, which is built where it is missing)."
 }
 
@@ -45,6 +46,16 @@ if ! "$PYTHON" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; 
     echo "error: the torch of $PYTHON finds no CUDA device" >&2
     exit 2
 fi
+if compgen -G "runs/wheels/*.whl" > /dev/null; then
+    torch=$("$PYTHON" -c 'import pathlib, torch; print(pathlib.Path(torch.__file__).parents[1])')
+    "$PYTHON" -m venv runs/wheels/venv
+    PYTHON=$PWD/runs/wheels/venv/bin/python
+    "$PYTHON" -m pip install --quiet --no-index --no-deps runs/wheels/*.whl
+    site=$("$PYTHON" -c 'import site; print(site.getsitepackages()[0])')
+    # torch where it is, and the package itself without building it: its hook's file, and its folder
+    printf '%s\n' "$torch" > "$site/zz_torch.pth"
+    cp hyptrans.pth "$site" && pwd > "$site/hyptrans_repository.pth"
+fi
 if ! "$PYTHON" -c 'import hyptrans, pytest, triton'; then
     echo "error: $PYTHON lacks what the tests need: pip install --editable '.[test]'" >&2
     exit 2
@@ -66,7 +77,7 @@ step() {
 print(torch.cuda.get_device_name(), "torch", torch.__version__, "triton", triton.__version__)' |
     tee "$out/device.log"
 # a test that is skipped must say so: -ra is pytest's default here
-step tests "$PYTHON" -m pytest -m gpu tests/kernels
+step tests "$PYTHON" -m pytest -m gpu tests/kernels/test_triton_kernels.py
 step half_precision "$PYTHON" -m pytest -m slow tests/training/test_half_precision.py --device cuda
 step soak "$PYTHON" -m pytest -m slow tests/training/test_soak.py --device cuda
 step speed "$PYTHON" -m recipes.benchmark.speed --device cuda --bf16 --json "$out/speed.json" "$@"
