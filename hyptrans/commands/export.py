@@ -57,12 +57,13 @@ def main(args: argparse.Namespace) -> None:
 
         # told before an hour of translating
         folder.check_replaceable(args.out)
-        contents = checkpoint.read(
-            args.checkpoint, args.data, subword_models=subword_models(args), moses=args.moses
+        state, named = checkpoint.read_state(args.checkpoint), subword_models(args)
+        contents = checkpoint.contents_of(
+            args.checkpoint, state, args.data, subword_models=named, moses=args.moses
         )
-        named = {"dataset": args.dataset, "license": args.license}
-        facts = {**contents.facts, **{key: value for key, value in named.items() if value}}
-        facts["command"] = training_command.of(checkpoint.read_state(args.checkpoint)["cfg"])
+        typed = {"dataset": args.dataset, "license": args.license}
+        facts = {**contents.facts, **{key: value for key, value in typed.items() if value}}
+        facts["command"] = training_command.of(state["cfg"])
         contents = dataclasses.replace(contents, facts=facts)
         with TemporaryDirectory() as scratch:
             # what is written is what is scored, rounded as it is

@@ -108,14 +108,17 @@ def _chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
 def _translated(
     model: "Translator", lines: list[str], done: int, n: int | None, options: dict[str, Any]
 ) -> Iterator[str]:
-    lines = _without_too_long(model, lines, done)
-    if n is None:
-        yield from model.translate(lines, **options)
-        return
-    found = model.n_best(lines, n, **options)
+    try:
+        found = model.n_best(lines, n or 1, **options)
+    except UserError:
+        # what is too long is found before anything is translated
+        shorter = _without_too_long(model, lines, done)
+        if shorter == lines:
+            raise
+        found = model.n_best(shorter, n or 1, **options)
     for number, hypotheses in enumerate(found, start=done + 1):
         for one in hypotheses:
-            yield f"{number}\t{one.score:.4f}\t{one.text}"
+            yield one.text if n is None else f"{number}\t{one.score:.4f}\t{one.text}"
 
 
 def _without_too_long(model: "Translator", lines: Sequence[str], done: int) -> list[str]:

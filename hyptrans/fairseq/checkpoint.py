@@ -103,7 +103,18 @@ def read(
     Raises:
         UserError: something is missing or does not fit.
     """
-    state = read_state(path)
+    return contents_of(path, read_state(path), data, subword_models=subword_models, moses=moses)
+
+
+def contents_of(
+    path: Path,
+    state: Mapping[str, Any],
+    data: Path | None,
+    *,
+    subword_models: Mapping[str, str | os.PathLike[str] | None] | None,
+    moses: bool,
+) -> Contents:
+    """The same of a checkpoint as :func:`read_state` returned it."""
     architecture, options = architecture_of(path, state)
     task = state["cfg"].task
     stored = str(getattr(task, "data", None) or "").split(":")[0]

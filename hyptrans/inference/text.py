@@ -53,25 +53,17 @@ class TextRules:
         Raises:
             UserError: the subword model is missing or no such model.
         """
-        scrub = Scrubber(raw_text=self.raw_text)
-        prepare = self.steps[side].build()
-        split = self._split(known)
-
-        def cut(text: str) -> list[str]:
-            scrubbed = scrub(text)
-            # spaces alone would be subwords to some models
-            return split(prepare(scrubbed)).split() if scrubbed.strip() else []
-
-        return cut
+        return partial(
+            _cut, Scrubber(raw_text=self.raw_text), self.steps[side].build(), self._split(known)
+        )
 
     def decoder(self) -> Callable[[str], str]:
         """The function from subwords of the target language, joined by spaces, to text."""
         steps = self.steps[1]
-        join = partial(subwords.decode, self.kind)
         if not steps.tokenize:
-            return lambda line: join(line).strip()
+            return partial(_joined, self.kind, str.strip)
         moses = require("sacremoses", "data").MosesDetokenizer(lang=steps.language)
-        return lambda line: str(moses.detokenize(join(line).split()))
+        return partial(_joined, self.kind, partial(_detokenized, moses))
 
     def _split(self, known: Collection[str]) -> Callable[[str], str]:
         if self.model is None:
@@ -87,6 +79,25 @@ class TextRules:
         """Values for JSON; :func:`from_json` reads them."""
         steps = [[flag for flag in recorded.STEPS if getattr(one, flag)] for one in self.steps]
         return {"subwords": self.kind, "raw_text": self.raw_text, "steps": steps}
+
+
+# functions of the module, as a model that is sent to another process takes them along
+
+
+def _cut(
+    scrub: Scrubber, prepare: Callable[[str], str], split: Callable[[str], str], text: str
+) -> list[str]:
+    scrubbed = scrub(text)
+    # spaces alone would be subwords to some models
+    return split(prepare(scrubbed)).split() if scrubbed.strip() else []
+
+
+def _joined(kind: str, finish: Callable[[str], str], line: str) -> str:
+    return finish(subwords.decode(kind, line))
+
+
+def _detokenized(moses: Any, text: str) -> str:
+    return str(moses.detokenize(text.split()))
 
 
 def from_json(found: Any, folder: Path, languages: tuple[str, str]) -> TextRules:

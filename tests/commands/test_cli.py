@@ -17,7 +17,9 @@ from sacrebleu.metrics import BLEU, CHRF
 import hyptrans
 from hyptrans.commands import translate
 from hyptrans.commands.cli import PROGRAM
+from hyptrans.fairseq import checkpoint
 from hyptrans.inference.load import SHIPPED, shipped
+from hyptrans.inference.sentences import Language
 from hyptrans.support import flags
 from hyptrans.support.files import out_file
 from probing.commands.cli import PROGRAM as PROBING
@@ -209,6 +211,15 @@ def test_a_terminal_sees_what_is_translated(model, texts, capsys, monkeypatch):
     assert "3.00/3.00" in shown
 
 
+def test_each_line_is_cut_into_subwords_once(model, texts, capsys, monkeypatch):
+    cut, row = [], Language._row
+    monkeypatch.setattr(Language, "_row", lambda *one: (cut.append(one[-1]), row(*one))[1])
+    monkeypatch.setattr(Language, "too_long", lambda *_: pytest.fail("none is"))
+    typed(monkeypatch, "\n".join(texts).encode())
+    assert call(capsys, "translate", model)[0] == 0
+    assert cut == texts
+
+
 def test_a_line_that_is_too_long_is_left_out_and_told(model, texts, capsys, monkeypatch):
     typed(monkeypatch, f"{texts[0]}\n{'dog ' * 5000}\n{texts[1]}\n".encode())
     status, out, error = call(capsys, "translate", model)
@@ -258,6 +269,7 @@ def test_export_writes_what_info_tells_and_the_card_has_the_scores(
     texts,
     tmp_path,
     capsys,
+    monkeypatch,
 ):
     sources = [text for text in texts if text]
     (tmp_path / "my test.en").write_text("".join(f"{text}\n" for text in sources))
@@ -266,7 +278,10 @@ def test_export_writes_what_info_tells_and_the_card_has_the_scores(
     test = ["--test", tmp_path / "my test.en", tmp_path / "test.de"]
     about = ["--dataset", "some words", "--license", "mit"]
     path = make("hybonet", "--curvature", "0.5")
+    reads, read = [], checkpoint.read_state
+    monkeypatch.setattr(checkpoint, "read_state", lambda path: (reads.append(path), read(path))[1])
     status, shown, _ = call(capsys, "export", path, "--out", out, *test, *about)
+    assert reads == [path]
     assert status == 0
     config = json.loads((out / "config.json").read_text())
     score = next(one for one in config["facts"]["scores"] if one["name"] == "BLEU")

@@ -12,7 +12,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stderr
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from hyptrans.dataprep.steps import rules
 from hyptrans.dataprep.steps.parallel import LineFunction
@@ -70,16 +72,14 @@ class Encoder:
 
 def _bpe_encoder(model: Path) -> LineFunction:
     module = require("subword_nmt.apply_bpe", "data")
-    bpe = module.BPE(io.StringIO(_codes(model), newline="\n"))
+    return partial(_bpe_encode, module.BPE(io.StringIO(_codes(model), newline="\n")))
 
-    def encode(line: str) -> str:
-        # the cache holds every word ever seen: hundreds of megabytes on large corpora
-        if len(bpe.cache) > 200_000:
-            bpe.cache.clear()
-        subwords = bpe.segment_tokens(line.split())
-        return " ".join(_harmless(subwords, joiner="@@ "))
 
-    return encode
+def _bpe_encode(bpe: Any, line: str) -> str:
+    # the cache holds every word ever seen: hundreds of megabytes on large corpora
+    if len(bpe.cache) > 200_000:
+        bpe.cache.clear()
+    return " ".join(_harmless(bpe.segment_tokens(line.split()), joiner="@@ "))
 
 
 def _codes(model: Path) -> str:
@@ -110,11 +110,11 @@ def sentencepiece_encoder(model: Path, known: Collection[str] | None) -> LineFun
     if known is None:
         known = frozenset(processor.id_to_piece([*range(len(processor))]))
 
-    def encode(line: str) -> str:
-        subwords = processor.encode(line, out_type=str)
-        return " ".join(_harmless(subwords, joiner=" ", known=known))
+    return partial(_sentencepiece_encode, processor, known)
 
-    return encode
+
+def _sentencepiece_encode(processor: Any, known: Collection[str], line: str) -> str:
+    return " ".join(_harmless(processor.encode(line, out_type=str), joiner=" ", known=known))
 
 
 @contextmanager

@@ -1,8 +1,10 @@
 """Moses text steps through sacremoses, described by values that travel to worker processes."""
 
 import html
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from operator import methodcaller
 
 from hyptrans.dataprep.steps.parallel import LineFunction
 from hyptrans.support.extras import require
@@ -33,11 +35,11 @@ class TextSteps:
 
     def build(self) -> LineFunction:
         """Load what the steps need and return the function from line to line."""
-        steps: list[Callable[[str], str]] = []
+        steps: list[LineFunction] = []
         if self.xml_escape:
-            steps.append(lambda line: html.escape(line, quote=False))
+            steps.append(partial(html.escape, quote=False))
         if self.straight_apostrophe:
-            steps.append(lambda line: line.replace("\u2019", "'"))
+            steps.append(methodcaller("replace", "\u2019", "'"))
         if self.normalize:
             steps += [_normalizer(self.language), _printable()]
         if self.tokenize:
@@ -45,12 +47,13 @@ class TextSteps:
         if self.lowercase:
             steps.append(str.lower)
 
-        def apply(line: str) -> str:
-            for step in steps:
-                line = step(line)
-            return line
+        return partial(_apply, steps)
 
-        return apply
+
+def _apply(steps: Sequence[LineFunction], line: str) -> str:
+    for step in steps:
+        line = step(line)
+    return line
 
 
 def moses_rules(language: str) -> str:
@@ -69,9 +72,9 @@ def _normalizer(language: str) -> LineFunction:
 def _printable() -> LineFunction:
     # as remove-non-printing-char.perl: anything of Unicode's category C becomes a space
     pattern = require("regex", "data").compile(r"\p{C}")
-    return lambda line: pattern.sub(" ", line)
+    return partial(pattern.sub, " ")
 
 
 def _tokenizer(language: str, aggressive: bool) -> LineFunction:
     tokenize = require("sacremoses", "data").MosesTokenizer(language).tokenize
-    return lambda line: tokenize(line, aggressive_dash_splits=aggressive, return_str=True)
+    return partial(tokenize, aggressive_dash_splits=aggressive, return_str=True)
