@@ -1,19 +1,23 @@
 """What one may ask of a search, checked."""
 
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
 import torch
 
+from hyptrans.inference.batches import rounded_up
 from hyptrans.inference.defaults import BEAM, LENPEN
 from hyptrans.inference.search import Options
-from hyptrans.inference.sentences import check_at_least_one, check_bounded
+from hyptrans.inference.sentences import Language, check_at_least_one, check_bounded
 from hyptrans.support.errors import UserError
 from hyptrans.support.flags import MOST_SEED
 
 MOST_LENPEN = 10.0
 """Power of a length by which a score of float32 is divided and is still a number, not 0."""
+LENGTH_LIMIT, LENGTH_STEP = (2, 10), 8
+"""A translation has at most this many times the tokens of its source, and this many more, where the
+former are rounded up to a multiple of the step."""
 TEMPERATURES = (0.01, 100.0)
 """Between which float32 has numbers for logits."""
 
@@ -63,13 +67,14 @@ def check_names(given: Mapping[str, Any], known: type) -> None:
         raise TypeError(f"there is no option {name}, there are {', '.join(known.__annotations__)}")
 
 
-def decide(asked: Asked, n: int | None, symbols: int) -> tuple[Options, int]:
+def decide(asked: Asked, n: int | None, symbols: int, device: torch.device) -> tuple[Options, int]:
     """How to search, and how many translations of each sentence to return.
 
     Args:
         asked: by name.
         n: translations of each sentence; None for all that are found.
         symbols: of the dictionary.
+        device: where samples are drawn.
 
     Raises:
         TypeError: a name that is none of those of :class:`Asked`, or a value of another type.
@@ -95,23 +100,58 @@ def decide(asked: Asked, n: int | None, symbols: int) -> tuple[Options, int]:
     beam = (n or BEAM) if sampling else given.get("beam", BEAM)
     if n is not None and n > beam:
         raise UserError(f"n={n} translations need a beam of at least as many, got beam={beam}")
+    seed, draws = given.get("seed"), None
+    if seed is not None:
+        check_bounded(0, MOST_SEED, seed=seed)
+        draws = torch.Generator(device).manual_seed(operator.index(seed))
     options = Options(
         beam=int(beam),
         lenpen=float(lenpen),
         temperature=float(given.get("temperature", 1.0)),
         sample_from=int(given.get("sampling_topk", symbols)) if sampling else None,
+        generator=draws,
     )
     return options, int(beam if n is None else n)
 
 
-def generator(asked: Asked, device: torch.device) -> torch.Generator | None:
-    """What draws, None for torch's own.
+def limits(rows: Sequence[Sequence[int]], asked: Asked, most: int) -> list[int]:
+    """Most tokens of the translation of each sentence, without its end.
 
     Raises:
-        UserError: no seed that generators take.
+        UserError: more are asked for than the model takes, ``most``.
     """
-    seed = asked.get("seed")
-    if seed is None:
-        return None
-    check_bounded(0, MOST_SEED, seed=seed)
-    return torch.Generator(device).manual_seed(operator.index(seed))
+    if (wanted := asked.get("max_length")) is not None:
+        if wanted > most:
+            raise UserError(
+                f"max_length must be at most {most:,}, which the model takes, got {wanted:,}"
+            )
+        return [int(wanted)] * len(rows)
+    times, more = LENGTH_LIMIT
+    # of the sentence, not of the longest that happens to be in its batch, as fairseq has it
+    return [min(times * rounded_up(len(row), LENGTH_STEP) + more, most) for row in rows]
+
+
+def prefixes(asked: Asked, target: Language, limits: Sequence[int]) -> list[list[int]]:
+    """Tokens that each translation begins with, of at most ``limits``.
+
+    Raises:
+        TypeError: the prefix is no text.
+        UserError: one is too long, or there is not one for each sentence.
+    """
+    texts = asked.get("prefix")
+    if texts is None:
+        return [[] for _ in limits]
+    rows = target.rows([texts] * len(limits) if isinstance(texts, str) else texts)
+    if len(rows) != len(limits):
+        raise UserError(
+            f"{len(limits)} sources cannot have {len(rows)} prefixes: one for all, or for each"
+        )
+    for i, (row, limit) in enumerate(zip(rows, limits, strict=True)):
+        # but for the end of the sentence
+        del row[-1:]
+        if len(row) > limit:
+            raise UserError(
+                f"the prefix of sentence {i} has {len(row)} subwords, its translation may have "
+                f"{limit}: raise max_length"
+            )
+    return rows

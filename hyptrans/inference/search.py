@@ -28,6 +28,7 @@ class Options:
         shortest: fewest tokens of a hypothesis, without its end.
         temperature: divides the logits; above 1 makes samples more alike to noise.
         sample_from: draw each token, from so many of the most probable; None for beam search.
+        generator: draws; None for torch's own.
     """
 
     beam: int = BEAM
@@ -36,6 +37,7 @@ class Options:
     shortest: int = 1
     temperature: float = 1.0
     sample_from: int | None = None
+    generator: torch.Generator | None = None
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,6 @@ def search(
     options: Options | None = None,
     *,
     prefix: Tensor | None = None,
-    generator: torch.Generator | None = None,
 ) -> list[list[Found]]:
     """The hypotheses of each sentence, best first; fewer than ``beam`` where fewer were found.
 
@@ -72,7 +73,6 @@ def search(
         longest: most tokens of a hypothesis, without its end.
         options: how to search.
         prefix: tokens ``[B, P]`` that hypotheses begin with, padded on the right.
-        generator: draws samples; None for torch's own.
 
     Raises:
         UserError: no hypothesis has a score that is a number.
@@ -98,8 +98,7 @@ def search(
         if options.sample_from is None:
             values, tokens, parents = _best(scores, live.before(step))
         else:
-            most = options.sample_from
-            values, tokens, parents = _drawn(scores, live.before(step), most, generator)
+            values, tokens, parents = _drawn(scores, live.before(step), options)
         ended = tokens.eq(words.eos()) & values.ne(-torch.inf)
         ended[:, :beam] &= ~live.ignored
         full = done.add(live, ended[:, :beam], values, parents, step, options.lenpen)
@@ -280,15 +279,14 @@ def _best(scores: Tensor, before: Tensor | None) -> tuple[Tensor, Tensor, Tensor
     return values, places.fmod(vocabulary), places.div(vocabulary, rounding_mode="trunc")
 
 
-def _drawn(
-    scores: Tensor, before: Tensor | None, most: int, generator: Any
-) -> tuple[Tensor, Tensor, Tensor]:
+def _drawn(scores: Tensor, before: Tensor | None, asked: Options) -> tuple[Tensor, Tensor, Tensor]:
     """A token drawn for each hypothesis, ``[n, beam]``: as :func:`_best`."""
     rows, beam = scores.shape[:2]
-    top, tokens = (scores[:, :1] if before is None else scores).topk(min(most, scores.size(2)))
+    most = min(asked.sample_from or 1, scores.size(2))
+    top, tokens = (scores[:, :1] if before is None else scores).topk(most)
     probabilities = top.exp()
     count = beam if before is None else 1
-    options = {"replacement": True, "generator": generator}
+    options: dict[str, Any] = {"replacement": True, "generator": asked.generator}
     drawn = torch.multinomial(probabilities.flatten(0, 1), count, **options).view(rows, beam, 1)
     every = (-1, beam, -1)
     values = probabilities.expand(*every).gather(2, drawn).log().squeeze(2)

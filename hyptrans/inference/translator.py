@@ -10,10 +10,19 @@ from torch import Tensor
 
 from hyptrans.geometry.space import Space
 from hyptrans.inference.architecture import build
-from hyptrans.inference.batches import by_length, padded, rounded_up
+from hyptrans.inference.batches import by_length, padded
 from hyptrans.inference.contents import Contents, check_alike
 from hyptrans.inference.defaults import BATCH_TOKENS
-from hyptrans.inference.options import Asked, Batches, check_names, decide, generator
+from hyptrans.inference.forced import force
+from hyptrans.inference.options import (
+    LENGTH_STEP,
+    Asked,
+    Batches,
+    check_names,
+    decide,
+    limits,
+    prefixes,
+)
 from hyptrans.inference.results import Alignment, Encoding, Hypothesis
 from hyptrans.inference.search import Found, search
 from hyptrans.inference.sentences import Language, check_at_least_one
@@ -22,10 +31,6 @@ from hyptrans.support.errors import UserError
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-LENGTH_LIMIT = (2, 10)
-"""A translation has at most this many times the tokens of its source, and this many more."""
-_STEP = 8
-"""For that, tokens of a source are rounded up to a multiple of this."""
 _DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in (torch.float32, torch.float64)}
 
 
@@ -66,13 +71,14 @@ class Translator:
         if name not in _DTYPES:
             raise UserError(f"dtype must be {' or '.join(_DTYPES)}, got {name[:40]}")
         self.models: list[Any] = []
-        for one in contents:
-            parts = (one.architecture, one.options, one.dictionaries, one.parameters)
-            with _named(one):
+        try:
+            for one in contents:
+                parts = (one.architecture, one.options, one.dictionaries, one.parameters)
                 self.models.append(build(*parts).to(_DTYPES[name]))
-        with _named(first):
             self._source, self._target = (self._language(first, side) for side in (0, 1))
             self._join = first.text.decoder()
+        except UserError as error:
+            raise UserError(f"{one.place} cannot be used: {error}") from error
         self.device = torch.device("cpu")
         self.to(device)
 
@@ -160,23 +166,20 @@ class Translator:
             TypeError: something else than text, or an option that is none.
             UserError: a sentence is longer than the model takes, or an option out of range.
         """
-        options, most = decide(asked, n, self.dictionary_sizes[1])
-        draws, words = generator(asked, self.device), self._target.words
-        rows = self._source.rows(sources)
-        limits = self._limits(rows, asked.get("max_length"))
-        begun = self._prefixes(asked.get("prefix"), limits)
+        options, most = decide(asked, n, self.dictionary_sizes[1], self.device)
+        rows, words = self._source.rows(sources), self._target.words
+        longest = limits(rows, asked, self._target.longest - 1)
+        begun = prefixes(asked, self._target, longest)
         found = [[Hypothesis("", 0.0, 0.0, ())] for _ in rows]
         tokens, shown = asked.get("batch_tokens") or BATCH_TOKENS, asked.get("progress")
         with _on(self.device):
-            for batch in by_length(_sizes(rows), tokens, "translate", shown, step=_STEP):
-                prefix = None if begun is None else padded([begun[i] for i in batch], words)
+            for batch in by_length(_sizes(rows), tokens, "translate", shown, step=LENGTH_STEP):
                 made = search(
                     self.models,
                     self._input(rows, batch),
-                    limits[batch[0]],
+                    longest[batch[0]],
                     options,
-                    prefix=None if prefix is None else prefix.to(self.device),
-                    generator=draws,
+                    prefix=padded([begun[i] for i in batch], words).to(self.device),
                 )
                 for i, hypotheses in zip(batch, made, strict=True):
                     found[i] = [self._hypothesis(one) for one in hypotheses[:most]]
@@ -275,39 +278,6 @@ class Translator:
     def _input(self, rows: Sequence[Sequence[int]], batch: Sequence[int]) -> Tensor:
         return padded([rows[i] for i in batch], self._source.words, left=True).to(self.device)
 
-    def _limits(self, rows: Sequence[Sequence[int]], max_length: int | None) -> list[int]:
-        """Most tokens of the translation of each sentence, without its end."""
-        most = self._target.longest - 1
-        if max_length is not None and max_length > most:
-            raise UserError(
-                f"max_length must be at most {most:,}, which the model takes, got {max_length:,}"
-            )
-        if max_length is not None:
-            return [int(max_length)] * len(rows)
-        times, more = LENGTH_LIMIT
-        # of the sentence, not of the longest that happens to be in its batch, as fairseq has it
-        return [min(times * rounded_up(len(row), _STEP) + more, most) for row in rows]
-
-    def _prefixes(
-        self, texts: str | Iterable[str] | None, limits: Sequence[int]
-    ) -> list[list[int]] | None:
-        """Tokens that each translation begins with."""
-        if texts is None:
-            return None
-        texts = [texts] * len(limits) if isinstance(texts, str) else texts
-        rows = [row[:-1] for row in self._target.rows(texts)]
-        if len(rows) != len(limits):
-            raise UserError(
-                f"{len(limits)} sources cannot have {len(rows)} prefixes: one for all, or for each"
-            )
-        for i, (row, limit) in enumerate(zip(rows, limits, strict=True)):
-            if len(row) > limit:
-                raise UserError(
-                    f"the prefix of sentence {i} has {len(row)} subwords, its translation may have "
-                    f"{limit}: raise max_length"
-                )
-        return rows
-
     def _hypothesis(self, found: Found) -> Hypothesis:
         eos = self._target.words.eos()
         subwords = self._target.subwords([t for t in found.tokens.tolist() if t != eos])
@@ -335,43 +305,17 @@ class Translator:
         sizes = list(map(max, _sizes(rows), _sizes(wanted)))
         with _on(self.device):
             for batch in self._batches(sizes, "score", how):
-                each, weights = self._force(rows, wanted, batch, look=look)
+                source, own = self._input(rows, batch), [wanted[i] for i in batch]
+                each, weights = force(self.models, source, own, look=look)
                 for place, i in enumerate(batch):
-                    length, subwords = len(wanted[i]), self._target.subwords(wanted[i])
+                    length = len(wanted[i])
                     found[i] = Alignment(
                         self._source.subwords(rows[i]),
-                        subwords,
+                        self._target.subwords(wanted[i]),
                         weights[place, :length, -len(rows[i]) :].clone(),
                         tuple(each[place, :length].tolist()),
                     )
         return found
-
-    def _force(
-        self, rows: list[list[int]], wanted: list[list[int]], batch: list[int], *, look: bool
-    ) -> tuple[Tensor, Tensor]:
-        """Log-probabilities ``[B, T]`` and weights ``[B, T, S]``, or none, of a batch."""
-        words, source = self._target.words, self._input(rows, batch)
-        targets = padded([wanted[i] for i in batch], words).to(self.device)
-        # each token is predicted from those before it, the first from the end of a sentence
-        before = [[words.eos(), *wanted[i][:-1]] for i in batch]
-        previous = padded(before, words).to(self.device)
-        each, weights = [], [torch.zeros(*targets.shape, 0)]
-        for model in self.models:
-            found = model(source, previous).log_softmax(-1)
-            each.append(found.gather(-1, targets.unsqueeze(-1)).squeeze(-1).double())
-            if look:
-                weights.append(model.decoder.look(previous, *model.encoder.memory(source)))
-        mean = torch.stack(each).logsumexp(0) - math.log(len(each))
-        return mean.cpu(), torch.stack(weights[look:]).mean(0).cpu()
-
-
-@contextmanager
-def _named(contents: Contents) -> Iterator[None]:
-    """Say of which model an error is."""
-    try:
-        yield
-    except UserError as error:
-        raise UserError(f"{contents.place} cannot be used: {error}") from error
 
 
 @contextmanager

@@ -51,7 +51,7 @@ def oracle(models, words, source, *, prefix=None, longest=LONGEST, **options):
 
 def own(models, source, *, prefix=None, longest=LONGEST, seed=None, **options):
     draws = None if seed is None else torch.Generator().manual_seed(seed)
-    found = search(models, source, longest, Options(**options), prefix=prefix, generator=draws)
+    found = search(models, source, longest, Options(**options, generator=draws), prefix=prefix)
     return [[(h.tokens.tolist(), h.score, h.scores.tolist()) for h in row] for row in found]
 
 
