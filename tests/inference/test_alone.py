@@ -80,3 +80,12 @@ def test_a_dictionary_is_fairseqs(tmp_path):
         theirs.index("z"),
         theirs[99],
     ]
+
+
+def test_an_interpreter_that_drops_docstrings_is_refused_in_one_sentence():
+    command = [sys.executable, "-OO", "-m", "hyptrans", "translate", "tatoeba-en-de"]
+    done = subprocess.run(command, input="", capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "error: python -OO leaves out docstrings, which geoopt edits: run python -O\n"
+    )

@@ -2,7 +2,6 @@
 
 from typing import Literal, get_args
 
-import geoopt
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -11,7 +10,7 @@ from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels.hyperboloid import lift
 from hyptrans.layers.choices import check_choice
-from hyptrans.layers.lorentz.manifold import StableLorentz
+from hyptrans.layers.lorentz.manifold import ManifoldParameter, StableLorentz
 
 Storage = Literal["space", "manifold"]
 STORAGES: tuple[Storage, ...] = get_args(Storage)
@@ -58,7 +57,7 @@ class LorentzEmbedding(nn.Module):
         else:
             manifold = StableLorentz(1 / c)
             empty = torch.empty(num_embeddings, width)
-            self.weight = geoopt.ManifoldParameter(empty, manifold=manifold)
+            self.weight = ManifoldParameter(empty, manifold=manifold)
             with torch.no_grad():
                 # geoopt draws points a distance of 1 from the origin at any curvature
                 unit = StableLorentz().random_normal(num_embeddings, width)

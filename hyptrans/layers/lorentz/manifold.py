@@ -1,11 +1,19 @@
 """geoopt's Lorentz manifold with the operations that float32 training breaks made stable."""
 
-import geoopt
+import sys
+
 import torch
 from torch import Tensor
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import DEFAULT_MAX_RADIUS
+from hyptrans.support.errors import UserError
+
+if sys.flags.optimize > 1:
+    raise UserError("python -OO leaves out docstrings, which geoopt edits: run python -O")
+
+import geoopt
+from geoopt import ManifoldParameter
 
 
 class StableLorentz(geoopt.Lorentz):
@@ -85,4 +93,4 @@ def _check_last(dim: int) -> None:
 
 def manifold_parameters(module: torch.nn.Module) -> list[str]:
     """Names of the parameters that are points of a manifold."""
-    return [n for n, p in module.named_parameters() if isinstance(p, geoopt.ManifoldParameter)]
+    return [n for n, p in module.named_parameters() if isinstance(p, ManifoldParameter)]
