@@ -112,7 +112,6 @@ STEPS: "dict[str, tuple[str, ...]]" = {
     "fairseq.data.dictionary:Dictionary.load": ("data.folders:bad_dictionary",),
     "fairseq.data.indexed_dataset:make_dataset": ("data.sets:half_written_data",),
     "fairseq.data.indexed_dataset:dataset_exists": ("data.sets:half_written_files",),
-    "fairseq.data.fasta_dataset:FastaDataset._build_index": ("data.folders:shell_of_fasta",),
     "fairseq.tasks.translation:load_langpair_dataset": ("data.folders:no_such_set",),
     # checkpoints: written, read, built
     "fairseq.checkpoint_utils:torch_persistent_save": ("checkpoints.saving:cut_when_killed",),
@@ -121,6 +120,7 @@ STEPS: "dict[str, tuple[str, ...]]" = {
     "fairseq.checkpoint_utils:load_checkpoint_to_cpu": (
         "checkpoints.loading:no_regular_file",
         "checkpoints.loading:bad_checkpoint",
+        "checkpoints.loading:typed_options",
     ),
     "fairseq.checkpoint_utils:load_model_ensemble_and_task": ("checkpoints.loading:bad_model",),
     "fairseq.checkpoint_utils:load_checkpoint": (
@@ -128,14 +128,8 @@ STEPS: "dict[str, tuple[str, ...]]" = {
         "training.resuming:other_batches",
         "training.validating:sentences_that_do_not_fit",
     ),
-    "fairseq.models:build_model": (
-        "commands.typed:unknown_arch_in_checkpoint",
-        "commands.typed:model_of_no_size",
-    ),
+    "fairseq.models:build_model": ("commands.typed:model_of_no_size",),
     "fairseq_cli.validate:main": ("checkpoints.loading:stored_validation",),
-    "fairseq_cli.validate:checkpoint_utils.load_model_ensemble_and_task": (
-        "checkpoints.loading:stored_criterion",
-    ),
     # trainings
     "fairseq_cli.train:main": (
         "training.validating:metric_that_nothing_computes",

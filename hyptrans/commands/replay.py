@@ -11,7 +11,7 @@ from typing import Any
 from hyptrans.support.errors import UserError, out_of_memory
 from hyptrans.support.flags import add_alias, add_device
 from hyptrans.support.logs import quiet
-from hyptrans_startup.checkpoints.loading import check_criterion
+from hyptrans_startup.checkpoints.loading import building
 from hyptrans_startup.checkpoints.sentences import reason_of
 from hyptrans_startup.plugin import PACKAGE
 from hyptrans_startup.training.divergence import SAMPLES, NotFiniteError
@@ -55,11 +55,14 @@ def replay(file: Path, *, cpu: bool = False, user_dir: str | None = None) -> str
         UserError: they are not, and the message says what comes first; or the file has no batch
             or no training that can be run, or is of a plug-in that is not named.
     """
-    from fairseq import checkpoint_utils
+    from fairseq import checkpoint_utils, utils
 
     import hyptrans.fairseq  # noqa: F401 - registers what the file names
 
-    state = checkpoint_utils.load_checkpoint_to_cpu(str(file))
+    if user_dir is not None:
+        utils.import_user_module(argparse.Namespace(user_dir=user_dir))
+    with building("task", "criterion"):
+        state = checkpoint_utils.load_checkpoint_to_cpu(str(file))
     samples = state["extra_state"].get(SAMPLES)
     if not isinstance(samples, list) or not samples:
         raise UserError(f"{file} holds no batch: it is no crash.pt of a training that met NaN")
@@ -101,13 +104,12 @@ def _told(file: Path, what: str) -> Iterator[None]:
 
 
 def _prepare(cfg: Any, file: Path, *, cpu: bool, user_dir: str | None) -> None:
-    """Set in a stored configuration what is another's here, and import the plug-in that is named.
+    """Set in a stored configuration what is another's here.
 
     Raises:
         UserError: the training needs a GPU, or a plug-in that is not named.
     """
     import torch
-    from fairseq import utils
 
     # it has no effect without a GPU
     cfg.common.amp = cfg.common.amp and not cfg.common.cpu
@@ -124,7 +126,6 @@ def _prepare(cfg: Any, file: Path, *, cpu: bool, user_dir: str | None) -> None:
         )
     # never what the file names: it may be a stranger's
     cfg.common.user_dir = user_dir
-    utils.import_user_module(cfg.common)
 
 
 def _trainer(file: Path, state: Mapping[str, Any]) -> tuple[Any, int]:
@@ -132,7 +133,6 @@ def _trainer(file: Path, state: Mapping[str, Any]) -> tuple[Any, int]:
 
     Raises:
         ValueError: the file does not say after how many; fairseq raises more.
-        UserError: its criterion is none that a file may choose.
     """
     from fairseq import checkpoint_utils
     from fairseq.trainer import Trainer
@@ -141,7 +141,6 @@ def _trainer(file: Path, state: Mapping[str, Any]) -> tuple[Any, int]:
 
     cfg = state["cfg"]
     (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(file)])
-    check_criterion(cfg.criterion, str(file), {})
     trainer: Any = Trainer(cfg, task, model, task.build_criterion(cfg.criterion))
     updates = updates_of(state)
     if updates is None:

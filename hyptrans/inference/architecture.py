@@ -17,7 +17,7 @@ from hyptrans.seq2seq.architectures import ARCHITECTURES
 from hyptrans.seq2seq.model import EncoderDecoder, Words
 from hyptrans.support.errors import UserError
 from hyptrans_startup.checkpoints.building import stored_bytes, within_bytes
-from hyptrans_startup.checkpoints.configurations import MOST_POSITIONS_TIMES_WIDTH, check_value
+from hyptrans_startup.checkpoints.schema import MOST_POSITIONS_TIMES_WIDTH, check_number
 
 Option = bool | int | float | str | None
 
@@ -80,7 +80,8 @@ def check_options(architecture: str, given: Mapping[str, Any]) -> dict[str, Opti
                 f"its option {name} is {value}, which is of fairseq's Transformer alone: "
                 "fairseq-generate translates with it"
             )
-        check_value(name, value)
+        if isinstance(value, int | float):
+            check_number(name, value)
     return dict(given)
 
 

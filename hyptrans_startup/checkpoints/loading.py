@@ -2,27 +2,63 @@
 
 import os
 import re
-from collections.abc import Mapping
+import types
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pickle import UnpicklingError
 from typing import Any
 
-from hyptrans_startup.checkpoints.building import within
-from hyptrans_startup.checkpoints.configurations import check_checkpoint, forget_files
+from hyptrans_startup.checkpoints import schema
+from hyptrans_startup.checkpoints.building import check_repeated, within
 from hyptrans_startup.checkpoints.reader import read
 from hyptrans_startup.checkpoints.sentences import misfit, reason_of, unreadable
 from hyptrans_startup.errors import UserError
 from hyptrans_startup.wrapping import Call, before, told
 
-CRITERIONS = ("cross_entropy", "label_smoothed_cross_entropy")
-"""Of fairseq's criterions, those that a file may choose: others open files by their options."""
-ALLOW = "HYPTRANS_ALLOW"
-"""Variable with further names, separated by commas."""
+PARTS = {
+    "args": (Namespace, "options"),
+    "cfg": (dict, "options"),
+    "model": (dict, "parameters by name"),
+    "extra_state": (dict, "the state of the training"),
+    "optimizer_history": (list, "a list"),
+    "task_state": (dict, "the state of the task"),
+}
+"""Of a checkpoint, and what they are."""
+_typed: ContextVar[Mapping[str, Any]] = ContextVar("typed", default=types.MappingProxyType({}))
+"""Options of the command line that go before those of the checkpoint that is read."""
+_built: ContextVar[tuple[str, ...]] = ContextVar("built", default=())
+"""Groups of its configuration of which something is built."""
+
+
+@contextmanager
+def building(*groups: str) -> Iterator[None]:
+    """Read checkpoints of which something is built: their model, task or criterion.
+
+    Raises:
+        UserError: a file names what no file may choose.
+    """
+    token = _built.set((*_built.get(), *groups))
+    try:
+        yield
+    finally:
+        _built.reset(token)
 
 
 @told(RuntimeError, EOFError, LookupError, ValueError, TypeError)
 def bad_checkpoint(error: Exception, path: str, *_: Any, **__: Any) -> str:
     """Tracebacks for a checkpoint whose parts are not those that fairseq stores."""
     return unreadable(path, f"{type(error).__name__}: {error}")
+
+
+def typed_options(load: Call, path: str, arg_overrides: Any = None, *args: Any, **kw: Any) -> Any:
+    """A stored criterion that is taken, although another one is typed."""
+    token = _typed.set(arg_overrides or {})
+    try:
+        return load(path, arg_overrides, *args, **kw)
+    finally:
+        _typed.reset(token)
 
 
 @before
@@ -44,11 +80,38 @@ def stored_by_a_stranger(load: Call, file: Any, *args: Any, **options: Any) -> A
     except UnpicklingError as error:
         raise UserError(refused(path, str(error))) from error
     try:
-        check_checkpoint(state)
+        return taken(state)
     except UserError as error:
         raise UserError(f"checkpoint {path} is refused: {error}; use one you can trust") from error
-    forget_files(state)
-    return state
+
+
+def taken(state: Any) -> dict[str, Any]:
+    """Return a checkpoint, as the reader returns it, with what is taken of its configuration.
+
+    Raises:
+        UserError: with what is wrong, without the name of the file.
+    """
+    if not isinstance(state, dict):
+        raise UserError(f"it is a {type(state).__name__}, not the parts of a checkpoint by name")
+    check_repeated(_tensors(state))
+    for name, (kind, words) in PARTS.items():
+        if state.get(name) is not None and not isinstance(state[name], kind):
+            raise UserError(f"its {name} is a {type(state[name]).__name__}, not {words}")
+    # one that is not contiguous may repeat few numbers
+    tables = (part for part in _tensors(state.get("model")) if part.is_contiguous())
+    largest = max((table.numel() for table in tables), default=0)
+    options = {name: state[name] for name in ("args", "cfg") if state.get(name) is not None}
+    given = _typed.get(), _built.get(), largest
+    return state | {name: schema.taken(each, *given) for name, each in options.items()}
+
+
+def _tensors(value: Any) -> Iterator[Any]:
+    """The tensors in a part of a checkpoint."""
+    if isinstance(value, dict | list | tuple):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _tensors(part)
+    elif hasattr(value, "element_size"):
+        yield value
 
 
 def refused(path: str, reason: str) -> str:
@@ -62,13 +125,15 @@ def refused(path: str, reason: str) -> str:
     )
 
 
-def bad_model(load: Call, filenames: Any, *args: Any, **kwargs: Any) -> Any:
+def bad_model(
+    load: Call, filenames: Any, arg_overrides: Any = None, task: Any = None, *args: Any, **kw: Any
+) -> Any:
     """A model larger than its file, and tracebacks for one that cannot be built or filled."""
     from torch.cuda import OutOfMemoryError
 
     try:
-        with within(*filenames):
-            return load(filenames, *args, **kwargs)
+        with within(*filenames), building("model", *(["task"] if task is None else [])):
+            return load(filenames, arg_overrides, task, *args, **kw)
     except (OSError, MemoryError, OutOfMemoryError):
         raise
     except Exception as error:
@@ -79,61 +144,13 @@ def bad_model(load: Call, filenames: Any, *args: Any, **kwargs: Any) -> Any:
         raise UserError(misfit(", ".join(map(str, filenames)), told)) from error
 
 
-def stored_criterion(
-    load: Call, filenames: Any, arg_overrides: Any = None, *args: Any, **kwargs: Any
-) -> Any:
-    """A criterion that is built of what a stranger stored, in ``fairseq-validate``."""
-    models, saved, task = load(filenames, arg_overrides, *args, **kwargs)
-    check_criterion(saved.criterion, str(filenames[0]), arg_overrides or {})
-    return models, saved, task
-
-
-@told(LookupError, TypeError, AttributeError)
-def stored_validation(error: Exception, cfg: Any, *_: Any, **__: Any) -> str:
+def stored_validation(main: Call, cfg: Any, *args: Any, **kwargs: Any) -> Any:
     """Tracebacks of many kinds of a criterion and of the options of a task."""
-    return (
-        f"checkpoint {cfg.common_eval.path} cannot be validated with the criterion and the "
-        f"options of its task ({reason_of(error)}); name others, as with --criterion"
-    )
-
-
-def check_criterion(stored: Any, path: str, typed: Mapping[str, Any]) -> None:
-    """Check a stored criterion before it is built; a plug-in's is code that the user named.
-
-    Where the user typed the criterion, texts among its options that were not typed are forgotten:
-    a criterion may take one for the name of a file to write.
-
-    Args:
-        stored: the options of the criterion.
-        path: of the checkpoint.
-        typed: options of the command line.
-
-    Raises:
-        UserError: the criterion is none that a file may name.
-    """
-    from fairseq.criterions import CRITERION_REGISTRY
-
-    # as fairseq finds it, or another name would be built than was checked
-    if isinstance(stored, str):
-        name: Any = stored
-    elif isinstance(stored, Mapping):
-        name = stored.get("_name")
-    else:
-        name = getattr(stored, "criterion", None)
-    known = CRITERION_REGISTRY.get(name) if isinstance(name, str) else None
-    # what is not registered, is not built
-    if known is None or name in CRITERIONS or not known.__module__.startswith("fairseq."):
-        return
-    if typed.get("criterion") != name and name not in os.environ.get(ALLOW, "").split(","):
+    try:
+        with building("criterion"):
+            return main(cfg, *args, **kwargs)
+    except (LookupError, TypeError, AttributeError, NotImplementedError) as error:
         raise UserError(
-            f"checkpoint {path} names the criterion {name}, which a file cannot choose: type one, "
-            f"as in --criterion cross_entropy, or set {ALLOW}={name} if you trust the file"
-        )
-    kept = {*typed, "_name", "criterion"}
-    if isinstance(stored, Mapping):
-        texts = {option for option in stored if isinstance(stored[option], str)}
-        for option in texts - kept:
-            stored[option] = None  # type: ignore[index]
-    elif not isinstance(stored, str):
-        texts = {option for option, value in vars(stored).items() if isinstance(value, str)}
-        vars(stored).update(dict.fromkeys(texts - kept))
+            f"checkpoint {cfg.common_eval.path} cannot be validated with the criterion and the "
+            f"options of its task ({reason_of(error)}); name others, as with --criterion"
+        ) from error

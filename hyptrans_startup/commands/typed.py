@@ -77,41 +77,17 @@ def half_precision_without_gpu(parsed: Any, *_: Any, **__: Any) -> None:
         raise UserError("--fp16 needs a GPU, and none is used: leave it out, or take --bf16")
 
 
-def validation_without_task(
-    parse: Call, parser: Any, input_args: Sequence[str] | None = None, *args: Any, **options: Any
-) -> Any:
-    """``fairseq-validate`` without ``--task``: ``KeyError: None``; the checkpoint has its name."""
+def validation_without_task(parse: Call, parser: Any, *args: Any, **options: Any) -> Any:
+    """``fairseq-validate`` without ``--task``, or ``--path``: ``KeyError: None``."""
     flags = parser._option_string_actions
-    task = None
     # every other parser has a task by default
-    if "--path" in flags and "--task" in flags and flags["--task"].default is None:
-        task = task_of_checkpoint(sys.argv[1:] if input_args is None else input_args)
-        parser.set_defaults(task=task)
-    try:
-        return parse(parser, input_args, *args, **options)
-    except KeyError as error:
-        if task is None or error.args != (task,):
-            raise
-        raise UserError(
-            f"the checkpoint was trained for the task {task[:40]!r}, which is not known here: "
-            "name another with --task, or its plug-in with --user-dir"
-        ) from error
-
-
-def task_of_checkpoint(words: Sequence[str]) -> str | None:
-    """Return the name of the task that the checkpoint of a command line was trained for.
-
-    None where the command line names a task itself, or asks for help.
-    """
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    for flag in ("--task", "--path", "-h", "--help"):
-        parser.add_argument(flag, nargs="?", default=None, const="")
-    known, _ = parser.parse_known_args(words)
-    if known.task is not None or known.h is not None or known.help is not None:
-        return None
-    if not known.path:
+    validates = "--path" in flags and "--task" in flags and flags["--task"].default is None
+    if validates:
+        parser.set_defaults(task="translation")
+    parsed = parse(parser, *args, **options)
+    if validates and not (parsed[0] if isinstance(parsed, tuple) else parsed).path:
         raise UserError("--path CHECKPOINT is missing; --help lists all flags")
-    return task_of(known.path)
+    return parsed
 
 
 def task_of(path: str) -> str | None:
@@ -130,26 +106,19 @@ def task_of(path: str) -> str | None:
 @after
 def unknown_arch_on_command_line(_: Any, parser: Any) -> None:
     """A hundred lines of usage and all names in one line for ``--arch nope``."""
-    from fairseq.models import ARCH_MODEL_REGISTRY
+    from fairseq.models import ARCH_MODEL_REGISTRY as KNOWN
 
     def known(name: str) -> str:
-        if name not in ARCH_MODEL_REGISTRY:
-            raise unknown_arch(name, ARCH_MODEL_REGISTRY)
+        if name not in KNOWN:
+            hint = f"; --user-dir {plugin.PACKAGE} adds those of {plugin.PACKAGE}"
+            raise UserError(
+                f"--arch {name} is not one of the {len(KNOWN)} known architectures, "
+                f"{similar(name, KNOWN)}{'' if plugin.is_registered() else hint}"
+            )
         return name
 
     # argparse asks the type before it looks at the choices
     parser._option_string_actions["--arch"].type = known
-
-
-@before
-def unknown_arch_in_checkpoint(cfg: Any, *_: Any, **__: Any) -> None:
-    """``AssertionError: Could not infer model type from`` and the whole configuration."""
-    from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
-
-    name = getattr(cfg, "_name", None) or getattr(cfg, "arch", None)
-    known = {*ARCH_MODEL_REGISTRY, *MODEL_DATACLASS_REGISTRY}
-    if isinstance(name, str) and name not in known:
-        raise unknown_arch(name, known)
 
 
 @before
@@ -161,15 +130,6 @@ def model_of_no_size(cfg: Any, *_: Any, **__: Any) -> None:
             if isinstance(value, int) and value < 1:
                 flag = f"--{side}-{size.replace('_', '-')}"
                 raise UserError(f"{flag} must be at least 1, got {value}")
-
-
-def unknown_arch(name: str, known: Collection[str]) -> UserError:
-    """Return the error for an architecture that is not registered."""
-    hint = f"--user-dir {plugin.PACKAGE} adds those of {plugin.PACKAGE}"
-    return UserError(
-        f"--arch {name} is not one of the {len(known)} known architectures, {similar(name, known)}"
-        + ("" if plugin.is_registered() else f"; {hint}")
-    )
 
 
 def similar(name: str, known: Collection[str]) -> str:

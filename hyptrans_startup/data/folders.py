@@ -1,12 +1,11 @@
 """Data folders that ``fairseq-preprocess`` writes: what is missing in them, or damaged."""
 
-import shlex
 from pathlib import Path
 from typing import Any
 
 from hyptrans_startup.data.sets import AGAIN
 from hyptrans_startup.errors import UserError
-from hyptrans_startup.wrapping import Call, after, before, told
+from hyptrans_startup.wrapping import Call, after, told
 
 
 def no_language_pair(infer: Call, path: str) -> Any:
@@ -76,13 +75,3 @@ def no_target_side(_: Any, trainer: Any, *__: Any, **___: Any) -> None:
                 f"data folder {task.cfg.data} has no target side ({task.cfg.target_lang}) of "
                 f"the set '{name}'; {AGAIN}"
             )
-
-
-@before
-def shell_of_fasta(_: Any, path: str) -> None:
-    """A shell that gets the path of a data set, which a stored configuration can choose."""
-    if shlex.quote(path) != path:
-        raise UserError(
-            f"data set {path!r} is refused: fairseq hands its name to a shell; "
-            "rename it to letters, digits, dots and dashes"
-        )

@@ -184,10 +184,10 @@ def _load(
     path: Path, data: Path, *, random: bool = False, seed: int = 1, user_dir: str | None
 ) -> tuple[Loaded, dict[str, Tensor]]:
     """The model with fresh parameters, and those of the checkpoint."""
-    state = read_state(path)
-    cfg, parameters = state["cfg"], parameters_of(path, state)
     if user_dir is not None:
         _import_user_dir(user_dir)
+    state = read_state(path)
+    cfg, parameters = state["cfg"], parameters_of(path, state)
     architecture = _architecture(path, cfg)
     binary = data_bin(data)
     languages = language_pair(cfg.task, binary)

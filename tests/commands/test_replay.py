@@ -29,10 +29,10 @@ def test_replay_of_no_list_of_batches_is_one_sentence(samples, make, tmp_path, c
 
 
 NOT_RUN = {
-    "no optimizer": ("optimizer", None, "ValueError: optimizer is required!"),
-    "another optimizer": ("optimizer", {"_name": "nope"}, "KeyError: 'nope'"),
-    "another criterion": ("criterion", {"_name": "nope"}, "KeyError: 'nope'"),
-    "no number": ("num_updates", "x", "ValueError: no number of updates"),
+    "no optimizer": ("optimizer", None, "be run (ValueError: optimizer is required!): name a"),
+    "another optimizer": ("optimizer", {"_name": "nope"}, "be run (KeyError: 'nope'): name a file"),
+    "another criterion": ("criterion", {"_name": "nope"}, "its criterion nope is not known here"),
+    "no number": ("num_updates", "x", "be run (ValueError: no number of updates): name a file"),
 }
 
 
@@ -47,7 +47,8 @@ def test_replay_of_what_cannot_be_trained_is_one_sentence(case, make, tmp_path, 
     torch.save(state, tmp_path / "crash.pt")
     status, _, error = call(capsys, "replay", tmp_path / "crash.pt", "--device", "cpu")
     assert status == 2
-    assert f"crash.pt holds no training that can be run ({reason}): name a file that" in error
+    assert "crash.pt" in error
+    assert reason in error
 
 
 def crash_of(make, tmp_path):

@@ -39,11 +39,11 @@ CASES = {
     ),
     "task of a checkpoint is unknown": (
         ["fairseq-validate", "bin", "--path=task.pt", "--max-tokens=200", "--cpu"],
-        "the checkpoint was trained for the task 'nosuch', which is not known here",
+        "checkpoint task.pt is refused: its task nosuch is not known here: name its plug-in",
     ),
     "criterion of a checkpoint is unknown": (
         ["fairseq-validate", "bin", "--path=criterion.pt", "--max-tokens=200", "--cpu"],
-        "criterion.pt cannot be validated with the criterion and the options of its task",
+        "checkpoint criterion.pt is refused: its criterion nosuch is not known here: name its plug",
     ),
     "pieces have no model": (
         ["fairseq-generate", "bin", LAST, "--cpu", "--bpe=sentencepiece"],
@@ -210,13 +210,6 @@ def test_similar_flags_are_named(message, sentence):
     assert typed.mistyped(message, ["--dropout", "--lr"]) == sentence
 
 
-def test_task_on_the_command_line_or_help_needs_no_checkpoint():
-    assert typed.task_of_checkpoint(["data", "--task", "translation"]) is None
-    assert typed.task_of_checkpoint(["--help"]) is None
-    with pytest.raises(UserError, match="checkpoint nosuch does not exist"):
-        typed.task_of_checkpoint(["data", "--path", "nosuch"])
-
-
 def test_empty_lines_stand_alone_and_in_order():
     assert list(texts.runs(["", "a", "b", "", "", "c"])) == [[""], ["a", "b"], [""], [""], ["c"]]
     assert list(texts.runs([])) == []
@@ -227,8 +220,8 @@ def test_a_parser_of_validation_is_made_without_a_command_line(monkeypatch, tmp_
 
     monkeypatch.setattr(sys, "argv", ["program", "--its-own=flag"])
     parser = options.get_validation_parser()
-    # the words of a call, not those of the process, name the checkpoint or the task
-    words = [str(tmp_path), "--task=translation", "--path=nosuch"]
+    # the words of a call, not those of the process
+    words = [str(tmp_path), "--path=nosuch"]
     assert options.parse_args_and_arch(parser, words).task == "translation"
-    with pytest.raises(UserError, match="checkpoint nosuch does not exist"):
-        options.parse_args_and_arch(options.get_validation_parser(), ["--path=nosuch"])
+    with pytest.raises(UserError, match="--path CHECKPOINT is missing"):
+        options.parse_args_and_arch(options.get_validation_parser(), words[:1])
