@@ -21,7 +21,6 @@ from torch import Tensor
 
 from hyptrans import __version__
 from hyptrans.geometry import lorentz
-from hyptrans.geometry.precision import HALF
 from hyptrans.kernels.operator import REGISTRY, Backend, Draw, Operator
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import write_whole
@@ -61,8 +60,7 @@ def failure(backend: Backend, device: torch.device, dtype: torch.dtype, family: 
         if (off := _product_off(draw)) > TOLERANCE[dtype]:
             return f"a product of points is off by {off:.2g}"
         for operator in list(REGISTRY.values()):
-            has_kernels = operator.kernels[backend] and (operator.half or dtype not in HALF)
-            asked = has_kernels and operator.family == family
+            asked = operator.family == family and operator.has(backend, dtype)
             if asked and (reason := _failure_of(operator, backend, draw)):
                 return reason
     return None
@@ -81,12 +79,12 @@ def _failure_of(operator: Operator, backend: Backend, draw: Draw) -> str | None:
     cases = list(operator.cases(draw))
     if not cases:
         return f"{operator.name} has no case to be checked with"
-    kernels = operator.kernels[backend]
-    assert kernels is not None, "asked of operators that have kernels"
+    kernels = operator.kernels.get(backend)
+    gradients = operator.differentiable if kernels is None else kernels.backward is not None
     for name, operands in cases:
         try:
             got, expected = (
-                results_of(function, operands, kernels.backward is not None)
+                results_of(function, operands, gradients)
                 for function in (functools.partial(operator.run, backend), operator.plain)
             )
         except Exception as error:
@@ -127,7 +125,7 @@ def _has_gradient(x: Any) -> bool:
 
 
 def _key(backend: Backend, device: torch.device, dtype: torch.dtype, family: str) -> str:
-    compiler = importlib.import_module(backend).__version__
+    compiler = importlib.import_module({"inductor": "torch"}.get(backend, backend)).__version__
     if device.type == "cuda":
         name = f"{torch.cuda.get_device_name(device)} {torch.cuda.get_device_capability(device)}"
     else:

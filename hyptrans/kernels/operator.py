@@ -1,7 +1,8 @@
 """An operator: its formula, its kernels, the choice between them, and the cases that hold them.
 
 ``HYPTRANS_KERNELS`` asks for one backend: ``auto`` (the default), ``eager`` (the formulas in plain
-torch), ``numba`` (kernels for the CPU) or ``triton`` (kernels for CUDA).
+torch), ``numba`` (kernels for the CPU), ``triton`` (kernels for CUDA) or ``inductor`` (the formulas
+through ``torch.compile``, on CUDA where there is no kernel of Triton).
 """
 
 import functools
@@ -20,14 +21,14 @@ from hyptrans.geometry.lorentz import CurvatureLike
 from hyptrans.geometry.precision import HALF
 from hyptrans.kernels import cpu
 
-Backend = Literal["eager", "numba", "triton"]
+Backend = Literal["eager", "numba", "triton", "inductor"]
 Made = Tensor | tuple[Tensor, ...]
 Kept = Sequence[Any]
 Grads = tuple[Tensor | None, ...]
 Verify = Callable[[Backend, torch.device, torch.dtype, str], bool]
 
 VARIABLE = "HYPTRANS_KERNELS"
-CHOICES = ("auto", "eager", "numba", "triton")
+CHOICES = ("auto", "eager", "numba", "triton", "inductor")
 FULL = (torch.float32, torch.float64)
 MOST_PROJECTIONS = 4
 """Kernels take so many outputs at most; more are left to the formula."""
@@ -122,7 +123,20 @@ class Operator:
         self.kernels: dict[Backend, Kernels | None] = {"numba": cpu, "triton": cuda}
         self.family = cases.__module__.removeprefix("hyptrans.kernels.")
         """Operators of one file are compiled and checked together."""
+        self.differentiable = any(k and k.backward for k in self.kernels.values())
+        """If not, an operator runs by other than its formula where no gradient is wanted."""
         REGISTRY[name] = self
+
+    @functools.cached_property
+    def compiled(self) -> Callable[..., Made]:
+        """The formula through ``torch.compile``, for tensors of any shape."""
+        return torch.compile(self.plain, dynamic=True)
+
+    def has(self, backend: Backend, dtype: torch.dtype) -> bool:
+        """Whether a backend may compute the operator in this precision."""
+        return (self.half or dtype not in HALF) and (
+            backend == "inductor" or self.kernels.get(backend) is not None
+        )
 
     def __call__(self, *operands: Any) -> Any:
         """The kernel's result where there is one to be trusted, else the formula's."""
@@ -132,7 +146,7 @@ class Operator:
         """What a backend makes of the operands."""
         kernels = self.kernels.get(backend)
         if kernels is None:
-            return self.plain(*operands)
+            return (self.compiled if backend == "inductor" else self.plain)(*operands)
         if torch.is_grad_enabled() and kernels.backward:
             return _Differentiable.apply(kernels, *operands)
         return kernels.forward(*operands)[0]
@@ -144,10 +158,11 @@ class Operator:
             ValueError: as of :func:`possible`.
         """
         backend = possible(x)
-        kernels = self.kernels.get(backend)
-        if kernels is None or (x.dtype in HALF and not self.half) or not _loaded(backend):
+        if backend == "inductor" and x.is_cuda and self.kernels["triton"]:
+            backend = "triton"
+        if not self.has(backend, x.dtype) or not _loaded(backend):
             return "eager"
-        if kernels.backward is None and torch.is_grad_enabled():
+        if torch.is_grad_enabled() and not self.differentiable:
             return "eager"  # an operand after the first may want a gradient
         return backend if _trusted(backend, x.device, x.dtype, self.family) else "eager"
 
@@ -193,7 +208,7 @@ def refuse_second_derivative(instead: str) -> None:
 
 
 def possible(x: Tensor) -> Backend:
-    """The backend that is made for a tensor: numba on the CPU, Triton on CUDA, else eager.
+    """The backend for a tensor: numba on the CPU, Triton on CUDA, else eager, if none is asked for.
 
     ``HYPTRANS_KERNELS`` may ask for one of them; a kernel that does not run on the tensor's device
     leaves the tensor to eager, as do other dtypes, tensors without rows and ``torch.compile``.
@@ -209,6 +224,9 @@ def possible(x: Tensor) -> Backend:
     if wanted == "eager" or not x.numel() or not x.dim():
         return "eager"
     on_cpu = x.device.type == "cpu"
+    if wanted == "inductor":
+        known = (on_cpu or x.is_cuda) and x.dtype in (*FULL, *HALF)
+        return "inductor" if known else "eager"
     if on_cpu and wanted in ("auto", "numba"):
         return "numba" if x.dtype in FULL else "eager"
     runs_triton = x.is_cuda or (on_cpu and os.environ.get("TRITON_INTERPRET") == "1")
@@ -222,7 +240,7 @@ def _loaded(backend: Backend) -> bool:
     try:
         if backend == "triton":
             importlib.import_module("triton")
-        elif cpu.MISSING:
+        elif backend == "numba" and cpu.MISSING:
             raise cpu.MISSING
     except ImportError as error:
         warnings.warn(f"layers run slower without {backend} kernels: {error}", stacklevel=2)

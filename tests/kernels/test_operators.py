@@ -198,7 +198,7 @@ def test_the_largest_of_a_row():
 
 def test_another_backend_is_an_error_that_names_the_choices(monkeypatch):
     monkeypatch.setenv("HYPTRANS_KERNELS", "fast")
-    with pytest.raises(ValueError, match="auto, eager, numba, triton, got 'fast'"):
+    with pytest.raises(ValueError, match="auto, eager, numba, triton, inductor, got 'fast'"):
         points.POINTS.backend(torch.ones(2))
 
 

@@ -67,7 +67,9 @@ def norm_residual(
     if not alike or dropout == 1 or (backend := RESIDUAL.backend(x)) == "eager":
         made = plain_norm_residual(x, z, bias, beta, gain, shift, c, epsilon, dropout, None)
     else:
-        seed = drawn_seed() if dropout else 0
+        # torch's own dropout where the formula is compiled: a seed would be hashed in 64 bits
+        drawn = drawn_seed() if dropout else 0
+        seed = None if backend == "inductor" else drawn
         made = RESIDUAL.run(backend, x, z, *others, c, epsilon, dropout, seed)
     return made
 
