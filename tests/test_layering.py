@@ -42,6 +42,7 @@ def loaded(names, unwanted):
         ("optim/*.py", ["fairseq"]),
         ("models/[!w_]*.py", ["fairseq", "omegaconf"]),
         ("inference/**/*.py", ["fairseq", "omegaconf"]),
+        ("transformers/*.py", ["fairseq", "omegaconf"]),
         ("evaluation/**/*.py", ["torch", "fairseq"]),
         ("commands/*.py", ["torch", "fairseq"]),
     ],
@@ -80,6 +81,12 @@ def test_part_imports_nothing_from_above(layer):
         if any(name.startswith(part) for part in above)
     }
     assert wrong == set()
+
+
+def test_nothing_imports_the_door_to_transformers():
+    for path in [*(ROOT / "hyptrans").rglob("*.py"), *(ROOT / "probing").rglob("*.py")]:
+        if path.parent.name != "transformers":
+            assert not [name for name in imports(path) if name.startswith("hyptrans.transformers")]
 
 
 @pytest.mark.parametrize(

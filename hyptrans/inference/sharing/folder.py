@@ -26,6 +26,8 @@ from hyptrans.support.files import whole_file, write_json, write_whole
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 FORMAT = 1
 """Of ``config.json``; grows when an older version of this package could not read it."""
+MODEL_TYPE = "hyptrans"
+"""By which the library transformers knows a model folder."""
 PRECISIONS: Mapping[str, torch.dtype] = {"half": torch.float16, "full": torch.float32}
 
 # fairseq's sinusoidal positions keep one number, of which only the type is used, and never set it
@@ -42,8 +44,12 @@ _MOST_BYTES = 64 << 20
 _POINTER = b"version https://git-lfs.github.com/spec/"
 
 
-def read(folder: Path) -> Contents:
+def read(folder: Path, *, with_parameters: bool = True) -> Contents:
     """Read a folder that :func:`write` wrote; nothing in it is run.
+
+    Args:
+        folder: that it is.
+        with_parameters: the contents have parameters; else there are none of them.
 
     Raises:
         UserError: a file is missing, damaged, or of another version.
@@ -61,7 +67,7 @@ def read(folder: Path) -> Contents:
         options=options,
         languages=languages,
         dictionaries=(_dictionary(folder, languages[0]), _dictionary(folder, languages[1])),
-        parameters=_parameters(folder / WEIGHTS),
+        parameters=_parameters(folder / WEIGHTS) if with_parameters else {},
         text=text.from_json(config.get("text"), folder, languages),
         facts=_facts(folder / CONFIG, config.get("facts")),
     )
@@ -88,28 +94,39 @@ def write(contents: Contents, folder: Path, *, card: str, precision: str = "half
     with _whole_folder(folder) as new:
         _write_parameters(contents, new / WEIGHTS, PRECISIONS[precision])
         for language, dictionary in zip(languages, contents.dictionaries, strict=True):
-            with whole_file(dictionary_file(new, language)) as file:
-                rows = zip(dictionary.symbols, dictionary.count, strict=True)
-                lines = [f"{symbol} {count}\n" for symbol, count in rows][dictionary.nspecial :]
-                file.write("".join(lines).encode())
+            write_dictionary(dictionary, dictionary_file(new, language))
         if contents.text.model is not None and contents.text.model_name is not None:
             shutil.copyfile(contents.text.model, new / contents.text.model_name)
         write_whole(new / CARD, card)
-        write_json(
-            new / CONFIG,
-            {
-                "library_name": "hyptrans",
-                "format": FORMAT,
-                "hyptrans_version": __version__,
-                "architecture": contents.architecture,
-                "options": dict(contents.options),
-                "languages": list(languages),
-                "text": contents.text.as_json(),
-                "precision": precision,
-                "facts": dict(contents.facts),
-                "versions": provenance.versions("torch", "fairseq", "sentencepiece"),
-            },
-        )
+        write_json(new / CONFIG, as_json(contents, precision))
+
+
+def write_dictionary(dictionary: Dictionary, path: Path) -> None:
+    """Write a dictionary as fairseq does."""
+    rows = zip(dictionary.symbols, dictionary.count, strict=True)
+    lines = [f"{symbol} {count}\n" for symbol, count in rows][dictionary.nspecial :]
+    with whole_file(path) as file:
+        file.write("".join(lines).encode())
+
+
+def as_json(contents: Contents, precision: str) -> dict[str, Any]:
+    """The configuration of a folder, with what the library transformers wants to find in it."""
+    source, target = map(len, contents.dictionaries)
+    return {
+        "library_name": "hyptrans",
+        "model_type": MODEL_TYPE,
+        "format": FORMAT,
+        "hyptrans_version": __version__,
+        "architecture": contents.architecture,
+        "options": dict(contents.options),
+        "languages": list(contents.languages),
+        "source_vocab_size": source,
+        "vocab_size": target,
+        "text": contents.text.as_json(),
+        "precision": precision,
+        "facts": dict(contents.facts),
+        "versions": provenance.versions("torch", "fairseq", "sentencepiece"),
+    }
 
 
 def check_replaceable(folder: Path) -> None:

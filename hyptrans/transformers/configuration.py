@@ -1,0 +1,108 @@
+"""The configuration of a model folder as one of the library transformers."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from transformers import PreTrainedConfig
+
+from hyptrans.inference.architecture import check_options, configuration, require_known
+from hyptrans.inference.contents import Contents
+from hyptrans.inference.dictionary import Dictionary
+from hyptrans.inference.sharing import folder
+from hyptrans.seq2seq.architectures import ARCHITECTURES
+from hyptrans.seq2seq.model import EncoderDecoder
+from hyptrans.support.errors import UserError
+
+if TYPE_CHECKING:
+    from hyptrans.transformers.tokenizer import HyptransTokenizer
+
+_OF_THE_DATA = ("license", "dataset")
+"""Facts that stay true of a model whose parameters change."""
+_WORDS = Dictionary()
+
+
+@dataclass(frozen=True)
+class _Words:
+    """As much of a dictionary as a model without text needs."""
+
+    size: int
+
+    def __len__(self) -> int:
+        return self.size
+
+    def pad(self) -> int:
+        return _WORDS.pad()
+
+
+class HyptransConfig(PreTrainedConfig):
+    """What ``config.json`` of a model folder says.
+
+    Attributes:
+        architecture: name, as of ``--arch``.
+        options: of the architecture, where they differ from its defaults.
+        source_vocab_size: symbols of the source's dictionary.
+        vocab_size: symbols of the target's dictionary.
+    """
+
+    model_type = folder.MODEL_TYPE
+
+    architecture: str | None = None
+    options: dict[str, Any] | None = None
+    source_vocab_size: int | None = None
+    vocab_size: int | None = None
+    is_encoder_decoder: bool = True
+    tie_word_embeddings: bool = True
+    bos_token_id: int | None = _WORDS.bos()
+    pad_token_id: int | None = _WORDS.pad()
+    eos_token_id: int | None = _WORDS.eos()
+    decoder_start_token_id: int | None = _WORDS.eos()
+
+    @classmethod
+    def of(
+        cls, tokenizer: "HyptransTokenizer", architecture: str, **options: Any
+    ) -> "HyptransConfig":
+        """The configuration of a new model.
+
+        Args:
+            tokenizer: whose text the model is for.
+            architecture: name, as of ``--arch``.
+            options: of the architecture, by name.
+
+        Raises:
+            UserError: no such architecture or option.
+        """
+        kept = (tokenizer.languages, tokenizer.dictionaries)
+        checked = check_options(require_known(architecture), options)
+        if checked.get("share_all_embeddings") and kept[1][0] != kept[1][1]:
+            raise UserError(
+                "share_all_embeddings needs one dictionary for both languages: prepare the data "
+                "with --joined-dictionary"
+            )
+        return cls.of_contents(
+            Contents("a new model", architecture, checked, *kept, {}, tokenizer.rules)
+        )
+
+    @classmethod
+    def of_contents(cls, contents: Contents) -> "HyptransConfig":
+        """The configuration of a model that was read; its scores are not those of what follows."""
+        found = folder.as_json(contents, "full")
+        facts = {name: contents.facts.get(name) for name in _OF_THE_DATA}
+        found["facts"] = {name: fact for name, fact in facts.items() if fact is not None}
+        return cls(**found)
+
+    def build(self) -> EncoderDecoder:
+        """A model of fresh parameters.
+
+        Raises:
+            UserError: the configuration is not of a model folder, or its options are wrong.
+        """
+        if not (self.options is not None and self.source_vocab_size and self.vocab_size):
+            raise UserError(
+                "the configuration has no sizes of dictionaries, as folders of earlier versions "
+                "have none: write the folder again with hyptrans export"
+            )
+        name = require_known(self.architecture)
+        cfg = configuration(name, check_options(name, self.options))
+        return ARCHITECTURES[name].build(
+            cfg, _Words(self.source_vocab_size), _Words(self.vocab_size)
+        )

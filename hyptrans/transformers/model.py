@@ -1,0 +1,231 @@
+"""A translation model of this package as one of the library transformers."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from transformers import GenerationConfig, GenerationMixin, PreTrainedModel
+from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
+
+from hyptrans.inference import architecture
+from hyptrans.inference.defaults import BEAM
+from hyptrans.inference.load import read
+from hyptrans.seq2seq.version import KEY, this_version
+from hyptrans.support.errors import UserError
+from hyptrans.transformers.cache import HyptransCache
+from hyptrans.transformers.configuration import HyptransConfig
+
+IGNORED = -100
+"""A label that has no loss."""
+LONGEST = 200
+"""Most tokens that ``generate`` makes, unless it is told; a model may take fewer."""
+_DTYPES = (torch.float32, torch.float64)
+
+
+class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
+    """The encoder and decoder of an architecture.
+
+    Shapes: ``input_ids`` ``[B, S]``, ``decoder_input_ids`` and ``labels`` ``[B, T]`` -> logits
+    ``[B, T, V]``. Parameters have the names that they have in a model folder.
+
+    Args:
+        config: of the model.
+        core: the model that this one is; by default one of fresh parameters.
+    """
+
+    config_class = HyptransConfig
+    main_input_name = "input_ids"
+
+    def __init__(self, config: HyptransConfig, core: Any = None) -> None:
+        super().__init__(config)
+        core = core or config.build()
+        self.encoder, self.decoder = core.encoder, core.decoder
+        # generate asks the encoder for this
+        self.encoder.main_input_name = self.main_input_name
+        self.register_buffer(KEY, this_version())
+        self._tied_weights_keys = _shared(self)
+        words = (config.bos_token_id, config.pad_token_id, config.eos_token_id)
+        self.generation_config = GenerationConfig(
+            **dict(zip(("bos_token_id", "pad_token_id", "eos_token_id"), words, strict=True)),
+            decoder_start_token_id=config.decoder_start_token_id,
+            max_length=min(LONGEST, self.decoder.longest) + 1,
+            num_beams=BEAM,
+            early_stopping=True,
+            min_new_tokens=1,
+            suppress_tokens=[config.pad_token_id],
+        )
+        self.post_init()
+
+    @classmethod
+    def from_pretrained(  # type: ignore[override]
+        cls,
+        pretrained_model_name_or_path: str | os.PathLike[str],
+        *_: Any,
+        config: Any = None,
+        revision: str | None = None,
+        token: str | None = None,
+        dtype: Any = None,
+        **options: Any,
+    ) -> Any:
+        """A model folder, a model of this package or of the hub, read as ``hyptrans.load`` reads.
+
+        Args:
+            pretrained_model_name_or_path: folder or name.
+            config: its options go before those of the folder.
+            revision: of a repository of the hub.
+            token: of the hub.
+            dtype: float32, the default, or float64.
+            options: what the library's own loader takes, which is not needed here.
+
+        Raises:
+            UserError: there is no such model, its files are damaged, or the precision is another.
+        """
+        wanted = torch.float32 if dtype in (None, "auto") else dtype
+        wanted = getattr(torch, wanted, None) if isinstance(wanted, str) else wanted
+        if wanted not in _DTYPES:
+            raise UserError(f"dtype must be float32 or float64, got {dtype}")
+        found = read(pretrained_model_name_or_path, revision=revision, token=token)
+        chosen = found.options
+        if isinstance(config, HyptransConfig) and config.options is not None:
+            chosen = architecture.check_options(found.architecture, config.options)
+        core = architecture.build(found.architecture, chosen, found.dictionaries, found.parameters)
+        own = HyptransConfig.of_contents(found)
+        own.options = dict(chosen)
+        model: Any = cls(own, core.requires_grad_())
+        return model.to(wanted).eval()
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
+        labels: Tensor | None = None,
+        encoder_outputs: Any = None,
+        cache: Any = None,
+        use_cache: bool | None = None,
+        num_items_in_batch: Any = None,
+        return_dict: bool | None = None,
+    ) -> Any:
+        """Logits, and with ``labels`` their mean loss, base e, without label smoothing.
+
+        Args:
+            input_ids: source, with the end of sentence, padded on either side.
+            attention_mask: ``[B, S]``, zero at padding; by default the tokens tell.
+            decoder_input_ids: target, the end of sentence first; by default as labels have it.
+            decoder_attention_mask: ``[B, T]``, zero at padding; by default the tokens tell.
+            labels: target, with the end of sentence last and ``IGNORED`` at padding.
+            encoder_outputs: of ``get_encoder()``, instead of ``input_ids``.
+            cache: of earlier tokens; ``decoder_input_ids`` has only new ones.
+            use_cache: return a cache.
+            num_items_in_batch: what the sum of losses is divided by; by default that of labels.
+            return_dict: an output with names, the default, or a tuple.
+
+        Raises:
+            UserError: there is no source or no target, or a cache is to have padding first.
+        """
+        if encoder_outputs is None:
+            encoder_outputs = self.get_encoder()(input_ids, attention_mask)
+        if decoder_input_ids is None:
+            decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
+        tokens = self._padded(decoder_input_ids, decoder_attention_mask)
+        memory = encoder_outputs[0]
+        padding = memory.new_zeros(memory.shape[:2], dtype=torch.bool)
+        padding = padding if attention_mask is None else attention_mask.eq(0)
+        if use_cache and cache is None:
+            cache = HyptransCache(self.decoder.start())
+        if cache is None:
+            logits = self.decoder.predict(tokens, memory, padding)
+        else:
+            logits = self._step(tokens, memory, padding, cache)
+        loss = None if labels is None else _loss(logits, labels, num_items_in_batch)
+        made = Seq2SeqLMOutput(
+            loss=loss, logits=logits, cache=cache, encoder_last_hidden_state=memory
+        )
+        return made.to_tuple() if return_dict is False else made
+
+    def get_encoder(self, *_: Any) -> Callable[..., BaseModelOutput]:
+        """The function of the source alone."""
+        return _Encode(self)
+
+    def prepare_decoder_input_ids_from_labels(self, labels: Tensor | None) -> Tensor:
+        """What the decoder has seen before it predicts each label ``[B, T]``.
+
+        Raises:
+            UserError: there are no labels.
+        """
+        if labels is None:
+            raise UserError("a model needs decoder_input_ids or labels; generate makes its own")
+        first = labels.new_full((len(labels), 1), self.config.decoder_start_token_id)
+        shifted = torch.cat([first, labels[:, :-1]], 1)
+        return shifted.masked_fill(shifted.eq(IGNORED), self.config.pad_token_id)
+
+    def _step(self, tokens: Tensor, memory: Tensor, padding: Tensor, cache: HyptransCache) -> Any:
+        earlier = cache.get_seq_length()
+        tokens = cache.extended(tokens)
+        if not earlier and bool(tokens[:, 0].eq(self.config.pad_token_id).any()):
+            raise UserError("decoder_input_ids must be padded on the right, or use_cache=False")
+        lengths = range(earlier + 1, tokens.size(1) + 1)
+        steps = (
+            self.decoder.predict(tokens[:, :length], memory, padding, cache.state)
+            for length in lengths
+        )
+        return torch.cat([*steps], 1)
+
+    def _padded(self, tokens: Tensor, mask: Tensor | None) -> Tensor:
+        """Tokens with the token of padding where a mask is zero."""
+        if mask is None:
+            return tokens
+        # of a cache, the mask has earlier tokens, too
+        return tokens.masked_fill(mask[:, -tokens.size(1) :].eq(0), self.config.pad_token_id)
+
+    def _init_weights(self, module: Any) -> None:
+        """Nothing: the parts of a model have the values that their papers say."""
+
+    @classmethod
+    def _supports_default_dynamic_cache(cls) -> bool:
+        # generate takes the cache that the first step returns
+        return False
+
+
+class _Encode:
+    """What ``generate`` calls with the source.
+
+    Args:
+        model: whose encoder it is.
+    """
+
+    def __init__(self, model: HyptransForConditionalGeneration) -> None:
+        self.model = model
+
+    def forward(
+        self, input_ids: Tensor | None, attention_mask: Tensor | None = None, **_: Any
+    ) -> BaseModelOutput:
+        """The encoder's last states ``[B, S, D]``.
+
+        Raises:
+            UserError: there is no source.
+        """
+        if input_ids is None:
+            raise UserError("a model needs input_ids: name them, or encoder_outputs")
+        tokens = self.model._padded(input_ids, attention_mask)
+        return BaseModelOutput(self.model.encoder.memory(tokens)[0])
+
+    __call__ = forward
+
+
+def _loss(logits: Tensor, labels: Tensor, items: Any) -> Tensor:
+    """Cross entropy: the mean over labels, or the sum over a number of items."""
+    summed = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum")
+    return summed / (labels.ne(IGNORED).sum() if items is None else items)
+
+
+def _shared(model: torch.nn.Module) -> dict[str, str]:
+    """Names of parameters that are others, with the first names of these."""
+    first: dict[int, str] = {}
+    every = model.named_parameters(remove_duplicate=False)
+    found = {name: first.setdefault(id(parameter), name) for name, parameter in every}
+    return {name: other for name, other in found.items() if name != other}

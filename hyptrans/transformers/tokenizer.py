@@ -1,0 +1,148 @@
+"""Text of a model folder as a tokenizer of the library transformers."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from transformers import PreTrainedTokenizer
+
+from hyptrans.inference import text
+from hyptrans.inference.contents import dictionary_file
+from hyptrans.inference.dictionary import SPECIAL, Dictionary
+from hyptrans.inference.load import locate
+from hyptrans.inference.sharing import folder
+from hyptrans.inference.text import TextRules
+from hyptrans.support.errors import UserError
+
+_BINARY = "data-bin"
+"""Where ``hyptrans prepare`` puts dictionaries."""
+_OPTIONS = ("model_max_length", "truncation_side")
+"""Of the library's, what a caller may set as a folder is read."""
+
+
+class HyptransTokenizer(PreTrainedTokenizer):
+    """Raw text to the numbers that a model was trained on, and back.
+
+    Sources have the numbers of the source's dictionary, targets (``text_target=``) those of the
+    target's, with ``</s>`` at the end. Numbers become text of the target language. What looks like
+    ``</s>`` in a text is text.
+
+    Args:
+        languages: source and target.
+        dictionaries: of source and target.
+        rules: how text becomes subwords.
+        options: of the library's tokenizers.
+    """
+
+    model_input_names = ["input_ids", "attention_mask"]  # noqa: RUF012 - as the library has it
+
+    def __init__(
+        self,
+        languages: tuple[str, str],
+        dictionaries: tuple[Dictionary, Dictionary],
+        rules: TextRules,
+        **options: Any,
+    ) -> None:
+        self.languages, self.dictionaries, self.rules = languages, dictionaries, rules
+        self._side = 0
+        self._cuts: dict[int, Callable[[str], list[str]]] = {}
+        bos, pad, eos, unk = SPECIAL
+        names = {"bos_token": bos, "pad_token": pad, "eos_token": eos, "unk_token": unk}
+        super().__init__(**{**names, "split_special_tokens": True, **options})
+
+    @classmethod
+    def from_pretrained(  # type: ignore[override]
+        cls,
+        pretrained_model_name_or_path: str | os.PathLike[str],
+        *_: Any,
+        revision: str | None = None,
+        token: str | None = None,
+        **options: Any,
+    ) -> "HyptransTokenizer":
+        """The tokenizer of a model folder, of a model of this package or of the hub.
+
+        Raises:
+            UserError: there is no such model, or its files are damaged.
+        """
+        place = locate(pretrained_model_name_or_path, revision=revision, token=token)
+        found = folder.read(place, with_parameters=False)
+        options.setdefault("model_max_length", found.options.get("max_source_positions"))
+        known = {name: options[name] for name in _OPTIONS if options.get(name) is not None}
+        return cls(found.languages, found.dictionaries, found.text, **known)
+
+    @classmethod
+    def from_data(
+        cls, data: str | os.PathLike[str], source: str, target: str, **options: Any
+    ) -> "HyptransTokenizer":
+        """The tokenizer of a folder that ``hyptrans prepare`` wrote.
+
+        Raises:
+            UserError: it is no such folder.
+        """
+        rules = text.from_data(Path(data), (source, target), {}, moses=False)
+        one, other = (
+            Dictionary.load(dictionary_file(Path(data) / _BINARY, language))
+            for language in (source, target)
+        )
+        return cls((source, target), (one, other), rules, **options)
+
+    @property
+    def vocab_size(self) -> int:
+        return len(self.dictionaries[self._side])
+
+    def get_vocab(self) -> dict[str, int]:
+        return dict(self.dictionaries[self._side].indices)
+
+    def build_inputs_with_special_tokens(
+        self, token_ids_0: list[int], token_ids_1: list[int] | None = None
+    ) -> list[int]:
+        """Sentences with the end of each.
+
+        Raises:
+            UserError: two sentences that are to be one.
+        """
+        if token_ids_1 is not None:
+            raise UserError("a model translates a sentence, not a pair: name the other text_target")
+        return [*token_ids_0, self.dictionaries[0].eos()]
+
+    def convert_tokens_to_string(self, tokens: list[str]) -> str:
+        return self.rules.decoder()(" ".join(tokens))
+
+    def save_vocabulary(
+        self, save_directory: str, filename_prefix: str | None = None
+    ) -> tuple[str, ...]:
+        """Write dictionaries and subword model; the model writes what else a folder has."""
+        place = Path(save_directory)
+        for language, dictionary in zip(self.languages, self.dictionaries, strict=True):
+            folder.write_dictionary(dictionary, dictionary_file(place, language))
+        written = [dictionary_file(place, language) for language in self.languages]
+        if self.rules.model is not None and self.rules.model_name is not None:
+            written.append(place / self.rules.model_name)
+            if not (written[-1].exists() and written[-1].samefile(self.rules.model)):
+                shutil.copyfile(self.rules.model, written[-1])
+        return tuple(map(str, written))
+
+    def _tokenize(self, text: str, **_: Any) -> list[str]:
+        if self._side not in self._cuts:
+            words = self.dictionaries[self._side]
+            known = frozenset(words.symbols[words.nspecial :])
+            self._cuts[self._side] = self.rules.encoder(self._side, known)
+        return self._cuts[self._side](text)
+
+    def _convert_token_to_id(self, token: str) -> int:
+        return self.dictionaries[self._side].index(token)
+
+    def _convert_id_to_token(self, index: int) -> str:
+        return self.dictionaries[1][index]
+
+    def _switch_to_input_mode(self) -> None:
+        self._side = 0
+
+    def _switch_to_target_mode(self) -> None:
+        self._side = 1
+
+    def __getstate__(self) -> dict[str, Any]:
+        # functions of subword models cannot be pickled
+        return {**self.__dict__, "_cuts": {}}

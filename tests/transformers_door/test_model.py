@@ -1,0 +1,169 @@
+"""A model folder in the library transformers computes what it computes here."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+import hyptrans
+from hyptrans.support.errors import UserError
+
+ROOT = Path(__file__).parents[2]
+TARGETS = ["Gute Nacht.", "Tom hat es gestern Abend gesehen.", "Nein."]
+SOURCES = ["Good night.", "Tom saw it yesterday evening.", "No."]
+EPSILON = 0.1
+
+
+def batch(tokenizer):
+    return tokenizer(SOURCES, text_target=TARGETS, padding=True, return_tensors="pt")
+
+
+def labels_of(tokenizer, numbers):
+    return numbers.masked_fill(numbers.eq(tokenizer.pad_token_id), -100)
+
+
+def collated(ours, texts, targets):
+    """What fairseq makes of sentences."""
+    from fairseq.data.language_pair_dataset import collate
+
+    samples = [
+        {"id": i, "source": torch.tensor(one), "target": torch.tensor(other)}
+        for i, (one, other) in enumerate(
+            zip(ours._source.rows(texts), ours._target.rows(targets), strict=True)
+        )
+    ]
+    return collate(samples, pad_idx=1, eos_idx=2, left_pad_source=True, left_pad_target=False)
+
+
+def test_logits_are_those_of_the_core(model, ours, tokenizer):
+    given = batch(tokenizer)
+    previous = model.prepare_decoder_input_ids_from_labels(labels_of(tokenizer, given.labels))
+    with torch.no_grad():
+        found = model(given.input_ids, given.attention_mask, decoder_input_ids=previous)
+        wanted = ours.model(given.input_ids, previous)
+    assert torch.equal(found.logits, wanted)
+    assert found.cache is None
+
+
+def test_a_mask_goes_before_the_tokens(model, tokenizer):
+    given = batch(tokenizer)
+    wrong = given.input_ids.masked_fill(given.attention_mask.eq(0), 7)
+    with torch.no_grad():
+        found, wanted = (
+            model(numbers, given.attention_mask, decoder_input_ids=given.labels).logits
+            for numbers in (wrong, given.input_ids)
+        )
+    assert torch.equal(found, wanted)
+
+
+@pytest.mark.parametrize("pieces", [[1, 1, 1, 1], [2, 2], [3, 1]])
+def test_a_cache_gives_the_logits_of_all_tokens_at_once(model, tokenizer, pieces):
+    given = batch(tokenizer)
+    source = {"input_ids": given.input_ids, "attention_mask": given.attention_mask}
+    tokens, cache, found = given.labels[:, :4], None, []
+    with torch.no_grad():
+        for new in tokens.split(pieces, dim=1):
+            out = model(**source, decoder_input_ids=new, cache=cache, use_cache=True)
+            cache = out.cache
+            found.append(out.logits)
+        wanted = model(**source, decoder_input_ids=tokens).logits
+    real = tokens.ne(tokenizer.pad_token_id).cummin(1)[0].bool()
+    torch.testing.assert_close(torch.cat(found, 1)[real], wanted[real], rtol=1e-4, atol=1e-4)
+
+
+# the library's smoothing adds up in float32, whatever the model is in
+@pytest.mark.parametrize(("smoothing", "close"), [(0.0, 1e-10), (EPSILON, 1e-7)])
+def test_loss_and_gradients_are_those_of_the_criterion(library, place, tokenizer, smoothing, close):
+    from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
+    from transformers.trainer_pt_utils import LabelSmoother
+
+    core = hyptrans.load(place, dtype="float64")
+    sample = collated(core, SOURCES, TARGETS)
+    wanted_model = core.model.requires_grad_()
+    logits = wanted_model(
+        sample["net_input"]["src_tokens"], sample["net_input"]["prev_output_tokens"]
+    )
+    summed, _ = label_smoothed_nll_loss(
+        logits.log_softmax(-1).flatten(0, 1),
+        sample["target"].view(-1, 1),
+        smoothing,
+        ignore_index=1,
+    )
+    wanted = summed / sample["ntokens"]
+    wanted.backward()
+
+    model = library.AutoModelForSeq2SeqLM.from_pretrained(place, dtype=torch.float64)
+    given = batch(tokenizer)
+    labels = labels_of(tokenizer, given.labels)
+    out = model(given.input_ids, given.attention_mask, labels=labels)
+    loss = out.loss
+    if smoothing:
+        # the library spreads over all symbols what fairseq spreads over all others
+        symbols = logits.size(-1)
+        loss = LabelSmoother(smoothing * symbols / (symbols - 1))(out, labels)
+    loss.backward()
+    torch.testing.assert_close(loss, wanted, rtol=close, atol=0)
+    own = dict(model.named_parameters())
+    for name, parameter in wanted_model.named_parameters():
+        torch.testing.assert_close(own[name].grad, parameter.grad, rtol=0, atol=close)
+
+
+def test_loss_of_a_number_of_items_is_a_sum_over_it(model, tokenizer):
+    given = batch(tokenizer)
+    labels = labels_of(tokenizer, given.labels)
+    with torch.no_grad():
+        mean, part = (
+            model(given.input_ids, labels=labels, num_items_in_batch=items).loss
+            for items in (None, 100)
+        )
+    count = int(labels.ne(-100).sum())
+    torch.testing.assert_close(part * 100, mean * count)
+
+
+@pytest.mark.parametrize("beam", [1, 5])
+def test_generate_finds_what_translate_finds(model, ours, tokenizer, sentences, beam):
+    given = tokenizer(sentences, padding=True, return_tensors="pt")
+    made = model.generate(**given, num_beams=beam)
+    found = tokenizer.batch_decode(made, skip_special_tokens=True)
+    assert found == ours.translate(sentences, beam=beam)
+
+
+def test_generate_without_a_cache_finds_the_same(model, tokenizer, sentences):
+    given = tokenizer(sentences[:6], padding=True, return_tensors="pt")
+    found = [model.generate(**given, use_cache=kept).tolist() for kept in (True, False)]
+    assert found[0] == found[1]
+
+
+def test_a_prefix_is_followed(model, ours, tokenizer):
+    given = tokenizer([SOURCES[1]], return_tensors="pt")
+    begun = torch.tensor([[2, *ours._target.rows("Gestern")[0][:-1]]])
+    made = model.generate(**given, decoder_input_ids=begun)
+    found = tokenizer.batch_decode(made, skip_special_tokens=True)[0]
+    assert found == ours.translate(SOURCES[1], prefix="Gestern")
+
+
+def test_what_cannot_be_is_refused(model, library, place, tokenizer):
+    given = batch(tokenizer)
+    with pytest.raises(UserError, match="decoder_input_ids or labels"):
+        model(given.input_ids)
+    with pytest.raises(UserError, match="input_ids: name them"):
+        model(labels=given.labels)
+    padded = given.labels.masked_fill(given.labels.eq(given.labels[:, :1]), 1)
+    with pytest.raises(UserError, match="padded on the right"):
+        model(given.input_ids, decoder_input_ids=padded, use_cache=True)
+    with pytest.raises(UserError, match="dtype must be float32 or float64, got float16"):
+        library.AutoModelForSeq2SeqLM.from_pretrained(place, dtype="float16")
+    with pytest.raises(UserError, match="hyptrans export"):
+        library.AutoModelForSeq2SeqLM.from_config(type(model.config)(architecture="hybonet_tiny"))
+
+
+def test_the_versions_are_those_of_the_extra():
+    from hyptrans.transformers import VERSIONS, check_version
+
+    found = re.search(r'"transformers>=([\d.]+),<(\d+)"', (ROOT / "setup.py").read_text())
+    assert found.groups() == VERSIONS
+    check_version("5.24.0")
+    for version in ("4.57.1", "5.9.0", "6.0.0"):
+        with pytest.raises(UserError, match=rf"transformers {version} .* 5\.24 to below 6"):
+            check_version(version)
