@@ -23,9 +23,8 @@ from hyptrans.inference.contents import AVERAGED
 from hyptrans.inference.dictionary import Dictionary
 from hyptrans.layers.lorentz.manifold import StableLorentz
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import whole_file
 from hyptrans.support.progress import bar
-from hyptrans_startup.checkpoints.saving import LAST
+from hyptrans_startup.checkpoints.saving import LAST, whole
 
 Model = tuple[str, dict[str, Any]]
 """Architecture and options."""
@@ -157,8 +156,13 @@ def _is_average(path: Path) -> bool:
 
 
 def write(state: Mapping[str, Any], out: Path) -> None:
-    """Write a checkpoint, whole or not at all."""
-    with whole_file(out) as file:
+    """Write a checkpoint, whole or not at all.
+
+    Raises:
+        UserError: the disk is full, or the file cannot be written for another reason.
+    """
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with whole(str(out)) as file:
         torch.save(dict(state), file)
 
 

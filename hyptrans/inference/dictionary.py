@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from hyptrans.support.errors import UserError
+from hyptrans_startup.data.folders import check_dictionary
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 """Symbols that every dictionary begins with and no file has."""
@@ -60,9 +61,10 @@ class Dictionary:
         """
         made = cls()
         try:
-            for line in path.read_text(encoding="utf-8").split("\n"):
+            check_dictionary(path)
+            for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
                 if line:
-                    made._add(line.rstrip())
+                    made._add(line.rstrip(), number)
         except UnicodeDecodeError as error:
             raise UserError(f"{path} is not UTF-8 text") from error
         except ValueError as error:
@@ -71,15 +73,15 @@ class Dictionary:
             raise UserError(f"{path} has no words")
         return made
 
-    def _add(self, line: str) -> None:
+    def _add(self, line: str, number: int) -> None:
         symbol, _, count = line.rpartition(" ")
         again = count == _OVERWRITE
         if again:
             symbol, _, count = symbol.rpartition(" ")
         if not symbol or not count.lstrip("-").isdecimal():
-            raise ValueError(f"a line is {line[:80]!r}, not a symbol and its count")
+            raise ValueError(f"line {number} is not a symbol and its count")
         if symbol in self.indices and not again:
-            raise ValueError(f"{symbol[:80]!r} stands there twice")
+            raise ValueError(f"the symbol of line {number} stands there twice")
         self.indices[symbol] = len(self.symbols)
         self.symbols.append(symbol)
         self.count.append(int(count))

@@ -7,6 +7,9 @@ from hyptrans_startup.data.sets import AGAIN
 from hyptrans_startup.errors import UserError
 from hyptrans_startup.wrapping import Call, after, told
 
+MOST_WORDS, MOST_BYTES = 1_000_000, 64 << 20
+"""Of a dictionary: every line costs some 300 bytes of memory."""
+
 
 def no_language_pair(infer: Call, path: str) -> Any:
     """A traceback for a data folder that is missing or empty."""
@@ -18,18 +21,44 @@ def no_language_pair(infer: Call, path: str) -> Any:
     return pair
 
 
+def check_dictionary(path: Path) -> None:
+    """Check what can be known of a dictionary before it is read.
+
+    Raises:
+        UserError: it is no regular file, or longer than any dictionary.
+    """
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path} is no regular file and no dictionary of fairseq; {AGAIN}")
+    if not path.exists():
+        raise UserError(
+            f"{path} does not exist; give the folder that fairseq-preprocess wrote and its "
+            "languages"
+        )
+    long = path.stat().st_size > MOST_BYTES
+    if not long:
+        with open(path, "rb") as file:
+            long = sum(1 for _ in file) > MOST_WORDS
+    if long:
+        raise UserError(
+            f"{path} has more than {MOST_WORDS:,} lines or {MOST_BYTES:,} bytes, as no dictionary "
+            "has: make one with fewer words, as subwords are"
+        )
+
+
 def bad_dictionary(load: Call, cls: type, f: Any) -> Any:
-    """A traceback for a dictionary that is missing or cut short."""
-    if isinstance(f, str) and Path(f).is_char_device():
-        raise UserError(f"{f} is a device and no dictionary of fairseq; {AGAIN}")
+    """A traceback for a dictionary that is missing or cut short.
+
+    Nothing of the file is shown: a stranger's folder may have a link in its place.
+    """
+    if isinstance(f, str):
+        check_dictionary(Path(f))
     try:
         dictionary = load(cls, f)
-    except FileNotFoundError as error:
-        raise UserError(
-            f"{f} does not exist; give the folder that fairseq-preprocess wrote and its languages"
-        ) from error
     except (ValueError, RuntimeError) as error:
-        raise UserError(f"{f} is no dictionary of fairseq ({error}); {AGAIN}") from error
+        raise UserError(
+            f"{f} is no dictionary of fairseq: a line is no symbol and its count, or a symbol "
+            f"stands there twice; {AGAIN}"
+        ) from error
     except Exception as error:
         # fairseq's own, of no class
         if not str(error).startswith("Incorrect encoding"):

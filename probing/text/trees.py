@@ -16,6 +16,10 @@ from torch import Tensor
 from hyptrans.support.errors import UserError
 from hyptrans.support.lines import read_lines
 
+MOST_LINES = 100_000
+"""Of a sentence; corpora have sentences of hundreds."""
+LONGEST_LINE = 100_000
+"""Characters; the parser takes two thousand times the memory."""
 _MOST_SHOWN = 8
 """Words of a cycle that its error names."""
 
@@ -75,6 +79,11 @@ def _blocks(path: Path) -> Iterator[tuple[int, str]]:
     """Sentences as text, with the number of their first line."""
     start, lines = 1, list[str]()
     for number, line in enumerate(chain(read_lines(path, may_be_empty=True), [""]), 1):
+        if len(line) > LONGEST_LINE or len(lines) > MOST_LINES:
+            raise UserError(
+                f"{path}, line {number}: a sentence has at most {MOST_LINES:,} lines of at most "
+                f"{LONGEST_LINE:,} characters: leave it out"
+            )
         if line.strip():
             lines.append(line)
             continue

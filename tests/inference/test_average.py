@@ -1,6 +1,7 @@
 """Averages of checkpoints: means, and centroids of points."""
 
 import math
+import resource
 
 import numpy as np
 import pytest
@@ -57,6 +58,18 @@ def fairseqs_script(paths):
             total += model[name]
         mean[name] = total / len(models) if first.is_floating_point() else total // len(models)
     return mean
+
+
+def test_an_average_on_a_full_disk_is_one_sentence(make, tmp_path):
+    paths = several(make("transformer"), tmp_path / "run")
+    made, before = average.average(paths), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
+    try:
+        with pytest.raises(UserError, match=r"average\.pt cannot be written \(File too large\)"):
+            average.write(made, tmp_path / "new" / "average.pt")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list((tmp_path / "new").iterdir()) == []
 
 
 def test_the_average_of_a_euclidean_model_is_that_of_fairseqs_script(make, tmp_path):

@@ -22,12 +22,14 @@ _MOST_FIELDS = 1_000_000
 """One for each piece, and a few."""
 _MOST_OF_A_SPEC = 100
 """Of the fields of a field that holds rules; the library has six."""
-_PIECES, _TRAINER, _SPECS = 1, 2, (3, 5)
+_PIECES, _TRAINER, _NORMALIZER, _SPECS = 1, 2, 3, (3, 5)
 """Numbers of the fields of a model: its pieces, how it was learned, and what holds rules: to
 normalize, and to take that back. Others are left out: field 4 has sentences that older releases of
 the library try as they read the model."""
 _RULES = 2
 """Number of the field of those that holds the compiled rules."""
+_COUNT = 4
+"""Number of the field of how it was learned that says how many pieces it has."""
 _VARINT, _EIGHT_BYTES, _LENGTH, _FOUR_BYTES = 0, 1, 2, 5
 """Kinds of fields of a protocol buffer."""
 _LONGEST_TAG = 32
@@ -51,9 +53,10 @@ def checked(model: bytes) -> bytes:
     """The same model, of nothing but what was looked at.
 
     Raises:
-        ValueError: a rule writes more than ``MOST_BYTES``, or it is no protocol buffer.
+        ValueError: a rule writes more than ``MOST_BYTES``, or it is no protocol buffer, or one
+            that ends between two of its fields.
     """
-    kept = []
+    kept, pieces, said, seen = [], 0, 0, set[int]()
     for number, kind, value, field in _fields(model, _MOST_FIELDS):
         if kind != _LENGTH or number not in (_PIECES, _TRAINER, *_SPECS):
             continue
@@ -61,10 +64,18 @@ def checked(model: bytes) -> bytes:
             for inner, kind, rules, _ in _fields(value, _MOST_OF_A_SPEC):
                 if inner == _RULES and kind == _LENGTH:
                     check(rules)
+        if number == _TRAINER:
+            inside = _fields(value, _MOST_FIELDS)
+            counts = [_varint(found, 0)[0] for inner, _, found, _ in inside if inner == _COUNT]
+            said = max([said, *counts])
+        pieces += number == _PIECES
+        seen.add(number)
         kept.append(field)
-    if not kept:
-        # the library takes it, and fails at the first sentence
-        raise ValueError("it is empty")
+    # the library takes it, and translates in other pieces, or fails at the first sentence
+    if not seen >= {_PIECES, _TRAINER, _NORMALIZER}:
+        raise ValueError("it is cut short" if seen else "it is empty")
+    if pieces < said:
+        raise ValueError(f"it is cut short: it has {pieces:,} pieces of {said:,}")
     return b"".join(kept)
 
 

@@ -9,7 +9,7 @@ import pytest
 import sentencepiece
 
 from hyptrans.dataprep.steps import subwords
-from hyptrans.dataprep.steps.rules import MOST_BYTES, check, checked, load
+from hyptrans.dataprep.steps.rules import MOST_BYTES, _fields, check, checked, load
 from hyptrans.support.errors import UserError
 
 
@@ -50,6 +50,21 @@ def test_rules_of_ones_own_are_taken_as_long_as_they_write_little(tmp_path):
     said = r"is not a sentencepiece model \(a rule writes more than 1,000 bytes"
     with pytest.raises(UserError, match=said), subwords.reading("sentencepiece", path):
         subwords.sentencepiece_encoder(path, None)
+
+
+def test_a_model_that_ends_between_two_fields_is_refused(tmp_path):
+    whole = model(tmp_path).read_bytes()
+    fields = [field for *_, field in _fields(whole, 1_000)]
+    assert b"".join(fields) == checked(whole) == whole
+    pieces = sum(field[:1] == b"\x0a" for field in fields)
+    for end in range(len(fields)):
+        # the library takes most of them
+        with pytest.raises(ValueError, match="cut short" if end else "empty"):
+            checked(b"".join(fields[:end]))
+    with pytest.raises(ValueError, match=f"it has {pieces - 1} pieces of {pieces}"):
+        checked(b"".join(fields[1:]))
+    # more than were learned are somebody's own
+    checked(fields[pieces - 1] + whole)
 
 
 def test_what_the_library_might_read_otherwise_does_not_reach_it(tmp_path):

@@ -33,6 +33,18 @@ CANNOT = """\
 """
 
 
+def test_sentences_beyond_any_are_refused_in_time(tmp_path):
+    path, count = tmp_path / "t.conllu", 300_000
+    star, chain = rows(0, *[1] * count), rows(*range(2, count), 0)
+    word = rows(0).replace("w1", "w" * 3_000_000)
+    start = time.process_time()
+    for text in (star, chain, word, "#\n" * count + rows(0)):
+        path.write_text(rows(0) + text)
+        with pytest.raises(UserError, match=r"a sentence has at most 100,000 lines of at most"):
+            read_conllu(path)
+    assert time.process_time() - start < 2
+
+
 def rows(*heads):
     """A sentence in CoNLL-U with given entries in the column of heads."""
     lines = [f"{i}\tw{i}\t_\tNOUN\t_\t_\t{h}\tdep\t_\t_" for i, h in enumerate(heads, 1)]

@@ -7,11 +7,13 @@ import pickle
 import shutil
 import struct
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 
+from hyptrans.inference import dictionary
 from hyptrans_startup.commands import messages
 from hyptrans_startup.commands.texts import check_text, longest, misaligned_text
 from hyptrans_startup.errors import UserError
@@ -281,7 +283,9 @@ def test_older_format_of_data_is_left_to_fairseq(tmp_path):
     [
         ("", "has no words"),
         ("word\n", "is no dictionary of fairseq"),
-        ("a 1\na 2\n", "is no dictionary of fairseq .*Duplicate"),
+        ("a 1\na 2\n", "is no dictionary of fairseq"),
+        ("a 1\n" * 1_000_001, "has more than 1,000,000 lines"),
+        ("a" * (65 << 20), "has more than 1,000,000 lines or 67,108,864 bytes"),
         ("\xff 1\n", "is not UTF-8 text"),
     ],
 )
@@ -290,17 +294,33 @@ def test_damaged_dictionary_is_named(text, error, tmp_path):
 
     path = tmp_path / "dict.en.txt"
     path.write_text(text, encoding="latin-1")
-    with pytest.raises(UserError, match=f"dict.en.txt {error}"):
-        Dictionary.load(str(path))
+    for load in (Dictionary.load, lambda name: dictionary.Dictionary.load(Path(name))):
+        with pytest.raises(UserError, match=f"dict.en.txt {error}"):
+            load(str(path))
 
 
-def test_a_device_in_place_of_a_dictionary_is_not_read(tmp_path):
+def test_nothing_of_a_file_that_is_no_dictionary_is_shown(tmp_path):
+    from fairseq.data import Dictionary
+
+    secret, path = tmp_path / "secret", tmp_path / "dict.en.txt"
+    path.symlink_to(secret)
+    for text in ("hunter2\n", "hunter2 1\nhunter2 1\n", "hunter2 hunter2\n"):
+        secret.write_text(text)
+        for load in (Dictionary.load, lambda name: dictionary.Dictionary.load(Path(name))):
+            with pytest.raises(UserError, match=r"is no dictionary of fairseq") as caught:
+                load(str(path))
+            assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_no_regular_file_in_place_of_a_dictionary_is_read(kind, tmp_path):
     from fairseq.data import Dictionary
 
     path = tmp_path / "dict.en.txt"
-    path.symlink_to("/dev/zero")
-    with pytest.raises(UserError, match=r"dict.en.txt is a device"):
-        Dictionary.load(str(path))
+    os.mkfifo(path) if kind == "pipe" else path.symlink_to("/dev/zero")
+    for load in (Dictionary.load, lambda name: dictionary.Dictionary.load(Path(name))):
+        with pytest.raises(UserError, match=r"dict.en.txt is no regular file"):
+            load(str(path))
 
 
 def load_set(folder, name):
