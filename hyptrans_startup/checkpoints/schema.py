@@ -54,6 +54,8 @@ _OF_A_FILE = re.compile(
     r"(\w+_)?(file|path|dir|folder|from|codes|vocab|dict|dictionary|model|checkpoint|url|yaml)s?"
 )
 """Options whose words would be names of files in the present folder."""
+_LANGUAGES = re.compile(r"(\w+_)?(langs?|lang_pairs)")
+"""Options whose words are languages, whatever task has them: a model is built for its pairs."""
 _DATA, _USER_DIR = "data", "user_dir"
 """The places that are said: where our own commands look for dictionaries, if none is typed; and of
 the plug-in's folder, which is not imported, the last part."""
@@ -165,7 +167,8 @@ def _text(name: str, value: str, option: Option) -> Any:
     except (UserError, ValueError, RecursionError):
         found = ""
     if isinstance(found, str):
-        words = option.words and _WORDS.fullmatch(value) and not _OF_A_FILE.fullmatch(name)
+        may = (option.words and not _OF_A_FILE.fullmatch(name)) or _LANGUAGES.fullmatch(name)
+        words = may and _WORDS.fullmatch(value)
         return value if words else option.default
     return value if _value(name, found, Option()) == found else option.default
 
