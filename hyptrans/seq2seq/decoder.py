@@ -2,11 +2,10 @@
 
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from hyptrans.layers.positions import token_positions
-from hyptrans.seq2seq.encoder import Layered
+from hyptrans.seq2seq.encoder import Layered, any_of
 from hyptrans.seq2seq.parts import Parts, Role
 from hyptrans.seq2seq.state import DecoderState, LayerState
 
@@ -93,11 +92,11 @@ class Decoder(Layered):
         positions = token_positions(padding, self.longest)
         if state is None:
             # padding on the right needs no mask: nothing real looks that far ahead
-            padded = _any_of(padding[:, 0], memory_padding)
+            padded = any_of(padding[:, 0], memory_padding)
         else:
             tokens, positions = tokens[:, -1:], positions[:, -1:]
             if state.memory_padded is None:
-                (state.memory_padded,) = _any_of(memory_padding)
+                (state.memory_padded,) = any_of(memory_padding)
             padded = [False, state.memory_padded]
         mask, memory_mask = (
             m if p else None for m, p in zip((padding, memory_padding), padded, strict=True)
@@ -127,8 +126,3 @@ class Decoder(Layered):
         """The last layer's weights on the source, a mean over heads, ``[B, T, S]``."""
         weights: Any = Decoder.forward(self, tokens, memory, memory_padding, look=True)[1]
         return weights
-
-
-def _any_of(*masks: Tensor) -> list[bool]:
-    """Which masks have anything; the host waits for a device once."""
-    return [bool(found) for found in torch.stack([mask.any() for mask in masks]).tolist()]

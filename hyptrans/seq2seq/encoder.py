@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from hyptrans.geometry.space import Space
@@ -57,6 +58,13 @@ class EncoderLayer(nn.Module):
         return self.feed_forward(self.attention(x, padding=padding))
 
 
+def any_of(*masks: Tensor) -> list[bool]:
+    """Which masks have anything; one wait for the device. For a compiler all of them have."""
+    if torch.compiler.is_compiling():
+        return [True] * len(masks)
+    return [bool(found) for found in torch.stack([mask.any() for mask in masks]).tolist()]
+
+
 class Encoded(NamedTuple):
     """What an encoder makes of tokens ``[B, S]``."""
 
@@ -82,7 +90,7 @@ class Encoder(Layered):
 
     def forward(self, tokens: Tensor) -> Encoded:
         padding = tokens.eq(self.padding_idx)
-        mask = padding if bool(padding.any()) else None
+        mask = padding if any_of(padding)[0] else None
         embedded = self.embed_tokens(tokens)
         states = [self.embed_positions(embedded, token_positions(padding, self.longest))]
         for layer in self.layers:

@@ -40,6 +40,22 @@ def test_a_layer_compiles_whole(arch, side):
             torch.testing.assert_close(ours, expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_a_model_compiles_whole(arch):
+    model = small(arch)
+    previous = torch.tensor([[2, 5, 6, 1], [2, 5, 6, 7]])
+    # what a model makes of padding is nobody's business
+    real = previous.ne(1)
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    results = []
+    for function in (torch.compile(model, fullgraph=True, backend="eager"), model):
+        made = function(SOURCE, None, previous)[0][real]
+        found = torch.autograd.grad(made.square().sum(), parameters, materialize_grads=True)
+        results.append([made, *found])
+    for ours, expected in zip(*results, strict=True):
+        torch.testing.assert_close(ours, expected, rtol=1e-8, atol=1e-8)
+
+
 @torch.no_grad()
 def test_a_learned_curvature_is_no_number_of_the_graph():
     curvature = Curvature(1.0)
