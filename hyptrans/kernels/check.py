@@ -1,8 +1,8 @@
-"""What kernels must show before they are trusted on a device: small numbers as the formulas give.
+"""The check of kernels before their first use on a device: small cases against the formulas.
 
-The kernels of a family of operators are checked at its first use on a device and dtype. A family
-that passes is noted down by what decides its results: versions, sources, device. One that does not
-pass is left out.
+The kernels of a family of operators are checked at the first use of the family on a device and
+dtype. A family that passes is noted in a file, together with all that its results depend on:
+versions, sources, device. A family that fails is switched off.
 """
 
 import functools
@@ -102,9 +102,9 @@ def _failure_of(operator: Operator, backend: Backend, draw: Draw) -> str | None:
 def results_of(
     function: Callable[..., Any], operands: Sequence[Any], gradients: bool
 ) -> list[Tensor]:
-    """What a function makes of copies of operands, and gradients of a sum of the results if wanted.
+    """The results of a function for copies of operands, and gradients of a sum of the results.
 
-    These are the gradients of all operands that are tensors of numbers with a fraction.
+    If wanted, gradients are those of all operands that are tensors of floating-point numbers.
     """
     # what has a gradient is not written over, and stays where it lies in memory
     given = [

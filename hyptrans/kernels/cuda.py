@@ -1,9 +1,9 @@
 """Kernels for CUDA: Triton, imported at the first launch, and launches where tensors lie.
 
 A program works on ``ROWS`` rows ``[ROWS, WIDTH]`` at a time, ``WIDTH`` the power of two at or above
-their length; where a lane lies beyond an edge it reads numbers that make no NaN. Sums over rows go
-to one row of ``partial`` per program: no atomics, so that a result never depends on their order.
-Numbers that the host knows come in a tensor and not as arguments, which Triton rounds to float32.
+their length; a lane beyond an edge reads numbers that make no NaN. Sums over rows go to one row of
+``partial`` per program: without atomics no result depends on the order of programs. Numbers of the
+host come in a tensor and not as arguments, which Triton would round to float32.
 Places are counted in 64 bits: a tensor may have more than ``2^31`` numbers.
 
 Nothing here waits for the device, but for the first use of a number of the host, which is copied
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     import triton.language as tl  # type: ignore
 
 TILE = 2048
-"""Numbers that a program holds of each of its tensors; more only where a row is longer."""
+"""Numbers of each tensor that a program holds at a time; more only if a row is longer."""
 
 
 class Deferred:
-    """A function for Triton, which is imported, and takes the function, at the first launch."""
+    """A function that Triton compiles at the first launch, which also imports Triton."""
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         self.function, self.options = function, options

@@ -1,4 +1,4 @@
-"""Dropout that stores no mask: a number is kept by a hash of its place and of a seed."""
+"""Dropout that stores no mask: a hash of place and seed decides which numbers are kept."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def dropout(block: int, pointer: Any) -> None:
 
 
 def relu_dropout_backward(block: int, pointer: Any) -> None:
-    """Gradient with ReLU: what came out positive was kept and was positive.
+    """Gradient with ReLU: a positive result was a positive number, and kept.
 
     Matrices: gradient, what came out, gradient of the rows. Scalars: scale.
     """
@@ -131,7 +131,7 @@ def fill_kept(row: Any, seed: int, n: int, least: np.uint32, scale: float) -> No
 
 @inlined
 def key_of(seed: int, row: int) -> np.uint32:
-    """What the hashes of a row start from; both halves of the seed count."""
+    """The start of the hashes of a row; both halves of the seed enter."""
     return np.uint32(_mix(np.uint32(row) + np.uint32(seed)) ^ np.uint32(seed >> 32))
 
 

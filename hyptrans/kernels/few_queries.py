@@ -37,7 +37,7 @@ def centroids(
     (-1 where nobody looks) -> ``[B, H, T, d]``.
 
     Raises:
-        ValueError: no places, or those of another number of rows than the queries'.
+        ValueError: no places, or not as many rows of places as of queries.
     """
     _check_places(query, places)
     made: Tensor = CENTROIDS(query, keys, values, places, c)
@@ -62,7 +62,7 @@ def midpoints(query: Tensor, keys: Tensor, values: Tensor, places: Tensor, scale
     Source: HAN eq. 2 and 3.
 
     Raises:
-        ValueError: no places, or those of another number of rows than the queries'.
+        ValueError: no places, or not as many rows of places as of queries.
     """
     _check_places(query, places)
     made: Tensor = MIDPOINTS(query, keys, values, places, scale)
@@ -87,7 +87,7 @@ def _check_places(query: Tensor, places: Tensor) -> None:
 
 
 def centroids_kernel(block: int, pointer: Any) -> None:
-    """Lorentz attention of a few queries; a block is all those with the same places.
+    """Lorentz attention of a few queries; a block is all queries with the same places.
 
     Matrices: query ``[B, H, T, d]``, keys and values ``[number of places, H, d]``, places
     ``[B, S]`` (-1: not looked at), points ``[B, T, H, d]``. Scalars: 1/c, relative floor of
@@ -116,7 +116,7 @@ def centroids_kernel(block: int, pointer: Any) -> None:
 
 
 def midpoints_kernel(block: int, pointer: Any) -> None:
-    """Attention of a few queries by distances; a block is all those with the same places.
+    """Attention of a few queries by distances; a block is all queries with the same places.
 
     Matrices: query ``[B, H, T, d]``, keys and values ``[number of places, H, d]``, places
     ``[B, S]`` (-1: not looked at), midpoints ``[B, T, H, d - 1]``, scales of distances ``[1, H]``.
@@ -186,9 +186,9 @@ def _mix(job: Any, weights: Any, places: Any, h: int, mixed: Any) -> None:
 
 @inlined
 def _own(places: Any) -> Any:
-    """The places, and one of them where nobody looks.
+    """The places, with one that is looked at in place of each that is not.
 
-    What is read there gets the weight 0, which a NaN of another sentence would survive.
+    Its weight is 0, but 0 times a NaN of another sentence would be NaN.
     """
     own, spare = places.copy(), max(places.max(), 0)
     for s in range(own.size):

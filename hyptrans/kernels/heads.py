@@ -1,8 +1,8 @@
 """Numbers of all heads to points of each head, and sums of each head's points to numbers of all.
 
 Hyperbolic attention reads points from a matrix product and writes numbers for the next one. Points
-stand by heads, numbers by positions; the kernels, for the CPU, move them on the way. Operators say
-what becomes of a row by functions of its squared length. There are no kernels for CUDA yet.
+stand by heads, numbers by positions, and the kernels for the CPU change from one order to the other
+as they go. An operator is a function of the squared length of a row. CUDA has no such kernels yet.
 """
 
 from typing import Any
@@ -212,6 +212,6 @@ def gradient_of_numbers(kernel: Any, kept: Kept, grad: Tensor) -> Grads:
 
 
 def sums_of_points(draw: Draw) -> Tensor:
-    """Points of heads, as those of sums with the same direction, for cases."""
+    """Points of heads for cases, in place of sums, which have the same direction."""
     batch, length = draw.batch
     return lorentz.lift(draw(batch, length, 2, draw.width)).transpose(1, 2)

@@ -1,6 +1,6 @@
 """Label-smoothed cross entropy with logits that are products, computed a few rows at a time.
 
-All logits of a batch are never in memory together: those of some rows are made, and at once turned
+The logits of a batch are never all in memory: logits of some rows are made, and at once turned
 into their losses and gradients, which take their place.
 """
 
@@ -50,7 +50,7 @@ def label_smoothed_cross_entropy(
     """Losses of logits ``features @ table.T`` summed over rows: smoothed, and of the targets alone.
 
     The smoothed loss takes ``1 - smoothing`` of the probability for the target and spreads the rest
-    evenly over all other tokens. It alone has a gradient, which is computed with it.
+    evenly over all other tokens. Only the smoothed loss has a gradient, made in the same pass.
 
     Shapes: features ``[N, K]``, table ``[V, K]``, targets ``[N]`` (below V) -> ``[]``, ``[]``.
     Range: float32 or better, of logits in the precision of the factors, as fairseq's own; sums of
@@ -58,7 +58,7 @@ def label_smoothed_cross_entropy(
 
     Raises:
         ValueError: ``smoothing`` is not between 0 and 1, or on the CPU a target is not below V.
-        RuntimeError: such a target on CUDA, where the host does not wait to see it.
+        RuntimeError: such a target on CUDA, at a later call: the host does not wait for the check.
     """
     if not 0 <= smoothing < 1:
         raise ValueError(f"label smoothing must be at least 0 and below 1, got {smoothing}")
@@ -73,7 +73,7 @@ def label_smoothed_cross_entropy(
 
 
 def _in_range(targets: Tensor, types: int) -> Tensor:
-    if targets.device.type != "cpu":  # looking them up fails as the kernels would not
+    if targets.device.type != "cpu":  # fails on the device where a target is out of range
         return torch.arange(types, device=targets.device).index_select(0, targets)
     least, most = torch.stack(targets.aminmax()).tolist() if targets.numel() else (0, 0)
     if least < 0 or most >= types:
@@ -161,8 +161,8 @@ def plain_losses_(
 ) -> tuple[Tensor, Tensor]:
     """Losses, and logits or gradients, in plain torch; :func:`smoothed_losses_`.
 
-    ``of_all``: the share of the probability that every token has; ``of_target``: what the target
-    has beside it.
+    ``of_all``: the share of the probability of every token; ``of_target``: the target's further
+    share.
     """
     size = logits.size(-1)
     normalizer = logits.logsumexp(-1)

@@ -1,4 +1,4 @@
-"""An operator: its formula, its kernels, the choice between them, and the cases that hold them.
+"""An operator: a formula, kernels, the choice between both, and cases on which both must agree.
 
 ``HYPTRANS_KERNELS`` asks for one backend: ``auto`` (the default), ``eager`` (the formulas in plain
 torch), ``numba`` (kernels for the CPU), ``triton`` (kernels for CUDA) or ``inductor`` (the formulas
@@ -40,17 +40,17 @@ class Kernels(NamedTuple):
     forward: Callable[..., tuple[Made, Kept]]
     """Takes the operands; returns the result and what the gradient needs."""
     backward: Callable[..., Grads] | None = None
-    """Takes what ``forward`` kept and the gradients of its results; returns those of the first
-    operands. None: the kernel runs only where no gradient is wanted."""
+    """Takes what ``forward`` kept and the gradients of the results; returns the gradients of the
+    first operands. None: the kernel runs only where no gradient is wanted."""
 
 
 class Draw:
-    """Random numbers and sizes of which an operator makes the cases that it is checked with.
+    """Random numbers and sizes, from which an operator makes the cases for its check.
 
     Args:
         rng: a generator of the CPU.
-        device: where the numbers go.
-        dtype: what they become.
+        device: device of the drawn tensors.
+        dtype: dtype of the drawn tensors.
         shape: leading dimensions.
         width: numbers of a row.
         c: for curvature ``-c``.
@@ -124,7 +124,7 @@ class Operator:
         self.family = cases.__module__.removeprefix("hyptrans.kernels.")
         """Operators of one file are compiled and checked together."""
         self.differentiable = any(k and k.backward for k in self.kernels.values())
-        """If not, an operator runs by other than its formula where no gradient is wanted."""
+        """Whether a kernel has a gradient; if none has, gradients are left to the formula."""
         REGISTRY[name] = self
 
     @functools.cached_property
@@ -193,10 +193,10 @@ class _Differentiable(torch.autograd.Function):
 
 
 def refuse_second_derivative(instead: str) -> None:
-    """To be called by a backward pass that is no graph of torch's own operators.
+    """Stop a backward pass that torch cannot differentiate, where a second derivative is wanted.
 
-    torch's ``once_differentiable`` would leave such a part out of a second derivative in silence,
-    where :func:`torch.autograd.grad` does not ask for the gradient of what it was given.
+    Kernels are no operators of torch. With torch's ``once_differentiable``,
+    :func:`torch.autograd.grad` would leave them out of a second derivative without an error.
 
     Raises:
         RuntimeError: the gradient is to be differentiated itself, by ``create_graph=True``.
@@ -249,7 +249,7 @@ def _loaded(backend: Backend) -> bool:
 
 
 def verify_with(verify: Verify) -> None:
-    """Say what decides, once for a family of operators, whether its kernels can be trusted."""
+    """Set the function that decides, once a family, whether kernels of the family are trusted."""
     global _trusted
     _trusted = functools.cache(verify)
 

@@ -99,7 +99,7 @@ def _of_one_dtype(*tensors: Tensor | None) -> Any:
 
 
 def points_forward(block: int, pointer: Any) -> None:
-    """Numbers to points; those of the first projection as ``factor (-t, s)`` if there is a factor.
+    """Numbers to points; with a factor, the first projection's points become ``factor (-t, s)``.
 
     Matrices: z ``[N P H, d]``, residual ``[N, d]`` (where P = H = 1) or none, log scales
     ``[1, P]``, factor ``[1, 1]`` or none, points. Scalars: least time, 1/c, epsilon, and how much
@@ -135,7 +135,7 @@ def points_forward(block: int, pointer: Any) -> None:
                 for j in range(1, d):
                     squared += z[n, j] * z[n, j]
             squares[k], times[k] = squared, time
-        # the roots and quotients of many rows overlap, those of one wait for each other
+        # roots and quotients of many rows overlap; within one row each waits for the one before
         for k in range(tile):
             time = scales[k] / (one + exp(-times[k])) + least
             ratio = (time * time - inverse_c) / (squares[k] + epsilon)
@@ -197,7 +197,7 @@ def points_backward(block: int, pointer: Any) -> None:
             squares[k], alongs[k], times[k], grad_times[k] = squared, along, time, grad[g, 0]
             head, n = _next(head, n, heads, others)
         by_scale, by_factor = zero, zero
-        # nothing here but numbers of the tile, without a choice: it becomes vector code
+        # without a branch, and on numbers of the tile alone, this loop becomes vector code
         for k in range(tile):
             squared, along, grad_time = squares[k], alongs[k], grad_times[k]
             sigmoid = one / (one + exp(-times[k]))
@@ -278,7 +278,7 @@ def _scalars(z: Tensor, c: float, residual_time: bool) -> tuple[float, ...]:
 
 
 def _of_residual(grad_z: Tensor, residual: Tensor | None, residual_time: bool) -> Tensor | None:
-    """The gradient of a residual, which is that of the numbers that it was added to."""
+    """The gradient of a residual: that of the numbers to which the residual was added."""
     if residual is None:
         return None
     grad = grad_z.view(residual.shape)
@@ -419,7 +419,7 @@ def _backward_cuda(kept: Kept, *grads: Tensor) -> Grads:
         given = (z, residual, numbers, log_scale, factor if p == 0 else None)
         args = (grad.contiguous(), *given, grad_z, partial[p], count, p)
         cuda.launch_rows(points_backward_cuda, count, z, *args, **options)
-    # where no factor was given its column holds nothing, and nobody asks for its sum
+    # without a factor its column is not written, and its sum is not used
     by_scale, by_factor = partial[..., 0].sum(1), partial[0, :, 1].sum()
     return grad_z, by_scale, _of_residual(grad_z, residual, residual_time), by_factor
 

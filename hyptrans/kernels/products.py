@@ -1,8 +1,8 @@
 """Matrix products in float32, through whichever of torch's two libraries is the faster one.
 
 torch multiplies through MKL, which leaves the AVX-512 units of AMD's processors idle; oneDNN, which
-torch has for convolutions, uses them and is up to twice as fast, by the processor. Elsewhere, under
-autocast and for small products, all of this is torch's own.
+torch has for convolutions, uses these units and is up to twice as fast, depending on the processor.
+On other processors, under autocast and for small products, the product is torch's own.
 """
 
 import functools

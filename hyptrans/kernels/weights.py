@@ -81,7 +81,7 @@ def causal_mask(length: int, allowed: Tensor | None, device: torch.device) -> Te
 
 
 def one_mask(key: Tensor, allowed: Tensor | None, is_causal: bool) -> tuple[Tensor | None, bool]:
-    """``attn_mask`` and ``is_causal`` for torch's fused attention, which takes one of them only.
+    """``attn_mask`` and ``is_causal`` for torch's fused attention, which takes only one of the two.
 
     Shapes: key ``[B, H, T, d]``, allowed ``[B, 1, 1, T]``.
     """
@@ -135,7 +135,7 @@ def weights_forward(block: int, pointer: Any) -> None:
 
 
 def weights_backward(block: int, pointer: Any) -> None:
-    """Gradient of :func:`forward`.
+    """Gradient of :func:`weights_forward`.
 
     Matrices: gradient of the weights, weights, products, scales, gradient of the products,
     ``partial`` ``[blocks, H]`` (of the scales). Scalars and integers as there.
@@ -208,7 +208,7 @@ def _options(
 
 def _cases(draw: Draw) -> Iterator[Case]:
     batch, length = draw.batch[0], max(2, min(draw.batch[1], 40))
-    # not close to -1: gradients of a distance near 0 have few digits, whoever computes them
+    # not close to -1: near distance 0 a gradient has few digits in any implementation
     products = -1.2 - draw.c * draw(batch, 2, length, length).square()
     products = products if draw.batch[1] else products[:0]
     scale = -draw(2).exp()

@@ -57,7 +57,7 @@ def plain_centroid_tangent(total: Tensor, c: float) -> Tensor:
 
 @inlined
 def _lifted(squared: float, _: float, scalars: Any) -> Any:
-    """The factor of a tangent and the time, of its squared length.
+    """The factor of a tangent and the time of its point, from the tangent's squared length.
 
     Scalars: ``2 sqrt(c)``, the unit of rounding, 1.
     """

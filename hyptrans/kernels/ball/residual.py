@@ -23,7 +23,7 @@ from hyptrans.kernels.dropout import drawn_seed, fill_kept, kept_factors, thresh
 from hyptrans.kernels.operator import Case, Draw, Grads, Kept, Kernels, Made, Operator
 
 FEW = 32
-"""Rows worked on at a time: what is made of them stays in the cache."""
+"""Rows worked on at a time: few enough for intermediate results to stay in the cache."""
 
 
 class ResidualOperands(NamedTuple):
@@ -36,7 +36,7 @@ class ResidualOperands(NamedTuple):
     bias: Tensor
     """``[d]``: the tangent of the point that is Mobius-added to the update."""
     beta: Tensor
-    """``[]``: the update is scaled with it."""
+    """``[]``: the factor of the update."""
     gain: Tensor
     """``[d]``, of the norm."""
     shift: Tensor
@@ -107,7 +107,7 @@ def plain_norm(u: Tensor, gain: Tensor, shift: Tensor, epsilon: float) -> Tensor
 
 
 class Tile(NamedTuple):
-    """What a kernel knows of the rows that it works on; ``.2`` is c times a squared length."""
+    """Intermediate results of a kernel, row by row; ``.2`` is c times a squared length."""
 
     z2: Any
     """Of the numbers of the matrix product."""
@@ -124,7 +124,7 @@ class Tile(NamedTuple):
     slope: Any
     """The derivative of ``ratio`` by ``x2``."""
     of_x: Any
-    """The share of a point in its sum with the update."""
+    """The factor of a point in the sum of point and update."""
     of_update: Any
     updates: Any
     """Rows."""
@@ -197,7 +197,7 @@ def backward(block: int, pointer: Any) -> None:
 
 @inlined
 def _tile(x: Any) -> Any:
-    """Room for what is known of rows like those of ``x``."""
+    """Memory for the intermediate results of rows like those of ``x``."""
     z2, zb, x2, update2, xu, ratio, slope, of_x, of_update = np.empty((9, FEW), x.dtype)
     updates, kept = np.empty((FEW, x.shape[1]), x.dtype), np.empty((FEW, x.shape[1]), x.dtype)
     return Tile(z2, zb, x2, update2, xu, ratio, slope, of_x, of_update, updates, kept)
@@ -354,7 +354,7 @@ def _product(x: Any, y: Any) -> Any:
 
 @inlined
 def _center(row: Any, x: Any, tile: Any, k: int, epsilon: float) -> Any:
-    """The sum of a point and its update, less its mean, into a row.
+    """Write the sum of a point and its update, less the mean of the sum, into a row.
 
     Return what scales the row to length one a number.
     """

@@ -13,7 +13,7 @@ from hyptrans.kernels.cpu import inlined, log1p, tanh_ratio
 
 @inlined
 def tanh(squared: float, bound: float, epsilon: float, one: float) -> Any:
-    """``tanh(a) / a``, clamped, of a squared length ``a^2``, and its derivative by that."""
+    """``tanh(a) / a``, clamped, from ``a^2``, and its derivative by ``a^2``."""
     squared += epsilon
     length = math.sqrt(squared)
     ratio = tanh_ratio(length)
@@ -25,7 +25,7 @@ def tanh(squared: float, bound: float, epsilon: float, one: float) -> Any:
 
 @inlined
 def artanh(squared: float, bound: float, epsilon: float, one: float) -> Any:
-    """``artanh(a) / a``, its argument clamped, of a squared norm, and its derivative by that."""
+    """``artanh(a) / a``, with ``a`` clamped, from ``a^2``, and its derivative by ``a^2``."""
     squared += epsilon
     length = math.sqrt(squared)
     inside = length if length < bound else bound
@@ -45,7 +45,7 @@ def by_lengths(
     epsilon: float,
     one: float,
 ) -> Any:
-    """The factors of :func:`shares`, and what its three arguments get of the gradients of these.
+    """The factors of :func:`shares`, and the gradients of its three arguments.
 
     ``along`` and ``other`` are the gradients of the two factors.
     """

@@ -147,7 +147,7 @@ def add_backward(block: int, pointer: Any) -> None:
 
 @inlined
 def _through(grad: float, made: float, relu: bool, zero: float) -> float:
-    """A gradient behind ReLU, if it is there."""
+    """The gradient before a ReLU, or the same gradient without one."""
     return grad if not relu or made > zero else zero
 
 
@@ -170,7 +170,7 @@ def _add_back(kept: Kept, grad: Tensor) -> Grads:
 def radial_forward(block: int, pointer: Any) -> None:
     """Exponential map at the origin of rows ``[N, d]``, or its inverse.
 
-    Matrices: rows, what comes of them. Integers: whether it is the inverse.
+    Matrices: rows, results. Integers: whether the map is the inverse.
     """
     job = read(pointer)
     u, out = matrix(job, 0), matrix(job, 1)

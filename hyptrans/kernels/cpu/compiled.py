@@ -1,4 +1,4 @@
-"""Compiling a kernel, with numba's cache where it can be had."""
+"""Compiling a kernel, with numba's cache where there is a folder for the cache."""
 
 import os
 import warnings
@@ -19,7 +19,7 @@ def compiled(kernel: Callable[..., Any], signature: Any, **options: Any) -> Any:
 
     Args:
         kernel: a function in numba's Python.
-        signature: its types, as `numba.cfunc` takes them.
+        signature: types of its arguments and result, in the form of `numba.cfunc`.
         options: others of `numba.cfunc`.
     """
     if not _home_would_be_made():

@@ -1,7 +1,7 @@
 """Exponential functions and logarithms in kernels, in a form that becomes vector code.
 
-In float32 they are series and quotients with a choice between two of them, as a call of the C
-library would keep a loop scalar; in float64 they are the library's.
+In float32 these functions are series and quotients, with a choice between two formulas: a loop that
+calls the C library stays scalar. In float64 the C library's functions are taken.
 """
 
 import math
@@ -30,7 +30,7 @@ _ONE, _TWO, _HALF = np.float32(1), np.float32(2), np.float32(0.5)
 
 
 def _in_float32(of_float64: Callable[[float], float]) -> Callable[[Any], Any]:
-    """Say what stands in kernels for a function, where its argument is a float32."""
+    """Replace a function in kernels by another one where the argument is a float32."""
 
     def noted(of_float32: Any) -> Any:
         @extending.overload(of_float64, jit_options=INLINED)
