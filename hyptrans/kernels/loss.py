@@ -6,6 +6,7 @@ into their losses and gradients, which take their place.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -136,8 +137,17 @@ def rows_of_tile(device: torch.device, types: int) -> int:
 
 
 def _by_tensor_cores(like: Tensor) -> bool:
-    """Whether torch multiplies matrices of half precision to one of float32."""
-    return like.is_cuda and "dtype" in torch.ops.aten.mm.overloads()
+    """Whether torch multiplies matrices like this one, of half precision, to one of float32."""
+    return like.is_cuda and _make_float32(like.dtype, like.device)
+
+
+@functools.cache
+def _make_float32(dtype: torch.dtype, device: torch.device) -> bool:
+    one = torch.ones(8, 8, dtype=dtype, device=device)
+    try:
+        return bool((_product_of_halves(one, one) == 8).all())
+    except (RuntimeError, TypeError):  # of a GPU or a version of torch without such products
+        return False
 
 
 def _product_of_halves(a: Tensor, b: Tensor) -> Tensor:

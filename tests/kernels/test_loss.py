@@ -92,6 +92,19 @@ def test_float16_keeps_small_gradients_of_many_types(smoothing, by_tensor_cores,
     assert ((scaled - wanted[0]).abs() <= 1.5e-3 * wanted[0].abs() + 3e-8 / 128).all()
 
 
+@pytest.mark.parametrize("error", [RuntimeError, TypeError, None])
+def test_products_of_halves_are_tried_before_they_are_used(error, monkeypatch):
+    def product(a, b):
+        if error:
+            raise error
+        return a.float() @ b.float()
+
+    monkeypatch.setattr(loss_module, "_product_of_halves", product)
+    loss_module._make_float32.cache_clear()
+    assert loss_module._make_float32(torch.float16, torch.device("cpu")) == (error is None)
+    loss_module._make_float32.cache_clear()
+
+
 def test_a_tile_of_cuda_is_as_large_as_memory_allows(monkeypatch):
     free = 2**40
 
