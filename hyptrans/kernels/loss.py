@@ -95,11 +95,14 @@ class _CrossEntropy(torch.autograd.Function):
         by_table = torch.zeros_like(table.t(), dtype=dtype) if wanted else None
         halves = features.dtype in HALF and _by_tensor_cores(features)
         columns = table.t() if halves else at_least_float32(table).t()
+        of_all = smoothing / max(1, len(table) - 1)
+        of_target = 1 - smoothing - of_all
         tile = rows_of_tile(features.device, len(table))
         for start in range(0, len(features), tile):
             rows = features[start : start + tile]
             logits = at_least_float32(times_transposed(rows, table))
-            losses = smoothed_losses_(logits, targets[start : start + tile], smoothing, wanted)
+            rows_targets = targets[start : start + tile].contiguous()
+            losses, _ = CROSS_ENTROPY(logits, rows_targets, of_target, of_all, wanted)
             sums += losses.sum(0)
             if by_features is None or by_table is None:
                 continue
@@ -154,23 +157,12 @@ def _product_of_halves(a: Tensor, b: Tensor) -> Tensor:
     return torch.mm(a, b, out_dtype=torch.float32)
 
 
-def smoothed_losses_(logits: Tensor, targets: Tensor, smoothing: float, gradient: bool) -> Tensor:
-    """Both losses of each row of logits; their gradients take the place of the logits if wanted.
-
-    Shapes: logits ``[N, V]``, contiguous, of float32 or float64; targets ``[N]`` -> ``[N, 2]``.
-    """
-    of_all = smoothing / max(1, logits.size(-1) - 1)
-    of_target = 1 - smoothing - of_all
-    losses: Tensor
-    losses, _ = CROSS_ENTROPY(logits, targets.contiguous(), of_target, of_all, gradient)
-    return losses
-
-
 def plain_losses_(
     logits: Tensor, targets: Tensor, of_target: float, of_all: float, gradient: bool
 ) -> tuple[Tensor, Tensor]:
-    """Losses, and logits or gradients, in plain torch; :func:`smoothed_losses_`.
+    """The smoothed loss and the target's of each row, and logits or gradients in their place.
 
+    Shapes: logits ``[N, V]``, contiguous, of float32 or float64; targets ``[N]`` -> ``[N, 2]``.
     ``of_all``: the share of the probability of every token; ``of_target``: the target's further
     share.
     """
