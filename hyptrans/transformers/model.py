@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from transformers import GenerationConfig, GenerationMixin, PreTrainedModel
 from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
+from transformers.utils import GENERATION_CONFIG_NAME
 
 from hyptrans.inference import architecture
 from hyptrans.inference.defaults import BEAM
@@ -95,6 +97,8 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         own = HyptransConfig.of_contents(found)
         own.options = dict(chosen)
         model: Any = cls(own, core.requires_grad_())
+        if (Path(found.place) / GENERATION_CONFIG_NAME).is_file():
+            model.generation_config = GenerationConfig.from_pretrained(found.place)
         return model.to(wanted).eval()
 
     def forward(
