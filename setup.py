@@ -23,8 +23,8 @@ HUB = ["huggingface_hub>=0.34"]
 FAIRSEQ = ["fairseq==0.12.2"]
 TENSORBOARD = ["tensorboard>=2.10"]
 WANDB = ["wandb>=0.17"]
-# encoders in its format, for probes, and our models in that library
-TRANSFORMERS = ["transformers>=5.24,<6"]
+# encoders in its format, for probes, and our models in that library, which trains by accelerate
+TRANSFORMERS = ["transformers>=5.24,<6", "accelerate>=1.10"]
 
 
 class BuildWithHook(build_py):

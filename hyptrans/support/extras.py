@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import re
+import sys
 from importlib import metadata
 from types import ModuleType
 
@@ -38,6 +39,24 @@ def require(module: str, extra: str) -> ModuleType:
         caller = "this command" if caller == "__main__" else caller
         message = f"{caller} needs {package}: {_install(extra)}"
         raise MissingExtra(message, name=package) from None
+
+
+def transformers() -> ModuleType:
+    """Import Hugging Face's library, beside a torchaudio that cannot be imported, too.
+
+    Raises:
+        MissingExtra: it is not installed.
+    """
+    try:
+        importlib.import_module("torchaudio")
+    except (ImportError, OSError):
+        # fairseq brings it in a build that may not fit torch's, and the library, which would import
+        # it for models of speech, takes one that is None for one that is not installed
+        sys.modules["torchaudio"] = None  # type: ignore[assignment]
+    library = require("transformers", "transformers")
+    # what it found, where it was imported before; some releases look once and for all
+    getattr(library.utils.import_utils.is_torchaudio_available, "cache_clear", lambda: None)()
+    return library
 
 
 def how_to_install(module: str | None) -> str | None:

@@ -4,8 +4,8 @@
 ``AutoModelForSeq2SeqLM`` know model folders.
 """
 
+from hyptrans.support import extras
 from hyptrans.support.errors import UserError
-from hyptrans.support.extras import require
 
 VERSIONS = ("5.24", "6")
 """Of the library: the first that is supported, and the first that is not."""
@@ -25,7 +25,7 @@ def check_version(found: str) -> None:
         )
 
 
-_library = require("transformers", "transformers")
+_library = extras.transformers()
 check_version(_library.__version__)
 
 from hyptrans.transformers.configuration import HyptransConfig  # noqa: E402

@@ -19,8 +19,8 @@ import torch
 from torch import Tensor, nn
 
 from hyptrans.geometry.space import Space
+from hyptrans.support import extras
 from hyptrans.support.errors import UserError
-from hyptrans.support.extras import require
 from hyptrans.support.files import sha256
 from hyptrans_startup.checkpoints.building import within_bytes
 from probing.states import folder
@@ -118,15 +118,7 @@ class HuggingFaceEncoder:
 
 def library() -> ModuleType:
     """Hugging Face's library, quiet: what is wrong is told in an error."""
-    try:
-        importlib.import_module("torchaudio")
-    except (ImportError, OSError):
-        # fairseq brings it in a build that may not fit torch's, and the library, which would import
-        # it for models of speech, takes one that is None for one that is not installed
-        sys.modules["torchaudio"] = None  # type: ignore[assignment]
-    transformers = require("transformers", "transformers")
-    # what it found, where it was imported before; some releases look once and for all
-    getattr(transformers.utils.import_utils.is_torchaudio_available, "cache_clear", lambda: None)()
+    transformers = extras.transformers()
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     return transformers
