@@ -8,6 +8,7 @@ example: python -m tests.startup.checkpoints.fuzz --seconds 600
 
 import argparse
 import io
+import resource
 import sys
 import tempfile
 import zipfile
@@ -98,7 +99,9 @@ def main():
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         seeds(Path(name))
-        limits = ["-timeout=5", "-rss_limit_mb=2000", "-max_len=8192", "-print_final_stats=1"]
+        # the largest size so far is that of whoever started this process, too
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024 + 1000
+        limits = ["-timeout=5", f"-rss_limit_mb={most}", "-max_len=8192", "-print_final_stats=1"]
         options = [f"-max_total_time={args.seconds}", f"-seed={args.seed}", *limits]
         atheris.Setup([sys.argv[0], *options, name], one_input)
         atheris.Fuzz()
