@@ -93,19 +93,17 @@ def taken(
     for group in built:
         _check_choice(group, names[group], groups[group], typed)
     declared = {group: _declared_by(group, name, groups[group]) for group, name in names.items()}
+    # of flags: an architecture sees the options of its task as well
     every = {_OF_OLDER: Option(int)}
     for options in declared.values():
         every |= options or {}
-    # of flags: an architecture sees the options of its task as well, with their words
-    of_others = {name: option._replace(words=True) for name, option in every.items()}
 
     found: Any = {}
     for group in groups.keys() & stored.keys():
         options, name = stored[group], names[group]
         if isinstance(options, Namespace):
             own = {_flag(group): name, "_name": name}
-            known = of_others | (declared[group] or {})
-            found[group] = Namespace(**_options(vars(options), known) | own)
+            found[group] = Namespace(**_options(vars(options), every) | own)
         elif isinstance(options, dict):
             found[group] = _options(options, declared[group]) | {"_name": name}
         else:

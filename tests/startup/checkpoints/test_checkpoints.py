@@ -208,15 +208,6 @@ def test_options_of_a_users_own_architecture_are_taken(monkeypatch):
             schema.taken({"model": Namespace(**given)}, {})
 
 
-def test_an_architecture_has_the_words_of_its_task():
-    flags = {"arch": "multilingual_transformer", "task": "multilingual_translation"}
-    given = Namespace(**flags, lang_pairs="en-de", config_yaml="x")
-    found = schema.taken({"model": given, "task": given}, {})
-    assert found["model"].lang_pairs == "en-de"
-    assert found["task"].lang_pairs is None
-    assert not hasattr(found["model"], "config_yaml")
-
-
 def test_json_inside_an_option_is_bounded():
     args = {"eval_bleu_args": '{"beam": 1000000000}'}
     with pytest.raises(UserError, match="beam is 1000000000"):
