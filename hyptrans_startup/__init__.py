@@ -121,6 +121,7 @@ STEPS: "dict[str, tuple[str, ...]]" = {
         "checkpoints.loading:no_regular_file",
         "checkpoints.loading:bad_checkpoint",
         "checkpoints.loading:typed_options",
+        "checkpoints.loading:options_converted_twice",
     ),
     "fairseq.checkpoint_utils:load_model_ensemble_and_task": ("checkpoints.loading:bad_model",),
     "fairseq.checkpoint_utils:load_checkpoint": (

@@ -23,7 +23,7 @@ from torch.nn import functional as F
 
 DENOMINATOR_FLOOR = 1e-30
 """A smaller sum of products of features counts as no key seen, and the result tends to zero instead
-of 0/0. Sums of keys come as near where powers of features underflow: 8e-32 at numbers of 5."""
+of 0/0. Sums of keys come near it only where powers of features underflow."""
 CHUNK = 64
 """Positions whose mutual weights are computed at once: as many as a head has coordinates, about, so
 that weights ``[T, CHUNK]`` and sums ``[T / CHUNK, d, e]`` take no more room than the queries."""

@@ -25,6 +25,11 @@ IGNORED = -100
 LONGEST = 200
 """Most tokens that ``generate`` makes, unless it is told; a model may take fewer."""
 _DTYPES = (torch.float32, torch.float64)
+_REFUSED = {
+    *("attn_implementation", "device_map", "load_in_4bit", "load_in_8bit", "output_loading_info"),
+    *("quantization_config", "subfolder", "torch_dtype", "tp_plan"),
+}
+"""Options of the library's own loader that would be asked for in vain."""
 
 
 class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
@@ -83,8 +88,11 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
             options: what the library's own loader takes, which is not needed here.
 
         Raises:
-            UserError: there is no such model, its files are damaged, or the precision is another.
+            UserError: there is no such model, its files are damaged, the precision is another, or
+                an option is asked for that this loader does not have.
         """
+        for name in sorted(_REFUSED & {name for name, value in options.items() if value}):
+            raise UserError(f"models of hyptrans are loaded without {name}: leave it out")
         wanted = torch.float32 if dtype in (None, "auto") else dtype
         wanted = getattr(torch, wanted, None) if isinstance(wanted, str) else wanted
         if wanted not in _DTYPES:

@@ -48,6 +48,7 @@ class HyptransTokenizer(PreTrainedTokenizer):
         self.languages, self.dictionaries, self.rules = languages, dictionaries, rules
         self._side = 0
         self._cuts: dict[int, Callable[[str], list[str]]] = {}
+        self._join = rules.decoder()
         bos, pad, eos, unk = SPECIAL
         names = {"bos_token": bos, "pad_token": pad, "eos_token": eos, "unk_token": unk}
         super().__init__(**{**names, "split_special_tokens": True, **options})
@@ -108,7 +109,7 @@ class HyptransTokenizer(PreTrainedTokenizer):
         return [*token_ids_0, self.dictionaries[0].eos()]
 
     def convert_tokens_to_string(self, tokens: list[str]) -> str:
-        return self.rules.decoder()(" ".join(tokens))
+        return self._join(" ".join(tokens))
 
     def save_vocabulary(
         self, save_directory: str, filename_prefix: str | None = None
@@ -142,7 +143,3 @@ class HyptransTokenizer(PreTrainedTokenizer):
 
     def _switch_to_target_mode(self) -> None:
         self._side = 1
-
-    def __getstate__(self) -> dict[str, Any]:
-        # functions of subword models cannot be pickled
-        return {**self.__dict__, "_cuts": {}}

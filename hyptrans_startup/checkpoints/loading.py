@@ -15,7 +15,7 @@ from hyptrans_startup.checkpoints.building import check_repeated, within
 from hyptrans_startup.checkpoints.reader import read
 from hyptrans_startup.checkpoints.sentences import misfit, reason_of, unreadable
 from hyptrans_startup.errors import UserError
-from hyptrans_startup.wrapping import Call, before, told
+from hyptrans_startup.wrapping import Call, after, before, told
 
 PARTS = {
     "args": (Namespace, "options"),
@@ -59,6 +59,13 @@ def typed_options(load: Call, path: str, arg_overrides: Any = None, *args: Any, 
         return load(path, arg_overrides, *args, **kw)
     finally:
         _typed.reset(token)
+
+
+@after
+def options_converted_twice(state: dict[str, Any], *_: Any, **__: Any) -> None:
+    """Half a second: fairseq converts the options of an old file, and again to build its model."""
+    if "model" in _built.get() and state.get("cfg") is not None:
+        state["args"] = None
 
 
 @before

@@ -90,6 +90,9 @@ def taken(
     groups = _groups()
     stored = dict.fromkeys(groups, configuration) if flat else configuration
     names = {group: _name_in(stored.get(group), group, typed) for group in groups}
+    if flat and not hasattr(configuration, "task"):
+        # as fairseq takes a file of before it had tasks
+        names["task"] = names["task"] or "translation"
     for group in built:
         _check_choice(group, names[group], groups[group], typed)
     declared = {group: _declared_by(group, name, groups[group]) for group, name in names.items()}
@@ -110,6 +113,9 @@ def taken(
             found[group] = name
     if flat:
         found = {"": Namespace(**_options(vars(configuration), every))}
+        place = typed.get(_DATA) or getattr(found[""], _DATA, None)
+        if place is None and "task" in built and _DATA in (declared["task"] or {}):
+            raise UserError("its options name no data folder, of which its task is built")
     for options in found.values():
         _check_positions(options, largest)
     return found[""] if flat else found
@@ -237,9 +243,11 @@ def _check_choice(group: str, name: str | None, owners: Any, typed: Mapping[str,
     """Check that the user, or a file that may, chose what will be built.
 
     Raises:
-        UserError: it is fairseq's, and the file alone names it, or nobody's.
+        UserError: it is fairseq's, and the file alone names it, or nobody's; or there is no name.
     """
-    if name is None or typed.get(group) == name:
+    if name is None:
+        raise UserError(f"it names no {group} of which one could be built")
+    if typed.get(group) == name:
         return
     if name not in owners:
         raise UserError(

@@ -6,23 +6,36 @@
 # Run where a network, a compiler and that machine's version of Python are; carry the folder along.
 set -euo pipefail
 
-case "${1-}" in
--h | --help)
+usage() {
     echo "usage: ${0##*/} [DIR]"
     echo "  DIR  where the wheels go (default: runs/wheels, which git ignores); at most 60 MB"
     echo "BUNDLE_PYTHON names a Python of the version that the other machine has (default: python3.12)."
+}
+
+case "${1-}" in
+-h | --help)
+    usage
     exit
     ;;
+-*)
+    usage >&2
+    exit 2
+    ;;
 esac
-cd "$(dirname "$0")/../.."
-out=${1-runs/wheels}
+if [ $# -gt 1 ]; then
+    usage >&2
+    exit 2
+fi
+root=$(cd "$(dirname "$0")/../.." && pwd)
+out=$(realpath -m "${1-$root/runs/wheels}")
 python=${BUNDLE_PYTHON-python3.12}
 if ! "$python" -c 'import venv'; then
     echo "error: $python is not there or lacks the module venv: name another by BUNDLE_PYTHON" >&2
     exit 2
 fi
-rm -rf "$out"
 mkdir -p "$out"
+# of an earlier run; whatever else is there stays
+rm -f "$out"/*.whl
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$python" -m venv "$work/venv"

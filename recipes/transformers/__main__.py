@@ -12,6 +12,7 @@ import transformers
 
 import hyptrans
 from hyptrans.evaluation import scores
+from hyptrans.inference.architecture import require_known
 from hyptrans.optim import RiemannianAdam
 from hyptrans.support.errors import run_command
 from hyptrans.support.extras import require
@@ -20,6 +21,7 @@ from hyptrans.transformers import (
     HyptransForConditionalGeneration,
     HyptransTokenizer,
 )
+from recipes.common.options import STOPPED
 
 SOURCE, TARGET = "en", "qtv"
 VOCABULARY, WARMUP, SMOOTHING = 1500, 100, 0.1
@@ -38,6 +40,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     add("--seed", type=int, default=1, metavar="N", help="of training (default: %(default)s)")
     args = parser.parse_args(argv)
     require("accelerate", "transformers")
+    require_known(args.arch)
     toy, data = args.out / "toy", args.out / "data"
     _hyptrans("prepare", "toy", "--out", toy, "--train", args.sentences)
     pairs = [
@@ -108,4 +111,4 @@ def _hyptrans(*command: Any) -> None:
 
 
 if __name__ == "__main__":
-    run_command(main)
+    sys.exit(run_command(main, stopped=STOPPED))

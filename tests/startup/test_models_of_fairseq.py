@@ -1,5 +1,7 @@
 """Models and tasks of fairseq itself, which the hook must let train, go on, and be read."""
 
+import re
+
 import pytest
 
 pytestmark = pytest.mark.slow
@@ -95,92 +97,44 @@ def trained(fork, work, folder, flags):
     return folder / "checkpoint_last.pt"
 
 
+def translate(fork, work, file, *flags):
+    """Have every sentence of the test set translated, or gone on with."""
+    told = ["--path", file, "--max-tokens=200", "--max-len-b=5", "--cpu"]
+    done = fork("fairseq-generate", *flags, *told, cwd=work)
+    assert done.stdout.count("\nH-") == 12
+
+
 @pytest.mark.parametrize("name", TRANSLATION)
 def test_translation_models_train_go_on_and_translate(name, data, work, fork, tmp_path):
     file = trained(fork, work, tmp_path, [data, *TRANSLATION[name]])
-    told = ["--path", file, "--max-tokens=200", "--cpu"]
-    done = fork("fairseq-generate", data, *told, "--beam=2", "--max-len-b=5", cwd=work)
-    assert done.stdout.count("\nH-") == 12
+    translate(fork, work, file, data, "--beam=2")
     done = fork("fairseq-validate", data, "--path", file, "--max-tokens=200", "--cpu", cwd=work)
-    assert "loss" in done.stdout + done.stderr
+    assert re.search(r"\| valid \|.* \| loss \d", done.stdout + done.stderr)
 
 
 @pytest.mark.parametrize("name", LANGUAGE_MODELS)
 def test_language_models_train_go_on_and_are_evaluated(name, work, fork, tmp_path):
     lm = tmp_path / "lm-bin"
-    fork(
-        "fairseq-preprocess",
-        "--only-source",
-        "--trainpref=train.en",
-        "--validpref=valid.en",
-        "--testpref=test.en",
-        f"--destdir={lm}",
-        cwd=work,
-    )
+    texts = [f"--{name}pref={name}.en" for name in ("train", "valid", "test")]
+    fork("fairseq-preprocess", "--only-source", *texts, f"--destdir={lm}", cwd=work)
     flags = ["--task=language_modeling", lm, *LANGUAGE_MODELS[name], "--tokens-per-sample=20"]
     file = trained(fork, work, tmp_path, flags)
     done = fork("fairseq-eval-lm", lm, "--path", file, "--max-tokens=200", "--cpu", cwd=work)
     assert "Perplexity" in done.stdout + done.stderr
     if name != "fconv":
-        done = fork(
-            "fairseq-generate",
-            "--task=language_modeling",
-            lm,
-            "--path",
-            file,
-            "--max-tokens=200",
-            "--beam=2",
-            "--max-len-b=5",
-            "--sample-break-mode=eos",
-            "--cpu",
-            cwd=work,
-        )
-        assert done.stdout.count("\nH-") == 12
+        how = ["--beam=2", "--sample-break-mode=eos"]
+        translate(fork, work, file, "--task=language_modeling", lm, *how)
 
 
 def test_a_model_of_two_languages_trains_and_translates_either(data, work, fork, tmp_path):
     pairs = ["--task=multilingual_translation", data, "--lang-pairs=en-de"]
-    flags = [*pairs, "--arch=multilingual_transformer", *SMALL]
-    file = trained(fork, work, tmp_path, flags)
-    done = fork(
-        "fairseq-generate",
-        *pairs,
-        "--source-lang=en",
-        "--target-lang=de",
-        "--path",
-        file,
-        "--max-tokens=200",
-        "--beam=2",
-        "--max-len-b=5",
-        "--cpu",
-        cwd=work,
-    )
-    assert done.stdout.count("\nH-") == 12
+    file = trained(fork, work, tmp_path, [*pairs, "--arch=multilingual_transformer", *SMALL])
+    translate(fork, work, file, *pairs, "--source-lang=en", "--target-lang=de", "--beam=2")
 
 
 def test_a_model_that_edits_its_output_trains_and_translates(data, work, fork, tmp_path):
-    flags = [
-        "--task=translation_lev",
-        data,
-        "--arch=nonautoregressive_transformer",
-        *SMALL,
-        "--criterion=nat_loss",
-        "--noise=full_mask",
-        "--length-loss-factor=0.1",
-        "--apply-bert-init",
-        "--share-all-embeddings=False",
-    ][:-1]
-    file = trained(fork, work, tmp_path, flags)
-    done = fork(
-        "fairseq-generate",
-        data,
-        "--task=translation_lev",
-        "--path",
-        file,
-        "--max-tokens=200",
-        "--beam=1",
-        "--iter-decode-max-iter=1",
-        "--cpu",
-        cwd=work,
-    )
-    assert done.stdout.count("\nH-") == 12
+    task = ["--task=translation_lev", data]
+    model = ["--arch=nonautoregressive_transformer", *SMALL, "--apply-bert-init"]
+    loss = ["--criterion=nat_loss", "--noise=full_mask", "--length-loss-factor=0.1"]
+    file = trained(fork, work, tmp_path, [*task, *model, *loss])
+    translate(fork, work, file, *task, "--beam=1", "--iter-decode-max-iter=1")

@@ -7,7 +7,9 @@ import pytest
 import torch
 
 import hyptrans
+from hyptrans.dataprep.sources import tatoeba
 from hyptrans.support.errors import UserError
+from tests.real_data import real_data
 
 ROOT = Path(__file__).parents[2]
 TARGETS = ["Gute Nacht.", "Tom hat es gestern Abend gesehen.", "Nein."]
@@ -129,6 +131,20 @@ def test_generate_finds_what_translate_finds(model, ours, tokenizer, sentences, 
     assert found == ours.translate(sentences, beam=beam)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("beam", [1, 5])
+def test_no_sentence_of_a_thousand_differs(model, ours, tokenizer, beam):
+    pairs = tatoeba.read_table(real_data() / "tatoeba_en_de" / "deu-eng.zip")
+    sets, _ = tatoeba.split(pairs, held_out=2000, seed=1)
+    sources = [pair[0] for pair in sets["test"]][:1000]
+    found = []
+    for start in range(0, len(sources), 50):
+        given = tokenizer(sources[start : start + 50], padding=True, return_tensors="pt")
+        made = model.generate(**given, num_beams=beam)
+        found += tokenizer.batch_decode(made, skip_special_tokens=True)
+    assert found == ours.translate(sources, beam=beam)
+
+
 def test_generate_without_a_cache_finds_the_same(model, tokenizer, sentences):
     given = tokenizer(sentences[:6], padding=True, return_tensors="pt")
     found = [model.generate(**given, use_cache=kept).tolist() for kept in (True, False)]
@@ -154,6 +170,8 @@ def test_what_cannot_be_is_refused(model, library, place, tokenizer):
         model(given.input_ids, decoder_input_ids=padded, use_cache=True)
     with pytest.raises(UserError, match="dtype must be float32 or float64, got float16"):
         library.AutoModelForSeq2SeqLM.from_pretrained(place, dtype="float16")
+    with pytest.raises(UserError, match="loaded without device_map: leave it out"):
+        library.AutoModelForSeq2SeqLM.from_pretrained(place, device_map="auto")
     with pytest.raises(UserError, match="hyptrans export"):
         library.AutoModelForSeq2SeqLM.from_config(type(model.config)(architecture="hybonet_tiny"))
 

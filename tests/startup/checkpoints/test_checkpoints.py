@@ -214,6 +214,46 @@ def test_json_inside_an_option_is_bounded():
         schema.taken({"task": {"_name": "translation", **args}}, {})
 
 
+def test_a_file_of_before_there_were_tasks_is_built_of_one_conversion(state, folder, monkeypatch):
+    from fairseq import checkpoint_utils
+
+    parts = [state["cfg"][group] for group in ("model", "task")]
+    options = {k: v for part in parts for k, v in dict(getattr(part, "__dict__", part)).items()}
+    options = {k: v for k, v in options.items() if k not in ("_name", "task")}
+    older = {**state, "cfg": None, "args": Namespace(**options | {"arch": "euclidean_tiny"})}
+    path = checkpoints.written(older, folder / "older.pt")
+    convert, calls = checkpoint_utils.convert_namespace_to_omegaconf, []
+    monkeypatch.setattr(
+        checkpoint_utils,
+        "convert_namespace_to_omegaconf",
+        lambda args: calls.append(args) or convert(args),
+    )
+    (model,), cfg, task = checkpoint_utils.load_model_ensemble_and_task([str(path)])
+    assert len(calls) == 1
+    assert task.cfg.data == state["cfg"]["task"]["data"]
+    # what the conversion that is left out would have been
+    assert vars(cfg.model) == vars(convert(calls[0]).model)
+    for name in ("encoder.layers.0.self_attn.q_proj.weight", "decoder.embed_tokens.weight"):
+        assert torch.equal(model.state_dict()[name], state["model"][name]), name
+
+
+@pytest.mark.parametrize(
+    ("configuration", "reason"),
+    [
+        ({"cfg": {}}, "names no model"),
+        ({"cfg": {"model": {"_name": "transformer"}}}, "names no task"),
+        ({"args": Namespace(task="translation", arch="a,${b}")}, "names no model"),
+        ({"args": Namespace(arch="transformer_tiny")}, "name no data folder"),
+    ],
+)
+def test_what_names_too_little_to_build_is_refused_before_it_is_converted(
+    configuration, reason, state, folder
+):
+    path = checkpoints.written({**state, "cfg": None, **configuration}, folder / "little.pt")
+    with pytest.raises(UserError, match=reason):
+        checkpoints.build(path)
+
+
 def test_options_of_older_releases_are_cut_down_too():
     older = {"arch": "transformer", "bpe": "../../x", "more": 1, "max_positions": 9}
     assert vars(schema.taken(Namespace(**older, criterion="ctc"), {})) == {
