@@ -208,6 +208,15 @@ def test_options_of_a_users_own_architecture_are_taken(monkeypatch):
             schema.taken({"model": Namespace(**given)}, {})
 
 
+def test_languages_are_taken_whatever_task_has_them_and_files_are_not():
+    flags = {"arch": "multilingual_transformer", "task": "multilingual_translation"}
+    words = {"lang_pairs": ["en-de"], "lang_dict": "x"}
+    given = Namespace(**flags, **words)
+    found = schema.taken({"model": given, "task": given}, {})["model"]
+    assert found.lang_pairs == ["en-de"]
+    assert getattr(found, "lang_dict", None) is None
+
+
 def test_json_inside_an_option_is_bounded():
     args = {"eval_bleu_args": '{"beam": 1000000000}'}
     with pytest.raises(UserError, match="beam is 1000000000"):
