@@ -15,6 +15,8 @@ Punctuation = Literal["upos", "ptb"]
 PUNCTUATIONS: tuple[Punctuation, ...] = get_args(Punctuation)
 LEAST_RANK = 2
 """Coordinates of a point, and dimensions of the spaces of rank curves."""
+CONTROL_RANKS = (2, 8, 64)
+"""Dimensions of the spaces of probes of control trees, unless others are asked for."""
 LEAST_IMPROVEMENT = 1e-4
 """Of a loss, as a share of it, for the rate to be kept; any at all keeps a layer learning."""
 BATCH_TOKENS = 4096

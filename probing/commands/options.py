@@ -19,6 +19,7 @@ from hyptrans.support.flags import (
 from probing.settings import (
     BATCH_LINES,
     BATCH_TOKENS,
+    CONTROL_RANKS,
     KINDS,
     LEAST_IMPROVEMENT,
     PUNCTUATIONS,
@@ -137,8 +138,9 @@ def run(parser: argparse.ArgumentParser) -> None:
     add(
         "--control",
         action="store_true",
-        help="also train and score probes on control trees: the same words at shuffled places of "
-        "the same tree",
+        help="tell selectivity: train probes of gold trees and of control trees, in which each "
+        "word type drew its head, of the dimensions of --ranks (default: "
+        f"{' '.join(map(str, CONTROL_RANKS))})",
     )
     add(
         "--ranks",

@@ -17,13 +17,15 @@ from probing.commands.evaluate import of_baselines, read_scored, save_scored, sc
 from probing.commands.sources import Reading, Subject
 from probing.geometry.layers import SpaceUse, space_use, word_counts
 from probing.geometry.states import words_of
-from probing.probes.baselines import shuffled
+from probing.probes import baselines
+from probing.probes.control import control_tree
 from probing.probes.corpus import Corpus
+from probing.probes.evaluation import SELECTED_BY
 from probing.probes.file import FORMAT as PROBES
 from probing.probes.file import load_probes, save_probes
 from probing.probes.metrics import Scores, mean_scores
 from probing.probes.training import train
-from probing.report.data import ModelResult, RankPoint, Role
+from probing.report.data import ModelResult, RankPoint, Role, Selectivity
 from probing.report.results import over_seeds, signature
 from probing.settings import KINDS, Punctuation, Settings
 from probing.states.encoder import WordEncoder
@@ -55,7 +57,6 @@ class Run:
     trees: dict[str, Trees]
     settings: Settings
     seeds: int
-    control: bool
     punct: Punctuation
     reading: Reading
     batch_tokens: int
@@ -88,6 +89,11 @@ class Run:
             raise UserError(f"no sentence of {self.trees[part].path} has states of every encoder")
         return common
 
+    def scored_trees(self) -> list[Sentence]:
+        """Gold trees of the test set's sentences that all encoders are scored on."""
+        only = self.common("test")
+        return [tree for i, tree in enumerate(self.trees["test"].sentences) if i in only]
+
     def corpus(self, subject: Subject, part: str, only: set[int] | None = None) -> Corpus:
         """States of a data set beside their gold trees."""
         path = subject.states(part)
@@ -118,12 +124,12 @@ class Fit:
         if not self.control:
             return whole
         trees = run.trees[part].sentences
-        sentences = [shuffled(sentence, run.settings.seed, run.punct) for sentence in trees]
+        sentences = [control_tree(sentence, run.settings.seed, run.punct) for sentence in trees]
         return Corpus(whole.states, sentences, whole.name, only)
 
 
 def stages(run: Run) -> list[Scored]:
-    """Baselines and all encoders, each followed by its control trees if wanted."""
+    """Baselines and all encoders."""
     if run.overwrite:
         # all at once, so that what goes on from where this one was stopped keeps nothing older
         for subject in run.subjects:
@@ -131,13 +137,9 @@ def stages(run: Run) -> list[Scored]:
                 record.unlink()
     for subject in run.subjects:
         run.keys[subject.name] = _extract(run, subject)
-    common = run.common("test")
-    chosen = [s for i, s in enumerate(run.trees["test"].sentences) if i in common]
-    found = of_baselines(chosen, run.punct)
+    found = of_baselines(run.scored_trees(), run.punct)
     for subject in run.subjects:
         found.append(_over_seeds(run, subject, run.settings))
-        if run.control and not subject.random:
-            found.append(_over_seeds(run, subject, run.settings, control=True))
     return found
 
 
@@ -147,22 +149,51 @@ def rank_points(run: Run, ranks: Sequence[int]) -> list[RankPoint]:
     for subject in run.trained:
         for kind in KINDS:
             for dimensions in sorted(set(ranks)):
-                # hyperbolic points have one coordinate more, their time
-                rank = dimensions + (kind != "euclidean")
-                settings = replace(run.settings, probe=kind, rank=rank)
-                result, _ = _over_seeds(run, subject, settings)
+                result, _ = _over_seeds(run, subject, _of_size(run, kind, dimensions))
                 point = RankPoint(subject.name, kind, dimensions, result.test, result.spread)
                 found.append(point)
     return found
 
 
-def _over_seeds(run: Run, subject: Subject, settings: Settings, *, control: bool = False) -> Scored:
+def selectivities(run: Run, ranks: Sequence[int]) -> list[Selectivity]:
+    """How much better probes of the run's kind learn gold trees than control trees.
+
+    For a chain of neighbours and for every encoder, of fresh parameters too; each probe on the
+    layer that is best for it on the development set.
+    """
+    metric, sizes, gold = SELECTED_BY["distance"], sorted(set(ranks)), run.scored_trees()
+    made = [control_tree(sentence, run.settings.seed, run.punct) for sentence in gold]
+    chain = [baselines.score(baselines.CHAIN, trees, run.punct) for trees in (gold, made)]
+    shares = [scores.parts(metric).tolist() for scores in chain]
+    found = [Selectivity(baselines.CHAIN, size, *shares) for size in sizes]
+    for subject in run.subjects:
+        for size in sizes:
+            settings = _of_size(run, run.settings.probe, size)
+            pair = [
+                [result.test[metric] for result, _ in _each_seed(run, subject, settings, control)]
+                for control in (False, True)
+            ]
+            found.append(Selectivity(subject.name, size, *pair))
+    return found
+
+
+def _of_size(run: Run, kind: str, dimensions: int) -> Settings:
+    # hyperbolic points have one coordinate more, their time
+    return replace(run.settings, probe=kind, rank=dimensions + (kind != "euclidean"))
+
+
+def _over_seeds(run: Run, subject: Subject, settings: Settings) -> Scored:
     """Probes of every seed, as one result."""
-    several = [
+    results, scores = zip(*_each_seed(run, subject, settings), strict=True)
+    return over_seeds(results), mean_scores(scores)
+
+
+def _each_seed(
+    run: Run, subject: Subject, settings: Settings, control: bool = False
+) -> list[Scored]:
+    return [
         scored(run, subject, Fit(replace(settings, seed=seed), control)) for seed in run.each_seed
     ]
-    results, scores = zip(*several, strict=True)
-    return over_seeds(results), mean_scores(scores)
 
 
 def scored(run: Run, subject: Subject, wanted: Fit) -> Scored:
@@ -173,7 +204,7 @@ def scored(run: Run, subject: Subject, wanted: Fit) -> Scored:
         "format": PROBES,
         "states": {part: keys[part] for part in ("train", "dev")},
         "settings": asdict(settings),
-        "control": [run.settings.seed, run.punct] if wanted.control else None,
+        "control": ["word types", run.settings.seed, run.punct] if wanted.control else None,
     }
     probes = wanted.file(subject, "probes.safetensors")
     name = f"{subject.name}, control trees" if wanted.control else subject.name
@@ -183,7 +214,7 @@ def scored(run: Run, subject: Subject, wanted: Fit) -> Scored:
         save_probes(probes, train(train_set, dev_set, settings, name=name))
 
     learned = _timed(run, subject, "train", probes, inputs, make_probes)
-    role: Role = "fresh" if subject.random else "control" if wanted.control else "encoder"
+    role: Role = "fresh" if subject.random else "encoder"
     only = {part: run.common(part) for part in ("dev", "test")}
     inputs |= {"probes": learned, "test": keys["test"]}
     inputs |= {"punct": run.punct, "name": name, "of": subject.of}
@@ -200,7 +231,7 @@ def scored(run: Run, subject: Subject, wanted: Fit) -> Scored:
             architecture=States.open(subject.states("test")).architecture,
             punct=run.punct,
             role=role,
-            of=subject.name if wanted.control else subject.of,
+            of=subject.of,
         )
         save_scored(figures, *result, signature(settings, run.punct))
 

@@ -19,7 +19,14 @@ from probing.probes.file import load_probes
 from probing.probes.metrics import kept_words, predicted_root
 from probing.probes.significance import Comparison, compare
 from probing.probes.training import Trained
-from probing.report.data import Example, Prediction, RankPoint, Report, Vocabulary
+from probing.report.data import (
+    Example,
+    Prediction,
+    RankPoint,
+    Report,
+    Selectivity,
+    Vocabulary,
+)
 from probing.report.results import signature, table
 from probing.settings import SETS, Punctuation
 from probing.states.file import States
@@ -38,6 +45,7 @@ def report(
     run: Run,
     scored: Sequence[Scored],
     ranks: list[RankPoint],
+    selectivities: list[Selectivity],
     texts: Sequence[Path | None],
     *,
     examples: int,
@@ -50,6 +58,7 @@ def report(
         scored: its results, of which those of the run's own probes on gold trees are drawn, with
             the trees and radii of the first seed.
         ranks: of rank curves.
+        selectivities: of probes of gold and control trees.
         texts: that each trained encoder was trained on.
         examples: number of sentences.
         command: that was typed.
@@ -80,6 +89,7 @@ def report(
         about=about(run, command),
         comparisons=_comparisons(scored, run.subjects[0].name),
         ranks=ranks,
+        selectivities=selectivities,
         vocabularies=vocabularies(run, texts),
         spaces=space_uses(run),
     )
@@ -144,13 +154,9 @@ def about(run: Run, command: str) -> list[tuple[str, list[str]]]:
 
 
 def _comparisons(found: Sequence[Scored], first: str) -> dict[str, list[Comparison]]:
-    """The first encoder against all that is scored on the same trees."""
+    """The first encoder against all others."""
     (own,) = (scores for model, scores in found if model.name == first)
-    return {
-        model.name: compare(own, scores)
-        for model, scores in found
-        if model.name != first and model.role != "control"
-    }
+    return {model.name: compare(own, scores) for model, scores in found if model.name != first}
 
 
 def _notes(run: Run) -> list[str]:

@@ -12,7 +12,7 @@ from hyptrans.support.files import sha256, write_json, write_whole
 from hyptrans_startup.files import take_lock
 from probing.commands.evaluate import as_json
 from probing.commands.options import filled, typed_command
-from probing.commands.pipeline import Fit, Run, Trees, rank_points, stages
+from probing.commands.pipeline import Fit, Run, Trees, rank_points, selectivities, stages
 from probing.commands.report import report, texts_of
 from probing.commands.sources import (
     Source,
@@ -25,7 +25,7 @@ from probing.probes.file import load_probes
 from probing.probes.metrics import kept_words
 from probing.report import Report, write_report
 from probing.report.results import escaped, markdown, notes_on
-from probing.settings import SETS, Settings, check_ranks
+from probing.settings import CONTROL_RANKS, SETS, Settings, check_ranks
 from probing.states.file import States
 from probing.text.trees import read_conllu
 
@@ -64,8 +64,9 @@ def _find_and_tell(run: Run, args: argparse.Namespace, texts: Sequence[Path | No
     command = typed_command()
     scored = stages(run)
     ranks = rank_points(run, args.ranks)
-    page = report(run, scored, ranks, texts, examples=args.examples, command=command)
-    told = notes_on(page.comparisons, page.vocabularies, ranks, run.subjects[0].name)
+    selective = selectivities(run, args.ranks or CONTROL_RANKS) if args.control else []
+    page = report(run, scored, ranks, selective, texts, examples=args.examples, command=command)
+    told = notes_on(page.comparisons, page.vocabularies, ranks, selective, run.subjects[0].name)
     told += [f"{escaped(name)}: {use.verdict}" for name, use in page.spaces.items()]
     text = markdown(page.models, page.signature, [*page.notes, *told])
     found = as_json(page.models, page.signature) | _described(run, page, command) | _training(run)
@@ -96,7 +97,6 @@ def _run_of(args: argparse.Namespace, sources: Sequence[Source]) -> Run:
         trees=trees,
         settings=settings,
         seeds=args.seeds,
-        control=args.control,
         punct=args.punct,
         reading=reading_of(args),
         batch_tokens=args.batch_tokens,
@@ -120,6 +120,7 @@ def _described(run: Run, page: Report, command: str) -> dict[str, Any]:
         "comparisons": {n: [asdict(c) for c in rows] for n, rows in page.comparisons.items()},
         "vocabularies": {n: asdict(shares) for n, shares in page.vocabularies.items()},
         "ranks": [asdict(point) for point in page.ranks],
+        "selectivities": [asdict(one) for one in page.selectivities],
         "spaces": {n: asdict(use) for n, use in page.spaces.items()},
         "seconds": run.seconds,
     }

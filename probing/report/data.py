@@ -8,8 +8,8 @@ from torch import Tensor
 from probing.geometry.layers import SpaceUse
 from probing.probes.significance import Comparison
 
-Role = Literal["encoder", "fresh", "control", "baseline"]
-"""A trained encoder; one of fresh parameters; control trees; trees drawn without an encoder."""
+Role = Literal["encoder", "fresh", "baseline"]
+"""A trained encoder; one of fresh parameters; trees drawn without an encoder."""
 
 Edge = tuple[int, int]
 
@@ -37,7 +37,7 @@ class ModelResult:
     """On the test set, of the layers chosen."""
     role: Role = "encoder"
     of: str = ""
-    """The trained encoder that fresh parameters or control trees stand beside."""
+    """The trained encoder that one of fresh parameters stands beside."""
     spread: dict[str, float] = field(default_factory=dict)
     """Standard deviations of ``test`` over seeds; empty where there was one."""
     chosen: list[tuple[int, int]] = field(default_factory=list)
@@ -77,6 +77,17 @@ class RankPoint:
     """Of the probe's space; hyperbolic points have one more coordinate, their time."""
     test: dict[str, float]
     spread: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Selectivity:
+    """UUAS on gold trees and on control trees of probes of one size, a number for each seed."""
+
+    model: str
+    dimensions: int
+    """Of the probe's space, as in :class:`RankPoint`."""
+    real: list[float]
+    control: list[float]
 
 
 @dataclass(frozen=True)
@@ -128,6 +139,7 @@ class Report:
     comparisons: dict[str, list[Comparison]] = field(default_factory=dict)
     """By model: the first encoder against it."""
     ranks: list[RankPoint] = field(default_factory=list)
+    selectivities: list[Selectivity] = field(default_factory=list)
     vocabularies: dict[str, Vocabulary] = field(default_factory=dict)
     """By trained encoder."""
     spaces: dict[str, SpaceUse] = field(default_factory=dict)

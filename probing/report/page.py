@@ -55,6 +55,8 @@ def render(report: Report) -> str:
         first=next((m.name for m in report.models if m.role == "encoder"), ""),
         layers=charts.layer_charts(report),
         ranks=charts.rank_charts(report),
+        selectivities=results.selectivity_rows(report.selectivities),
+        selective=results.SELECTIVE,
         percent=results.percent,
         examples=sentences.example_figures(report),
         models=sentences.model_names(report),

@@ -13,7 +13,7 @@ from hyptrans.support.errors import clean
 from probing.probes.evaluation import SELECTED_BY
 from probing.probes.metrics import LONGEST, METRICS, SHORTEST
 from probing.probes.significance import TOSSES, Comparison
-from probing.report.data import ModelResult, RankPoint, Vocabulary
+from probing.report.data import ModelResult, RankPoint, Selectivity, Vocabulary
 from probing.settings import Punctuation, Settings
 
 TITLES = {"uuas": "UUAS", "dspr": "Dspr.", "root": "Root", "nspr": "Nspr."}
@@ -147,6 +147,42 @@ def rank_table(points: Sequence[RankPoint]) -> str:
     return tables.markdown(header, rows)
 
 
+SELECTIVE = (
+    "Selectivity: UUAS on gold trees less UUAS on control trees, in which each word type drew once "
+    "whether its words hang on the previous word, on the next or on the first (after Hewitt and "
+    "Liang 2019); each probe at the layer that is best for it on the development set."
+)
+
+
+def selectivity_rows(found: Sequence[Selectivity]) -> list[tuple[str, ...]]:
+    """What the table of selectivity has, its header first."""
+    dimensions = sorted({one.dimensions for one in found})
+    cells = {(one.model, one.dimensions): _selectivity(one) for one in found}
+    return [
+        ("gold less control, by dimensions of the probe", *map(str, dimensions)),
+        *(
+            (model, *(cells.get((model, number), "-") for number in dimensions))
+            for model in dict.fromkeys(one.model for one in found)
+        ),
+    ]
+
+
+def selectivity_table(found: Sequence[Selectivity]) -> str:
+    """Selectivity by the dimensions of the probe's space."""
+    header, *rows = selectivity_rows(found)
+    return tables.markdown(header, [(escaped(name), *cells) for name, *cells in rows])
+
+
+def _selectivity(one: Selectivity) -> str:
+    """Both figures and their difference, with its deviation over seeds where there were several."""
+    pairs = zip(one.real, one.control, strict=True)
+    differences = [real - control for real, control in pairs]
+    several = len(differences) > 1
+    spread = f" ± {statistics.stdev(differences):.3f}" if several else ""
+    real, control, mean = map(statistics.fmean, (one.real, one.control, differences))
+    return f"{real:.3f} - {control:.3f} = {mean:.3f}".replace("-", "\N{MINUS SIGN}") + spread
+
+
 def cell(figures: ModelResult | RankPoint, metric: str) -> str:
     """A figure with three decimals, and its deviation over seeds where there were several."""
     value, deviation = figures.test.get(metric), figures.spread.get(metric)
@@ -200,6 +236,7 @@ def notes_on(
     comparisons: Mapping[str, Sequence[Comparison]],
     vocabularies: Mapping[str, Vocabulary],
     ranks: Sequence[RankPoint],
+    selectivities: Sequence[Selectivity],
     first: str,
 ) -> list[str]:
     """The tables beside that of the figures; ``first`` is compared with all others."""
@@ -210,6 +247,7 @@ def notes_on(
         "number of comparisons).",
         *([vocabulary_table(vocabularies)] if vocabularies else []),
         *([rank_table(ranks)] if ranks else []),
+        *([selectivity_table(selectivities), SELECTIVE] if selectivities else []),
     ]
 
 

@@ -33,7 +33,7 @@ MODELS = "hybonet_plus_iwslt_d64,hybonet_iwslt_d64,han_iwslt_d64,euclidean_preno
 TREES = {split: f"ud_english_ewt/en_ewt-ud-{split}.conllu.gz" for split in ("train", "dev", "test")}
 COLUMNS = (Column("bleu", "BLEU", 5),)
 SAVE_EVERY = 500
-RANKS = "2,4,8,16,32,64"
+RANKS = "2,8,64"
 COUNTS = (
     ("steps", 2000, "steps of each probe"),
     ("seeds", 3, "trainings of each with our settings"),

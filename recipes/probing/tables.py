@@ -8,7 +8,7 @@ from typing import Any
 
 from probing.probes.significance import Comparison
 from probing.report import results
-from probing.report.data import ModelResult, RankPoint, Vocabulary
+from probing.report.data import ModelResult, RankPoint, Selectivity, Vocabulary
 
 PAPER = {
     "Transformer": (0.36, 0.30, 0.12, 0.88),
@@ -18,7 +18,16 @@ PAPER = {
 """Chen et al. 2022, sec. 4.2.2."""
 CHECKPOINTS = "checkpoints"
 """Name of the results of checkpoints that the options name."""
-KEPT = ("signature", "seeds", "notes", "comparisons", "vocabularies", "ranks", "settings")
+KEPT = (
+    "signature",
+    "seeds",
+    "notes",
+    "comparisons",
+    "vocabularies",
+    "ranks",
+    "selectivities",
+    "settings",
+)
 SETTINGS = {"parsed": "our settings", "paper": "the paper's rate and steps"}
 
 
@@ -80,8 +89,10 @@ def _notes(probes: Mapping[str, Any]) -> list[str]:
         RankPoint(**p | {key: _defined(p[key]) for key in ("test", "spread")})
         for p in probes["ranks"]
     ]
+    # of what was recorded before there were control trees, none
+    selective = [Selectivity(**one) for one in probes.get("selectivities", [])]
     told = [f"{results.escaped(name)}: {verdict}" for name, verdict in probes["spaces"].items()]
-    return [*results.notes_on(comparisons, words, points, first), *told]
+    return [*results.notes_on(comparisons, words, points, selective, first), *told]
 
 
 def _parsed(found: Mapping[str, Any]) -> list[str]:

@@ -162,6 +162,9 @@ def probes(name):
         "comparisons": {"linear chain": [{"metric": "uuas", "difference": 0.07, "p": 0.0001}]},
         "vocabularies": {name: {"unseen": 0.125, "unknown": 0.0, "split": 0.5}},
         "ranks": points,
+        "selectivities": [
+            {"model": name, "dimensions": 8, "real": [0.5, 0.6], "control": [0.7, 0.9]}
+        ],
         "spaces": {name: "It does not use the curvature."},
     }
 
@@ -187,6 +190,7 @@ def test_table_has_every_figure_with_spread_p_value_and_rank():
     assert "| h | 12.5 % | 0.0 % | 50.0 % |" in lines
     assert "| h, lorentz | 0.300 | 0.400 |" in lines
     assert "| h, euclidean | 0.200 | 0.350 |" in lines
+    assert "| h | 0.550 - 0.800 = -0.250 + 0.071 |".translate({45: 8722, 43: 177}) in lines
     assert "BLEU of their translations of the Tatoeba test set: h 31.4" in text
     assert "over 2 probe seeds" in text
     assert "h: It does not use the curvature." in lines
@@ -277,7 +281,7 @@ def test_checkpoints_fill_the_table_and_a_second_run_repeats_nothing(made, tmp_p
     found = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
     gold = found["probes"]["gold"]
     names = [model["name"] for model in gold["models"]]
-    assert names[2:5] == ["hybo", "hybo, control trees", "hybo, random"]
+    assert names[2:5] == ["hybo", "hybo, random", "twin"]
     assert gold["seeds"] == 2
     assert gold["vocabularies"]["hybo"]["unseen"] is not None
     assert {point["dimensions"] for point in gold["ranks"]} == {2, 3}

@@ -1,12 +1,13 @@
-"""``python -m probing run`` with several seeds, control trees and ranks."""
+"""``python -m probing run`` with several seeds, ranks and control trees."""
 
 import json
+from itertools import pairwise
 
 import pytest
 
 from probing.commands.cli import main
 from probing.commands.evaluate import read_scored, score
-from probing.probes.baselines import shuffled
+from probing.probes.control import control_tree
 from probing.probes.corpus import Corpus
 from probing.probes.file import load_probes
 from probing.probes.metrics import METRICS
@@ -50,29 +51,45 @@ def test_seeds_are_averaged_and_their_spread_is_told(made, controlled, tmp_path)
     assert set(fresh["spread"]) == set(METRICS)
 
 
-def test_control_trees_are_learned_and_scored_apart(made, controlled):
+def test_selectivity_is_of_probes_of_gold_and_of_control_trees(made, controlled):
     results = json.loads((controlled / "results.json").read_text())
-    names = [model["name"] for model in results["models"]]
-    assert names[2:] == ["hybonet", "hybonet, control trees", "hybonet, random"]
-    control = results["models"][3]
-    assert (control["role"], control["of"]) == ("control", "hybonet")
-    # learned and chosen on shuffled trees, and scored on them
-    several = []
-    for seed in (1, 2):
-        sets = {}
-        for part in ("train", "dev", "test"):
-            trees = [shuffled(tree, 1) for tree in read_conllu(made / f"{part}.conllu")]
-            states = States.open(controlled / "hybonet" / f"{part}.states.safetensors")
-            sets[part] = Corpus(states, trees)
-        settings = Settings(steps=6, evaluate_every=3, rank=8, batch_size=8, seed=seed)
-        trained = train(sets["train"], sets["dev"], settings)
-        named = {"name": "x", "architecture": "x", "punct": "upos"}
-        several.append(score(trained, sets["dev"], sets["test"], **named)[0].test)
-    for metric in METRICS:
-        mean = (several[0][metric] + several[1][metric]) / 2
-        assert control["test"][metric] == pytest.approx(mean, abs=1e-9)
-    # other gold trees: no difference of it to the first would say anything
-    assert list(results["comparisons"]) == ["linear chain", "right-branching", "hybonet, random"]
+    names = ["linear chain", "hybonet", "hybonet, random"]
+    assert [model["name"] for model in results["models"]][2:] == names[1:]
+    found = {(one["model"], one["dimensions"]): one for one in results["selectivities"]}
+    assert list(found) == [(name, size) for name in names for size in (2, 3)]
+    gold = {part: read_conllu(made / f"{part}.conllu") for part in ("train", "dev", "test")}
+    control = {part: [control_tree(tree, 1) for tree in trees] for part, trees in gold.items()}
+    for name, trees in (("real", gold), ("control", control)):
+        # learned and chosen on these trees, and scored on them
+        several = []
+        for seed in (1, 2):
+            sets = [
+                Corpus(States.open(controlled / "hybonet-random" / f"{part}.states.safetensors"), t)
+                for part, t in trees.items()
+            ]
+            settings = Settings(steps=6, evaluate_every=3, rank=4, batch_size=8, seed=seed)
+            trained = train(*sets[:2], settings)
+            named = {"name": "x", "architecture": "x", "punct": "upos"}
+            several.append(score(trained, *sets[1:], **named)[0].test["uuas"])
+        assert found["hybonet, random", 3][name] == pytest.approx(several)
+        (chain,) = found["linear chain", 2][name]
+        words = [[w for w in range(len(t)) if t.upos[w] != "PUNCT"] for t in trees["test"]]
+        counted = [
+            sum(set(pair) <= set(kept) for pair in t.edges)
+            for t, kept in zip(trees["test"], words, strict=True)
+        ]
+        near = [
+            sum(pair in t.edges for pair in pairwise(kept))
+            for t, kept in zip(trees["test"], words, strict=True)
+        ]
+        assert chain == pytest.approx(sum(near) / sum(counted))
+    # those of gold trees are the points of the rank curves
+    (point,) = (p for p in results["ranks"] if (p["probe"], p["dimensions"]) == ("lorentz", 3))
+    real, control = (found["hybonet", 3][name] for name in ("real", "control"))
+    assert point["test"]["uuas"] == pytest.approx(sum(real) / 2)
+    cell = f"{sum(real) / 2:.3f} \N{MINUS SIGN} {sum(control) / 2:.3f} = "
+    assert cell in (controlled / "results.md").read_text()
+    assert cell in (controlled / "report.html").read_text()
 
 
 def probes_of(out, kind, rank, seed, ending):
@@ -102,9 +119,10 @@ def test_ranks_are_those_of_all_geometries_on_all_layers(made, controlled, capsy
     words = ["--seeds", "2", "--control", "--ranks", "3", "2", "--seen", str(controlled / "seen")]
     capsys.readouterr()
     assert main(run_words(made, controlled, *words, models=["hybonet"])) == 0
-    # three sets of two encoders, the space of one; probes and figures of two seeds of three rows
-    # and of six ranks
-    assert capsys.readouterr().err.count("from an earlier run") == 3 * 2 + 2 * 2 * (3 + 6) + 1
+    # three sets of two encoders, the space of one; probes and figures of two seeds of two rows, of
+    # six ranks, and of two ranks of both encoders on gold and on control trees
+    made_before = 3 * 2 + 2 * 2 * (2 + 6 + 2 * 4) + 1
+    assert capsys.readouterr().err.count("from an earlier run") == made_before
 
 
 def test_words_that_the_encoder_does_not_know_are_counted(made, controlled):

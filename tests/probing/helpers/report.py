@@ -143,7 +143,6 @@ def report(count: int | None = None) -> Report:
                 chosen=[(4, 5), (3, 5), (4, 5)],
             ),
             *baselines,
-            replace(result("control trees", "", "", 0.1, 2), role="control", of="hybonet"),
         ],
         examples=[example(*one, noises, rng) for one in SENTENCES[:count]],
         radii=radii,

@@ -7,7 +7,7 @@ import pytest
 
 from hyptrans.support.errors import clean
 from probing.report import ModelResult, results
-from probing.report.data import Vocabulary
+from probing.report.data import Selectivity, Vocabulary
 from probing.report.results import escaped
 from tests.hostile.stores import NAMES, shown
 
@@ -30,7 +30,8 @@ def test_no_name_is_markup_in_the_text_of_the_results():
     name = "<img src=x>"
     result = ModelResult(name, "a", "lorentz", "lorentz", [], 0, 0, {"uuas": 0.5})
     other = dataclasses.replace(result, name="b|c")
-    notes = results.notes_on({"b|c": []}, {name: Vocabulary(0.1, 0.1, 0.1)}, [], name)
+    words, selective = {name: Vocabulary(0.1, 0.1, 0.1)}, [Selectivity(name, 2, [0.5], [0.25])]
+    notes = results.notes_on({"b|c": []}, words, [], selective, name)
     text = results.markdown([result, other], "probe:lorentz", notes)
     assert not re.search(r"(?<!\\)[<|]img|(?<!\\)<", text)
-    assert text.count("src=x") == 4
+    assert text.count("src=x") == 5

@@ -166,7 +166,6 @@ def test_a_model_has_one_color_in_all_charts_and_fresh_ones_another_form(report)
     number = {"transformer": "m0", "han": "m1", "hybonet": "m2"}
     for name, color in number.items():
         assert kinds_in(text, name) == [color] * (4 + (name in report.spaces))
-    assert set(kinds_in(text, "control trees")) == {"m2 control"}
     assert set(kinds_in(text, "random hybonet")) == {"m2 fresh"}
     assert set(kinds_in(text, "linear chain")) == {"base"}
     for name, color in (("transformer", "m0"), ("hybonet", "m2")):
