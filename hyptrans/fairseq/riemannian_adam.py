@@ -23,7 +23,6 @@ class RiemannianAdamConfig(FairseqDataclass):
     adam_betas: Any = option((0.9, 0.999), "betas for Adam optimizer")
     adam_eps: float = option(1e-8, "epsilon for Adam optimizer")
     weight_decay: float = option(0.0, "decoupled weight decay of plain parameters")
-    stabilize: int = option(10, "project points and their momenta every N updates (0: never)")
     embedding_lr_scale: float = option(
         1.0,
         "rate of manifold parameters in units of --lr; sqrt(--encoder-embed-dim) makes "
@@ -59,9 +58,7 @@ class FairseqRiemannianAdam(FairseqOptimizer):
             {"params": points, "lr_scale": cfg.embedding_lr_scale},
         ]
         groups = [group for group in groups if group["params"]]
-        self._optimizer = RiemannianAdam(
-            groups, stabilize=cfg.stabilize or None, **self.optimizer_config
-        )
+        self._optimizer = RiemannianAdam(groups, **self.optimizer_config)
         self._settings = [
             {name: value for name, value in group.items() if name != "params"}
             for group in self.param_groups
@@ -124,9 +121,8 @@ def _check(cfg: Any) -> None:
         ValueError: names the first of them.
     """
     _betas(cfg.adam_betas)
-    for name in ("adam_eps", "stabilize"):
-        if not 0 <= getattr(cfg, name) < math.inf:
-            raise ValueError(f"{_flag(name)} must be at least 0, got {getattr(cfg, name)}")
+    if not 0 <= cfg.adam_eps < math.inf:
+        raise ValueError(f"--adam-eps must be at least 0, got {cfg.adam_eps}")
     if not 0 < cfg.embedding_lr_scale < math.inf:
         raise ValueError(
             f"--embedding-lr-scale must be above 0 and finite, got {cfg.embedding_lr_scale}"
@@ -145,13 +141,9 @@ def _check_unused(cfg: Any) -> None:
         ValueError: names the first such option.
     """
     defaults = RiemannianAdamConfig()
-    for name in ("embedding_lr_scale", "max_radius", "stabilize"):
+    for name in ("embedding_lr_scale", "max_radius"):
         if getattr(cfg, name) != getattr(defaults, name):
             raise ValueError(
-                f"{_flag(name)} acts on points, and no parameter of this model is one: leave it "
-                "out, or have them with --embedding-storage manifold"
+                f"--{name.replace('_', '-')} acts on points, and no parameter of this model is "
+                "one: leave it out, or have them with --embedding-storage manifold"
             )
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"

@@ -209,6 +209,15 @@ def violation(x: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     return (inner(x, x) + 1 / c).abs() / x[..., 0].square()
 
 
+def tangent_above(x: Tensor, space: Tensor) -> Tensor:
+    """The tangent vector at ``x`` with given space part: ``<x, v> = 0`` fixes its time.
+
+    Shapes: x ``[..., D]``, space ``[..., D - 1]`` -> ``[..., D]``.
+    """
+    time = (x[..., 1:] * space).sum(-1, keepdim=True) / x[..., :1]
+    return torch.cat([time, space], dim=-1)
+
+
 def project_tangent(x: Tensor, v: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     """Orthogonal projection of an ambient vector onto the tangent space at ``x``.
 
@@ -219,7 +228,7 @@ def project_tangent(x: Tensor, v: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     """
     x, v = at_least_float32(x), at_least_float32(v)
     space = v[..., 1:] + c * inner(x, v).unsqueeze(-1) * x[..., 1:]
-    return _with_tangent_time(x, space)
+    return tangent_above(x, space)
 
 
 def tangent_squared_norm(x: Tensor, v: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
@@ -259,7 +268,7 @@ def transport(x: Tensor, y: Tensor, v: Tensor, *, c: CurvatureLike = 1.0) -> Ten
     """
     x, y, v = (at_least_float32(given) for given in (x, y, v))
     along = inner(y, v).unsqueeze(-1) / (1 / c - inner(x, y).unsqueeze(-1))
-    return _with_tangent_time(y, v[..., 1:] + along * (x[..., 1:] + y[..., 1:]))
+    return tangent_above(y, v[..., 1:] + along * (x[..., 1:] + y[..., 1:]))
 
 
 def clamp_radius(x: Tensor, radius: float, *, c: float = 1.0) -> Tensor:
@@ -279,9 +288,3 @@ def _sinh_ratio(squared: Tensor) -> Tensor:
     """``sinh(a) / a`` of a squared length ``a^2``: one at zero, with a finite gradient there."""
     length = torch.where(squared > 0, squared, torch.ones_like(squared)).sqrt()
     return torch.where(squared > 0, torch.sinh(length) / length, 1.0)
-
-
-def _with_tangent_time(x: Tensor, space: Tensor) -> Tensor:
-    """The tangent vector at ``x`` with given space part: ``<x, v> = 0`` fixes its time."""
-    time = (x[..., 1:] * space).sum(-1, keepdim=True) / x[..., :1]
-    return torch.cat([time, space], dim=-1)

@@ -18,7 +18,6 @@ class RiemannianAdam(torch.optim.AdamW):
     radius 8 in float32, and at radius 20 in float64.
 
     Args:
-        stabilize: project points and their momenta every that many steps; None: never.
         weight_decay: decoupled, of plain parameters; points have no zero to decay to.
 
     Source: Bécigneul and Ganea 2019, algorithm 1.
@@ -31,13 +30,8 @@ class RiemannianAdam(torch.optim.AdamW):
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0.0,
-        *,
-        stabilize: int | None = None,
     ) -> None:
         super().__init__(params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
-        self.defaults["stabilize"] = stabilize
-        for group in self.param_groups:
-            group.setdefault("stabilize", stabilize)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -71,15 +65,15 @@ class RiemannianAdam(torch.optim.AdamW):
         step = int(state["step"])
         x = lorentz.lift(point[..., 1:].double(), c=manifold.c)
         v = lorentz.flip_time(gradient.double())
-        momentum = state["exp_avg"].double()
+        # float32 has left its time off the tangent space, which grows where steps project it anew
+        momentum = lorentz.tangent_above(x, state["exp_avg"][..., 1:].double())
         momentum = torch.lerp(manifold.proju(x, v), momentum, group["betas"][0])
         squared = state["exp_avg_sq"].double()
         squared = torch.lerp(manifold.component_inner(x, v), squared, group["betas"][1])
         first, second = (1 - beta**step for beta in group["betas"])
         direction = momentum / first / ((squared / second).sqrt() + group["eps"])
-        y, momentum = manifold.retr_transp(x, -group["lr"] * direction, momentum)
-        if group["stabilize"] and step % group["stabilize"] == 0:
-            y, momentum = manifold.projx(y), manifold.proju(y, momentum)
+        y = manifold.expmap(x, -group["lr"] * direction, norm_tan=False)
+        momentum = manifold.transp(x, y, momentum)
         point.copy_(y)
         state["exp_avg"].copy_(momentum)
         state["exp_avg_sq"].copy_(squared)

@@ -69,7 +69,7 @@ def make_trainer(
     options = {"embedding_storage": "manifold"} if args.points else {}
     config = HyptransConfig.of(tokenizer, args.arch, dropout=0.0, **options)
     model = HyptransForConditionalGeneration(config)
-    optimizer = RiemannianAdam(model.parameters(), lr=5e-3, betas=(0.9, 0.98), stabilize=10)
+    optimizer = RiemannianAdam(model.parameters(), lr=5e-3, betas=(0.9, 0.98))
     schedule = transformers.get_linear_schedule_with_warmup(optimizer, WARMUP, args.updates)
     symbols = len(tokenizer.dictionaries[1])
     settings = transformers.Seq2SeqTrainingArguments(
