@@ -52,11 +52,6 @@ def blocks() -> dict[tuple[Path, str], str]:
     }
 
 
-def study_table() -> str:
-    """The study's final trainings, a row for each model."""
-    return summary(_study())
-
-
 def pictures() -> dict[str, str]:
     """What both pages show, SVG by file name."""
     return {Path(BARS).name: draw(_study())[BARS]}

@@ -26,7 +26,6 @@ def blocks() -> dict[tuple[Path, str], str]:
     return {
         **{(readme, results.RESULTS): block_for(readme.parent) for readme in readmes},
         **first_page.blocks(),
-        (HERE / "multi30k_en_de" / "README.md", "study"): first_page.study_table(),
         (probed.parent / "README.md", CHECKPOINTS): table(json.loads(_text(probed))),
     }
 

@@ -13,10 +13,10 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 from recipes.common import experiment, translation
 from recipes.common.experiment import Column, Experiment
-from recipes.common.preparation import SOURCE, TARGET
 from recipes.common.steps import Step
 from recipes.common.translation import Run
 
+SOURCE, TARGET = "en", "de"
 SAVE_EVERY = 1000
 """Updates between checkpoints, where the validation perplexity is measured too."""
 HELD_OUT = "--valid-from-train"

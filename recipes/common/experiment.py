@@ -238,30 +238,32 @@ def table(found: Mapping[str, Any], columns: Sequence[Column], test: str) -> str
     # older runs did not measure all of them
     columns = [column for column in columns if column.key in found["signatures"]]
     one_length = found["updates"] is not None
-    header = ["model", "parameters", *([] if one_length else ["updates"]), "valid perplexity"]
+    validated = any("valid_perplexity" in row for row in found["models"].values())
+    header = ["model", "parameters", *([] if one_length else ["updates"])]
+    header += ["valid perplexity"] if validated else []
+    header += [column.title for column in columns] + ([] if validated else ["training, s"])
     rows: list[list[object]] = []
     for name, row in found["models"].items():
-        perplexity, p = row["valid_perplexity"], found.get("p", {}).get(name, {})
-        # no JSON number is infinite or none
-        diverged = perplexity is None or not math.isfinite(perplexity)
+        p, seconds = found.get("p", {}).get(name, {}), row.get("train_seconds")
         cells = [name, f"{row['parameters']:,}", *([] if one_length else [f"{row['updates']:,}"])]
-        cells.append("diverged" if diverged else f"{perplexity:.2f}")
-        rows.append([*cells, *(scoring.cell(row[c.key], p.get(c.key)) for c in columns)])
-    lines = tables.markdown([*header, *(column.title for column in columns)], rows)
+        cells += [_perplexity(row["valid_perplexity"])] if validated else []
+        cells += [scoring.cell(row[c.key], p.get(c.key)) if c.key in row else "" for c in columns]
+        rows.append([*cells, *([] if validated else [seconds and f"{seconds:.0f}"])])
+    lines = tables.markdown(header, rows)
     signatures = dict.fromkeys(f"`{found['signatures'][column.key]}`" for column in columns)
     updates = f"{found['updates']:,} updates; " if one_length else ""
     versions = found["versions"]
+    averaged = found.get("averaged", 1)
     about = [
         f"sacreBLEU {', '.join(signatures)} on {test}",
         scoring.caption(found),
         f"{updates}one run of each, seed {found['seed']}",
-        averaged(found),
+        f"the average of the last {averaged} checkpoints of each" if averaged > 1 else "",
         f"torch {versions['torch']}, fairseq {versions['fairseq']}",
     ]
     return f"{lines}\n\n{'; '.join(filter(None, about))}"
 
 
-def averaged(found: Mapping[str, Any]) -> str:
-    """Which checkpoints were averaged; empty where none were."""
-    count = found.get("averaged", 1)
-    return f"the average of the last {count} checkpoints of each" if count > 1 else ""
+def _perplexity(value: float | None) -> str:
+    # no JSON number is infinite or none
+    return "diverged" if value is None or not math.isfinite(value) else f"{value:.2f}"

@@ -54,27 +54,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     _prepare(made.runner, run, args)
     first = [] if args.no_untrained else made.models[:1]
     untrained = [translation.chain(run, model, [SEARCH], untrained=True) for model in first]
-    found = _by_score(made.measure(COLUMNS, validated=False, beside=untrained))
-    found["bleu_untrained"] = {
-        model.name: scoring.score(
-            "bleu", run.output(f"untrained_{model.name}", SEARCH), run.references()
-        ).value
-        for model in first
-    }
+    found = made.measure(COLUMNS, validated=False, beside=untrained)
+    for model in first:
+        output = run.output(f"untrained_{model.name}", SEARCH)
+        found["models"][f"{model.name}, untrained"] = {
+            "parameters": found["models"][model.name]["parameters"],
+            "bleu": scoring.score("bleu", output, run.references()).value,
+        }
     if args.probe_steps > 0:
         found |= _probe(made, args.probe_steps)
     made.finish(found, table)
     if args.probe_steps > 0:
         made.runner.say(f"pictures of the trees: {run.out / 'report.html'}")
-
-
-def _by_score(rows: Mapping[str, Any]) -> dict[str, Any]:
-    """What was measured, by score and then by model."""
-    kept = {name: part for name, part in rows.items() if name not in ("models", "signatures")}
-    names = [*(column.key for column in COLUMNS), "parameters", "train_seconds"]
-    scores = {name: {m: row[name] for m, row in rows["models"].items()} for name in names}
-    signed = {"signature": rows["signatures"]["bleu"], "chrf_signature": rows["signatures"]["chrf"]}
-    return {**scores, **signed, **kept}
 
 
 def _prepare(runner: Runner, run: Run, args: argparse.Namespace) -> None:
@@ -125,27 +116,7 @@ def _first_trees(path: Path, sentences: int, out: Path) -> None:
 
 def table(found: Mapping[str, Any]) -> str:
     """The results as Markdown."""
-    # runs of version 0.1.0 did not measure all of them
-    columns = [column for column in COLUMNS if column.key in found]
-    rows: list[list[object]] = []
-    for name, seconds in found["train_seconds"].items():
-        p = found.get("p", {}).get(name, {})
-        scores = [scoring.cell(found[c.key][name], p.get(c.key)) for c in columns]
-        rows.append([name, f"{found['parameters'][name]:,}", *scores, f"{seconds:.0f}"])
-    for name, bleu in found["bleu_untrained"].items():
-        numbers = [f"{found['parameters'][name]:,}", f"{bleu:.1f}"]
-        rows.append([f"{name}, untrained", *numbers, *[None] * len(columns)])
-    titles = [column.title for column in columns]
-    lines = tables.markdown(["model", "parameters", *titles, "training, s"], rows)
-    signatures = [f"`{found[n]}`" for n in ("signature", "chrf_signature") if n in found]
-    about = [
-        f"sacreBLEU {', '.join(signatures)} on the toy test set",
-        scoring.caption(found),
-        f"{found['updates']} updates",
-        experiment.averaged(found),
-        f"one run, seed {found['seed']}",
-    ]
-    shown = f"{lines}\n\n{'; '.join(filter(None, about))}"
+    shown = experiment.table(found, COLUMNS, "the toy test set")
     if "probe" not in found:
         return shown
     rows = [

@@ -1,17 +1,18 @@
-"""Split Tatoeba by distinct English sentence, prepare it, and print the training commands.
+"""Split Tatoeba by distinct English sentence and prepare it.
 
 ``--table`` is ``deu-eng.zip`` or the ``deu.txt`` in it; with HYPTRANS_DATA set, it is
-``tatoeba_en_de/deu-eng.zip`` there unless named. Other options go to ``data-prep/prepare_text.py``.
+``tatoeba_en_de/deu-eng.zip`` there unless named. Other options go to ``hyptrans prepare text``.
 """
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from hyptrans.dataprep.commands.cli import main as prepare
 from hyptrans.dataprep.sources import tatoeba
 from hyptrans.support.errors import UserError, run_command
 from recipes.common import options
-from recipes.common.preparation import prepare
 
 TABLE = "tatoeba_en_de/deu-eng.zip"
 SPLIT = "split-seed1-2000"
@@ -19,7 +20,7 @@ SPLIT = "split-seed1-2000"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Split, prepare and print.
+    """Split and prepare; where ``hyptrans prepare`` fails, its exit status is this program's.
 
     Raises:
         UserError: the table cannot be used.
@@ -46,10 +47,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         sentences = len({source for source, _ in members})
         print(f"{name}: {len(members)} pairs of {sentences} distinct English sentences")
     print(f"further translations left out of valid and test: {left_out}")
-    words = ["--raw-text", "--vocab-size", "8000"]
+    words = ["text", "--raw-text", "--vocab-size", "8000"]
     for name in tatoeba.SETS:
         words += [f"--{name}", str(folder / f"{name}.en"), str(folder / f"{name}.de")]
-    prepare(Path(__file__).parent, "prepare_text.py", [*words, *others], args.out)
+    words += [*others, "--out", str(args.out)]
+    print(f"$ {shlex.join(['hyptrans', 'prepare', *words])}", flush=True)
+    if status := prepare(words):
+        sys.exit(status)
 
 
 if __name__ == "__main__":

@@ -40,13 +40,12 @@ def test_an_extra_that_is_missing_is_told_before_any_work(tmp_path, monkeypatch,
 def test_it_ends_with_results_and_a_table_of_them(finished):
     out, shown = finished
     found = json.loads((out / "results.json").read_text(encoding="utf-8"))
-    assert found["signature"].startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
-    assert found["bleu"].keys() == found["parameters"].keys() == {MODEL}
+    signatures, scores = found["signatures"], found["models"][MODEL]
+    assert signatures["bleu"].startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
+    assert found["models"].keys() == {MODEL}
     row = next(line for line in shown.splitlines() if line.startswith(f"| {MODEL} |"))
-    assert f"| {found['parameters'][MODEL]:,} |" in row
-    assert f"| {found['bleu'][MODEL]:.1f} | {found['chrf'][MODEL]:.1f} |" in row
-    assert found["chrf_signature"] in shown
-    assert found["signature"] in shown
+    assert f"| {scores['parameters']:,} | {scores['bleu']:.1f} | {scores['chrf']:.1f} |" in row
+    assert all(signature in shown for signature in signatures.values())
     assert found["updates"] == 30
 
 
@@ -65,7 +64,7 @@ def test_it_ends_with_the_trees_in_the_encoders(finished):
 
 def test_score_is_the_one_that_fairseq_generate_prints(finished):
     out, _ = finished
-    ours = json.loads((out / "results.json").read_text(encoding="utf-8"))["bleu"][MODEL]
+    ours = json.loads((out / "results.json").read_text(encoding="utf-8"))["models"][MODEL]["bleu"]
     printed = (out / f"{MODEL}_beam4" / "generate-test.txt").read_text(encoding="utf-8")
     theirs = float(re.search(r"Generate test with beam=4: BLEU = ([\d.]+) ", printed)[1])
     assert ours == pytest.approx(theirs, abs=0.006)
@@ -97,7 +96,9 @@ def test_number_of_parameters_leaves_out_what_fairseq_keeps_twice(finished):
     stated = int(re.search(r"num\. shared model params: ([\d,]+)", log)[1].replace(",", ""))
     # two encoder layers: attention 4 d d + 4 d, feed-forward 2 d f + d + f, kept a second time
     d, f = 128, 512
-    assert stated - found["parameters"][MODEL] == 2 * (4 * d * d + 4 * d + 2 * d * f + d + f)
+    assert stated - found["models"][MODEL]["parameters"] == 2 * (
+        4 * d * d + 4 * d + 2 * d * f + d + f
+    )
 
 
 def test_a_second_run_reuses_every_step(finished):
@@ -129,6 +130,6 @@ def test_both_models_learn_the_toy_language(tmp_path):
     run = quickstart(tmp_path)
     assert run.returncode == 0, run.stderr
     found = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
-    twin = found["bleu"]["euclidean_prenorm_tiny"]
-    assert found["bleu"]["hybonet_plus_tiny"] > twin > 60
-    assert found["bleu_untrained"]["hybonet_plus_tiny"] < 5
+    bleu = {name: row["bleu"] for name, row in found["models"].items()}
+    assert bleu["hybonet_plus_tiny"] > bleu["euclidean_prenorm_tiny"] > 60
+    assert bleu["hybonet_plus_tiny, untrained"] < 5

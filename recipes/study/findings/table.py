@@ -143,9 +143,8 @@ def _comparisons(lines: Sequence[Line]) -> list[str]:
     signatures = ", ".join(f"`{name}`" for name in found[0]["signatures"].values())
     return [
         "Final trainings of the same seed on the same sentences, sacreBLEU's paired bootstrap; p: "
-        "how likely so large a difference is by the choice of sentences alone, one-sided, as it "
-        "counts it (where the difference is clear, a two-sided p is about twice that) and not "
-        "corrected for the number of comparisons:",
+        "of the difference by the choice of sentences alone, one-sided, as it counts it (where "
+        "clear, two-sided about twice that), not corrected for the number of comparisons:",
         tables.markdown(header, rows),
         *_trained_again(lines, found),
         f"sacreBLEU: {signatures}",

@@ -1,6 +1,4 @@
 import io
-import os
-import subprocess
 import sys
 import tracemalloc
 import zipfile
@@ -9,8 +7,9 @@ import pytest
 
 from hyptrans.dataprep.sources import tatoeba
 from hyptrans.dataprep.sources.tatoeba import read_table, split
-from hyptrans.support.errors import UserError
-from tests.dataprep.conftest import REPOSITORY, tree
+from hyptrans.support.errors import UserError, run_command
+from recipes.tatoeba_en_de import prepare
+from tests.dataprep.conftest import tree
 
 ROWS = [(f"sentence {number // 3}", f"Satz {number}") for number in range(300)]
 
@@ -174,41 +173,19 @@ def test_real_table_has_the_known_numbers(data):
 
 
 @pytest.mark.parametrize(
-    ("recipe", "words", "problem"),
+    ("words", "problem"),
     [
-        ("tatoeba_en_de", ["--table", "nowhere.zip"], "nowhere.zip is not a file"),
-        ("tatoeba_en_de", ["--held-out", "0", "--table", "x"], "--held-out must be above 0"),
-        ("iwslt14_en_de", ["--raw", "nowhere"], "--raw nowhere is not a folder"),
-        ("wmt14_en_de", ["--raw", "nowhere"], "--raw nowhere is not a folder"),
+        (["--table", "nowhere.zip"], "nowhere.zip is not a file"),
+        (["--held-out", "0", "--table", "x"], "--held-out must be above 0"),
+        (["--table", "deu.txt", "--held-out", "1", "--bpe", "no"], "argument --bpe: invalid"),
     ],
 )
-def test_recipe_ends_with_the_sentence_and_status_of_the_command(tmp_path, recipe, words, problem):
-    command = [sys.executable, "-m", f"recipes.{recipe}.prepare", *words]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-    )
-    assert done.returncode == 2
-    assert problem in done.stderr
-    assert "fairseq-train" not in done.stdout
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("recipe", ["tatoeba_en_de", "iwslt14_en_de", "wmt14_en_de"])
-def test_recipe_knows_the_training_command_of_each_configuration(tmp_path, recipe):
-    code = (
-        "from pathlib import Path; from recipes.common.preparation import training_commands; "
-        f"print(*training_commands(Path('recipes/{recipe}'), Path('data')), sep='\\n')"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=REPOSITORY
-    )
-    lines = done.stdout.strip().split("\n")
-    assert len(lines) >= 3
-    named = {line.split("--arch ")[1].split("_")[0] for line in lines}
-    assert {"euclidean", "hybonet"} <= named
-    assert all(line.startswith("fairseq-train data/data-bin --user-dir hyptrans") for line in lines)
+def test_recipe_ends_with_the_sentence_and_status_of_the_command(
+    tmp_path, monkeypatch, capsys, words, problem
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "deu.txt").write_text("a\tb\nc\td\ne\tf\n")
+    with pytest.raises(SystemExit) as ended:
+        sys.exit(run_command(lambda: prepare.main(words)))
+    assert ended.value.code == 2
+    assert problem in capsys.readouterr().err
