@@ -7,7 +7,6 @@ from typing import Any, Literal
 from torch import Tensor, nn
 
 from hyptrans.geometry.precision import full_precision, matrix_product
-from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.kernels.weights import masked_softmax
 from hyptrans.layers.decoding_state import Memory, Past, State, append
 
@@ -89,11 +88,11 @@ class Attention(nn.Module, ABC):
         """Logarithms of the weights, up to a constant per query; ``[B, H, T, S]``."""
         return matrix_product(query, key.transpose(-1, -2))
 
-    def weights(self, query: Tensor, key: Tensor, allowed: Tensor | None) -> Tensor:
+    def weights(
+        self, query: Tensor, key: Tensor, allowed: Tensor | None, *, is_causal: bool
+    ) -> Tensor:
         """What :meth:`mix` weighs the values with, ``[B, H, T, S]``, without dropout."""
-        return attention_weights(
-            self.scores(query, key), allowed=allowed, is_causal=False, dropout=0.0, training=False
-        )
+        return masked_softmax(self.scores(query, key), allowed=allowed, is_causal=is_causal)
 
     @abstractmethod
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
@@ -143,15 +142,17 @@ class Attention(nn.Module, ABC):
         is_causal = self.causal and x.size(1) > 1
         return self.merge(self.mix(query, key, value, allowed=allowed, is_causal=is_causal), x)
 
-    def look(self, x: Tensor, memory: Tensor, *, padding: Tensor | None = None) -> Tensor:
-        """The weight of each position of a memory for each of ``x``, ``[B, T, S]``.
-
-        It is the mean of the heads' weights; the weights of a position sum to 1.
-        """
+    def look(
+        self, x: Tensor, memory: Tensor | None = None, *, padding: Tensor | None = None
+    ) -> Tensor:
+        """The weights of each head, ``[B, H, T, S]``; those of a position sum to 1."""
         allowed = None if padding is None else _allowed(padding)
-        query, (key, _) = self.query(x), self.keys_and_values(memory)
+        if memory is None:
+            query, key, _ = self.project(x)
+        else:
+            query, (key, _) = self.query(x), self.keys_and_values(memory)
         with full_precision(query):
-            return self.weights(query, key, allowed).mean(1)
+            return self.weights(query, key, allowed, is_causal=self.causal and memory is None)
 
     def _look_at(
         self, memory: Tensor, x: Tensor, allowed: Tensor | None, state: State | None
@@ -184,18 +185,6 @@ def _check_step(state: State, length: int, padding: Tensor | None) -> None:
         )
     if padding is not None:
         raise ValueError("decoding with a state takes no padding: every position counts")
-
-
-def attention_weights(
-    scores: Tensor, *, allowed: Tensor | None, is_causal: bool, dropout: float, training: bool
-) -> Tensor:
-    """Softmax of scores over the keys that may be looked at, then dropout of weights.
-
-    Shapes: scores ``[B, H, T, S]``, which are written over; ``allowed`` and ``is_causal`` as in
-    :meth:`Attention.mix` -> ``[B, H, T, S]``.
-    """
-    weights = masked_softmax(scores, allowed=allowed, is_causal=is_causal)
-    return relu_dropout(weights, dropout, training=training)
 
 
 def fold_beams(query: Tensor, sentences: int) -> Tensor:

@@ -131,7 +131,7 @@ class HyperbolicAttention(Attention):
         if in_table and (table := as_table(query, key, value, allowed, MIDPOINTS)):
             return midpoints(query, *table, self._scale())
         with full_precision(query):
-            weights = self._weights(query, key, allowed, is_causal)
+            weights = self.weights(query, key, allowed, is_causal=is_causal)
             weights = relu_dropout(weights, self.attention_dropout, training=self.training)
             return kernels.midpoint_of_sum(matrix_product(weights, value))
 
@@ -152,13 +152,10 @@ class HyperbolicAttention(Attention):
             key, value = (t.transpose(1, 2).contiguous().transpose(1, 2) for t in (key, value))
         return Memory(key, value)
 
-    def weights(self, query: Tensor, key: Tensor, allowed: Tensor | None) -> Tensor:
-        """What the values are weighted with, by distances."""
-        return self._weights(query, key, allowed, False)
-
-    def _weights(
-        self, query: Tensor, key: Tensor, allowed: Tensor | None, is_causal: bool
+    def weights(
+        self, query: Tensor, key: Tensor, allowed: Tensor | None, *, is_causal: bool
     ) -> Tensor:
+        """What the values are weighted with, by distances."""
         masks: dict[str, Any] = {"allowed": allowed, "is_causal": is_causal}
         if self.c is None:
             products = lorentz.pairwise_inner(query, key)

@@ -99,20 +99,17 @@ class PoincareAttention(Attention):
     ) -> Tensor:
         """As the base class says; the heads of the result are tangents."""
         with full_precision(query):
-            weights = self._weights(query, key, allowed, is_causal=is_causal)
+            weights = self.weights(query, key, allowed, is_causal=is_causal)
             weights = relu_dropout(weights, self.attention_dropout, training=self.training)
             mixed = matrix_product(weights, value)
             if self.aggregation == "tangent":
                 return mixed
             return of_heads.centroid_tangent(mixed, c=self.c)
 
-    def weights(self, query: Tensor, key: Tensor, allowed: Tensor | None) -> Tensor:
-        """What the values are weighted with, by distances."""
-        return self._weights(query, key, allowed, is_causal=False)
-
-    def _weights(
+    def weights(
         self, query: Tensor, key: Tensor, allowed: Tensor | None, *, is_causal: bool
     ) -> Tensor:
+        """What the values are weighted with, by distances."""
         alpha = F.softplus(at_least_float32(self.raw_alpha))
         scale = -1 / (alpha * self.c * (query.size(-1) - 1) ** 0.5)
         inner = lorentz.pairwise_inner(query, key)

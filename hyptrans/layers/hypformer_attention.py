@@ -137,9 +137,12 @@ class LinearAttention(HypformerAttention):
                 mixed = linear_attention.read(query, linear_attention.summarize(key, value))
             return self._with_own(mixed, value)
 
-    def weights(self, query: Tensor, key: Tensor, allowed: Tensor | None) -> Tensor:
+    def weights(
+        self, query: Tensor, key: Tensor, allowed: Tensor | None, *, is_causal: bool
+    ) -> Tensor:
         """What the values are weighted with, written out."""
-        return linear_attention.weights(self._features(query), self._features(key, allowed))
+        features = self._features(query), self._features(key, allowed)
+        return linear_attention.weights(*features, causal=is_causal)
 
     def mix_next(self, query: Tensor, key: Tensor, value: Tensor, state: State) -> Tensor:
         """Mix the values of these positions and of those whose sums ``state`` has; add theirs."""

@@ -80,16 +80,19 @@ def quadratic(query: Tensor, key: Tensor, value: Tensor, *, causal: bool = False
 
     Source: Hypformer eq. 16.
     """
-    weights = query @ key.transpose(-1, -2)
-    if causal:
-        weights = weights.tril()
-    return _ratio(weights @ value, weights.sum(-1, keepdim=True))
+    products = _products(query, key, causal=causal)
+    return _ratio(products @ value, products.sum(-1, keepdim=True))
 
 
-def weights(query: Tensor, key: Tensor) -> Tensor:
+def weights(query: Tensor, key: Tensor, *, causal: bool = False) -> Tensor:
     """The weights of queries on keys, whose sum over the keys is 1: ``[B, H, T, S]``."""
-    products = query @ key.transpose(-1, -2)
+    products = _products(query, key, causal=causal)
     return _ratio(products, products.sum(-1, keepdim=True))
+
+
+def _products(query: Tensor, key: Tensor, *, causal: bool) -> Tensor:
+    products = query @ key.transpose(-1, -2)
+    return products.tril() if causal else products
 
 
 def summarize(key: Tensor, value: Tensor) -> Sums:

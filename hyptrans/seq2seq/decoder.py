@@ -33,7 +33,7 @@ class DecoderLayer(nn.Module):
         return self.feed_forward(x)
 
     def look(self, x: Tensor, padding: Any, memory: Tensor, memory_padding: Any) -> Tensor:
-        """The weights of every target position on the source ``[B, T, S]``, without a state."""
+        """The weights on the source ``[B, H, T, S]``, without a state."""
         x = self.attention(x, padding=padding)
         return self.cross_attention.look(x, memory, padding=memory_padding)
 
@@ -108,7 +108,7 @@ class Decoder(Layered):
             states.append(layer(states[-1], mask, memory, memory_mask, kept))
         if not look or state is not None:
             return states, None
-        return states, self.layers[-1].look(states[-2], mask, memory, memory_mask)
+        return states, self.layers[-1].look(states[-2], mask, memory, memory_mask).mean(1)
 
     def predict(
         self,
@@ -126,3 +126,12 @@ class Decoder(Layered):
         """The last layer's weights on the source, a mean over heads, ``[B, T, S]``."""
         weights: Any = Decoder.forward(self, tokens, memory, memory_padding, look=True)[1]
         return weights
+
+    def attentions(
+        self, tokens: Tensor, memory: Tensor, memory_padding: Tensor
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """The weights of each layer on the target ``[B, H, T, T]`` and on the source."""
+        states, _ = Decoder.forward(self, tokens, memory, memory_padding)
+        padding, each = tokens.eq(self.padding_idx), list(zip(self.layers, states, strict=False))
+        own = [layer.attention.look(x, padding=padding) for layer, x in each]
+        return own, [layer.look(x, padding, memory, memory_padding) for layer, x in each]

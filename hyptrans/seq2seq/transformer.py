@@ -137,14 +137,19 @@ class Attention(nn.Module):
         mixed = torch.bmm(self._weights(x, key, padding), value)
         return self.out_proj(mixed.transpose(0, 1).reshape(x.shape))
 
-    def look(self, x: Tensor, memory: Tensor, padding: Tensor) -> Tensor:
-        """The weights on a memory, a mean over heads, ``[B, T, S]``."""
-        found = self._weights(x, self._heads(self.k_proj(memory)), padding)
-        return found.unflatten(0, (-1, self.heads)).mean(1)
+    def look(
+        self, x: Tensor, memory: Tensor, padding: Tensor, mask: Tensor | None = None
+    ) -> Tensor:
+        """The weights on a memory, ``[B, H, T, S]``; ``mask`` ``[T, S]`` is added."""
+        found = self._weights(x, self._heads(self.k_proj(memory)), padding, mask)
+        return found.unflatten(0, (-1, self.heads))
 
-    def _weights(self, x: Tensor, key: Tensor, padding: Tensor | None) -> Tensor:
+    def _weights(
+        self, x: Tensor, key: Tensor, padding: Tensor | None, mask: Tensor | None = None
+    ) -> Tensor:
         query = self._heads(self.q_proj(x) * (x.size(-1) // self.heads) ** -0.5)
         scores = torch.bmm(query, key.transpose(1, 2))
+        scores = scores if mask is None else scores + mask
         if padding is not None:
             each = scores.view(len(padding), self.heads, *scores.shape[1:])
             scores = each.masked_fill(padding[:, None, None], -torch.inf).view_as(scores)
@@ -169,6 +174,11 @@ class _Layer(nn.Module):
             return x + update(norm(x))
         out: Tensor = norm(x + update(x))
         return out
+
+    def look(self, x: Tensor, padding: Tensor, mask: Tensor | None = None) -> Tensor:
+        """The weights of self-attention, ``[B, H, T, T]``."""
+        x = self.self_attn_layer_norm(x) if self.before else x
+        return self.self_attn.look(x, x, padding, mask)
 
     def feed_forward(self, x: Tensor) -> Tensor:
         inner = lambda x: self.fc2(self.activation(self.fc1(x)))  # noqa: E731
@@ -297,6 +307,12 @@ class TransformerEncoder(_Side):
         states[-1] = self.last(states[-1])
         return Encoded(x, [state.transpose(0, 1) for state in states], padding)
 
+    def attentions(self, tokens: Tensor) -> list[Tensor]:
+        """The weights of each layer, ``[B, H, S, S]``."""
+        _, states, padding = self(tokens)
+        layers = zip(self.layers, states[:-1], strict=True)
+        return [layer.look(x.transpose(0, 1), padding) for layer, x in layers]
+
     def memory(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """The last states ``[B, S, D]``, which the decoder attends to, and their padding."""
         if not self.fuses or self.training:
@@ -313,6 +329,12 @@ class TransformerEncoder(_Side):
         if not bool(padding.any()):
             return x, padding, None
         return x * (1 - padding.unsqueeze(-1).type_as(x)), padding, padding
+
+
+def _future(x: Tensor) -> Tensor:
+    """What is added to scores of states ``[T, B, D]``: minus infinity at later positions."""
+    size = (x.size(0), x.size(0))
+    return torch.full(size, -torch.inf, dtype=x.dtype, device=x.device).triu(1)
 
 
 class TransformerDecoder(_Side):
@@ -344,21 +366,20 @@ class TransformerDecoder(_Side):
 
     def forward(
         self, tokens: Tensor, memory: Tensor, padding: Tensor, state: TransformerState | None = None
-    ) -> list[Tensor]:
+    ) -> tuple[list[Tensor], None]:
         """The states ``[B, T, D]``, the embeddings first; as :class:`Decoder` has them."""
-        return self._run(tokens, memory, padding, state)[0]
+        return self._run(tokens, memory, padding, state)[0], None
 
     def _run(
         self, tokens: Tensor, memory: Tensor, padding: Tensor, state: TransformerState | None
-    ) -> tuple[list[Tensor], Tensor]:
-        """The states, and the last layer's queries of the source, ``[T, B, D]``."""
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """The states, and what asks of the source in each layer, ``[T, B, D]``."""
         own = tokens.eq(self.padding_idx)
         x = self.embed(tokens if state is None else tokens[:, -1:], own).transpose(0, 1)
         source, states, future = memory.transpose(0, 1), [x], None
         asked: list[Tensor] = []
         if state is None:
-            size = (x.size(0), x.size(0))
-            future = torch.full(size, -torch.inf, dtype=x.dtype, device=x.device).triu(1)
+            future = _future(x)
         mask = None
         if state is None and bool(own.any()):
             mask = torch.zeros_like(own, dtype=x.dtype).masked_fill(own, -torch.inf)
@@ -376,13 +397,28 @@ class TransformerDecoder(_Side):
 
             states.append(layer(states[-1], look, look_at_source))
         states[-1] = self.last(states[-1])
-        return [one.transpose(0, 1) for one in states], asked[-1]
+        return [one.transpose(0, 1) for one in states], asked
 
     def look(self, tokens: Tensor, memory: Tensor, padding: Tensor) -> Tensor:
         """The last layer's weights on the source, a mean over heads, ``[B, T, S]``."""
         _, asked = self._run(tokens, memory, padding, None)
-        found: Tensor = self.layers[-1].encoder_attn.look(asked, memory.transpose(0, 1), padding)
-        return found
+        attention: Attention = self.layers[-1].encoder_attn
+        return attention.look(asked[-1], memory.transpose(0, 1), padding).mean(1)
+
+    def attentions(
+        self, tokens: Tensor, memory: Tensor, padding: Tensor
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """The weights of each layer on the target ``[B, H, T, T]`` and on the source."""
+        states, asked = self._run(tokens, memory, padding, None)
+        own, source = tokens.eq(self.padding_idx), memory.transpose(0, 1)
+        each, mask = [x.transpose(0, 1) for x in states[:-1]], _future(states[0].transpose(0, 1))
+        return (
+            [layer.look(x, own, mask) for layer, x in zip(self.layers, each, strict=True)],
+            [
+                layer.encoder_attn.look(x, source, padding)
+                for layer, x in zip(self.layers, asked, strict=True)
+            ],
+        )
 
     def logits(self, x: Tensor, state: Any = None) -> Tensor:
         """Logits ``[B, T, V]`` of the last states."""
@@ -393,7 +429,7 @@ class TransformerDecoder(_Side):
         self, tokens: Tensor, memory: Tensor, padding: Tensor, state: TransformerState | None = None
     ) -> Tensor:
         """Logits ``[B, T, V]``; the arguments are those of :meth:`forward`."""
-        return self.logits(self(tokens, memory, padding, state)[-1])
+        return self.logits(self(tokens, memory, padding, state)[0][-1])
 
 
 class Transformer(EncoderDecoder):

@@ -4,6 +4,11 @@
 ``AutoModelForSeq2SeqLM`` know model folders.
 """
 
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+from hyptrans.inference.sharing import folder
 from hyptrans.support import extras
 from hyptrans.support.errors import UserError
 
@@ -25,6 +30,28 @@ def check_version(found: str) -> None:
         )
 
 
+def _told_of_earlier_folders(read: Any) -> Any:
+    """Let ``AutoConfig`` say what becomes of folders that it has no name of a class for."""
+
+    @wraps(read)
+    def told(place: Any, *given: Any, **options: Any) -> Any:
+        try:
+            return read(place, *given, **options)
+        except ValueError as error:
+            try:
+                ours = "model_type" not in folder.own_config(Path(place))
+            except (UserError, TypeError):
+                ours = False
+            if not ours:
+                raise
+            raise UserError(
+                f"{place} was written before model folders were of transformers: write it again "
+                "with hyptrans export, of its checkpoint; hyptrans.load reads it as it is"
+            ) from error
+
+    return told
+
+
 _library = extras.transformers()
 check_version(_library.__version__)
 
@@ -32,6 +59,7 @@ from hyptrans.transformers.configuration import HyptransConfig  # noqa: E402
 from hyptrans.transformers.model import HyptransForConditionalGeneration  # noqa: E402
 from hyptrans.transformers.tokenizer import HyptransTokenizer  # noqa: E402
 
+_library.AutoConfig.from_pretrained = _told_of_earlier_folders(_library.AutoConfig.from_pretrained)
 _library.AutoConfig.register(HyptransConfig.model_type, HyptransConfig, exist_ok=True)
 _library.AutoTokenizer.register(HyptransConfig, HyptransTokenizer, exist_ok=True)
 for _auto in (_library.AutoModel, _library.AutoModelForSeq2SeqLM):

@@ -1,7 +1,8 @@
 """A translation model of this package as one of the library transformers."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ IGNORED = -100
 """A label that has no loss."""
 LONGEST = 200
 """Most tokens that ``generate`` makes, unless it is told; a model may take fewer."""
-_DTYPES = (torch.float32, torch.float64)
+_DTYPES = (torch.float32, torch.float64, torch.bfloat16)
 _REFUSED = {
     *("attn_implementation", "device_map", "load_in_4bit", "load_in_8bit", "output_loading_info"),
     *("quantization_config", "subfolder", "torch_dtype", "tp_plan"),
@@ -45,6 +46,9 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
 
     config_class = HyptransConfig
     main_input_name = "input_ids"
+    supports_gradient_checkpointing = True
+    accepts_loss_kwargs = True
+    """The trainer hands over the number of labels of all processes and accumulated batches."""
 
     def __init__(self, config: HyptransConfig, core: Any = None) -> None:
         super().__init__(config)
@@ -84,7 +88,7 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
             config: its options go before those of the folder.
             revision: of a repository of the hub.
             token: of the hub.
-            dtype: float32, the default, or float64.
+            dtype: float32, the default, float64 or bfloat16.
             options: what the library's own loader takes, which is not needed here.
 
         Raises:
@@ -96,7 +100,7 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         wanted = torch.float32 if dtype in (None, "auto") else dtype
         wanted = getattr(torch, wanted, None) if isinstance(wanted, str) else wanted
         if wanted not in _DTYPES:
-            raise UserError(f"dtype must be float32 or float64, got {dtype}")
+            raise UserError(f"dtype must be float32, float64 or bfloat16, got {dtype}")
         found = read(pretrained_model_name_or_path, revision=revision, token=token)
         chosen = found.options
         if isinstance(config, HyptransConfig) and config.options is not None:
@@ -120,6 +124,8 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         cache: Any = None,
         use_cache: bool | None = None,
         num_items_in_batch: Any = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
     ) -> Any:
         """Logits, and with ``labels`` their mean loss, base e, without label smoothing.
@@ -134,34 +140,75 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
             cache: of earlier tokens; ``decoder_input_ids`` has only new ones.
             use_cache: return a cache.
             num_items_in_batch: what the sum of losses is divided by; by default that of labels.
+            output_attentions: give the weights of each layer and head, computed a second time: of
+                the source ``[B, H, S, S]``, the target ``[B, H, T, T]``, and ``[B, H, T, S]``.
+            output_hidden_states: give the states of embeddings with positions and of each layer.
             return_dict: an output with names, the default, or a tuple.
 
         Raises:
             UserError: there is no source or no target, or a cache is to have padding first.
         """
+        if output_attentions is None:
+            output_attentions = self.config.output_attentions
+        if output_hidden_states is None:
+            output_hidden_states = self.config.output_hidden_states
         if encoder_outputs is None:
-            encoder_outputs = self.get_encoder()(input_ids, attention_mask)
+            encoder_outputs = self.get_encoder()(
+                *(input_ids, attention_mask, output_attentions, output_hidden_states)
+            )
+        if attention_mask is None and input_ids is not None:
+            attention_mask = input_ids.ne(self.config.pad_token_id)
         if decoder_input_ids is None:
             decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
         tokens = self._padded(decoder_input_ids, decoder_attention_mask)
-        memory = encoder_outputs[0]
+        new, memory = tokens.size(1), encoder_outputs[0]
+        states: Any = None
         padding = memory.new_zeros(memory.shape[:2], dtype=torch.bool)
         padding = padding if attention_mask is None else attention_mask.eq(0)
         if use_cache and cache is None:
             cache = HyptransCache(self.decoder.start())
-        if cache is None:
-            logits = self.decoder.predict(tokens, memory, padding)
-        else:
+        if cache is not None:
             logits = self._step(tokens, memory, padding, cache)
-        loss = None if labels is None else _loss(logits, labels, num_items_in_batch)
+            tokens = cache.tokens
+        if cache is None or output_hidden_states:
+            states, _ = self.decoder(tokens, memory, padding)
+        if cache is None:
+            logits = self.decoder.logits(states[-1], None)
+        own = cross = None
+        if output_attentions:
+            own, cross = self.decoder.attentions(tokens, memory, padding)
         made = Seq2SeqLMOutput(
-            loss=loss, logits=logits, cache=cache, encoder_last_hidden_state=memory
+            loss=None if labels is None else _loss(logits, labels, num_items_in_batch),
+            logits=logits,
+            cache=cache,
+            decoder_hidden_states=_each(states if output_hidden_states else None, new),
+            decoder_attentions=_each(own, new),
+            cross_attentions=_each(cross, new),
+            encoder_last_hidden_state=memory,
+            encoder_hidden_states=encoder_outputs.get("hidden_states"),
+            encoder_attentions=encoder_outputs.get("attentions"),
         )
         return made.to_tuple() if return_dict is False else made
 
     def get_encoder(self, *_: Any) -> Callable[..., BaseModelOutput]:
         """The function of the source alone."""
         return _Encode(self)
+
+    def get_input_embeddings(self) -> torch.nn.Module:
+        """The table of the source."""
+        return self.encoder.embed_tokens
+
+    def _set_gradient_checkpointing(
+        self, enable: bool = True, gradient_checkpointing_func: Any = None, every_n_layers: int = 1
+    ) -> None:
+        if getattr(gradient_checkpointing_func, "keywords", {}).get("use_reentrant"):
+            raise UserError("gradient checkpointing goes without use_reentrant: leave it out")
+        for side in (self.encoder, self.decoder):
+            for place, layer in enumerate(side.layers):
+                layer.gradient_checkpointing = enable and place % every_n_layers == 0
+                vars(layer).pop("forward", None)
+                if layer.gradient_checkpointing:
+                    layer.forward = partial(_again, layer, gradient_checkpointing_func)
 
     def prepare_decoder_input_ids_from_labels(self, labels: Tensor | None) -> Tensor:
         """What the decoder has seen before it predicts each label ``[B, T]``.
@@ -214,19 +261,40 @@ class _Encode:
         self.model = model
 
     def forward(
-        self, input_ids: Tensor | None, attention_mask: Tensor | None = None, **_: Any
+        self,
+        input_ids: Tensor | None,
+        attention_mask: Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        **_: Any,
     ) -> BaseModelOutput:
-        """The encoder's last states ``[B, S, D]``.
+        """The encoder's last states ``[B, S, D]``; see the model's own ``forward``.
 
         Raises:
             UserError: there is no source.
         """
         if input_ids is None:
             raise UserError("a model needs input_ids: name them, or encoder_outputs")
-        tokens = self.model._padded(input_ids, attention_mask)
-        return BaseModelOutput(self.model.encoder.memory(tokens)[0])
+        tokens, encoder = self.model._padded(input_ids, attention_mask), self.model.encoder
+        states = encoder(tokens).states if output_hidden_states else None
+        return BaseModelOutput(
+            encoder.memory(tokens)[0] if states is None else states[-1],
+            hidden_states=_each(states),
+            attentions=_each(encoder.attentions(tokens) if output_attentions else None),
+        )
 
     __call__ = forward
+
+
+def _each(found: Sequence[Tensor] | None, count: int = 0) -> tuple[Tensor, ...] | None:
+    """States or weights of every layer, by default of all positions, or of the last ones."""
+    return None if found is None else tuple(one[..., -count:, :] for one in found)
+
+
+def _again(layer: Any, checkpoint: Callable[..., Any], *given: Any) -> Any:
+    """Run a layer; in training, without keeping what its gradients need."""
+    run = partial(type(layer).forward, layer)
+    return checkpoint(run, *given) if layer.training else run(*given)
 
 
 def _loss(logits: Tensor, labels: Tensor, items: Any) -> Tensor:

@@ -200,8 +200,8 @@ def add_source_arguments(parser: argparse.ArgumentParser, *, several: bool) -> N
         action="append",
         default=[],
         metavar="NAME_OR_FOLDER",
-        help="encoder of Hugging Face's transformers: a folder of save_pretrained, or a name, "
-        f"which is fetched unless it is in the cache{more}",
+        help="encoder of Hugging Face's transformers: a folder of save_pretrained or of hyptrans "
+        f"export, or a name, which is fetched unless it is in the cache{more}",
     )
     add(
         "--data",

@@ -24,8 +24,9 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256
 from hyptrans_startup.checkpoints.building import within_bytes
 from probing.states import folder
-from probing.states.encoder import Tokens
+from probing.states.encoder import Tokens, WordEncoder
 from probing.states.failures import reason, told
+from probing.states.model_folder import from_model_folder, is_model_folder
 from probing.text.align import Piece, Span
 
 _UNUSED = "pooler"
@@ -124,8 +125,10 @@ def library() -> ModuleType:
     return transformers
 
 
-def from_hugging_face(name: str, *, random: bool = False, seed: int = 1) -> HuggingFaceEncoder:
+def from_hugging_face(name: str, *, random: bool = False, seed: int = 1) -> WordEncoder:
     """The encoder of a folder that ``save_pretrained`` wrote, or of a model's name.
+
+    A model folder of this package is read as such.
 
     What a folder asks for is held against its files. A name is fetched by the library as a whole:
     neither its settings nor its size are looked at before.
@@ -138,8 +141,10 @@ def from_hugging_face(name: str, *, random: bool = False, seed: int = 1) -> Hugg
     Raises:
         UserError: there is none, or it cannot be used; says why.
     """
-    transformers = library()
     local = Path(name).is_dir()
+    if local and is_model_folder(Path(name)):
+        return from_model_folder(Path(name), random=random, seed=seed)
+    transformers = library()
     if local:
         folder.check(Path(name))
     where = {"local_files_only": local, "trust_remote_code": False}

@@ -12,6 +12,7 @@ from hyptrans.layers.hvt_attention import PoincareAttention
 from hyptrans.layers.hybonet import LorentzAttention
 from hyptrans.layers.hypformer_attention import LinearAttention, SoftmaxAttention
 from hyptrans.layers.sphere import SphereAttention
+from hyptrans.seq2seq.decoder import Decoder
 from hyptrans.support.errors import UserError
 from tests.models.conftest import ARCHITECTURES, dictionary, small, task_of
 
@@ -47,7 +48,7 @@ def test_weights_are_those_that_mix_the_values(arch, options):
 
     allowed = source.ne(words.pad())[:, None, None, :]
     query, (key, value) = layer.query(x), layer.keys_and_values(memory)
-    weights = layer.weights(query, key, allowed)
+    weights = layer.weights(query, key, allowed, is_causal=False)
     kind = next(kind for kind in MIXED if isinstance(layer, kind))
     torch.testing.assert_close(
         MIXED[kind](layer, weights, value, query),
@@ -58,6 +59,34 @@ def test_weights_are_those_that_mix_the_values(arch, options):
     torch.testing.assert_close(attention, weights.mean(1))
     torch.testing.assert_close(attention.sum(-1), torch.ones(2, 4, dtype=attention.dtype))
     assert not attention[0, :, 0].any()  # padding
+
+
+@pytest.mark.parametrize(("arch", "options"), WAYS)
+def test_weights_of_every_layer_mix_what_came_before(arch, options):
+    words = dictionary()
+    model = small(arch, task_of(words), **options).eval()
+    source, _, previous = batch(words)
+    seen = []
+    for side in (model.encoder, model.decoder):
+        for layer in side.layers:
+            layer.attention.register_forward_pre_hook(lambda one, given: seen.append((one, *given)))
+    with torch.no_grad():
+        memory, padding = model.encoder.memory(source)
+        Decoder.forward(model.decoder, previous, memory, padding)
+        given, seen = seen, []
+        found = model.encoder.attentions(source)
+        own, cross = model.decoder.attentions(previous, memory, padding)
+        for (layer, x), weights in zip(given, [*found, *own], strict=True):
+            query, key, value = layer.project(x)
+            allowed = None if layer.causal else ~padding[:, None, None]
+            kind = next(kind for kind in MIXED if isinstance(layer, kind))
+            wanted = layer.mix(query, key, value, allowed=allowed, is_causal=layer.causal)
+            # linear attention adds to itself what its own values are mapped to
+            torch.testing.assert_close(MIXED[kind](layer, weights, value, value), wanted)
+    for weights in (*found, *own, *cross):
+        torch.testing.assert_close(weights.sum(-1), torch.ones_like(weights[..., 0]))
+    assert not any(weights.triu(1).any() for weights in own)
+    assert not any(weights[0, ..., 0].any() for weights in (*found, *cross))  # padding
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

@@ -1,6 +1,8 @@
 """A model folder in the library transformers computes what it computes here."""
 
+import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -55,6 +57,16 @@ def test_a_mask_goes_before_the_tokens(model, tokenizer):
         found, wanted = (
             model(numbers, given.attention_mask, decoder_input_ids=given.labels).logits
             for numbers in (wrong, given.input_ids)
+        )
+    assert torch.equal(found, wanted)
+
+
+def test_tokens_tell_of_padding_where_no_mask_does(model, tokenizer):
+    given = batch(tokenizer)
+    with torch.no_grad():
+        found, wanted = (
+            model(given.input_ids, mask, decoder_input_ids=given.labels).logits
+            for mask in (None, given.attention_mask)
         )
     assert torch.equal(found, wanted)
 
@@ -131,6 +143,14 @@ def test_generate_finds_what_translate_finds(model, ours, tokenizer, sentences, 
     assert found == ours.translate(sentences, beam=beam)
 
 
+def test_bfloat16_translates(library, place, ours, tokenizer):
+    model = library.AutoModelForSeq2SeqLM.from_pretrained(place, dtype=torch.bfloat16)
+    assert {p.dtype for p in model.parameters()} == {torch.bfloat16}
+    made = model.generate(**tokenizer(SOURCES, padding=True, return_tensors="pt"))
+    found = tokenizer.batch_decode(made, skip_special_tokens=True)
+    assert found == ours.translate(SOURCES)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("beam", [1, 5])
 def test_no_sentence_of_a_thousand_differs(model, ours, tokenizer, beam):
@@ -168,12 +188,26 @@ def test_what_cannot_be_is_refused(model, library, place, tokenizer):
     padded = given.labels.masked_fill(given.labels.eq(given.labels[:, :1]), 1)
     with pytest.raises(UserError, match="padded on the right"):
         model(given.input_ids, decoder_input_ids=padded, use_cache=True)
-    with pytest.raises(UserError, match="dtype must be float32 or float64, got float16"):
+    with pytest.raises(UserError, match="dtype must be float32, float64 or bfloat16, got float16"):
         library.AutoModelForSeq2SeqLM.from_pretrained(place, dtype="float16")
     with pytest.raises(UserError, match="loaded without device_map: leave it out"):
         library.AutoModelForSeq2SeqLM.from_pretrained(place, device_map="auto")
     with pytest.raises(UserError, match="hyptrans export"):
         library.AutoModelForSeq2SeqLM.from_config(type(model.config)(architecture="hybonet_tiny"))
+
+
+def test_a_folder_of_an_earlier_version_is_to_be_exported_again(library, place, tmp_path):
+    earlier = shutil.copytree(place, tmp_path / "earlier")
+    config = json.loads((place / "config.json").read_text())
+    del config["model_type"]
+    (earlier / "config.json").write_text(json.dumps(config))
+    for auto in (library.AutoModelForSeq2SeqLM, library.AutoModel, library.AutoTokenizer):
+        with pytest.raises(UserError, match=r"earlier was written before .* hyptrans export"):
+            auto.from_pretrained(earlier)
+    # what is not ours is told of as ever
+    (earlier / "config.json").write_text("{}")
+    with pytest.raises(ValueError, match="Unrecognized model"):
+        library.AutoModel.from_pretrained(earlier)
 
 
 def test_the_versions_are_those_of_the_extra():

@@ -1,24 +1,47 @@
 """Seq2SeqTrainer trains our models, and goes on where it was stopped."""
 
+import os
+import subprocess
+import sys
 from argparse import Namespace
+from pathlib import Path
 
 import pytest
 import torch
 
 pytest.importorskip("accelerate")
+ROOT = Path(__file__).parents[2]
+
+
+def rows_of(tokenizer, sentences):
+    made = tokenizer(sentences, text_target=sentences)
+    pairs = zip(made["input_ids"], made["labels"], strict=True)
+    return [{"input_ids": source, "labels": target} for source, target in pairs]
+
+
+@pytest.mark.parametrize("options", [{"bf16": True}, {"activation_checkpointing": True}])
+def test_a_step_is_nearly_that_without(tokenizer, sentences, tmp_path, options):
+    from recipes.transformers.trainer import make_trainer
+
+    args = Namespace(arch="hybonet_plus_tiny", points=False, updates=2, seed=1)
+    rows, ends = rows_of(tokenizer, sentences), []
+    for chosen in ({}, options):
+        trainer = make_trainer(tokenizer, rows, tmp_path / "out", args, **chosen)
+        ends.append(trainer.train().training_loss)
+    close = 0.02 if "bf16" in options else 1e-6
+    assert ends[1] == pytest.approx(ends[0], rel=close)
+    assert ("bf16" in options) == (ends[1] != ends[0])
 
 
 @pytest.mark.parametrize("points", [False, True])
 def test_a_resumed_training_ends_in_the_same_bits(tokenizer, sentences, tmp_path, points):
-    from recipes.transformers.__main__ import make_trainer
+    from recipes.transformers.trainer import make_trainer
 
-    made = tokenizer(sentences, text_target=sentences)
-    pairs = zip(made["input_ids"], made["labels"], strict=True)
-    rows = [{"input_ids": source, "labels": target} for source, target in pairs] * 8
-    args = Namespace(arch="hybonet_tiny", points=points, updates=6, seed=1, save_steps=3)
+    rows = rows_of(tokenizer, sentences) * 6
+    args = Namespace(arch="hybonet_tiny", points=points, updates=4, seed=1)
     ends = []
-    for name, begun in (("whole", None), ("resumed", str(tmp_path / "whole" / "checkpoint-3"))):
-        trainer = make_trainer(tokenizer, rows, tmp_path / name, args)
+    for name, begun in (("whole", None), ("resumed", str(tmp_path / "whole" / "checkpoint-2"))):
+        trainer = make_trainer(tokenizer, rows, tmp_path / name, args, save_steps=2)
         first = {key: value.clone() for key, value in trainer.model.state_dict().items()}
         trainer.train(resume_from_checkpoint=begun)
         ends.append(trainer.model.state_dict())
@@ -26,3 +49,61 @@ def test_a_resumed_training_ends_in_the_same_bits(tokenizer, sentences, tmp_path
         first["decoder.embed_tokens.weight"], ends[0]["decoder.embed_tokens.weight"]
     )
     assert all(torch.equal(ends[1][key], value) for key, value in ends[0].items())
+
+
+SHARED = """
+import sys
+import torch
+from argparse import Namespace
+from pathlib import Path
+from hyptrans.inference.load import SHIPPED
+from hyptrans.transformers import HyptransTokenizer
+from recipes.transformers.trainer import make_trainer
+
+tokenizer = HyptransTokenizer.from_pretrained(SHIPPED / "tatoeba-en-de")
+texts = [f"{who} {what}." for who in ("Tom", "We") for what in ("sleep", "saw it today", "laugh")]
+made = tokenizer(texts, text_target=texts)
+pairs = zip(made["input_ids"], made["labels"])
+rows = [{"input_ids": source, "labels": target} for source, target in pairs] * 4
+args = Namespace(arch="hybonet_tiny", points=False, updates=4, seed=1)
+out, size = Path(sys.argv[1]), int(sys.argv[2])
+chosen = {"gradient_accumulation_steps": int(sys.argv[3]), "save_steps": 100}
+chosen |= {"per_device_train_batch_size": size, "label_smoothing_factor": float(sys.argv[4])}
+trainer = make_trainer(tokenizer, rows, out, args, **chosen)
+trainer.model.double()
+trainer.train()
+if trainer.is_world_process_zero():
+    torch.save(trainer.model.state_dict(), out / "end.pt")
+"""
+
+
+@pytest.mark.slow
+# the library's smoothing adds up in float32
+@pytest.mark.parametrize(("smoothing", "close"), [(0.0, 1e-9), (0.1, 1e-6)])
+def test_two_processes_or_batches_are_one(tmp_path, smoothing, close):
+    script, ends = tmp_path / "train.py", []
+    script.write_text(SHARED)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    for processes, batches in ((1, 1), (2, 1), (1, 2)):
+        launch = ["-m", "torch.distributed.run", "--nproc-per-node", processes, "--standalone"]
+        out = tmp_path / f"{processes}-{batches}"
+        given = [script, out, 8 // processes // batches, batches, smoothing]
+        command = [sys.executable, *map(str, [*launch, *given])]
+        subprocess.run(command, check=True, env=environment, capture_output=True)
+        ends.append(torch.load(out / "end.pt"))
+    for name, tensor in ends[0].items():
+        for other in ends[1:]:
+            torch.testing.assert_close(other[name], tensor, rtol=0, atol=close)
+
+
+@pytest.mark.parametrize("module", ["transformers", "accelerate"])
+def test_what_is_missing_is_named_first(module, tmp_path):
+    code = f"import runpy, sys; sys.modules[{module!r}] = None; sys.argv = ['run', '--out', 'out']"
+    code += "; runpy.run_module('recipes.transformers', run_name='__main__', alter_sys=True)"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert done.returncode == 2
+    assert f"needs {module}: pip install 'hyptrans[transformers]'" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())

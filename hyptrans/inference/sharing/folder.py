@@ -156,7 +156,7 @@ def _names(folder: Path) -> set[str]:
         UserError: it is not one of a model folder.
     """
     try:
-        config = _own_config(folder)
+        config = own_config(folder)
         languages = checked_languages(config.get("languages"))
         kind = str(_mapping(config, "text").get("subwords"))
     except UserError as error:
@@ -195,8 +195,12 @@ def _whole_folder(folder: Path) -> Iterator[Path]:
             raise
 
 
-def _own_config(folder: Path) -> dict[str, Any]:
-    """The configuration of a model folder of any format."""
+def own_config(folder: Path) -> dict[str, Any]:
+    """The configuration of a model folder of any format.
+
+    Raises:
+        UserError: the folder has none, or it is not of a model folder.
+    """
     path = folder / CONFIG
     try:
         config = stored.read_json(_small_file(path).decode("utf-8-sig"))
@@ -208,7 +212,7 @@ def _own_config(folder: Path) -> dict[str, Any]:
 
 
 def _config(folder: Path) -> dict[str, Any]:
-    config = _own_config(folder)
+    config = own_config(folder)
     if config.get("format") != FORMAT:
         version, number = (str(config.get(key))[:40] for key in ("hyptrans_version", "format"))
         raise UserError(

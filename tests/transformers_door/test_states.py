@@ -1,0 +1,111 @@
+"""States and weights of all layers, as the library hands them out."""
+
+import pytest
+import torch
+
+from hyptrans.support.errors import UserError
+
+NAMES = [
+    *("hybonet_tiny", "hypformer_tiny", "hybonet_plus_tiny", "han_tiny", "hvt_tiny"),
+    *("sphere_tiny", "euclidean_tiny", "euclidean_prenorm_tiny", "transformer"),
+]
+SMALL = {
+    f"{side}_{name}": size
+    for side in ("encoder", "decoder")
+    for name, size in (
+        ("embed_dim", 16),
+        ("ffn_embed_dim", 32),
+        ("layers", 2),
+        ("attention_heads", 2),
+    )
+}
+ASKED = {"output_hidden_states": True, "output_attentions": True}
+
+
+@pytest.fixture(params=NAMES)
+def fresh(request, library, tokenizer):
+    """A model of fresh parameters, without dropout."""
+    from hyptrans.transformers import HyptransConfig, HyptransForConditionalGeneration
+
+    torch.manual_seed(1)
+    config = HyptransConfig.of(tokenizer, request.param, dropout=0.0, **SMALL)
+    return HyptransForConditionalGeneration(config).eval()
+
+
+@pytest.fixture(scope="session")
+def given(tokenizer):
+    made = tokenizer(
+        ["Good night.", "Tom saw it yesterday."],
+        text_target=["Gute Nacht.", "Tom hat es gestern gesehen."],
+        padding=True,
+        return_tensors="pt",
+    )
+    labels = made.pop("labels")
+    return {**made, "labels": labels.masked_fill(labels.eq(tokenizer.pad_token_id), -100)}
+
+
+def test_states_are_those_that_become_the_logits(fresh, given):
+    with torch.no_grad():
+        out = fresh(**given, **ASKED)
+        plain = fresh(**given)
+    layers, (rows, length), (_, target) = 2, given["input_ids"].shape, given["labels"].shape
+    assert [tuple(one.shape) for one in out.encoder_hidden_states] == [(rows, length, 16)] * 3
+    assert [tuple(one.shape) for one in out.decoder_hidden_states] == [(rows, target, 16)] * 3
+    assert torch.equal(out.encoder_last_hidden_state, out.encoder_hidden_states[-1])
+    found = fresh.decoder.logits(out.decoder_hidden_states[-1], None)
+    torch.testing.assert_close(found, plain.logits, rtol=1e-4, atol=1e-5)
+    sizes = {"encoder": (length, length), "decoder": (target, target), "cross": (target, length)}
+    for name, size in sizes.items():
+        weights = out[f"{name}_attentions"]
+        assert [tuple(one.shape) for one in weights] == [(rows, 2, *size)] * layers
+        for one in weights:
+            torch.testing.assert_close(one.sum(-1), torch.ones(rows, 2, size[0]))
+    assert plain.encoder_hidden_states is plain.decoder_hidden_states is None
+    assert plain.encoder_attentions is plain.cross_attentions is None
+
+
+def test_the_last_layer_looks_at_the_source_as_align_says(model, ours, tokenizer):
+    source, target = "Good night.", "Gute Nacht."
+    made = tokenizer(source, text_target=target, return_tensors="pt")
+    with torch.no_grad():
+        out = model(**made, output_attentions=True)
+    wanted = ours.align(source, target).weights
+    torch.testing.assert_close(out.cross_attentions[-1][0].mean(0), wanted)
+
+
+def test_generate_hands_out_those_of_each_token(model, tokenizer):
+    made = tokenizer(["Good night.", "No."], padding=True, return_tensors="pt")
+    asked = {**ASKED, "return_dict_in_generate": True, "max_new_tokens": 4, "num_beams": 1}
+    found = model.generate(**made, **asked)
+    with torch.no_grad():
+        every = model(**made, decoder_input_ids=found.sequences[:, :-1], **ASKED)
+    assert len(found.decoder_hidden_states) == len(found.cross_attentions) == 4
+    for step, states in enumerate(found.decoder_hidden_states):
+        for layer, state in enumerate(states):
+            wanted = every.decoder_hidden_states[layer][:, [step]]
+            torch.testing.assert_close(state, wanted, rtol=1e-4, atol=1e-4)
+    for step, weights in enumerate(found.decoder_attentions):
+        wanted = every.decoder_attentions[0][:, :, [step], : step + 1]
+        torch.testing.assert_close(weights[0], wanted, rtol=1e-4, atol=1e-4)
+    assert found.encoder_hidden_states[0].shape == every.encoder_hidden_states[0].shape
+
+
+def test_gradients_are_the_same_where_layers_run_again(fresh, given):
+    fresh = fresh.double().train()
+    gradients, runs, first = [], [], fresh.decoder.layers[0]
+    inner = getattr(first, "feed_forward", None)
+    inner = inner if isinstance(inner, torch.nn.Module) else first.fc1
+    inner.register_forward_pre_hook(lambda *_: runs.append(1))
+    for again in (False, True):
+        if again:
+            fresh.activation_checkpointing_enable()
+        fresh.zero_grad()
+        fresh(**given).loss.backward()
+        gradients.append({name: one.grad for name, one in fresh.named_parameters()})
+    assert len(runs) == 1 + 2
+    for name, grad in gradients[0].items():
+        torch.testing.assert_close(gradients[1][name], grad, rtol=0, atol=1e-12)
+    fresh.activation_checkpointing_disable()
+    assert not fresh.is_activation_checkpointing
+    with pytest.raises(UserError, match="without use_reentrant"):
+        fresh.activation_checkpointing_enable({"use_reentrant": True})
