@@ -121,7 +121,7 @@ def read_scored(path: Path) -> tuple[ModelResult, Scores]:
     model["layers"] = [numbers(layer) for layer in model["layers"]]
     model["chosen"] = [(one, other) for one, other in model["chosen"]]
     kept = found["sentences"]
-    whole = {name: np.array(kept.pop(name)) for name in ("lengths", "edges")}
+    whole = {name: np.array(kept.pop(name), int) for name in ("lengths", "edges", "arcs")}
     # None becomes NaN as a float
     scores = Scores(**whole, **{name: np.array(rows, float) for name, rows in kept.items()})
     return ModelResult(**model | {"test": numbers(model["test"])}), scores

@@ -91,6 +91,7 @@ def train(parser: argparse.ArgumentParser) -> None:
     add_set_arguments(parser, "train", "dev")
     add_out(parser, "probes to write, safetensors", required=True)
     add_training_arguments(parser)
+    add_device(parser)
 
 
 def evaluate(parser: argparse.ArgumentParser) -> None:

@@ -34,6 +34,8 @@ from probing.states.file import FORMAT, States
 from probing.text.trees import Sentence
 
 SETS = ("train", "dev", "test")
+FIGURES = "hyptrans figures 2"
+"""Of a file of scores; the first ones had no edges by length."""
 RECORD = ".inputs.json"
 """Ending of what tells what a file was made from."""
 Scored = tuple[ModelResult, Scores]
@@ -211,13 +213,13 @@ def scored(run: Run, subject: Subject, wanted: Fit) -> Scored:
 
     def make_probes() -> None:
         train_set, dev_set = (wanted.corpus(run, subject, part) for part in ("train", "dev"))
-        save_probes(probes, train(train_set, dev_set, settings, name=name))
+        save_probes(probes, train(train_set, dev_set, settings, name=name, device=run.device))
 
     learned = _timed(run, subject, "train", probes, inputs, make_probes)
     role: Role = "fresh" if subject.random else "encoder"
     only = {part: run.common(part) for part in ("dev", "test")}
     inputs |= {"probes": learned, "test": keys["test"]}
-    inputs |= {"punct": run.punct, "name": name, "of": subject.of}
+    inputs |= {"punct": run.punct, "name": name, "of": subject.of, "figures": FIGURES}
     inputs |= {"only": digest({part: sorted(places) for part, places in only.items()})}
     figures = wanted.file(subject, "figures.json")
 

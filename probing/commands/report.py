@@ -16,10 +16,11 @@ from hyptrans.support.lines import read_lines
 from probing.commands.pipeline import Fit, Run, Scored, space_uses
 from probing.probes.corpus import Corpus
 from probing.probes.file import load_probes
-from probing.probes.metrics import kept_words, predicted_root
+from probing.probes.metrics import ARC_LENGTHS, kept_words, predicted_root
 from probing.probes.significance import Comparison, compare
 from probing.probes.training import Trained
 from probing.report.data import (
+    Arcs,
     Example,
     Prediction,
     RankPoint,
@@ -89,6 +90,7 @@ def report(
         about=about(run, command),
         comparisons=_comparisons(scored, run.subjects[0].name),
         ranks=ranks,
+        arcs=_arcs(scored),
         selectivities=selectivities,
         vocabularies=vocabularies(run, texts),
         spaces=space_uses(run),
@@ -151,6 +153,13 @@ def about(run: Run, command: str) -> list[tuple[str, list[str]]]:
         ("Date", [f"{date}, Python {platform.python_version()}"]),
         ("Command", [command]),
     ]
+
+
+def _arcs(scored: Sequence[Scored]) -> Arcs | None:
+    """UUAS by the length of an edge; none where there are no edges."""
+    counts = scored[0][1].arcs.tolist()
+    shares = {model.name: scores.by_arc()[0].tolist() for model, scores in scored}
+    return Arcs(list(ARC_LENGTHS), counts, shares) if any(counts) else None
 
 
 def _comparisons(found: Sequence[Scored], first: str) -> dict[str, list[Comparison]]:

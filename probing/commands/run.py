@@ -24,7 +24,7 @@ from probing.probes.corpus import check_learnable
 from probing.probes.file import load_probes
 from probing.probes.metrics import kept_words
 from probing.report import Report, write_report
-from probing.report.results import escaped, markdown, notes_on
+from probing.report.results import beside, escaped, markdown
 from probing.settings import CONTROL_RANKS, SETS, Settings, check_ranks
 from probing.states.file import States
 from probing.text.trees import read_conllu
@@ -66,7 +66,8 @@ def _find_and_tell(run: Run, args: argparse.Namespace, texts: Sequence[Path | No
     ranks = rank_points(run, args.ranks)
     selective = selectivities(run, args.ranks or CONTROL_RANKS) if args.control else []
     page = report(run, scored, ranks, selective, texts, examples=args.examples, command=command)
-    told = notes_on(page.comparisons, page.vocabularies, ranks, selective, run.subjects[0].name)
+    also = page.vocabularies, ranks, selective, page.arcs, run.subjects[0].name
+    told = [table.markdown() for table in beside(page.comparisons, *also)]
     told += [f"{escaped(name)}: {use.verdict}" for name, use in page.spaces.items()]
     text = markdown(page.models, page.signature, [*page.notes, *told])
     found = as_json(page.models, page.signature) | _described(run, page, command) | _training(run)
@@ -120,6 +121,7 @@ def _described(run: Run, page: Report, command: str) -> dict[str, Any]:
         "comparisons": {n: [asdict(c) for c in rows] for n, rows in page.comparisons.items()},
         "vocabularies": {n: asdict(shares) for n, shares in page.vocabularies.items()},
         "ranks": [asdict(point) for point in page.ranks],
+        "arcs": page.arcs and asdict(page.arcs),
         "selectivities": [asdict(one) for one in page.selectivities],
         "spaces": {n: asdict(use) for n, use in page.spaces.items()},
         "seconds": run.seconds,

@@ -16,7 +16,7 @@ def main(args: argparse.Namespace) -> None:
         Corpus.open(states, trees)
         for states, trees in ((args.train_states, args.train), (args.dev_states, args.dev))
     )
-    trained = train(train_set, dev_set, settings)
+    trained = train(train_set, dev_set, settings, device=args.device)
     save_probes(args.out, trained)
     print(summary(trained))
 

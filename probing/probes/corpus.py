@@ -50,7 +50,13 @@ class Batch:
     @property
     def words(self) -> Tensor:
         """``[B, N]``, false at padding."""
-        return torch.arange(self.depths.size(1)) < self.lengths.unsqueeze(1)
+        places = torch.arange(self.depths.size(1), device=self.lengths.device)
+        return places < self.lengths.unsqueeze(1)
+
+    def to(self, device: str) -> "Batch":
+        """The same on a device, as torch names it."""
+        tensors = (self.states, self.lengths, self.distances, self.depths)
+        return Batch(self.sentences, *(tensor.to(device) for tensor in tensors))
 
 
 class Corpus:

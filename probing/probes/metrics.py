@@ -17,8 +17,8 @@ undefined, and is left out of ours.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.stats import rankdata  # type: ignore[import-untyped]
@@ -30,6 +30,8 @@ from probing.text.trees import Sentence, distance_matrix, minimum_spanning_edges
 PTB_TAGS = frozenset(["''", ",", ".", ":", "``", "-LRB-", "-RRB-"])
 METRICS = ("uuas", "dspr", "root", "nspr")
 """Keys of the metrics; the first two are of the distance probe, the others of the depth probe."""
+ARC_LENGTHS = (1, 2, 3, 4, 6, 10)
+"""Least lengths, in words, of the classes of gold edges that UUAS is told of."""
 SHORTEST, LONGEST = 5, 50
 """Lengths of the sentences that correlations are averaged over."""
 
@@ -84,6 +86,8 @@ class Scores:
         roots: whether the root was, ``[layers, S]``.
         dspr: Spearman correlation of distances, NaN where undefined, ``[layers, S]``.
         nspr: that of depths.
+        arcs: edges of all sentences by :data:`ARC_LENGTHS`, ``[classes]``.
+        found: those that were predicted, ``[layers, classes]``.
     """
 
     lengths: np.ndarray
@@ -92,19 +96,26 @@ class Scores:
     roots: np.ndarray
     dspr: np.ndarray
     nspr: np.ndarray
+    arcs: np.ndarray
+    found: np.ndarray
 
     def of(self, distance_layer: int, depth_layer: int) -> "Scores":
         """One row: UUAS and Dspr of one layer, Root and Nspr of another."""
         d, e = [distance_layer], [depth_layer]
-        return Scores(
-            self.lengths, self.edges, self.correct[d], self.roots[e], self.dspr[d], self.nspr[e]
-        )
+        rows = self.correct[d], self.roots[e], self.dspr[d], self.nspr[e]
+        return Scores(self.lengths, self.edges, *rows, self.arcs, self.found[d])
 
     def in_order(self, places: np.ndarray) -> "Scores":
         """The same of the sentences in another order, ``[S]``."""
-        several = (self.correct, self.roots, self.dspr, self.nspr)
-        rows = (values[:, places] for values in several)
-        return Scores(self.lengths[places], self.edges[places], *rows)
+        names = ("correct", "roots", "dspr", "nspr")
+        rows = {name: getattr(self, name)[:, places] for name in names}
+        return replace(self, lengths=self.lengths[places], edges=self.edges[places], **rows)
+
+    def by_arc(self) -> np.ndarray:
+        """UUAS of every layer by :data:`ARC_LENGTHS`, ``[layers, classes]``; NaN without edges."""
+        with np.errstate(invalid="ignore"):
+            shares: np.ndarray = self.found / self.arcs
+        return shares
 
     def metrics(self) -> list[dict[str, float]]:
         """For every layer the metrics from 0 to 1 (correlations from -1); NaN where undefined."""
@@ -148,9 +159,9 @@ def mean_scores(several: Sequence[Scores]) -> Scores:
     first = several[0]
     values = {
         name: np.mean([getattr(scores, name) for scores in several], axis=0)
-        for name in ("correct", "roots", "dspr", "nspr")
+        for name in ("correct", "roots", "dspr", "nspr", "found")
     }
-    return Scores(first.lengths, first.edges, **values)
+    return replace(first, **values)
 
 
 @dataclass
@@ -167,6 +178,10 @@ class Tally:
     _rows: list[tuple[int, int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = field(
         default_factory=list
     )
+
+    def __post_init__(self) -> None:
+        self._arcs = _classes(())
+        self._found = np.stack([self._arcs] * self.layers)
 
     def add(self, sentence: Sentence, distances: np.ndarray, depths: np.ndarray) -> None:
         """Count one sentence.
@@ -185,10 +200,12 @@ class Tally:
         gold = distance_matrix(sentence.heads)
         gold_edges = {(i, j) for i, j in sentence.edges if keep[i] and keep[j]}
         correct, roots = np.zeros(self.layers), np.zeros(self.layers)
+        self._arcs += _classes(gold_edges)
         for layer in range(self.layers):
             if gold_edges:
-                predicted = minimum_spanning_edges(distances[layer], keep)
-                correct[layer] = len(gold_edges & predicted)
+                found = gold_edges & minimum_spanning_edges(distances[layer], keep)
+                correct[layer] = len(found)
+                self._found[layer] += _classes(found)
             roots[layer] = predicted_root(depths[layer], keep) == sentence.root
         dspr = nspr = np.full(self.layers, np.nan)
         if SHORTEST <= len(sentence) <= LONGEST:
@@ -198,13 +215,19 @@ class Tally:
 
     def scores(self) -> Scores:
         """What was counted."""
+        arcs = {"arcs": self._arcs, "found": self._found}
         if not self._rows:
             none = np.zeros((self.layers, 0))
-            return Scores(np.zeros(0, int), np.zeros(0, int), none, none, none, none)
+            return Scores(np.zeros(0, int), np.zeros(0, int), none, none, none, none, **arcs)
         lengths, edges, *values = zip(*self._rows, strict=True)
-        return Scores(
-            np.array(lengths), np.array(edges), *(np.stack(part, axis=-1) for part in values)
-        )
+        rows = (np.stack(part, axis=-1) for part in values)
+        return Scores(np.array(lengths), np.array(edges), *rows, **arcs)
+
+
+def _classes(edges: Collection[tuple[int, int]]) -> np.ndarray:
+    """How many edges of each class of length there are, ``[classes]``."""
+    numbers = np.digitize([j - i for i, j in edges], ARC_LENGTHS)
+    return np.bincount(numbers, minlength=len(ARC_LENGTHS) + 1)[1:]
 
 
 def _by_length(values: np.ndarray, lengths: np.ndarray) -> float:

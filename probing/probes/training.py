@@ -17,6 +17,7 @@ from hyptrans.support.progress import bar
 from probing.probes.corpus import Batch, Corpus, check_learnable
 from probing.probes.probe import Probe, make_probe
 from probing.settings import LEAST_IMPROVEMENT, Settings
+from probing.states.encoder import moved
 
 TASKS = ("distance", "depth")
 
@@ -70,11 +71,9 @@ def depth_losses(predicted: Tensor, batch: Batch) -> Tensor:
 class _Task:
     """One probe of all layers, with an optimizer for each."""
 
-    def __init__(self, name: str, settings: Settings, corpus: Corpus, rng: torch.Generator) -> None:
-        states = corpus.states
-        self.name, self.settings = name, settings
-        self.probe = make_probe(settings.probe, states.width, settings.rank, states.spaces, rng)
-        self.active = list(range(states.layers))
+    def __init__(self, name: str, settings: Settings, probe: Probe) -> None:
+        self.name, self.settings, self.probe = name, settings, probe
+        self.active = list(range(len(probe.spaces)))
         self.courses = [Course() for _ in self.active]
         own = [self.probe.parameters_of(layer) for layer in self.active]
         # one fused step for a layer's few small tensors
@@ -130,7 +129,7 @@ class _Task:
         self.active = still
 
     def finish(self) -> Probe:
-        """The probe with its best weights.
+        """The probe with its best weights, on the CPU.
 
         Raises:
             UserError: no look gave a finite loss.
@@ -145,15 +144,17 @@ class _Task:
                 own = self.probe.parameters_of(layer)
                 for parameter, best in zip(own, self.best[layer], strict=True):
                     parameter.copy_(best)
-        return self.probe
+        return self.probe.cpu()
 
 
-def train(train_set: Corpus, dev_set: Corpus, settings: Settings, *, name: str = "") -> Trained:
+def train(
+    train_set: Corpus, dev_set: Corpus, settings: Settings, *, name: str = "", device: str = "cpu"
+) -> Trained:
     """Train a distance and a depth probe of every layer.
 
     Raises:
         UserError: the two sets are states of different encoders, one has only sentences of one
-            word, or the loss is not finite.
+            word, the loss is not finite, or torch cannot use the device.
     """
     one, other = train_set.states, dev_set.states
     if (one.origin, one.width, one.spaces) != (other.origin, other.width, other.spaces):
@@ -161,15 +162,17 @@ def train(train_set: Corpus, dev_set: Corpus, settings: Settings, *, name: str =
     for corpus in (train_set, dev_set):
         check_learnable(corpus.lengths, corpus.name)
     rng = torch.Generator().manual_seed(settings.seed)
-    tasks = [_Task(task, settings, train_set, rng) for task in TASKS]
+    # drawn on the CPU, so that a seed begins with the same weights on every device
+    fresh = [make_probe(settings.probe, one.width, settings.rank, one.spaces, rng) for _ in TASKS]
+    tasks = [_Task(t, settings, moved(p, device)) for t, p in zip(TASKS, fresh, strict=True)]
     batches = train_set.shuffled(settings.batch_size, rng)
     every = settings.evaluate_every
     for step in bar(range(1, settings.steps + 1), f"probes {name}".strip(), unit=" steps"):
-        batch = train_set.batch(next(batches))
+        batch = train_set.batch(next(batches)).to(device)
         for task in tasks:
             task.learn(batch)
         if step % every == 0 or step == settings.steps:
-            _look(tasks, dev_set, settings.batch_size, step)
+            _look(tasks, dev_set, settings.batch_size, step, device)
         if not any(task.active for task in tasks):
             break
     distance, depth = (task.finish() for task in tasks)
@@ -178,12 +181,12 @@ def train(train_set: Corpus, dev_set: Corpus, settings: Settings, *, name: str =
 
 
 @torch.no_grad()
-def _look(tasks: Sequence[_Task], dev_set: Corpus, batch_size: int, step: int) -> None:
+def _look(tasks: Sequence[_Task], dev_set: Corpus, batch_size: int, step: int, device: str) -> None:
     sums = [torch.zeros(len(task.active), dtype=torch.float64) for task in tasks]
     for indices in dev_set.in_order(batch_size):
-        batch = dev_set.batch(indices)
+        batch = dev_set.batch(indices).to(device)
         for task, total in zip(tasks, sums, strict=True):
             if task.active:
-                total += task.losses(batch).double() * len(indices)
+                total += task.losses(batch).cpu().double() * len(indices)
     for task, total in zip(tasks, sums, strict=True):
         task.look((total / len(dev_set)).tolist(), step)

@@ -80,6 +80,18 @@ class RankPoint:
 
 
 @dataclass(frozen=True)
+class Arcs:
+    """UUAS of the test set's gold edges by their length."""
+
+    lengths: list[int]
+    """The least of each class, in words."""
+    counts: list[int]
+    """Edges of each class."""
+    uuas: dict[str, list[float]]
+    """By model; NaN where there is no edge."""
+
+
+@dataclass(frozen=True)
 class Selectivity:
     """UUAS on gold trees and on control trees of probes of one size, a number for each seed."""
 
@@ -139,6 +151,7 @@ class Report:
     comparisons: dict[str, list[Comparison]] = field(default_factory=dict)
     """By model: the first encoder against it."""
     ranks: list[RankPoint] = field(default_factory=list)
+    arcs: Arcs | None = None
     selectivities: list[Selectivity] = field(default_factory=list)
     vocabularies: dict[str, Vocabulary] = field(default_factory=dict)
     """By trained encoder."""

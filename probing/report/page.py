@@ -51,13 +51,9 @@ def render(report: Report) -> str:
         policy=policy(style, script),
         metrics=[(metric, title, NAMES[metric]) for metric, title in results.TITLES.items()],
         rows=rows(report.models),
-        comparisons=comparisons(report),
-        first=next((m.name for m in report.models if m.role == "encoder"), ""),
         layers=charts.layer_charts(report),
         ranks=charts.rank_charts(report),
-        selectivities=results.selectivity_rows(report.selectivities),
-        selective=results.SELECTIVE,
-        percent=results.percent,
+        tables=beside(report),
         examples=sentences.example_figures(report),
         models=sentences.model_names(report),
         depths=charts.radius_charts(report),
@@ -100,13 +96,11 @@ def rows(models: list[ModelResult]) -> list[dict[str, Any]]:
     return made
 
 
-def comparisons(report: Report) -> list[tuple[str, list[str]]]:
-    """What the first encoder has more than each other model, a text for each metric."""
-    made = []
-    for name, found in report.comparisons.items():
-        cells = results.by_metric(found)
-        made.append((name, [results.difference(c) if c else NOTHING for c in cells]))
-    return made
+def beside(report: Report) -> list[results.Table]:
+    """The tables beside that of the figures; rank curves have their own with the charts."""
+    first = next((m.name for m in report.models if m.role == "encoder"), "")
+    also = report.selectivities, report.arcs, first
+    return results.beside(report.comparisons, report.vocabularies, (), *also)
 
 
 def _read(name: str) -> str:

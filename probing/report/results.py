@@ -4,7 +4,7 @@ import math
 import re
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from hyptrans import __version__
 from hyptrans.geometry.space import Space
@@ -13,7 +13,7 @@ from hyptrans.support.errors import clean
 from probing.probes.evaluation import SELECTED_BY
 from probing.probes.metrics import LONGEST, METRICS, SHORTEST
 from probing.probes.significance import TOSSES, Comparison
-from probing.report.data import ModelResult, RankPoint, Selectivity, Vocabulary
+from probing.report.data import Arcs, ModelResult, RankPoint, Selectivity, Vocabulary
 from probing.settings import Punctuation, Settings
 
 TITLES = {"uuas": "UUAS", "dspr": "Dspr.", "root": "Root", "nspr": "Nspr."}
@@ -22,6 +22,11 @@ _MARKUP = re.compile(r"[\\|`<>\[\]*&~]")
 _LINKED = re.compile(r"(\w)(://|\.(?<=www\.)|@)", re.IGNORECASE)
 _SURE = 0.001
 """p-values below it are printed as such."""
+_SELECTIVE = (
+    "Selectivity: UUAS on gold trees less UUAS on control trees, in which each word type drew once "
+    "whether its words hang on the previous word, on the next or on the first (after Hewitt and "
+    "Liang 2019); each probe at the layer that is best for it on the development set."
+)
 _DEVIATION = "±: standard deviation over probe seeds."
 
 
@@ -101,76 +106,10 @@ def table(models: Sequence[ModelResult]) -> str:
     return tables.markdown(_HEADER, rows)
 
 
-def comparison_table(comparisons: Mapping[str, Sequence[Comparison]], first: str) -> str:
-    """Differences of the first encoder and all others, with their p-values."""
-    rows = []
-    for name, found in comparisons.items():
-        rows.append((escaped(name), *map(difference, by_metric(found))))
-    return tables.markdown((f"{escaped(first)} less", *TITLES.values()), rows)
-
-
-def by_metric(found: Sequence[Comparison]) -> list[Comparison | None]:
-    """One for each column; None where there is none."""
-    at = {comparison.metric: comparison for comparison in found}
-    return [at.get(metric) for metric in METRICS]
-
-
-def vocabulary_table(vocabularies: Mapping[str, Vocabulary]) -> str:
-    """What of the test set's words the encoders do not know."""
-    rows = [
-        (escaped(name), *(percent(v) for v in (found.unseen, found.unknown, found.split)))
-        for name, found in vocabularies.items()
-    ]
-    header = ("words of the test set", "tokens not in the training text", "unknown pieces", "split")
-    return tables.markdown(header, rows)
-
-
 def escaped(name: str) -> str:
     """Return a name as Markdown shows it: no tags, no links, no further column or line."""
     text = " ".join(clean(name).split())
     return _LINKED.sub(r"\1\\\2", _MARKUP.sub(r"\\\g<0>", text))
-
-
-def rank_table(points: Sequence[RankPoint]) -> str:
-    """UUAS by the dimensions of the probe's space."""
-    metric = "uuas"
-    dimensions = sorted({point.dimensions for point in points})
-    cells = {(p.model, p.probe, p.dimensions): cell(p, metric) for p in points}
-    rows = [
-        (
-            f"{escaped(model)}, {probe}",
-            *(cells.get((model, probe, number), "-") for number in dimensions),
-        )
-        for model, probe in dict.fromkeys((point.model, point.probe) for point in points)
-    ]
-    header = (f"{TITLES[metric]} by dimensions of the probe", *map(str, dimensions))
-    return tables.markdown(header, rows)
-
-
-SELECTIVE = (
-    "Selectivity: UUAS on gold trees less UUAS on control trees, in which each word type drew once "
-    "whether its words hang on the previous word, on the next or on the first (after Hewitt and "
-    "Liang 2019); each probe at the layer that is best for it on the development set."
-)
-
-
-def selectivity_rows(found: Sequence[Selectivity]) -> list[tuple[str, ...]]:
-    """What the table of selectivity has, its header first."""
-    dimensions = sorted({one.dimensions for one in found})
-    cells = {(one.model, one.dimensions): _selectivity(one) for one in found}
-    return [
-        ("gold less control, by dimensions of the probe", *map(str, dimensions)),
-        *(
-            (model, *(cells.get((model, number), "-") for number in dimensions))
-            for model in dict.fromkeys(one.model for one in found)
-        ),
-    ]
-
-
-def selectivity_table(found: Sequence[Selectivity]) -> str:
-    """Selectivity by the dimensions of the probe's space."""
-    header, *rows = selectivity_rows(found)
-    return tables.markdown(header, [(escaped(name), *cells) for name, *cells in rows])
 
 
 def _selectivity(one: Selectivity) -> str:
@@ -186,10 +125,12 @@ def _selectivity(one: Selectivity) -> str:
 def cell(figures: ModelResult | RankPoint, metric: str) -> str:
     """A figure with three decimals, and its deviation over seeds where there were several."""
     value, deviation = figures.test.get(metric), figures.spread.get(metric)
-    if value is None or not math.isfinite(value):
-        return "-"
-    spread = "" if deviation is None else f" ± {deviation:.3f}"
-    return f"{value:.3f}{spread}"
+    shown = _figure(value)
+    return shown if shown == "-" or deviation is None else f"{shown} ± {deviation:.3f}"
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None or not math.isfinite(value) else f"{value:.3f}"
 
 
 def layers_of(model: ModelResult) -> str:
@@ -204,7 +145,7 @@ def _range(layers: list[int]) -> str:
     return str(layers[0]) if len(layers) == 1 else f"{layers[0]}\N{EN DASH}{layers[-1]}"
 
 
-def difference(comparison: Comparison | None) -> str:
+def _difference(comparison: Comparison | None) -> str:
     """A difference and its p-value, or a dash."""
     if comparison is None:
         return "-"
@@ -212,7 +153,7 @@ def difference(comparison: Comparison | None) -> str:
     return f"{comparison.difference:+.3f} ({sure})".replace("-", "\N{MINUS SIGN}")
 
 
-def percent(share: float | None) -> str:
+def _percent(share: float | None) -> str:
     """A share of words, or a dash."""
     return "-" if share is None or math.isnan(share) else f"{100 * share:.1f} %"
 
@@ -232,23 +173,92 @@ def markdown(models: Sequence[ModelResult], line: str, notes: Sequence[str] = ()
     )
 
 
-def notes_on(
+@dataclass(frozen=True)
+class Table:
+    """A table beside that of the figures; what its first column holds may be anybody's names."""
+
+    title: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+
+    def markdown(self) -> str:
+        """The table and the note below it."""
+        named = [(escaped(name), *cells) for name, *cells in (self.header, *self.rows)]
+        text = tables.markdown(named[0], named[1:])
+        return f"{text}\n\n{self.note}" if self.note else text
+
+
+def beside(
     comparisons: Mapping[str, Sequence[Comparison]],
     vocabularies: Mapping[str, Vocabulary],
     ranks: Sequence[RankPoint],
     selectivities: Sequence[Selectivity],
+    arcs: Arcs | None,
     first: str,
-) -> list[str]:
+) -> list[Table]:
     """The tables beside that of the figures; ``first`` is compared with all others."""
-    return [
-        comparison_table(comparisons, first),
+    found = [_comparisons(comparisons, first)] if comparisons else []
+    if arcs:
+        found.append(_arcs(arcs))
+    if vocabularies:
+        found.append(_vocabularies(vocabularies))
+    if ranks:
+        uuas = {(f"{p.model}, {p.probe}", p.dimensions): cell(p, "uuas") for p in ranks}
+        title = f"{TITLES['uuas']} by dimensions of the probe"
+        found.append(Table(title, *_by_dimensions(title, uuas)))
+    if selectivities:
+        both = {(one.model, one.dimensions): _selectivity(one) for one in selectivities}
+        table = _by_dimensions("gold less control, by dimensions of the probe", both)
+        found.append(Table("The trees, or the probe?", *table, _SELECTIVE))
+    return found
+
+
+def _comparisons(comparisons: Mapping[str, Sequence[Comparison]], first: str) -> Table:
+    """Differences of the first encoder and all others, with their p-values."""
+    rows = []
+    for name, found in comparisons.items():
+        at = {comparison.metric: comparison for comparison in found}
+        rows.append((name, *(_difference(at.get(metric)) for metric in METRICS)))
+    note = (
         f"Differences of {escaped(first)} and each other, and two-sided p-values of approximate "
         f"randomization over sentences ({TOSSES:,} tosses, seeds averaged, not corrected for the "
-        "number of comparisons).",
-        *([vocabulary_table(vocabularies)] if vocabularies else []),
-        *([rank_table(ranks)] if ranks else []),
-        *([selectivity_table(selectivities), SELECTIVE] if selectivities else []),
+        "number of comparisons)."
+    )
+    title = "Is the difference more than chance?"
+    return Table(title, (f"{first} less", *TITLES.values()), rows, note)
+
+
+def _arcs(arcs: Arcs) -> Table:
+    """UUAS by the length of an edge: a chain has all of those between neighbours, and no other."""
+    lasts = [length - 1 for length in arcs.lengths[1:]]
+    classes = zip(arcs.lengths, lasts, strict=False)
+    names = [_range([first, last] if first < last else [first]) for first, last in classes]
+    total = sum(arcs.counts)
+    rows = [("share of the edges", *(_percent(count / total) for count in arcs.counts))]
+    rows += [(name, *map(_figure, shares)) for name, shares in arcs.uuas.items()]
+    header = ("UUAS by words from end to end of an edge", *names, f"{arcs.lengths[-1]} or more")
+    return Table("Long edges", header, rows)
+
+
+def _vocabularies(vocabularies: Mapping[str, Vocabulary]) -> Table:
+    """What of the test set's words the encoders do not know."""
+    rows = [
+        (name, *map(_percent, (found.unseen, found.unknown, found.split)))
+        for name, found in vocabularies.items()
     ]
+    header = ("words of the test set", "tokens not in the training text", "unknown pieces", "split")
+    return Table("Words that the encoders do not know", header, rows)
+
+
+def _by_dimensions(
+    corner: str, cells: Mapping[tuple[str, int], str]
+) -> tuple[list[str], list[list[str]]]:
+    """A header and rows of cells that have a name and a number of dimensions."""
+    names, sizes = (dict.fromkeys(column) for column in zip(*cells, strict=True))
+    numbers = sorted(sizes)
+    rows = [[name, *(cells.get((name, number), "-") for number in numbers)] for name in names]
+    return [corner, *map(str, numbers)], rows
 
 
 def versions() -> dict[str, str]:

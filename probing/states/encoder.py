@@ -49,7 +49,7 @@ class WordEncoder(Protocol):
         """Shapes: tokens ``[B, T]``, padded, lengths ``[B]`` -> ``[layers, B, T, width]``."""
 
 
-Movable = TypeVar("Movable", WordEncoder, nn.Module)
+Movable = TypeVar("Movable", bound=WordEncoder | nn.Module)
 
 
 def moved(part: Movable, device: str) -> Movable:

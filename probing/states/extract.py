@@ -1,5 +1,6 @@
 """States of words: the sentences of a tree file through an encoder, every layer."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from hyptrans.support.files import sha256
 from hyptrans.support.progress import bar
 from probing.settings import BATCH_TOKENS
 from probing.states.encoder import WordEncoder, moved
-from probing.states.file import Contents, LeftOut, States, writing
+from probing.states.file import Contents, LeftOut, States, room_for, writing
 from probing.states.pooling import pool
 from probing.text.align import align, surface
 from probing.text.trees import Sentence
@@ -82,6 +83,8 @@ def extract(
         unknown=sum(sentence.unknown for sentence in aligned),
         split=sum(sentence.split for sentence in aligned),
     )
+    size = room_for(out, contents, encoder.width)
+    print(f"{out}: {size} of states will be written", file=sys.stderr)
     _write(moved(encoder, device), aligned, out, contents, batch_tokens)
     return States.open(out)
 

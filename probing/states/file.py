@@ -3,23 +3,22 @@
 The file holds one tensor, ``states`` ``[words, layers, width]`` in float32: the words of all kept
 sentences one after the other, so that a sentence with all its layers is one stretch of the file.
 What else is known of them is JSON in the file's metadata. Neither side holds more than a batch of
-them in memory; while they are written, they take their space on disk twice.
+them in memory.
 """
 
 import json
-import os
+import math
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import accumulate
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import Any, BinaryIO
 
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
 from torch import Tensor
 
 from hyptrans.geometry.space import Space
@@ -30,6 +29,8 @@ from hyptrans.support.stored import build, read_json
 FORMAT = "hyptrans states 2"
 _NAME = "states"
 _TYPE = np.dtype("<f4")
+_ALIGNED = 8
+"""Bytes of the header's length, and what the header is filled up to a multiple of."""
 _DAMAGED = (SafetensorError, UserError, KeyError, TypeError, ValueError, RuntimeError)
 """What a wrong field or size raises; settings out of range are told as those of a command."""
 
@@ -93,6 +94,8 @@ class Writer:
         self._shape = (len(contents.spaces), width)
         self._starts = _starts(contents.lengths)
         self._missing = set(range(len(contents.lengths)))
+        self._header = _header(contents, width)
+        file.write(self._header)
 
     def write(self, i: int, states: Tensor) -> None:
         """Write the states of kept sentence ``i``, ``[words, layers, width]``.
@@ -103,38 +106,57 @@ class Writer:
         if states.shape != (self._lengths[i], *self._shape):
             raise ValueError(f"states of sentence {i} have shape {tuple(states.shape)}")
         row = self._shape[0] * self._shape[1] * _TYPE.itemsize
-        self._file.seek(self._starts[i] * row)
+        self._file.seek(len(self._header) + self._starts[i] * row)
         self._file.write(states.contiguous().numpy().astype(_TYPE, copy=False).tobytes())
         self._missing.discard(i)
 
-    def finish(self) -> np.ndarray:
-        """All states, memory-mapped.
+    def finish(self) -> None:
+        """Check that all is written.
 
         Raises:
             ValueError: a sentence was not written.
         """
         if self._missing:
             raise ValueError(f"{len(self._missing)} of {len(self._lengths)} sentences are missing")
-        self._file.flush()
-        return np.memmap(self._file, _TYPE, "r", shape=(self._starts[-1], *self._shape))
 
 
 @contextmanager
 def writing(path: Path, contents: Contents, width: int) -> Iterator[Writer]:
     """Write a file of states, which appears when it is whole.
 
-    Sentences come in any order and safetensors writes a tensor in one go, so they are gathered in a
-    file without a name, which safetensors then reads as a memory-mapped tensor.
+    Sentences come in any order and safetensors writes a tensor in one go, so its format is written
+    here: the length of a header, the header in JSON, and the numbers.
 
     Args:
         path: the file.
         contents: goes into its metadata.
         width: numbers per state.
     """
-    with whole_file(path) as file, TemporaryFile(dir=path.parent) as gathered:
-        writer = Writer(gathered, contents, width)
+    with whole_file(path) as file:
+        writer = Writer(file, contents, width)
         yield writer
-        _save(writer.finish(), contents, file)
+        writer.finish()
+
+
+def room_for(path: Path, contents: Contents, width: int) -> str:
+    """How large a file of states will be, in words.
+
+    Raises:
+        UserError: its disk has less room.
+    """
+    size = sum(contents.lengths) * len(contents.spaces) * width * _TYPE.itemsize
+    path.parent.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(path.parent).free
+    if size > free:
+        raise UserError(
+            f"{path} needs {_megabytes(size)} and its disk has {_megabytes(free)} left: name "
+            "a file on another one, or take fewer sentences"
+        )
+    return _megabytes(size)
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"
 
 
 @contextmanager
@@ -234,17 +256,18 @@ def _starts(lengths: Sequence[int]) -> list[int]:
     return [0, *accumulate(lengths)]
 
 
-def _save(values: np.ndarray, contents: Contents, file: BinaryIO) -> None:
-    """Let safetensors write under the name of an open, empty file."""
+def _header(contents: Contents, width: int) -> bytes:
+    """What stands before the numbers, as safetensors reads it."""
+    shape = [sum(contents.lengths), len(contents.spaces), width]
+    tensor = {
+        "dtype": "F32",
+        "shape": shape,
+        "data_offsets": [0, math.prod(shape) * _TYPE.itemsize],
+    }
     metadata = {"format": FORMAT, "contents": json.dumps(asdict(contents))}
-    try:
-        save_file({_NAME: values}, file.name, metadata)
-    except SafetensorError as error:
-        raise OSError(f"{file.name} cannot be written ({error})") from error
-    # it puts a file of its own there, which nobody else may read and which may not be on disk yet
-    with open(file.name, "rb") as written:
-        os.fchmod(written.fileno(), os.fstat(file.fileno()).st_mode)
-        os.fsync(written.fileno())
+    header = json.dumps({"__metadata__": metadata, _NAME: tensor}, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % _ALIGNED)
+    return len(header).to_bytes(_ALIGNED, "little") + header
 
 
 def _check(values: Any, contents: Contents) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from probing.probes.significance import Comparison
 from probing.report import results
-from probing.report.data import ModelResult, RankPoint, Selectivity, Vocabulary
+from probing.report.data import Arcs, ModelResult, RankPoint, Selectivity, Vocabulary
 
 PAPER = {
     "Transformer": (0.36, 0.30, 0.12, 0.88),
@@ -26,6 +26,7 @@ KEPT = (
     "vocabularies",
     "ranks",
     "selectivities",
+    "arcs",
     "settings",
 )
 SETTINGS = {"parsed": "our settings", "paper": "the paper's rate and steps"}
@@ -89,10 +90,12 @@ def _notes(probes: Mapping[str, Any]) -> list[str]:
         RankPoint(**p | {key: _defined(p[key]) for key in ("test", "spread")})
         for p in probes["ranks"]
     ]
-    # of what was recorded before there were control trees, none
+    # neither is of what was recorded earlier
+    arcs = Arcs(**probes["arcs"]) if probes.get("arcs") else None
     selective = [Selectivity(**one) for one in probes.get("selectivities", [])]
     told = [f"{results.escaped(name)}: {verdict}" for name, verdict in probes["spaces"].items()]
-    return [*results.notes_on(comparisons, words, points, selective, first), *told]
+    also = results.beside(comparisons, words, points, selective, arcs, first)
+    return [*(table.markdown() for table in also), *told]
 
 
 def _parsed(found: Mapping[str, Any]) -> list[str]:

@@ -165,6 +165,7 @@ def probes(name):
         "selectivities": [
             {"model": name, "dimensions": 8, "real": [0.5, 0.6], "control": [0.7, 0.9]}
         ],
+        "arcs": {"lengths": [1, 2, 4], "counts": [6, 0, 2], "uuas": {name: [0.5, None, 0.125]}},
         "spaces": {name: "It does not use the curvature."},
     }
 
@@ -190,6 +191,9 @@ def test_table_has_every_figure_with_spread_p_value_and_rank():
     assert "| h | 12.5 % | 0.0 % | 50.0 % |" in lines
     assert "| h, lorentz | 0.300 | 0.400 |" in lines
     assert "| h, euclidean | 0.200 | 0.350 |" in lines
+    start = lines.index("| UUAS by words from end to end of an edge | 1 | 2\u20133 | 4 or more |")
+    wanted = ["| share of the edges | 75.0 % | 0.0 % | 25.0 % |", "| h | 0.500 | - | 0.125 |"]
+    assert lines[start + 2 : start + 4] == wanted
     assert "| h | 0.550 - 0.800 = -0.250 + 0.071 |".translate({45: 8722, 43: 177}) in lines
     assert "BLEU of their translations of the Tatoeba test set: h 31.4" in text
     assert "over 2 probe seeds" in text

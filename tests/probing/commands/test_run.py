@@ -63,7 +63,17 @@ def test_a_run_writes_figures_table_and_report(done):
     assert [len(use["layers"]) for use in spaces.values()] == [3, 3]
     assert spaces["twin"]["verdict"].endswith("flat vectors, a control.")
     assert f"hybonet: {spaces['hybonet']['verdict']}" in text
+    arcs = results["arcs"]
+    assert list(arcs["uuas"]) == names
+    for name, shares in arcs["uuas"].items():
+        found = [share * n for share, n in zip(shares, arcs["counts"], strict=True) if n]
+        uuas = sum(found) / sum(arcs["counts"])
+        assert uuas == pytest.approx(results["probe"][name]["uuas"])
+    shares = [f"{share:.3f}" for share in arcs["uuas"]["linear chain"] if share is not None]
+    assert shares[0] == "1.000"
+    assert f"| linear chain | {' | '.join(shares)} |" in text.replace(" | - |", " |")
     page = (done / "report.html").read_text()
+    assert "Long edges" in page
     assert "hybonet, random" in page
     assert spaces["hybonet"]["verdict"] in page
 

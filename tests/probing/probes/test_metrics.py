@@ -116,6 +116,20 @@ def test_ewt_differs_from_hewitt_and_manning_as_the_docstring_says(
     assert (round(found["uuas"], 4), round(found["root"], 3)) == (uuas, root)
 
 
+def test_edges_are_counted_by_the_words_from_end_to_end():
+    # edges of 1, 2, 4 and 11 words; the chain has the first one, the star below has all but that
+    sentence = sentence_of((-1, 0, 0, 2, 0, 4, 5, 6, 7, 8, 9, 0), ["X"] * 3 + ["PUNCT"] + ["X"] * 8)
+    star = 2.0 - np.eye(12) - (np.arange(12) == 0)[None] - (np.arange(12) == 0)[:, None]
+    tally = Tally(2)
+    for _ in range(3):
+        tally.add(sentence, np.stack([chain(12), star]), np.zeros((2, 12)))
+    scores = tally.scores()
+    assert scores.arcs.tolist() == [3 * count for count in (7, 1, 0, 1, 0, 1)]
+    shares = [[1.0, 0.0, math.nan, 0.0, math.nan, 0.0], [1 / 7, 1.0, math.nan, 1.0, math.nan, 1.0]]
+    np.testing.assert_allclose(scores.by_arc(), shares)
+    assert scores.found.sum(-1).tolist() == scores.correct.sum(-1).tolist()
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_gold_predictions_are_perfect(seed):
     tally = Tally(1)

@@ -1,5 +1,6 @@
 """The paired test against all tosses of small samples, and against what it must not find."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -18,7 +19,8 @@ def scores(rng, count=40, *, better=0.0):
     roots = (rng.random((1, count)) < 0.5 + better).astype(float)
     dspr, nspr = (np.clip(rng.normal(better, 0.3, (1, count)), -1, 1) for _ in range(2))
     dspr[:, lengths < 5] = nspr[:, lengths < 5] = np.nan
-    return Scores(lengths, edges, correct, roots, dspr, nspr)
+    no_arcs = np.zeros(0), np.zeros((1, 0))
+    return Scores(lengths, edges, correct, roots, dspr, nspr, *no_arcs)
 
 
 def pair(seed, count=40, better=0.0):
@@ -30,7 +32,7 @@ def pair(seed, count=40, better=0.0):
     undefined = np.isnan(first.dspr)
     values["dspr"] = np.where(undefined, np.nan, np.nan_to_num(values["dspr"]))
     values["nspr"] = np.where(undefined, np.nan, np.nan_to_num(values["nspr"]))
-    return first, Scores(first.lengths, first.edges, **values)
+    return first, replace(first, **values)
 
 
 def swapped(first, second, which):
@@ -39,7 +41,7 @@ def swapped(first, second, which):
     for name in ("correct", "roots", "dspr", "nspr"):
         one, other = getattr(first, name), getattr(second, name)
         rows[name] = np.where(which, other, one), np.where(which, one, other)
-    return [Scores(first.lengths, first.edges, *(rows[n][k] for n in rows)) for k in (0, 1)]
+    return [replace(first, **{name: row[k] for name, row in rows.items()}) for k in (0, 1)]
 
 
 def test_p_is_the_share_of_all_exchanges_that_differ_as_much():

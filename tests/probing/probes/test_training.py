@@ -122,6 +122,34 @@ def test_seven_layers_take_no_more_matrix_products_than_one(kind):
     assert products(7) == products(1) > 0
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("space", KINDS)
+def test_nothing_of_a_step_stays_behind_on_another_device(kind, space):
+    # tensors of "meta" go with no others, as those of a GPU
+    batch, probe = noise(8).batch(range(8)).to("meta"), make_probe(kind, 6, 4, [Space(space)] * 2)
+    probe.to("meta")
+    losses = distance_losses(probe.distances(batch.states), batch)
+    losses = losses + depth_losses(probe.depths(batch.states), batch)
+    losses.sum().backward()
+    assert {p.grad.device.type for p in probe.parameters()} == {losses.device.type} == {"meta"}
+
+
+def test_a_device_that_is_not_there_is_told():
+    with pytest.raises(UserError, match="--device nowhere cannot be used"):
+        train(noise(8), noise(8), QUICK, device="nowhere")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", KINDS)
+def test_probes_learn_on_a_gpu_as_on_the_cpu(kind):
+    settings = dataclasses.replace(QUICK, probe=kind)
+    cpu, gpu = (train(noise(64), noise(32, seed=1), settings, device=d) for d in ("cpu", "cuda"))
+    assert gpu.distance.parameters_of(0)[0].device.type == "cpu"
+    for task in ("distance", "depth"):
+        for one, other in zip(cpu.courses[task], gpu.courses[task], strict=True):
+            assert other.losses == pytest.approx(one.losses, rel=1e-3)
+
+
 def test_a_batch_is_read_once_for_both_tasks(monkeypatch):
     train_set, dev_set = noise(64), noise(32, seed=1)
     read = {train_set: 0, dev_set: 0}

@@ -31,7 +31,7 @@ def test_no_name_is_markup_in_the_text_of_the_results():
     result = ModelResult(name, "a", "lorentz", "lorentz", [], 0, 0, {"uuas": 0.5})
     other = dataclasses.replace(result, name="b|c")
     words, selective = {name: Vocabulary(0.1, 0.1, 0.1)}, [Selectivity(name, 2, [0.5], [0.25])]
-    notes = results.notes_on({"b|c": []}, words, [], selective, name)
+    notes = [t.markdown() for t in results.beside({"b|c": []}, words, [], selective, None, name)]
     text = results.markdown([result, other], "probe:lorentz", notes)
     assert not re.search(r"(?<!\\)[<|]img|(?<!\\)<", text)
     assert text.count("src=x") == 5

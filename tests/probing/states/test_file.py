@@ -4,6 +4,7 @@ import re
 import resource
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import torch
 
 from hyptrans.geometry.space import Space
 from hyptrans.support.errors import UserError
-from probing.states.file import Contents, LeftOut, States, writing
+from probing.states.file import Contents, LeftOut, States, room_for, writing
 
 LENGTHS = [3, 1, 4]
 LAYERS, WIDTH = 2, 5
@@ -65,9 +66,15 @@ def test_what_was_written_in_any_order_is_read(tmp_path, values):
 
 def test_file_is_one_that_safetensors_reads(tmp_path, values):
     path = write(tmp_path / "s.safetensors", values)
-    assert torch.equal(
-        torch.from_numpy(safetensors.numpy.load_file(path)["states"]), torch.cat(values)
-    )
+    found = safetensors.numpy.load_file(path)
+    assert torch.equal(torch.from_numpy(found["states"]), torch.cat(values))
+    # and writes alike, but for the order of the metadata
+    with safetensors.safe_open(path, "np") as file:
+        safetensors.numpy.save_file(found, tmp_path / "theirs", file.metadata())
+    ours, theirs = path.read_bytes(), (tmp_path / "theirs").read_bytes()
+    start = 8 + int.from_bytes(ours[:8], "little")
+    assert start == 8 + int.from_bytes(theirs[:8], "little")
+    assert (len(ours), ours[start:]) == (len(theirs), theirs[start:])
 
 
 def test_batch_is_padded_with_zeros(tmp_path, values):
@@ -130,6 +137,15 @@ def test_disk_without_room_is_told_and_leaves_nothing(tmp_path, values, room):
     with pytest.raises(OSError, match="File too large"), limited(resource.RLIMIT_FSIZE, room):
         write(tmp_path / "s", values)
     assert os.listdir(tmp_path) == []
+
+
+def test_its_size_is_told_and_a_disk_with_less_room_refused(tmp_path, values, monkeypatch):
+    path = write(tmp_path / "s", values)
+    assert room_for(path, contents(), 100_000) == "6.4 MB"
+    assert path.stat().st_size > sum(LENGTHS) * LAYERS * WIDTH * 4
+    monkeypatch.setattr("shutil.disk_usage", lambda place: SimpleNamespace(free=5_000_000))
+    with pytest.raises(UserError, match=r"s needs 6\.4 MB and its disk has 5\.0 MB left"):
+        room_for(path, contents(), 100_000)
 
 
 def test_file_appears_only_when_it_is_whole(tmp_path, values):
