@@ -32,17 +32,26 @@ def test_no_character_but_the_line_feed_ends_a_line(tmp_path, character, raw_tex
     assert scrub(lines[1]) == "three"
 
 
-def test_byte_order_mark_and_carriage_returns_are_not_text(tmp_path):
-    assert lines_of(tmp_path, b"\xef\xbb\xbfone\r\ntwo\r\n") == ["one", "two"]
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (b"\xef\xbb\xbfone\r\ntwo\r\n", ["one", "two"]),
+        (b"one\n\nthree", ["one", "", "three"]),
+        # whatever its name
+        (gzip.compress(b"one\ntwo\n"), ["one", "two"]),
+    ],
+)
+def test_lines_are_without_their_ends_marks_and_packing(tmp_path, content, lines):
+    assert lines_of(tmp_path, content) == lines
 
 
-def test_last_line_counts_without_a_line_feed(tmp_path):
-    assert lines_of(tmp_path, b"one\n\nthree") == ["one", "", "three"]
-
-
-def test_zero_width_characters_and_double_spaces_stay(tmp_path):
-    line = " zero\u200bwidth\u200d and  two spaces "
-    assert Scrubber(raw_text=True)(line) == line
+@pytest.mark.parametrize(
+    ("raw_text", "line"),
+    # the punctuation normalizer of Moses has rules for no-break spaces
+    [(True, " zero\u200bwidth\u200d and  two spaces "), (False, "5\u00a0%")],
+)
+def test_other_characters_stay(raw_text, line):
+    assert Scrubber(raw_text=raw_text)(line) == line
 
 
 def test_replaced_characters_are_counted_by_code_point():
@@ -53,11 +62,6 @@ def test_replaced_characters_are_counted_by_code_point():
     )
 
 
-def test_moses_steps_get_their_no_break_spaces():
-    # the punctuation normalizer has rules for them
-    assert Scrubber(raw_text=False)("5\u00a0%") == "5\u00a0%"
-
-
 def test_raw_text_leaves_no_space_at_which_fairseq_would_split():
     spaces = [chr(code) for code in range(0x110000) if chr(code).isspace()]
     assert len(spaces) > 20
@@ -65,22 +69,17 @@ def test_raw_text_leaves_no_space_at_which_fairseq_would_split():
     assert {scrub(space) for space in spaces if space != "\n"} == {" "}
 
 
-def test_undecodable_bytes_are_located(tmp_path):
-    path = tmp_path / "bad.de"
-    path.write_bytes(b"fine\nGr\xfc\xdfe\n")
-    with pytest.raises(UserError, match=r"bad\.de, line 2: byte 0xfc at position 3"):
-        list(read_lines(path))
-
-
-def test_empty_file_is_refused(tmp_path):
-    path = tmp_path / "empty.de"
-    path.touch()
-    with pytest.raises(UserError, match=r"empty\.de is empty"):
-        list(read_lines(path))
-
-
-def test_gzipped_file_reads_like_a_plain_one_whatever_its_name(tmp_path):
-    assert lines_of(tmp_path, gzip.compress(b"one\ntwo\n")) == ["one", "two"]
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"fine\nGr\xfc\xdfe\n", r"a\.en, line 2: byte 0xfc at position 3"),
+        (b"", r"a\.en is empty"),
+        *((gzip.compress(bytes(range(256)) * 40)[:cut], "damaged gzip") for cut in (12, 40)),
+    ],
+)
+def test_what_is_no_text_is_refused(tmp_path, content, problem):
+    with pytest.raises(UserError, match=problem):
+        lines_of(tmp_path, content)
 
 
 @pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
@@ -136,14 +135,6 @@ def test_empty_file_may_be_allowed(tmp_path):
     path = tmp_path / "empty"
     path.touch()
     assert list(read_lines(path, may_be_empty=True)) == []
-
-
-@pytest.mark.parametrize("cut", [12, 40])
-def test_truncated_gzip_is_refused(tmp_path, cut):
-    path = tmp_path / "cut.gz"
-    path.write_bytes(gzip.compress(bytes(range(256)) * 40)[:cut])
-    with pytest.raises(UserError, match="truncated or damaged gzip"):
-        list(read_lines(path))
 
 
 @pytest.mark.parametrize("longer", ["source", "target"])

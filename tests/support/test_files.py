@@ -167,13 +167,6 @@ def test_json_has_null_for_what_it_has_no_word_for(tmp_path):
     assert text.endswith("}\n")
 
 
-def test_what_is_no_json_leaves_the_old_file(tmp_path):
-    write_json(tmp_path / "file", {"a": 1})
-    with pytest.raises(TypeError):
-        write_json(tmp_path / "file", {"a": object()})
-    assert json.loads((tmp_path / "file").read_text()) == {"a": 1}
-
-
 def test_hash_of_a_folder_depends_on_names_and_contents_alone(tmp_path):
     for folder, names in {"a": "xy", "b": "yx", "c": "xz"}.items():
         for name in names:

@@ -1,4 +1,3 @@
-import shutil
 import subprocess
 import sys
 import textwrap
@@ -214,15 +213,6 @@ def test_a_damaged_record_is_no_record(tmp_path, content):
     assert recorded(step.record)
 
 
-def test_a_record_cut_short_anywhere_is_no_record(tmp_path):
-    step = Step(tmp_path)
-    step.once()
-    whole = step.record.read_bytes()
-    for length in range(len(whole) - 1):
-        step.record.write_bytes(whole[:length])
-        assert recorded(step.record) is None
-
-
 def test_a_step_that_fails_leaves_no_record(tmp_path):
     step = Step(tmp_path)
     step.once()
@@ -235,14 +225,6 @@ def test_a_step_that_fails_leaves_no_record(tmp_path):
     assert recorded(step.record) is None
     step.once()
     assert step.runs == 2
-
-
-def test_a_folder_moved_with_its_records_keeps_what_is_finished(tmp_path):
-    Step(tmp_path / "here").once(size=3)
-    shutil.move(tmp_path / "here", tmp_path / "there")
-    moved = Step(tmp_path / "there")
-    assert moved.once(size=3).notes == {"lines": 1}
-    assert moved.runs == 0
 
 
 @pytest.mark.parametrize("resumes", [False, True])

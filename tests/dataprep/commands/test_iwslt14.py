@@ -210,13 +210,6 @@ def test_missing_files_are_all_named(tmp_path, run, original):
     assert "train.tags.de-en.en, IWSLT14.TED.tst2011.de-en.de.xml" in message
 
 
-def test_a_segment_without_its_end_is_located(tmp_path, run, original):
-    path = original / "de-en/IWSLT14.TED.dev2010.de-en.de.xml"
-    path.write_text(path.read_text().replace("</seg>", "", 1))
-    message = error_of(run("iwslt14", "--raw", original, "--out", tmp_path / "out", *SMALL))
-    assert "IWSLT14.TED.dev2010.de-en.de.xml: segment 1 is not closed" in message
-
-
 def test_sides_that_part_are_located_by_their_tags(tmp_path, run, original):
     path = original / "de-en/train.tags.de-en.en"
     lines = path.read_text().split("\n")

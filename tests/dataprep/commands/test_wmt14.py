@@ -3,8 +3,6 @@ import json
 import pytest
 
 from hyptrans.dataprep.commands import wmt14
-from hyptrans.dataprep.sources.markup import sgml_segments
-from hyptrans.support.errors import UserError
 from tests.dataprep.conftest import error_of, make_sentences, write
 
 SMALL = ["--vocab-size", 80, "--workers", 1]
@@ -101,21 +99,18 @@ def test_every_100th_training_pair_can_be_valid(tmp_path, run, original, no_fair
     ]
 
 
-def test_icml17_takes_the_other_news_commentary(tmp_path, run, original, no_fairseq):
+def test_icml17_takes_the_other_news_commentary_and_the_other_direction_the_german_source(
+    tmp_path, run, original, no_fairseq
+):
     out = tmp_path / "out"
-    assert run("wmt14", "--raw", original, "--out", out, *SMALL, "--icml17")[0] == 0
-    found = steps_of(out)["read train"]["from"]
-    assert found["news-commentary-v9.de-en.en"] == 70
-    assert "news-commentary-v12.de-en.en" not in found
+    words = ["--icml17", "--source-lang", "de"]
+    assert run("wmt14", "--raw", original, "--out", out, *SMALL, *words)[0] == 0
+    steps = steps_of(out)
+    assert steps["read train"]["from"]["news-commentary-v9.de-en.de"] == 70
+    assert "news-commentary-v12.de-en.de" not in steps["read train"]["from"]
+    assert steps["read test"]["from"] == {"newstest2014-deen-src.de.sgm": 14}
     assert wmt14.wmt14(icml17=True).urls[2].endswith("nc-v9.tgz")
     assert wmt14.wmt14().urls[2].endswith("nc-v12.tgz")
-
-
-def test_other_direction_takes_the_german_source(tmp_path, run, original, no_fairseq):
-    out = tmp_path / "out"
-    words = ["--raw", original, "--out", out, *SMALL, "--source-lang", "de"]
-    assert run("wmt14", *words)[0] == 0
-    assert steps_of(out)["read test"]["from"] == {"newstest2014-deen-src.de.sgm": 14}
 
 
 def test_raw_text_skips_the_moses_steps(tmp_path, run, original, no_fairseq):
@@ -125,26 +120,6 @@ def test_raw_text_skips_the_moses_steps(tmp_path, run, original, no_fairseq):
     steps = steps_of(out)
     assert not any(name.startswith("tokenize") for name in steps)
     assert steps["restore test"]["de"]["restored"] == 14
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "problem"),
-    [
-        ("</seg>", "", "is not closed|whole segments were found"),
-        ("<seg", "<sog", "each segment needs its translation"),
-    ],
-)
-def test_damaged_sgml_is_a_sentence(tmp_path, run, original, before, after, problem):
-    path = original / "dev/newstest2014-deen-ref.de.sgm"
-    path.write_text(path.read_text().replace(before, after, 1))
-    message = error_of(run("wmt14", "--raw", original, "--out", tmp_path / "out", *SMALL))
-    assert any(part in message for part in problem.split("|"))
-
-
-def test_sgml_without_segments_is_refused(tmp_path):
-    path = write(tmp_path / "x.sgm", ["<srcset>", "</srcset>"])
-    with pytest.raises(UserError, match="is no markup of IWSLT or WMT"):
-        list(sgml_segments(path))
 
 
 def test_pins_must_say_which_archive(tmp_path, run):

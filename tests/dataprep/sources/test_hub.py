@@ -57,14 +57,6 @@ def test_local_data_set_is_prepared_like_files(tmp_path, run, no_fairseq, kind):
     assert (out / "raw/test.en").read_text().split("\n")[0].endswith("en's.   !")
 
 
-def test_second_run_finds_the_folder_finished(tmp_path, run, no_fairseq):
-    words = ["--hub", make(tmp_path / "hub", "json"), "--out", tmp_path / "out", *SMALL]
-    assert run("iwslt14", *words)[0] == 0
-    before = tree(tmp_path / "out")
-    assert "nothing to do" in run("iwslt14", *words)[1]
-    assert tree(tmp_path / "out") == before
-
-
 def test_without_a_validation_split_every_23rd_pair_is_valid(tmp_path, run, no_fairseq):
     hub = make(tmp_path / "hub", "json", names=("train", "test"))
     out = tmp_path / "out"
