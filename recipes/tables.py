@@ -1,4 +1,4 @@
-"""Write tables and pictures of the recipes' READMEs from recorded results; no score is typed."""
+"""Write the tables and pictures of all pages from recorded results; no score is typed."""
 
 from __future__ import annotations
 
@@ -6,27 +6,59 @@ import argparse
 import importlib
 import json
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from hyptrans.support import tables
 from hyptrans.support.errors import run_command
-from recipes import first_page
 from recipes.common import results
 from recipes.probing.tables import CHECKPOINTS, table
+from recipes.study.findings.finals import chosen
 from recipes.study.findings.pictures import pictures
+from recipes.study.findings.table import BARS, spread, summary
+from recipes.trees import __main__ as task
+from recipes.trees import radius
 
 HERE = Path(__file__).resolve().parent
 STUDY = HERE / "study"
 PICTURES = HERE.parent / "docs" / "pictures"
+README = HERE.parent / "README.md"
+RESULTS = HERE.parent / "docs" / "results.md"
+WHEN = {
+    "hybonet_plus": "the best hyperbolic translator here, and the most tree in its encoder",
+    "euclidean_prenorm": "the baseline: fairseq's Transformer, normalized before each block",
+    "hybonet": "the published fully Lorentz Transformer",
+    "han": "hyperbolic attention alone, in a Euclidean Transformer",
+    "hvt": "the Poincaré ball",
+    "hypformer": "texts of thousands of tokens: linear attention",
+}
+"""The models that a newcomer chooses from, and what for."""
+SPEED_ROWS = (
+    ("hybonet_plus", "train", 64, 32),
+    ("hybonet_plus", "decode", 64, 32),
+    ("hybonet", "train", 64, 32),
+    ("hybonet", "decode", 64, 32),
+    ("hypformer", "train", 512, 8192),
+)
+"""Of the table of speed, what is shown: architecture, step, width, length."""
 
 
 def blocks() -> dict[tuple[Path, str], str]:
-    """What belongs between the markers of READMEs, by README and name of the markers."""
+    """What belongs between the markers of pages, by page and name of the markers."""
     readmes = [path for path in sorted(HERE.glob("*/README.md")) if results.BEGIN in _text(path)]
-    probed = HERE / "probing" / f"{CHECKPOINTS}.json"
+    study, probed = _study(), HERE / "probing"
+    probing = _read(probed / f"{results.RESULTS}.json")
+    speed = _read(HERE / "benchmark" / f"{results.RESULTS}.json")
     return {
         **{(readme, results.RESULTS): block_for(readme.parent) for readme in readmes},
-        **first_page.blocks(),
-        (probed.parent / "README.md", CHECKPOINTS): table(json.loads(_text(probed))),
+        (README, "choices"): choices(study, probing, speed),
+        (RESULTS, "study"): summary(study),
+        (RESULTS, "trees"): trees(probing),
+        (RESULTS, "speed"): speed_table(speed),
+        (RESULTS, "task"): task.table(results.read_lines(HERE / "trees" / "results.jsonl")),
+        (HERE / "trees" / "README.md", radius.NAME): radius.block(),
+        (probed / "README.md", CHECKPOINTS): table(_read(probed / f"{CHECKPOINTS}.json")),
     }
 
 
@@ -35,16 +67,84 @@ def block_for(folder: Path) -> str:
     recorded, lines = folder / "results.json", folder / "results.jsonl"
     if not recorded.exists() and not lines.exists():
         return results.NOT_MEASURED
-    found = results.read_lines(lines) if lines.exists() else json.loads(_text(recorded))
+    found = results.read_lines(lines) if lines.exists() else _read(recorded)
     module = "speed" if folder.name == "benchmark" else "__main__"
     return str(importlib.import_module(f"recipes.{folder.name}.{module}").table(found))
 
 
 def drawings() -> dict[Path, str]:
     """The pictures, SVG by file."""
-    studied = pictures(results.read_lines(STUDY / "results.jsonl"))
-    shown = {PICTURES / name: text for name, text in first_page.pictures().items()}
-    return {**{STUDY / name: text for name, text in studied.items()}, **shown}
+    drawn = pictures(_study())
+    shown = {PICTURES / Path(BARS).name: drawn[BARS]}
+    return {**{STUDY / name: text for name, text in drawn.items()}, **shown}
+
+
+def choices(
+    study: Sequence[Mapping[str, Any]], probing: Mapping[str, Any], speed: Mapping[str, Any]
+) -> str:
+    """A row for each model of ``WHEN``: how well it translates, holds trees, how fast it learns."""
+    finals, found, ratios = chosen(study), _parsed(probing), _ratios(speed)
+    rows = []
+    for model, when in WHEN.items():
+        scored = finals[model].finished
+        seeds = f"{len(scored)} seeds" if len(scored) > 1 else "1 seed"
+        tree = found.get(f"{model}_iwslt_d64")
+        ratio = ratios.get((model, "train", 64, 32))
+        rows.append(
+            [
+                f"`{model}`",
+                when,
+                f"{spread(scored, 'bleu')} ({seeds})",
+                f"{tree['test']['uuas']:.3f}" if tree else "-",
+                f"{ratio:.2f}" if ratio else "1",
+            ]
+        )
+    header = ["model", "when", "BLEU", "trees", "speed"]
+    return tables.markdown(header, rows, texts=2)
+
+
+def trees(probing: Mapping[str, Any]) -> str:
+    """Trees of the encoders' own text: what probes find in trained and in fresh encoders."""
+    found = _parsed(probing)
+    rows = [["chain of neighbouring words", f"{found['linear chain']['test']['uuas']:.3f}", "", ""]]
+    for arch, bleu in probing["bleu"].items():
+        fresh = found[f"{arch}, random"]["test"]["uuas"]
+        trained = found[arch]["test"]["uuas"]
+        rows.append([arch.partition("_iwslt")[0], f"{trained:.3f}", f"{fresh:.3f}", f"{bleu:.1f}"])
+    return tables.markdown(["encoder", "UUAS", "UUAS, untrained", "BLEU"], rows)
+
+
+def speed_table(found: Mapping[str, Any]) -> str:
+    """The rows of ``SPEED_ROWS``."""
+    ratios = _ratios(found)
+    shown = [
+        [
+            f"{arch}, {step}, width {dim}, {length:,} tokens",
+            f"{ratios[arch, step, dim, length]:.2f}",
+        ]
+        for arch, step, dim, length in SPEED_ROWS
+    ]
+    lines = tables.markdown(["step", "times as fast as the twin"], shown)
+    return f"{lines}\n\n{found['device']}; measured with version {found['versions']['hyptrans']}"
+
+
+def _study() -> list[dict[str, Any]]:
+    return results.read_lines(STUDY / "results.jsonl")
+
+
+def _read(path: Path) -> Any:
+    return json.loads(_text(path))
+
+
+def _ratios(speed: Mapping[str, Any]) -> dict[tuple[str, str, int, int], float]:
+    return {
+        (row["arch"], row["phase"], row["dim"], row["length"]): row["ratio"]
+        for row in speed["rows"]
+    }
+
+
+def _parsed(probing: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    return {model["name"]: model for model in probing["probes"]["parsed"]["models"]}
 
 
 def _text(path: Path) -> str:

@@ -95,9 +95,3 @@ def publish(recipe: Path, found: Mapping[str, Any], table: str, name: str = RESU
     """Put results and table into the folder of a recipe, which may have several by name."""
     write_json(recipe / f"{name}.json", found)
     put_into(recipe / "README.md", table, name)
-
-
-def block_of(readme: Path, name: str = RESULTS) -> str:
-    """What is between the markers of a name in a README."""
-    first, last = (_MARKER.format(name=name, end=end) for end in ("begin", "end"))
-    return readme.read_text(encoding="utf-8").partition(first)[2].partition(last)[0].strip("\n")

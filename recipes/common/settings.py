@@ -25,7 +25,7 @@ class Model:
     name: str
     flags: dict[str, str | None]
 
-    def flags_for(self, updates: int | str = "{updates}") -> list[str]:
+    def flags_for(self, updates: int) -> list[str]:
         """Words of a command, with ``{updates}``, for schedules that end, filled in."""
         words = [word for pair in self.flags.items() for word in pair if word is not None]
         return [word.replace("{updates}", str(updates)) for word in words]
@@ -41,11 +41,6 @@ class Model:
         if found is None:
             raise UserError(f"{FILE} names no max-update of {self.name}: give --updates")
         return int(found)
-
-
-def available(recipe: Path) -> list[str]:
-    """The models that a recipe has settings for."""
-    return sorted(_names(_parsed(recipe)))
 
 
 def read_models(recipe: Path, names: Iterable[str]) -> list[Model]:

@@ -10,10 +10,15 @@ from fairseq.models import ARCH_MODEL_REGISTRY
 import recipes.study.candidates  # noqa: F401 - registers those that the study tries
 from hyptrans.support.errors import UserError
 from recipes.common import results
-from recipes.common.settings import FILE, available, read_models
+from recipes.common.settings import FILE, _names, _parsed, read_models
 from recipes.study.findings import finals
 from tests.models.conftest import task_of
 from tests.recipes.scripts import RECIPES
+
+
+def available(recipe):
+    return sorted(_names(_parsed(recipe)))
+
 
 RECIPE_NAMES = sorted(path.parent.name for path in RECIPES.rglob(FILE))
 CONFIGURATIONS = [(name, model) for name in RECIPE_NAMES for model in available(RECIPES / name)]

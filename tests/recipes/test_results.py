@@ -5,7 +5,7 @@ from copy import deepcopy
 import pytest
 
 from hyptrans.support.errors import UserError
-from recipes import first_page, tables
+from recipes import tables
 from recipes.common import results
 from recipes.multi30k_en_de.__main__ import table as multi30k
 
@@ -15,14 +15,15 @@ BLOCKS = tables.blocks()
 def test_there_are_tables_to_check():
     shown = {(readme.parent.name, name) for readme, name in BLOCKS}
     assert shown >= {("quickstart", "results"), ("study", "results"), ("probing", "checkpoints")}
-    assert {name for page, name in BLOCKS if page == first_page.README} == {"choices"}
+    assert {name for page, name in BLOCKS if page == tables.README} == {"choices"}
 
 
 @pytest.mark.parametrize(
     ("readme", "name"), BLOCKS, ids=[f"{readme.parent.name} {name}" for readme, name in BLOCKS]
 )
 def test_readme_shows_the_committed_results_and_nothing_else(readme, name):
-    assert results.block_of(readme, name) == BLOCKS[readme, name]
+    shown = f"<!-- {name}: begin -->\n{BLOCKS[readme, name]}\n<!-- {name}: end -->"
+    assert shown in readme.read_text(encoding="utf-8")
 
 
 def test_pictures_are_drawn_from_the_committed_results():
@@ -83,8 +84,8 @@ def test_results_go_between_the_markers_of_their_name_and_nowhere_else(tmp_path)
     results.publish(tmp_path, {"a": 1}, "| own |")
     assert readme.read_text() == f"# T\n\n{results.BEGIN}\n| own |\n{results.END}\n{other}end\n"
     results.publish(tmp_path, {"b": 2}, "| given |", "checkpoints")
-    assert results.block_of(readme) == "| own |"
-    assert results.block_of(readme, "checkpoints") == "| given |"
+    assert "begin -->\n| own |\n<!-- results: end" in readme.read_text()
+    assert "begin -->\n| given |\n<!-- checkpoints: end" in readme.read_text()
     assert json.loads((tmp_path / "results.json").read_text(encoding="utf-8")) == {"a": 1}
     assert json.loads((tmp_path / "checkpoints.json").read_text(encoding="utf-8")) == {"b": 2}
     assert not results.put_into(readme, "| own |")

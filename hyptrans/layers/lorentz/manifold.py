@@ -76,12 +76,6 @@ class StableLorentz(geoopt.Lorentz):
         _check_last(dim)
         return lorentz.transport(x, y, v, c=self.c)
 
-    def retr_transp(
-        self, x: Tensor, u: Tensor, v: Tensor, **kwargs: object
-    ) -> tuple[Tensor, Tensor]:
-        y = self.expmap(x, u)
-        return y, self.transp(x, y, v)
-
     def _bounded(self, x: Tensor) -> Tensor:
         return lorentz.clamp_radius(x, self.max_radius * self.c**-0.5, c=self.c)
 
