@@ -13,7 +13,7 @@ from typing import Any
 from hyptrans.support import tables
 from hyptrans.support.errors import run_command
 from recipes.common import results
-from recipes.probing.tables import CHECKPOINTS, table
+from recipes.probing.tables import CHECKPOINTS, SELECTIVITY, selectivity, table
 from recipes.study.findings.finals import chosen
 from recipes.study.findings.pictures import pictures
 from recipes.study.findings.table import BARS, spread, summary
@@ -59,6 +59,7 @@ def blocks() -> dict[tuple[Path, str], str]:
         (RESULTS, "task"): task.table(results.read_lines(HERE / "trees" / "results.jsonl")),
         (HERE / "trees" / "README.md", radius.NAME): radius.block(),
         (probed / "README.md", CHECKPOINTS): table(_read(probed / f"{CHECKPOINTS}.json")),
+        (probed / "README.md", SELECTIVITY): selectivity(_read(probed / f"{SELECTIVITY}.json")),
     }
 
 

@@ -4,7 +4,7 @@ import argparse
 from collections import Counter
 
 from hyptrans.support.errors import clean
-from probing.commands.sources import only_source, reading_of
+from probing.commands.sources import only_source
 from probing.states.extract import extract
 from probing.states.file import States
 from probing.text.trees import read_conllu
@@ -18,7 +18,7 @@ def main(args: argparse.Namespace) -> None:
     """
     source = only_source(args)
     sentences = read_conllu(args.trees)
-    encoder = source.load(reading_of(args), random=args.random, seed=args.seed)
+    encoder = source.load(random=args.random, seed=args.seed)
     states = extract(
         encoder,
         sentences,

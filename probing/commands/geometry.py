@@ -12,7 +12,7 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256, write_json
 from hyptrans.support.progress import bar
 from probing.commands.options import typed_command
-from probing.commands.sources import Source, reading_of
+from probing.commands.sources import of_checkpoint
 from probing.geometry.layers import HEADER, Layer, Words, cells, measure, verdict
 from probing.geometry.states import both_sides, words_of
 from probing.report.results import versions
@@ -77,8 +77,8 @@ def look(
 def _words(args: argparse.Namespace) -> Words:
     """States of the words of trees that are one token, and their gold depths."""
     trees = read_conllu(args.trees)
-    source = Source(str(args.checkpoint), args.data)
-    encoder = source.load(reading_of(args), random=False, seed=args.seed)
+    source = of_checkpoint(args, args.checkpoint, args.data)
+    encoder = source.load(random=False, seed=args.seed)
     with TemporaryDirectory() as folder:
         states = extract(
             encoder,

@@ -14,7 +14,7 @@ from hyptrans.support.steps import Record, digest
 from hyptrans.support.stored import build, read_json
 from probing.commands import extract
 from probing.commands.evaluate import of_baselines, read_scored, save_scored, score
-from probing.commands.sources import Reading, Subject
+from probing.commands.sources import Subject
 from probing.geometry.layers import SpaceUse, space_use, word_counts
 from probing.geometry.states import words_of
 from probing.probes import baselines
@@ -60,7 +60,6 @@ class Run:
     settings: Settings
     seeds: int
     punct: Punctuation
-    reading: Reading
     batch_tokens: int
     device: str
     overwrite: bool = False
@@ -248,7 +247,7 @@ def _extract(run: Run, subject: Subject) -> dict[str, str]:
     inputs = {
         "version": __version__,
         "format": FORMAT,
-        "source": subject.source.made_from(run.reading),
+        "source": subject.source.made_from(),
         "random": subject.random,
         "seed": seed if subject.random else 0,
     }
@@ -256,7 +255,7 @@ def _extract(run: Run, subject: Subject) -> dict[str, str]:
     def encoder() -> WordEncoder:
         """Loaded once, and only where something is missing."""
         if not encoders:
-            encoders.append(subject.source.load(run.reading, random=subject.random, seed=seed))
+            encoders.append(subject.source.load(random=subject.random, seed=seed))
         return encoders[0]
 
     for part, trees in run.trees.items():
@@ -291,7 +290,7 @@ def space_uses(run: Run) -> dict[str, SpaceUse]:
         }
 
         def make(subject: Subject = subject, file: Path = file) -> None:
-            encoder = subject.source.load(run.reading, random=False, seed=run.settings.seed)
+            encoder = subject.source.load(random=False, seed=run.settings.seed)
             states = States.open(subject.states("test"))
             words = words_of(states, run.trees["test"].sentences, encoder)
             counts = word_counts(run.trees["train"].sentences)

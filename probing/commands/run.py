@@ -16,7 +16,6 @@ from probing.commands.pipeline import Fit, Run, Trees, rank_points, selectivitie
 from probing.commands.report import report, texts_of
 from probing.commands.sources import (
     Source,
-    reading_of,
     sources_of,
     subjects_of,
 )
@@ -99,7 +98,6 @@ def _run_of(args: argparse.Namespace, sources: Sequence[Source]) -> Run:
         settings=settings,
         seeds=args.seeds,
         punct=args.punct,
-        reading=reading_of(args),
         batch_tokens=args.batch_tokens,
         device=args.device,
         overwrite=args.overwrite,

@@ -3,7 +3,7 @@
 import argparse
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,37 +21,21 @@ _PREPARED = ("data-bin/dict.*.txt", "dict.*.txt", "*.model", "bpe.codes", "manif
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How checkpoints of fairseq are built and read text, where their folders do not say so."""
-
-    pieces: segment.Options
-    user_dir: str | None
-
-    def made_from(self) -> dict[str, Any]:
-        """What says how text becomes pieces; of files and folders what is in them.
-
-        Raises:
-            UserError: one of them is missing.
-        """
-        given = asdict(self.pieces)
-        for name, value in given.items():
-            if isinstance(value, Path) and not value.exists():
-                raise UserError(f"--{name.replace('_', '-')} {value} is missing")
-        return {name: _contents(value) for name, value in given.items()}
-
-
-@dataclass(frozen=True)
 class Source:
     """A trained encoder: a checkpoint of fairseq, or a folder or name of Hugging Face's format.
 
     Attributes:
         name: the file, folder or name.
         data: folder that ``data-prep/`` wrote for the checkpoint.
+        pieces: how the checkpoint reads text, where the folder does not say so.
+        user_dir: plug-in of fairseq that has its architecture.
         hf: it is of Hugging Face's format.
     """
 
     name: str
     data: Path | None = None
+    pieces: segment.Options = field(default_factory=segment.Options)
+    user_dir: str | None = None
     hf: bool = False
 
     @property
@@ -62,18 +46,26 @@ class Source:
             return path.resolve().name if path.is_dir() else path.name
         return path.resolve().parent.name
 
-    def made_from(self, reading: Reading) -> dict[str, Any]:
-        """What its states depend on besides the text."""
+    def made_from(self) -> dict[str, Any]:
+        """What its states depend on besides the text.
+
+        Raises:
+            UserError: a file or folder of its options is missing.
+        """
         if self.hf:
             return {"hf": huggingface.identity(self.name)}
+        given = asdict(self.pieces)
+        for name, value in given.items():
+            if isinstance(value, Path) and not value.exists():
+                raise UserError(f"--{name.replace('_', '-')} {value} is missing")
         return {
             "checkpoint": sha256(Path(self.name)),
             "data": of_data(self.data) if self.data else {},
-            "pieces": reading.made_from(),
-            "user_dir": _plugin(reading.user_dir),
+            "pieces": {name: _contents(value) for name, value in given.items()},
+            "user_dir": _plugin(self.user_dir),
         }
 
-    def load(self, reading: Reading, *, random: bool, seed: int) -> WordEncoder:
+    def load(self, *, random: bool, seed: int) -> WordEncoder:
         """The encoder, or its architecture with fresh parameters.
 
         Raises:
@@ -86,8 +78,8 @@ class Source:
             data=self.data,
             random=random,
             seed=seed,
-            user_dir=reading.user_dir,
-            pieces=reading.pieces,
+            user_dir=self.user_dir,
+            pieces=self.pieces,
         )
 
 
@@ -108,7 +100,7 @@ def sources_of(args: argparse.Namespace) -> list[Source]:
     for checkpoint in checkpoints:
         if not checkpoint.is_file():
             raise UserError(f"--checkpoint {checkpoint} is not a file")
-    found = [Source(str(file), folder) for file, folder in zip(checkpoints, data, strict=True)]
+    found = [of_checkpoint(args, file, own) for file, own in zip(checkpoints, data, strict=True)]
     return found + [Source(name, hf=True) for name in args.hf]
 
 
@@ -124,21 +116,20 @@ def only_source(args: argparse.Namespace) -> Source:
     return found[0]
 
 
-def reading_of(args: argparse.Namespace) -> Reading:
-    """What the options of ``add_model_arguments`` say.
+def of_checkpoint(args: argparse.Namespace, file: Path, data: Path | None) -> Source:
+    """A checkpoint, read as the options of ``add_model_arguments`` say.
 
     Raises:
         UserError: a step of text is named where a data folder says which there are.
     """
     pieces = filled(segment.Options, args)
     ways = segment.ways(pieces)
-    folders = args.data if isinstance(args.data, list) else [args.data]
-    if ways and any(folders) and not (pieces.sentencepiece_model or pieces.bpe_codes):
+    if ways and data and not (pieces.sentencepiece_model or pieces.bpe_codes):
         raise UserError(
-            f"{ways[0]} goes with --sentencepiece-model or --bpe-codes: {folders[0]} itself says "
-            "what happens to text before pieces"
+            f"{ways[0]} goes with --sentencepiece-model or --bpe-codes: {data} itself says what "
+            "happens to text before pieces"
         )
-    return Reading(pieces, args.user_dir)
+    return Source(str(file), data, pieces, args.user_dir)
 
 
 def _contents(value: Any) -> Any:

@@ -23,7 +23,6 @@ from hyptrans.fairseq.checkpoint import (
     read_state,
 )
 from hyptrans.fairseq.states import all_states, spaces_of
-from hyptrans.geometry.space import Space
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256
 from hyptrans_startup.checkpoints.building import within
@@ -36,7 +35,7 @@ _EMBEDDING = "encoder.embed_tokens.weight"
 
 @dataclass(frozen=True)
 class Loaded:
-    """A model in evaluation mode, or one of which only the encoder is the checkpoint's.
+    """A model in evaluation mode.
 
     Attributes:
         path: the checkpoint.
@@ -56,52 +55,34 @@ class Loaded:
     random: bool
     seed: int
 
-    @property
-    def encoder(self) -> Any:
-        """Fairseq's module; :func:`hyptrans.fairseq.states.all_states` runs it."""
-        return self.model.encoder
-
-    @property
-    def spaces(self) -> list[Space]:
-        """Of each state of the encoder, the embeddings first."""
-        return spaces_of(self.encoder)
-
-    @property
-    def width(self) -> int:
-        """Numbers per state of the encoder."""
-        end = torch.tensor([[self.dictionary.eos()]])
-        return all_states(self.encoder, end.to(device_of(self.encoder))).size(-1)
-
 
 class CheckpointEncoder:
     """The encoder of a checkpoint with its pieces."""
 
     def __init__(self, loaded: Loaded, segmenter: segment.Segmenter) -> None:
-        self._loaded, self._segmenter = loaded, segmenter
+        self._encoder, self._dictionary = loaded.model.encoder, loaded.dictionary
+        self._segmenter = segmenter
         self.name, self.identity = str(loaded.path), sha256(loaded.path)
-        self.architecture, self.spaces, self.width = (
-            loaded.architecture,
-            loaded.spaces,
-            loaded.width,
-        )
-        self.max_tokens = int(loaded.encoder.max_positions() or sys.maxsize)
+        self.architecture, self.spaces = loaded.architecture, spaces_of(self._encoder)
+        self.max_tokens = int(self._encoder.max_positions() or sys.maxsize)
         self.pad, self.unknown = loaded.dictionary.pad(), loaded.dictionary.unk()
         self.random, self.seed = loaded.random, loaded.seed
+        end = torch.tensor([[loaded.dictionary.eos()]])
+        self.width = all_states(self._encoder, end).size(-1)
 
     def tokenize(self, text: str) -> Tokens:
         """The pieces and the end of sentence."""
-        dictionary = self._loaded.dictionary
-        found = [(dictionary.index(piece.text), piece) for piece in self._segmenter(text)]
-        return [*found, (dictionary.eos(), Piece("", 0, 0))]
+        index = self._dictionary.index
+        found = [(index(piece.text), piece) for piece in self._segmenter(text)]
+        return [*found, (self._dictionary.eos(), Piece("", 0, 0))]
 
     def to(self, device: str) -> None:
         """Move the parameters."""
-        self._loaded.encoder.to(device)
+        self._encoder.to(device)
 
     def states(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """As :func:`hyptrans.fairseq.states.all_states`, which counts lengths itself."""
-        encoder = self._loaded.encoder
-        return all_states(encoder, tokens.to(device_of(encoder)))
+        return all_states(self._encoder, tokens.to(device_of(self._encoder)))
 
 
 def device_of(part: nn.Module) -> torch.device:
@@ -121,7 +102,7 @@ def from_checkpoint(
     """The encoder of a checkpoint with the pieces that it was trained on.
 
     Args:
-        checkpoint: as :func:`load_encoder` takes it, and so are the others.
+        checkpoint: as :func:`load_model` takes it, and so are the others.
         data: folder that ``data-prep/`` wrote for the checkpoint.
         random: take the architecture with fresh parameters.
         seed: of those.
@@ -135,7 +116,7 @@ def from_checkpoint(
     dictionaries = options.data_bin or data
     if dictionaries is None:
         raise UserError("the dictionaries are missing: name a folder with --data or --data-bin")
-    loaded = load_encoder(checkpoint, dictionaries, random=random, seed=seed, user_dir=user_dir)
+    loaded = load_model(checkpoint, dictionaries, random=random, seed=seed, user_dir=user_dir)
     if options.sentencepiece_model or options.bpe_codes or data is None:
         segmenter = segment.from_options(options, loaded.dictionary)
     else:
@@ -143,14 +124,7 @@ def from_checkpoint(
     return CheckpointEncoder(loaded, segmenter)
 
 
-def load_model(path: Path, data: Path, *, user_dir: str | None = None) -> Loaded:
-    """Load encoder and decoder of a checkpoint; arguments and errors as :func:`load_encoder`'s."""
-    loaded, parameters = _load(path, data, user_dir=user_dir)
-    _fill(path, loaded.model, parameters)
-    return loaded
-
-
-def load_encoder(
+def load_model(
     path: Path,
     data: Path,
     *,
@@ -158,7 +132,7 @@ def load_encoder(
     seed: int = 1,
     user_dir: str | None = None,
 ) -> Loaded:
-    """Load the encoder of a checkpoint.
+    """Load the model of a checkpoint.
 
     Read are tensors, numbers and options, and nothing in the file is called.
 
@@ -172,18 +146,6 @@ def load_encoder(
     Raises:
         UserError: not a checkpoint, an unknown architecture, or dictionaries of other data.
     """
-    loaded, parameters = _load(path, data, random=random, seed=seed, user_dir=user_dir)
-    if not random:
-        prefix = "encoder."
-        own = {k.removeprefix(prefix): v for k, v in parameters.items() if k.startswith(prefix)}
-        _fill(path, loaded.encoder, own)
-    return loaded
-
-
-def _load(
-    path: Path, data: Path, *, random: bool = False, seed: int = 1, user_dir: str | None
-) -> tuple[Loaded, dict[str, Tensor]]:
-    """The model with fresh parameters, and those of the checkpoint."""
     if user_dir is not None:
         _import_user_dir(user_dir)
     state = read_state(path)
@@ -204,7 +166,9 @@ def _load(
         )
     _check_dictionary(path, parameters, source, dictionary_file(binary, languages[0]))
     model.float().eval().requires_grad_(False)
-    return Loaded(path, model, languages, architecture, source, random, seed), parameters
+    if not random:
+        _fill(path, model, parameters)
+    return Loaded(path, model, languages, architecture, source, random, seed)
 
 
 def _import_user_dir(user_dir: str) -> None:
@@ -271,9 +235,9 @@ def _check_dictionary(path: Path, parameters: Any, source: Any, file: Path) -> N
         )
 
 
-def _fill(path: Path, part: nn.Module, parameters: Any) -> None:
+def _fill(path: Path, model: nn.Module, parameters: Any) -> None:
     try:
-        part.load_state_dict(parameters)
+        model.load_state_dict(parameters)
     except (RuntimeError, KeyError) as error:
         lines = str(error).splitlines()
         reason = " ".join((lines[1] if len(lines) > 1 else lines[0]).split())

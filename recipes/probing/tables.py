@@ -16,6 +16,8 @@ PAPER = {
     "HyboNet": (0.59, 0.70, 0.64, 0.92),
 }
 """Chen et al. 2022, sec. 4.2.2."""
+SELECTIVITY = "selectivity"
+"""Name of what ``results.json`` of a probing run with control trees says of them."""
 CHECKPOINTS = "checkpoints"
 """Name of the results of checkpoints that the options name."""
 KEPT = (
@@ -58,6 +60,14 @@ def table(found: Mapping[str, Any]) -> str:
     return "\n\n".join(blocks)
 
 
+def selectivity(found: Mapping[str, Any]) -> str:
+    """What one probing run says of long edges and of control trees, as Markdown."""
+    several = [Selectivity(**one) for one in found["selectivities"]]
+    tables = results.beside({}, {}, [], several, Arcs(**found["arcs"]), "")
+    about = f"One training of each probe. {found['notes'][0]} Signature: `{found['signature']}`"
+    return "\n\n".join([*(table.markdown() for table in tables), about])
+
+
 def _models(probes: Mapping[str, Any]) -> list[ModelResult]:
     made = []
     for model in probes["models"]:
@@ -93,7 +103,10 @@ def _notes(probes: Mapping[str, Any]) -> list[str]:
     # neither is of what was recorded earlier
     arcs = Arcs(**probes["arcs"]) if probes.get("arcs") else None
     selective = [Selectivity(**one) for one in probes.get("selectivities", [])]
-    told = [f"{results.escaped(name)}: {verdict}" for name, verdict in probes["spaces"].items()]
+    alike: dict[str, list[str]] = {}
+    for name, verdict in probes["spaces"].items():
+        alike.setdefault(verdict, []).append(results.escaped(name))
+    told = [f"{', '.join(names)}: {verdict}" for verdict, names in alike.items()]
     also = results.beside(comparisons, words, points, selective, arcs, first)
     return [*(table.markdown() for table in also), *told]
 

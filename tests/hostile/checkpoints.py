@@ -97,9 +97,9 @@ def build(path: Path) -> None:
 
 def extract(path: Path, data: Path) -> None:
     """As ``probing extract`` does."""
-    from probing.states.checkpoint import load_encoder
+    from probing.states.checkpoint import load_model
 
-    load_encoder(path, data)
+    load_model(path, data)
 
 
 def with_option(state: dict, group: str, name: str, value: object) -> dict:

@@ -13,7 +13,7 @@ import torch
 from probing.commands import pipeline
 from probing.commands.cli import main
 from probing.commands.evaluate import score
-from probing.commands.sources import Reading, Source
+from probing.commands.sources import Source
 from probing.geometry.layers import Words
 from probing.probes.corpus import Corpus
 from probing.probes.metrics import METRICS
@@ -193,12 +193,12 @@ def test_pieces_are_told_by_what_their_files_hold(tmp_path):
     for file in (model, dictionary, checkpoint):
         file.write_text("one")
     pieces = Options(data_bin=dictionaries, sentencepiece_model=model, lowercase=True)
-    source, reading = Source(str(checkpoint)), Reading(pieces, user_dir=None)
-    found = [source.made_from(reading)]
+    source = Source(str(checkpoint), pieces=pieces)
+    found = [source.made_from()]
     for file in (model, dictionary):
         file.write_text("two")
-        found.append(source.made_from(reading))
-    assert source.made_from(reading) == found[2]
+        found.append(source.made_from())
+    assert source.made_from() == found[2]
     assert all(one != other for one, other in itertools.combinations(found, 2))
 
 
@@ -210,7 +210,7 @@ def test_a_plug_in_is_told_by_its_programs(tmp_path):
     checkpoint.write_bytes(b"x")
 
     def made_from():
-        return Source(str(checkpoint)).made_from(Reading(Options(), str(plugin)))
+        return Source(str(checkpoint), user_dir=str(plugin)).made_from()
 
     before = made_from()
     # what an import leaves there

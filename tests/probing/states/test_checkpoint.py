@@ -5,9 +5,9 @@ import re
 import pytest
 import torch
 
-from hyptrans.fairseq.states import all_states
+from hyptrans.fairseq.states import all_states, spaces_of
 from hyptrans.support.errors import UserError
-from probing.states.checkpoint import load_encoder
+from probing.states.checkpoint import load_model
 from tests.probing.helpers.model import load_dictionary, make_checkpoint, prepared_folder
 
 ARCHS = {
@@ -45,17 +45,17 @@ def tokens_of(dictionary, *lengths):
 
 def test_encoder_has_the_parameters_of_the_checkpoint(made, data):
     path, model = made
-    loaded = load_encoder(path, data)
-    assert not loaded.encoder.training
+    loaded = load_model(path, data)
+    assert not loaded.model.encoder.training
     for name, parameter in model.encoder.named_parameters():
         if "proj_" not in name and not re.search(r"fc\d_", name):  # fairseq's copies
-            torch.testing.assert_close(loaded.encoder.get_parameter(name), parameter)
+            torch.testing.assert_close(loaded.model.encoder.get_parameter(name), parameter)
 
 
 def test_states_are_those_of_a_model_in_training_mode_without_dropout(made, data):
     # in training fairseq takes its plain layers, in evaluation its fused ones
     path, model = made
-    loaded = load_encoder(path, data)
+    loaded = load_model(path, data)
     tokens = tokens_of(loaded.dictionary, 5, 9, 2)
     model.train()
     for module in model.modules():
@@ -63,10 +63,9 @@ def test_states_are_those_of_a_model_in_training_mode_without_dropout(made, data
             if isinstance(getattr(module, name, None), float):
                 setattr(module, name, 0.0)
     out = model.encoder(tokens, tokens.ne(1).sum(1), return_all_hiddens=True)
-    states = all_states(loaded.encoder, tokens)
+    states = all_states(loaded.model.encoder, tokens)
     real = tokens.ne(loaded.dictionary.pad())
-    assert states.shape == (3, 3, 10, loaded.width)
-    assert loaded.width == 16
+    assert states.shape == (3, 3, 10, 16)
     for got, want in zip(states[:-1], out["encoder_states"], strict=False):
         torch.testing.assert_close(got[real], want.transpose(0, 1)[real], atol=2e-5, rtol=2e-5)
     last = out["encoder_out"][0].transpose(0, 1)
@@ -74,41 +73,45 @@ def test_states_are_those_of_a_model_in_training_mode_without_dropout(made, data
 
 
 def test_padding_changes_no_state(made, data):
-    loaded = load_encoder(made[0], data)
+    loaded = load_model(made[0], data)
     tokens = tokens_of(loaded.dictionary, 4, 9)
-    together = all_states(loaded.encoder, tokens)[:, 0, :5]
-    alone = all_states(loaded.encoder, tokens[:1, :5])[:, 0]
+    together = all_states(loaded.model.encoder, tokens)[:, 0, :5]
+    alone = all_states(loaded.model.encoder, tokens[:1, :5])[:, 0]
     torch.testing.assert_close(together, alone, atol=2e-5, rtol=2e-5)
 
 
 def test_space_of_every_state_is_known(made, data):
     path, _ = made
-    loaded = load_encoder(path, data)
+    loaded = load_model(path, data)
     kind = {"hybonet": "lorentz", "hypformer": "lorentz", "hvt": "poincare"}
-    assert [space.kind for space in loaded.spaces] == [kind.get(path.stem, "euclidean")] * 3
+    spaces = spaces_of(loaded.model.encoder)
+    assert [space.kind for space in spaces] == [kind.get(path.stem, "euclidean")] * 3
     if path.stem == "hvt":
-        assert {space.c for space in loaded.spaces} == {0.5}
+        assert {space.c for space in spaces} == {0.5}
 
 
 def test_random_encoder_follows_its_seed_alone(made, data):
     path, model = made
     state = torch.random.get_rng_state()
-    first, again, other = (load_encoder(path, data, random=True, seed=seed) for seed in (3, 3, 4))
+    first, again, other = (load_model(path, data, random=True, seed=seed) for seed in (3, 3, 4))
     assert torch.equal(torch.random.get_rng_state(), state)
     tokens = tokens_of(first.dictionary, 7)
-    states = [all_states(loaded.encoder, tokens) for loaded in (first, again, other)]
+    states = [all_states(loaded.model.encoder, tokens) for loaded in (first, again, other)]
     assert torch.equal(states[0], states[1])
     assert not torch.allclose(states[0], states[2])
     name = "embed_tokens.weight"
-    assert not torch.allclose(first.encoder.get_parameter(name), model.encoder.get_parameter(name))
+    assert not torch.allclose(
+        first.model.encoder.get_parameter(name), model.encoder.get_parameter(name)
+    )
     assert first.random
     assert first.seed == 3
 
 
 def test_learned_curvature_is_that_of_the_checkpoint(data, tmp_path):
     model = make_checkpoint(tmp_path / "h.pt", data, "hypformer")
-    assert load_encoder(tmp_path / "h.pt", data).spaces == model.encoder.state_spaces()
-    assert load_encoder(tmp_path / "h.pt", data).spaces[0].c != pytest.approx(1.0)
+    spaces = spaces_of(load_model(tmp_path / "h.pt", data).model.encoder)
+    assert spaces == model.encoder.state_spaces()
+    assert spaces[0].c != pytest.approx(1.0)
 
 
 def test_other_dictionary_is_named_with_both_sizes(data, tmp_path):
@@ -119,7 +122,7 @@ def test_other_dictionary_is_named_with_both_sizes(data, tmp_path):
         UserError,
         match=rf"other/data-bin/dict.en.txt has {sizes[0]} .* has {sizes[1]}: .*--data",
     ):
-        load_encoder(tmp_path / "a.pt", other)
+        load_model(tmp_path / "a.pt", other)
 
 
 def change(path, **values):
@@ -135,7 +138,7 @@ def test_architecture_that_is_not_registered_asks_for_user_dir(data, tmp_path, u
     make_checkpoint(tmp_path / "a.pt", data, "hybonet", user_dir=user_dir)
     change(tmp_path / "a.pt", _name="elsewhere_base", arch="elsewhere_base")
     with pytest.raises(UserError, match=f"elsewhere_base .*{told}.* --user-dir"):
-        load_encoder(tmp_path / "a.pt", data)
+        load_model(tmp_path / "a.pt", data)
 
 
 def test_user_dir_brings_an_architecture(data, tmp_path):
@@ -151,8 +154,8 @@ def test_user_dir_brings_an_architecture(data, tmp_path):
     state["cfg"]["model"].arch = state["cfg"]["model"]._name = "mine_of_the_test"
     torch.save(state, tmp_path / "a.pt")
     with pytest.raises(UserError, match="mine_of_the_test"):
-        load_encoder(tmp_path / "a.pt", data)
-    loaded = load_encoder(tmp_path / "a.pt", data, user_dir=str(plugin))
+        load_model(tmp_path / "a.pt", data)
+    loaded = load_model(tmp_path / "a.pt", data, user_dir=str(plugin))
     assert loaded.architecture == "mine_of_the_test"
 
 
@@ -179,7 +182,7 @@ def test_file_that_is_no_checkpoint_is_refused_and_runs_nothing(
         make_checkpoint(path, data, "transformer")
         path.write_bytes(path.read_bytes()[:5000])
     with pytest.raises(UserError, match=r"bad\.pt") as caught:
-        load_encoder(path, data)
+        load_model(path, data)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "owned").exists()
 
@@ -193,21 +196,21 @@ def test_a_checkpoint_of_an_earlier_version_is_refused_by_name(data, tmp_path, r
     torch.save(state, path)
     wanted = r"old\.pt cannot be used: it was written by hyptrans 0\.1\.0"
     with pytest.raises(UserError, match=wanted):
-        load_encoder(path, data, random=random)
+        load_model(path, data, random=random)
 
 
 def test_missing_files_are_named(data, tmp_path):
     with pytest.raises(UserError, match=r"none\.pt is not a file"):
-        load_encoder(tmp_path / "none.pt", data)
+        load_model(tmp_path / "none.pt", data)
     make_checkpoint(tmp_path / "a.pt", data, "transformer")
     (tmp_path / "empty").mkdir()
     for folder in ("empty", "absent"):
         with pytest.raises(UserError, match=f"--data.*{folder}"):
-            load_encoder(tmp_path / "a.pt", tmp_path / folder)
+            load_model(tmp_path / "a.pt", tmp_path / folder)
     with pytest.raises(UserError, match="--user-dir nowhere"):
-        load_encoder(tmp_path / "a.pt", data, user_dir="nowhere")
+        load_model(tmp_path / "a.pt", data, user_dir="nowhere")
     # data-bin itself will do
-    assert load_encoder(tmp_path / "a.pt", data / "data-bin").dictionary == load_dictionary(data)
+    assert load_model(tmp_path / "a.pt", data / "data-bin").dictionary == load_dictionary(data)
 
 
 def test_encoder_without_layers_is_refused(data, tmp_path):
@@ -221,11 +224,11 @@ def test_encoder_without_layers_is_refused(data, tmp_path):
     finally:
         model_helpers.SMALL[:] = small
     with pytest.raises(UserError, match="lstm does not hand out"):
-        load_encoder(tmp_path / "l.pt", data)
+        load_model(tmp_path / "l.pt", data)
 
 
 def test_parameters_of_other_sizes_are_told(data, tmp_path):
     make_checkpoint(tmp_path / "a.pt", data, "hybonet")
     change(tmp_path / "a.pt", encoder_ffn_embed_dim=64)
     with pytest.raises(UserError, match=r"a\.pt does not fit its architecture .*size mismatch"):
-        load_encoder(tmp_path / "a.pt", data)
+        load_model(tmp_path / "a.pt", data)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from hyptrans.fairseq.states import all_states
+from hyptrans.fairseq.states import all_states, spaces_of
 from hyptrans.geometry import lorentz, poincare
 from hyptrans.geometry.space import Space
 from hyptrans.support.errors import UserError
@@ -14,7 +14,7 @@ from hyptrans.support.files import sha256
 from probing.commands import extract as commands
 from probing.commands import options
 from probing.states import checkpoint, extract
-from probing.states.checkpoint import from_checkpoint, load_encoder
+from probing.states.checkpoint import from_checkpoint, load_model
 from probing.states.file import States
 from probing.states.pooling import pool
 from probing.text.align import align, surface
@@ -119,11 +119,12 @@ def test_states_are_those_of_one_sentence_after_the_other(data, trees, tmp_path,
     make_checkpoint(tmp_path / "a.pt", data, arch)
     out = tmp_path / "deep" / "states.safetensors"
     states = extract_file(tmp_path / "a.pt", trees, out, data=data, batch_tokens=64)
-    loaded = load_encoder(tmp_path / "a.pt", data)
+    loaded = load_model(tmp_path / "a.pt", data)
     segmenter = from_prepared(data, "en", loaded.dictionary)
     all_trees = read_conllu(trees)
     assert states.kept == list(range(len(all_trees)))
-    assert (states.architecture, states.spaces) == (loaded.architecture, loaded.spaces)
+    spaces = spaces_of(loaded.model.encoder)
+    assert (states.architecture, states.spaces) == (loaded.architecture, spaces)
     assert (states.contents.trees_sha256, states.contents.identity) == (
         sha256(trees),
         sha256(tmp_path / "a.pt"),
@@ -132,10 +133,11 @@ def test_states_are_those_of_one_sentence_after_the_other(data, trees, tmp_path,
         text, spans = surface(tree)
         pieces = segmenter(text)
         numbers = [loaded.dictionary.index(piece.text) for piece in pieces]
-        one = all_states(loaded.encoder, torch.tensor([[*numbers, loaded.dictionary.eos()]]))[:, 0]
+        tokens = torch.tensor([[*numbers, loaded.dictionary.eos()]])
+        one = all_states(loaded.model.encoder, tokens)[:, 0]
         got = states.sentence(i)
         assert got.shape == (3, len(tree.words), 16)
-        for layer, space in enumerate(loaded.spaces):
+        for layer, space in enumerate(spaces):
             for word, own in enumerate(align(pieces, spans)):
                 want = direct(one[layer, own], space).float()
                 torch.testing.assert_close(got[layer, word], want, atol=2e-5, rtol=2e-5)
