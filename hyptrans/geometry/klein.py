@@ -67,7 +67,8 @@ class Arcosh(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
         u = (x - 1).clamp_(min=0)
-        d = (u + 2).mul_(u).sqrt_().add_(u).log1p_()
+        # not in place: torch.compile of torch 2.11 loses the gradient of such a result
+        d = (u + 2).mul_(u).sqrt_().add_(u).log1p()
         ctx.save_for_backward(d)
         return d
 

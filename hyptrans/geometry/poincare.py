@@ -261,7 +261,8 @@ class _SquaredArcosh(torch.autograd.Function):
         slope = arcosh / root
         ctx.save_for_backward(product, slope)
         ctx.set_materialize_grads(False)
-        return arcosh.square_(), slope
+        # not in place: torch.compile of torch 2.11 loses the gradient of such a result
+        return arcosh.square(), slope
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor | None, grad_slope: Tensor | None) -> Tensor | None:
