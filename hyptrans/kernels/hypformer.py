@@ -1,8 +1,10 @@
 """Hypformer's points above a layer norm, from an update and the point that it is added to."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -11,7 +13,9 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32
+from hyptrans.kernels import cuda
 from hyptrans.kernels.cpu import BLOCK, blocks_of, matrix, read, run
+from hyptrans.kernels.cuda import lanes, with_time
 from hyptrans.kernels.operator import (
     Case,
     Draw,
@@ -24,6 +28,9 @@ from hyptrans.kernels.operator import (
     differs_by_row,
     gradient_of_c,
 )
+
+if TYPE_CHECKING:
+    import triton.language as tl  # type: ignore
 
 
 def norm_points(
@@ -170,6 +177,123 @@ def _backward(kept: Kept, grad: Tensor) -> Grads:
     return grad_update, grad_x, by_scale, by_gain, by_bias, gradient_of_c(by_inverse, c)
 
 
+@cuda.kernel()
+def _normed(
+    x: tl.tensor,
+    update: tl.tensor,
+    scale: tl.tensor,
+    row: tl.tensor,
+    column: tl.tensor,
+    at: tl.tensor,
+    inside: tl.tensor,
+    D: tl.constexpr,
+    EPSILON: tl.constexpr,
+) -> Any:
+    """Normed sums of rows, the factors that norm them, ``x``, places of updates, what is space."""
+    space, update_at = inside & (column > 0), row[:, None] * (D - 1) + column - 1
+    point = tl.load(x + at, mask=space, other=0.0)
+    both = tl.load(update + update_at, mask=space, other=0.0) + scale * point
+    off = tl.where(space, both - tl.sum(both, axis=1)[:, None] / (D - 1), 0.0)
+    slope = 1 / tl.sqrt(tl.sum(off * off, axis=1) / (D - 1) + EPSILON)
+    return off * slope[:, None], slope, point, update_at, space
+
+
+@cuda.kernel("rows")
+def norm_forward_cuda(
+    x: tl.tensor,
+    update: tl.tensor,
+    scale: tl.tensor,
+    gain: tl.tensor,
+    bias: tl.tensor,
+    c: tl.tensor,
+    out: tl.tensor,
+    rows: tl.tensor,
+    EPSILON: tl.constexpr,
+    D: tl.constexpr,
+    WIDTH: tl.constexpr,
+    ROWS: tl.constexpr,
+) -> None:
+    """Points ``[N, D]`` and updates ``[N, D - 1]`` to new points ``[N, D]``."""
+    row, column, at, _, inside = lanes(rows, D, WIDTH, ROWS)
+    factor = tl.load(scale).to(x.dtype.element_ty)
+    normed, _, _, _, space = _normed(x, update, factor, row, column, at, inside, D, EPSILON)
+    of_space = (column > 0) & (column < D)
+    slope = tl.load(gain + column - 1, mask=of_space, other=0.0)
+    level = tl.load(bias + column - 1, mask=of_space, other=0.0)
+    value = tl.where(space, normed * slope + level, 0.0)
+    inverse_c = 1 / tl.load(c).to(value.dtype)
+    time = tl.sqrt(tl.sum(value * value, axis=1) + inverse_c)
+    tl.store(out + at, with_time(time, value, column), mask=inside)
+
+
+@cuda.kernel("rows")
+def norm_backward_cuda(
+    grad: tl.tensor,
+    x: tl.tensor,
+    update: tl.tensor,
+    scale: tl.tensor,
+    gain: tl.tensor,
+    made: tl.tensor,
+    grad_x: tl.tensor,
+    grad_update: tl.tensor,
+    partial: tl.tensor,
+    rows: tl.tensor,
+    EPSILON: tl.constexpr,
+    D: tl.constexpr,
+    WIDTH: tl.constexpr,
+    ROWS: tl.constexpr,
+) -> None:
+    """Gradient of :func:`norm_forward_cuda`.
+
+    ``partial`` ``[programs, 2 D]``: of gain and bias, ``D - 1`` each, of the scale, of 1/c.
+    """
+    row, column, at, exists, inside = lanes(rows, D, WIDTH, ROWS)
+    factor = tl.load(scale).to(x.dtype.element_ty)
+    normed, slope, point, update_at, space = _normed(
+        x, update, factor, row, column, at, inside, D, EPSILON
+    )
+    of_space = (column > 0) & (column < D)
+    by_time = tl.load(grad + row * D, mask=exists, other=0.0)
+    # a time of one keeps lanes without a row from dividing by zero
+    by_time /= tl.load(made + row * D, mask=exists, other=1.0)
+    value = tl.load(made + at, mask=space, other=0.0)
+    by_value = tl.load(grad + at, mask=space, other=0.0) + by_time[:, None] * value
+    program = partial + tl.program_id(0) * 2 * D
+    of_gain, of_bias = tl.sum(by_value * normed, axis=0), tl.sum(by_value, axis=0)
+    tl.store(program + column - 1, of_gain[None, :], mask=of_space)
+    tl.store(program + column + D - 2, of_bias[None, :], mask=of_space)
+    by_normed = by_value * tl.load(gain + column - 1, mask=of_space, other=0.0)
+    level = tl.sum(by_normed, axis=1)[:, None] / (D - 1)
+    along = tl.sum(by_normed * normed, axis=1)[:, None] / (D - 1)
+    by_both = tl.where(space, slope[:, None] * (by_normed - level - along * normed), 0.0)
+    tl.store(grad_update + update_at, by_both, mask=space)
+    tl.store(grad_x + at, factor * by_both, mask=inside)
+    tl.store(program + 2 * D - 2, tl.sum(tl.sum(by_both * point, axis=1), axis=0))
+    tl.store(program + 2 * D - 1, tl.sum(by_time * 0.5, axis=0))
+
+
+def _forward_cuda(update: Tensor, x: Tensor, scale: Any, *others: Any) -> tuple[Made, Kept]:
+    gain, bias, c, epsilon = others
+    x, update, gain = x.contiguous(), update.contiguous(), gain.contiguous()
+    out, count, scale = torch.empty_like(x), x.numel() // x.size(-1), cuda.curvature(scale, x)
+    args = (x, update, scale, gain, bias.contiguous(), cuda.curvature(c, x), out, count)
+    cuda.launch_rows(norm_forward_cuda, count, x, *args, EPSILON=epsilon)
+    return out, (x, update, scale, gain, out, c, epsilon)
+
+
+def _backward_cuda(kept: Kept, grad: Tensor) -> Grads:
+    *operands, c, epsilon = kept
+    x, update, _, gain, _ = operands
+    grad_x, grad_update, width = torch.empty_like(x), torch.empty_like(update), len(gain)
+    count = x.numel() // x.size(-1)
+    partial = x.new_empty(cuda.programs(count, x.size(-1)), 2 * width + 2)
+    args = (grad.contiguous(), *operands, grad_x, grad_update, partial, count)
+    cuda.launch_rows(norm_backward_cuda, count, x, *args, EPSILON=epsilon)
+    by_gain, by_bias, by_scale, by_inverse = partial.sum(0).split([width, width, 1, 1])
+    by_c = gradient_of_c(by_inverse.view(()), c)
+    return grad_update, grad_x, by_scale.view(()), by_gain, by_bias, by_c
+
+
 def _cases(draw: Draw) -> Iterator[Case]:
     x, gain, bias = draw.rows(draw.width + 1), draw(draw.width), draw(draw.width)
     parameters = (draw.scalar(0.7), gain, bias, draw.scalar(draw.c))
@@ -177,5 +301,9 @@ def _cases(draw: Draw) -> Iterator[Case]:
 
 
 NORM_POINTS = Operator(
-    "norm of points", plain_norm_points, cases=_cases, cpu=Kernels(_forward, _backward)
+    "norm of points",
+    plain_norm_points,
+    cases=_cases,
+    cpu=Kernels(_forward, _backward),
+    cuda=Kernels(_forward_cuda, _backward_cuda),
 )
