@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import torch
 from fairseq import models, utils
@@ -23,7 +25,8 @@ import hyptrans.fairseq  # noqa: F401 - registers the architectures
 from hyptrans.fairseq.model import HypTransformer
 from hyptrans.fairseq.tiled import TiledCrossEntropy, factors_of
 from hyptrans.kernels import products
-from hyptrans.kernels.loss import TILE_NUMBERS
+from hyptrans.kernels.loss import rows_of_tile
+from hyptrans.kernels.operator import VARIABLE
 from hyptrans.layers.euclidean import Linear
 from hyptrans.layers.han import HyperbolicAttention
 from hyptrans.models.han import HANConfig, HANParts
@@ -43,6 +46,10 @@ VARIANTS = {
 }
 WHOLE = ", fairseq's loss"
 """Ending of the name of a contender whose loss makes all logits of a batch at once."""
+EAGER, INDUCTOR, COMPILED = ", eager", ", inductor", ", compiled"
+"""Endings of names: by ``HYPTRANS_KERNELS``, and layer by layer through ``torch.compile``."""
+FOREACH = ", riemannian_adam"
+"""Ending of names: the optimizer that updates all tensors at once, where fairseq's Adam loops."""
 
 
 @dataclass(frozen=True)
@@ -216,6 +223,34 @@ def criterion(kind: type[LabelSmoothedCrossEntropyCriterion]) -> Any:
     return kind(SimpleNamespace(target_dictionary=dictionary()), False, 0.1)
 
 
+def tokens_of(phase: str, size: Size) -> int:
+    """Target tokens of a step."""
+    return SENTENCES * size.length if phase == "decode" else size.sentences * size.length
+
+
+def base_of(name: str) -> str:
+    """A contender's name without the ending that says how it runs."""
+    for ending in (EAGER, INDUCTOR, COMPILED, FOREACH, WHOLE):
+        name = name.removesuffix(ending)
+    return name
+
+
+def _as_named(name: str, model: Any, step: Callable[[], None]) -> Callable[[], None]:
+    """The step with the kernels, or with the layers compiled, that the name's ending asks for."""
+    if name.endswith(COMPILED):
+        for layer in (*model.encoder.layers, *model.decoder.layers):
+            layer.compile(dynamic=False)
+    backend = {EAGER: "eager", INDUCTOR: "inductor"}.get(name[len(base_of(name)) :])
+    if backend is None:
+        return step
+
+    def by_backend() -> None:
+        with mock.patch.dict(os.environ, {VARIABLE: backend}):
+            step()
+
+    return by_backend
+
+
 def training_step(
     name: str,
     size: Size,
@@ -229,13 +264,14 @@ def training_step(
     The loss is in tiles, or fairseq's where the name says so. The floor: forward and backward from
     a given gradient of a tile's logits, no more.
     """
-    model = build(name.removesuffix(WHOLE), device, size.fields()).train()
+    model = build(base_of(name), device, size.fields()).train()
     kind = LabelSmoothedCrossEntropyCriterion if name.endswith(WHOLE) else TiledCrossEntropy
     sample, loss_of = batch(size, device), criterion(kind)
     parameters = list(model.parameters())
-    adam = RiemannianAdam if name == MANIFOLD else Adam
+    adam = RiemannianAdam if base_of(name) == MANIFOLD or name.endswith(FOREACH) else Adam
     optimizer = adam(parameters, lr=1e-4, betas=(0.9, 0.98))
-    given = torch.randn(TILE_NUMBERS // VOCABULARY, VOCABULARY, device=device) * 1e-6
+    rows = min(rows_of_tile(torch.device(device), VOCABULARY), sample["ntokens"])
+    given = torch.randn(rows, VOCABULARY, device=device) * 1e-6
 
     def step() -> None:
         with torch.autocast(device, dtype=autocast, enabled=autocast is not None):
@@ -251,7 +287,7 @@ def training_step(
             optimizer.step()
         optimizer.zero_grad()
 
-    return step
+    return _as_named(name, model, step)
 
 
 def _back(states: Tensor, decoder: Any, given: Tensor) -> None:
@@ -268,7 +304,7 @@ def decoding(
     name: str, size: Size, device: str, autocast: torch.dtype | None = None
 ) -> Callable[[], None]:
     """A function that translates a batch by beam search, every hypothesis ``length`` tokens."""
-    model = build(name, device, size.fields()).eval()
+    model = build(base_of(name), device, size.fields()).eval()
     words = dictionary()
     source = torch.randint(4, VOCABULARY, (SENTENCES, size.length), device=device)
     source[:, -1] = words.eos()
@@ -284,4 +320,4 @@ def decoding(
             found = generator.generate([model], sample)
         assert all(len(h[0]["tokens"]) == size.length for h in found)
 
-    return step
+    return _as_named(name, model, step)

@@ -1,16 +1,13 @@
 #!/usr/bin/env bash
-# What needs a CUDA device, in one command: the Triton kernels' tests, the tests of half precision
-# against float32 and of long trainings, and the speed of every architecture against its twin.
+# What needs a CUDA device, in one command of at most 9 minutes: the Triton kernels' tests, half
+# precision against float32, what gpu.py asks, and the speed of every architecture against its twin.
 #
 # example: recipes/benchmark/gpu.sh runs/gpu
-#
-# The kernels have so far been tested in Triton's interpreter and through its compiler only: they
-# have not run on a GPU, and no figure from one is recorded anywhere. What this prints is the first.
 set -euo pipefail
 
 usage() {
     echo "usage: ${0##*/} [DIR] [-- OPTION...]"
-    echo "  DIR     where logs and speed.json go (default: runs/gpu)"
+    echo "  DIR     where logs and gpu.json go (default: runs/gpu)"
     echo "  OPTION  further options of speed.py, such as --rows hybonet"
     echo "Wheels in runs/wheels, which gpu_bundle.sh puts there, are installed first, without a network."
     echo "PYTHON names the interpreter (default: that of .venv, which is built where it is missing)."
@@ -48,9 +45,11 @@ if ! "$PYTHON" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; 
 fi
 if compgen -G "runs/wheels/*.whl" > /dev/null; then
     torch=$("$PYTHON" -c 'import pathlib, torch; print(pathlib.Path(torch.__file__).parents[1])')
-    "$PYTHON" -m venv runs/wheels/venv
+    # without pip: a Python of a distribution may lack what puts pip into an environment
+    "$PYTHON" -m venv --without-pip runs/wheels/venv
+    "$PYTHON" -m pip --python runs/wheels/venv/bin/python install --quiet --no-index --no-deps \
+        runs/wheels/*.whl
     PYTHON=$PWD/runs/wheels/venv/bin/python
-    "$PYTHON" -m pip install --quiet --no-index --no-deps runs/wheels/*.whl
     site=$("$PYTHON" -c 'import site; print(site.getsitepackages()[0])')
     # torch where it is, and the package itself without building it: its hook's file, and its folder
     printf '%s\n' "$torch" > "$site/zz_torch.pth"
@@ -65,26 +64,39 @@ fi
 unset TRITON_INTERPRET HYPTRANS_KERNELS
 failed=()
 
+# step NAME SECONDS COMMAND...: what is not done in time is stopped, with what it has written kept
 step() {
-    local name=$1
-    shift
+    local name=$1 seconds=$2
+    shift 2
     echo
     echo "== $name: $*"
-    "$@" 2>&1 | tee "$out/$name.log" || failed+=("$name")
+    timeout "$seconds" "$@" 2>&1 | tee "$out/$name.log" || failed+=("$name")
 }
 
 "$PYTHON" -c 'import torch, triton
 print(torch.cuda.get_device_name(), "torch", torch.__version__, "triton", triton.__version__)' |
     tee "$out/device.log"
+several=()
+! "$PYTHON" -c 'import xdist' 2> /dev/null || several=(--numprocesses 6)
 # a test that is skipped must say so: -ra is pytest's default here
-step tests "$PYTHON" -m pytest -m gpu tests/kernels/test_triton_kernels.py
-step half_precision "$PYTHON" -m pytest -m slow tests/training/test_half_precision.py --device cuda
-step soak "$PYTHON" -m pytest -m slow tests/training/test_soak.py --device cuda
-step speed "$PYTHON" -m recipes.benchmark.speed --device cuda --bf16 --json "$out/speed.json" "$@"
+step tests 90 "$PYTHON" -m pytest -m gpu "${several[@]}" tests/kernels/test_triton_kernels.py
+step half_precision 60 "$PYTHON" -m pytest -m slow "${several[@]}" \
+    tests/training/test_half_precision.py --device cuda
+step gpu 150 "$PYTHON" -m recipes.benchmark.gpu --json "$out/parts.json"
+step speed 210 "$PYTHON" -m recipes.benchmark.speed --device cuda --precision float32 bfloat16 \
+    --json "$out/speed.json" "$@"
 
+"$PYTHON" - "$out" << 'END'
+import json, pathlib, sys
+
+out = pathlib.Path(sys.argv[1])
+logs = {log.stem: log.read_text(errors="replace").splitlines()[-1:] for log in out.glob("*.log")}
+found = {path.stem: json.loads(path.read_text()) for path in out.glob("*.json") if path.stem != "gpu"}
+(out / "gpu.json").write_text(json.dumps({"last lines": logs, **found}, indent=1) + "\n")
+END
 echo
 if [ ${#failed[@]} -gt 0 ]; then
-    echo "failed: ${failed[*]}; logs are in $out"
+    echo "failed, or not done in time: ${failed[*]}; logs and gpu.json are in $out"
     exit 1
 fi
-echo "all passed; logs and speed.json are in $out"
+echo "all passed; logs and gpu.json are in $out"

@@ -34,7 +34,19 @@ from hyptrans.support import tables
 from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.files import write_json
 from recipes.benchmark import contenders, timing, translate
-from recipes.benchmark.contenders import FLOOR, MANIFOLD, SOFTMAX, TWIN, TWIN_SDPA, WHOLE, Size
+from recipes.benchmark.contenders import (
+    COMPILED,
+    EAGER,
+    FLOOR,
+    FOREACH,
+    INDUCTOR,
+    MANIFOLD,
+    SOFTMAX,
+    TWIN,
+    TWIN_SDPA,
+    WHOLE,
+    Size,
+)
 from recipes.common import options, results
 
 HERE = Path(__file__).resolve().parent
@@ -73,30 +85,49 @@ class Comparison:
 
 
 OTHERS: dict[str, float | None] = dict.fromkeys(("hybonet_plus", "han", "hypformer", "hvt"))
+WAYS = {
+    EAGER: ("hybonet", *OTHERS),
+    FOREACH: (TWIN, "hybonet_plus"),
+    INDUCTOR: ("hybonet_plus", "hypformer", "han", "hvt"),
+    COMPILED: (TWIN, "hybonet_plus"),
+}
+"""How else these architectures run on CUDA, beside what they do by themselves."""
 COMPARISONS = (
-    Comparison("train", SHORT, {"hybonet": 0.95, MANIFOLD: None, **OTHERS}, {"cpu": 9, "cuda": 20}),
+    Comparison(
+        "train",
+        SHORT,
+        {"hybonet": 0.95, MANIFOLD: None, **OTHERS},
+        {"cpu": 9, "cuda": 5},
+    ),
     Comparison("train", MEDIUM, {"hybonet": 1.10}, {"cpu": 5}),
-    Comparison("train", MEDIUM, {"hybonet": 1.20}, {"cuda": 20}),
+    Comparison("train", MEDIUM, {"hybonet": 1.20}, {"cuda": 10}),
     Comparison(
         "train",
         WIDE,
         {"hybonet": 1.00, "hybonet_plus": None, "han": 0.85, "hypformer": None, "hvt": 0.50},
-        {"cpu": 2, "cuda": 20},
+        {"cpu": 2, "cuda": 5},
     ),
-    Comparison("train", LONG[4096], {"hypformer": 1.6}, {"cpu": 3, "cuda": 10}),
+    Comparison("train", LONG[4096], {"hypformer": 1.6}, {"cpu": 3, "cuda": 5}),
     Comparison("train", LONG[8192], {"hypformer": 2.5}, {"cpu": 3}),
     Comparison("train", LONG[16384], {"hypformer": 4.0}, {"cuda": 5}),
-    Comparison("decode", SHORT, {"hybonet": 0.95, **OTHERS}, {"cpu": 7, "cuda": 7}),
-    Comparison("decode", WIDE, {"hybonet": 0.95}, {"cpu": 3, "cuda": 7}),
+    Comparison("decode", SHORT, {"hybonet": 0.95, **OTHERS}, {"cpu": 7, "cuda": 3}),
+    Comparison("decode", WIDE, {"hybonet": 0.95}, {"cpu": 3, "cuda": 3}),
     *(
-        Comparison("loss", SHORT, {arch: None}, {"cpu": 5, "cuda": 20}, f"{arch}{WHOLE}")
+        Comparison("loss", SHORT, {arch: None}, {"cpu": 5, "cuda": 10}, f"{arch}{WHOLE}")
         for arch in ("hybonet", TWIN)
     ),
     *(
         Comparison("length", size, {"hypformer": None}, {"cpu": 3, "cuda": 10}, SOFTMAX)
         for size in SMALL
     ),
+    # last, as the first step of a compiled formula or layer takes a minute
+    *(
+        Comparison("train", size, dict.fromkeys(f"{arch}{way}" for arch in archs), {"cuda": 5})
+        for way, archs in WAYS.items()
+        for size in (SHORT, WIDE)
+    ),
 )
+PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
 MAKERS: Mapping[str, Callable[..., Callable[[], None]]] = {
     "train": contenders.training_step,
     "length": contenders.training_step,
@@ -115,7 +146,8 @@ def _arguments() -> argparse.Namespace:
     add("--quick", action="store_true", help=about)
     add("--device", default=best, choices=("cpu", "cuda"), help="(default: %(default)s)")
     add("--threads", type=int, metavar="N", help="CPU threads (default: torch's)")
-    add("--bf16", action="store_true", help="autocast to bfloat16, for twin and architecture")
+    about = "autocast to it, for twin and architecture, none for float32 (default: float32)"
+    add("--precision", nargs="+", choices=list(PRECISIONS), default=["float32"], help=about)
     add("--json", type=Path, metavar="FILE", help="write the rows there")
     add("--write-readme", action="store_true", help="put results and table beside this file")
     add("--checkpoint", type=Path, metavar="FILE", help="translate with it too")
@@ -143,20 +175,24 @@ def main() -> None:
     chosen = list(_chosen(args.device, args.rows))
     if not chosen:
         raise UserError(f"--rows {args.rows!r} is in the name of no row")
-    rows = []
-    for comparison in tqdm(chosen, unit="row", disable=None):
-        turns = comparison.rounds[args.device]
-        rounds = args.rounds or max(1, turns // 3 if args.quick else turns)
-        rows += measure(comparison, rounds, args.device, bf16=args.bf16, peaks=not args.quick)
-    if args.checkpoint:
-        rows += translation(args.checkpoint, args.data, args.rounds or 3)
-    found = {
+    found: dict[str, Any] = {
         "script": Path(__file__).name,
         "device": _device(args.device),
-        "bf16": args.bf16,
-        "rows": rows,
+        "rows": [],
         **results.surroundings(),
     }
+    todo = [(precision, comparison) for comparison in chosen for precision in args.precision]
+    for precision, comparison in tqdm(todo, unit="row", disable=None):
+        turns = comparison.rounds[args.device]
+        rounds = args.rounds or max(1, turns // 3 if args.quick else turns)
+        rows = measure(comparison, rounds, args.device, precision, peaks=not args.quick)
+        found["rows"] += rows
+        if len(todo) > 1:
+            tqdm.write(table({**found, "rows": rows}))
+        if args.json:
+            write_json(args.json, found)
+    if args.checkpoint:
+        found["rows"] += translation(args.checkpoint, args.data, args.rounds or 3)
     print(table(found))
     if args.json:
         write_json(args.json, found)
@@ -178,7 +214,7 @@ def _chosen(device: str, text: str) -> Iterable[Comparison]:
 
 
 def measure(
-    comparison: Comparison, rounds: int, device: str, *, bf16: bool, peaks: bool
+    comparison: Comparison, rounds: int, device: str, precision: str, *, peaks: bool
 ) -> list[dict[str, Any]]:
     """Times of a comparison: every contender once to warm up, then in turn.
 
@@ -186,7 +222,7 @@ def measure(
         A row for each architecture: times in seconds, memory in MiB where ``peaks`` are asked for.
     """
     size, against = comparison.size, comparison.against
-    autocast = torch.bfloat16 if bf16 else None
+    autocast = PRECISIONS[precision]
     names, make = comparison.contenders, MAKERS[comparison.phase]
     steps, most = {}, {}
     for name in names:
@@ -203,13 +239,17 @@ def measure(
         {
             "arch": arch,
             "phase": comparison.phase,
+            "precision": precision,
             "dim": size.dim,
             "length": size.length,
             "layers": size.layers,
             "seconds": statistics.median(seconds[arch]),
+            "tokens": contenders.tokens_of(comparison.phase, size),
             "ratio": ratio(against, arch),
             "ratio_sdpa": ratio(TWIN_SDPA, arch, shown=TWIN_SDPA in names),
-            "over_floor": ratio(arch, FLOOR, shown=FLOOR in names and arch != "hypformer"),
+            "over_floor": ratio(
+                arch, FLOOR, shown=FLOOR in names and not arch.startswith("hypformer")
+            ),
             "peak_mb": most[arch],
             "twin_peak_mb": most[against],
             "target": target,
@@ -252,20 +292,25 @@ def _processor() -> str:
 def table(found: Mapping[str, Any]) -> str:
     """The rows as Markdown."""
     header = ["architecture", "step", "d", "N", "layers", "s", "against", "ratio", "to reach"]
-    header += ["ratio to SDPA twin", "over floor", "peak, MiB (of the other)"]
+    header += ["ratio to SDPA twin", "over floor", "peak, MiB (of the other)", "tokens a second"]
     cells = []
     for row in found["rows"]:
         layers, peak = row.get("layers"), row.get("peak_mb")
-        what = [row["arch"], row["phase"], row.get("dim"), _number(row.get("length"), ",")]
+        precision = row.get("precision", "float32")
+        step = row["phase"] if precision == "float32" else f"{row['phase']}, {precision}"
+        what = [row["arch"], step, row.get("dim"), _number(row.get("length"), ",")]
         what.append(f"{layers}+{layers}" if layers else None)
         times = [f"{row['seconds']:.3g}", row["against"], f"{row['ratio']:.2f}"]
         names = ("target", "ratio_sdpa", "over_floor")
         others = [_number(row.get(name), ".2f") for name in names]
         memory = f"{peak:,.0f} ({row['twin_peak_mb']:,.0f})" if peak else None
-        cells.append([*what, *times, *others, memory])
-    precision = ", autocast to bfloat16" if found["bf16"] else ""
+        tokens = row.get("tokens")
+        speed = [f"{tokens / row['seconds']:,.0f}" if tokens else None]
+        cells.append([*what, *times, *others, memory, *speed])
+    if not any(cell[-1] for cell in cells):
+        header, cells = header[:-1], [cell[:-1] for cell in cells]
     return (
-        f"{tables.markdown(header, cells)}\n\n{found['device']}{precision}; "
+        f"{tables.markdown(header, cells)}\n\n{found['device']}; "
         f"torch {found['versions']['torch']}, fairseq {found['versions']['fairseq']}"
     )
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from hyptrans.inference import describe
+from hyptrans.kernels import operator
 from recipes.benchmark import contenders, timing
 from tests.recipes.scripts import run_script
 
@@ -50,6 +51,17 @@ def test_a_wrong_option_is_one_sentence(options, message):
     done = run(*options)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1] == message
+
+
+def test_the_ending_of_a_name_says_how_a_contender_runs(monkeypatch):
+    monkeypatch.setenv("HYPTRANS_KERNELS", "numba")
+    size, asked = contenders.Size("wmt_d64", 4, layers=1, target_tokens=8), []
+    chosen = operator.possible
+    monkeypatch.setattr(operator, "possible", lambda x: asked.append(chosen(x)) or asked[-1])
+    for ending, backend in {contenders.EAGER: "eager", contenders.FOREACH: "numba"}.items():
+        asked.clear()
+        contenders.training_step(f"hybonet_plus{ending}", size, "cpu")()
+        assert set(asked) == {backend}
 
 
 @pytest.mark.parametrize("training", [True, False])

@@ -1,71 +1,19 @@
 """Training in half precision beside float32, and attention in half precision beside float64."""
 
-import itertools
 import math
 
 import pytest
 import torch
-from fairseq import utils
-from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
-from fairseq.optim.adam import Adam
 
 from hyptrans.geometry import lorentz
 from hyptrans.layers.lorentz.mix import lorentz_mix
-from recipes.benchmark import contenders
-from recipes.benchmark.contenders import Size
+from recipes.benchmark.curves import curve
 
-LENGTH, SENTENCES, UPDATES, PERIOD = 12, 64, 60, 20
-RATE, WARM_UP = 2e-3, 40
-INITIAL_SCALE = 2.0**7
-"""Of the loss in float16: fairseq's. With torch's, 2^16, the first updates are skipped."""
-PAD, EOS, COPY, REVERSE, WORDS = 1, 2, 4, 5, range(6, 46)
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 APART = {"hybonet": 0.1, "han": 0.02, "hypformer": 0.03, "hybonet_plus": 0.04}
 """Nats by which curves may come apart: a few times what was measured on a processor."""
 WAYS = [(name, dtype, "float32") for name in APART for dtype in DTYPES]
 WAYS += [(name, dtype, "half") for name in ("hybonet", "hybonet_plus") for dtype in DTYPES]
-
-
-def batches(device):
-    """Sentences to copy or to reverse, as their first word says."""
-    rng = torch.Generator().manual_seed(1)
-    end = torch.full((SENTENCES, 1), EOS)
-    while True:
-        words = torch.randint(WORDS[0], WORDS[-1] + 1, (SENTENCES, LENGTH), generator=rng)
-        task = torch.randint(COPY, REVERSE + 1, (SENTENCES, 1), generator=rng)
-        target = torch.where(task == COPY, words, words.flip(-1))
-        yield torch.cat([task, words, end], -1).to(device), torch.cat([target, end], -1).to(device)
-
-
-def curve(arch, device, dtype=None, attention=None):
-    """Means of the loss per token over every ``PERIOD`` updates."""
-    fields = Size("tiny", LENGTH + 2, layers=2, dropout=0.0).fields()
-    model = contenders.build(
-        arch, device, fields | ({"attention_precision": attention} if attention else {})
-    ).train()
-    parameters = list(model.parameters())
-    optimizer = Adam(parameters, lr=RATE, betas=(0.9, 0.98))
-    scaled = dtype == torch.float16
-    scaler = torch.amp.GradScaler(device, init_scale=INITIAL_SCALE, enabled=scaled)
-    losses = []
-    for update, (source, target) in enumerate(itertools.islice(batches(device), UPDATES)):
-        for group in optimizer.param_groups:
-            group["lr"] = RATE * min(1, (update + 1) / WARM_UP)
-        lengths = torch.full((SENTENCES,), source.size(1), device=device)
-        with torch.autocast(device, dtype=dtype, enabled=dtype is not None):
-            output = model(source, lengths, target.roll(1, dims=-1))
-            logits = model.get_normalized_probs(output, log_probs=True)
-            smoothed, plain = label_smoothed_nll_loss(
-                logits.flatten(0, 1), target.view(-1, 1), 0.1, ignore_index=PAD
-            )
-        scaler.scale(smoothed / target.numel()).backward()
-        scaler.unscale_(optimizer)
-        utils.clip_grad_norm_(parameters, 0.5)
-        scaler.step(optimizer)
-        scaler.update()
-        optimizer.zero_grad()
-        losses.append(plain.detach() / target.numel())
-    return torch.stack(losses).view(-1, PERIOD).mean(1).tolist()
 
 
 @pytest.fixture(scope="module")
@@ -79,8 +27,8 @@ def in_float32():
 def test_curves_stay_near_those_of_float32(arch, dtype, attention, device, in_float32):
     if arch not in in_float32:
         in_float32[arch] = curve(arch, device)
-    half = None if attention == "float32" else "half"
-    found = curve(arch, device, DTYPES[dtype], half)
+    fields = {} if attention == "float32" else {"attention_precision": "half"}
+    found = curve(arch, device, DTYPES[dtype], **fields)
     assert found == pytest.approx(in_float32[arch], abs=APART[arch])
     assert found[-1] < 0.6 * found[0]
 
