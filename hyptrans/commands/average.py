@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from hyptrans.support.errors import UserError, one_line
+from hyptrans.support.files import check_is_checkpoint
 from hyptrans.support.flags import add_out
 from hyptrans.support.logs import quiet
 
@@ -33,16 +34,19 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         UserError: checkpoints that cannot be averaged, or an ``--out`` that would do harm.
     """
+    paths, choosing = list(args.checkpoints), args.last is not None or args.best is not None
+    if choosing and (len(paths) != 1 or paths[0].is_file()):
+        raise UserError("--last and --best choose from one folder: name that alone")
+    if choosing and not paths[0].is_dir():
+        raise UserError(f"folder {paths[0]} does not exist: name a --save-dir")
+    for path in paths:
+        if not path.is_dir():
+            check_is_checkpoint(path)
     with quiet():
         from hyptrans.fairseq import average
 
-        paths = list(args.checkpoints)
         average.check_out(args.out, paths)
-        if args.last is not None or args.best is not None:
-            if len(paths) != 1 or paths[0].is_file():
-                raise UserError("--last and --best choose from one folder: name that alone")
-            if not paths[0].is_dir():
-                raise UserError(f"folder {paths[0]} does not exist: name a --save-dir")
+        if choosing:
             paths = average.choose(paths[0], last=args.last, best=args.best)
         average.write(average.average(paths), args.out)
     sys.stdout.write(f"{args.out}: average of {', '.join(one_line(path.name) for path in paths)}\n")

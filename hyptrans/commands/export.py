@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hyptrans.commands.text_options import add_text_arguments, subword_models
 from hyptrans.support.errors import UserError
+from hyptrans.support.files import check_is_checkpoint
 from hyptrans.support.flags import add_data, add_out
 from hyptrans.support.logs import quiet
 
@@ -49,6 +50,7 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         UserError: the checkpoint or its data cannot be used, or ``--out`` holds something else.
     """
+    check_is_checkpoint(args.checkpoint)
     with quiet():
         from hyptrans.fairseq import checkpoint, training_command
         from hyptrans.inference.defaults import BEAM

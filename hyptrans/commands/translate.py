@@ -11,6 +11,7 @@ from hyptrans.commands.text_options import add_text_arguments, subword_models
 from hyptrans.dataprep.corpus import Scrubber
 from hyptrans.inference.defaults import BATCH_TOKENS, BEAM, LENPEN
 from hyptrans.inference.load import MODEL_HELP, load
+from hyptrans.inference.options import Asked, decide
 from hyptrans.support.errors import UserError
 from hyptrans.support.flags import add_data, add_device
 from hyptrans.support.lines import decode
@@ -61,8 +62,10 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         UserError: the model cannot be used, an option is out of range, or a line is not UTF-8.
     """
-    if args.n_best is not None and not 1 <= args.n_best <= args.beam:
+    if args.n_best is not None and not 1 <= args.n_best <= max(args.beam, 1):
         raise UserError(f"--n-best must be from 1 to --beam, {args.beam}, got {args.n_best}")
+    options = Asked(beam=args.beam, lenpen=args.lenpen, batch_tokens=args.batch_tokens)
+    decide(options, args.n_best)
     model = load(
         args.model,
         data=args.data,
@@ -73,7 +76,6 @@ def main(args: argparse.Namespace) -> None:
     if isinstance(sys.stdout, TextIOWrapper):
         # as the text that it is given, and not as the terminal is set
         sys.stdout.reconfigure(encoding="utf-8")
-    options = {"beam": args.beam, "lenpen": args.lenpen, "batch_tokens": args.batch_tokens}
     typed = sys.stdin.isatty()
     options["progress"] = sys.stderr.isatty() and not typed
     # someone who types wants an answer to each line
@@ -106,7 +108,7 @@ def _chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
 
 
 def _translated(
-    model: "Translator", lines: list[str], done: int, n: int | None, options: dict[str, Any]
+    model: "Translator", lines: list[str], done: int, n: int | None, options: Asked
 ) -> Iterator[str]:
     try:
         found = model.n_best(lines, n or 1, **options)

@@ -23,6 +23,7 @@ from hyptrans.inference.contents import AVERAGED
 from hyptrans.inference.dictionary import Dictionary
 from hyptrans.layers.lorentz.manifold import StableLorentz
 from hyptrans.support.errors import UserError
+from hyptrans.support.files import check_is_checkpoint
 from hyptrans.support.progress import bar
 from hyptrans_startup.checkpoints.saving import LAST, whole
 
@@ -99,8 +100,7 @@ def average(paths: Sequence[Path]) -> dict[str, Any]:
     for path in paths:
         if path.is_dir():
             raise UserError(f"{path} is a folder: choose from it with --last N or --best N")
-        if not path.is_file():
-            raise UserError(f"checkpoint {path} is not there")
+        check_is_checkpoint(path)
     sums: dict[str, Tensor] = {}
     updates: list[int] = []
     made: list[Model] = []

@@ -15,7 +15,7 @@ from hyptrans.inference.architecture import choose_options, require_known
 from hyptrans.inference.contents import AVERAGED, Contents, checked_languages, dictionary_file
 from hyptrans.inference.dictionary import Dictionary
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import short_names
+from hyptrans.support.files import check_is_checkpoint, short_names
 
 # of a configuration, what is asked of it here
 _GROUPS = ("model", "task", "checkpoint")
@@ -27,8 +27,7 @@ def read_state(path: Path) -> dict[str, Any]:
     Raises:
         UserError: no file, or none that fairseq wrote.
     """
-    if not path.is_file():
-        raise UserError(f"checkpoint {path} is not a file: name one that fairseq-train wrote")
+    check_is_checkpoint(path)
     try:
         state = load_checkpoint_to_cpu(str(path))
     except (OSError, AttributeError) as error:

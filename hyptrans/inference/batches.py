@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
+from hyptrans.inference.options import rounded_up
 from hyptrans.seq2seq.model import Words
 from hyptrans.support.progress import bar
 
@@ -40,11 +41,6 @@ def by_length(
         batch.append(i)
     if batch:
         yield batch
-
-
-def rounded_up(size: int, step: int) -> int:
-    """The first multiple of ``step`` that is not below a size."""
-    return -(-size // step) * step
 
 
 def padded(rows: Sequence[Sequence[int]], words: Words, *, left: bool = False) -> Tensor:

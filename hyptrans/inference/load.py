@@ -27,6 +27,8 @@ def load(
     *,
     device: str = "cpu",
     dtype: Any = "float32",
+    revision: str | None = None,
+    token: str | None = None,
     **sources: Any,
 ) -> "Translator":
     """Load a translation model; :func:`hyptrans.load` describes it.
@@ -40,6 +42,8 @@ def load(
             f"({', '.join(shipped()) or 'none'}); others are a {MODEL_HELP}"
         )
     places = [place] if isinstance(place, str | os.PathLike) else place
+    # before torch is imported, which takes seconds
+    found = [(one, locate(one, revision=revision, token=token)) for one in places]
     with quiet():
         import torch
 
@@ -47,27 +51,31 @@ def load(
 
         # wherever the caller makes tensors by default
         with torch.device("cpu"):
-            contents = [read(one, **sources) for one in places]
+            contents = [_contents(*one, **sources) for one in found]
             return Translator(*contents, device=device, dtype=dtype)
 
 
 def read(
-    place: Place,
-    *,
-    data: Place | None = None,
-    subword_models: Mapping[str, Place | None] | None = None,
-    moses: bool = False,
-    revision: str | None = None,
-    token: str | None = None,
+    place: Place, *, revision: str | None = None, token: str | None = None, **sources: Any
 ) -> "Contents":
     """What a model is made of; the arguments are those of :func:`hyptrans.load`.
 
     Raises:
         UserError: there is no such model, or a part of it is missing or damaged.
     """
+    return _contents(place, locate(place, revision=revision, token=token), **sources)
+
+
+def _contents(
+    place: Place,
+    found: Path,
+    *,
+    data: Place | None = None,
+    subword_models: Mapping[str, Place | None] | None = None,
+    moses: bool = False,
+) -> "Contents":
     from hyptrans.inference.sharing import folder
 
-    found = locate(place, revision=revision, token=token)
     if found.is_dir():
         if data is not None or subword_models or moses:
             raise UserError(

@@ -1,17 +1,17 @@
-"""What one may ask of a search, checked."""
+"""What one may ask of a search, checked without torch: commands do so before it is imported."""
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypedDict
 
-import torch
-
-from hyptrans.inference.batches import rounded_up
 from hyptrans.inference.defaults import BEAM, LENPEN
-from hyptrans.inference.search import Options
 from hyptrans.inference.sentences import Language, check_at_least_one, check_bounded
 from hyptrans.support.errors import UserError
 from hyptrans.support.flags import MOST_SEED
+
+if TYPE_CHECKING:
+    import torch
 
 MOST_LENPEN = 10.0
 """Power of a length by which a score of float32 is divided and is still a number, not 0."""
@@ -61,13 +61,38 @@ class Asked(Batches, total=False):
     seed: int
 
 
+@dataclass(frozen=True)
+class Options:
+    """How to search.
+
+    Attributes:
+        beam: hypotheses that are kept of each sentence, or samples that are drawn.
+        lenpen: power of its length by which a hypothesis's score is divided.
+        unkpen: is taken from the score of an unknown subword.
+        shortest: fewest tokens of a hypothesis, without its end.
+        temperature: divides the logits; above 1 makes samples more alike to noise.
+        sample_from: draw each token, from so many of the most probable; None for beam search.
+        generator: draws; None for torch's own.
+    """
+
+    beam: int = BEAM
+    lenpen: float = LENPEN
+    unkpen: float = 0.0
+    shortest: int = 1
+    temperature: float = 1.0
+    sample_from: int | None = None
+    generator: "torch.Generator | None" = None
+
+
 def check_names(given: Mapping[str, Any], known: type) -> None:
     """Raise TypeError for an option that a method does not have."""
     for name in given.keys() - known.__annotations__.keys():
         raise TypeError(f"there is no option {name}, there are {', '.join(known.__annotations__)}")
 
 
-def decide(asked: Asked, n: int | None, symbols: int, device: torch.device) -> tuple[Options, int]:
+def decide(
+    asked: Asked, n: int | None, symbols: int = 1, device: "torch.device | str" = "cpu"
+) -> tuple[Options, int]:
     """How to search, and how many translations of each sentence to return.
 
     Args:
@@ -103,6 +128,8 @@ def decide(asked: Asked, n: int | None, symbols: int, device: torch.device) -> t
     seed, draws = given.get("seed"), None
     if seed is not None:
         check_bounded(0, MOST_SEED, seed=seed)
+        import torch
+
         draws = torch.Generator(device).manual_seed(operator.index(seed))
     options = Options(
         beam=int(beam),
@@ -129,6 +156,11 @@ def limits(rows: Sequence[Sequence[int]], asked: Asked, most: int) -> list[int]:
     times, more = LENGTH_LIMIT
     # of the sentence, not of the longest that happens to be in its batch, as fairseq has it
     return [min(times * rounded_up(len(row), LENGTH_STEP) + more, most) for row in rows]
+
+
+def rounded_up(size: int, step: int) -> int:
+    """The first multiple of ``step`` that is not below a size."""
+    return -(-size // step) * step
 
 
 def prefixes(asked: Asked, target: Language, limits: Sequence[int]) -> list[list[int]]:

@@ -13,31 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from hyptrans.inference.defaults import BEAM, LENPEN
+from hyptrans.inference.options import Options
 from hyptrans.support.errors import UserError
-
-
-@dataclass(frozen=True)
-class Options:
-    """How to search.
-
-    Attributes:
-        beam: hypotheses that are kept of each sentence, or samples that are drawn.
-        lenpen: power of its length by which a hypothesis's score is divided.
-        unkpen: is taken from the score of an unknown subword.
-        shortest: fewest tokens of a hypothesis, without its end.
-        temperature: divides the logits; above 1 makes samples more alike to noise.
-        sample_from: draw each token, from so many of the most probable; None for beam search.
-        generator: draws; None for torch's own.
-    """
-
-    beam: int = BEAM
-    lenpen: float = LENPEN
-    unkpen: float = 0.0
-    shortest: int = 1
-    temperature: float = 1.0
-    sample_from: int | None = None
-    generator: torch.Generator | None = None
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,12 @@ def out_file(name: str) -> Path:
     return path
 
 
+def check_is_checkpoint(path: Path) -> None:
+    """Raise UserError where there is no such file: before what reads it is imported."""
+    if not path.is_file():
+        raise UserError(f"checkpoint {path} is not a file: name one that fairseq-train wrote")
+
+
 def write_whole(path: Path, text: str) -> None:
     """Write ``text`` as UTF-8 to ``path``, whole or not at all."""
     with whole_file(path) as file:

@@ -115,19 +115,20 @@ def _watching() -> Any:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Watching(TorchDispatchMode):
-        def __torch_dispatch__(
-            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
-            options = kwargs or {}
-            sizes = next((part for part in args if isinstance(part, list | tuple)), ())
-            # lists that go with a tensor are other things than the size of a new one
-            alone = not any(isinstance(part, torch.Tensor) for part in args)
-            if alone and sizes and all(isinstance(size, int) for size in sizes):
-                dtype = options.get("dtype") or torch.get_default_dtype()
-                for allowance in _allowances():
-                    allowance.check(math.prod(sizes) * dtype.itemsize)
-            return func(*args, **options)
+        """Its method comes afterwards: for one of the class itself torch imports its compiler."""
 
+    def dispatched(_: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        options = kwargs or {}
+        sizes = next((part for part in args if isinstance(part, list | tuple)), ())
+        # lists that go with a tensor are other things than the size of a new one
+        alone = not any(isinstance(part, torch.Tensor) for part in args)
+        if alone and sizes and all(isinstance(size, int) for size in sizes):
+            dtype = options.get("dtype") or torch.get_default_dtype()
+            for allowance in _allowances():
+                allowance.check(math.prod(sizes) * dtype.itemsize)
+        return func(*args, **options)
+
+    setattr(Watching, "__torch_dispatch__", dispatched)  # noqa: B010 - types of methods differ
     return Watching()
 
 

@@ -82,10 +82,12 @@ def test_a_dictionary_is_fairseqs(tmp_path):
     ]
 
 
-def test_an_interpreter_that_drops_docstrings_is_refused_in_one_sentence():
-    command = [sys.executable, "-OO", "-m", "hyptrans", "translate", "tatoeba-en-de"]
-    done = subprocess.run(command, input="", capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr == (
-        "error: python -OO leaves out docstrings, which geoopt edits: run python -O\n"
+def test_an_interpreter_that_drops_docstrings_is_refused_in_one_sentence_where_geoopt_is_needed():
+    code = (
+        "import hyptrans; hyptrans.load('tatoeba-en-de')\nimport hyptrans.layers.lorentz.manifold"
     )
+    command = [sys.executable, "-OO", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    message = "python -OO leaves out docstrings, which geoopt edits: run python -O\n"
+    assert done.stderr.endswith(f"UserError: {message}")
+    assert "line 2, in <module>" in done.stderr

@@ -291,6 +291,6 @@ def test_what_is_no_checkpoint_is_told_before_anything_is_read(make, tmp_path, c
     path = make("hybonet")
     with pytest.raises(UserError, match="is a folder: choose from it with --last N or --best N"):
         average.average([path, tmp_path])
-    with pytest.raises(UserError, match=r"none\.pt is not there"):
+    with pytest.raises(UserError, match=r"none\.pt is not a file"):
         average.average([path, tmp_path / "none.pt"])
     assert capsys.readouterr().err == ""

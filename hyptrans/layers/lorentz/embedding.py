@@ -10,7 +10,6 @@ from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels.hyperboloid import lift
 from hyptrans.layers.choices import check_choice
-from hyptrans.layers.lorentz.manifold import ManifoldParameter, StableLorentz
 
 Storage = Literal["space", "manifold"]
 STORAGES: tuple[Storage, ...] = get_args(Storage)
@@ -55,6 +54,9 @@ class LorentzEmbedding(nn.Module):
             nn.init.normal_(self.weight, std=width**-0.5)
             padding = torch.zeros(width - 1)
         else:
+            # geoopt is slow to import, and of no use to other models
+            from hyptrans.layers.lorentz.manifold import ManifoldParameter, StableLorentz
+
             manifold = StableLorentz(1 / c)
             empty = torch.empty(num_embeddings, width)
             self.weight = ManifoldParameter(empty, manifold=manifold)

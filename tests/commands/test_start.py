@@ -1,0 +1,43 @@
+"""What a command imports: little to translate, and nothing slow to refuse what is wrong."""
+
+import json
+import subprocess
+import sys
+
+SLOW = ["geoopt", "scipy.optimize", "sympy", "torch._dynamo", "fairseq", "transformers"]
+LINES = [
+    ["translate", "nope"],
+    ["translate", "tatoeba-en-de", "--beam", "0"],
+    ["translate", "tatoeba-en-de", "--n-best", "9"],
+    ["translate", "tatoeba-en-de", "--lenpen", "99"],
+    ["translate", "tatoeba-en-de", "--batch-tokens", "0"],
+    ["info", "nope"],
+    ["export", "nope.pt", "--out", "out"],
+    ["average", "nope.pt", "nope2.pt", "--out", "out.pt"],
+    ["score", "nope", "nope2"],
+    ["replay", "nope.pt"],
+]
+
+
+def run(code, tmp_path):
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True)
+    return json.loads(done.stdout)
+
+
+def test_a_translation_imports_only_what_it_needs(tmp_path):
+    code = (
+        "import json, sys, hyptrans; model = hyptrans.load('tatoeba-en-de'); "
+        "found = model.translate('Good night.'); "
+        f"print(json.dumps([found, [name for name in {SLOW} if name in sys.modules]]))"
+    )
+    assert run(code, tmp_path) == ["Gute Nacht!", []]
+
+
+def test_what_is_wrong_in_a_line_is_told_without_torch(tmp_path):
+    code = (
+        "import json, sys; from hyptrans.commands.cli import main; "
+        f"found = [[main(line), 'torch' in sys.modules] for line in {LINES}]; "
+        "print(json.dumps(found))"
+    )
+    assert run(code, tmp_path) == [[2, False]] * len(LINES)
