@@ -5,6 +5,7 @@ A grid has a cell for each width or data set; in each, every model is tried at t
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -26,6 +27,7 @@ class Grid:
         valid: the set that rates are chosen by.
         test: the set that the table is of.
         only: the models of a cell, where not all are tried in it.
+        hardest: the kind of answers that has a column of its own.
     """
 
     title: str
@@ -36,6 +38,7 @@ class Grid:
     valid: str
     test: str
     only: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    hardest: str = ""
 
     def trainings(self, lines: Results) -> list[Training]:
         """All that can be named so far."""
@@ -62,14 +65,18 @@ class Grid:
             names = [replace(t, seed=seed).name for t in chosen if t for seed in self.seeds]
             finals = [known[name] for name in names if name in known]
             found = by_model(finals, self._right)
+            hardest = by_model(finals, partial(self._right, kind=self.hardest or "all"))
             rate = {line["model"]: f"{line['rate']:g}" for line in finals}
             p = against_twin(found)
             for model, scores in found.items():
                 shown = f"{p[model]:.3f}" if model in p else ""
-                rows.append([cell, model, rate[model], len(scores), results.spread(scores), shown])
+                row = [cell, model, rate[model], len(scores), results.spread(scores)]
+                beside = [f"{statistics.fmean(hardest[model]):.1f}"] if self.hardest else []
+                rows.append([*row, *beside, shown])
         if not rows:
             return results.NOT_MEASURED
-        header = [self.title, "model", "rate", "seeds", "exact match", "p"]
+        beside = [self.hardest.replace("_", " ")] if self.hardest else []
+        header = [self.title, "model", "rate", "seeds", "exact match", *beside, "p"]
         return (
             f"{markdown(header, rows, texts=2)}\n\nPercent of exact matches on the test set after "
             f"{lines[0]['updates']:,} updates, mean ± standard deviation over seeds, at the rate "
@@ -77,8 +84,8 @@ class Grid:
             f"{self.title}, by permutation of seeds, two-sided, Holm's correction."
         )
 
-    def _right(self, line: Mapping[str, Any]) -> float:
-        return float(line["exact"][self.test]["all"]) if line["exact"] else 0.0
+    def _right(self, line: Mapping[str, Any], kind: str = "all") -> float:
+        return float(line["exact"][self.test][kind]) if line["exact"] else 0.0
 
 
 def by_model(

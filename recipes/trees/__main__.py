@@ -50,7 +50,7 @@ def _training(model: str, cell: str, rate: float) -> Training:
     return Training("path", model, cell, rate, UPDATES, SEEDS[0], flags, (VALID, TEST))
 
 
-GRID = Grid("width", tuple(CELLS), RATES, SEEDS, _training, VALID, TEST, ONLY)
+GRID = Grid("width", tuple(CELLS), RATES, SEEDS, _training, VALID, TEST, ONLY, "level_4")
 table = GRID.table
 
 
