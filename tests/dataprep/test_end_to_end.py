@@ -125,16 +125,6 @@ def test_missing_command_is_one_sentence():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [["--raw-text", "--joined-dictionary"], ["--lowercase"]])
-@pytest.mark.parametrize("workers", [1, 3])
-def test_fairseq_trains_on_any_text(tmp_path, corpus, options, workers):
-    out = tmp_path / "out"
-    words = [*corpus(train=500), *options, "--vocab-size", 200, "--workers", workers]
-    prepare("prepare_text", *words, "--out", out)
-    train(out, *(["--share-all-embeddings"] if "--joined-dictionary" in options else []))
-
-
-@pytest.mark.slow
 def test_binary_files_do_not_depend_on_the_workers(tmp_path, corpus):
     for workers in (1, 2, 5):
         words = [*corpus(train=1000), "--vocab-size", 200, "--workers", workers]

@@ -125,13 +125,18 @@ def test_what_is_there_stays_until_all_that_replaces_it_is_there(
     assert left == before
 
 
-def test_folder_called_as_that_of_the_work_stays_in_a_finished_folder(run, finished):
+def test_a_finished_folder_is_not_touched_nor_one_called_as_that_of_the_work_in_it(run, finished):
     words, out, before = finished
     notes = out / "intermediate/notes.txt"
     notes.parent.mkdir()
     notes.write_text("mine")
-    assert "nothing to do" in run("text", *words)[1]
+    times = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
+    status, shown, _ = run("text", *words)
+    assert (status, "nothing to do" in shown) == (0, True)
+    others = run("text", *words, "--joined-dictionary")
+    assert "is finished, with other options or input" in error_of(others)
     assert tree(out) == {**before, "intermediate/notes.txt": b"mine"}
+    assert {path: path.stat().st_mtime_ns for path in out.rglob("*")} == times
 
 
 @ANY

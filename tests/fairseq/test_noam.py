@@ -33,34 +33,31 @@ def build(cfg):
     return build_lr_scheduler(cfg.lr_scheduler, build_optimizer(cfg.optimizer, [parameter]))
 
 
-@pytest.mark.parametrize("update", [1, 50, 100, 101, 5000])
-def test_rate_follows_the_formula(update):
-    schedule = build(configuration({"encoder_embed_dim": 64}))
-    expected = 5 * 64**-0.5 * min(update**-0.5, update * 100**-1.5)
-    assert schedule.step_update(update) == pytest.approx(expected, rel=1e-12)
-    assert schedule.optimizer.get_lr() == pytest.approx(expected, rel=1e-12)
-
-
-def test_first_update_has_the_rate_of_the_formula():
-    # fairseq sets no other before it
-    rate = build(configuration({"encoder_embed_dim": 64})).optimizer.get_lr()
-    assert rate == pytest.approx(5 * 64**-0.5 * 100**-1.5, rel=1e-12)
+@pytest.mark.parametrize(
+    ("model", "options", "width"),
+    [
+        ({"encoder_embed_dim": 64}, {}, 64),
+        ({"encoder_embed_dim": 64}, {"noam_dim": 256}, 256),
+        # of a model without a dataclass
+        (Namespace(encoder_embed_dim=16), {}, 16),
+    ],
+)
+def test_rate_follows_the_formula(model, options, width):
+    schedule = build(configuration(model, **options))
+    # fairseq sets no other before the first update
+    rates = {1: schedule.optimizer.get_lr()}
+    for update in (50, 100, 101, 5000):
+        rates[update] = schedule.step_update(update)
+        assert schedule.optimizer.get_lr() == rates[update]
+    for update, rate in rates.items():
+        expected = 5 * width**-0.5 * min(update**-0.5, update * 100**-1.5)
+        assert rate == pytest.approx(expected, rel=1e-12)
 
 
 def test_end_of_an_epoch_keeps_the_rate():
     schedule = build(configuration({"encoder_embed_dim": 64}))
     rate = schedule.step_update(70)
     assert schedule.step(1, val_loss=3.0) == rate
-
-
-def test_width_can_be_given_and_wins():
-    schedule = build(configuration({"encoder_embed_dim": 64}, noam_dim=256))
-    assert schedule.step_update(100) == pytest.approx(5 * 256**-0.5 * 100**-0.5)
-
-
-def test_width_is_found_in_a_model_without_dataclass():
-    schedule = build(configuration(Namespace(encoder_embed_dim=16)))
-    assert schedule.step_update(100) == pytest.approx(5 * 16**-0.5 * 100**-0.5)
 
 
 @pytest.mark.parametrize("model", [None, {"decoder_embed_dim": 64}])

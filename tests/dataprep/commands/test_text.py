@@ -154,23 +154,6 @@ def test_manifest_and_summary_say_what_was_dropped(tmp_path, run, corpus):
     assert len(manifest["inputs"]) == 6
 
 
-def test_finished_folder_is_not_touched(tmp_path, run, corpus):
-    words = [*corpus(), *RAW]
-    out = tmp_path / "out"
-    assert run("text", *words, "--out", out)[0] == 0
-    before = tree(out)
-    times = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
-    status, shown, _ = run("text", *words, "--out", out)
-    assert (status, "nothing to do" in shown) == (0, True)
-    message = error_of(run("text", *words, "--joined-dictionary", "--out", out))
-    assert "is finished, with other options or input" in message
-    assert tree(out) == before
-    assert {path: path.stat().st_mtime_ns for path in out.rglob("*")} == times
-    status, *_ = run("text", *words, "--joined-dictionary", "--out", out, "--overwrite")
-    assert status == 0
-    assert tree(out) != before
-
-
 @pytest.mark.parametrize(
     ("option", "problem"),
     [
@@ -196,13 +179,6 @@ def test_a_bad_option_is_refused_by_name(tmp_path, run, corpus, option, problem)
     assert not (tmp_path / "out").exists()
 
 
-def test_a_hyphen_of_a_language_code_becomes_a_low_line(tmp_path, run, corpus):
-    """fairseq parts the languages of a data folder by a hyphen."""
-    words = [*corpus(), *RAW, "--source-lang", "zh-Hans", "--target-lang", "de"]
-    assert run("text", *words, "--out", tmp_path / "out")[0] == 0
-    assert (tmp_path / "out/data-bin/train.zh_Hans").is_file()
-
-
 def test_what_is_missing_is_named(run):
     assert error_of(run("text")).endswith(" are required: --out, --train, --valid")
 
@@ -226,11 +202,21 @@ def test_swapped_files_are_noticed(tmp_path, run, corpus, name, given):
     assert not (tmp_path / "out").exists()
 
 
-def test_languages_that_are_not_given_are_the_endings(tmp_path, run, corpus):
-    for number, options in enumerate(([], ["--source-lang", "en"], ["--target-lang", "de"])):
-        out = tmp_path / str(number)
-        assert run("text", *corpus(), *RAW, *options, "--out", out)[0] == 0
-        assert json.loads((out / "manifest.json").read_text())["languages"] == ["en", "de"]
+@pytest.mark.parametrize(
+    ("options", "source"),
+    [
+        ([], "en"),
+        (["--source-lang", "en"], "en"),
+        (["--target-lang", "de"], "en"),
+        # fairseq parts the languages of a data folder by a hyphen
+        (["--source-lang", "zh-Hans"], "zh_Hans"),
+    ],
+)
+def test_languages_that_are_not_given_are_the_endings(tmp_path, run, corpus, options, source):
+    out = tmp_path / "out"
+    assert run("text", *corpus(), *RAW, *options, "--out", out)[0] == 0
+    assert json.loads((out / "manifest.json").read_text())["languages"] == [source, "de"]
+    assert (out / f"data-bin/train.{source}").is_file()
 
 
 @pytest.mark.parametrize(
