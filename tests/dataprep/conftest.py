@@ -1,4 +1,5 @@
 import gzip
+import json
 import random
 import re
 import shutil
@@ -109,6 +110,12 @@ def tree(folder):
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
+
+
+def manifest_of(out):
+    """What a finished folder says of itself; its steps by name."""
+    found = json.loads((out / "manifest.json").read_text())
+    return found | {"steps": {step["name"]: step for step in found["steps"]}}
 
 
 def script(name):

@@ -32,25 +32,24 @@ def binarized_text(out, pair, name, lang, kind):
     return [subwords.decode(kind, dictionary.string(tokens)) for tokens in dataset]
 
 
+def succeeds(*words, **more):
+    """Run a program to its end."""
+    done = subprocess.run([*map(str, words)], capture_output=True, text=True, check=False, **more)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return done.stdout
+
+
 def train(out, *options, save=None):
     """Two updates of a tiny model; fairseq's own words on failure."""
     command = [find_command("fairseq-train"), out / "data-bin", *TINY.split(), "--arch"]
     command += ["transformer", "--max-tokens", "4000", "--max-update", "2", "--optimizer", "adam"]
     command += ["--lr", "0.001", "--cpu", "--disable-validation", *options]
     command += ["--save-dir", save] if save else ["--no-save"]
-    done = subprocess.run(
-        [*map(str, command)], capture_output=True, text=True, check=False, cwd=out
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    assert "done training" in done.stdout + done.stderr
+    succeeds(*command, cwd=out)
 
 
 def prepare(name, *words):
-    done = subprocess.run(
-        [*script(name), *map(str, words)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done
+    return succeeds(*script(name), *words)
 
 
 def test_raw_text_comes_back_from_the_binary_files(tmp_path, corpus):
@@ -59,8 +58,7 @@ def test_raw_text_comes_back_from_the_binary_files(tmp_path, corpus):
         write(tmp_path / f"odd.{lang}", ["  two  spaces ", "<pad> </s>"]) for lang in ("en", "de")
     ]
     words = [*corpus(), "--train", *odd, "--test", *odd, "--raw-text", "--vocab-size", 200]
-    done = prepare("prepare_text", *words, "--out", out)
-    *_, last = done.stdout.splitlines()
+    *_, last = prepare("prepare_text", *words, "--out", out).splitlines()
     assert last.startswith(f"fairseq-train {out}/data-bin --user-dir hyptrans --arch hybonet_plus")
     for lang in ("en", "de"):
         for number, name in enumerate(("test", "test1")):
@@ -168,15 +166,7 @@ def test_real_multi30k_comes_back_exactly(tmp_path, data):
 def test_real_tatoeba_is_prepared_by_its_recipe_and_the_printed_command_trains(tmp_path, data):
     table = data / "tatoeba_en_de/deu-eng.zip"
     words = ["-m", "recipes.tatoeba_en_de.prepare", "--table", table, "--out", tmp_path / "out"]
-    done = subprocess.run(
-        [sys.executable, *map(str, words)],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    lines = done.stdout.strip().split("\n")
+    lines = succeeds(sys.executable, *words, cwd=REPOSITORY).strip().split("\n")
     readme = (REPOSITORY / "recipes/tatoeba_en_de/README.md").read_text()
     for line in lines[:4]:
         assert line in readme
@@ -187,10 +177,7 @@ def test_real_tatoeba_is_prepared_by_its_recipe_and_the_printed_command_trains(t
     program, *command = shlex.split(lines[-1])
     # a batch of the real size takes a minute on a small machine
     command += ["--max-update", "2", "--no-save", "--cpu", "--disable-validation"]
-    command = [find_command(program), *command, "--max-tokens", "500"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    assert "done training" in done.stdout + done.stderr
+    succeeds(find_command(program), *command, "--max-tokens", "500", cwd=tmp_path)
 
 
 def test_words_by_spaces_go_through_all_commands(tmp_path, corpus):
@@ -198,17 +185,9 @@ def test_words_by_spaces_go_through_all_commands(tmp_path, corpus):
     prepare("prepare_text", *corpus(), "--bpe", "none", "--joined-dictionary", "--out", out)
     trained = tmp_path / "model"
     train(out, "--share-all-embeddings", save=trained)
-
-    def program(*words, text=""):
-        done = subprocess.run(
-            [*map(str, words)], input=text, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr[-2000:]
-        return done.stdout
-
     checkpoint = trained / "checkpoint_last.pt"
     # no --remove-bpe: an answer is words already
-    generated = program(
+    generated = succeeds(
         *(find_command("fairseq-generate"), out / "data-bin", "--path", checkpoint),
         *("--beam", 1, "--max-len-b", 5, "--cpu"),
     )
@@ -218,10 +197,11 @@ def test_words_by_spaces_go_through_all_commands(tmp_path, corpus):
     assert found == {f"D-{number[2:]}": text for number, text in tokens.items()}
     source = (tmp_path / "input/test.en").read_text()
     hyptrans = [sys.executable, "-m", "hyptrans"]
-    program(*hyptrans, "export", checkpoint, "--data", out, "--out", tmp_path / "shared")
+    succeeds(*hyptrans, "export", checkpoint, "--data", out, "--out", tmp_path / "shared")
     options = ["--beam", 1]
-    translated = program(*hyptrans, "translate", checkpoint, "--data", out, *options, text=source)
-    shared = program(*hyptrans, "translate", tmp_path / "shared", *options, text=source)
+    words = ["translate", checkpoint, "--data", out]
+    translated = succeeds(*hyptrans, *words, *options, input=source)
+    shared = succeeds(*hyptrans, "translate", tmp_path / "shared", *options, input=source)
     assert shared == translated
     assert "@@" not in translated
     assert set(translated.split()) <= {*(out / "data-bin/dict.de.txt").read_text().split()}

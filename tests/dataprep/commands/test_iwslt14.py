@@ -1,7 +1,6 @@
 import gzip
 import hashlib
 import html
-import json
 import re
 import tarfile
 
@@ -11,7 +10,7 @@ from hyptrans.dataprep.plan import Plan, Tally
 from hyptrans.dataprep.sources.markup import parallel_files, xml_segments
 from hyptrans.dataprep.steps.clean import CleanRule
 from hyptrans.support.lines import read_lines
-from tests.dataprep.conftest import error_of, make_sentences, tree, write
+from tests.dataprep.conftest import error_of, make_sentences, manifest_of, tree, write
 
 COUNTS = {
     "TED.dev2010": 887,
@@ -57,10 +56,6 @@ def original(tmp_path):
     return corpus(tmp_path / "de-en").parent
 
 
-def steps_of(out):
-    return {step["name"]: step for step in json.loads((out / "manifest.json").read_text())["steps"]}
-
-
 def test_real_sets_have_the_known_numbers_of_pairs(tmp_path, data, run, no_fairseq):
     folder = data / "iwslt14_de_en_orig"
     for path in folder.glob("*.xml.gz"):
@@ -71,7 +66,7 @@ def test_real_sets_have_the_known_numbers_of_pairs(tmp_path, data, run, no_fairs
     options = ["--raw-text", "--vocab-size", 200, "--workers", 1]
     status, _, err = run("iwslt14", "--raw", tmp_path, "--out", out, *options)
     assert status == 0, err
-    found = steps_of(out)["read test"]
+    found = manifest_of(out)["steps"]["read test"]
     assert found["from"] == {
         f"IWSLT14.{name}.de-en.de.xml.gz": count for name, count in COUNTS.items()
     }
@@ -146,7 +141,7 @@ def test_steps_are_those_of_the_script(tmp_path, run, original, no_fairseq):
     out = tmp_path / "out"
     words = ["--raw", original, "--out", out, *SMALL, "--keep-intermediate"]
     assert run("iwslt14", *words)[0] == 0
-    steps = steps_of(out)
+    steps = manifest_of(out)["steps"]
     assert steps["read train"]["lines left out"] == {"<keywords>": 23, "<talkid>": 23, "<url>": 23}
     # titles and descriptions are text
     assert steps["read train"]["pairs"] == 230 + 2 * 23 + 4
@@ -174,7 +169,7 @@ def test_both_directions_have_the_same_pairs(tmp_path, run, original, no_fairseq
         languages = ["--source-lang", pair[0]]
         assert run("iwslt14", *words, *languages)[0] == 0
     outs = [tmp_path / "0", tmp_path / "1"]
-    assert json.loads((outs[1] / "manifest.json").read_text())["languages"] == ["en", "de"]
+    assert manifest_of(outs[1])["languages"] == ["en", "de"]
     raw = [{name: c for name, c in tree(out).items() if name.startswith("raw/")} for out in outs]
     assert raw[0] == raw[1]
 

@@ -1,5 +1,4 @@
 import gzip
-import json
 import random
 import re
 from collections import Counter
@@ -9,12 +8,7 @@ import sentencepiece
 
 from hyptrans.dataprep import recorded
 from hyptrans.dataprep.steps import learn, subwords
-from tests.dataprep.conftest import error_of, make_sentences, tree, write
-
-
-def manifest_steps(out):
-    return json.loads((out / "manifest.json").read_text())["steps"]
-
+from tests.dataprep.conftest import error_of, make_sentences, manifest_of, tree, write
 
 pytestmark = pytest.mark.usefixtures("no_fairseq")
 RAW = ["--raw-text", "--vocab-size", 200]
@@ -42,10 +36,7 @@ def test_raw_text_comes_back_from_sentencepiece_exactly(tmp_path, run):
         assert subwords.decode("sentencepiece", pieces) == line
         # nothing that fairseq would read as padding, as an end, or as unknown
         assert set(pieces.split()) <= vocabulary - {"<s>", "<pad>", "</s>", "<unk>"}
-    counts = {
-        step["name"]: step for step in json.loads((out / "manifest.json").read_text())["steps"]
-    }
-    restored = counts["restore test"]["en"]
+    restored = manifest_of(out)["steps"]["restore test"]["en"]
     assert restored == {"lines": 12, "restored": 12, "characters never seen in training": {}}
 
 
@@ -54,8 +45,7 @@ def test_characters_that_training_lacks_are_counted(tmp_path, run, corpus):
     test = [write(tmp_path / f"odd.{lang}", ["b\u00e4d ö ö ö"]) for lang in ("en", "de")]
     out = tmp_path / "out"
     assert run("text", *words, "--test", *test, *RAW, "--out", out)[0] == 0
-    steps = json.loads((out / "manifest.json").read_text())["steps"]
-    found = next(step for step in steps if step["name"] == "restore test1")["en"]
+    found = manifest_of(out)["steps"]["restore test1"]["en"]
     assert found["characters never seen in training"] == {"U+00E4": 1, "U+00F6": 3}
     assert found["restored"] == 1
 
@@ -138,8 +128,8 @@ def test_manifest_and_summary_say_what_was_dropped(tmp_path, run, corpus):
     out = tmp_path / "out"
     status, shown, _ = run("text", *words, *RAW, "--out", out)
     assert status == 0
-    manifest = json.loads((out / "manifest.json").read_text())
-    steps = {step["name"]: step for step in manifest["steps"]}
+    manifest = manifest_of(out)
+    steps = manifest["steps"]
     assert steps["read train"]["pairs"] == 201
     assert steps["clean train"] == {
         "name": "clean train",
@@ -215,7 +205,7 @@ def test_swapped_files_are_noticed(tmp_path, run, corpus, name, given):
 def test_languages_that_are_not_given_are_the_endings(tmp_path, run, corpus, options, source):
     out = tmp_path / "out"
     assert run("text", *corpus(), *RAW, *options, "--out", out)[0] == 0
-    assert json.loads((out / "manifest.json").read_text())["languages"] == [source, "de"]
+    assert manifest_of(out)["languages"] == [source, "de"]
     assert (out / f"data-bin/train.{source}").is_file()
 
 
@@ -310,7 +300,7 @@ def test_rare_characters_are_symbols_but_no_pieces(
     said = f"characters in pieces: the {characters or 0:,} most frequent of 9,000 (--character-c"
     assert (said in printed) == (characters is not None)
     out = tmp_path / "out"
-    learned = next(s for s in manifest_steps(out) if s["name"] == "learn subwords")
+    learned = manifest_of(out)["steps"]["learn subwords"]
     assert learned.get("characters in pieces") == characters
     assert learned["pieces"] <= pieces
     model = sentencepiece.SentencePieceProcessor(str(out / "sentencepiece.model"))
@@ -349,8 +339,8 @@ def test_words_by_spaces_are_the_text_itself_and_nothing_is_dropped(tmp_path, ru
         assert encoded == [" ".join(line.split()) for line in train]
         assert [subwords.decode("none", line) for line in encoded] == encoded
     assert "subwords: none, words by spaces" in printed
-    manifest = json.loads((out / "manifest.json").read_text())
-    steps = {step["name"]: step for step in manifest["steps"]}
+    manifest = manifest_of(out)
+    steps = manifest["steps"]
     assert "learn subwords" not in steps
     assert not [name for name in steps if name.startswith("tokenize")]
     assert steps["restore test"]["de"]["restored"] == len(train)

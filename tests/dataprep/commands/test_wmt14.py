@@ -1,9 +1,7 @@
-import json
-
 import pytest
 
 from hyptrans.dataprep.commands import wmt14
-from tests.dataprep.conftest import error_of, make_sentences, write
+from tests.dataprep.conftest import error_of, make_sentences, manifest_of, write
 
 SMALL = ["--vocab-size", 80, "--workers", 1]
 CORPORA = ("europarl-v7", "commoncrawl", "news-commentary-v12", "news-commentary-v9")
@@ -31,10 +29,6 @@ def original(tmp_path):
     return folder
 
 
-def steps_of(out):
-    return {step["name"]: step for step in json.loads((out / "manifest.json").read_text())["steps"]}
-
-
 def test_real_newstest2014_has_3003_pairs(tmp_path, data, run, original, no_fairseq):
     for path in (original / "dev").glob("newstest2014*"):
         path.unlink()
@@ -43,7 +37,7 @@ def test_real_newstest2014_has_3003_pairs(tmp_path, data, run, original, no_fair
     out = tmp_path / "out"
     status, _, err = run("wmt14", "--raw", original, "--out", out, *SMALL)
     assert status == 0, err
-    steps = steps_of(out)
+    steps = manifest_of(out)["steps"]
     assert steps["read test"]["from"] == {"newstest2014-deen-src.en.sgm.gz": 3003}
     for lang in ("en", "de"):
         assert (out / f"raw/test.{lang}").read_bytes().count(b"\n") == 3003
@@ -58,7 +52,7 @@ def test_sets_and_steps_are_those_of_the_script(tmp_path, run, original, no_fair
         path.write_text(path.read_text() + line + "\n")
     out = tmp_path / "out"
     assert run("wmt14", "--raw", original, "--out", out, *SMALL, "--keep-intermediate")[0] == 0
-    steps = steps_of(out)
+    steps = manifest_of(out)["steps"]
     assert steps["read train"]["from"] == {
         "europarl-v7.de-en.en": 101,
         "commoncrawl.de-en.en": 100,
@@ -90,7 +84,7 @@ def test_every_100th_training_pair_can_be_valid(tmp_path, run, original, no_fair
     out = tmp_path / "out"
     words = ["--raw", original, "--out", out, *SMALL, "--keep-intermediate", "--valid-from-train"]
     assert run("wmt14", *words)[0] == 0
-    counts = steps_of(out)["clean train"]
+    counts = manifest_of(out)["steps"]["clean train"]
     assert (counts["train"], counts["valid"]) == (248, 2)
     text = (out / "intermediate/text/train.de").read_text().split("\n")
     assert (out / "intermediate/clean/valid.de").read_text().split("\n")[:2] == [
@@ -105,7 +99,7 @@ def test_icml17_takes_the_other_news_commentary_and_the_other_direction_the_germ
     out = tmp_path / "out"
     words = ["--icml17", "--source-lang", "de"]
     assert run("wmt14", "--raw", original, "--out", out, *SMALL, *words)[0] == 0
-    steps = steps_of(out)
+    steps = manifest_of(out)["steps"]
     assert steps["read train"]["from"]["news-commentary-v9.de-en.de"] == 70
     assert "news-commentary-v12.de-en.de" not in steps["read train"]["from"]
     assert steps["read test"]["from"] == {"newstest2014-deen-src.de.sgm": 14}
@@ -117,7 +111,7 @@ def test_raw_text_skips_the_moses_steps(tmp_path, run, original, no_fairseq):
     out = tmp_path / "out"
     words = ["--raw", original, "--out", out, "--raw-text", "--vocab-size", 200]
     assert run("wmt14", *words)[0] == 0
-    steps = steps_of(out)
+    steps = manifest_of(out)["steps"]
     assert not any(name.startswith("tokenize") for name in steps)
     assert steps["restore test"]["de"]["restored"] == 14
 

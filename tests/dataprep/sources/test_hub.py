@@ -8,7 +8,7 @@ import pytest
 
 from hyptrans.dataprep.sources import hub
 from hyptrans.support.errors import UserError
-from tests.dataprep.conftest import error_of, make_sentences, tree
+from tests.dataprep.conftest import error_of, make_sentences, manifest_of, tree
 
 SMALL = ["--vocab-size", 60, "--workers", 1]
 
@@ -49,8 +49,8 @@ def test_local_data_set_is_prepared_like_files(tmp_path, run, no_fairseq, kind):
     out = tmp_path / "out"
     status, _, err = run("iwslt14", "--hub", hub, "--out", out, *SMALL)
     assert status == 0, err
-    manifest = json.loads((out / "manifest.json").read_text())
-    steps = {step["name"]: step for step in manifest["steps"]}
+    manifest = manifest_of(out)
+    steps = manifest["steps"]
     assert [steps[f"read {name}"]["pairs"] for name in ("train", "valid", "test")] == [230, 20, 20]
     assert list(manifest["inputs"]) == [str(hub)]
     assert (out / "data-bin/test.de").read_text().count("\n") == 20
