@@ -193,8 +193,8 @@ def test_a_translation_is_one_line_that_a_terminal_does_not_act_on(model, capsys
 
 def test_translate_n_best_numbers_its_lines(model, texts, capsys, monkeypatch):
     typed(monkeypatch, f"{texts[0]}\r\n{texts[1]}".encode())
-    _, out, _ = call(capsys, "translate", model, "--n-best", 2, "--beam", 3)
-    found = hyptrans.load(model).n_best(texts[:2], 2, beam=3)
+    _, out, _ = call(capsys, "translate", model, "--n-best", 3, "--beam", 3)
+    found = hyptrans.load(model).n_best(texts[:2], 3, beam=3)
     assert out.splitlines() == [
         f"{number}\t{one.score:.4f}\t{one.text}"
         for number, hypotheses in enumerate(found, start=1)

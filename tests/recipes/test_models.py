@@ -1,10 +1,10 @@
+import functools
 import math
 import re
 
 import pytest
 import torch
 from fairseq import models, options
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.models import ARCH_MODEL_REGISTRY
 
 import recipes.study.candidates  # noqa: F401 - registers those that the study tries
@@ -28,6 +28,7 @@ PRENORM = [pair for pair in CONFIGURATIONS if "euclidean_prenorm" in pair[1]]
 OWN = {"--arch", "--lr"}
 
 
+@functools.cache
 def parse(recipe, name):
     (model,) = read_models(RECIPES / recipe, [name])
     words = ["--user-dir", "hyptrans", "data-bin", *model.flags_for(700)]
@@ -48,7 +49,7 @@ def test_settings_are_understood_by_fairseq_train_and_make_a_model(recipe, name)
     assert args.max_tokens
     # shapes without numbers: the largest would be a gigabyte
     with torch.device("meta"):
-        model = models.build_model(convert_namespace_to_omegaconf(args).model, task_of())
+        model = models.build_model(args, task_of())
     assert isinstance(model, ARCH_MODEL_REGISTRY[args.arch])
 
 

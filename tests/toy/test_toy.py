@@ -91,6 +91,8 @@ def test_a_quarter_of_test_is_deeper_than_the_median_of_train(folder):
         return [max(depths(words)) for _, words in sentences]
 
     median = statistics.median(deepest("train"))
+    manifest = json.loads((folder / toy.MANIFEST).read_text(encoding="utf-8"))
+    assert manifest["splits"]["train"]["median_source_depth"] == median
     test = deepest("test")
     assert sum(depth > median for depth in test) >= len(test) / 4
 
