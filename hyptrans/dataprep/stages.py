@@ -67,7 +67,7 @@ class Stages:
         for name in self.plan.sets:
             self._read(name)
             self._tokenize(name)
-        self._clean()
+        self._clean_text()
         self._learn()
         self._encode("train")
         self._inventory()
@@ -162,44 +162,52 @@ class Stages:
         pairs = zip_sides(read_lines(files[0]), read_lines(files[1]), *files)
         return _bar(pairs, title, self.sizes[name])
 
-    def _clean(self) -> None:
+    def _clean_text(self) -> None:
         """Drop training pairs by length and hold out every n-th of those kept."""
-        rule, n = self.plan.clean_text, self.plan.held_out
-        before = self.text["train"]
-        names = ("train", "valid") if n else ("train",)
+        names = ("train", "valid") if self.plan.held_out else ("train",)
         after = {name: self._files("clean", name) for name in names}
+        rule, n = self.plan.clean_text, self.plan.held_out
+        self._clean("clean train", rule, self.text["train"], after, n)
+        self.text |= after
+
+    def _clean(
+        self,
+        step: str,
+        rule: CleanRule | None,
+        before: Sides,
+        after: Mapping[str, Sides],
+        held_out: int = 0,
+    ) -> None:
+        """Drop pairs of the first set of ``after``; with ``held_out`` each n-th goes to valid."""
+        name = next(iter(after))
         dropped: Counter[str] = Counter()
 
         def kept(title: str) -> Iterator[tuple[int, tuple[str, str]]]:
             dropped.clear()
-            pairs = self._pairs("train", before, title)
+            pairs = self._pairs(name, before, title)
             return enumerate(rule.keep(pairs, dropped) if rule else pairs, start=1)
 
         def work() -> dict[str, Any]:
             counts = {}
-            if n:
+            if n := held_out:
                 held = (pair for number, pair in kept("hold out") if number % n == 0)
                 counts = {"valid": write_pairs(held, *after["valid"]), "held out every": n}
-            rest = (pair for number, pair in kept("clean train") if not n or number % n)
-            counts["train"] = write_pairs(rest, *after["train"])
+            rest = (pair for number, pair in kept(step) if not n or number % n)
+            counts[name] = write_pairs(rest, *after[name])
             return {**counts, "dropped": by_name(dropped)}
 
         counts = self.journal.once(
-            "clean train",
+            step,
             work,
-            settings={"rule": dataclasses.asdict(rule) if rule else None, "held out": n},
+            settings={"rule": dataclasses.asdict(rule) if rule else None, "held out": held_out},
             inputs=before,
             outputs=[path for files in after.values() for path in files],
         ).notes
-        self.text |= after
-        self._note_sizes(counts, names)
-
-    def _note_sizes(self, counts: Mapping[str, Any], names: tuple[str, ...]) -> None:
-        for name in names:
-            self.sizes[name] = counts[name]
-            if not counts[name]:
+        for each in after:
+            self.sizes[each] = counts[each]
+            if not counts[each]:
                 raise UserError(
-                    f"no pair is left for {name} after cleaning (dropped: {counts['dropped']})"
+                    f"no pair is left for {each} after cleaning (dropped: {counts['dropped']})"
                 )
 
     def _learn(self) -> None:
@@ -236,27 +244,10 @@ class Stages:
                 notes={} if self.model else {"subwords": "none, words by spaces"},
                 also=tuple(path for path in (self.model, pieces) if path),
             )
-        if self.plan.clean_subwords and not name.startswith("test"):
-            self._clean_subwords(name, self.plan.clean_subwords)
-
-    def _clean_subwords(self, name: str, rule: CleanRule) -> None:
-        before, after = self.encoded[name], self._files("final", name)
-
-        def work() -> dict[str, Any]:
-            dropped: Counter[str] = Counter()
-            pairs = self._pairs(name, before, f"clean {name} subwords")
-            count = write_pairs(rule.keep(pairs, dropped), *after)
-            return {name: count, "dropped": by_name(dropped)}
-
-        counts = self.journal.once(
-            f"clean {name} subwords",
-            work,
-            settings=dataclasses.asdict(rule),
-            inputs=before,
-            outputs=after,
-        ).notes
-        self.encoded[name] = after
-        self._note_sizes(counts, (name,))
+        if (rule := self.plan.clean_subwords) and not name.startswith("test"):
+            before, self.encoded[name] = after, self._files("final", name)
+            step = f"clean {name} subwords"
+            self._clean(step, rule, before, {name: self.encoded[name]})
 
     def _inventory(self) -> None:
         """Note the characters and pieces of the training text, and sentencepiece dictionaries."""

@@ -105,7 +105,7 @@ def test_every_23rd_pair_of_the_known_number_gives_the_known_split(tmp_path, run
     job = Job((), "de", "en", tmp_path / "out", "subword-nmt", 10, True, False, 1, True, False)
     steps = stages.Stages(plan, job, Journal(job.out, job.out / "intermediate"))
     steps._read("train")
-    steps._clean()
+    steps._clean_text()
     assert steps.sizes == {"train": 160_239, "valid": 7_283}
     for lang in ("de", "en"):
         folder = tmp_path / "out/intermediate/clean"
