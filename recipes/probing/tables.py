@@ -80,14 +80,16 @@ def _defined(figures: Mapping[str, float | None]) -> dict[str, float]:
     return {metric: value for metric, value in figures.items() if value is not None}
 
 
-def _about(probes: Mapping[str, Any]) -> str:
+def _about(probes: Mapping[str, Any], *, legends: bool = True) -> str:
     seeds = probes["seeds"]
     runs = f"means and standard deviations over {seeds} probe seeds" if seeds > 1 else "one run"
-    return (
-        f"{' '.join(probes['notes'])} All from 0 to 1 (correlations from -1), {runs}; layers: of "
+    legend = (
+        f"All from 0 to 1 (correlations from -1), {runs}; layers: of "
         "UUAS and Dspr. / of Root and Nspr., 0 = embeddings, each the best on the development set "
-        f"(from the lowest to the highest over seeds). Signature: `{probes['signature']}`"
+        "(from the lowest to the highest over seeds)."
     )
+    said = [*probes["notes"], *([legend] if legends else [])]
+    return f"{' '.join(said)} Signature: `{probes['signature']}`"
 
 
 def _notes(probes: Mapping[str, Any]) -> list[str]:
@@ -138,7 +140,7 @@ def _parsed(found: Mapping[str, Any]) -> list[str]:
         about,
         "\n".join(lines),
         f"Parser: stanza's, trained on EWT; on its test set, of gold words: {quality}.",
-        _about(parsed),
+        _about(parsed, legends=False),
         *_notes(parsed),
         f"Signature of {SETTINGS['paper']}: `{found['probes']['paper']['signature']}`",
     ]
