@@ -33,7 +33,6 @@ from probing.states.extract import extract as extract_states
 from probing.states.file import FORMAT, States
 from probing.text.trees import Sentence
 
-SETS = ("train", "dev", "test")
 FIGURES = "hyptrans figures 2"
 """Of a file of scores; the first ones had no edges by length."""
 RECORD = ".inputs.json"

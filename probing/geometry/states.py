@@ -16,8 +16,8 @@ from hyptrans.inference.batches import padded
 from hyptrans.support.errors import UserError
 from probing.geometry.layers import Tokens, Words
 from probing.settings import SENTENCES
-from probing.states.checkpoint import Loaded, device_of
-from probing.states.encoder import WordEncoder
+from probing.states.checkpoint import Loaded
+from probing.states.encoder import WordEncoder, device_of
 from probing.states.extract import align_sentence
 from probing.states.file import States
 from probing.text.trees import Sentence, depths

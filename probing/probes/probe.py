@@ -96,9 +96,9 @@ class Probe(nn.Module, ABC):
     def _distances(self, states: Tensor, layers: Sequence[int] | None) -> Tensor:
         """Those of all pairs, by one product, up to its rounding."""
 
-    @abstractmethod
     def depths(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
-        """Predicted depths ``[..., N]``."""
+        """Predicted depths ``[..., N]``: squared distances from the origin."""
+        return self.points(states, layers).square().sum(-1)
 
     def lorentz_points(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor | None:
         """The points on the hyperboloid of curvature -1 ``[..., N, rank]``; None of flat ones."""
@@ -201,9 +201,6 @@ class PoincareProbe(Probe):
         points = self.lorentz_points(states, layers)
         return poincare.pairwise_squared_distance(points, points)
 
-    def depths(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
-        return self.points(states, layers).square().sum(-1)
-
     def lorentz_points(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
         return lorentz.exp_origin(self.points(states, layers))
 
@@ -230,9 +227,6 @@ class EuclideanProbe(Probe):
         squares = points.square().sum(-1)
         products = points @ points.transpose(-2, -1)
         return (squares.unsqueeze(-1) + squares.unsqueeze(-2) - 2 * products).clamp_min(0)
-
-    def depths(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
-        return self.points(states, layers).square().sum(-1)
 
 
 PROBES: dict[str, type[Probe]] = {

@@ -101,32 +101,34 @@ def layer_lines(models: Sequence[ModelResult], metric: str) -> list[Line]:
 
 def rank_charts(report: Report) -> list[Chart]:
     """One for each encoder that has rank curves: UUAS against the dimensions of a probe's space."""
-    axis, made = rank_axis(report.ranks, report.models), []
-    for name in dict.fromkeys(point.model for point in report.ranks) if axis else ():
-        points = [point for point in report.ranks if point.model == name]
+    points = sorted(report.ranks, key=lambda point: point.dimensions)
+    names = dict.fromkeys(point.model for point in report.ranks)
+    drawn = {
+        name: rank_lines([point for point in points if point.model == name], report.models)
+        for name in names
+    }
+    # all encoders on one
+    ticks, made = lines.axis([line for own in drawn.values() for line in own]), []
+    for name in names if ticks else ():
+        own = [point for point in points if point.model == name]
+        dimensions = list(dict.fromkeys(point.dimensions for point in own))
         label = (
             f"{TITLES[RANKED]} against the dimensions of the probe, {name}; the numbers are in the "
             "table below"
         )
-        dimensions = sorted({point.dimensions for point in points})
         picture = lines.plot(
-            rank_lines(points, report.models),
+            drawn[name],
             f"{TITLES[RANKED]}, {name}",
             "dimensions of the probe\u2019s space",
             label,
             names=list(map(str, dimensions)),
-            axis=axis,
+            ticks=ticks,
         )
-        chart = Chart(
-            name,
-            markup(picture),
-            list(dict.fromkeys(point.dimensions for point in points)),
-            [
-                (probe, [cell(point, RANKED) for point in points if point.probe == probe])
-                for probe in dict.fromkeys(point.probe for point in points)
-            ],
-        )
-        made.append(chart)
+        rows = [
+            (probe, [cell(point, RANKED) for point in own if point.probe == probe])
+            for probe in dict.fromkeys(point.probe for point in report.ranks)
+        ]
+        made.append(Chart(name, markup(picture), dimensions, rows))
     return made
 
 
@@ -134,34 +136,20 @@ def rank_lines(points: Sequence[RankPoint], models: Sequence[ModelResult]) -> li
     """A line for each kind of probe of one encoder, in its color, and one for each baseline."""
     made = []
     for number, probe in enumerate(KINDS):
-        own = sorted((p for p in points if p.probe == probe), key=lambda point: point.dimensions)
+        own = [point for point in points if point.probe == probe]
         if own:
             kind = f"{lines.looks(models)[own[0].model].kind} {probe}"
-            values, deviations = _values(own)
-            line = Line(
-                probe, kind, lines.mark(number), values, spread=deviations, within=lines.SHARE
+            values, spread = (
+                [figures.get(RANKED, math.nan) for figures in several]
+                for several in ([point.test for point in own], [point.spread for point in own])
             )
-            made.append(line)
-    flat = [model for model in models if model.role == "baseline"]
-    for baseline, value in zip(flat, _values(flat)[0], strict=True):
-        if not math.isnan(value):
-            made.append(Line(baseline.name, "base", None, [value], flat=True))
+            mark = lines.mark(number)
+            made.append(Line(probe, kind, mark, values, spread=spread, within=lines.SHARE))
+    for model in models:
+        value = model.test.get(RANKED, math.nan)
+        if model.role == "baseline" and not math.isnan(value):
+            made.append(Line(model.name, "base", None, [value], flat=True))
     return made
-
-
-def rank_axis(points: Sequence[RankPoint], models: Sequence[ModelResult]) -> list[float]:
-    """Ticks that all encoders' values fit in, with their deviations, and the baselines."""
-    values = lines.reach(*_values(points), lines.SHARE)
-    if not values:
-        return []
-    values += lines.reach(_values([model for model in models if model.role == "baseline"])[0])
-    return svg.ticks(min(values), max(values))
-
-
-def _values(found: Sequence[RankPoint | ModelResult]) -> tuple[list[float], list[float]]:
-    """UUAS and its standard deviations."""
-    values = [one.test.get(RANKED, math.nan) for one in found]
-    return values, [one.spread.get(RANKED, math.nan) for one in found]
 
 
 def space_charts(report: Report) -> list[Chart]:

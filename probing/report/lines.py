@@ -84,24 +84,24 @@ class Line:
     within: Range = ANY
     flat: bool = False
 
+    @property
+    def places(self) -> list[int]:
+        """Where there is a value."""
+        return [place for place, value in enumerate(self.values) if math.isfinite(value)]
 
-def reach(
-    values: Sequence[float], spread: Sequence[float] = (), within: Range = ANY
-) -> list[float]:
-    """The numbers that an axis has to hold: values, and the ends of their deviations."""
-    return [
-        end
-        for value, deviation in zip(values, spread or [0.0] * len(values), strict=True)
-        for end in ends(value, deviation, within)
-        if math.isfinite(value)
-    ]
+    def ends(self, place: int) -> Range:
+        """A value less and more its deviation, if that is a number, as far as there can be one."""
+        value = self.values[place]
+        deviation = self.spread[place] if self.spread else math.nan
+        more = deviation if math.isfinite(deviation) else 0.0
+        low, high = self.within
+        return max(value - more, min(low, value)), min(value + more, max(high, value))
 
 
-def ends(value: float, deviation: float, within: Range) -> Range:
-    """A value less and more its deviation, if that is a number, as far as there can be one."""
-    more = deviation if math.isfinite(deviation) else 0.0
-    low, high = within
-    return max(value - more, min(low, value)), min(value + more, max(high, value))
+def axis(every: Sequence[Line]) -> list[float]:
+    """Ticks that the values of lines and their deviations fit in; none of lines without values."""
+    reach = [end for line in every for place in line.places for end in line.ends(place)]
+    return svg.ticks(min(reach), max(reach)) if reach else []
 
 
 def plot(
@@ -111,7 +111,7 @@ def plot(
     label: str,
     *,
     names: Sequence[str] = (),
-    axis: Sequence[float] = (),
+    ticks: Sequence[float] = (),
 ) -> svg.Element:
     """A chart of lines.
 
@@ -121,13 +121,12 @@ def plot(
         across: name of the other axis.
         label: what a screen reader says.
         names: of the places along it, if they are not numbered from 0.
-        axis: ticks upwards; by default those that fit the values.
+        ticks: of the axis upwards; by default those that fit the values.
     """
-    values = [value for line in every for value in reach(line.values, line.spread, line.within)]
     last = max(len(line.values) for line in every) - 1
     room = max(svg.text_width(line.name, SIZE, bold=True) for line in every)
     height = max(230.0, 16.0 * len(every) + 70)
-    upwards = svg.along(axis or svg.ticks(min(values), max(values)))
+    upwards = svg.along(ticks or axis(every))
     frame = svg.Frame(44, 306, 34, height - 42, svg.places(last, names), upwards, inset=14)
     if frame.cut:
         label += f"; the axis begins at {upwards.low:.4g}"
@@ -155,12 +154,10 @@ def _draw(picture: svg.Element, frame: svg.Frame, line: Line) -> None:
         path += pen + svg.points(frame.x(place), frame.y(value))
         pen = "L"
     svg.add(picture, "path", f"line {line.kind}", d=path)
-    for place, value in enumerate(line.values):
-        if not math.isfinite(value):
-            continue
-        x, y = frame.x(place), frame.y(value)
+    for place in line.places:
+        x, y = frame.x(place), frame.y(line.values[place])
         if line.spread and math.isfinite(line.spread[place]):
-            low, high = map(frame.y, ends(value, line.spread[place], line.within))
+            low, high = map(frame.y, line.ends(place))
             path = f"M{svg.points(x, low)}V{svg.number(high)}"
             svg.add(picture, "path", f"whisker {line.kind}", d=path)
         if line.mark is not None:
@@ -174,7 +171,7 @@ def _draw_names(picture: svg.Element, frame: svg.Frame, every: Sequence[Line]) -
     """Write names to the right of the ends of lines, moved apart where they would touch."""
     ends = []
     for line in every:
-        last = max(i for i, value in enumerate(line.values) if math.isfinite(value))
+        last = line.places[-1]
         x = frame.right if line.flat else frame.x(last) + 8
         ends.append((x, frame.y(line.values[last])))
     heights = svg.spread([y for _, y in ends], 16, frame.top - 4, frame.bottom + 8)

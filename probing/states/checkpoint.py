@@ -6,12 +6,13 @@ import io
 import sys
 from argparse import Namespace
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 import hyptrans.fairseq  # noqa: F401 - registers the architectures
 from hyptrans.fairseq.checkpoint import (
@@ -26,9 +27,8 @@ from hyptrans.fairseq.states import all_states, spaces_of
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256
 from hyptrans_startup.checkpoints.building import within
-from probing.states.encoder import Tokens
+from probing.states.encoder import SegmentedEncoder
 from probing.text import segment
-from probing.text.align import Piece
 
 _EMBEDDING = "encoder.embed_tokens.weight"
 
@@ -43,8 +43,6 @@ class Loaded:
         languages: source and target.
         architecture: name, as of ``--arch``.
         dictionary: fairseq's dictionary of the source language.
-        random: parameters are fresh ones, drawn with ``seed``.
-        seed: of the fresh parameters.
     """
 
     path: Path
@@ -52,42 +50,6 @@ class Loaded:
     languages: tuple[str, str]
     architecture: str
     dictionary: Any
-    random: bool
-    seed: int
-
-
-class CheckpointEncoder:
-    """The encoder of a checkpoint with its pieces."""
-
-    def __init__(self, loaded: Loaded, segmenter: segment.Segmenter) -> None:
-        self._encoder, self._dictionary = loaded.model.encoder, loaded.dictionary
-        self._segmenter = segmenter
-        self.name, self.identity = str(loaded.path), sha256(loaded.path)
-        self.architecture, self.spaces = loaded.architecture, spaces_of(self._encoder)
-        self.max_tokens = int(self._encoder.max_positions() or sys.maxsize)
-        self.pad, self.unknown = loaded.dictionary.pad(), loaded.dictionary.unk()
-        self.random, self.seed = loaded.random, loaded.seed
-        end = torch.tensor([[loaded.dictionary.eos()]])
-        self.width = all_states(self._encoder, end).size(-1)
-
-    def tokenize(self, text: str) -> Tokens:
-        """The pieces and the end of sentence."""
-        index = self._dictionary.index
-        found = [(index(piece.text), piece) for piece in self._segmenter(text)]
-        return [*found, (self._dictionary.eos(), Piece("", 0, 0))]
-
-    def to(self, device: str) -> None:
-        """Move the parameters."""
-        self._encoder.to(device)
-
-    def states(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """As :func:`hyptrans.fairseq.states.all_states`, which counts lengths itself."""
-        return all_states(self._encoder, tokens.to(device_of(self._encoder)))
-
-
-def device_of(part: nn.Module) -> torch.device:
-    """Where the parameters of a model are."""
-    return next(part.parameters()).device
 
 
 def from_checkpoint(
@@ -98,7 +60,7 @@ def from_checkpoint(
     seed: int = 1,
     user_dir: str | None = None,
     pieces: segment.Options | None = None,
-) -> CheckpointEncoder:
+) -> SegmentedEncoder:
     """The encoder of a checkpoint with the pieces that it was trained on.
 
     Args:
@@ -121,7 +83,20 @@ def from_checkpoint(
         segmenter = segment.from_options(options, loaded.dictionary)
     else:
         segmenter = segment.from_prepared(data, loaded.languages[0], loaded.dictionary)
-    return CheckpointEncoder(loaded, segmenter)
+    encoder = loaded.model.encoder
+    return SegmentedEncoder(
+        name=str(checkpoint),
+        identity=sha256(checkpoint),
+        architecture=loaded.architecture,
+        spaces=spaces_of(encoder),
+        max_tokens=int(encoder.max_positions() or sys.maxsize),
+        random=random,
+        seed=seed,
+        module=encoder,
+        dictionary=loaded.dictionary,
+        segmenter=segmenter,
+        run=partial(all_states, encoder),
+    )
 
 
 def load_model(
@@ -168,7 +143,7 @@ def load_model(
     model.float().eval().requires_grad_(False)
     if not random:
         _fill(path, model, parameters)
-    return Loaded(path, model, languages, architecture, source, random, seed)
+    return Loaded(path, model, languages, architecture, source)
 
 
 def _import_user_dir(user_dir: str) -> None:

@@ -85,7 +85,8 @@ def extract(
     )
     size = room_for(out, contents, encoder.width)
     print(f"{out}: {size} of states will be written", file=sys.stderr)
-    _write(moved(encoder, device), aligned, out, contents, batch_tokens)
+    moved(encoder.module, device)
+    _write(encoder, aligned, out, contents, batch_tokens)
     return States.open(out)
 
 

@@ -55,7 +55,7 @@ class HuggingFaceEncoder:
     def __init__(
         self, name: str, identity: str, model: Any, tokenizer: Any, *, random: bool, seed: int
     ) -> None:
-        self._model, self._tokenizer = model.float().eval().requires_grad_(False), tokenizer
+        self.module, self._tokenizer = model.float().eval().requires_grad_(False), tokenizer
         self.name, self.identity, self.random, self.seed = name, identity, random, seed
         self.architecture = str(model.config.model_type)
         self.max_tokens, self._numbers = _max_tokens(model, tokenizer), _numbers(model)
@@ -100,16 +100,12 @@ class HuggingFaceEncoder:
         put_in = name in _SPACES and text[slice(*span)] != name
         return (0, 0) if put_in else span
 
-    def to(self, device: str) -> None:
-        """Move the parameters."""
-        self._model.to(device)
-
     @torch.inference_mode()
     def states(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """``hidden_states`` of the library, padding masked."""
         mask = torch.arange(tokens.size(1)) < lengths.unsqueeze(1)
-        device = self._model.device
-        out = self._model(
+        device = self.module.device
+        out = self.module(
             input_ids=tokens.to(device),
             attention_mask=mask.long().to(device),
             output_hidden_states=True,

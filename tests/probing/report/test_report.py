@@ -188,8 +188,7 @@ def test_whiskers_end_inside_the_plot():
     axis = re.search(r'class="axis" d="M[\d.]+[ ,]([\d.]+)V([\d.]+)"', text)
     top, bottom = map(float, axis.groups())
     assert all(top <= float(end) <= bottom for end in path)
-    points = [RankPoint("m", "lorentz", 2, {"uuas": 0.5}, {"uuas": 0.1})]
-    low, *_, high = charts.rank_axis(points, [])
+    low, *_, high = lines.axis([lines.Line("m", "m0", None, [0.5], spread=[0.1])])
     assert low <= 0.4
     assert high >= 0.6
 
@@ -199,26 +198,24 @@ def test_a_baseline_above_all_curves_is_drawn_with_them():
     chain = ModelResult("chain", "", "", "", [], 0, 0, {"uuas": 0.9}, role="baseline")
     undefined = dataclasses.replace(chain, name="rootless", test={})
     models = [chain, undefined, ModelResult("m", "a", "vectors", "lorentz", [{}], 0, 0, {})]
-    axis = charts.rank_axis(points, models)
-    assert axis[0] <= 0.3
-    assert axis[-1] >= 0.9
     (chart,) = charts.rank_charts(dataclasses.replace(nothing(), models=models, ranks=points))
     text = str(chart.picture)
     assert ">chain</text>" in text
     assert "rootless" not in text
+    ticks = [float(tick) for tick in re.findall(r'class="tick end"[^>]*>([\d.]+)<', text)]
+    assert min(ticks) <= 0.3
+    assert max(ticks) >= 0.9
 
 
 def test_deviations_are_drawn_as_far_as_there_can_be_numbers():
-    assert lines.ends(0.98, 0.05, lines.SHARE) == (0.98 - 0.05, 1.0)
-    assert lines.ends(0.02, 0.05, lines.SHARE) == (0.0, 0.02 + 0.05)
-    assert lines.ends(2.0, 3.0, lines.LENGTH) == (0.0, 5.0)
+    def ends(value, deviation, within):
+        return lines.Line("m", "m0", None, [value], spread=[deviation], within=within).ends(0)
+
+    assert ends(0.98, 0.05, lines.SHARE) == (0.98 - 0.05, 1.0)
+    assert ends(0.02, 0.05, lines.SHARE) == (0.0, 0.02 + 0.05)
+    assert ends(2.0, 3.0, lines.LENGTH) == (0.0, 5.0)
     # a number that should not be keeps its place
-    assert lines.ends(1.5, math.nan, lines.SHARE) == (1.5, 1.5)
-    points = [
-        RankPoint("a", "euclidean", 2, {"uuas": mean}, {"uuas": 0.05}) for mean in (0.02, 0.99)
-    ]
-    low, *_, high = charts.rank_axis(points, [])
-    assert (low, high) == (0.0, 1.0)
+    assert ends(1.5, math.nan, lines.SHARE) == (1.5, 1.5)
 
 
 def test_every_seed_has_its_layer_ringed_and_named(report):

@@ -140,7 +140,7 @@ def test_a_name_is_found_in_the_cache_and_known_by_its_commit(tmp_path, monkeypa
     encoder = from_hugging_face("someone/small")
     assert encoder.identity == identity("someone/small") == f"someone/small@{commit}"
     for name, parameter in model.named_parameters():
-        assert torch.equal(encoder._model.get_parameter(name), parameter)
+        assert torch.equal(encoder.module.get_parameter(name), parameter)
     with pytest.raises(UserError, match=r"--hf someone/other is neither a folder .* nor a model"):
         from_hugging_face("someone/other")
 
@@ -218,7 +218,7 @@ def test_attention_is_the_plain_one_whatever_the_configuration_says(tmp_path, ra
     helper.save(tmp_path / "m")
     change(tmp_path / "m" / "config.json", _attn_implementation="sdpa")
     encoder = from_hugging_face(str(tmp_path / "m"), random=random)
-    assert encoder._model.config._attn_implementation == "eager"
+    assert encoder.module.config._attn_implementation == "eager"
 
 
 def test_nothing_is_fetched_for_a_folder(tmp_path, monkeypatch):
