@@ -94,7 +94,10 @@ def _told(file: Path, what: str) -> Iterator[None]:
     """
     try:
         yield
-    except (LookupError, TypeError, AttributeError, ValueError, RuntimeError) as error:
+    except (
+        *(LookupError, TypeError, AttributeError, ValueError, RuntimeError),
+        *(AssertionError, ImportError),
+    ) as error:
         if out_of_memory(error):
             raise
         raise UserError(

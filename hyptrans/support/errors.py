@@ -9,7 +9,15 @@ from collections.abc import Callable
 from hyptrans.support.extras import how_to_install
 from hyptrans_startup.errors import DISK_FULL, UserError, clean
 
-__all__ = ["UserError", "clean", "describe_os_error", "one_line", "out_of_memory", "run_command"]
+__all__ = [
+    "UserError",
+    "clean",
+    "describe_os_error",
+    "one_line",
+    "out_of_memory",
+    "run_command",
+    "unquoted",
+]
 
 _MENDED_BY_THE_USER = (
     UserError,
@@ -25,6 +33,7 @@ _TORCH_OUT_OF_MEMORY = re.compile(r"out of memory|DefaultCPUAllocator: can't all
 
 _LINE_ENDS = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
 """As ``str.splitlines`` has them."""
+_QUOTED = re.compile("`.*`", re.DOTALL)
 _LONGEST_NAME, _LONGEST_SENTENCE = 300, 2000
 """Characters of a file's name, and of a sentence, that are shown."""
 
@@ -40,6 +49,11 @@ def one_line(text: str, most: int | None = None) -> str:
     if most is None or len(text) <= most:
         return text
     return f"{text[: most // 2]} [...] {text[-(most // 2) :]}"
+
+
+def unquoted(error: BaseException) -> str:
+    """What a library in Rust says of a file, without the parts of the file that it quotes."""
+    return _QUOTED.sub("[...]", str(error))
 
 
 def describe_os_error(error: OSError, stopped: str = "") -> str:

@@ -4,7 +4,6 @@ import math
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from hyptrans_startup.errors import UserError
@@ -33,8 +32,13 @@ class Allowance:
     """
 
     def __init__(self, size: int) -> None:
-        self.bytes = SPARE_BYTES + TIMES_THE_FILE * size
-        self.parts = SPARE_PARTS + PARTS_OF_A_TENSOR * (size // BYTES_OF_A_TENSOR)
+        self.bytes, self.parts = SPARE_BYTES, SPARE_PARTS
+        self.grow(size)
+
+    def grow(self, size: int) -> None:
+        """Allow what so many bytes more account for."""
+        self.bytes += TIMES_THE_FILE * size
+        self.parts += PARTS_OF_A_TENSOR * (size // BYTES_OF_A_TENSOR)
 
     def take(self, part: Any) -> None:
         """Count what a module gets, or raise."""
@@ -51,27 +55,15 @@ class Allowance:
             )
 
 
-@contextmanager
-def within(*paths: Any) -> Iterator[None]:
-    """Build what checkpoints describe; a part of one, in a file of a longer name, counts with it.
-
-    Raises:
-        UserError: the options ask for more than the files account for.
-    """
-    files = {
-        file
-        for path in map(Path, paths)
-        if path.parent.is_dir()
-        for file in path.parent.iterdir()
-        if file.name.startswith(path.stem) and file.is_file()
-    }
-    with within_bytes(sum(file.stat().st_size for file in files)):
-        yield
+def read_too(size: int) -> None:
+    """Let what is built take so many bytes of parameters into account, which were read just now."""
+    for allowance in _allowances():
+        allowance.grow(size)
 
 
 @contextmanager
 def within_bytes(size: int) -> Iterator[None]:
-    """Build what so many bytes of parameters describe.
+    """Build what so many bytes of parameters describe, and those that are read meanwhile.
 
     Raises:
         UserError: the options ask for more than they account for.

@@ -11,7 +11,12 @@ from pickle import UnpicklingError
 from typing import Any
 
 from hyptrans_startup.checkpoints import schema
-from hyptrans_startup.checkpoints.building import check_repeated, within
+from hyptrans_startup.checkpoints.building import (
+    check_repeated,
+    read_too,
+    stored_bytes,
+    within_bytes,
+)
 from hyptrans_startup.checkpoints.reader import read
 from hyptrans_startup.checkpoints.sentences import misfit, reason_of, unreadable
 from hyptrans_startup.errors import UserError
@@ -87,7 +92,9 @@ def stored_by_a_stranger(load: Call, file: Any, *args: Any, **options: Any) -> A
     except UnpicklingError as error:
         raise UserError(refused(path, str(error))) from error
     try:
-        return taken(state)
+        found = taken(state)
+        read_too(stored_bytes(_tensors(found.get("model"))))
+        return found
     except UserError as error:
         raise UserError(f"checkpoint {path} is refused: {error}; use one you can trust") from error
 
@@ -139,7 +146,8 @@ def bad_model(
     from torch.cuda import OutOfMemoryError
 
     try:
-        with within(*filenames), building("model", *(["task"] if task is None else [])):
+        with within_bytes(0), building("model", *(["task"] if task is None else [])):
+            read_too(stored_bytes(_tensors((kw.get("state") or {}).get("model"))))
             return load(filenames, arg_overrides, task, *args, **kw)
     except (OSError, MemoryError, OutOfMemoryError):
         raise

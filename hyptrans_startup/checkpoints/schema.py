@@ -14,7 +14,7 @@ from dataclasses import fields
 from typing import Any, NamedTuple
 
 from hyptrans_startup import plugin
-from hyptrans_startup.checkpoints.literals import literal
+from hyptrans_startup.checkpoints.literals import MOST_ENTRIES, literal
 from hyptrans_startup.checkpoints.sentences import shown
 from hyptrans_startup.checkpoints.types import UNSET, fits
 from hyptrans_startup.errors import UserError
@@ -139,6 +139,8 @@ def _value(name: str, value: Any, option: Option) -> Any:
     if isinstance(value, str):
         return _text(name, value, option)
     if isinstance(value, list | tuple):
+        if len(value) > MOST_ENTRIES:
+            raise UserError(f"its option {name} has {len(value):,} entries, which no model has")
         each = option._replace(kind=Any)
         # bounds are those of a number alone
         return type(value)(

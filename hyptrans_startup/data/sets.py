@@ -70,6 +70,9 @@ def check(path: str) -> str | None:
             raise Damage(f"{(data if index.exists() else index).name} is missing")
         if not index.exists():
             return None
+        for file in (index, data):
+            if not file.is_file():
+                raise Damage(f"{file.name} is no regular file")
         impl, begin = kind(index)
         CHECKS[impl](index, begin, data)
         return impl

@@ -21,6 +21,10 @@ def check_progress(state: Mapping[str, Any], *, meters: bool = True) -> None:
     Raises:
         ValueError: names the part that is none.
     """
+    for group in (state.get("last_optimizer_state") or {}).get("param_groups") or []:
+        _are_of(group, dict, "a group of parameters")
+        for number in group.get("params") or []:
+            _are_of(number, int, "a parameter's number")
     last = (state.get("optimizer_history") or [{}])[-1]
     _are_of(last, dict, "optimizer_history")
     _is_count("num_updates", last.get("num_updates", 0))

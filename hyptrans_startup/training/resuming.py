@@ -1,5 +1,6 @@
 """A training that goes on from a checkpoint: of another model, other data, or no training."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import partial
@@ -132,15 +133,39 @@ def check_optimizer(optimizer: Any) -> None:
         for name, value in defaults.items():
             if not like(group.get(name, value), value):
                 raise ValueError(f"its option {name} is {shown(group[name])}")
-    for parameter, kept in state.items():
-        for name, value in kept.items() if isinstance(parameter, Tensor) else ():
-            if name.startswith("exp_avg") and isinstance(value, Tensor):
-                # one number may be of a whole point
-                pairs = zip(value.shape, parameter.shape, strict=False)
-                if value.dim() != parameter.dim() or not all(a in (1, b) for a, b in pairs):
-                    raise ValueError(f"{name} is of another shape than its parameter")
-            elif not isinstance(value, Tensor | int | float | None):
-                raise ValueError(f"{name} is {shown(value)}")
+    of_parameters = {each: kept for each, kept in state.items() if isinstance(each, Tensor)}
+    names: dict[bool, set[str]] = {}
+    for parameter, kept in of_parameters.items():
+        # Adafactor has other moments of matrices
+        names.setdefault(parameter.dim() > 1, set()).update(kept)
+    for parameter, kept in of_parameters.items():
+        for name in names[parameter.dim() > 1]:
+            check_moment(name, kept.get(name, "not there"), parameter.shape)
+
+
+def check_moment(name: str, value: Any, shape: Sequence[int]) -> None:
+    """Check what an optimizer keeps of one parameter: a count of steps, moments, numbers.
+
+    Raises:
+        ValueError: names what is none, or of another shape.
+    """
+    one = hasattr(value, "element_size") and value.numel() == 1
+    if name == "step" and (one or isinstance(value, int | float)) and 0 <= value < math.inf:
+        return
+    moments = {"exp_avg_sq_row": shape[:-1], "exp_avg_sq_col": (*shape[:-2], *shape[-1:])}
+    moments |= dict.fromkeys(("exp_avg", "exp_avg_sq", "max_exp_avg_sq"), shape)
+    if name in moments and hasattr(value, "element_size"):
+        wanted = moments[name]
+        # one number may be of a whole point
+        pairs = zip(value.shape, wanted, strict=False)
+        if value.dim() != len(wanted) or not all(a in (1, b) for a, b in pairs):
+            raise ValueError(f"{name} is of another shape than its parameter")
+        if value.is_complex():
+            raise ValueError(f"{name} has complex numbers")
+    elif name in (*moments, "step") or not (
+        hasattr(value, "element_size") or isinstance(value, int | float | None)
+    ):
+        raise ValueError(f"{name} is {shown(value)}")
 
 
 def like(value: Any, default: Any) -> bool:

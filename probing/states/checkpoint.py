@@ -26,7 +26,7 @@ from hyptrans.fairseq.checkpoint import (
 from hyptrans.fairseq.states import all_states, spaces_of
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256
-from hyptrans_startup.checkpoints.building import within
+from hyptrans_startup.checkpoints.building import stored_bytes, within_bytes
 from probing.states.encoder import SegmentedEncoder
 from probing.text import segment
 
@@ -129,7 +129,8 @@ def load_model(
     binary = data_bin(data)
     languages = language_pair(cfg.task, binary)
     source, target = dictionaries(binary, languages)
-    model = _build(path, cfg, architecture, source, target, seed)
+    with within_bytes(stored_bytes(parameters.values())):
+        model = _build(path, cfg, architecture, source, target, seed)
     try:
         model.upgrade_state_dict(parameters)
     except UserError as error:
@@ -181,8 +182,7 @@ def _build(path: Path, cfg: Any, architecture: str, source: Any, target: Any, se
     with torch.random.fork_rng(devices=[]), contextlib.redirect_stdout(io.StringIO()):
         torch.manual_seed(seed)
         try:
-            with within(path):
-                model = build_model(cfg.model, task, from_checkpoint=True)
+            model = build_model(cfg.model, task, from_checkpoint=True)
         except Exception as error:
             reason = " ".join(str(error).split())
             raise UserError(

@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from hyptrans.support.errors import UserError, out_of_memory
+from hyptrans.support.errors import UserError, out_of_memory, unquoted
 
 _MOST_CHARACTERS = 240
 """Of a reason; some list all that would have been right."""
@@ -34,7 +34,7 @@ def told(sentence: Callable[[BaseException], str]) -> Iterator[None]:
 
 def reason(error: BaseException) -> str:
     """What an error says, in one line; with its class where that is a mere key, or nothing."""
-    text = textwrap.shorten(str(error), _MOST_CHARACTERS).rstrip(".")
+    text = textwrap.shorten(unquoted(error), _MOST_CHARACTERS).rstrip(".")
     if text and not isinstance(error, KeyError):
         return text
     return f"{type(error).__name__}: {text}".rstrip(": ")

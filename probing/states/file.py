@@ -22,7 +22,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from hyptrans.geometry.space import Space
-from hyptrans.support.errors import UserError
+from hyptrans.support.errors import UserError, unquoted
 from hyptrans.support.files import whole_file
 from hyptrans.support.stored import build, read_json
 
@@ -187,7 +187,7 @@ def reading(
                 raise ValueError(f"its format is {metadata.get('format')}, not {form}")
             yield file, metadata
     except _DAMAGED as error:
-        reason = str(error).partition("\n")[0]
+        reason = unquoted(error).partition("\n")[0]
         raise UserError(
             f"{path} is damaged or no file of {what} ({reason}): write it again with python -m "
             f"probing {command}"

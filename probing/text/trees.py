@@ -96,7 +96,8 @@ def _sentence(block: str, where: str) -> Sentence:
     try:
         (rows,) = conllu.parse(block)
     except (ParseException, ValueError) as error:
-        reason = str(error).partition("\n")[0].rstrip(".")
+        # behind a colon it quotes what stands there
+        reason = str(error).partition("\n")[0].partition(":")[0].rstrip(".")
         raise UserError(f"{where}: not CoNLL-U ({reason})") from error
     name = rows.metadata.get("sent_id") or where
     where = f"{where} (sentence {name})" if name != where else where

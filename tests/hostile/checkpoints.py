@@ -92,7 +92,13 @@ def build(path: Path) -> None:
     """As fairseq-generate, interactive and validate do."""
     from fairseq.checkpoint_utils import load_model_ensemble_and_task
 
-    load_model_ensemble_and_task([str(path)])
+    from hyptrans_startup.commands.messages import explain
+    from hyptrans_startup.errors import UserError
+
+    try:
+        load_model_ensemble_and_task([str(path)])
+    except OSError as error:
+        raise UserError(explain(error)) from error
 
 
 def extract(path: Path, data: Path) -> None:
@@ -241,6 +247,16 @@ def crash(state: dict) -> dict:
     return state | {"extra_state": {**state["extra_state"], "samples": [batch]}}
 
 
+def validation(folder: Path) -> object:
+    """The command line of ``fairseq-validate``."""
+    from fairseq import options
+    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+    words = [str(data_folder(folder)), "--path=x", "--max-tokens=9", "--cpu"]
+    parser = options.get_validation_parser("translation")
+    return convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, words))
+
+
 def validate(path: Path, cfg: object, typed: dict[str, str]) -> None:
     """As ``fairseq-validate`` does once it has read its command line; there is no set."""
     from fairseq_cli import validate
@@ -258,12 +274,7 @@ def replay(path: Path) -> None:
 
 def criterions(draw: random.Random, folder: Path, states: dict, count: int) -> list[Hostile]:
     """Stored criterions that open files which their options name."""
-    from fairseq import options
-    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-
-    words = [str(folder.parent / "data"), "--path=x", "--max-tokens=9", "--cpu"]
-    parser = options.get_validation_parser("translation")
-    cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, words))
+    cfg = validation(folder.parent)
     opens = {"criterion": "sentence_ranking", "save_predictions": RAN, "num_classes": 2}
     opens |= {"ranking_head_name": "x", "sentence_avg": False}
     named = {**opens, "_name": "sentence_ranking"}

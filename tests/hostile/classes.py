@@ -1,20 +1,25 @@
 """All classes of hostile files, by name; each draws its files anew."""
 
-import functools
 import random
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from tests.hostile import (
     archives,
     checkpoints,
+    doors,
     encoders,
     folders,
     models,
+    parts,
     pickles,
+    registered,
     sets,
+    states,
     stores,
     texts,
+    words,
 )
 from tests.hostile.running import Hostile
 
@@ -42,7 +47,7 @@ def of_one(make: Callable, count: int) -> Make:
 
 def alone(make: Callable, count: int) -> Make:
     """A class that needs nothing to begin with."""
-    return functools.partial(make, count=count)
+    return partial(make, count=count)
 
 
 CLASSES: dict[str, Make] = {
@@ -51,17 +56,27 @@ CLASSES: dict[str, Make] = {
     "checkpoint: sizes": of_models(checkpoints.sizes, 20),
     "checkpoint: odd parts": of_models(checkpoints.others, 15),
     "checkpoint: stored criterions": of_models(checkpoints.criterions, 10),
+    "checkpoint: registered names": alone(registered.registered, 40),
+    "checkpoint: stored tasks": alone(registered.tasks, 24),
+    "checkpoint: memory by options": alone(registered.memory, 24),
+    "checkpoint: beside large files": alone(registered.beside, 12),
     "checkpoint: nesting": of_models(checkpoints.nested, 10),
     "checkpoint: loaded and averaged": alone(models.models, 32),
     "checkpoint: exported": alone(models.exported, 8),
     "pickle: calls": alone(pickles.calls, 22),
     "pickle: keys and length": alone(pickles.keys, 12),
     "pickle: tensors that claim": of_one(pickles.claims, 12),
+    "pickle: hidden options": alone(parts.hidden, 13),
+    "pickle: odd metadata": alone(parts.odd, 35),
     "container: cut and changed": of_one(pickles.containers, 20),
+    "container: two readings": alone(parts.readings, 20),
     "model folders": alone(folders.folders, 40),
     "model folders: sizes": alone(models.of_folders, 12),
     "model folders: subword rules": alone(folders.rules, 3),
+    "model folders: cut subwords": alone(words.cuts, 14),
+    "model folders: other subwords": alone(words.others, 6),
     "data: binarized sets": alone(sets.sets, 26),
+    "data: dictionaries": alone(words.dictionaries, 24),
     "data: archives": alone(archives.archives, 28),
     "data: tables in zip files": alone(archives.tables, 6),
     "data: markup": alone(archives.markup, 17),
@@ -71,7 +86,11 @@ CLASSES: dict[str, Make] = {
     "probing: states": alone(stores.states, 26),
     "probing: probes": alone(stores.probes, 14),
     "probing: encoders": alone(encoders.encoders, 16),
-    "probing: trees": alone(stores.trees, 14),
+    "probing: trees": alone(stores.trees, 22),
     "probing: names in tables": alone(stores.names, 12),
+    "every door: pipes and devices": alone(partial(doors.doors, kinds=doors.SPECIAL), 66),
+    "every door: names for the terminal": alone(doors.named, 44),
+    "every door: links to other text": alone(partial(doors.doors, kinds=doors.LINKS), 96),
     "training: statistics by name": alone(pickles.statistics, 8),
+    "training: gone on with": alone(states.states, 60),
 }

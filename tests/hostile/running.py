@@ -1,13 +1,15 @@
 """Tries hostile files, each in a fork of this process, and says whether it was held.
 
 Held is a file that ends in one sentence, or is read as what it says, within `MOST_SECONDS` of
-computing and `MOST_BYTES` of memory, and that has run nothing and written nowhere.
+computing and `MOST_BYTES` of memory, that has run nothing, fetched nothing and written nowhere, and
+of which nothing reached the terminal that it acts on, or that is a secret of the user's.
 """
 
 import os
 import random
 import resource
 import signal
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -23,6 +25,12 @@ ATTEMPTS = 3
 """Where a file took too long: a machine that does much else is slow at times."""
 RAN = "RAN"
 """File in the working folder that a payload makes when it is run."""
+SECRET = "hunter2"
+"""Stands in a file of the user's that a stranger's folder has a link to."""
+_STARTS = {"socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.system", "os.exec"}
+"""Events of Python's by which a program is run, or something is fetched."""
+_OWN = (os.devnull, ".pyc", ".nbi", ".nbc", "__pycache__")
+"""Ends of files that Python and numba write in caches of theirs."""
 
 
 class Hostile(NamedTuple):
@@ -77,12 +85,13 @@ def once(hostile: Hostile, folder: Path) -> Outcome:
     (folder / RAN).unlink(missing_ok=True)
     there = set(folder.rglob("*"))
     read, write = os.pipe()
+    terminal = os.memfd_create("terminal")
     child = os.fork()
     if child == 0:
         os.chdir(folder)
-        null = os.open(os.devnull, os.O_RDWR)
-        os.dup2(null, 1)
-        os.dup2(null, 2)
+        os.dup2(terminal, 1)
+        os.dup2(terminal, 2)
+        done = watched(folder)
         signal.alarm(WALL)
         words = "fell: "
         before, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
@@ -95,6 +104,7 @@ def once(hostile: Hostile, folder: Path) -> Outcome:
             words += traceback.format_exc()
         used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
         seconds = time.process_time() - started
+        words = f"fell: it did {done[0]}; {words}" if done else words
         os.write(write, f"{seconds:.2f} {used << 10} {words}"[:4000].encode())
         os._exit(0)
     os.close(write)
@@ -102,15 +112,37 @@ def once(hostile: Hostile, folder: Path) -> Outcome:
         said = pipe.read().decode(errors="replace")
     os.waitpid(child, 0)
     left = sorted(path.name for path in set(folder.rglob("*")) - there if path.name != RAN)
-    return judge(hostile.name, said, ran=(folder / RAN).exists(), left=left)
+    shown = os.pread(terminal, 1 << 20, 0).decode(errors="replace")
+    os.close(terminal)
+    return judge(hostile.name, said, shown, ran=(folder / RAN).exists(), left=left)
 
 
-def judge(name: str, said: str, *, ran: bool, left: Sequence[str]) -> Outcome:
+def watched(folder: Path) -> list[str]:
+    """What this process does from now on that no file may make it do."""
+    done: list[str] = []
+
+    def watch(event: str, given: tuple) -> None:
+        if event in _STARTS:
+            done.append(f"{event} {given!r}"[:200])
+        elif event == "open" and isinstance(given[0], str) and given[2] & (os.O_WRONLY | os.O_RDWR):
+            path = os.path.abspath(given[0])
+            if not path.startswith((str(folder), "/dev/shm")) and not path.endswith(_OWN):
+                done.append(f"open {path} to write")
+
+    sys.addaudithook(watch)
+    return done
+
+
+def judge(name: str, said: str, shown: str, *, ran: bool, left: Sequence[str]) -> Outcome:
+    from hyptrans_startup.errors import clean
+
     if not said:
         return Outcome(name, False, "the process died or ran out of time")
     seconds, used, words = said.split(" ", 2)
     if ran:
         return Outcome(name, False, f"it ran code; {words}")
+    if clean(shown + words) != shown + words or SECRET in shown + words:
+        return Outcome(name, False, f"it showed {shown[-300:]!r}; {words}")
     if words.startswith("fell"):
         return Outcome(name, False, words)
     if words.startswith("told") and left:

@@ -55,16 +55,24 @@ def named(use: Callable[[Path], object], path: Path) -> None:
         raise
 
 
+def written(path: Path) -> Path:
+    """The states of two sentences."""
+    from safetensors import numpy as safetensors
+
+    from probing.states.file import FORMAT
+
+    metadata = {"format": FORMAT, "contents": json.dumps(contents([3, 1]))}
+    safetensors.save_file({"states": np.zeros([4, 2, 4], np.float32)}, path, metadata)
+    return path
+
+
 def states(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
     """One thing is wrong in each file."""
     from safetensors import numpy as safetensors
 
     from probing.states.file import FORMAT
 
-    whole, about = folder / "whole.safetensors", contents([3, 1])
-    metadata = {"format": FORMAT, "contents": json.dumps(about)}
-    safetensors.save_file({"states": np.zeros([4, 2, 4], np.float32)}, whole, metadata)
-    tries = [ordinary(partial(named, read_states, whole))]
+    tries = [ordinary(partial(named, read_states, written(folder / "whole.safetensors")))]
     for i in range(count):
         about = contents([draw.randint(1, 5) for _ in range(draw.randint(2, 6))])
         shape = [sum(about["lengths"]), 2, 4]
@@ -104,22 +112,28 @@ def states(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
     return tries
 
 
-def probes(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
-    """One thing is wrong in each file."""
-    from safetensors import torch as safetensors
-
+def written_probes(path: Path) -> Path:
+    """Probes of two layers, untrained."""
     from hyptrans.geometry.space import Space
-    from probing.probes.file import load_probes, save_probes
+    from probing.probes.file import save_probes
     from probing.probes.probe import make_probe
     from probing.probes.training import TASKS, Course, Trained
     from probing.settings import Settings
 
     made = [make_probe("lorentz", 6, 4, [Space("lorentz")] * 2) for _ in TASKS]
     courses = {task: [Course(), Course()] for task in TASKS}
-    whole = folder / "probes"
-    save_probes(whole, Trained(Settings(rank=4), "", *made, courses))
-    from safetensors import safe_open
+    save_probes(path, Trained(Settings(rank=4), "", *made, courses))
+    return path
 
+
+def probes(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
+    """One thing is wrong in each file."""
+    from safetensors import safe_open
+    from safetensors import torch as safetensors
+
+    from probing.probes.file import load_probes
+
+    whole = written_probes(folder / "probes")
     with safe_open(whole, "pt") as file:
         metadata = file.metadata()
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -154,7 +168,7 @@ def probes(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
 def trees(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
     """Files in CoNLL-U that are small and hold much, or heads that are no tree."""
     whole = folder / "whole"
-    whole.write_text(_conllu([2, 0, 2]))
+    whole.write_text(conllu([2, 0, 2]))
     read_trees(whole)  # what is imported here, no fork imports
     tries = [ordinary(partial(named, read_trees, whole))]
     for i in range(count):
@@ -177,7 +191,7 @@ def read_trees(path: Path) -> None:
     assert not {*"\x1b\x07\u202e"} & {*summary(States(path, told, values))}
 
 
-def _conllu(heads: list[int], sent_id: str = "s") -> str:
+def conllu(heads: list[int], sent_id: str = "s") -> str:
     rows = [f"{i}\tw\t_\tX\t_\t_\t{head}\tx\t_\t_" for i, head in enumerate(heads, 1)]
     return "\n".join([f"# sent_id = {sent_id}", *rows]) + "\n\n"
 
@@ -188,15 +202,27 @@ TREES: dict[str, Callable[[random.Random], bytes]] = {
         b"# " + b"x" * draw.randint(5 << 20, 99 << 20), 1
     ),
     "lines without end": lambda draw: gzip.compress(_COMMENT * draw.randint(70_000, 99_000), 1),
-    "a chain": lambda draw: _conllu([*range(2, draw.randint(9_000, 12_000)), 0]).encode(),
-    "a cycle": lambda draw: _conllu([0, *range(3, draw.randint(9_000, 12_000)), 2]).encode(),
-    "a name for the terminal": lambda draw: _conllu(
+    "a chain": lambda draw: conllu([*range(2, draw.randint(9_000, 12_000)), 0]).encode(),
+    "a longer chain": lambda draw: gzip.compress(
+        conllu([*range(2, draw.randint(900_000, 1_000_000)), 0]).encode(), 1
+    ),
+    "a star": lambda draw: gzip.compress(
+        conllu([0, *[1] * draw.randint(300_000, 400_000)]).encode()
+    ),
+    "a long word": lambda draw: gzip.compress(
+        conllu([0, 1]).replace("\tw", f"\t{'w' * draw.randint(1_000_000, 4_000_000)}").encode(), 1
+    ),
+    "many columns": lambda draw: gzip.compress(
+        conllu([0, 1]).replace("\tw", "\tw" * draw.randint(1_000_000, 2_000_000)).encode(), 1
+    ),
+    "a cycle": lambda draw: conllu([0, *range(3, draw.randint(9_000, 12_000)), 2]).encode(),
+    "a name for the terminal": lambda draw: conllu(
         [0], draw.choice(["\x1b[31mx", "\x1b]0;x\x07", "x\u202ey"])
     ).encode(),
     "numbers of words": lambda draw: (
-        _conllu([0, 1]).replace("2\tw", f"{draw.choice(['2-' + '9' * 99, '9' * 5000, '2.'])}\tw")
+        conllu([0, 1]).replace("2\tw", f"{draw.choice(['2-' + '9' * 99, '9' * 5000, '2.'])}\tw")
     ).encode(),
-    "heads": lambda draw: _conllu([0, draw.choice([10**400, -1, 3])]).encode(),
+    "heads": lambda draw: conllu([0, draw.choice([10**400, -1, 3])]).encode(),
 }
 
 

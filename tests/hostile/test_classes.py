@@ -1,11 +1,14 @@
 """No hostile file of any class runs code, takes memory or time, or shows a traceback."""
 
+import re
+
 import pytest
 
 from hyptrans.support.errors import UserError
 from tests.forks import ROOT
 from tests.hostile import running
 from tests.hostile.__main__ import run
+from tests.hostile.classes import CLASSES
 from tests.hostile.running import RAN, Hostile, attempt, fallen, table
 
 SEED = 20261122
@@ -23,6 +26,28 @@ def test_every_hostile_file_is_held(tmp_path, capsys, monkeypatch):
     assert list(fallen(outcomes)) == []
     # as many of each class as are spoken of
     assert shown in (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+
+
+def test_each_promise_is_tried_by_what_there_is():
+    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\|([^|\n]+)\|([^|\n]+)\|$", text.partition("| tried by |")[2], re.MULTILINE
+    )
+    named = set()
+    for promise, tries in rows[1:]:
+        found = set(re.findall("`(.+?)`", tries))
+        assert found or tries.strip() == "every class", promise
+        named |= found
+    tests = {name for name in named if name.startswith("tests/")}
+    for name in tests:
+        path, _, test = name.partition("::")
+        assert (
+            f"def {test}(" in (ROOT / path).read_text(encoding="utf-8")
+            if test
+            else (ROOT / path).is_file()
+        )
+    # a class that stands for no promise would be one that nobody made
+    assert named - tests == CLASSES.keys() - {"checkpoint: loaded and averaged"}
 
 
 def touch():

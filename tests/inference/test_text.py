@@ -55,7 +55,7 @@ def test_there_is_nothing_in_spaces_and_characters_without_form(models, kind):
         (f"#version: 0{'.0' * 50_000}!\na b\n", "its version is neither 0.1 nor 0.2"),
         ("a b\n" * 1_000_001, "it has more than 1,000,000 merges"),
         ("a" * (16 << 20 | 1), "it has more than 16,777,216 bytes"),
-        ("abc" * 1000, f"Error: invalid line 1 in BPE codes file: {('abc' * 1000)[:119]}"),
+        ("abc" * 1000, "Error: invalid line 1 in BPE codes"),
     ],
     ids=["version", "long version", "merges", "bytes", "one word"],
 )

@@ -105,11 +105,19 @@ def sentencepiece_encoder(model: Path, known: Collection[str] | None) -> LineFun
         model: file of the model.
         known: the pieces that training has, where others are to be spelled out; else those of the
             model, which lacks rare characters if it was learned so.
+
+    Raises:
+        ValueError: it lacks some of them that are more than a character.
     """
     processor = rules.load(model)
-    if known is None:
-        known = frozenset(processor.id_to_piece([*range(len(processor))]))
-
+    pieces = frozenset(processor.id_to_piece([*range(len(processor))]))
+    known = pieces if known is None else known
+    lacking = [piece for piece in known if len(piece) > 1 and piece.startswith(WORD_START)]
+    lacking = [piece for piece in lacking if piece not in pieces]
+    if lacking:
+        raise ValueError(
+            f"it lacks {len(lacking):,} pieces of the dictionary: it is another one's, or cut short"
+        )
     return partial(_sentencepiece_encode, processor, known)
 
 
@@ -131,7 +139,9 @@ def reading(kind: str, model: Path) -> Iterator[None]:
     except ImportError:
         raise
     except (Exception, SystemExit) as error:
-        reason = (said.getvalue().splitlines() or [" ".join(str(error).split())])[0][:_MOST_SHOWN]
+        found = (said.getvalue().splitlines() or [" ".join(str(error).split())])[0]
+        # subword-nmt quotes the line
+        reason = found.partition(" file: ")[0][:_MOST_SHOWN]
         raise UserError(f"{model} is not a {kind} model ({reason})") from error
     sys.stderr.write(clean(said.getvalue()))
 

@@ -20,7 +20,7 @@ from hyptrans.inference.architecture import check_options, require_known
 from hyptrans.inference.contents import AVERAGED, Contents, checked_languages, dictionary_file
 from hyptrans.inference.dictionary import Dictionary
 from hyptrans.support import provenance, stored
-from hyptrans.support.errors import UserError
+from hyptrans.support.errors import UserError, unquoted
 from hyptrans.support.files import whole_file, write_json, write_whole
 
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
@@ -288,7 +288,7 @@ def _parameters(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(str(path))
     except (SafetensorError, OSError, ValueError, KeyError) as error:
-        reason = " ".join(str(error).split())[:120]
+        reason = " ".join(unquoted(error).split())[:120]
         raise UserError(f"{path} is damaged or no safetensors file ({reason})") from error
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import math
 import sys
 import threading
 from argparse import Namespace
@@ -10,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from hyptrans_startup.checkpoints import loading, schema
-from hyptrans_startup.checkpoints.building import within, within_bytes
+from hyptrans_startup.checkpoints import building, loading, schema
+from hyptrans_startup.checkpoints.building import within_bytes
 from hyptrans_startup.errors import UserError
 from hyptrans_startup.training.progress import check_progress
 from hyptrans_startup.training.resuming import check_optimizer
@@ -298,7 +299,8 @@ def progress(**changes):
         "best": 1.5,
         "val_loss": None,
     }
-    return {"optimizer_history": [history], "extra_state": extra | changes}
+    state = {"last_optimizer_state": {"param_groups": changes.pop("groups", [])}}
+    return state | {"optimizer_history": [history], "extra_state": extra | changes}
 
 
 @pytest.mark.parametrize(
@@ -316,6 +318,7 @@ def progress(**changes):
         ({"train_iterator": {"epoch": 1, "iterations_in_epoch": 1 << 40}}, "iterations_in_epoch"),
         ({"train_iterator": {"epoch": 1, "version": "2"}}, "version is '2'"),
         ({"train_iterator": [1]}, "train_iterator is list"),
+        ({"groups": [{"params": [0, torch.ones(2)]}]}, "a parameter's number is Tensor"),
         ({"num_updates": -1}, "num_updates is -1"),
         ({"num_updates": float("nan")}, "num_updates is nan"),
         ({"schedule": {"best": "x"}}, "best of the schedule is 'x'"),
@@ -359,6 +362,11 @@ def test_state_of_an_optimizer_is_of_its_parameters_and_options():
         (lambda o, s: s.update(exp_avg=torch.ones(3)), "exp_avg is of another shape"),
         (lambda o, s: s.update(exp_avg_sq=torch.ones(3, 2)), "exp_avg_sq is of another shape"),
         (lambda o, s: s.update(step="x"), "step is 'x'"),
+        (lambda o, s: s.update(step=-1), "step is -1"),
+        (lambda o, s: s.update(step=math.nan), "step is nan"),
+        (lambda o, s: s.update(exp_avg=True), "exp_avg is True"),
+        (lambda o, s: s.update(exp_avg=torch.ones(3, 4) * 1j), "exp_avg has complex numbers"),
+        (lambda o, s: s.update(other=[1]), "other is list"),
         (lambda o, s: o.param_groups[0].update(betas="x"), "its option betas is 'x'"),
         (lambda o, s: o.param_groups[0].update(betas=(0.9, "x")), "its option betas is"),
         (lambda o, s: o.param_groups[0].update(lr="x"), "its option lr is 'x'"),
@@ -367,10 +375,42 @@ def test_state_of_an_optimizer_is_of_its_parameters_and_options():
         harm(optimizer, state)
         with pytest.raises(ValueError, match=reason):
             check_optimizer(optimizer)
+    one, other = stepped(), stepped()
+    del other[1]["exp_avg"]
+    one[0].state.update(other[0].state)
+    with pytest.raises(ValueError, match="exp_avg is 'not there'"):
+        check_optimizer(one[0])
     optimizer, state = stepped()
     # of points, which have one norm
     state["exp_avg_sq"] = torch.ones(3, 1)
     check_optimizer(optimizer)
+
+
+def test_moments_of_rows_and_columns_are_those_of_their_matrix():
+    from fairseq.optim.adafactor import Adafactor
+
+    parameters = [torch.nn.Parameter(torch.ones(shape)) for shape in ((3, 4), (5,), (2, 3, 4))]
+    optimizer = Adafactor(parameters)
+    for parameter in parameters:
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    check_optimizer(optimizer)
+    optimizer.state[parameters[2]]["exp_avg_sq_col"] = torch.ones(2, 3)
+    with pytest.raises(ValueError, match="exp_avg_sq_col is of another shape"):
+        check_optimizer(optimizer)
+
+
+def test_what_is_built_may_be_as_large_as_what_is_read_meanwhile():
+    with within_bytes(0):
+        with pytest.raises(UserError, match="far larger model"):
+            torch.empty(1 << 14, 1 << 11)
+        building.read_too(1 << 26)
+        torch.empty(1 << 14, 1 << 11)
+
+
+def test_a_list_without_end_is_refused():
+    with pytest.raises(UserError, match="update_freq has 10,001 entries"):
+        schema.taken({"optimization": {"update_freq": [1] * 10_001}}, {})
 
 
 def test_tensors_take_no_more_than_is_stored():
@@ -382,10 +422,8 @@ def test_tensors_take_no_more_than_is_stored():
             loading.taken({"last_optimizer_state": {"state": {0: {"exp_avg": much}}}})
 
 
-def test_hooks_of_building_are_gone_afterwards(tmp_path):
-    path = tmp_path / "c.pt"
-    path.write_bytes(bytes(10))
-    with pytest.raises(UserError, match="far larger model"), within(path):
+def test_hooks_of_building_are_gone_afterwards():
+    with pytest.raises(UserError, match="far larger model"), within_bytes(10):
         torch.nn.Linear(9000, 9000)
     torch.nn.Linear(9000, 9000)
 
