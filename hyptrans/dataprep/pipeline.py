@@ -43,7 +43,9 @@ def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[Journal], Pla
     start = time.perf_counter()
     journal = Journal(job.out, job.out / folder.WORK)
     try:
-        stages = Stages(make_plan(journal), job, journal)
+        plan = make_plan(journal)
+        _tell_repeated(plan, described)
+        stages = Stages(plan, job, journal)
         finished = folder.put_in_place(stages.run(), stages.result, job.out)
         content = {
             "command": list(job.command),
@@ -63,6 +65,20 @@ def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[Journal], Pla
     seconds = time.perf_counter() - start
     sys.stdout.write(f"{job.out} is ready after {seconds:.0f} s; details are in {manifest.NAME}\n")
     sys.stdout.write(f"\ntrain on it, for example:\n{next_command(job)}\n")
+
+
+def _tell_repeated(plan: Plan, inputs: Mapping[str, Any]) -> None:
+    """Say which files of other sets are training text too, which measures what was learned."""
+    hashes = {
+        name: {inputs[str(path)]["sha256"]: path for path in source.inputs if str(path) in inputs}
+        for name, source in plan.sets.items()
+    }
+    for name in hashes.keys() - {"train"}:
+        for same in hashes[name].keys() & hashes.get("train", {}).keys():
+            sys.stderr.write(
+                f"warning: {one_line(str(hashes[name][same]))} of the {name} set is training text "
+                "too, so that the set measures what was learned by heart\n"
+            )
 
 
 def _is_finished(job: Job, inputs: dict[str, Any]) -> bool:

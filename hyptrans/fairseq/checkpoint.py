@@ -1,6 +1,7 @@
 """Read a translation model from a checkpoint of fairseq and the data folder of its training."""
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -14,7 +15,7 @@ from hyptrans.inference import text
 from hyptrans.inference.architecture import choose_options, require_known
 from hyptrans.inference.contents import AVERAGED, Contents, checked_languages, dictionary_file
 from hyptrans.inference.dictionary import Dictionary
-from hyptrans.support.errors import UserError
+from hyptrans.support.errors import UserError, one_line
 from hyptrans.support.files import check_is_checkpoint, short_names
 
 # of a configuration, what is asked of it here
@@ -124,6 +125,8 @@ def contents_of(
         raise UserError(
             f"checkpoint {path}: its data folder {folder} is not there; name it with --data"
         )
+    if data is None:
+        sys.stderr.write(f"data folder of the checkpoint: {one_line(str(folder))}\n")
     binary = data_bin(folder)
     languages = language_pair(task, binary)
     prepared = binary.parent if (binary.parent / manifest.NAME).is_file() else binary

@@ -200,9 +200,9 @@ def _maker(file: BinaryIO, place: Callable[[Stored], int]) -> Callable[[Tensor],
         if stored.key not in storages:
             start = place(stored)
             storages[stored.key] = torch.UntypedStorage(_size(stored))
-            content = torch.empty(0, dtype=torch.uint8).set_(storages[stored.key])
+            content = torch.empty(0, dtype=torch.uint8, device="cpu").set_(storages[stored.key])
             _fill(file, start, content.numpy().data)
-        empty = torch.empty(0, dtype=getattr(torch, stored.dtype))
+        empty = torch.empty(0, dtype=getattr(torch, stored.dtype), device="cpu")
         return empty.set_(
             storages[stored.key], description.offset, description.sizes, description.strides
         )

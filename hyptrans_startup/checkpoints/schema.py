@@ -17,7 +17,7 @@ from hyptrans_startup import plugin
 from hyptrans_startup.checkpoints.literals import MOST_ENTRIES, literal
 from hyptrans_startup.checkpoints.sentences import shown
 from hyptrans_startup.checkpoints.types import UNSET, fits
-from hyptrans_startup.errors import UserError
+from hyptrans_startup.errors import UserError, clean
 
 BOUNDS = {
     r"\w*layers?": (-1_000, 1_000),
@@ -165,7 +165,8 @@ def _text(name: str, value: str, option: Option) -> Any:
     if name in _NAMES:
         return value if _PLAIN_NAME.fullmatch(value) else None
     if name == _DATA:
-        return None if "${" in value or len(value) > 4096 else value
+        # fairseq logs it
+        return None if "${" in value or len(value) > 4096 or clean(value) != value else value
     if name == _USER_DIR:
         last = value.rstrip("/").rpartition("/")[2]
         return last if _WORDS.fullmatch(last) else None

@@ -24,6 +24,8 @@ def misaligned_text(args: Any) -> None:
     others = f"{args.validpref or ''},{args.testpref or ''}".split(",")
     for prefix in filter(None, [args.trainpref, *others]):
         check_text(prefix, args)
+    if args.trainpref in others:
+        logger.warning("%s is training text, so the set measures what was learned", args.trainpref)
 
 
 @told(FileExistsError)

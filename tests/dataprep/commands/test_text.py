@@ -169,6 +169,17 @@ def test_a_bad_option_is_refused_by_name(tmp_path, run, corpus, option, problem)
     assert not (tmp_path / "out").exists()
 
 
+def test_training_text_that_is_to_measure_it_is_told(tmp_path, run, corpus):
+    words = corpus()
+    train = words[1:3]
+    status, _, err = run("text", *words, "--test", *train, *RAW, "--out", tmp_path / "out")
+    assert status == 0
+    told = [line for line in err.splitlines() if "training text too" in line]
+    # both sides of the second test set, none of the first or of the validation set
+    assert {line.split()[1] for line in told} == {str(path) for path in train}
+    assert all("of the test1 set" in line for line in told)
+
+
 def test_what_is_missing_is_named(run):
     assert error_of(run("text")).endswith(" are required: --out, --train, --valid")
 

@@ -120,6 +120,8 @@ def test_model_that_cannot_be_built_is_named_with_its_file(state, folder):
         ("task", {"_name": "translation", "eval_bleu_args": "['/etc/passwd']"}, False),
         ("task", {"_name": "translation", "data": "/any/where"}, True),
         ("task", {"_name": "translation", "data": "${env:HOME}"}, False),
+        ("task", {"_name": "translation", "data": "/a\x1b[31m"}, False),
+        ("task", {"_name": "translation", "source_lang": "en-us"}, True),
         ("task", {"_name": "translation", "source_lang": "zh-Hans"}, True),
         ("task", {"_name": "translation", "source_lang": "../x"}, False),
         ("common", {"seed": 3, "fp16": True, "user_dir": "plugin"}, True),

@@ -79,6 +79,15 @@ def test_what_torch_writes_is_read_as_torch_reads_it(name, legacy):
     assert_same(reader.read(file), torch.load(file.seek(0) or file, weights_only=False))
 
 
+@pytest.mark.parametrize("legacy", [False, True], ids=["zip", "stream"])
+def test_where_a_program_makes_its_tensors_changes_nothing(legacy):
+    file = written({"a": BASE}, legacy)
+    with torch.device("meta"):
+        found = reader.read(file)["a"]
+    assert found.device.type == "cpu"
+    assert torch.equal(found, BASE)
+
+
 def test_tensors_of_one_storage_share_it_and_nothing_else_is_shared():
     shared = [1]
     found = reader.read(written({"a": BASE, "b": BASE[1], "c": shared, "d": shared}))

@@ -2,6 +2,7 @@
 
 import argparse
 import errno
+import io
 import os
 import pickle
 import shutil
@@ -221,6 +222,29 @@ def test_the_training_text_has_one_name_and_other_sets_may_have_several(tmp_path
     args.testpref = both
     with pytest.raises(UserError, match=r"t\.none\.en does not exist"):
         misaligned_text(ran.append, args)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_terminal_is_shown_nothing_that_it_acts_on(terminal, monkeypatch):
+    stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    vars(stdout)["isatty"] = lambda: terminal
+    monkeypatch.setattr("sys.stdout", stdout)
+    messages.one_sentence(print, "D-0\t-0.1\ta\x1b]0;x\x07")
+    # a file keeps what a program may want to read
+    shown = "a\ufffd]0;x\ufffd" if terminal else "a\x1b]0;x\x07"
+    assert stdout.buffer.getvalue().decode() == f"D-0\t-0.1\t{shown}\n"
+
+
+def test_training_text_that_is_to_measure_it_is_told(tmp_path, caplog):
+    args = text_files(tmp_path, **{f"a.{side}": b"x\n" for side in ("en", "de")})
+    args.trainpref, args.validpref, args.testpref = str(tmp_path / "t.a"), None, None
+    misaligned_text(lambda _: None, args)
+    assert not caplog.messages
+    args.testpref = args.trainpref
+    misaligned_text(lambda _: None, args)
+    assert caplog.messages == [
+        f"{args.trainpref} is training text, so the set measures what was learned"
+    ]
 
 
 def test_source_alone_needs_no_target(tmp_path):
