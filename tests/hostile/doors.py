@@ -159,7 +159,7 @@ def named(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
         DOORS[door].use(made)  # what is imported here, no fork imports
         place = folder / f"{draw.choice(TERMINAL)}{i}"
         file = beside(made, place, DOORS[door].name)
-        if i % 2:
+        if draw.random() < 0.7:
             file.write_bytes(
                 draw.choice([b"\x1b]0;x\x07", b"a\x1b[2Jb 1\n" * 2, "\u202e".encode()])
             )
