@@ -19,6 +19,9 @@ def run(seed: int, folder: Path, only: str = "") -> dict:
             place.mkdir()
             tries = make(random.Random(f"{seed} {name}"), place)
             outcomes[name] = [attempt(hostile, place) for hostile in tries]
+            # what is found out is not lost where a run is stopped
+            for line in [*fallen({name: outcomes[name]}), f"{name}: {len(tries)} tried"]:
+                sys.stderr.write(f"{line}\n")
     return outcomes
 
 

@@ -76,7 +76,7 @@ def others(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
             sentence_iterator=iter(lines),
             model_writer=made,
             model_type=["unigram", "bpe", "char", "word"][i % 4],
-            vocab_size=draw.randint(12, 20),
+            vocab_size=draw.randint(20, 30),
             hard_vocab_limit=False,
             minloglevel=2,
         )
