@@ -21,38 +21,34 @@ def check_progress(state: Mapping[str, Any], *, meters: bool = True) -> None:
     Raises:
         ValueError: names the part that is none.
     """
-    for group in (state.get("last_optimizer_state") or {}).get("param_groups") or []:
+    for group in _part(_part(state, "last_optimizer_state", dict), "param_groups", list):
         _are_of(group, dict, "a group of parameters")
-        for number in group.get("params") or []:
+        for number in _part(group, "params", list):
             _are_of(number, int, "a parameter's number")
-    last = (state.get("optimizer_history") or [{}])[-1]
+    last = (_part(state, "optimizer_history", list) or [{}])[-1]
     _are_of(last, dict, "optimizer_history")
     _is_count("num_updates", last.get("num_updates", 0))
-    schedule = last.get("lr_scheduler_state") or {}
-    _are_of(schedule, dict, "lr_scheduler_state")
-    for name, value in schedule.items():
+    for name, value in _part(last, "lr_scheduler_state", dict).items():
         for number in value if isinstance(value, list | tuple) else [value]:
             _is_number(f"{name} of the schedule", number)
-    extra = state.get("extra_state") or {}
+    extra = _part(state, "extra_state", dict)
     for name in _SCORES:
         _is_number(name, extra.get(name))
     seconds = extra.get("previous_training_time", 0)
     _is_number("previous_training_time", seconds)
     if seconds is None or not 0 <= float(seconds) < math.inf:
         raise ValueError(f"previous_training_time is {shown(seconds)}")
-    iterator = extra.get("train_iterator") or {}
-    _are_of(iterator, dict, "train_iterator")
+    iterator = _part(extra, "train_iterator", dict)
     for name, least in {"epoch": 1, "iterations_in_epoch": 0, "version": 1}.items():
         _is_count(name, iterator.get(name, least), least)
     if meters:
-        _check_meters(extra.get("metrics") or {})
+        _check_meters(_part(extra, "metrics", dict))
 
 
 def _check_meters(groups: Any) -> None:
     """Check statistics: the name of a class, which fairseq calls, and its numbers."""
     from fairseq.logging import meters
 
-    _are_of(groups, dict, "metrics")
     for group in groups.values():
         _are_of(group, list, "metrics")
         for entry in group:
@@ -71,6 +67,14 @@ def _check_meters(groups: Any) -> None:
                 # counts of n-grams are several numbers
                 if not hasattr(value, "element_size"):
                     _is_number(f"{part} of {name}", value)
+
+
+def _part(state: Mapping[str, Any], name: str, kind: type) -> Any:
+    """A part of a state, empty where it has none."""
+    found = state.get(name)
+    if found is not None:
+        _are_of(found, kind, name)
+    return kind() if found is None else found
 
 
 def _are_of(value: Any, kind: type, name: str) -> None:

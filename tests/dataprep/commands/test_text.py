@@ -211,6 +211,7 @@ def test_swapped_files_are_noticed(tmp_path, run, corpus, name, given):
         (["--target-lang", "de"], "en"),
         # fairseq parts the languages of a data folder by a hyphen
         (["--source-lang", "zh-Hans"], "zh_Hans"),
+        (["--source-lang", "en-us"], "en_us"),
     ],
 )
 def test_languages_that_are_not_given_are_the_endings(tmp_path, run, corpus, options, source):

@@ -328,6 +328,7 @@ def progress(**changes):
         ({"best": "x"}, "best is 'x'"),
         ({"val_loss": [1.0]}, "val_loss is list"),
         ({"metrics": [1]}, "metrics is list"),
+        ({"metrics": torch.ones(0)}, "metrics is Tensor"),
         ({"metrics": {"train": [1]}}, "a statistic is 1"),
         ({"metrics": {"train": [(0, "loss", "os", {})]}}, "is a 'os', which is no meter"),
         ({"metrics": {"train": [(0, [1], "AverageMeter", {})]}}, "the name of a statistic"),
