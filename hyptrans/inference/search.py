@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from hyptrans.inference.options import Options
+from hyptrans.layers.hypformer import kept_curvatures
 from hyptrans.support.errors import UserError
 
 
@@ -54,7 +55,13 @@ def search(
     Raises:
         UserError: no hypothesis has a score that is a number.
     """
-    options = options or Options()
+    with kept_curvatures(*models):
+        return _search(models, source, longest, options or Options(), prefix)
+
+
+def _search(
+    models: Sequence[Any], source: Tensor, longest: int, options: Options, prefix: Tensor | None
+) -> list[list[Found]]:
     words = models[0].decoder.dictionary
     longest = min(longest, *(model.decoder.longest - 1 for model in models))
     if options.shortest > longest:

@@ -14,6 +14,8 @@ The authors' code classifies single inputs; what differs from it, beside the dec
 """
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -54,6 +56,12 @@ class Curvature(nn.Module):
             raise ValueError(f"curvature c must be above 0 (the space has -c), got {c}")
         self.start = c
         self.raw = nn.Parameter(torch.tensor(inverse_softplus(c))) if learned else None
+        self.kept: lorentz.CurvatureLike | None = None
+        """Set by :func:`kept_curvatures`."""
+
+    def __call__(self) -> lorentz.CurvatureLike:
+        # not a module's, with its hooks: a step of decoding asks a hundred times
+        return self.forward() if self.kept is None else self.kept
 
     def forward(self) -> lorentz.CurvatureLike:
         if self.raw is None:
@@ -66,6 +74,19 @@ class Curvature(nn.Module):
 
     def extra_repr(self) -> str:
         return f"c={self.start}, learned={self.raw is not None}"
+
+
+@contextmanager
+def kept_curvatures(*models: nn.Module) -> Iterator[None]:
+    """Let the curvatures of models be computed once, as no gradient is wanted of them."""
+    found = [part for model in models for part in model.modules() if isinstance(part, Curvature)]
+    for part in found:
+        part.kept = part.forward()
+    try:
+        yield
+    finally:
+        for part in found:
+            part.kept = None
 
 
 class InputCurvature:
