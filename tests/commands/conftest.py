@@ -1,3 +1,27 @@
-"""The small models of the tests of inference."""
+"""The small models of the tests of inference, and a command as it is typed."""
 
-from tests.inference.conftest import make, make_of, prepared, texts  # noqa: F401
+import io
+import sys
+
+import pytest
+
+from hyptrans.commands.cli import PROGRAM
+from tests.inference.conftest import export, make, make_of, prepared, texts  # noqa: F401
+
+
+@pytest.fixture
+def model(make, tmp_path):  # noqa: F811
+    return export(make("hybonet"), tmp_path / "model")
+
+
+def call(capsys, *words):
+    """Run a command here; returns its status, output and last line of errors."""
+    capsys.readouterr()
+    status = PROGRAM.run([*map(str, words)])
+    shown = capsys.readouterr()
+    return status, shown.out, (shown.err.splitlines() or [""])[-1]
+
+
+def typed(monkeypatch, data):
+    stream = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8")
+    monkeypatch.setattr(sys, "stdin", stream)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from hyptrans_startup.training.divergence import SAMPLES
-from tests.commands.test_cli import call
+from tests.commands.conftest import call
 
 
 def test_replay_of_something_else_is_one_sentence(make, tmp_path, capsys):

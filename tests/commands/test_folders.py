@@ -1,0 +1,147 @@
+"""``hyptrans export``, ``info``, ``push`` and ``score``."""
+
+import json
+import shutil
+
+import pytest
+from sacrebleu.metrics import BLEU, CHRF
+
+from hyptrans.commands.cli import PROGRAM
+from hyptrans.fairseq import checkpoint
+from hyptrans.inference.load import SHIPPED
+from tests.commands.conftest import call
+
+
+@pytest.mark.parametrize("more", [[], ["--lowercase"], ["--json"]])
+def test_score_is_sacrebleus_with_its_signature(more, tmp_path, capsys):
+    lines = ["A small dog sees the big house .", "the cat sleeps under a tall tree ."]
+    wanted = ["a small dog sees the big house .", "the cat slept under a tall tree ."]
+    (tmp_path / "out").write_text("".join(f"D-{i}\t-0.1\t{lines[i]}\n" for i in (1, 0)))
+    (tmp_path / "ref").write_text("".join(f"{line}\n" for line in wanted))
+    status, shown, _ = call(capsys, "score", tmp_path / "out", tmp_path / "ref", *more)
+    assert status == 0
+    for name, metric in (("BLEU", BLEU), ("chrF", CHRF)):
+        own = metric(lowercase="--lowercase" in more)
+        value = round(own.corpus_score(lines, [wanted]).score, 2)
+        signature = own.get_signature().format(short=False)
+        if "--json" in more:
+            assert json.loads(shown)[name] == {"value": value, "signature": signature}
+        else:
+            assert f"{name} {value:.2f} {signature}\n" in shown
+    (tmp_path / "ref").write_text("one\n")
+    status, _, error = call(capsys, "score", tmp_path / "out", tmp_path / "ref")
+    assert (status, error) == (
+        2, f"error: {tmp_path / 'out'} has 2 translations for 1 lines of {tmp_path / 'ref'}"
+    )  # fmt: skip
+
+
+def test_export_writes_what_info_tells_and_the_card_has_the_scores(
+    make,
+    texts,
+    tmp_path,
+    capsys,
+    monkeypatch,
+):
+    sources = [text for text in texts if text]
+    (tmp_path / "my test.en").write_text("".join(f"{text}\n" for text in sources))
+    (tmp_path / "test.de").write_text("".join(f"{text}\n" for text in reversed(sources)))
+    out = tmp_path / "made"
+    test = ["--test", tmp_path / "my test.en", tmp_path / "test.de"]
+    about = ["--dataset", "some words", "--license", "mit"]
+    path = make("hybonet", "--curvature", "0.5")
+    reads, read = [], checkpoint.read_state
+    monkeypatch.setattr(checkpoint, "read_state", lambda path: (reads.append(path), read(path))[1])
+    status, shown, _ = call(capsys, "export", path, "--out", out, *test, *about)
+    assert reads == [path]
+    assert status == 0
+    config = json.loads((out / "config.json").read_text())
+    score = next(one for one in config["facts"]["scores"] if one["name"] == "BLEU")
+    assert f"BLEU {score['value']:.2f} {score['signature']}" in shown
+    card = (out / "README.md").read_text()
+    assert f"| BLEU | {score['value']:.2f} | `{score['signature']}` |" in card
+    assert "--arch hybonet" in card
+    assert "\nhyptrans translate FOLDER < 'my test.en' > output\nsacrebleu test.de -i" in card
+    assert "--curvature 0.5" in card
+    assert str(tmp_path) not in card + (out / "config.json").read_text()
+    hub = pytest.importorskip("huggingface_hub")
+    data = hub.ModelCard(card).data
+    assert data.license == "mit"
+    assert data.language == ["en", "de"]
+    assert next(one.metric_value for one in data.eval_results) == score["value"]
+
+    status, shown, _ = call(capsys, "info", out, "--json")
+    found = json.loads(shown)
+    assert found["architecture"] == "hybonet"
+    assert found["spaces"] == ["lorentz c=0.5"]
+    assert found["radii of embeddings"]["encoder"]["greatest"] > 0
+    assert found["scores"]["BLEU"] == score["value"]
+    assert "curvature" in call(capsys, "info", out)[1]
+
+
+def test_info_shows_nothing_that_a_terminal_acts_on(tmp_path, capsys):
+    made = shutil.copytree(SHIPPED / "tatoeba-en-de", tmp_path / "made")
+    config = json.loads((made / "config.json").read_text())
+    config["facts"]["license"] = "mit\x1b]0;title\x07\x1b[2J\u202etim\nerror: \u2028run \x9bm"
+    config["facts"]["scores"][0] |= {"name": "BLEU\nscore", "value": float("nan")}
+    (made / "config.json").write_text(json.dumps(config))
+    status, shown, _ = call(capsys, "info", made)
+    assert status == 0
+    assert "mit\ufffd]0;title\ufffd\ufffd[2J\ufffdtim error:  run \ufffdm\n" in shown
+    assert "BLEU score" in shown
+    status, shown, _ = call(capsys, "info", made, "--json")
+    assert shown.isascii()
+    assert "\x1b" not in shown
+    assert json.loads(shown)["license"] == config["facts"]["license"]
+    # JSON has no word for NaN
+    assert json.loads(shown, parse_constant=pytest.fail)["scores"]["BLEU\nscore"] is None
+
+
+def test_export_of_what_is_no_checkpoint_leaves_nothing(tmp_path, capsys):
+    (tmp_path / "x.pt").write_text("hello")
+    status, _, error = call(capsys, "export", tmp_path / "x.pt", "--out", tmp_path / "out")
+    assert status == 2
+    assert error.startswith("error: checkpoint ")
+    assert not (tmp_path / "out").exists()
+
+
+def test_export_refuses_a_folder_of_other_things_before_it_translates(make, tmp_path, capsys):
+    path = make("hybonet")
+    (tmp_path / "config.json").write_text("{}")
+    # which would be told, were it read
+    test = ["--test", tmp_path / "none.en", tmp_path / "none.de"]
+    status, _, error = call(capsys, "export", path, "--out", tmp_path, *test)
+    assert status == 2
+    assert error == (
+        f"error: {tmp_path} is there already and is no model folder: name another --out"
+    )
+    assert path.is_file()
+
+
+def test_export_names_checkpoint_and_data_that_do_not_go_together(make, prepared, tmp_path, capsys):
+    data = shutil.copytree(prepared, tmp_path / "other")
+    with (data / "data-bin" / "dict.en.txt").open("a") as file:
+        file.write("zz 1\n")
+    path = make("hybonet")
+    words = ["export", path, "--data", data, "--out", tmp_path / "model"]
+    status, _, error = call(capsys, *words)
+    assert status == 2
+    assert error.startswith(
+        f"error: checkpoint {path} with --data {data} cannot be used: its encoder dictionary has"
+    )
+
+
+def test_codes_that_are_none_are_told_in_one_sentence(make, prepared, tmp_path, capsys):
+    pytest.importorskip("subword_nmt")
+    text = tmp_path / "train.en"
+    text.write_text("the dog sees a cat .\n")
+    capsys.readouterr()
+    words = ["info", make("hybonet"), "--data", prepared, "--bpe-codes", text]
+    assert PROGRAM.run([*map(str, words)]) == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert f"{text} is not a subword-nmt model (Error: invalid line 1 in BPE codes" in error
+
+
+def test_push_refuses_what_is_no_model_folder(tmp_path, capsys):
+    status, _, error = call(capsys, "push", tmp_path, "user/name")
+    assert status == 2
+    assert "config.json is missing" in error

@@ -1,0 +1,138 @@
+"""The program as a whole: help, options of one meaning, streams that are closed or full."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hyptrans
+from hyptrans.commands.cli import PROGRAM
+from hyptrans.inference.load import shipped
+from hyptrans.support import flags
+from hyptrans.support.files import out_file
+from probing.commands.cli import PROGRAM as PROBING
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = [PROGRAM, *map(PROGRAM.within, PROGRAM.programs)]
+SAME = {
+    "--data": ("DIR", Path),
+    "--device": ("NAME", None),
+    "--out": ("DIR", Path),
+    "--overwrite": (None, None),
+    "--seed": ("N", flags.seed),
+}
+"""How options of one meaning are read, or ``--out FILE``."""
+
+
+def helped(capsys, *words):
+    with pytest.raises(SystemExit) as ended:
+        PROGRAM.run(words)
+    assert ended.value.code == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_every_command_has_help_with_an_example(program, capsys):
+    within = program.name.split()[1:]
+    overview = helped(capsys, *within)
+    for name in program.commands:
+        shown = helped(capsys, *within, name, "--help")
+        assert shown.startswith(f"usage: {program.name} {name} ")
+        assert f"example:\n  {program.name} {name} " in shown
+        assert f"\n  {name} " in overview
+    assert helped(capsys, "help", *within) == helped(capsys, *within, "--help") == overview
+    # the last of them
+    assert helped(capsys, "help", *within, name) == shown
+
+
+def test_the_whole_program_names_its_version_and_the_programs_within(capsys):
+    assert helped(capsys, "--version") == f"hyptrans {hyptrans.__version__}\n"
+    overview = helped(capsys)
+    assert all(f"\n  {name} " in overview for name in PROGRAM.programs)
+    assert PROBING.name == "python -m probing"
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_options_of_one_meaning_are_read_alike(program):
+    for name in program.commands:
+        for action in program.parser(name)._actions:
+            for option in SAME.keys() & action.option_strings:
+                found = (action.metavar, action.type)
+                assert found in (SAME[option], ("FILE", out_file)), (program.name, name, option)
+
+
+def test_switches_of_the_release_before_still_work_and_are_not_shown(capsys):
+    probe = PROGRAM.within("probe")
+    for program, name, words, old in [
+        (PROGRAM, "replay", ["crash.pt"], {"--cpu": "cpu"}),
+        (probe, "annotate", ["--text", "t", "--out", "o"], {"--cpu": "cpu", "--gpu": "cuda"}),
+    ]:
+        parser = program.parser(name)
+        for switch, device in old.items():
+            assert switch not in parser.format_help()
+            assert parser.parse_args([*words, switch]).device == device
+
+
+def test_examples_name_models_that_are_there(capsys):
+    examples = [command.example for command in PROGRAM.commands.values()]
+    named = [example.split()[1] for example in examples if example.startswith(("tr", "info"))]
+    named += re.findall(r'load\("([^"]+)"\)', hyptrans.load.__doc__)
+    assert len(named) == 3
+    assert set(named) <= set(shipped())
+
+
+def test_a_folder_as_out_is_refused_before_anything_is_read(tmp_path, capsys):
+    refused = []
+    for program in (PROGRAM, PROBING):
+        for name in program.commands:
+            parser = program.parser(name)
+            if not re.search(r"--out FILE", parser.format_help()):
+                continue
+            assert program.run([name, "--out", str(tmp_path)]) == 2
+            assert capsys.readouterr().err == (
+                f"error: --out {tmp_path} is a folder, a file is needed: name one, in it if you "
+                "like\n"
+            )
+            refused.append(name)
+    assert len(refused) == 7
+
+
+STARTED = {
+    "translate": ["-m", "hyptrans", "translate", "tatoeba-en-de"],
+    "compare": ["-m", "hyptrans", "compare", "text", "text", "text"],
+    "prepare_text.py": [ROOT / "data-prep" / "prepare_text.py", "--help"],
+}
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(
+    "command", [pytest.param("translate", marks=pytest.mark.slow), *list(STARTED)[1:]]
+)
+def test_a_stream_that_is_closed_is_empty(command, closed, tmp_path):
+    (tmp_path / "text").write_text("Hello.\n" * 3)
+    typed = shlex.join([sys.executable, *map(str, STARTED[command])])
+    done = subprocess.run(
+        f"{typed} {closed}", shell=True, cwd=tmp_path, input="", capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert bool(done.stdout) == (command != "translate" and ">&-" not in closed.split())
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("words", [["info"], pytest.param(["translate"], marks=pytest.mark.slow)])
+def test_output_to_a_full_disk_promises_nothing(words, monkeypatch):
+    # as it is for most users, written when the buffer is full, or in the end
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    command = [sys.executable, "-m", "hyptrans", *words, "tatoeba-en-de"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            command, cwd=ROOT, input="Hello.\n", stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: the disk is full or a size limit is reached (No space left on device); free some "
+        "space, then run the same command again\n",
+    )

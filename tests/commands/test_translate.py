@@ -1,0 +1,127 @@
+"""``hyptrans translate``: a line for a line."""
+
+import io
+import shutil
+import sys
+
+import pytest
+
+import hyptrans
+from hyptrans.commands import translate
+from hyptrans.commands.cli import PROGRAM
+from hyptrans.inference.sentences import Language
+from tests.commands.conftest import call, typed
+
+UNKNOWN_SUBWORDS = (
+    "does not say how its text became subwords (no manifest.json): name the subword model with "
+    "--sentencepiece-model or --bpe-codes, or say --no-subwords"
+)
+
+
+@pytest.mark.parametrize("command", ["translate", "info"])
+def test_a_checkpoint_of_other_data_is_read_with_its_subword_model_named(
+    command, make, prepared, tmp_path, capsys, monkeypatch
+):
+    bare = shutil.copytree(prepared / "data-bin", tmp_path / "bare")
+    words = [command, make("hybonet"), "--data", bare]
+    typed(monkeypatch, b"")
+    assert call(capsys, *words)[::2] == (2, f"error: {bare} {UNKNOWN_SUBWORDS}")
+    model = prepared / "sentencepiece.model"
+    assert call(capsys, *words, "--sentencepiece-model", model)[0] == 0
+
+
+def test_translate_has_a_line_for_a_line(model, texts, capsys, monkeypatch):
+    wanted = hyptrans.load(model).translate(texts)
+    typed(monkeypatch, "".join(f"{text}\n" for text in texts).encode())
+    status, out, _ = call(capsys, "translate", model)
+    assert status == 0
+    assert out == "".join(f"{text}\n" for text in wanted)
+
+
+def test_translations_are_utf8_whatever_the_locale_is(model, monkeypatch):
+    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(translate, "_translated", lambda *_: ["\N{GREEK SMALL LETTER PI}"])
+    typed(monkeypatch, b"x\n")
+    assert PROGRAM.run(["translate", str(model)]) == 0
+    assert out.buffer.getvalue().decode() == "\N{GREEK SMALL LETTER PI}\n"
+
+
+def test_a_translation_is_one_line_that_a_terminal_does_not_act_on(model, capsys, monkeypatch):
+    made = "a\x1b[2J\x9bm\u2028b\x85c\td"
+    monkeypatch.setattr(translate, "_translated", lambda *_: [made])
+    typed(monkeypatch, b"x\n")
+    assert call(capsys, "translate", model)[1] == "a[2Jm b c\td\n"
+
+
+def test_translate_n_best_numbers_its_lines(model, texts, capsys, monkeypatch):
+    typed(monkeypatch, f"{texts[0]}\r\n{texts[1]}".encode())
+    _, out, _ = call(capsys, "translate", model, "--n-best", 3, "--beam", 3)
+    found = hyptrans.load(model).n_best(texts[:2], 3, beam=3)
+    assert out.splitlines() == [
+        f"{number}\t{one.score:.4f}\t{one.text}"
+        for number, hypotheses in enumerate(found, start=1)
+        for one in hypotheses
+    ]
+
+
+def test_a_terminal_sees_what_is_translated(model, texts, capsys, monkeypatch):
+    typed(monkeypatch, "\n".join(texts[:3]).encode())
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert PROGRAM.run(["translate", str(model)]) == 0
+    shown = capsys.readouterr().err
+    assert "translate: 100%" in shown
+    assert "3.00/3.00" in shown
+
+
+def test_each_line_is_cut_into_subwords_once(model, texts, capsys, monkeypatch):
+    cut, row = [], Language._row
+    monkeypatch.setattr(Language, "_row", lambda *one: (cut.append(one[-1]), row(*one))[1])
+    monkeypatch.setattr(Language, "too_long", lambda *_: pytest.fail("none is"))
+    typed(monkeypatch, "\n".join(texts).encode())
+    assert call(capsys, "translate", model)[0] == 0
+    assert cut == texts
+
+
+def test_a_line_that_is_too_long_is_left_out_and_told(model, texts, capsys, monkeypatch):
+    typed(monkeypatch, f"{texts[0]}\n{'dog ' * 5000}\n{texts[1]}\n".encode())
+    status, out, error = call(capsys, "translate", model)
+    first, second = hyptrans.load(model).translate(texts[:2])
+    assert (status, out) == (0, f"{first}\n\n{second}\n")
+    assert "line 2 has" in error
+    assert "its translation is left empty" in error
+
+
+@pytest.mark.parametrize(
+    ("words", "data", "message"),
+    [
+        (["nowhere-at-all"], b"", "error: nowhere-at-all is neither a file or folder"),
+        (["MODEL", "--n-best", "7"], b"a\n", "error: --n-best must be from 1 to --beam, 5, got 7"),
+        (["MODEL", "--beam", "0"], b"a\n", "error: beam must be at least 1, got 0"),
+        (["MODEL"], b"a\n\xff\n", "error: standard input, line 2: byte 0xff at position 1"),
+        (["MODEL", "--device", "tpu9"], b"a\n", "error: device tpu9 cannot be used"),
+    ],
+)
+def test_translate_answers_bad_input_in_one_sentence(
+    words, data, message, model, capsys, monkeypatch
+):
+    typed(monkeypatch, data)
+    words = [model if word == "MODEL" else word for word in words]
+    status, out, error = call(capsys, "translate", *words)
+    assert (status, out) == (2, "")
+    assert error.startswith(message)
+
+
+def test_a_file_without_lines_is_not_read_to_its_end(model, capsys, monkeypatch):
+    # which may be endless, as /dev/zero
+    endless = io.BytesIO(b"the dog.\n" + b"\0" * (3 << 20))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(endless, encoding="utf-8"))
+    status, out, error = call(capsys, "translate", model)
+    assert (status, out) == (2, "")
+    assert error.startswith("error: standard input, line 2 has more than 1,048,576 bytes")
+    assert endless.tell() < 2 << 20
+
+
+def test_no_input_has_no_output(model, capsys, monkeypatch):
+    typed(monkeypatch, b"")
+    assert call(capsys, "translate", model)[:2] == (0, "")
