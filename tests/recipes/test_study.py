@@ -12,7 +12,6 @@ from recipes.common.settings import FILE
 from recipes.study import __main__ as study
 from recipes.study import plan
 from recipes.study.plan import Training
-from tests.recipes.scripts import run_script
 
 
 def tried(model, perplexities):
@@ -142,9 +141,9 @@ def test_a_result_that_another_process_had_first_is_not_added(tmp_path, monkeypa
 
 
 def test_a_name_that_no_training_has_is_refused(tmp_path):
-    found = run_script("study", "--only", "nothing", "--out", str(tmp_path))
-    assert found.returncode == 2
-    assert found.stderr == "error: --only: no training is called nothing; --list names all\n"
+    message = "^--only: no training is called nothing; --list names all$"
+    with pytest.raises(UserError, match=message):
+        study.main(["--only", "nothing", "--out", str(tmp_path)])
 
 
 @pytest.mark.slow
