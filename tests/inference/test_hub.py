@@ -162,6 +162,8 @@ def test_a_hub_that_cannot_be_reached_is_told_in_one_sentence(
         for name in ("ENDPOINT", "HF_ENDPOINT"):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, "http://127.0.0.1:9")
+    # which tells of the data folder
+    capsys.readouterr()
     assert PROGRAM.run(["push", str(model), "user/name"]) == 2
     error = capsys.readouterr().err
     assert error.startswith("error: user/name cannot be written (")
