@@ -1,13 +1,12 @@
 """Stored names of anything that is registered, and stored options that ask for files or memory."""
 
+import json
 import os
 import random
 from argparse import Namespace
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-
-import yaml
 
 from tests.hostile import checkpoints, models
 from tests.hostile.checkpoints import build, crash, replay, with_option, written
@@ -83,7 +82,8 @@ def tasks(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
         for entry in (folder.parent / "data").iterdir():
             (place / entry.name).symlink_to(entry)
         configuration = draw.choice(_CONFIGURATIONS)
-        (place / "config.yaml").write_text(yaml.safe_dump(configuration))
+        # YAML, as all of JSON is
+        (place / "config.yaml").write_text(json.dumps(configuration))
         (place / "dict.txt").write_text("a 1\nb 1\n")
         name = _TASKS[i % len(_TASKS)]
         options = {"_name": name, "task": name, "data": str(place), "config_yaml": "config.yaml"}
