@@ -58,8 +58,28 @@ def blocks() -> dict[tuple[Path, str], str]:
         (RESULTS, "speed"): speed_table(speed),
         (RESULTS, "task"): task.table(results.read_lines(HERE / "trees" / "results.jsonl")),
         (HERE / "trees" / "README.md", radius.NAME): radius.block(),
+        **{(HERE / "benchmark" / "README.md", name): block for name, block in gpu_tables().items()},
         (probed / "README.md", CHECKPOINTS): table(_read(probed / f"{CHECKPOINTS}.json")),
         (probed / "README.md", SELECTIVITY): selectivity(_read(probed / f"{SELECTIVITY}.json")),
+    }
+
+
+def gpu_tables() -> dict[str, str]:
+    """What was measured on a GPU: losses by precision, and launches and busy time of a step."""
+    found = _read(HERE / "benchmark" / "gpu.json")
+    names = list(next(iter(found["precisions"].values())))
+    losses = [
+        [arch, *(f"{loss[name]:.2f}" for name in names)]
+        for arch, loss in found["precisions"].items()
+    ]
+    steps = [
+        [arch, size.removeprefix("d="), f"{launches:,}", f"{time:.1f}"]
+        for arch, sizes in found["busy"].items()
+        for size, (launches, time) in sizes.items()
+    ]
+    return {
+        "precisions": tables.markdown(["architecture", *names], losses),
+        "busy": tables.markdown(["architecture", "d", "launches", "the GPU works, ms"], steps),
     }
 
 

@@ -70,7 +70,10 @@ def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[Journal], Pla
 def _tell_repeated(plan: Plan, inputs: Mapping[str, Any]) -> None:
     """Say which files of other sets are training text too, which measures what was learned."""
     hashes = {
-        name: {inputs[str(path)]["sha256"]: path for path in source.inputs if str(path) in inputs}
+        # a folder has all sets in it
+        name: {
+            inputs[str(x)]["sha256"]: x for x in source.inputs if x.is_file() and str(x) in inputs
+        }
         for name, source in plan.sets.items()
     }
     for name in hashes.keys() - {"train"}:

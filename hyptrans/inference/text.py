@@ -24,12 +24,14 @@ class TextRules:
         model: file of the subword model, None without one.
         raw_text: every Unicode space becomes a plain one.
         steps: what is done to the text of the source and of the target language before.
+        one_model: both dictionaries are of this subword model, as data preparation makes them.
     """
 
     kind: str
     model: Path | None
     raw_text: bool
     steps: tuple[TextSteps, TextSteps]
+    one_model: bool = True
 
     @property
     def model_name(self) -> str | None:
@@ -72,7 +74,7 @@ class TextRules:
             raise UserError(f"{self.model} is missing: a subword model is needed to read text")
         with subwords.reading(self.kind, self.model):
             if self.kind == "sentencepiece":
-                return subwords.sentencepiece_encoder(self.model, known)
+                return subwords.sentencepiece_encoder(self.model, known, one_model=self.one_model)
             return subwords.Encoder(self.kind, self.model).build()
 
     def as_json(self) -> dict[str, Any]:
@@ -166,4 +168,7 @@ def from_data(
     if kind != subwords.WORDS and model is None:
         raise UserError(f"subwords of kind {kind} need the file of their model: name it, not None")
     source, target = (TextSteps(language, tokenize=moses) for language in languages)
-    return TextRules(kind, None if model is None else Path(model), not moses, (source, target))
+    one_model = model is None  # one that is typed may be of one language
+    return TextRules(
+        kind, None if model is None else Path(model), not moses, (source, target), one_model
+    )

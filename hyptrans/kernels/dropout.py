@@ -72,7 +72,7 @@ def kept_factors(like: Tensor, p: float, seed: int) -> Tensor:
     row = torch.arange(like.numel() // max(1, columns), device=like.device).unsqueeze(-1)
     column = torch.arange(columns, device=like.device)
     key = _plain_mix((row + seed) & _32_BITS) ^ (seed >> 32)
-    # as a negative number: code that torch.compile makes may count columns in 32 bits with a sign
+    # made negative to fit 32 bits with a sign, in which compiled code may count columns
     hashes = _plain_mix((key + column * (GOLDEN - 2**32)) & _32_BITS)
     return ((hashes >= threshold).to(like.dtype) * scale).view_as(like)
 

@@ -258,7 +258,7 @@ def norm_backward_cuda(
     by_time /= tl.load(made + row * D, mask=exists, other=1.0)
     value = tl.load(made + at, mask=space, other=0.0)
     by_value = tl.load(grad + at, mask=space, other=0.0) + by_time[:, None] * value
-    program = partial + tl.program_id(0) * 2 * D
+    program = partial + tl.program_id(0).to(tl.int64) * 2 * D
     of_gain, of_bias = tl.sum(by_value * normed, axis=0), tl.sum(by_value, axis=0)
     tl.store(program + column - 1, of_gain[None, :], mask=of_space)
     tl.store(program + column + D - 2, of_bias[None, :], mask=of_space)

@@ -80,9 +80,9 @@ class Curvature(nn.Module):
 def kept_curvatures(*models: nn.Module) -> Iterator[None]:
     """Let the curvatures of models be computed once, as no gradient is wanted of them."""
     found = [part for model in models for part in model.modules() if isinstance(part, Curvature)]
-    for part in found:
-        part.kept = part.forward()
     try:
+        for part in found:
+            part.kept = part.forward()
         yield
     finally:
         for part in found:

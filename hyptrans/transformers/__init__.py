@@ -34,9 +34,10 @@ def _told_of_earlier_folders(read: Any) -> Any:
     """Let ``AutoConfig`` say what becomes of folders that it has no name of a class for."""
 
     @wraps(read)
-    def told(place: Any, *given: Any, **options: Any) -> Any:
+    def told(pretrained_model_name_or_path: Any, **options: Any) -> Any:
+        place = pretrained_model_name_or_path
         try:
-            return read(place, *given, **options)
+            return read(place, **options)
         except ValueError as error:
             try:
                 ours = "model_type" not in folder.own_config(Path(place))

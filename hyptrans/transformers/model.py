@@ -185,8 +185,8 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
             decoder_attentions=_each(own, new),
             cross_attentions=_each(cross, new),
             encoder_last_hidden_state=memory,
-            encoder_hidden_states=encoder_outputs.get("hidden_states"),
-            encoder_attentions=encoder_outputs.get("attentions"),
+            encoder_hidden_states=getattr(encoder_outputs, "hidden_states", None),
+            encoder_attentions=getattr(encoder_outputs, "attentions", None),
         )
         return made.to_tuple() if return_dict is False else made
 

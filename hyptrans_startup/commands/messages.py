@@ -23,7 +23,7 @@ STOPPED = 130
 def one_sentence(run: Call, *args: Any, **kwargs: Any) -> Any:
     """A traceback of dozens of lines for a mistake in what was typed, in all eight commands.
 
-    A terminal is shown nothing that it acts on: a stranger's dictionary may have such words.
+    Standard output shows a terminal nothing that it acts on: a dictionary may have such words.
     """
     if sys.stdout is not None and sys.stdout.isatty():
         write = sys.stdout.write

@@ -17,8 +17,9 @@ import pkgutil
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -59,15 +60,15 @@ def seeds_of(arch: str) -> dict[str, bool | str]:
             found[name] = one == two
         except RuntimeError as error:
             found[name] = str(error).splitlines()[0]
+        finally:
+            torch.use_deterministic_algorithms(False)
     return found
 
 
-def formulas_of(family: str) -> dict[str, str | None]:
-    """What a family's formulas through torch.compile do wrong, by dtype; None: nothing."""
+def formulas_of(family: str) -> str | None:
+    """What a family's formulas through torch.compile do wrong in float32; None: nothing."""
     import_operators()
-    device = torch.device("cuda")
-    dtypes = (torch.float32, torch.bfloat16)
-    return {str(dtype): check.failure("inductor", device, dtype, family) for dtype in dtypes}
+    return check.failure("inductor", torch.device("cuda"), torch.float32, family)
 
 
 def busy(arch: str) -> dict[str, tuple[int, float]]:
@@ -98,8 +99,8 @@ def compiled(name: str) -> dict[str, float]:
     Args:
         name: of a contender.
     """
-    took, narrow = {}, [] if name.endswith(contenders.COMPILED) else [speed.SHORT]
-    for size in (*narrow, speed.WIDE):
+    took = {}
+    for size in (speed.SHORT, speed.WIDE):
         for precision in ("float32", "bfloat16"):
             step = contenders.training_step(name, size, "cuda", speed.PRECISIONS[precision])
             took[f"d={size.dim} {precision}"] = round(timing.seconds_of(step, "cuda"), 1)
@@ -111,16 +112,16 @@ def sanitized(_: str) -> str:
     tool = shutil.which("compute-sanitizer")
     if tool is None:
         return "compute-sanitizer is not installed"
-    command = [tool, sys.executable, "-m", "recipes.benchmark.gpu", SANITIZED]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
-    except subprocess.TimeoutExpired:
-        return f"not done after {SECONDS} s"
-    return (done.stdout.strip().splitlines() or [f"ended with {done.returncode}"])[-1]
+    # stopped by a program that stops its children, too
+    command = ["timeout", str(SECONDS), tool, sys.executable, "-m", "recipes.benchmark.gpu"]
+    done = subprocess.run([*command, SANITIZED], capture_output=True, text=True)
+    if done.returncode:
+        return f"failed ({done.returncode}): {' '.join(done.stderr.split()[-40:])}"
+    return (done.stdout.strip().splitlines() or ["said nothing"])[-1]
 
 
 def answered(function: Callable[[str], Any], name: str) -> Any:
-    """What a part finds, or the sentence of its error, which may be one that no pickle takes."""
+    """What a part finds, or its error in words: some errors cannot be sent to another process."""
     try:
         return function(name)
     except Exception as error:
@@ -177,16 +178,37 @@ def main() -> None:
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "2")
     found: dict[str, Any] = {"device": torch.cuda.get_device_name(), **results.surroundings()}
     todo = [(part, one) for part in parts if part in args.parts for one in parts[part][1]]
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(args.jobs, spawn) as pool:
-        futures = {pool.submit(answered, parts[part][0], one): (part, one) for part, one in todo}
-        for future in tqdm(as_completed(futures), total=len(futures), unit="part", disable=None):
-            part, one = futures[future]
-            answer = future.result()
+    # what is timed runs alone
+    for jobs, alone in ((args.jobs, False), (1, True)):
+        asked = [(part, one) for part, one in todo if (part == "busy") == alone]
+        for part, one, answer in _answers(parts, asked, jobs):
             found.setdefault(part, {})[one] = answer
             tqdm.write(f"{part} {one}: {answer}")
             if args.json:
                 write_json(args.json, found)
+
+
+def _answers(
+    parts: Mapping[str, tuple[Callable[[str], Any], Any]],
+    asked: Sequence[tuple[str, str]],
+    jobs: int,
+) -> Iterator[tuple[str, str, Any]]:
+    """Answers as they come, each from a process of its own; a process that dies is one, too."""
+    spawn = multiprocessing.get_context("spawn")
+    with ThreadPoolExecutor(jobs) as threads:
+        futures = {
+            threads.submit(_in_process, spawn, parts[p][0], one): (p, one) for p, one in asked
+        }
+        for future in tqdm(as_completed(futures), total=len(futures), unit="part", disable=None):
+            yield *futures[future], future.result()
+
+
+def _in_process(spawn: Any, function: Callable[[str], Any], name: str) -> Any:
+    with ProcessPoolExecutor(1, spawn) as process:
+        try:
+            return process.submit(answered, function, name).result()
+        except BrokenProcessPool:
+            return "its process died"
 
 
 if __name__ == "__main__":

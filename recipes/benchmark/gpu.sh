@@ -62,6 +62,8 @@ fi
 
 # the kernels themselves, whatever the caller has been trying out
 unset TRITON_INTERPRET HYPTRANS_KERNELS
+export PYTHONUNBUFFERED=1
+rm -f "$out"/{gpu,parts,speed}.json "$out"/{device,tests,half_precision,gpu,speed}.log
 failed=()
 
 # step NAME SECONDS COMMAND...: what is not done in time is stopped, with what it has written kept

@@ -46,7 +46,7 @@ pip download --quiet --no-deps --only-binary=:all: --dest "$out" \
     omegaconf==2.0.6 hydra-core==1.0.7 PyYAML bitarray regex \
     "geoopt>=0.5.1" scipy numpy "safetensors>=0.8" "sentencepiece>=0.2.2" tqdm \
     "sacrebleu>=2.3" portalocker tabulate colorama lxml \
-    "pytest<8.4" pluggy iniconfig packaging
+    "pytest<8.4" pytest-xdist execnet pluggy iniconfig packaging
 # examples and tests are a seventh of all bytes
 "$work/venv/bin/python" - "$out" <<'END'
 import pathlib, sys, zipfile

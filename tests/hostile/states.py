@@ -46,7 +46,9 @@ def go_on(path: Path, trainer: Any, batch: Any) -> None:
     try:
         extra = trainer.load_checkpoint(str(path))
     except AssertionError as error:
-        raise UserError(explain(error)) from error
+        if (sentence := explain(error)) is None:
+            raise
+        raise UserError(sentence) from error
     trainer.train_step([batch])
     trainer.lr_step(1, 1.5)
     trainer.consolidate_optimizer()

@@ -203,7 +203,7 @@ def test_a_folder_of_an_earlier_version_is_to_be_exported_again(library, place, 
     (earlier / "config.json").write_text(json.dumps(config))
     for auto in (library.AutoModelForSeq2SeqLM, library.AutoModel, library.AutoTokenizer):
         with pytest.raises(UserError, match=r"earlier was written before .* hyptrans export"):
-            auto.from_pretrained(earlier)
+            auto.from_pretrained(pretrained_model_name_or_path=earlier)
     # what is not ours is told of as ever
     (earlier / "config.json").write_text("{}")
     with pytest.raises(ValueError, match="Unrecognized model"):

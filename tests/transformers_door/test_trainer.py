@@ -28,6 +28,8 @@ def test_a_step_is_nearly_that_without(tokenizer, sentences, tmp_path, options):
     for chosen in ({}, options):
         trainer = make_trainer(tokenizer, rows, tmp_path / "out", args, **chosen)
         ends.append(trainer.train().training_loss)
+        again = trainer.model.is_activation_checkpointing
+        assert again == ("activation_checkpointing" in chosen)
     close = 0.02 if "bf16" in options else 1e-6
     assert ends[1] == pytest.approx(ends[0], rel=close)
     assert ("bf16" in options) == (ends[1] != ends[0])

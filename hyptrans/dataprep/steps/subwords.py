@@ -98,23 +98,26 @@ def _codes(model: Path) -> str:
     return codes
 
 
-def sentencepiece_encoder(model: Path, known: Collection[str] | None) -> LineFunction:
+def sentencepiece_encoder(
+    model: Path, known: Collection[str] | None, *, one_model: bool = True
+) -> LineFunction:
     """The function from text to space-separated pieces of a sentencepiece model.
 
     Args:
         model: file of the model.
         known: the pieces that training has, where others are to be spelled out; else those of the
             model, which lacks rare characters if it was learned so.
+        one_model: the pieces are of this model alone, and not of one model a language.
 
     Raises:
-        ValueError: it lacks some of them that are more than a character.
+        ValueError: it is the one model and lacks pieces of more than a character.
     """
     processor = rules.load(model)
     pieces = frozenset(processor.id_to_piece([*range(len(processor))]))
     known = pieces if known is None else known
     lacking = [piece for piece in known if len(piece) > 1 and piece.startswith(WORD_START)]
     lacking = [piece for piece in lacking if piece not in pieces]
-    if lacking:
+    if lacking and one_model:
         raise ValueError(
             f"it lacks {len(lacking):,} pieces of the dictionary: it is another one's, or cut short"
         )

@@ -48,6 +48,7 @@ def test_local_data_set_is_prepared_like_files(tmp_path, run, no_fairseq, kind):
     hub = make(tmp_path / "hub", kind)
     out = tmp_path / "out"
     status, _, err = run("iwslt14", "--hub", hub, "--out", out, *SMALL)
+    assert "training text too" not in err
     assert status == 0, err
     manifest = manifest_of(out)
     steps = manifest["steps"]

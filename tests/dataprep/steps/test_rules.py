@@ -44,6 +44,14 @@ def test_rules_of_the_library_are_taken(tmp_path, name):
         assert subwords.sentencepiece_encoder(path, None)("one")
 
 
+def test_a_model_lacks_no_pieces_of_its_dictionary_unless_each_language_has_one(tmp_path):
+    path = model(tmp_path)
+    known = ["\u2581one", "\u2581elsewhere"]
+    with pytest.raises(ValueError, match="pieces of the dictionary: it is another"):
+        subwords.sentencepiece_encoder(path, known)
+    assert subwords.sentencepiece_encoder(path, known, one_model=False)("one")
+
+
 def test_rules_of_ones_own_are_taken_as_long_as_they_write_little(tmp_path):
     load(model(tmp_path, **rule(tmp_path, MOST_BYTES)))
     path = model(tmp_path, **rule(tmp_path, MOST_BYTES + 1))
