@@ -132,7 +132,8 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
 
         Args:
             input_ids: source, with the end of sentence, padded on either side.
-            attention_mask: ``[B, S]``, zero at padding; by default the tokens tell.
+            attention_mask: ``[B, S]``, zero at padding; by default ``input_ids`` tell, and without
+                these nothing is padding.
             decoder_input_ids: target, the end of sentence first; by default as labels have it.
             decoder_attention_mask: ``[B, T]``, zero at padding; by default the tokens tell.
             labels: target, with the end of sentence last and ``IGNORED`` at padding.
