@@ -78,15 +78,12 @@ class HypformerAttention(Attention):
         self.norm = CentroidNorm(width, dropout=dropout)
 
     def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
-        return tuple(made.transpose(1, 2) for made in self._mapped(name, x).unbind(2))
-
-    def _mapped(self, name: Map, x: Tensor) -> Tensor:
-        """What the map of that name makes of ``x``, ``[B, T, maps, H, head_space]``."""
         c_in = self.memory_curvature() if name == "kv" else self.input_curvature()
         if self.attention_dropout and self.training:
             x = readjust(relu_dropout(x[..., 1:], self.attention_dropout), c=c_in)
-        mapped: Tensor = getattr(self, name)(x, c_in=c_in, c_out=self.curvature())
-        return mapped.unflatten(-1, (len(name), self.heads, -1))
+        mapped = getattr(self, name)(x, c_in=c_in, c_out=self.curvature())
+        # [maps, B, H, T, head_space]
+        return mapped.unflatten(-1, (len(name), self.heads, -1)).permute(2, 0, 3, 1, 4).unbind()
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         c_in, c = self.input_curvature(), self.curvature()
@@ -226,12 +223,11 @@ class SoftmaxAttention(HypformerAttention):
         self.tau = nn.Parameter(torch.tensor(width**0.5))
 
     def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
-        # lifted as they lie, then seen by head: nothing is copied
-        points = readjust(self._mapped(name, x), c=self.curvature()).unbind(2)
-        first, *rest = (made.transpose(1, 2) for made in points)
+        made = super().map_heads(name, x)
+        # asked for each: the curvature's gradient is then a sum of one part a lift
+        first, *rest = (readjust(space, c=self.curvature()) for space in made)
         if "q" in name:
-            signs = lorentz.flip_time(first.new_ones(first.size(-1)))
-            first = first * (signs * (2 / at_least_float32(self.tau)))
+            first = lorentz.flip_time(first) * (2 / at_least_float32(self.tau))
         return first, *rest
 
     def mix(
