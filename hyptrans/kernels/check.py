@@ -11,6 +11,7 @@ import importlib
 import json
 import math
 import os
+import pkgutil
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+import hyptrans.kernels
 from hyptrans import __version__
 from hyptrans.geometry import lorentz
 from hyptrans.kernels.operator import REGISTRY, Backend, Draw, Operator
@@ -50,6 +52,15 @@ def trusted(backend: Backend, device: torch.device, dtype: torch.dtype, family: 
         return False
     _note(key)
     return True
+
+
+def families() -> list[str]:
+    """Import all files with operators; return the families."""
+    for module in pkgutil.walk_packages(hyptrans.kernels.__path__, "hyptrans.kernels."):
+        # what compiles on the CPU registers nothing, and needs numba
+        if not module.name.startswith("hyptrans.kernels.cpu"):
+            importlib.import_module(module.name)
+    return sorted({operator.family for operator in REGISTRY.values()})
 
 
 def failure(backend: Backend, device: torch.device, dtype: torch.dtype, family: str) -> str | None:

@@ -10,10 +10,8 @@ example: python -m recipes.benchmark.gpu --json gpu.json
 
 from __future__ import annotations
 
-import importlib
 import multiprocessing
 import os
-import pkgutil
 import shutil
 import subprocess
 import sys
@@ -27,9 +25,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 from tqdm import tqdm
 
-from hyptrans import kernels
 from hyptrans.kernels import check
-from hyptrans.kernels.operator import REGISTRY
 from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.files import write_json
 from recipes.benchmark import contenders, curves, speed, timing
@@ -67,7 +63,7 @@ def seeds_of(arch: str) -> dict[str, bool | str]:
 
 def formulas_of(family: str) -> str | None:
     """What a family's formulas through torch.compile do wrong in float32; None: nothing."""
-    import_operators()
+    check.families()  # imports them
     return check.failure("inductor", torch.device("cuda"), torch.float32, family)
 
 
@@ -128,22 +124,13 @@ def answered(function: Callable[[str], Any], name: str) -> Any:
         return f"{type(error).__name__}: {' '.join(str(error).split())[:2000]}"
 
 
-def import_operators() -> list[str]:
-    """Import all files with operators; return the families."""
-    for module in pkgutil.walk_packages(kernels.__path__, "hyptrans.kernels."):
-        # what compiles on the CPU registers nothing
-        if not module.name.startswith("hyptrans.kernels.cpu"):
-            importlib.import_module(module.name)
-    return sorted({operator.family for operator in REGISTRY.values()})
-
-
 def check_kernels() -> None:
     """Check every kernel of Triton in float32.
 
     Raises:
         UserError: one is wrong.
     """
-    for family in import_operators():
+    for family in check.families():
         reason = check.failure("triton", torch.device("cuda"), torch.float32, family)
         if reason:
             raise UserError(f"{family}: {reason}")
@@ -155,7 +142,7 @@ def main() -> None:
     parser = options.script_parser(__doc__)
     parts: dict[str, tuple[Callable[[str], Any], tuple[str, ...]]] = {
         "compiled": (compiled, tuple(COMPILED)),
-        "formulas": (formulas_of, tuple(import_operators())),
+        "formulas": (formulas_of, tuple(check.families())),
         "sanitizer": (sanitized, ("kernels",)),
         "curves": (curves_of, ARCHS),
         "seeds": (seeds_of, ARCHS),

@@ -4,17 +4,14 @@ All operators of the registry are tested, with the cases that they have for thei
 """
 
 import functools
-import importlib
-import pkgutil
 
 import pytest
 import torch
 from torch.autograd.function import BackwardCFunction
 
-import hyptrans.kernels
 from hyptrans.geometry import lorentz
 from hyptrans.kernels import dropout, hyperboloid, points
-from hyptrans.kernels.check import results_of
+from hyptrans.kernels.check import families, results_of
 from hyptrans.kernels.operator import REGISTRY, Draw
 from tests.geometry.helpers import CURVATURES
 from tests.kernels import unit_rows  # noqa: F401 - an operator that is one file
@@ -23,10 +20,7 @@ SHAPES = [(1,), (3, 5), (2, 3, 0), (700,), (2, 130), (50, 100)]
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-5}
 CPU = torch.device("cpu")
 
-for module in pkgutil.walk_packages(hyptrans.kernels.__path__, "hyptrans.kernels."):
-    # what compiles on the CPU registers nothing, and needs numba
-    if not module.name.startswith("hyptrans.kernels.cpu"):
-        importlib.import_module(module.name)
+families()
 
 
 def drawn(dtype=torch.float64, seed=0, device=None, **sizes):
