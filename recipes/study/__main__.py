@@ -103,7 +103,11 @@ def _model(training: Training) -> Model:
     (model,) = read_models(HERE, [training.model])
     warmup = min(MOST_WARMUP, training.updates // 4)
     own = {"--lr": f"{training.rate:g}", "--warmup-updates": str(warmup)}
-    return Model(training.name, model.flags | own | {"--dropout": f"{training.dropout:g}"})
+    own["--dropout"] = f"{training.dropout:g}"
+    for side in ("encoder", "decoder") if training.width else ():
+        own[f"--{side}-embed-dim"] = str(training.width)
+        own[f"--{side}-ffn-embed-dim"] = str(4 * training.width)
+    return Model(training.name, model.flags | own)
 
 
 def _run_of(training: Training, args: argparse.Namespace) -> Run:

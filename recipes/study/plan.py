@@ -34,9 +34,14 @@ RATES_UPDATES, FINAL_UPDATES, PUBLISHED_UPDATES = 600, 3000, 6000
 DROPOUT, DROPOUTS = 0.1, (0.1, 0.2, 0.3)
 """While rates are tried, and those that are tried in final trainings."""
 TWINS = ("euclidean_prenorm", "euclidean")
+_COMPARED = ("euclidean_prenorm", "sphere", "hybonet", "hybonet_plus")
+WIDTHS = {"d16": (16, _COMPARED), "d20": (20, ("hybonet_plus",)), "d32": (32, _COMPARED)}
+"""Width, and the models that are tried at it, by stage. A head of `hybonet_plus` at width 20 has as
+many coordinates of space as the others' at 16, and its time beside them."""
+WIDTH_RATES = (1e-2, 2e-2, 4e-2, 8e-2)
 SEEDS = 3
-"""Final trainings of HyboNet, the better twin and advanced candidates as they are best; one of all
-others."""
+"""Final trainings of HyboNet, the better twin and advanced candidates as they are best, and all at
+small widths; one of all others."""
 
 Results = Sequence[Mapping[str, Any]]
 Setting = tuple[float, float]
@@ -59,6 +64,11 @@ class Training:
         """What its folder, its log and its line of the results are called."""
         dropout = "" if self.dropout == DROPOUT else f"-dropout{_number(self.dropout)}"
         return f"{self.stage}-{self.model}-lr{_number(self.rate)}{dropout}-seed{self.seed}"
+
+    @property
+    def width(self) -> int | None:
+        """Units of its states, where its stage says another number than its model's flags."""
+        return WIDTHS[self.stage][0] if self.stage in WIDTHS else None
 
     @property
     def text(self) -> str:
@@ -96,7 +106,26 @@ def trainings(results: Results) -> list[Training]:
         for stage in PUBLISHED_STAGES
         for model, rate in PUBLISHED.items()
     ]
-    return [*rates, *first, *sorted(later, key=lambda training: training.seed), *published]
+    finals = [*first, *sorted(later, key=lambda training: training.seed)]
+    return [*rates, *finals, *published, *_widths(results)]
+
+
+def _widths(results: Results) -> list[Training]:
+    """Every rate with the first seed, then the best with the others."""
+    trials, others = [], []
+    for stage, (_, models) in WIDTHS.items():
+        for model in models:
+            trials += [Training(stage, model, rate, RATES_UPDATES) for rate in WIDTH_RATES]
+            if best := best_of_width(results, stage, model):
+                seeds = range(2, SEEDS + 1)
+                others += [Training(stage, model, best, RATES_UPDATES, seed) for seed in seeds]
+    return [*trials, *sorted(others, key=lambda training: training.seed)]
+
+
+def best_of_width(results: Results, stage: str, model: str) -> float | None:
+    """The rate with the lowest validation perplexity at a width, once all are tried."""
+    best = _best(results, stage, model, [(rate, DROPOUT) for rate in WIDTH_RATES])
+    return best[0] if best else None
 
 
 def _final(model: str, setting: Setting, seed: int = 1) -> Training:

@@ -67,6 +67,27 @@ def rows(text):
     return [line for line in text.splitlines() if line.startswith("| ")]
 
 
+def test_widths_have_each_model_at_its_best_rate_and_the_better_one_first():
+    lines = [
+        {**final(model, seed, [30.0, last], 20.0 + seed), "name": "", "stage": stage, "rate": rate}
+        for stage, model, rates in (
+            ("d16", "sphere", {1e-2: 14.0, 2e-2: 12.0, 4e-2: 13.0, 8e-2: 99.0}),
+            ("d16", "euclidean_prenorm", {1e-2: 11.0, 2e-2: 10.0, 4e-2: 12.0, 8e-2: 99.0}),
+            ("d32", "hybonet", {1e-2: 5.0, 2e-2: 6.0}),
+        )
+        for rate, last in rates.items()
+        for seed in (1, 2)
+        if seed == 1 or rate == 2e-2
+    ]
+    rows = [line.strip("| ").split(" | ") for line in table.widths(lines).splitlines()[2:]]
+    twin = ["16", "euclidean_prenorm", "0.02", "2", "1,500", "10.00 ± 0.00", "21.5 ± 0.7"]
+    assert [row[:7] for row in rows] == [
+        twin,
+        ["16", "sphere", *twin[2:5], "12.00 ± 0.00", twin[6]],
+    ]
+    assert table.widths(FINALS) == ""
+
+
 def test_the_summary_has_each_model_at_its_best_with_what_its_comparisons_say():
     other = final("hybonet", 1, [20.0, 9.0, 6.0], 31.0, dropout=0.2)
     compared = [

@@ -96,6 +96,22 @@ def test_advanced_candidates_are_trained_as_hybonet_is():
     assert [(t.rate, t.dropout, t.seed) for t in found] == [*first, (rate, 0.2, 2), (rate, 0.2, 3)]
 
 
+def test_at_small_widths_seeds_follow_at_the_best_rate_and_flags_say_the_width():
+    line = {"stage": "d20", "model": "hybonet_plus", "seed": 1}
+    perplexities = zip(plan.WIDTH_RATES, (30.0, 25.0, None, 26.0), strict=True)
+    lines = [line | {"rate": rate, "valid_perplexity": found} for rate, found in perplexities]
+    found = [t for t in plan.trainings(lines) if t.stage == "d20"]
+    tried = [(rate, 1) for rate in plan.WIDTH_RATES]
+    assert [(t.rate, t.seed) for t in found] == [*tried, (2e-2, 2), (2e-2, 3)]
+    assert not [t for t in plan.trainings(lines[1:]) if t.stage == "d20" and t.seed > 1]
+    flags = study._model(found[-1]).flags
+    assert found[-1].name == "d20-hybonet_plus-lr0p02-seed3"
+    for side in ("encoder", "decoder"):
+        assert flags[f"--{side}-embed-dim"] == "20"
+        assert flags[f"--{side}-ffn-embed-dim"] == "80"
+    assert "--encoder-embed-dim" not in study._model(replace(found[-1], stage="final")).flags
+
+
 def test_names_differ():
     lines = [line for model in plan.RATES for line in tried(model, [3.0, 2.0, 1.0, 4.0])]
     for model in ("hybonet", plan.better_twin(lines), *plan.ADVANCED):
@@ -106,7 +122,8 @@ def test_names_differ():
     once = sum(map(len, plan.CANDIDATES.values())) + 2 * len(plan.PUBLISHED)
     advanced = len(plan.ADVANCED)
     finals = (2 + advanced) * (4 + 2) + len(plan.RATES) - 2
-    assert len(set(names)) == len(names) == 4 * len(plan.RATES) + finals + once
+    widths = 4 * sum(len(models) for _, models in plan.WIDTHS.values())
+    assert len(set(names)) == len(names) == 4 * len(plan.RATES) + finals + once + widths
     assert {training.model for training in found if training.text} == set(plan.PUBLISHED)
     assert "final-hybonet-lr0p02-dropout0p3-seed2" in names
 

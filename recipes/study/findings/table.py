@@ -14,7 +14,7 @@ from recipes.study.findings.finals import (
     settings,
     updates_until_twin,
 )
-from recipes.study.plan import DROPOUT, TWINS, perplexity_of
+from recipes.study.plan import DROPOUT, TWINS, WIDTHS, best_of_width, perplexity_of
 
 CURVES, BARS = "findings/curves.svg", "findings/bleu.svg"
 """The pictures, as seen from the README."""
@@ -27,6 +27,7 @@ _STAGES = {
     "lowercased": "The published baseline's size and text, scored without case",
     "candidates": "Candidates",
     "rates": "Rates",
+    **{stage: f"Width {width}" for stage, (width, _) in WIDTHS.items()},
 }
 """What is run once each, and the titles of its tables."""
 
@@ -34,6 +35,8 @@ _STAGES = {
 def table(lines: Sequence[Line]) -> str:
     """Tables of final trainings, their comparisons, candidates and rates, where there are some."""
     blocks = [*_finals(lines), *_comparisons(lines)]
+    if narrow := widths(lines):
+        blocks += ["Small widths, each model at its best rate:", narrow]
     for stage, title in _STAGES.items():
         blocks += _tried(lines, stage, title)
     trainings = [line for line in lines if line["stage"] != "comparison"]
@@ -75,6 +78,24 @@ def summary(lines: Sequence[Line]) -> str:
         *_trained_again(lines, tested),
     ]
     return f"{table}\n\n{'. '.join(notes)}"
+
+
+def widths(lines: Sequence[Line]) -> str:
+    """Models at small widths over seeds, the lowest perplexity first; empty without results."""
+    rows = []
+    for stage, (width, models) in WIDTHS.items():
+        found = []
+        for model in models:
+            rate = best_of_width(lines, stage, model)
+            asked = (stage, model, rate)
+            chosen = [x for x in lines if (x["stage"], x["model"], x.get("rate")) == asked]
+            if finished := scored(chosen):
+                found.append(Setting(model, finished[0]["rate"], DROPOUT, tuple(chosen)))
+        for one in sorted(found, key=lambda one: one.perplexity):
+            model, rate, _, *measured = _final_row(one)
+            rows.append([width, model, rate, *measured[:-1]])
+    header = ("width", "model", "rate", "seeds", *_MEASURES[:-1])
+    return tables.markdown(header, rows, texts=2) if rows else ""
 
 
 def _compared(lines: Sequence[Line]) -> list[Line]:
