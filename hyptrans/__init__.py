@@ -18,7 +18,7 @@ PUBLIC = (
     *("hyptrans.load", "hyptrans.models", "hyptrans.UserError"),
     *(f"hyptrans.inference.{name}" for name in ("translator", "options.Asked", "results")),
     *(f"hyptrans.geometry.{name}" for name in ("lorentz", "poincare", "klein", "space")),
-    *(f"hyptrans.layers.{name}" for name in ("hybonet", "han", "hypformer", "hvt")),
+    *(f"hyptrans.layers.{name}" for name in ("hybonet", "han", "curvature", "hypformer", "hvt")),
     "hyptrans.evaluation.significance",
 )
 """Functions, and modules with all their names, that change only where the changelog says so."""

@@ -10,6 +10,7 @@ import torch
 from fairseq.models import FairseqEncoder, FairseqEncoderDecoderModel, FairseqIncrementalDecoder
 from torch import Tensor
 
+from hyptrans.layers.curvature import kept_curvatures
 from hyptrans.seq2seq.decoder import Decoder
 from hyptrans.seq2seq.encoder import Encoder
 from hyptrans.seq2seq.model import build
@@ -166,6 +167,10 @@ class HypTransformer(FairseqEncoderDecoderModel):
     def __init__(self, encoder: HypEncoder, decoder: HypDecoder) -> None:
         super().__init__(encoder, decoder)
         self.register_buffer(KEY, this_version())
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        with kept_curvatures(self):
+            return super().forward(*args, **kwargs)
 
     def upgrade_state_dict(self, state_dict: Any) -> None:
         """Look at the parameters of a checkpoint before they are loaded.

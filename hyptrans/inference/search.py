@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from hyptrans.inference.options import Options
-from hyptrans.layers.hypformer import kept_curvatures
+from hyptrans.layers.curvature import kept_curvatures
 from hyptrans.support.errors import UserError
 
 

@@ -27,7 +27,6 @@ from hyptrans.kernels.operator import (
     Operator,
     as_scalar,
     differs_by_row,
-    gradient_of_c,
 )
 
 if TYPE_CHECKING:
@@ -87,12 +86,12 @@ def lift_backward(block: int, pointer: Any) -> None:
     """Gradient of :func:`lift_forward`.
 
     Matrices: gradient of the points, points, gradient of the rows, ``partial`` ``[blocks, 1]`` (of
-    1/c). Integers as there.
+    c). Scalars and integers as there.
     """
     job = read(pointer)
     grad, out, grad_space, partial = matrix(job, 0), matrix(job, 1), matrix(job, 2), matrix(job, 3)
     rows, d = out.shape
-    zero, half, by_inverse = out.dtype.type(0), out.dtype.type(0.5), out.dtype.type(0)
+    zero, times = out.dtype.type(0), out.dtype.type(0)
     least = zero if job.integers[0] else out.dtype.type(-np.inf)
     for n in range(block * BLOCK, min((block + 1) * BLOCK, rows)):
         by_time = grad[n, 0] / out[n, 0]
@@ -100,24 +99,25 @@ def lift_backward(block: int, pointer: Any) -> None:
             value = out[n, j]
             by_value = grad[n, j] + by_time * value
             grad_space[n, j - 1] = zero if value <= least else by_value
-        by_inverse += half * by_time
-    partial[block, 0] = by_inverse
+        times += by_time
+    partial[block, 0] = out.dtype.type(-0.5) * job.scalars[0] * job.scalars[0] * times
 
 
 def _lift(space: Tensor, c: CurvatureLike, relu: bool) -> tuple[Made, Kept]:
     space = space.contiguous()
     out = space.new_empty(*space.shape[:-1], space.size(-1) + 1)
-    run(lift_forward, blocks_of(out), (out, space), (1 / float(c),), (relu,))
-    return out, (out, c, relu)
+    inverse_c = 1 / float(c)
+    run(lift_forward, blocks_of(out), (out, space), (inverse_c,), (relu,))
+    return out, (out, inverse_c, relu)
 
 
 def _lift_back(kept: Kept, grad: Tensor) -> Grads:
-    out, c, relu = kept
+    out, inverse_c, relu = kept
     grad_space = out.new_empty(*out.shape[:-1], out.size(-1) - 1)
     partial = out.new_empty(blocks_of(out), 1)
     matrices = (grad.contiguous(), out, grad_space, partial)
-    run(lift_backward, len(partial), matrices, integers=(relu,))
-    return grad_space, gradient_of_c(partial.sum(), c)
+    run(lift_backward, len(partial), matrices, (inverse_c,), (relu,))
+    return grad_space, partial.sum()
 
 
 @cuda.kernel("rows")
@@ -147,6 +147,7 @@ def lift_forward_cuda(
 def lift_backward_cuda(
     grad: tl.tensor,
     out: tl.tensor,
+    c: tl.tensor,
     grad_space: tl.tensor,
     partial: tl.tensor,
     rows: tl.tensor,
@@ -155,12 +156,14 @@ def lift_backward_cuda(
     WIDTH: tl.constexpr,
     ROWS: tl.constexpr,
 ) -> None:
-    """Gradient of :func:`lift_forward_cuda`; ``partial`` ``[programs]``: of 1/c."""
+    """Gradient of :func:`lift_forward_cuda`; ``partial`` ``[programs]``: of c."""
     row, column, at, exists, inside = lanes(rows, D, WIDTH, ROWS)
     value = tl.load(out + at, mask=inside, other=0.0)
     given = tl.load(grad + at, mask=inside, other=0.0)
     by_time = time_of(given, column) / tl.load(out + row * D, mask=exists, other=1.0)
-    tl.store(partial + tl.program_id(0), tl.sum(by_time, axis=0) * 0.5)
+    inverse_c = 1 / tl.load(c).to(value.dtype)
+    by_c = tl.sum(by_time, axis=0) * -0.5 * inverse_c * inverse_c
+    tl.store(partial + tl.program_id(0), by_c)
     by_space = given + by_time[:, None] * value
     if RELU:
         by_space = tl.where(value <= 0, 0.0, by_space)
@@ -171,8 +174,8 @@ def lift_backward_cuda(
 def _lift_cuda(space: Tensor, c: CurvatureLike, relu: bool) -> tuple[Made, Kept]:
     space = space.contiguous()
     out = space.new_empty(*space.shape[:-1], space.size(-1) + 1)
-    count = out.numel() // out.size(-1)
-    args = (space, cuda.curvature(c, space), out, count)
+    count, c = out.numel() // out.size(-1), cuda.curvature(c, space)
+    args = (space, c, out, count)
     cuda.launch_rows(lift_forward_cuda, count, out, *args, RELU=relu)
     return out, (out, c, relu)
 
@@ -182,9 +185,9 @@ def _lift_back_cuda(kept: Kept, grad: Tensor) -> Grads:
     grad_space = out.new_empty(*out.shape[:-1], out.size(-1) - 1)
     count = out.numel() // out.size(-1)
     partial = out.new_empty(cuda.programs(count, out.size(-1)))
-    args = (grad.contiguous(), out, grad_space, partial, count)
+    args = (grad.contiguous(), out, c, grad_space, partial, count)
     cuda.launch_rows(lift_backward_cuda, count, out, *args, RELU=relu)
-    return grad_space, gradient_of_c(partial.sum(), c)
+    return grad_space, partial.sum()
 
 
 def normalize_forward(block: int, pointer: Any) -> None:
@@ -220,7 +223,7 @@ def normalize_backward(block: int, pointer: Any) -> None:
     """Gradient of :func:`normalize_forward`.
 
     Matrices: gradient of the points, vectors, gradient of the vectors, ``partial`` ``[blocks, 1]``
-    (of 1/c). Scalars as there.
+    (of c). Scalars as there.
     """
     job = read(pointer)
     grad, v, grad_v, partial = matrix(job, 0), matrix(job, 1), matrix(job, 2), matrix(job, 3)
@@ -258,7 +261,7 @@ def normalize_backward(block: int, pointer: Any) -> None:
             for j in range(d):
                 grad_v[n, j] = scale * grad[n, j] + share * v[n, j]
             grad_v[n, 0] = -squares[k] * times[k]
-    partial[block, 0] = sum_inverse
+    partial[block, 0] = -sum_inverse * inverse_c * inverse_c
 
 
 def _normalize(v: Tensor, c: CurvatureLike) -> tuple[Made, Kept]:
@@ -273,7 +276,7 @@ def _normalize_back(kept: Kept, grad: Tensor) -> Grads:
     grad_v, partial = torch.empty_like(v), v.new_empty(blocks_of(v), 1)
     matrices = (grad.contiguous(), v, grad_v, partial)
     run(normalize_backward, len(partial), matrices, _inverse_and_floor(c, v))
-    return grad_v, gradient_of_c(partial.sum(), c)
+    return grad_v, partial.sum()
 
 
 def _inverse_and_floor(c: CurvatureLike, v: Tensor) -> tuple[float, float]:
@@ -338,7 +341,7 @@ def normalize_backward_cuda(
     WIDTH: tl.constexpr,
     ROWS: tl.constexpr,
 ) -> None:
-    """Gradient of :func:`normalize_forward`; ``partial`` ``[programs]``: of 1/c."""
+    """Gradient of :func:`normalize_forward`; ``partial`` ``[programs]``: of c."""
     row, column, at, exists, inside = lanes(rows, D, WIDTH, ROWS)
     value, time, squares, length, floored, inverse_c = _vectors(
         v, c, row, column, at, exists, inside, D, FLOOR
@@ -350,7 +353,8 @@ def normalize_backward_cuda(
     by_made = time_of(given, column) / tl.sqrt(squares * scale * scale + inverse_c)
     along = along * scale + by_made * squares * scale * scale
     by_inverse = tl.where(exists, (along / inverse_c + by_made) * 0.5, 0.0)
-    tl.store(partial + tl.program_id(0), tl.sum(by_inverse, axis=0))
+    by_c = -tl.sum(by_inverse, axis=0) * inverse_c * inverse_c
+    tl.store(partial + tl.program_id(0), by_c)
     along /= length
     share = by_made * scale * scale + tl.where(floored, 0.0, along)
     by_time = -tl.where(floored, along * FLOOR, along) * time
@@ -372,7 +376,7 @@ def _normalize_back_cuda(kept: Kept, grad: Tensor) -> Grads:
     partial = v.new_empty(cuda.programs(count, v.size(-1)))
     args = (grad.contiguous(), v, cuda.curvature(c, v), grad_v, partial, count)
     cuda.launch_rows(normalize_backward_cuda, count, v, *args, FLOOR=floor)
-    return grad_v, gradient_of_c(partial.sum(), c)
+    return grad_v, partial.sum()
 
 
 def _lift_cases(draw: Draw) -> Iterator[Case]:

@@ -26,7 +26,6 @@ from hyptrans.kernels.operator import (
     Operator,
     as_scalar,
     differs_by_row,
-    gradient_of_c,
 )
 
 if TYPE_CHECKING:
@@ -107,17 +106,17 @@ def norm_backward(block: int, pointer: Any) -> None:
     """Gradient of :func:`norm_forward`.
 
     Matrices: gradient of the new points, points, updates, gain, new points, gradient of the points,
-    gradient of the updates, ``partial`` ``[blocks, 2 d + 2]`` (of gain, bias, scale and 1/c).
-    Scalars as there.
+    gradient of the updates, ``partial`` ``[blocks, 2 d + 2]`` (of gain, bias, scale and c). Scalars
+    as there.
     """
     job = read(pointer)
     grad, x, update = matrix(job, 0), matrix(job, 1), matrix(job, 2)
     gain, made, partial = matrix(job, 3)[0], matrix(job, 4), matrix(job, 7)
     grad_x, grad_update = matrix(job, 5), matrix(job, 6)
-    epsilon, scale = job.scalars[1], job.scalars[2]
+    inverse_c, epsilon, scale = job.scalars[0], job.scalars[1], job.scalars[2]
     rows, d = update.shape
-    zero, half, one = x.dtype.type(0), x.dtype.type(0.5), x.dtype.type(1)
-    share = one / x.dtype.type(d)
+    zero, one = x.dtype.type(0), x.dtype.type(1)
+    share, of_c = one / x.dtype.type(d), x.dtype.type(-0.5) * inverse_c * inverse_c
     partial[block] = zero
     by_gain, by_bias = partial[block, :d], partial[block, d : 2 * d]
     normed = np.empty(d, x.dtype)
@@ -155,7 +154,7 @@ def norm_backward(block: int, pointer: Any) -> None:
             by_scale += by_both * x[n, j + 1]
         grad_x[n, 0] = zero
         partial[block, 2 * d] += by_scale
-        partial[block, 2 * d + 1] += half * by_time
+        partial[block, 2 * d + 1] += of_c * by_time
 
 
 def _forward(update: Tensor, x: Tensor, scale: Any, *others: Any) -> tuple[Made, Kept]:
@@ -163,18 +162,18 @@ def _forward(update: Tensor, x: Tensor, scale: Any, *others: Any) -> tuple[Made,
     x, update, gain = x.contiguous(), update.contiguous(), gain.contiguous()
     out, scalars = torch.empty_like(x), (1 / float(c), epsilon, float(scale))
     run(norm_forward, blocks_of(x), (x, update, gain, bias.contiguous(), out), scalars)
-    return out, (x, update, gain, out, c, scalars)
+    return out, (x, update, gain, out, scalars)
 
 
 def _backward(kept: Kept, grad: Tensor) -> Grads:
-    *operands, c, scalars = kept
+    *operands, scalars = kept
     x, update, gain, _ = operands
     grad_x, grad_update, width = torch.empty_like(x), torch.empty_like(update), len(gain)
     partial = x.new_empty(blocks_of(x), 2 * width + 2)
     matrices = (grad.contiguous(), *operands, grad_x, grad_update, partial)
     run(norm_backward, len(partial), matrices, scalars)
-    by_gain, by_bias, (by_scale, by_inverse) = partial.sum(0).split([width, width, 2])
-    return grad_update, grad_x, by_scale, by_gain, by_bias, gradient_of_c(by_inverse, c)
+    by_gain, by_bias, (by_scale, by_c) = partial.sum(0).split([width, width, 2])
+    return grad_update, grad_x, by_scale, by_gain, by_bias, by_c
 
 
 @cuda.kernel()
@@ -234,6 +233,7 @@ def norm_backward_cuda(
     scale: tl.tensor,
     gain: tl.tensor,
     made: tl.tensor,
+    c: tl.tensor,
     grad_x: tl.tensor,
     grad_update: tl.tensor,
     partial: tl.tensor,
@@ -245,7 +245,7 @@ def norm_backward_cuda(
 ) -> None:
     """Gradient of :func:`norm_forward_cuda`.
 
-    ``partial`` ``[programs, 2 D]``: of gain and bias, ``D - 1`` each, of the scale, of 1/c.
+    ``partial`` ``[programs, 2 D]``: of gain and bias, ``D - 1`` each, of the scale, of c.
     """
     row, column, at, exists, inside = lanes(rows, D, WIDTH, ROWS)
     factor = tl.load(scale).to(x.dtype.element_ty)
@@ -269,29 +269,30 @@ def norm_backward_cuda(
     tl.store(grad_update + update_at, by_both, mask=space)
     tl.store(grad_x + at, factor * by_both, mask=inside)
     tl.store(program + 2 * D - 2, tl.sum(tl.sum(by_both * point, axis=1), axis=0))
-    tl.store(program + 2 * D - 1, tl.sum(by_time * 0.5, axis=0))
+    inverse_c = 1 / tl.load(c).to(x.dtype.element_ty)
+    tl.store(program + 2 * D - 1, tl.sum(by_time, axis=0) * -0.5 * inverse_c * inverse_c)
 
 
 def _forward_cuda(update: Tensor, x: Tensor, scale: Any, *others: Any) -> tuple[Made, Kept]:
     gain, bias, c, epsilon = others
     x, update, gain = x.contiguous(), update.contiguous(), gain.contiguous()
-    out, count, scale = torch.empty_like(x), x.numel() // x.size(-1), cuda.curvature(scale, x)
-    args = (x, update, scale, gain, bias.contiguous(), cuda.curvature(c, x), out, count)
+    out, count = torch.empty_like(x), x.numel() // x.size(-1)
+    scale, c = cuda.curvature(scale, x), cuda.curvature(c, x)
+    args = (x, update, scale, gain, bias.contiguous(), c, out, count)
     cuda.launch_rows(norm_forward_cuda, count, x, *args, EPSILON=epsilon)
     return out, (x, update, scale, gain, out, c, epsilon)
 
 
 def _backward_cuda(kept: Kept, grad: Tensor) -> Grads:
-    *operands, c, epsilon = kept
-    x, update, _, gain, _ = operands
+    *operands, epsilon = kept
+    x, update, _, gain, *_ = operands
     grad_x, grad_update, width = torch.empty_like(x), torch.empty_like(update), len(gain)
     count = x.numel() // x.size(-1)
     partial = x.new_empty(cuda.programs(count, x.size(-1)), 2 * width + 2)
     args = (grad.contiguous(), *operands, grad_x, grad_update, partial, count)
     cuda.launch_rows(norm_backward_cuda, count, x, *args, EPSILON=epsilon)
-    by_gain, by_bias, by_scale, by_inverse = partial.sum(0).split([width, width, 1, 1])
-    by_c = gradient_of_c(by_inverse.view(()), c)
-    return grad_update, grad_x, by_scale.view(()), by_gain, by_bias, by_c
+    by_gain, by_bias, (by_scale, by_c) = partial.sum(0).split([width, width, 2])
+    return grad_update, grad_x, by_scale, by_gain, by_bias, by_c
 
 
 def _cases(draw: Draw) -> Iterator[Case]:

@@ -265,8 +265,3 @@ def as_scalar(c: CurvatureLike) -> CurvatureLike:
 def differs_by_row(c: CurvatureLike) -> bool:
     """Whether a curvature has more than the one number that kernels take."""
     return isinstance(c, Tensor) and c.numel() != 1
-
-
-def gradient_of_c(of_inverse: Tensor, c: CurvatureLike) -> Tensor | None:
-    """The gradient of a curvature, if that is a tensor, from the gradient of its inverse."""
-    return -of_inverse / c.square() if isinstance(c, Tensor) else None

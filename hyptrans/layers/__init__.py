@@ -4,6 +4,7 @@ What a model is built with is exported here; a paper's formulas are in :mod:`hyp
 """
 
 from hyptrans.layers.attention import Attention
+from hyptrans.layers.curvature import Curvature
 from hyptrans.layers.euclidean import (
     AddedPositions,
     DotProductLogits,
@@ -28,7 +29,6 @@ from hyptrans.layers.hybonet import (
 )
 from hyptrans.layers.hypformer import (
     HTC,
-    Curvature,
     HypformerEmbedding,
     HypformerFeedForward,
     HypformerLogits,

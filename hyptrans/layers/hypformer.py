@@ -14,8 +14,6 @@ The authors' code classifies single inputs; what differs from it, beside the dec
 """
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -27,89 +25,13 @@ from hyptrans.kernels import products
 from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.kernels.hyperboloid import lift
 from hyptrans.kernels.hypformer import norm_points
-from hyptrans.layers.euclidean import inverse_softplus
+from hyptrans.layers.curvature import Curvature, Passage
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding, Storage
 from hyptrans.layers.lorentz.logits import LorentzLogits
 from hyptrans.layers.positions import position_vectors
 
 NORM_EPSILON = 1e-5
 """Added to the variance in a layer norm, as fairseq's."""
-
-
-class Curvature(nn.Module):
-    """The ``c > 0`` of a space of curvature ``-c``, learned as ``softplus`` of a free number.
-
-    Calling it gives ``c``: a tensor without dimensions where it is learned, else a number. On the
-    CPU it is a number too where no gradient is wanted, as what follows from it is no operator then.
-
-    Args:
-        c: the value, or where learning starts.
-        learned: whether it is a parameter.
-
-    Raises:
-        ValueError: ``c`` is not above 0.
-    """
-
-    def __init__(self, c: float = 1.0, *, learned: bool = True) -> None:
-        super().__init__()
-        if not c > 0:
-            raise ValueError(f"curvature c must be above 0 (the space has -c), got {c}")
-        self.start = c
-        self.raw = nn.Parameter(torch.tensor(inverse_softplus(c))) if learned else None
-        self.kept: lorentz.CurvatureLike | None = None
-        """Set by :func:`kept_curvatures`."""
-
-    def __call__(self) -> lorentz.CurvatureLike:
-        # not a module's, with its hooks: a step of decoding asks a hundred times
-        return self.forward() if self.kept is None else self.kept
-
-    def forward(self) -> lorentz.CurvatureLike:
-        if self.raw is None:
-            return self.start
-        compiling = torch.compiler.is_compiling()  # a number would become part of the graph
-        if compiling or torch.is_grad_enabled() or self.raw.device.type != "cpu":
-            return F.softplus(at_least_float32(self.raw))
-        raw = float(self.raw)
-        return max(raw, 0.0) + math.log1p(math.exp(-abs(raw)))
-
-    def extra_repr(self) -> str:
-        return f"c={self.start}, learned={self.raw is not None}"
-
-
-@contextmanager
-def kept_curvatures(*models: nn.Module) -> Iterator[None]:
-    """Let the curvatures of models be computed once, as no gradient is wanted of them."""
-    found = [part for model in models for part in model.modules() if isinstance(part, Curvature)]
-    try:
-        for part in found:
-            part.kept = part.forward()
-        yield
-    finally:
-        for part in found:
-            part.kept = None
-
-
-class InputCurvature:
-    """The curvature of a block's input: a parameter of the block before, used but not owned.
-
-    As a module of the block it would have several names in a checkpoint.
-    """
-
-    def __init__(self, curvature: Curvature) -> None:
-        self.curvature = curvature
-
-    def __call__(self) -> lorentz.CurvatureLike:
-        return self.curvature()
-
-
-def scale_between(
-    c_in: lorentz.CurvatureLike, c_out: lorentz.CurvatureLike
-) -> lorentz.CurvatureLike:
-    """``sqrt(c_in / c_out)``: what a change of curvature multiplies space coordinates by.
-
-    It keeps distances in units of ``1/sqrt(c)``, hence their order. Source: Hypformer eq. 9.
-    """
-    return (c_in / c_out) ** 0.5
 
 
 def readjust(numbers: Tensor, *, c: lorentz.CurvatureLike) -> Tensor:
@@ -160,12 +82,9 @@ class HTC(nn.Module):
             # add one and the same large vector to all positions
             self.weight[:, 0] = 0
 
-    def forward(
-        self, x: Tensor, *, c_in: lorentz.CurvatureLike, c_out: lorentz.CurvatureLike | None = None
-    ) -> Tensor:
-        """Map a point; without ``c_out`` the curvature stays."""
+    def forward(self, x: Tensor, scale: lorentz.CurvatureLike = 1.0) -> Tensor:
+        """Map a point; ``scale``: of the change of curvature, :func:`scale_between`."""
         x = x.to(self.weight.dtype)
-        scale = 1.0 if c_out is None else scale_between(c_in, c_out)
         return at_least_float32(products.scaled_linear(x, self.weight, self.bias, scale))
 
 
@@ -217,11 +136,12 @@ class HypformerLogits(LorentzLogits):
 
     def __init__(self, table: LorentzEmbedding, *, input_curvature: Curvature) -> None:
         super().__init__(table)
-        self.input_curvature = InputCurvature(input_curvature)
+        # in a tuple, as a module it would have two names in a checkpoint
+        self._before = (input_curvature,)
 
     @property
     def curvature(self) -> lorentz.CurvatureLike:
-        return self.input_curvature()
+        return self._before[0]()
 
 
 class CentroidNorm(nn.Module):
@@ -248,12 +168,12 @@ class CentroidNorm(nn.Module):
         self.bias = nn.Parameter(torch.zeros(width - 1))
 
     def forward(
-        self, x: Tensor, out: Tensor, *, c_in: lorentz.CurvatureLike, c_out: lorentz.CurvatureLike
+        self, x: Tensor, out: Tensor, scale: lorentz.CurvatureLike, *, c: lorentz.CurvatureLike
     ) -> Tensor:
+        """The block's points; ``scale`` moves its input to its curvature ``-c``."""
         with full_precision(x):
             out = relu_dropout(out, self.dropout, training=self.training)
-            scale = scale_between(c_in, c_out)
-            return norm_points(x, out, scale, self.weight, self.bias, c=c_out, epsilon=NORM_EPSILON)
+            return norm_points(x, out, scale, self.weight, self.bias, c=c, epsilon=NORM_EPSILON)
 
 
 class HypformerPositions(nn.Module):
@@ -286,7 +206,7 @@ class HypformerPositions(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.curvature, self.input_curvature = curvature, InputCurvature(input_curvature)
+        self.curvature, self.passage = curvature, Passage(input_curvature, curvature)
         self.dropout = dropout
         self.vectors = position_vectors(max_positions, width, learned=learned)
         self.htc = HTC(width - 1, width - 1, gain=gain)
@@ -294,8 +214,7 @@ class HypformerPositions(nn.Module):
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
         c = self.curvature()
-        p = self.htc(self.vectors(positions), c_in=c)
-        x = self.norm(x, p, c_in=self.input_curvature(), c_out=c)
+        x = self.norm(x, self.htc(self.vectors(positions)), self.passage(), c=c)
         if not self.dropout or not self.training:
             return x
         return readjust(relu_dropout(x[..., 1:], self.dropout), c=c)
@@ -326,12 +245,12 @@ class HypformerFeedForward(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.curvature, self.input_curvature = curvature, InputCurvature(input_curvature)
+        self.curvature, self.passage = curvature, Passage(input_curvature, curvature)
         self.expand = HTC(width - 1, inner_width, gain=gain)
         self.contract = HTC(inner_width, width - 1, gain=gain)
         self.norm = CentroidNorm(width, dropout=dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        c_in, c = self.input_curvature(), self.curvature()
-        inner = lift(self.expand(x, c_in=c_in, c_out=c), c=c, relu=True)
-        return self.norm(x, self.contract(inner, c_in=c), c_in=c_in, c_out=c)
+        c, scale = self.curvature(), self.passage()
+        inner = lift(self.expand(x, scale), c=c, relu=True)
+        return self.norm(x, self.contract(inner), scale, c=c)

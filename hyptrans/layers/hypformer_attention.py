@@ -13,8 +13,9 @@ from hyptrans.kernels.few_queries import in_one_pass
 from hyptrans.kernels.linear_attention import STEP, focus, head_maps, linear_read, linear_step
 from hyptrans.layers import hypformer_linear_attention as linear_attention
 from hyptrans.layers.attention import Attention, Map
+from hyptrans.layers.curvature import Curvature, Passage
 from hyptrans.layers.decoding_state import Past, State
-from hyptrans.layers.hypformer import HTC, CentroidNorm, Curvature, InputCurvature, readjust
+from hyptrans.layers.hypformer import HTC, CentroidNorm, readjust
 from hyptrans.layers.hypformer_linear_attention import DENOMINATOR_FLOOR, Kept, Sums
 from hyptrans.layers.lorentz.mix import lorentz_mix, lorentz_mix_past
 
@@ -63,12 +64,12 @@ class HypformerAttention(Attention):
     ) -> None:
         super().__init__(width, heads, causal=causal)
         self.attention_dropout = attention_dropout
-        self.curvature, self.input_curvature = curvature, InputCurvature(input_curvature)
+        self.curvature, self.passage = curvature, Passage(input_curvature, curvature)
         joined = heads * head_space
         if (memory_width is None) != (memory_curvature is None):
             raise ValueError("a memory needs both memory_width and memory_curvature")
         if memory_curvature is not None:
-            self.memory_curvature = InputCurvature(memory_curvature)
+            self.memory_passage = Passage(memory_curvature, curvature)
 
         def projection(in_width: int, projections: int) -> HTC:
             return HTC(in_width - 1, joined, gain=gain, projections=projections)
@@ -78,17 +79,21 @@ class HypformerAttention(Attention):
         self.norm = CentroidNorm(width, dropout=dropout)
 
     def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
-        c_in = self.memory_curvature() if name == "kv" else self.input_curvature()
+        return tuple(made.transpose(1, 2) for made in self._mapped(name, x).unbind(2))
+
+    def _mapped(self, name: Map, x: Tensor) -> Tensor:
+        """What the map of that name makes of ``x``, ``[B, T, maps, H, head_space]``."""
+        passage = self.memory_passage if name == "kv" else self.passage
         if self.attention_dropout and self.training:
-            x = readjust(relu_dropout(x[..., 1:], self.attention_dropout), c=c_in)
-        mapped = getattr(self, name)(x, c_in=c_in, c_out=self.curvature())
-        # [maps, B, H, T, head_space]
-        return mapped.unflatten(-1, (len(name), self.heads, -1)).permute(2, 0, 3, 1, 4).unbind()
+            dropped = relu_dropout(x[..., 1:], self.attention_dropout)
+            x = readjust(dropped, c=passage.before())
+        mapped: Tensor = getattr(self, name)(x, passage())
+        return mapped.unflatten(-1, (len(name), self.heads, -1))
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
-        c_in, c = self.input_curvature(), self.curvature()
+        c = self.curvature()
         joined = heads.transpose(1, 2).flatten(2)  # [B, T, H * head_space]
-        return self.norm(x, self.out(readjust(joined, c=c), c_in=c), c_in=c_in, c_out=c)
+        return self.norm(x, self.out(readjust(joined, c=c)), self.passage(), c=c)
 
 
 class LinearAttention(HypformerAttention):
@@ -223,11 +228,12 @@ class SoftmaxAttention(HypformerAttention):
         self.tau = nn.Parameter(torch.tensor(width**0.5))
 
     def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
-        made = super().map_heads(name, x)
-        # asked for each: the curvature's gradient is then a sum of one part a lift
-        first, *rest = (readjust(space, c=self.curvature()) for space in made)
+        # lifted as they lie, then seen by head: nothing is copied
+        points = readjust(self._mapped(name, x), c=self.curvature()).unbind(2)
+        first, *rest = (made.transpose(1, 2) for made in points)
         if "q" in name:
-            first = lorentz.flip_time(first) * (2 / at_least_float32(self.tau))
+            signs = lorentz.flip_time(first.new_ones(first.size(-1)))
+            first = first * (signs * (2 / at_least_float32(self.tau)))
         return first, *rest
 
     def mix(

@@ -6,8 +6,8 @@ from typing import Any, Optional
 import torch
 
 from hyptrans.geometry.space import Space
+from hyptrans.layers.curvature import Curvature
 from hyptrans.layers.hypformer import (
-    Curvature,
     HypformerEmbedding,
     HypformerFeedForward,
     HypformerLogits,

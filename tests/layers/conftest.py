@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from hyptrans.layers import hypformer
+from hyptrans.layers.curvature import Curvature
 from hyptrans.layers.han import HyperbolicAttention
-from hyptrans.layers.hypformer import Curvature
 
 CHANGES = [(1.0, 1.0), (0.25, 4.0), (3.0, 0.5)]
 """Curvatures of the input and the output of a block."""

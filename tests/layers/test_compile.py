@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from hyptrans.layers.hypformer import Curvature
+from hyptrans.layers.curvature import Curvature
 from hyptrans.seq2seq.encoder import Encoder
 from tests.models.conftest import ARCHITECTURES, small
 

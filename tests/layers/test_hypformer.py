@@ -7,16 +7,15 @@ import pytest
 import torch
 
 from hyptrans.geometry import lorentz
+from hyptrans.layers.curvature import Curvature, scale_between
 from hyptrans.layers.hypformer import (
     HTC,
     NORM_EPSILON,
     CentroidNorm,
-    Curvature,
     HypformerEmbedding,
     HypformerFeedForward,
     HypformerLogits,
     HypformerPositions,
-    scale_between,
 )
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
 from tests.geometry.helpers import CURVATURES, EXACT, points
@@ -63,7 +62,7 @@ def test_change_of_curvature_scales_every_distance_by_one_factor(c_in, c_out, rn
 def test_htc_matches_the_formula(c_in, c_out, rng):
     layer = randomized(HTC(5, 4, gain=1.0, projections=2).double(), rng)
     x = points(rng, 6, 6, c=c_in)
-    got = layer(x, c_in=c_in, c_out=c_out).detach().numpy()
+    got = layer(x, scale_between(c_in, c_out)).detach().numpy()
     weight, bias = arrays(layer).values()
     for i in range(6):
         expected = oracle.htc(x[i].numpy(), weight, bias, c_in, c_out)
@@ -83,9 +82,9 @@ def test_htc_maps_one_point_or_none(learned, rng):
     layer = HTC(4, 3, gain=1.0).double()
     scale = Curvature(2.0, learned=learned).double()()
     x = points(rng, 6, 5)
-    wanted = layer(x, c_in=scale, c_out=1.0)
-    torch.testing.assert_close(layer(x[2], c_in=scale, c_out=1.0), wanted[2])
-    assert layer(x[:0].view(2, 0, 5), c_in=scale, c_out=1.0).shape == (2, 0, 3)
+    wanted = layer(x, scale**0.5)
+    torch.testing.assert_close(layer(x[2], scale**0.5), wanted[2])
+    assert layer(x[:0].view(2, 0, 5), scale**0.5).shape == (2, 0, 3)
 
 
 def test_htc_without_a_space_coordinate_is_refused():
@@ -98,7 +97,7 @@ def test_residual_norm_is_the_layer_norm_of_the_centroid(c_in, c_out, exact_norm
     layer = randomized(CentroidNorm(6).double(), rng)
     x = points(rng, 5, 6, c=c_in)
     out = torch.randn(5, 5, generator=rng, dtype=torch.float64)
-    got = layer(x, out, c_in=c_in, c_out=c_out).detach().numpy()
+    got = layer(x, out, scale_between(c_in, c_out), c=c_out).detach().numpy()
     weight, bias = arrays(layer).values()
     for i in range(5):
         arguments = (x[i].numpy(), out[i].numpy(), weight, bias, c_in, c_out)
@@ -112,7 +111,7 @@ def test_a_sum_in_place_of_the_centroid_is_as_near_as_it_is_said_to_be(width, mo
     given = {"curvature": fixed(1.0), "input_curvature": fixed(1.0), "gain": 0.7}
     layer = HypformerPositions(width, 60, **given).double()
     got = layer(x, tokens)
-    own = lorentz.lift(layer.htc(layer.vectors(tokens), c_in=1.0))
+    own = lorentz.lift(layer.htc(layer.vectors(tokens)))
     middle = lorentz.normalize(x + own)
     normed = torch.nn.functional.layer_norm(middle[..., 1:], (width - 1,), eps=NORM_EPSILON)
     expected = lorentz.lift(normed)
@@ -222,7 +221,7 @@ def test_dropout_acts_in_training_on_the_output_of_a_block_alone(rng):
     feed_forward, positions = (block.double() for block in blocks(1.0, 1.0, dropout=0.999))
     torch.nn.init.zeros_(positions.vectors.weight)
     # everything is dropped: what is left is the norm of the input, or the origin
-    expected = feed_forward.norm(x, torch.zeros(2, 3, 15).double(), c_in=1.0, c_out=1.0)
+    expected = feed_forward.norm(x, torch.zeros(2, 3, 15).double(), 1.0, c=1.0)
     torch.testing.assert_close(feed_forward(x)[..., 0], expected[..., 0], rtol=1e-2, atol=0)
     assert (positions(x, TOKENS)[..., 1:] == 0).double().mean() > 0.9
     assert (positions.eval()(x, TOKENS)[..., 1:] == 0).sum() == 0

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from hyptrans.geometry import lorentz
+from hyptrans.layers.curvature import Curvature
 from hyptrans.layers.decoding_state import State
-from hyptrans.layers.hypformer import Curvature
 from hyptrans.layers.hypformer_attention import LinearAttention, SoftmaxAttention
 from tests.geometry.helpers import EXACT, points
 from tests.layers.conftest import (

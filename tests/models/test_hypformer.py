@@ -16,7 +16,7 @@ from hyptrans.layers import (
     LinearAttention,
     SoftmaxAttention,
 )
-from hyptrans.layers.hypformer import Curvature
+from hyptrans.layers.curvature import Curvature
 from hyptrans.layers.hypformer_attention import HypformerAttention
 from tests.models.conftest import SMALL, batch, build, dictionary, small
 
@@ -58,12 +58,14 @@ def test_each_block_takes_the_curvature_of_the_one_before():
     for side in (model.encoder, model.decoder):
         before = side.embed_tokens.curvature
         for block in _chain(side):
-            assert block.input_curvature.curvature is before
-            if hasattr(block, "memory_curvature"):
+            assert block.passage.before is before
+            if hasattr(block, "memory_passage"):
                 last = model.encoder.layers[-1].feed_forward.curvature
-                assert block.memory_curvature.curvature is last
+                assert block.memory_passage.before is last
             before = block.curvature
-    assert model.decoder.logits.input_curvature.curvature is before
+    with torch.no_grad():
+        before.raw.add_(1.0)
+    assert model.decoder.logits.curvature == before() != Curvature(1.0)()
 
 
 def _chain(side):
@@ -75,7 +77,7 @@ def _chain(side):
 def test_with_one_embedding_the_decoder_starts_from_the_encoders_curvature():
     model = build("hypformer_tiny", share_all_embeddings=True, **SMALL)
     shared = model.encoder.embed_tokens.curvature
-    assert model.decoder.embed_positions.input_curvature.curvature is shared
+    assert model.decoder.embed_positions.passage.before is shared
     assert model.decoder.logits.table is model.encoder.embed_tokens
 
 
@@ -98,9 +100,9 @@ def test_a_copy_has_curvatures_of_its_own():
     model = build("hypformer_tiny", **SMALL)
     other = copy.deepcopy(model)
     block = other.decoder.layers[0].cross_attention
-    assert block.input_curvature.curvature is other.decoder.layers[0].attention.curvature
-    assert block.input_curvature.curvature is not model.decoder.layers[0].attention.curvature
-    assert block.memory_curvature.curvature is other.encoder.layers[-1].feed_forward.curvature
+    assert block.passage.before is other.decoder.layers[0].attention.curvature
+    assert block.passage.before is not model.decoder.layers[0].attention.curvature
+    assert block.memory_passage.before is other.encoder.layers[-1].feed_forward.curvature
 
 
 def test_fixed_curvature_has_no_parameters_and_is_that_of_every_state(sentences):

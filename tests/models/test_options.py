@@ -3,8 +3,8 @@
 import pytest
 from fairseq import models
 
+from hyptrans.layers.curvature import Curvature
 from hyptrans.layers.hvt_attention import QUERY_KEY_GAIN
-from hyptrans.layers.hypformer import Curvature
 from hyptrans.layers.lorentz.residual import LorentzResidual
 from tests.models.conftest import ARCHITECTURES, SMALL, build
 

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from hyptrans.fairseq.tiled import TiledCrossEntropy
 from hyptrans.kernels import loss
-from hyptrans.layers.hypformer import Curvature
+from hyptrans.layers.curvature import Curvature
 from tests.models.conftest import ARCHITECTURES, SMALL, build, task_of
 
 READ_BY_THE_HOST = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}

@@ -10,9 +10,9 @@ from torch.nn import functional as F
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import half_in_force
 from hyptrans.kernels import few_queries
+from hyptrans.layers.curvature import Curvature
 from hyptrans.layers.decoding_state import State
 from hyptrans.layers.hybonet import LorentzAttention
-from hyptrans.layers.hypformer import Curvature
 from hyptrans.layers.hypformer_attention import SoftmaxAttention
 from hyptrans.layers.lorentz import half_attention
 from hyptrans.layers.lorentz.mix import lorentz_mix

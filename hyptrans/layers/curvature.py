@@ -1,0 +1,126 @@
+"""Learned curvatures of spaces, and the scale by which points move from one space to another."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from hyptrans.geometry import lorentz
+from hyptrans.geometry.precision import at_least_float32
+from hyptrans.layers.euclidean import inverse_softplus
+
+
+class Curvature(nn.Module):
+    """The ``c > 0`` of a space of curvature ``-c``, learned as ``softplus`` of a free number.
+
+    Calling it gives ``c``: a tensor without dimensions where it is learned, else a number. On the
+    CPU it is a number too where no gradient is wanted, as what follows from it is no operator then.
+
+    Args:
+        c: the value, or where learning starts.
+        learned: whether it is a parameter.
+
+    Raises:
+        ValueError: ``c`` is not above 0.
+    """
+
+    def __init__(self, c: float = 1.0, *, learned: bool = True) -> None:
+        super().__init__()
+        if not c > 0:
+            raise ValueError(f"curvature c must be above 0 (the space has -c), got {c}")
+        self.start = c
+        self.raw = nn.Parameter(torch.tensor(inverse_softplus(c))) if learned else None
+        self.kept: lorentz.CurvatureLike | None = None
+        """Set by :func:`kept_curvatures`."""
+
+    def __call__(self) -> lorentz.CurvatureLike:
+        # not a module's, with its hooks: a step of decoding asks a hundred times
+        return self.forward() if self.kept is None else self.kept
+
+    def forward(self) -> lorentz.CurvatureLike:
+        if self.raw is None:
+            return self.start
+        if _as_tensor(self.raw):
+            return F.softplus(at_least_float32(self.raw))
+        raw = float(self.raw)
+        return max(raw, 0.0) + math.log1p(math.exp(-abs(raw)))
+
+    def extra_repr(self) -> str:
+        return f"c={self.start}, learned={self.raw is not None}"
+
+
+class Passage:
+    """From the curvature before a block, or of a memory, to the block's own.
+
+    Calling it gives :func:`scale_between` both. The curvatures are used, not owned: as a module of
+    the block, the one before would have several names in a checkpoint.
+    """
+
+    def __init__(self, before: Curvature, own: Curvature) -> None:
+        self.before, self.own = before, own
+        self.kept: lorentz.CurvatureLike | None = None
+        """Set by :func:`kept_curvatures`."""
+
+    def __call__(self) -> lorentz.CurvatureLike:
+        return scale_between(self.before(), self.own()) if self.kept is None else self.kept
+
+
+def scale_between(
+    c_in: lorentz.CurvatureLike, c_out: lorentz.CurvatureLike
+) -> lorentz.CurvatureLike:
+    """``sqrt(c_in / c_out)``: what a change of curvature multiplies space coordinates by.
+
+    It keeps distances in units of ``1/sqrt(c)``, hence their order. Source: Hypformer eq. 9.
+    """
+    return (c_in / c_out) ** 0.5
+
+
+@contextmanager
+def kept_curvatures(*models: nn.Module) -> Iterator[None]:
+    """Compute the learned curvatures of models, and the scales between them, once and together.
+
+    One by one they are more than half of a training step's operators. Their values are those of
+    the parameters when this begins.
+    """
+    if torch.compiler.is_compiling():
+        yield  # a compiler joins operators by itself
+        return
+    modules = [module for model in models for module in model.modules()]
+    curvatures = [m for m in modules if isinstance(m, Curvature) and m.raw is not None]
+    found = [p for m in modules for p in vars(m).values() if isinstance(p, Passage)]
+    passages = [p for p in found if p.before.raw is not None and p.own.raw is not None]
+    parts: list[Curvature | Passage] = [*curvatures, *passages]
+    try:
+        _keep(curvatures, passages)
+        yield
+    finally:
+        for part in parts:
+            part.kept = None
+
+
+def _keep(curvatures: list[Curvature], passages: list[Passage]) -> None:
+    raws: list[Tensor] = [part.raw for part in curvatures if part.raw is not None]
+    if not raws or not _as_tensor(raws[0]):
+        parts: list[Curvature | Passage] = [*curvatures, *passages]
+        for part in parts:
+            part.kept = part()
+        return
+    together = F.softplus(at_least_float32(torch.stack(raws)))
+    for curvature, c in zip(curvatures, together.unbind(), strict=True):
+        curvature.kept = c
+    if passages:
+        before = torch.stack([torch.as_tensor(passage.before()) for passage in passages])
+        own = torch.stack([torch.as_tensor(passage.own()) for passage in passages])
+        scales = torch.as_tensor(scale_between(before, own)).unbind()
+        for passage, scale in zip(passages, scales, strict=True):
+            passage.kept = scale
+
+
+def _as_tensor(raw: Tensor) -> bool:
+    """Whether what follows from a curvature is computed by operators; else by Python's numbers."""
+    # for a compiler a number would become part of the graph
+    compiling = torch.compiler.is_compiling()
+    return compiling or torch.is_grad_enabled() or raw.device.type != "cpu"
