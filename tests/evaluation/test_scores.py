@@ -105,6 +105,9 @@ def test_compare_prints_a_table_with_signatures(systems, tmp_path, capsys, monke
     assert table[0] == "| metric | far | generate-test.txt | difference | p, one-sided |"
     wanted = scores.bleu(systems["near"], systems["ref"]).value
     assert f" {wanted:.2f} ± " in table[2]
+    lead = wanted - scores.bleu(systems["far"], systems["ref"]).value
+    assert f"| {lead:+.2f} |" in table[2]
+    assert lead > 1
     assert "bs:1000" in table[-1]
     for name in ("a", "b"):
         (tmp_path / name).mkdir()

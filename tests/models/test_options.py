@@ -83,3 +83,9 @@ def test_queries_and_keys_of_hvt_start_alike_whether_of_one_side_or_two():
     assert spread == pytest.approx([spread[0]] * 4, rel=0.02)
     assert own.qkv.weight.chunk(3)[2].std().item() == pytest.approx(values.std().item(), rel=0.02)
     assert spread[0] / values.std().item() == pytest.approx(QUERY_KEY_GAIN, rel=0.02)
+
+
+@pytest.mark.parametrize("curvature", [1e-7, 1e7])
+def test_a_curvature_that_no_checkpoint_could_have_is_refused(curvature):
+    with pytest.raises(ValueError, match=r"--curvature must be above 0, from 1e-06 to 1e\+06"):
+        build("hybonet_tiny", **SMALL, curvature=curvature)

@@ -10,6 +10,7 @@ import pytest
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import (
     one_at_a_time,
+    read_bytes,
     remove,
     sha256,
     short_names,
@@ -206,3 +207,13 @@ def test_a_name_that_is_no_utf8_is_written_as_json_can(tmp_path):
 )
 def test_short_names_tell_all_paths_apart(paths, wanted):
     assert [*short_names(paths).values()] == wanted
+
+
+def test_no_byte_more_than_is_allowed_is_read(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"12345")
+    assert read_bytes(path, 5) == b"12345"
+    with pytest.raises(ValueError, match="4"):
+        read_bytes(path, 4)
+    with pytest.raises(ValueError, match="it is no file"):
+        read_bytes(tmp_path, 5)

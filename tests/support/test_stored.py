@@ -55,3 +55,9 @@ def test_anything_else_is_refused(change):
 def test_text_that_is_no_object_is_refused(text):
     with pytest.raises(ValueError, match=r"JSON|Expecting"):
         read_json(text)
+
+
+def test_a_field_that_stands_twice_is_refused_where_it_would_decide():
+    with pytest.raises(ValueError, match="two fields of one name"):
+        read_json('{"a": 1, "b": 2, "a": 3}', unique=True)
+    assert read_json('{"a": 1, "b": 2}', unique=True) == {"a": 1, "b": 2}
