@@ -14,7 +14,8 @@ _TRAINING = (
     "--user-dir hyptrans --arch hybonet_plus_iwslt_d64 --optimizer adam --adam-betas '(0.9, 0.98)' "
     "--clip-norm 0.5 --lr 1e-2 --lr-scheduler polynomial_decay --warmup-updates 300 "
     "--total-num-update 3000 --max-update 3000 --dropout 0.2 --attention-dropout 0 "
-    "--criterion tiled_label_smoothed_cross_entropy --label-smoothing 0.1 --max-tokens 4096"
+    "--criterion tiled_label_smoothed_cross_entropy --label-smoothing 0.1 --max-tokens 4096 "
+    "--keep-last-epochs 5 --patience 10"
 )
 """A training that is soon over, by the rate that was best in the study."""
 

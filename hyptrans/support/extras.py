@@ -1,7 +1,6 @@
 """Modules that come with an optional extra of the package: import them, or say how to get them."""
 
 import importlib
-import inspect
 import re
 import sys
 from importlib import metadata
@@ -35,9 +34,7 @@ def require(module: str, extra: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != package:
             raise
-        caller = inspect.stack()[1].frame.f_globals.get("__name__", "__main__")
-        caller = "this command" if caller == "__main__" else caller
-        message = f"{caller} needs {package}: {_install(extra)}"
+        message = f"{package} is missing: {_install(extra)}"
         raise MissingExtra(message, name=package) from None
 
 
@@ -74,4 +71,6 @@ def how_to_install(module: str | None) -> str | None:
 
 
 def _install(extra: str) -> str:
-    return f"pip install 'hyptrans[{extra}]'"
+    # newer versions of pip refuse what fairseq 0.12.2 requires
+    first = "pip install 'pip<24.1' && " if extra == "fairseq" else ""
+    return f"{first}pip install 'hyptrans[{extra}]'"

@@ -14,7 +14,8 @@ from hyptrans.support.progress import bar
 from probing.commands.options import typed_command
 from probing.commands.sources import of_checkpoint
 from probing.geometry.layers import HEADER, Layer, Words, cells, measure, verdict
-from probing.geometry.states import both_sides, words_of
+from probing.geometry.states import both_sides
+from probing.geometry.words import words_of
 from probing.report.results import versions
 from probing.states.checkpoint import Loaded, load_model
 from probing.states.encoder import moved

@@ -16,7 +16,7 @@ from probing.commands import extract
 from probing.commands.evaluate import of_baselines, read_scored, save_scored, score
 from probing.commands.sources import Subject
 from probing.geometry.layers import SpaceUse, space_use, word_counts
-from probing.geometry.states import words_of
+from probing.geometry.words import words_of
 from probing.probes import baselines
 from probing.probes.control import control_tree
 from probing.probes.corpus import Corpus

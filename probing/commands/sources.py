@@ -12,7 +12,6 @@ from hyptrans.support.files import sha256
 from probing.commands.options import filled
 from probing.probes.baselines import BASELINES
 from probing.states import huggingface
-from probing.states.checkpoint import from_checkpoint
 from probing.states.encoder import WordEncoder
 from probing.text import segment
 
@@ -73,6 +72,9 @@ class Source:
         """
         if self.hf:
             return huggingface.from_hugging_face(self.name, random=random, seed=seed)
+        # fairseq comes with it, which encoders of Hugging Face's format do without
+        from probing.states.checkpoint import from_checkpoint
+
         return from_checkpoint(
             Path(self.name),
             data=self.data,

@@ -1,11 +1,10 @@
-"""The states to look at: of both sides of a model, for pairs of a data set; of words of trees."""
+"""The states to look at: of both sides of a model, for pairs of a data set."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,13 +13,9 @@ from hyptrans.fairseq.states import all_states, spaces_of
 from hyptrans.geometry.space import Space
 from hyptrans.inference.batches import padded
 from hyptrans.support.errors import UserError
-from probing.geometry.layers import Tokens, Words
-from probing.settings import SENTENCES
+from probing.geometry.layers import Tokens
 from probing.states.checkpoint import Loaded
-from probing.states.encoder import WordEncoder, device_of
-from probing.states.extract import align_sentence
-from probing.states.file import States
-from probing.text.trees import Sentence, depths
+from probing.states.encoder import device_of
 
 BATCH_SENTENCES = 64
 
@@ -132,37 +127,3 @@ def _decoder_states(model: Any, memory: Tensor, padding: Tensor, given: Tensor) 
     # with --decoder-normalize-before the output has one more norm than the last layer's state
     inner = [state.transpose(0, 1) for state in extra["inner_states"][:-1]]
     return torch.stack([*inner, features])
-
-
-def words_of(
-    states: States, trees: Sequence[Sentence], encoder: WordEncoder, most: int = SENTENCES
-) -> Words:
-    """The words of one token of the first sentences that have states.
-
-    Others are left out: their states are means of those of their tokens, which lie nearer to the
-    origin than these do, also where all of an encoder's own states lie on one sphere.
-
-    Args:
-        states: of the trees.
-        trees: all of the file that the states were extracted for.
-        encoder: whose states they are; its parameters do not matter.
-        most: sentences to look at.
-    """
-    places = range(min(len(states), most))
-    chosen = [trees[states.kept[i]] for i in places]
-    whole = torch.cat([_whole(encoder, sentence) for sentence in chosen])
-    words = [word for sentence in chosen for word in sentence.words]
-    return Words(
-        torch.cat([states.sentence(i) for i in places], 1)[:, whole],
-        [word for word, one in zip(words, whole.tolist(), strict=True) if one],
-        torch.cat([torch.arange(len(sentence)) for sentence in chosen])[whole],
-        torch.cat([depths(sentence) for sentence in chosen])[whole],
-    )
-
-
-def _whole(encoder: WordEncoder, sentence: Sentence) -> Tensor:
-    """Which words of a sentence are one token, ``[words]``."""
-    aligned = align_sentence(encoder, sentence)
-    assert not isinstance(aligned, str), "it has states"
-    tokens = np.bincount(aligned.words, minlength=aligned.count)
-    return torch.from_numpy(tokens == 1)

@@ -166,4 +166,4 @@ def test_without_matplotlib_the_extra_is_named(logs, monkeypatch, capsys):
 
     monkeypatch.setattr(importlib, "import_module", without)
     assert PROGRAM.run(["plot", logs[0]]) == 2
-    assert "needs matplotlib: pip install 'hyptrans[plot]'" in capsys.readouterr().err
+    assert "matplotlib is missing: pip install 'hyptrans[plot]'" in capsys.readouterr().err

@@ -32,7 +32,7 @@ def test_an_extra_that_is_missing_is_told_before_any_work(tmp_path, monkeypatch,
     monkeypatch.setitem(sys.modules, "conllu", None)
     monkeypatch.setattr(sys, "argv", ["run.py", "--out", str(tmp_path / "out")])
     assert run_command(main) == 2
-    error = "error: recipes.quickstart.__main__ needs conllu: pip install 'hyptrans[probing]'\n"
+    error = "error: conllu is missing: pip install 'hyptrans[probing]'\n"
     assert tuple(capsys.readouterr()) == ("", error)
     assert not (tmp_path / "out").exists()
 

@@ -13,6 +13,7 @@ from hyptrans.support.extras import require
 
 _FILES = [folder.CONFIG, folder.WEIGHTS, folder.CARD, "dict.*.txt", *subwords.MODEL_NAMES.values()]
 """What is fetched: nothing else of a repository is of use."""
+_NAME = re.compile(r"[\w.-]+/[\w.-]+")
 _LOADED = re.compile(rb'hyptrans\.load\("[^"/]*"\)')
 """How a card loads its model by a name that is none of the hub's."""
 
@@ -44,10 +45,13 @@ def push(place: Path, repository: str, *, private: bool = False) -> str:
         private: make it one that only its owner sees.
 
     Raises:
-        UserError: the folder cannot be used, a link leads out of it, or the hub refuses it.
+        UserError: the name is no ``user/name``, the folder cannot be used, a link leads out of it,
+            or the hub refuses it.
     """
     if not place.is_dir():
         raise UserError(f"{place} is no model folder: hyptrans export makes one of a checkpoint")
+    if not _NAME.fullmatch(repository):
+        raise UserError(f"a repository is called user/name, got {repository!r}")
     contents = folder.read(place)
     files = _own_files(place, folder.files_of(contents.languages, contents.text.kind))
     hub = require("huggingface_hub", "hub")

@@ -4,6 +4,7 @@ import functools
 import itertools
 import json
 import shutil
+import subprocess
 import sys
 from dataclasses import replace
 
@@ -294,6 +295,29 @@ def test_an_encoder_of_hugging_face_stands_beside_a_checkpoint(made, tmp_path):
     assert result.layers == [
         pytest.approx(layer, abs=1e-6) for layer in results["models"][3]["layers"]
     ]
+
+
+WITHOUT_FAIRSEQ = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("fairseq", "hydra", "omegaconf"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Blocked())
+from probing.commands.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_an_encoder_of_hugging_face_needs_no_fairseq(made, tmp_path):
+    huggingface.save(tmp_path / "small")
+    words = ["--hf", str(tmp_path / "small"), "--no-random"]
+    command = map(str, run_words(made, tmp_path / "out", *words, models=[]))
+    subprocess.run([sys.executable, "-c", WITHOUT_FAIRSEQ, *command], check=True)
+    results = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert results["models"][-1]["architecture"] == "bert"
 
 
 def states_by_library(model, tokenizer, words):

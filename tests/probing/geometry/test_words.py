@@ -9,7 +9,7 @@ import torch
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.space import Space
 from probing.geometry.layers import space_use, word_counts
-from probing.geometry.states import words_of
+from probing.geometry.words import words_of
 from probing.states.file import Contents, States, writing
 from probing.text.align import Piece
 from probing.text.trees import depths, read_conllu
