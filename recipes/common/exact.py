@@ -19,7 +19,7 @@ from hyptrans.evaluation import scores
 from hyptrans.support.files import write_whole
 from recipes.common import lines, results, translation
 from recipes.common.runner import Runner
-from recipes.common.settings import Model
+from recipes.common.settings import Flags, Model
 from recipes.common.steps import Step
 from recipes.common.translation import Run
 
@@ -32,8 +32,6 @@ _PARTS = 10
 # the longest answer of all tasks has 144 words, to a question of 61
 _LENGTHS = ("--max-len-a", "3", "--max-len-b", "50")
 
-Flags = dict[str, str | None]
-"""Values by flag of ``fairseq-train``, None of a flag that takes no value."""
 Example = tuple[str, str, str]
 """Question, answer, and the kind that exact matches are counted by."""
 Sets = Mapping[str, Sequence[Example]]

@@ -13,17 +13,16 @@ from hyptrans.support.errors import UserError
 FILE = "models.ini"
 _UPDATES = "--max-update"
 
+Flags = dict[str, str | None]
+"""Values by flag of ``fairseq-train``, None of a flag that takes no value."""
+
 
 @dataclass(frozen=True)
 class Model:
-    """A model of a recipe: what folders and tables call it, and the flags that train it.
-
-    Attributes:
-        flags: values by flag, None of a flag that takes no value.
-    """
+    """A model of a recipe: what folders and tables call it, and the flags that train it."""
 
     name: str
-    flags: dict[str, str | None]
+    flags: Flags
 
     def flags_for(self, updates: int) -> list[str]:
         """Words of a command, with ``{updates}``, for schedules that end, filled in."""
@@ -78,7 +77,7 @@ def _names(parser: ConfigParser) -> set[str]:
 
 def _read(parser: ConfigParser, name: str) -> Model:
     """Merge the sections of a model; what is its own stands before what all share."""
-    flags: dict[str, str | None] = {"arch": name}
+    flags: Flags = {"arch": name}
     for section, given in parser.items():
         if any(fnmatchcase(name, pattern) for pattern in section.split()):
             flags |= given

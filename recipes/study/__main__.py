@@ -21,7 +21,7 @@ from hyptrans.support.errors import run_command
 from hyptrans.support.extras import require
 from recipes.common import lines, results, scoring, translation
 from recipes.common.runner import Runner
-from recipes.common.settings import Model, read_models
+from recipes.common.settings import Flags, Model, read_models
 from recipes.common.steps import Step
 from recipes.common.translation import Run
 from recipes.multi30k_en_de import data
@@ -102,11 +102,11 @@ def _user_dir(model: str) -> str:
 def _model(training: Training) -> Model:
     (model,) = read_models(HERE, [training.model])
     warmup = min(MOST_WARMUP, training.updates // 4)
-    own = {"--lr": f"{training.rate:g}", "--warmup-updates": str(warmup)}
+    own: Flags = {"--lr": f"{training.rate:g}", "--warmup-updates": str(warmup)}
     own["--dropout"] = f"{training.dropout:g}"
-    for side in ("encoder", "decoder") if training.width else ():
-        own[f"--{side}-embed-dim"] = str(training.width)
-        own[f"--{side}-ffn-embed-dim"] = str(4 * training.width)
+    if width := training.width:
+        for side in ("encoder", "decoder"):
+            own |= {f"--{side}-embed-dim": str(width), f"--{side}-ffn-embed-dim": str(4 * width)}
     return Model(training.name, model.flags | own)
 
 

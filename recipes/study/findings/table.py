@@ -84,7 +84,7 @@ def widths(lines: Sequence[Line]) -> str:
     """Models at small widths over seeds, the lowest perplexity first; empty without results."""
     rows = []
     for stage, (width, models) in WIDTHS.items():
-        found = []
+        found: list[Setting] = []
         for model in models:
             rate = best_of_width(lines, stage, model)
             asked = (stage, model, rate)
@@ -92,8 +92,8 @@ def widths(lines: Sequence[Line]) -> str:
             if finished := scored(chosen):
                 found.append(Setting(model, finished[0]["rate"], DROPOUT, tuple(chosen)))
         for one in sorted(found, key=lambda one: one.perplexity):
-            model, rate, _, *measured = _final_row(one)
-            rows.append([width, model, rate, *measured[:-1]])
+            name, shown, _, *measured = _final_row(one)
+            rows.append([width, name, shown, *measured[:-1]])
     header = ("width", "model", "rate", "seeds", *_MEASURES[:-1])
     return tables.markdown(header, rows, texts=2) if rows else ""
 
