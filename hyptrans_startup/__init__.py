@@ -37,9 +37,11 @@ STEPS: "dict[str, tuple[str, ...]]" = {
     ),
     "fairseq": ("compat.threads:threads_spin",),
     "fairseq.dataclass.configs": ("compat.walls:mutable_default",),
+    "fairseq.distributed.utils:call_main": ("commands.typed:processes_of_no_gpu",),
     "fairseq.distributed.utils:torch.load": ("compat.walls:unread_broadcast",),
     "fairseq.tasks.fairseq_task": ("compat.walls:deprecated_autocast",),
     "fairseq.modules.transformer_layer": ("compat.walls:mask_type_undefined",),
+    "fairseq.ngram_repeat_block": ("commands.asked:ngrams_of_padding",),
     "fairseq.modules.dynamic_crf_layer": ("compat.walls:numpy_alias_removed",),
     "fairseq.data.token_block_dataset": ("compat.walls:numpy_alias_removed",),
     "fairseq.data.language_pair_dataset": ("compat.walls:numpy_alias_removed",),
@@ -53,6 +55,7 @@ STEPS: "dict[str, tuple[str, ...]]" = {
         "commands.typed:help_without_options",
         "commands.typed:page_of_usage",
         "commands.typed:validation_without_task",
+        "commands.typed:numbers_that_cannot_be",
         "commands.typed:half_precision_without_gpu",
     ),
     **dict.fromkeys(
@@ -78,7 +81,6 @@ STEPS: "dict[str, tuple[str, ...]]" = {
         "commands.asked:texts_that_do_not_match",
     ),
     "fairseq_cli.score": ("commands.asked:scorer_of_sentences",),
-    "fairseq.scoring.wer:WerScorer.__init__": ("commands.asked:scorer_without_package",),
     "fairseq_cli.generate:main": (
         "commands.asked:whole_configuration",
         "commands.asked:search_that_cannot_be",
@@ -88,7 +90,7 @@ STEPS: "dict[str, tuple[str, ...]]" = {
     "fairseq_cli.interactive:main": (
         "commands.asked:whole_configuration",
         "commands.asked:search_that_cannot_be",
-        "commands.asked:alignment_of_interactive",
+        "commands.asked:options_of_generate",
     ),
     "fairseq_cli.eval_lm:main": ("commands.typed:no_language_model",),
     "fairseq_cli.preprocess:main": (
@@ -98,11 +100,11 @@ STEPS: "dict[str, tuple[str, ...]]" = {
     "fairseq_cli.interactive:buffered_read": ("commands.texts:line_ends_it_all",),
     "fairseq_cli.interactive:make_batches": ("commands.texts:line_too_long",),
     # what a user asks of a model
-    "fairseq.data.encoders.sentencepiece_bpe:SentencepieceBPE.__init__": (
-        "commands.typed:no_sentencepiece_model",
-    ),
     "fairseq.sequence_generator:SequenceGeneratorWithAlignment._prepare_batch_for_alignment": (
         "commands.typed:alignment_without_attention",
+    ),
+    "fairseq.sequence_generator:SequenceGenerator.__init__": (
+        "commands.asked:translation_model_as_language_model",
     ),
     "fairseq.sequence_generator:SequenceGenerator.generate": (
         "training.divergence:search_without_scores",
@@ -113,6 +115,7 @@ STEPS: "dict[str, tuple[str, ...]]" = {
     "fairseq.data.indexed_dataset:make_dataset": ("data.sets:half_written_data",),
     "fairseq.data.indexed_dataset:dataset_exists": ("data.sets:half_written_files",),
     "fairseq.tasks.translation:load_langpair_dataset": ("data.folders:no_such_set",),
+    "fairseq.tasks.translation:TranslationTask.setup_task": ("data.folders:one_language",),
     # checkpoints: written, read, built
     "fairseq.checkpoint_utils:torch_persistent_save": ("checkpoints.saving:cut_when_killed",),
     "fairseq.checkpoint_utils:PathManager.copy": ("checkpoints.saving:cut_when_copied",),
@@ -130,7 +133,10 @@ STEPS: "dict[str, tuple[str, ...]]" = {
         "training.validating:sentences_that_do_not_fit",
     ),
     "fairseq.models:build_model": ("commands.typed:model_of_no_size",),
-    "fairseq_cli.validate:main": ("checkpoints.loading:stored_validation",),
+    "fairseq_cli.validate:main": (
+        "commands.asked:options_of_training",
+        "checkpoints.loading:stored_validation",
+    ),
     # trainings
     "fairseq_cli.train:main": (
         "training.validating:metric_that_nothing_computes",
@@ -148,6 +154,7 @@ STEPS: "dict[str, tuple[str, ...]]" = {
     "fairseq.trainer:Trainer.train_step": ("training.divergence:gradients_not_finite",),
     "fairseq.trainer:NanDetector": ("training.divergence:nan_detector_fails",),
     # strings that become code
+    "fairseq.dataclass.utils:ast.literal_eval": ("commands.typed:no_literal",),
     **dict.fromkeys(
         (
             "fairseq.criterions.ctc",

@@ -2,6 +2,8 @@
 
 import errno
 import re
+import sys
+from collections.abc import Callable
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a full disk looks like: no space, a quota or a largest size of files reached."""
@@ -10,6 +12,10 @@ _CONTROL = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
 
+# of what a terminal acts on, only progress bars write these alone, and libraries colors
+_MOVES = re.compile(r"[\n\r]*(\x1b\[A)*")
+_COLORS = re.compile(r"\x1b\[[\d;]*m")
+
 
 def clean(text: str) -> str:
     """The text with characters that no document may hold shown as U+FFFD; a terminal acts on some.
@@ -17,6 +23,21 @@ def clean(text: str) -> str:
     Tabs and ends of lines stay.
     """
     return _CONTROL.sub("\ufffd", text)
+
+
+def clean_terminals() -> None:
+    """Let this process show terminals nothing that they act on, whatever a file has in it.
+
+    Results, errors, logs and tracebacks are then written without colors, and otherwise as by
+    :func:`clean`.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None and stream.isatty():
+            vars(stream)["write"] = _writer(stream.write)
+
+
+def _writer(write: Callable[[str], int]) -> Callable[[str], int]:
+    return lambda text: write(text if _MOVES.fullmatch(text) else clean(_COLORS.sub("", text)))
 
 
 class UserError(Exception):

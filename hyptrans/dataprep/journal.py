@@ -63,6 +63,7 @@ class Journal(Steps):
             if path.is_symlink() or not (path.is_file() or path.is_dir()):
                 kind = "a link" if path.is_symlink() else "a pipe or a device"
                 raise UserError(f"{path} is {kind}, which no step writes through: remove it")
+        self._made = not out.exists()
         work.mkdir(parents=True, exist_ok=True)
         self._lock = take_lock(work / _LOCK, out)
 
@@ -76,5 +77,9 @@ class Journal(Steps):
         return path
 
     def close(self) -> None:
-        """Let the next run have the folder."""
+        """Let the next run have the folder, which goes where no step left anything in it."""
+        if not any(self._records.glob("*")):
+            remove_kept(self.work)
+            if self._made and not any(self.out.iterdir()):
+                self.out.rmdir()
         os.close(self._lock)

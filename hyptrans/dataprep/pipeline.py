@@ -44,7 +44,6 @@ def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[Journal], Pla
     journal = Journal(job.out, job.out / folder.WORK)
     try:
         plan = make_plan(journal)
-        _tell_repeated(plan, described)
         stages = Stages(plan, job, journal)
         finished = folder.put_in_place(stages.run(), stages.result, job.out)
         content = {
@@ -61,6 +60,7 @@ def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[Journal], Pla
             remove_kept(job.out / folder.WORK)
     finally:
         journal.close()
+    _tell_repeated(plan, described)
     sys.stdout.write(f"{summary(job, stages.sizes, journal.notes)}\n")
     seconds = time.perf_counter() - start
     sys.stdout.write(f"{job.out} is ready after {seconds:.0f} s; details are in {manifest.NAME}\n")

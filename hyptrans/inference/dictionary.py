@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from hyptrans.support.errors import UserError
-from hyptrans_startup.data.folders import check_dictionary
+from hyptrans_startup.data.folders import read_dictionary
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 """Symbols that every dictionary begins with and no file has."""
@@ -61,12 +61,9 @@ class Dictionary:
         """
         made = cls()
         try:
-            check_dictionary(path)
-            for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
+            for number, line in enumerate(read_dictionary(path).split("\n"), 1):
                 if line:
                     made._add(line.rstrip(), number)
-        except UnicodeDecodeError as error:
-            raise UserError(f"{path} is not UTF-8 text") from error
         except ValueError as error:
             raise UserError(f"{path} is no dictionary of fairseq ({error})") from error
         if len(made) == made.nspecial:

@@ -310,8 +310,8 @@ class Translator:
                 for place, i in enumerate(batch):
                     length = len(wanted[i])
                     found[i] = Alignment(
-                        self._source.subwords(rows[i]),
-                        self._target.subwords(wanted[i]),
+                        self._source.subwords(rows[i]) if look else (),
+                        self._target.subwords(wanted[i]) if look else (),
                         weights[place, :length, -len(rows[i]) :].clone(),
                         tuple(each[place, :length].tolist()),
                     )

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable
 
 from hyptrans.support.extras import how_to_install
-from hyptrans_startup.errors import DISK_FULL, UserError, clean
+from hyptrans_startup.errors import DISK_FULL, UserError, clean, clean_terminals
 
 __all__ = [
     "UserError",
@@ -90,6 +90,7 @@ def run_command(
         memory: what to do where memory does not suffice.
     """
     open_closed_streams()
+    clean_terminals()
     try:
         main()
     except _MENDED_BY_THE_USER as error:

@@ -1,13 +1,16 @@
 """Options of one meaning, which have one name in all commands."""
 
 import argparse
+import re
 from pathlib import Path
 from typing import Any
 
+from hyptrans.support.errors import UserError
 from hyptrans.support.files import out_file
 
 MOST_SEED = 2**32 - 1
 """What every generator of random numbers takes."""
+_DEVICE = re.compile(r"(cpu|cuda|mps|xpu|hpu|mtia|xla)(:\d+)?")
 
 
 def add_out(
@@ -41,7 +44,7 @@ def add_device(
 ) -> None:
     """Add ``--device``; ``about`` says what it is where it is not given."""
     where = f"cpu or cuda, where the model computes (default: {about})"
-    parser.add_argument("--device", default=default, metavar="NAME", help=where)
+    parser.add_argument("--device", type=device, default=default, metavar="NAME", help=where)
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:
@@ -54,6 +57,17 @@ def add_data(parser: argparse.ArgumentParser) -> None:
 def add_alias(parser: argparse.ArgumentParser, old: str, dest: str, value: object) -> None:
     """Add a switch of an earlier release that now is a value of another option; help hides it."""
     parser.add_argument(old, dest=dest, action="store_const", const=value, help=argparse.SUPPRESS)
+
+
+def device(text: str) -> str:
+    """A device as it is typed, for argparse; torch, which says if it is here, is slow to import.
+
+    Raises:
+        UserError: torch computes on none of this kind.
+    """
+    if not _DEVICE.fullmatch(text):
+        raise UserError(f"device {text} cannot be used: name cpu, cuda or cuda:1, for example")
+    return text
 
 
 def seed(text: str) -> int:

@@ -4,16 +4,33 @@ import argparse
 import io
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
 from hyptrans_startup.errors import UserError
-from hyptrans_startup.wrapping import Call, Overlay, before, told
+from hyptrans_startup.wrapping import Call, Overlay, before
 
 SEVERAL_PASSES = "translation_lev"
 """The one task of fairseq whose models translate in several passes."""
+OF_SEVERAL_PASSES = [
+    *("print_step", "retain_iter_history", "decoding_format", "iter_decode_eos_penalty"),
+    *("iter_decode_max_iter", "iter_decode_with_beam", "iter_decode_force_max_iter"),
+    "iter_decode_with_external_reranker",
+]
+OF_GENERATE = [
+    *("dataset.num_shards", "dataset.shard_id", "dataset.gen_subset", "generation.lm_path"),
+    *("common_eval.results_path", "common_eval.quiet", "generation.score_reference"),
+    *("generation.lm_weight", "generation.prefix_size", "generation.sacrebleu"),
+    "dataset.required_batch_size_multiple",
+]
+OF_TRAINING = [
+    *("disable_validation", "combine_valid_subsets", "max_valid_steps", "max_tokens_valid"),
+    *("batch_size_valid", "gen_subset", "num_shards", "shard_id", "post_process", "quiet"),
+    *("results_path", "required_seq_len_multiple"),
+]
+"""Options of other programs, which share a parser."""
 
 
 def whole_configuration(main: Call, cfg: Any, *args: Any, **kwargs: Any) -> Any:
@@ -29,19 +46,18 @@ def whole_configuration(main: Call, cfg: Any, *args: Any, **kwargs: Any) -> Any:
 def search_that_cannot_be(cfg: Any, *_: Any, **__: Any) -> None:
     """``--beam 0``, wrong groups, ``--print-step``, ``--bpe``: tracebacks, or nonsense."""
     asked = cfg.generation
-    if asked.beam < 1:
-        raise UserError(f"--beam {asked.beam} keeps no hypothesis: it must be at least 1")
-    if not 1 <= asked.nbest <= asked.beam:
+    if asked.nbest > asked.beam:
         raise UserError(f"--nbest {asked.nbest} must be between 1 and --beam, {asked.beam}")
     groups = asked.diverse_beam_groups
     if groups > 0 and asked.beam % groups:
         raise UserError(
             f"--diverse-beam-groups {groups} do not divide --beam {asked.beam}: take a multiple"
         )
-    if asked.print_step and cfg.task._name != SEVERAL_PASSES:
+    flag = _typed(cfg, [f"generation.{name}" for name in OF_SEVERAL_PASSES])
+    if flag and cfg.task._name != SEVERAL_PASSES:
         raise UserError(
-            f"--print-step is for models that translate in several passes (--task {SEVERAL_PASSES})"
-            ": leave it out"
+            f"{flag} is for models that translate in several passes (--task {SEVERAL_PASSES}): "
+            "leave it out"
         )
     if getattr(cfg.bpe, "_name", None) == "sentencepiece" and cfg.common_eval.post_process:
         raise UserError(
@@ -83,22 +99,57 @@ def options_of_others(cfg: Any, *_: Any, **__: Any) -> None:
 
 
 @before
-def alignment_of_interactive(cfg: Any, *_: Any, **__: Any) -> None:
-    """``fairseq-interactive --print-alignment soft``: ``too many values to unpack``."""
+def options_of_generate(cfg: Any, *_: Any, **__: Any) -> None:
+    """``fairseq-interactive``: tracebacks, or not a word, for what it has no use for."""
     if cfg.generation.print_alignment == "soft":
         raise UserError(
             "fairseq-interactive prints hard alignments alone: --print-alignment hard, or "
             "fairseq-generate for soft ones"
         )
-    if cfg.dataset.num_shards > 1:
-        raise UserError("--num-shards is for fairseq-generate: what is typed has no shards")
+    _refuse("fairseq-interactive", _typed(cfg, OF_GENERATE))
 
 
-@told(ImportError)
-def scorer_without_package(error: Exception, *_: Any, **__: Any) -> str | None:
-    """``--scoring wer`` without ``editdistance``: a traceback."""
-    name = str(error).partition("install ")[2].partition(" ")[0]
-    return f"this --scoring needs a package: pip install {name}" if name else None
+@before
+def options_of_training(_: Any, override_args: Any = None) -> None:
+    """``fairseq-validate``: not a word for what it has no use for."""
+    typed = [f"--{name.replace('_', '-')}" for name in OF_TRAINING if hasattr(override_args, name)]
+    _refuse("fairseq-validate", typed[0] if typed else None)
+
+
+def _typed(cfg: Any, names: Iterable[str]) -> str | None:
+    """The flag of the first option, as ``group.name``, that is not as it is by default."""
+    from fairseq.dataclass.configs import FairseqConfig
+
+    usual = FairseqConfig()
+    for group, name in (each.split(".") for each in names):
+        if cfg[group][name] != getattr(getattr(usual, group), name):
+            return f"--{name.replace('_', '-')}"
+    return None
+
+
+def _refuse(program: str, flag: str | None) -> None:
+    if flag is not None:
+        raise UserError(f"{flag} does nothing in {program}: leave it out")
+
+
+@before
+def translation_model_as_language_model(
+    _: Any, models: Any, tgt_dict: Any, *args: Any, lm_model: Any = None, **__: Any
+) -> None:
+    """``--lm-path`` of a model that translates: ``forward() missing 2 required positional …``."""
+    from fairseq.models import FairseqLanguageModel
+
+    if lm_model is not None and not isinstance(lm_model, FairseqLanguageModel):
+        raise UserError("--lm-path names a model that translates: it must be a language model")
+
+
+@contextmanager
+def ngrams_of_padding(module: ModuleType) -> Iterator[None]:
+    """``--no-repeat-ngram-size`` without fairseq's kernel for GPUs: it compares the padding."""
+    yield
+    from hyptrans_startup.compat.fused import _no_repeat_ngram
+
+    module.NGramRepeatBlock._no_repeat_ngram = _no_repeat_ngram
 
 
 @contextmanager
@@ -122,13 +173,18 @@ def texts_that_do_not_match() -> None:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("-s", "--sys", default="-")
     parser.add_argument("-r", "--ref")
-    parser.add_argument("--ignore-case", action="store_true")
-    parser.add_argument("--sacrebleu", action="store_true")
+    parser.add_argument("-o", "--order", type=int, default=4)
+    for flag in ("--ignore-case", "--sentence-bleu", "--sacrebleu"):
+        parser.add_argument(flag, action="store_true")
     typed, others = parser.parse_known_args()
     if typed.ref is None or {"-h", "--help"} & {*others}:
         return
-    if typed.ignore_case and typed.sacrebleu:
-        raise UserError("--ignore-case does nothing with --sacrebleu: use sacrebleu -lc")
+    ignored = {"--ignore-case": typed.ignore_case, "--sentence-bleu": typed.sentence_bleu}
+    ignored["--order"] = typed.order != parser.get_default("order")
+    for flag in filter(ignored.get, ignored if typed.sacrebleu else ()):
+        raise UserError(f"{flag} does nothing with --sacrebleu: leave it out, or use sacrebleu")
+    if typed.order < 1:
+        raise UserError(f"--order must be at least 1, got {typed.order}")
     named = [typed.ref] if typed.sys == "-" else [typed.sys, typed.ref]
     if not all(map(os.path.exists, named)):
         return  # fairseq says which is missing

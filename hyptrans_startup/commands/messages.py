@@ -4,30 +4,32 @@ Nothing here changes what a command does with good input. ``HYPTRANS_TRACEBACK=1
 tracebacks back.
 """
 
+import linecache
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 from hyptrans_startup import plugin
 from hyptrans_startup.checkpoints import saving
-from hyptrans_startup.errors import DISK_FULL, UserError, clean
+from hyptrans_startup.errors import DISK_FULL, UserError, clean, clean_terminals
 from hyptrans_startup.wrapping import Call
 
 LONGEST_NAME = 300
 """Characters of a file's name that are shown."""
 STOPPED = 130
 """The exit status after Ctrl-C, as a shell has it."""
+_MISSING = re.compile(r"(?:Error merging override \w+\.|Missing mandatory value: )(\w+)")
+"""What is said of an option that has no default."""
 
 
 def one_sentence(run: Call, *args: Any, **kwargs: Any) -> Any:
     """A traceback of dozens of lines for a mistake in what was typed, in all eight commands.
 
-    Standard output shows a terminal nothing that it acts on: a dictionary may have such words.
+    Nothing of a file acts on a terminal: a dictionary may have such words.
     """
-    if sys.stdout is not None and sys.stdout.isatty():
-        write = sys.stdout.write
-        vars(sys.stdout)["write"] = lambda text: write(clean(text))
+    clean_terminals()
     try:
         return run(*args, **kwargs)
     except (KeyboardInterrupt, Exception) as error:
@@ -70,20 +72,31 @@ def explain(error: BaseException) -> str | None:
         return f"{name[:LONGEST_NAME]}: {error.strerror}"
     if isinstance(error, OSError) and error.errno in DISK_FULL:
         return f"the disk is full or a size limit is reached ({error.strerror}): make room"
-    kinds = {
-        plugin.PACKAGE: (ValueError, ImportError, NotImplementedError, RuntimeError, OSError),
-        "fairseq": (AssertionError, OSError),
-        "fairseq_cli": (AssertionError, OSError),
-    }.get(raised_in(error).partition(".")[0], ())
-    # fairseq raises a bare Exception only with words for the user
-    if message and (isinstance(error, kinds) or (kinds and type(error) is Exception)):
+    if isinstance(error, OSError) and message:
+        return message[:LONGEST_NAME]
+    module, line = raised_by(error)
+    if type(error).__module__.partition(".")[0] in ("hydra", "omegaconf"):
+        missing = _MISSING.match(message)
+        return f"--{missing[1].replace('_', '-')} is missing" if missing else message[:LONGEST_NAME]
+    package = module.partition(".")[0]
+    kinds: tuple[type[BaseException], ...] = ()
+    if package == plugin.PACKAGE:
+        kinds = (ValueError, ImportError, NotImplementedError, RuntimeError)
+    elif package in ("fairseq", "fairseq_cli"):
+        # its own words are for the user
+        kinds = (Exception if line.startswith("raise ") else AssertionError,)
+    if message and isinstance(error, kinds):
         return f"{message} (HYPTRANS_TRACEBACK=1 shows where this comes from)"
     return None
 
 
-def raised_in(error: BaseException) -> str:
-    """Return the name of the module whose line raised the error."""
+def raised_by(error: BaseException) -> tuple[str, str]:
+    """Return the name of the module that raised the error, and its line."""
     traceback = error.__traceback__
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
-    return traceback.tb_frame.f_globals.get("__name__", "") if traceback is not None else ""
+    if traceback is None:
+        return "", ""
+    frame = traceback.tb_frame
+    line = linecache.getline(frame.f_code.co_filename, traceback.tb_lineno)
+    return frame.f_globals.get("__name__", ""), line.strip()

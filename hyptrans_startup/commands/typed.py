@@ -2,17 +2,33 @@
 
 import argparse
 import difflib
+import json
+import math
 import re
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 from hyptrans_startup import plugin
+from hyptrans_startup.checkpoints.literals import literal, not_a_literal
 from hyptrans_startup.errors import UserError
 from hyptrans_startup.wrapping import Call, after, before, told
 
 UNKNOWN = "unrecognized arguments: "
+LEAST = {
+    r"(encoder|decoder)_(layers|attention_heads|embed_dim|ffn_embed_dim)": 1,
+    r"(batch_size|max_tokens)(_valid)?|required_(batch_size|seq_len)_multiple": 1,
+    r"beam|nbest|log_interval|num_shards|distributed_world_size": 1,
+    r"seed|num_workers|buffer_size|min_len|prefix_size|no_repeat_ngram_size": 0,
+}
+"""Of numbers, by the name of the option: fairseq divides by them, or takes no notice of less."""
+OF_OPTIONS: dict[str, tuple[Callable[[str], Any], str]] = {
+    "model_overrides": (literal, "{'dropout': 0.1}"),
+    "eval_bleu_args": (json.loads, '{"beam": 4}'),
+    "eval_bleu_detok_args": (json.loads, '{"moses_no_dash_splits": true}'),
+}
+"""Options that hold others: how they are read, and one of them."""
 
 
 def help_without_options(
@@ -52,6 +68,8 @@ def page_of_usage(parse: Call, parser: Any, *args: Any, **options: Any) -> Any:
         if nameless.args:
             raise
         raise UserError("--arch NAME is missing; --help lists all flags") from nameless
+    except argparse.ArgumentError as both:
+        raise UserError(f"{both}: it is an option of two of the names that are chosen") from both
 
 
 def mistyped(message: str, flags: Any) -> str:
@@ -121,15 +139,51 @@ def unknown_arch_on_command_line(_: Any, parser: Any) -> None:
     parser._option_string_actions["--arch"].type = known
 
 
+@after
+def numbers_that_cannot_be(parsed: Any, *_: Any, **__: Any) -> None:
+    """``--log-interval 0``, ``--seed -1``, ``--max-len-a nan``: tracebacks, or not a word."""
+    options = parsed[0] if isinstance(parsed, tuple) else parsed
+    for name, value in vars(options).items():
+        _check_number(name, value)
+    for name, (read, example) in OF_OPTIONS.items():
+        text = getattr(options, name, None) or "{}"
+        try:
+            found = read(text)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise UserError(f"--{name.replace('_', '-')} {text} is none: {example} is, for example")
+
+
+@told(ValueError, SyntaxError)
+def no_literal(_: Exception, text: str) -> str:
+    """``--update-freq nope``: ``malformed node or string``."""
+    return str(not_a_literal(text))
+
+
 @before
 def model_of_no_size(cfg: Any, *_: Any, **__: Any) -> None:
-    """``--encoder-layers 0``, ``--decoder-attention-heads 0``: ``IndexError``, division by zero."""
+    """``model.encoder_layers=0``, without a parser: ``IndexError``, division by zero."""
     for side in ("encoder", "decoder"):
         for size in ("layers", "attention_heads", "embed_dim", "ffn_embed_dim"):
-            value = getattr(cfg, f"{side}_{size}", None)
-            if isinstance(value, int) and value < 1:
-                flag = f"--{side}-{size.replace('_', '-')}"
-                raise UserError(f"{flag} must be at least 1, got {value}")
+            _check_number(f"{side}_{size}", getattr(cfg, f"{side}_{size}", None))
+
+
+def _check_number(name: str, value: Any) -> None:
+    """Hold a number, or those of a list, against `LEAST`.
+
+    Raises:
+        UserError: it is less, or not finite.
+    """
+    least = next((least for names, least in LEAST.items() if re.fullmatch(names, name)), -math.inf)
+    for number in value if isinstance(value, list) else [value]:
+        if not isinstance(number, int | float) or isinstance(number, bool):
+            continue
+        flag = f"--{name.replace('_', '-')}"
+        if not math.isfinite(number):
+            raise UserError(f"{flag} is {number}: it must be a finite number")
+        if number < least:
+            raise UserError(f"{flag} must be at least {least}, got {number}")
 
 
 def similar(name: str, known: Collection[str]) -> str:
@@ -150,21 +204,17 @@ def no_language_model(error: Exception, cfg: Any, *_: Any, **__: Any) -> str | N
 
 
 @before
-def no_sentencepiece_model(_: Any, cfg: Any) -> None:
-    """``--bpe sentencepiece`` alone: ``MissingMandatoryValue`` or ``Not found: "???"``."""
-    from omegaconf import MissingMandatoryValue
+def processes_of_no_gpu(cfg: Any, *_: Any, **__: Any) -> None:
+    """``--distributed-init-method`` without a GPU: nothing is done, and the exit status is 0."""
+    import torch
 
-    try:
-        path = cfg.sentencepiece_model
-    except MissingMandatoryValue:
-        path = "???"
-    if path == "???":
+    asked = cfg.distributed_training
+    spawned = asked.distributed_init_method and not asked.distributed_no_spawn
+    if spawned and not torch.cuda.device_count():
         raise UserError(
-            "--bpe sentencepiece needs --sentencepiece-model FILE, the model that the training "
-            "text was cut into pieces with"
+            "--distributed-init-method starts a process for each GPU, and there is none: start "
+            "each process yourself, with --distributed-rank and --distributed-no-spawn"
         )
-    if "://" not in path and not Path(path).is_file():
-        raise UserError(f"--sentencepiece-model {path} does not exist")
 
 
 @before

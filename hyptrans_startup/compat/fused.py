@@ -1,9 +1,10 @@
-"""Torch's fused encoder layer as fairseq calls it.
+"""Functions in place of fairseq's that TorchScript compiles.
 
-Annotations use `Optional`, and every argument has a name, since TorchScript compiles the function.
+So annotations use `Optional`, and every argument has a name.
 """
 
-from typing import Optional
+import math
+from typing import Any, Optional
 
 import torch
 from torch import Tensor
@@ -56,3 +57,26 @@ def encoder_layer(
         mask,
         mask_type,
     )
+
+
+def _no_repeat_ngram(
+    self: Any, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int
+) -> Tensor:
+    """Give no score to a token that ends an n-gram which a hypothesis has already.
+
+    Args:
+        self: fairseq's NGramRepeatBlock.
+        tokens: hypotheses [B, longest + 2]: the end of a sentence, `step` tokens, padding.
+        lprobs: scores [B, V] of the next token, which are changed.
+        bsz: sentences.
+        beam_size: hypotheses of each.
+        step: tokens so far.
+    """
+    there = tokens.cpu()
+    for row in range(bsz * beam_size):
+        words: list[int] = there[row, 1 : step + 1].tolist()
+        start = len(words) - self.no_repeat_ngram_size + 1
+        for i in range(start):
+            if words[i : i + self.no_repeat_ngram_size - 1] == words[start:]:
+                lprobs[row, words[i + self.no_repeat_ngram_size - 1]] = -math.inf
+    return lprobs

@@ -1,5 +1,6 @@
 """Data folders that ``fairseq-preprocess`` writes: what is missing in them, or damaged."""
 
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,24 @@ def no_language_pair(infer: Call, path: str) -> Any:
     return pair
 
 
-def check_dictionary(path: Path) -> None:
-    """Check what can be known of a dictionary before it is read.
+def one_language(setup: Call, cls: type, cfg: Any, *args: Any, **kwargs: Any) -> Any:
+    """``--source-lang`` or ``--target-lang`` without the other: not a word, and both are others."""
+    typed = {name: getattr(cfg, name) for name in ("source_lang", "target_lang")}
+    made = setup(cls, cfg, *args, **kwargs)
+    for name, language in typed.items():
+        if language not in (None, getattr(cfg, name)):
+            raise UserError(
+                f"--{name.replace('_', '-')} {language} is not that of data folder {cfg.data}, "
+                f"{cfg.source_lang}-{cfg.target_lang}: name both languages, or none"
+            )
+    return made
+
+
+def read_dictionary(path: Path) -> str:
+    """Read a dictionary's lines, once, with all that can be known before they are looked at.
 
     Raises:
-        UserError: it is no regular file, or longer than any dictionary.
+        UserError: it is no regular file, no UTF-8 text, or longer than any dictionary.
     """
     if path.exists() and not path.is_file():
         raise UserError(f"{path} is no regular file and no dictionary of fairseq; {AGAIN}")
@@ -34,15 +48,19 @@ def check_dictionary(path: Path) -> None:
             f"{path} does not exist; give the folder that fairseq-preprocess wrote and its "
             "languages"
         )
-    long = path.stat().st_size > MOST_BYTES
-    if not long:
-        with open(path, "rb") as file:
-            long = sum(1 for _ in file) > MOST_WORDS
-    if long:
+    with open(path, "rb") as file:
+        content = file.read(MOST_BYTES + 1)
+    try:
+        # as Python reads the ends of lines
+        lines = content.decode().replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8 text; {AGAIN}") from error
+    if len(content) > MOST_BYTES or lines.count("\n") > MOST_WORDS:
         raise UserError(
             f"{path} has more than {MOST_WORDS:,} lines or {MOST_BYTES:,} bytes, as no dictionary "
             "has: make one with fewer words, as subwords are"
         )
+    return lines
 
 
 def bad_dictionary(load: Call, cls: type, f: Any) -> Any:
@@ -50,20 +68,13 @@ def bad_dictionary(load: Call, cls: type, f: Any) -> Any:
 
     Nothing of the file is shown: a stranger's folder may have a link in its place.
     """
-    if isinstance(f, str):
-        check_dictionary(Path(f))
     try:
-        dictionary = load(cls, f)
+        dictionary = load(cls, StringIO(read_dictionary(Path(f))) if isinstance(f, str) else f)
     except (ValueError, RuntimeError) as error:
         raise UserError(
             f"{f} is no dictionary of fairseq: a line is no symbol and its count, or a symbol "
             f"stands there twice; {AGAIN}"
         ) from error
-    except Exception as error:
-        # fairseq's own, of no class
-        if not str(error).startswith("Incorrect encoding"):
-            raise
-        raise UserError(f"{f} is not UTF-8 text; {AGAIN}") from error
     if len(dictionary) == dictionary.nspecial:
         raise UserError(f"{f} has no words; {AGAIN}")
     return dictionary

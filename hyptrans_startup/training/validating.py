@@ -34,13 +34,30 @@ def metric_that_nothing_computes(cfg: Any, *_: Any, **__: Any) -> None:
     )
 
 
-@before
-def folder_of_another_training(cfg: Any, *_: Any, **__: Any) -> None:
-    """Two trainings in one ``--save-dir`` take each other's checkpoints for their own."""
+def folder_of_another_training(main: Call, cfg: Any, *args: Any, **kwargs: Any) -> None:
+    """Two trainings in one ``--save-dir`` take each other's checkpoints for their own.
+
+    A folder that was made for a training which never began goes.
+    """
     if cfg.checkpoint.no_save or cfg.distributed_training.distributed_rank:
-        return
+        return main(cfg, *args, **kwargs)
     folder = cfg.checkpoint.save_dir
+    made = not os.path.isdir(folder)
     os.makedirs(folder, exist_ok=True)
+    _take(folder)
+    try:
+        return main(cfg, *args, **kwargs)
+    finally:
+        if made and not os.listdir(folder):
+            os.rmdir(folder)
+
+
+def _take(folder: str) -> None:
+    """Lock a folder for this process.
+
+    Raises:
+        UserError: another training has it.
+    """
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError:

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 PROGRAMS = [PROGRAM, *map(PROGRAM.within, PROGRAM.programs)]
 SAME = {
     "--data": ("DIR", Path),
-    "--device": ("NAME", None),
+    "--device": ("NAME", flags.device),
     "--out": ("DIR", Path),
     "--overwrite": (None, None),
     "--seed": ("N", flags.seed),

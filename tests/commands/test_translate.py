@@ -112,6 +112,12 @@ def test_translate_answers_bad_input_in_one_sentence(
     assert error.startswith(message)
 
 
+def test_a_device_that_nobody_has_is_refused_before_a_model_is_looked_for(capsys):
+    status, _, error = call(capsys, "translate", "nowhere-at-all", "--device", "foo")
+    assert (status, error.count("\n")) == (2, 0)
+    assert error.startswith("error: device foo cannot be used: name cpu, cuda or")
+
+
 def test_a_file_without_lines_is_not_read_to_its_end(model, capsys, monkeypatch):
     # which may be endless, as /dev/zero
     endless = io.BytesIO(b"the dog.\n" + b"\0" * (3 << 20))

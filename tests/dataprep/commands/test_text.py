@@ -375,3 +375,12 @@ def test_a_length_that_was_given_holds_for_words_by_spaces_too(tmp_path, run, co
     words = [*corpus(), "--train", *longer, "--bpe", "none", "--max-length", 19]
     _, printed, _ = run("text", *words, "--out", tmp_path / "out")
     assert "; dropped: 1 longer than 19\n" in printed
+
+
+def test_a_refused_text_leaves_no_folder_and_is_told_alone(tmp_path, run):
+    files = [write(tmp_path / f"none.{lang}", []) for lang in ("en", "de")]
+    words = [word for name in ("train", "valid", "test") for word in (f"--{name}", *files)]
+    result = run("text", *words, "--out", tmp_path / "out")
+    assert error_of(result).endswith("none.en is empty")
+    assert "warning" not in result[2]
+    assert not (tmp_path / "out").exists()

@@ -1,90 +1,218 @@
-"""Each option of generate, interactive and score is obeyed, or refused in one sentence."""
+"""Each option of the commands that read checkpoints is obeyed, refused, or has its reason."""
 
+import argparse
+import functools
+import importlib
+import logging
+import os
 import re
+import signal
+import sys
+import tempfile
+import traceback
 
 import pytest
 
+from hyptrans_startup.errors import UserError
+from tests.startup.commands import asked
+from tests.startup.commands.asked import OBEYED, ROWS, flag, rows
+
+SEARCHES = ("generate", "interactive")
+CHOSEN = ["--bpe=sentencepiece", "--scoring=sacrebleu", "--tokenizer=moses"]
+"""Names whose own options are asked of, too."""
+LIMIT = 100
+"""Seconds."""
+TIMES = re.compile(
+    r"^[\d-]+ [\d:]+|[\d.,]+s\b|[\d.,]+ (sentences|tokens)/s|^(W-|Total time).*", re.MULTILINE
+)
+
+
+@functools.cache
+def parser_of(command, chosen=True):
+    """The parser of a command as it is registered, with the options that chosen names bring."""
+    from fairseq import options
+
+    if command == "score":
+        return importlib.import_module("fairseq_cli.score").get_parser()
+    name = {"generate": "generation", "interactive": "interactive_generation"}.get(command)
+    parser = getattr(options, f"get_{name or 'validation'}_parser")()
+    options.parse_args_and_arch(parser, ["bin", "--path=x", *(CHOSEN if name and chosen else [])])
+    return parser
+
+
+def options_of(command, **chosen):
+    return [
+        each
+        for each in parser_of(command, **chosen)._actions
+        if each.option_strings and each.dest != "help"
+    ]
+
 
 @pytest.fixture(scope="module")
-def ask(work, checkpoint, fork):
-    """Run a command that asks the checkpoint; returns the finished process."""
+def ask(work, checkpoint):
+    """Run a command in a fork; returns its exit status, and its output without times."""
+    (work / "lower.de").write_text((work / "test.de").read_text().lower())
+    lines = (work / "test.de").read_text().splitlines(keepends=True)
+    (work / "system.de").write_text("".join([lines[0], *lines[2:], lines[1]]))
+    (work / "lines").write_text("a b\tB\nh g f\nb a a\n")
+    path = checkpoint.relative_to(work)
+    search = ["bin", f"--path={path}", "--cpu", "--max-len-b=8"]
+    usual = {
+        "generate": [*search, "--max-sentences=12", "--num-workers=0"],
+        "interactive": search,
+        "validate": ["bin", f"--path={path}", "--cpu", "--max-sentences=12", "--num-workers=0"],
+        "score": ["--sys=system.de", "--ref=test.de"],
+    }
 
-    def ask(command, *flags, check=True, stdin=None):
-        return fork(
-            f"fairseq-{command}",
-            "bin",
-            f"--path={checkpoint}",
-            "--cpu",
-            "--max-len-b=8",
-            *flags,
-            cwd=work,
-            check=check,
-            stdin=stdin,
-        )
+    @functools.cache
+    def ask(command, *words):
+        main = importlib.import_module(f"fairseq_cli.{command}").cli_main
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
+            child = os.fork()
+            if child == 0:
+                signal.alarm(LIMIT)
+                os.chdir(work)
+                os.dup2(os.open("lines", os.O_RDONLY), 0)
+                for number in (1, 2):
+                    os.dup2(output.fileno(), number)
+                sys.stdin, sys.stdout, sys.stderr = (
+                    open(number, "rw"[number > 0], encoding="utf-8", closefd=False)  # noqa: SIM115
+                    for number in range(3)
+                )
+                logging.basicConfig(
+                    stream=sys.stdout, level="INFO", format="%(message)s", force=True
+                )
+                os._exit(become(main, [f"fairseq-{command}", *usual[command], *words]))
+            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            output.seek(0)
+            shown = [line for line in output if "'_name'" not in line and "Namespace" not in line]
+        return status, TIMES.sub("", "".join(shown))
 
     return ask
 
 
-def sentences(done):
-    return {int(n) for n in re.findall(r"^H-(\d+)\t", done.stdout, re.MULTILINE)}
+def become(main, words):
+    """Run a command in this process; returns the exit status."""
+    status = 0
+    sys.argv = words
+    try:
+        main()
+    except SystemExit as end:
+        status = 1 if isinstance(end.code, str) else end.code or 0
+        sys.stderr.write(f"{end.code}\n" if isinstance(end.code, str) else "")
+    except BaseException:
+        status = 1
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return status
 
 
-@pytest.mark.parametrize(
-    ("command", "flags", "told"),
-    [
-        ("generate", ["--beam=0"], "--beam 0 keeps no hypothesis"),
-        ("interactive", ["--beam=0"], "--beam 0 keeps no hypothesis"),
-        ("generate", ["--beam=2", "--nbest=3"], "--nbest 3 must be between 1 and --beam, 2"),
-        ("generate", ["--beam=3", "--diverse-beam-groups=2"], "2 do not divide --beam 3"),
-        ("generate", ["--print-step"], "--print-step is for models that translate in several"),
-        ("generate", ["--constraints"], "--constraints are read by fairseq-interactive"),
-        ("generate", ["--sacrebleu"], "use --scoring sacrebleu"),
-        ("generate", ["--num-shards=2", "--shard-id=2"], "--shard-id 2 must be from 0 to"),
-        ("interactive", ["--num-shards=2"], "--num-shards is for fairseq-generate"),
-        ("interactive", ["--print-alignment=soft"], "prints hard alignments alone"),
-        (
-            "generate",
-            ["--bpe=sentencepiece", "--sentencepiece-model=m", "--remove-bpe=sentencepiece"],
-            "leave one out",
-        ),
-    ],
-)
-def test_what_cannot_be_is_refused_before_results_are_touched(command, flags, told, ask, work):
+@pytest.mark.parametrize("command", ROWS)
+def test_every_option_has_a_row_or_a_reason(command):
+    known = {flag(words) for words, _ in rows(command)}
+    reasons = set() if command == "score" else {*map(flag, asked.without_effect())}
+    missing = [
+        each.option_strings
+        for each in options_of(command)
+        if not {*each.option_strings} & (known | reasons)
+    ]
+    assert missing == []
+    # and none has a row that there is not
+    assert known <= {name for each in options_of(command) for name in each.option_strings}
+
+
+@pytest.mark.parametrize("command", ROWS)
+def test_what_takes_a_value_has_an_ordinary_and_an_odd_one(command):
+    found = {}
+    for words, outcome in rows(command):
+        found.setdefault(flag(words), []).append(outcome)
+    for each in options_of(command):
+        outcomes = [outcome for name in each.option_strings for outcome in found.get(name, ())]
+        if OBEYED in outcomes and (each.type in (int, float) or each.choices):
+            assert len({*outcomes}) > 1, each.option_strings
+        if command != "score" and (each.type in (int, float) or each.choices):
+            with pytest.raises(UserError, match=r"nope.*--help lists all flags"):
+                parser_of(command).parse_args(["bin", f"{each.option_strings[0]}=nope"])
+
+
+def cases(*commands):
+    return [
+        pytest.param(command, *row, id=f"{command} {row[0]}")
+        for command in commands
+        for row in rows(command)
+    ]
+
+
+def check(ask, command, words, outcome):
+    status, shown = ask(command, *words.split())
+    assert "Traceback" not in shown
+    if outcome == OBEYED:
+        assert status == 0, shown[-300:]
+        assert ask(command, *words.split()[1:])[1] != shown
+        return
+    # what a line that is typed is told ends nothing
+    assert (status != 0) == ("left out" not in outcome)
+    last = shown.strip().splitlines()[-1]
+    assert last.startswith(f"fairseq-{command}: error: ") or status == 0
+    assert outcome in (last if status else shown)
+
+
+@pytest.mark.parametrize(("command", "words", "outcome"), cases("score"))
+def test_score_obeys_or_refuses(command, words, outcome, ask):
+    check(ask, command, words, outcome)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("command", "words", "outcome"), cases(*SEARCHES, "validate"))
+def test_it_obeys_or_refuses(command, words, outcome, ask):
+    check(ask, command, words, outcome)
+
+
+@pytest.mark.parametrize("command", [*SEARCHES, "validate"])
+def test_what_has_a_reason_changes_nothing(command, ask):
+    """All options at once that are said to do nothing."""
+    changing = {flag(words) for words, _ in rows(command)}
+    options = options_of(command, chosen=False)
+    own = {name: each for each in options for name in each.option_strings}
+    words = []
+    for word in asked.without_effect():
+        name, _, value = word.partition("=")
+        if name in own and not {*own[name].option_strings} & changing:
+            words.append(word if value or own[name].nargs == 0 else f"{name}={usual(own[name])}")
+    assert len(words) > 80
+    assert ask(command, *words)[1] == ask(command)[1]
+
+
+def usual(option: argparse.Action):
+    """An ordinary value."""
+    if option.choices:
+        return option.default or next(iter(option.choices))
+    return {int: 3, float: 0.5}.get(option.type, "nope")
+
+
+def test_results_of_an_earlier_run_outlast_what_is_refused(ask, work):
     kept = work / "kept" / "generate-test.txt"
-    kept.parent.mkdir(exist_ok=True)
+    kept.parent.mkdir()
     kept.write_text("of an earlier run")
-    done = ask(command, f"--results-path={kept.parent}", *flags, check=False, stdin="a b\n")
-    assert done.returncode != 0
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith(f"fairseq-{command}: error: ")
-    assert told in last
+    assert ask("generate", "--results-path=kept", "--print-step")[0] != 0
     assert kept.read_text() == "of an earlier run"
 
 
 def test_shards_divide_the_set(ask):
-    flags = ["--batch-size=4", "--num-shards=2"]
-    shares = [sentences(ask("generate", *flags, f"--shard-id={i}")) for i in range(2)]
-    assert set.union(*shares) == {*range(12)}
+    words = ["--max-sentences=4", "--num-shards=2"]
+    shares = [
+        {*re.findall(r"^H-(\d+)\t", ask("generate", *words, f"--shard-id={i}")[1], re.MULTILINE)}
+        for i in range(2)
+    ]
+    assert set.union(*shares) == {*map(str, range(12))}
     assert sorted(map(len, shares)) == [4, 8]
-    done = ask("generate", "--num-shards=3", "--shard-id=2", check=False)
-    assert "shard 2 of 3 is empty" in done.stderr.strip().splitlines()[-1]
 
 
-def test_a_scorer_without_its_package_is_named(ask, monkeypatch):
-    done = ask("generate", "--scoring=wer", check=False)
-    if done.returncode:
-        assert "pip install editdistance" in done.stderr.strip().splitlines()[-1]
+def test_sentences_are_scored_one_by_one(ask):
+    shown = ask("score", "--sentence-bleu")[1]
+    assert len(re.findall(r"^\d+ BLEU4 = ", shown, re.MULTILINE)) == 12
 
 
-def test_sentences_are_scored_one_by_one(work, fork):
-    done = fork("fairseq-score", "--sentence-bleu", "--sys=test.de", "--ref=test.de", cwd=work)
-    assert len(re.findall(r"^\d+ BLEU4 = ", done.stdout, re.MULTILINE)) == 12
-
-
-@pytest.mark.parametrize("system", ["--sys=train.de", None])
-def test_texts_of_unequal_length_are_not_scored(system, work, fork):
-    text = (work / "train.de").read_text()
-    words = ["--ref=test.de", *([system] if system else [])]
-    done = fork("fairseq-score", *words, cwd=work, check=False, stdin=text)
-    assert done.returncode != 0
-    assert re.search(r"has 60 lines and test\.de has 12", done.stderr)
+def test_standard_input_of_unequal_length_is_not_scored(ask):
+    assert "standard input has 3 lines and test.de has 12" in ask("score", "--sys=-")[1]

@@ -2,11 +2,14 @@
 
 import argparse
 import errno
-import io
+import linecache
 import os
 import pickle
+import pty
 import shutil
 import struct
+import subprocess
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -150,10 +153,12 @@ def test_variable_brings_the_traceback_back(outcomes, run, work):
     assert "Traceback (most recent call last)" in shown
 
 
-def raised(module, error):
-    """Return `error` as raised by a line of a module of that name."""
+def raised(module, error, line="raise error"):
+    """Return `error` as raised by a module of that name."""
+    code = compile(line, f"{module}'s file", "exec")
+    linecache.cache[code.co_filename] = (len(line), None, [line], code.co_filename)
     try:
-        exec("raise error", {"__name__": module, "error": error})
+        exec(code, {"__name__": module, "error": error})
     except Exception as caught:
         return caught
 
@@ -166,7 +171,7 @@ def raised(module, error):
         ("hyptrans.models.hybonet", KeyError("width"), False),
         ("fairseq.trainer", Exception("words for the user"), True),
         ("fairseq.trainer", AssertionError(), False),
-        ("fairseq.trainer", RuntimeError("mat1 and mat2"), False),
+        ("fairseq_cli.train", ValueError("--lang-pairs is required"), True),
         ("torch.nn", ValueError("a bug"), False),
         ("torch.nn", FileNotFoundError(2, "No such file", "x"), True),
         ("torch.nn", UserError("the words"), True),
@@ -174,6 +179,12 @@ def raised(module, error):
 )
 def test_only_errors_of_the_user_lose_their_traceback(module, error, told):
     assert (messages.explain(raised(module, error)) is not None) == told
+
+
+def test_what_fairseq_did_not_say_itself_keeps_its_traceback():
+    with pytest.raises(ZeroDivisionError) as caught:
+        exec(compile("1 / 0", "fairseq's file", "exec"), {"__name__": "fairseq.trainer"})
+    assert messages.explain(caught.value) is None
 
 
 def test_a_name_that_a_file_gave_is_shown_without_what_a_terminal_acts_on():
@@ -224,15 +235,42 @@ def test_the_training_text_has_one_name_and_other_sets_may_have_several(tmp_path
         misaligned_text(ran.append, args)
 
 
+SHOWS = """
+import logging, sys
+from hyptrans.support.errors import run_command
+from hyptrans_startup.commands.messages import one_sentence
+
+def show():
+    print("D-0\\t" + WORD)
+    logging.warning(WORD)
+    sys.stderr.write(chr(10) + chr(27) + "[A")
+    raise KeyError(WORD)
+
+WORD = "a\\x1b]0;x\\x07\\x1b[31mb"
+if sys.argv[1] == "fairseq":
+    one_sentence(show)
+run_command(show)
+"""
+
+
 @pytest.mark.parametrize("terminal", [True, False])
-def test_a_terminal_is_shown_nothing_that_it_acts_on(terminal, monkeypatch):
-    stdout = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
-    vars(stdout)["isatty"] = lambda: terminal
-    monkeypatch.setattr("sys.stdout", stdout)
-    messages.one_sentence(print, "D-0\t-0.1\ta\x1b]0;x\x07")
+@pytest.mark.parametrize("program", ["fairseq", "hyptrans"])
+def test_a_terminal_is_shown_nothing_that_it_acts_on(program, terminal):
+    ours, theirs = pty.openpty() if terminal else os.pipe()
+    command = [sys.executable, "-c", SHOWS, program]
+    with subprocess.Popen(command, stdout=theirs, stderr=theirs):
+        os.close(theirs)
+    os.set_blocking(ours, False)
+    shown = os.read(ours, 1 << 16).decode()
+    os.close(ours)
     # a file keeps what a program may want to read
-    shown = "a\ufffd]0;x\ufffd" if terminal else "a\x1b]0;x\x07"
-    assert stdout.buffer.getvalue().decode() == f"D-0\t-0.1\t{shown}\n"
+    word = "a\ufffd]0;x\ufffdb" if terminal else "a\x1b]0;x\x07\x1b[31mb"
+    assert f"D-0\t{word}" in shown
+    assert f"WARNING:root:{word}" in shown
+    assert "KeyError: " in shown
+    # bars of progress go up a line
+    assert shown.count("\x1b") == (1 if terminal else 5)
+    assert "\n\x1b[A" in shown
 
 
 def test_training_text_that_is_to_measure_it_is_told(tmp_path, caplog):
@@ -309,6 +347,7 @@ def test_older_format_of_data_is_left_to_fairseq(tmp_path):
         ("word\n", "is no dictionary of fairseq"),
         ("a 1\na 2\n", "is no dictionary of fairseq"),
         ("a 1\n" * 1_000_001, "has more than 1,000,000 lines"),
+        ("\r" * 1_000_001, "has more than 1,000,000 lines"),
         ("a" * (65 << 20), "has more than 1,000,000 lines or 67,108,864 bytes"),
         ("\xff 1\n", "is not UTF-8 text"),
     ],

@@ -47,11 +47,11 @@ CASES = {
     ),
     "pieces have no model": (
         ["fairseq-generate", "bin", LAST, "--cpu", "--bpe=sentencepiece"],
-        "--bpe sentencepiece needs --sentencepiece-model FILE",
+        "--sentencepiece-model is missing",
     ),
     "model of the pieces is missing": (
         ["fairseq-interactive", "bin", LAST, "--bpe=sentencepiece", "--sentencepiece-model=nosuch"],
-        "--sentencepiece-model nosuch does not exist",
+        "file nosuch not found",
     ),
     "model translates": (
         ["fairseq-eval-lm", "bin", LAST, "--cpu"],

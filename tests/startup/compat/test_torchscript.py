@@ -94,16 +94,22 @@ def test_decoder_is_scripted():
     torch.testing.assert_close(got, expected)
 
 
-def test_sequence_generator_is_scripted():
+@pytest.mark.parametrize("size", [0, 1, 2])
+def test_sequence_generator_is_scripted(size):
     made = built(TransformerModel)
     source, lengths, _ = batch()
-    generator = SequenceGenerator([made], TASK.words, beam_size=2, max_len_b=6)
+    generator = SequenceGenerator(
+        [made], TASK.words, beam_size=2, max_len_b=9, min_len=9, no_repeat_ngram_size=size
+    )
     sample = {"net_input": {"src_tokens": source, "src_lengths": lengths}}
     with torch.no_grad():
         expected = generator.forward(sample)
         got = torch.jit.script(generator)(sample)
     for ours, theirs in zip(got, expected, strict=True):
-        assert [h["tokens"].tolist() for h in ours] == [h["tokens"].tolist() for h in theirs]
+        found = [h["tokens"].tolist() for h in theirs]
+        assert [h["tokens"].tolist() for h in ours] == found
+        ngrams = [list(zip(*(h[i:] for i in range(size)), strict=False)) for h in found]
+        assert all(len({*each}) == len(each) for each in ngrams)
 
 
 def test_attention_is_scripted():

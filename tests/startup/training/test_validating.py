@@ -41,6 +41,17 @@ def test_it_is_refused_before_the_first_update(flags, told, train, tmp_path):
     assert list(tmp_path.glob("*.pt")) == []
 
 
+def test_a_training_that_never_begins_leaves_no_folder(train, tmp_path):
+    made = tmp_path / "never"
+    words = [f"--save-dir={made}", "--max-epoch=1"]
+    assert train(*words, "--valid-subset=nope", check=False).returncode != 0
+    assert not made.exists()
+    # one that was there stays
+    made.mkdir()
+    assert train(*words, "--valid-subset=nope", check=False).returncode != 0
+    assert made.is_dir()
+
+
 def test_a_validation_that_fails_keeps_the_weights(train, tmp_path):
     """A criterion that nothing is known of, and a metric that it does not measure."""
     flags = ["--criterion=legacy_masked_lm_loss", "--best-checkpoint-metric=nope"]
