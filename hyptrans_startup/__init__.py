@@ -56,6 +56,7 @@ STEPS: "dict[str, tuple[str, ...]]" = {
         "commands.typed:page_of_usage",
         "commands.typed:validation_without_task",
         "commands.typed:numbers_that_cannot_be",
+        "commands.typed:unknown_tokenizer",
         "commands.typed:half_precision_without_gpu",
     ),
     **dict.fromkeys(

@@ -16,13 +16,18 @@ from hyptrans_startup.errors import UserError
 from hyptrans_startup.wrapping import Call, after, before, told
 
 UNKNOWN = "unrecognized arguments: "
-LEAST = {
-    r"(encoder|decoder)_(layers|attention_heads|embed_dim|ffn_embed_dim)": 1,
-    r"(batch_size|max_tokens)(_valid)?|required_(batch_size|seq_len)_multiple": 1,
-    r"beam|nbest|log_interval|num_shards|distributed_world_size": 1,
-    r"seed|num_workers|buffer_size|min_len|prefix_size|no_repeat_ngram_size": 0,
+BOUNDS = {
+    r"(encoder|decoder)_(layers|attention_heads|embed_dim|ffn_embed_dim)": (1, math.inf),
+    r"(batch_size|max_tokens)(_valid)?|required_(batch_size|seq_len)_multiple": (1, math.inf),
+    r"beam|nbest|(log|save|validate)_interval|num_shards|distributed_world_size": (1, math.inf),
+    r"seed|num_workers|buffer_size|min_len|prefix_size|no_repeat_ngram_size": (0, math.inf),
+    r"lr|warmup_updates|save_interval_updates|clip_norm|max_update": (0, math.inf),
+    r"update_freq": (1, math.inf),
+    r"(\w+_)?dropout|label_smoothing": (0, 1),
 }
-"""Of numbers, by the name of the option: fairseq divides by them, or takes no notice of less."""
+"""Of numbers, by the name of the option: fairseq divides by others, or takes no notice of them."""
+_AS_TEXT = ("lr", "update_freq")
+"""Lists of numbers that fairseq reads later."""
 OF_OPTIONS: dict[str, tuple[Callable[[str], Any], str]] = {
     "model_overrides": (literal, "{'dropout': 0.1}"),
     "eval_bleu_args": (json.loads, '{"beam": 4}'),
@@ -155,6 +160,17 @@ def numbers_that_cannot_be(parsed: Any, *_: Any, **__: Any) -> None:
             raise UserError(f"--{name.replace('_', '-')} {text} is none: {example} is, for example")
 
 
+@after
+def unknown_tokenizer(parsed: Any, *_: Any, **__: Any) -> None:
+    """``--eval-bleu-detok nope``: ``KeyError``."""
+    from fairseq.registry import REGISTRIES
+
+    options = parsed[0] if isinstance(parsed, tuple) else parsed
+    name, known = getattr(options, "eval_bleu_detok", None), REGISTRIES["tokenizer"]["registry"]
+    if name and name not in known:
+        raise UserError(f"--eval-bleu-detok {name} is not known, {similar(name, known)}")
+
+
 @told(ValueError, SyntaxError)
 def no_literal(_: Exception, text: str) -> str:
     """``--update-freq nope``: ``malformed node or string``."""
@@ -170,20 +186,24 @@ def model_of_no_size(cfg: Any, *_: Any, **__: Any) -> None:
 
 
 def _check_number(name: str, value: Any) -> None:
-    """Hold a number, or those of a list, against `LEAST`.
+    """Hold a number, or those of a list, against `BOUNDS`.
 
     Raises:
-        UserError: it is less, or not finite.
+        UserError: it is out of them, or not finite.
     """
-    least = next((least for names, least in LEAST.items() if re.fullmatch(names, name)), -math.inf)
-    for number in value if isinstance(value, list) else [value]:
+    found = (bounds for names, bounds in BOUNDS.items() if re.fullmatch(names, name))
+    least, most = next(found, (-math.inf, math.inf))
+    if name in _AS_TEXT and isinstance(value, str):
+        value = literal(value)
+    flag = f"--{name.replace('_', '-')}"
+    for number in value if isinstance(value, list | tuple) else [value]:
         if not isinstance(number, int | float) or isinstance(number, bool):
             continue
-        flag = f"--{name.replace('_', '-')}"
         if not math.isfinite(number):
             raise UserError(f"{flag} is {number}: it must be a finite number")
-        if number < least:
-            raise UserError(f"{flag} must be at least {least}, got {number}")
+        if not least <= number <= most:
+            end = f"at least {least}" if number < least else f"at most {most}"
+            raise UserError(f"{flag} must be {end}, got {number}")
 
 
 def similar(name: str, known: Collection[str]) -> str:

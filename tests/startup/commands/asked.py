@@ -71,10 +71,8 @@ SEARCH = """
 --sentencepiece-model=nope --bpe=sentencepiece       file nope not found
 --tokenizer=moses                                    --source-lang is missing
 --tokenizer=nope                                     invalid choice: 'nope'
---truncate-source --max-source-positions=3           obeyed
 --user-dir=nope                                      --user-dir nope does not exist
 --task=nope                                          invalid choice: 'nope'
---task=denoising                                     conflicting option string
 --source-lang=de                                     name both languages, or none
 --target-lang=en                                     name both languages, or none
 --source-lang=de --target-lang=en                    obeyed
@@ -85,6 +83,8 @@ ROWS = {
     "generate": SEARCH
     + """
 --left-pad-source                                    obeyed
+--truncate-source --max-source-positions=3           obeyed
+--task=denoising                                     conflicting option string
 --quiet                                              obeyed
 --gen-subset=valid                                   obeyed
 --gen-subset=nope                                    has no set 'nope'
@@ -138,7 +138,6 @@ ROWS = {
 --constraints=ordered                                obeyed
 --constraints=nope                                   invalid choice: 'nope'
 --replace-unk=nope                                   nope: No such file or directory
---replace-unk                                        obeyed
 --max-tokens=1                                       should not exceed max_tokens=1
 --print-alignment=soft                               prints hard alignments alone
 --num-shards=2                                       does nothing in fairseq-interactive
@@ -211,6 +210,85 @@ ROWS = {
 --pipeline-model-parallel                            pipeline
 --tokenizer=moses                                    --source-lang is missing
 """,
+    "train": """
+--arch=transformer_tinny                             is not one of the
+--arch=transformer_iwslt_de_en                       obeyed
+--task=nope                                          invalid choice: 'nope'
+--criterion=label_smoothed_cross_entropy             obeyed
+--criterion=nope                                     invalid choice: 'nope'
+--label-smoothing=0.5 --criterion=label_smoothed_cross_entropy  obeyed
+--label-smoothing=2 --criterion=label_smoothed_cross_entropy    must be at most 1, got 2
+--optimizer=nag                                      obeyed
+--optimizer=nope                                     invalid choice: 'nope'
+--adam-betas=(0.5,0.5)                               obeyed
+--adam-betas=nope                                    the option 'nope' is refused
+--adam-eps=0.1                                       obeyed
+--adam-eps=nan                                       --adam-eps is nan
+--bf16                                               obeyed
+--distributed-init-method=nope                       starts a process for each GPU
+--lr=0.1                                             obeyed
+--lr=-1                                              --lr must be at least 0, got -1
+--lr=nope                                            the option 'nope' is refused
+--lr-scheduler=inverse_sqrt                          obeyed
+--lr-scheduler=nope                                  invalid choice: 'nope'
+--warmup-updates=9 --lr-scheduler=inverse_sqrt       obeyed
+--warmup-updates=-1 --lr-scheduler=inverse_sqrt      --warmup-updates must be at least 0, got -1
+--clip-norm=0.1                                      obeyed
+--clip-norm=nan                                      --clip-norm is nan
+--update-freq=2                                      obeyed
+--update-freq=0                                      --update-freq must be at least 1, got 0
+--batch-size=4                                       obeyed
+--batch-size=0                                       --batch-size must be at least 1, got 0
+--max-tokens=50                                      obeyed
+--max-tokens=1                                       The dataset is empty
+--max-update=1                                       obeyed
+--max-update=-1                                      --max-update must be at least 0, got -1
+--seed=3                                             obeyed
+--seed=-1                                            --seed must be at least 0, got -1
+--dropout=0.9                                        obeyed
+--dropout=2                                          --dropout must be at most 1, got 2
+--attention-dropout=0.9                              obeyed
+--attention-dropout=-1                               --attention-dropout must be at least 0
+--encoder-layers=3                                   obeyed
+--encoder-layers=0                                   --encoder-layers must be at least 1, got 0
+--decoder-layers=3                                   obeyed
+--decoder-layers=-1                                  --decoder-layers must be at least 1, got -1
+--encoder-attention-heads=1                          obeyed
+--encoder-attention-heads=3                          must be divisible by num_heads
+--decoder-attention-heads=1                          obeyed
+--decoder-attention-heads=0                          must be at least 1, got 0
+--encoder-ffn-embed-dim=8                            obeyed
+--encoder-ffn-embed-dim=0                            must be at least 1, got 0
+--decoder-ffn-embed-dim=8                            obeyed
+--decoder-ffn-embed-dim=0                            must be at least 1, got 0
+--encoder-embed-dim=32                               obeyed
+--encoder-embed-dim=0                                must be at least 1, got 0
+--decoder-embed-dim=0                                must be at least 1, got 0
+--encoder-normalize-before                           obeyed
+--decoder-normalize-before                           obeyed
+--no-scale-embedding                                 obeyed
+--share-decoder-input-output-embed                   obeyed
+--share-all-embeddings                               requires a joined dictionary
+--valid-subset=test                                  obeyed
+--valid-subset=nope                                  has no set 'nope'
+--validate-interval=0                                --validate-interval must be at least 1, got 0
+--disable-validation                                 obeyed
+--best-checkpoint-metric=bleu                        needs --eval-bleu
+--eval-bleu                                          obeyed
+--eval-bleu-args={"beam":1,"max_len_b":1} --eval-bleu  obeyed
+--eval-bleu-args=nope                                --eval-bleu-args nope is none
+--eval-bleu-detok=nope --eval-bleu                   --eval-bleu-detok nope is not known
+--save-interval-updates=-1                           must be at least 0, got -1
+--num-workers=-1                                     --num-workers must be at least 0, got -1
+--log-format=json                                    obeyed
+--log-format=nope                                    invalid choice: 'nope'
+--log-interval=9                                     obeyed
+--log-interval=0                                     --log-interval must be at least 1, got 0
+--source-lang=de                                     name both languages, or none
+--target-lang=en                                     name both languages, or none
+--user-dir=nope                                      --user-dir nope does not exist
+--fp16                                               --fp16 needs a GPU
+""",
     "score": """
 --sys=nope                                           System output file nope does not exist
 --sys=train.de                                       has 60 lines and test.de has 12
@@ -278,6 +356,14 @@ WITHOUT_EFFECT = {
     "--required-seq-len-multiple --skip-invalid-size-inputs-valid-test --max-target-positions",
 }
 """Options that change nothing of what is found, by the reason; but where a row says another."""
+
+
+OF_FILES = """
+--save-dir --restore-file --keep-best-checkpoints --keep-interval-updates --patience
+--maximize-best-checkpoint-metric --no-epoch-checkpoints --cpu --amp --ddp-backend
+--distributed-backend --tensorboard-logdir --wandb-project --scoring --gen-subset --bpe
+--tokenizer --eval-bleu-remove-bpe --profile --num-shards --shard-id -h"""
+"""Options of a training that the pages name and other tests are of, or that change no figures."""
 
 
 def rows(command: str) -> list[tuple[str, str]]:
