@@ -129,9 +129,20 @@ class Decoder(Layered):
 
     def attentions(
         self, tokens: Tensor, memory: Tensor, memory_padding: Tensor
-    ) -> tuple[list[Tensor], list[Tensor]]:
-        """The weights of each layer on the target ``[B, H, T, T]`` and on the source."""
-        states, _ = Decoder.forward(self, tokens, memory, memory_padding)
-        padding, each = tokens.eq(self.padding_idx), list(zip(self.layers, states, strict=False))
-        own = [layer.attention.look(x, padding=padding) for layer, x in each]
-        return own, [layer.look(x, padding, memory, memory_padding) for layer, x in each]
+    ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+        """The states, and the weights of each layer on the target ``[B, H, T, T]`` and source."""
+        asked: list[Tensor] = []
+        hooks = [
+            layer.cross_attention.register_forward_pre_hook(lambda _, given: asked.append(given[0]))
+            for layer in self.layers
+        ]
+        try:
+            states, _ = Decoder.forward(self, tokens, memory, memory_padding)
+        finally:
+            for hook in hooks:
+                hook.remove()
+        padding, own, cross = tokens.eq(self.padding_idx), [], []
+        for layer, x, y in zip(self.layers, states[:-1], asked, strict=True):
+            own.append(layer.attention.look(x, padding=padding))
+            cross.append(layer.cross_attention.look(y, memory, padding=memory_padding))
+        return states, own, cross

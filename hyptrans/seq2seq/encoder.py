@@ -97,11 +97,11 @@ class Encoder(Layered):
             states.append(layer(states[-1], mask))
         return Encoded(embedded, states, padding)
 
-    def attentions(self, tokens: Tensor) -> list[Tensor]:
-        """The weights of each layer, ``[B, H, S, S]``."""
-        _, states, padding = Encoder.forward(self, tokens)
-        layers = zip(self.layers, states[:-1], strict=True)
-        return [layer.attention.look(x, padding=padding) for layer, x in layers]
+    def attentions(self, tokens: Tensor) -> tuple[Encoded, list[Tensor]]:
+        """What :meth:`forward` returns, and the weights of each layer, ``[B, H, S, S]``."""
+        found = Encoder.forward(self, tokens)
+        layers = zip(self.layers, found.states[:-1], strict=True)
+        return found, [layer.attention.look(x, padding=found.padding) for layer, x in layers]
 
     def memory(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """The last states ``[B, S, D]``, which the decoder attends to, and their padding."""

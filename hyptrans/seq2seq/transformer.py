@@ -307,11 +307,11 @@ class TransformerEncoder(_Side):
         states[-1] = self.last(states[-1])
         return Encoded(x, [state.transpose(0, 1) for state in states], padding)
 
-    def attentions(self, tokens: Tensor) -> list[Tensor]:
-        """The weights of each layer, ``[B, H, S, S]``."""
-        _, states, padding = self(tokens)
-        layers = zip(self.layers, states[:-1], strict=True)
-        return [layer.look(x.transpose(0, 1), padding) for layer, x in layers]
+    def attentions(self, tokens: Tensor) -> tuple[Encoded, list[Tensor]]:
+        """What :meth:`forward` returns, and the weights of each layer, ``[B, H, S, S]``."""
+        found = self(tokens)
+        layers = zip(self.layers, found.states[:-1], strict=True)
+        return found, [layer.look(x.transpose(0, 1), found.padding) for layer, x in layers]
 
     def memory(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """The last states ``[B, S, D]``, which the decoder attends to, and their padding."""
@@ -407,12 +407,13 @@ class TransformerDecoder(_Side):
 
     def attentions(
         self, tokens: Tensor, memory: Tensor, padding: Tensor
-    ) -> tuple[list[Tensor], list[Tensor]]:
-        """The weights of each layer on the target ``[B, H, T, T]`` and on the source."""
+    ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+        """The states, and the weights of each layer on the target ``[B, H, T, T]`` and source."""
         states, asked = self._run(tokens, memory, padding, None)
         own, source = tokens.eq(self.padding_idx), memory.transpose(0, 1)
         each, mask = [x.transpose(0, 1) for x in states[:-1]], _future(states[0].transpose(0, 1))
         return (
+            states,
             [layer.look(x, own, mask) for layer, x in zip(self.layers, each, strict=True)],
             [
                 layer.encoder_attn.look(x, source, padding)

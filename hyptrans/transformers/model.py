@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -132,8 +133,8 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
 
         Args:
             input_ids: source, with the end of sentence, padded on either side.
-            attention_mask: ``[B, S]``, zero at padding; by default ``input_ids`` tell, and without
-                these nothing is padding.
+            attention_mask: ``[B, S]``, zero at padding; what the encoder took for padding is
+                padding, too.
             decoder_input_ids: target, the end of sentence first; by default as labels have it.
             decoder_attention_mask: ``[B, T]``, zero at padding; by default the tokens tell.
             labels: target, with the end of sentence last and ``IGNORED`` at padding.
@@ -141,8 +142,8 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
             cache: of earlier tokens; ``decoder_input_ids`` has only new ones.
             use_cache: return a cache.
             num_items_in_batch: what the sum of losses is divided by; by default that of labels.
-            output_attentions: give the weights of each layer and head, computed a second time: of
-                the source ``[B, H, S, S]``, the target ``[B, H, T, T]``, and ``[B, H, T, S]``.
+            output_attentions: give the weights of each layer and head: of the source
+                ``[B, H, S, S]``, of the target ``[B, H, T, T]``, and ``[B, H, T, S]``.
             output_hidden_states: give the states of embeddings with positions and of each layer.
             return_dict: an output with names, the default, or a tuple.
 
@@ -157,27 +158,27 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
             encoder_outputs = self.get_encoder()(
                 *(input_ids, attention_mask, output_attentions, output_hidden_states)
             )
-        if attention_mask is None and input_ids is not None:
-            attention_mask = input_ids.ne(self.config.pad_token_id)
         if decoder_input_ids is None:
             decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
         tokens = self._padded(decoder_input_ids, decoder_attention_mask)
         new, memory = tokens.size(1), encoder_outputs[0]
         states: Any = None
-        padding = memory.new_zeros(memory.shape[:2], dtype=torch.bool)
-        padding = padding if attention_mask is None else attention_mask.eq(0)
+        own = cross = None
+        padding = getattr(encoder_outputs, "padding", None)
+        if padding is None:
+            padding = memory.new_zeros(memory.shape[:2], dtype=torch.bool)
+        padding = padding if attention_mask is None else padding | attention_mask.eq(0)
         if use_cache and cache is None:
             cache = HyptransCache(self.decoder.start())
         if cache is not None:
             logits = self._step(tokens, memory, padding, cache)
             tokens = cache.tokens
-        if cache is None or output_hidden_states:
+        if output_attentions:
+            states, own, cross = self.decoder.attentions(tokens, memory, padding)
+        elif cache is None or output_hidden_states:
             states, _ = self.decoder(tokens, memory, padding)
         if cache is None:
             logits = self.decoder.logits(states[-1], None)
-        own = cross = None
-        if output_attentions:
-            own, cross = self.decoder.attentions(tokens, memory, padding)
         made = Seq2SeqLMOutput(
             loss=None if labels is None else _loss(logits, labels, num_items_in_batch),
             logits=logits,
@@ -191,7 +192,7 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         )
         return made.to_tuple() if return_dict is False else made
 
-    def get_encoder(self, *_: Any) -> Callable[..., BaseModelOutput]:
+    def get_encoder(self, *_: Any) -> Callable[..., "EncoderOutput"]:
         """The function of the source alone."""
         return _Encode(self)
 
@@ -251,6 +252,17 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         return False
 
 
+@dataclass
+class EncoderOutput(BaseModelOutput):
+    """The encoder's states, with what is padding.
+
+    Attributes:
+        padding: ``[B, S]``, true at padding.
+    """
+
+    padding: Tensor | None = None
+
+
 class _Encode:
     """What ``generate`` calls with the source.
 
@@ -268,7 +280,7 @@ class _Encode:
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         **_: Any,
-    ) -> BaseModelOutput:
+    ) -> EncoderOutput:
         """The encoder's last states ``[B, S, D]``; see the model's own ``forward``.
 
         Raises:
@@ -277,11 +289,19 @@ class _Encode:
         if input_ids is None:
             raise UserError("a model needs input_ids: name them, or encoder_outputs")
         tokens, encoder = self.model._padded(input_ids, attention_mask), self.model.encoder
-        states = encoder(tokens).states if output_hidden_states else None
-        return BaseModelOutput(
-            encoder.memory(tokens)[0] if states is None else states[-1],
-            hidden_states=_each(states),
-            attentions=_each(encoder.attentions(tokens) if output_attentions else None),
+        weights = None
+        if output_attentions:
+            (_, states, padding), weights = encoder.attentions(tokens)
+        elif output_hidden_states:
+            _, states, padding = encoder(tokens)
+        else:
+            memory, padding = encoder.memory(tokens)
+            states = [memory]
+        return EncoderOutput(
+            states[-1],
+            hidden_states=_each(states if output_hidden_states else None),
+            attentions=_each(weights),
+            padding=padding,
         )
 
     __call__ = forward

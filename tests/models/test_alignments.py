@@ -74,8 +74,8 @@ def test_weights_of_every_layer_mix_what_came_before(arch, options):
         memory, padding = model.encoder.memory(source)
         Decoder.forward(model.decoder, previous, memory, padding)
         given, seen = seen, []
-        found = model.encoder.attentions(source)
-        own, cross = model.decoder.attentions(previous, memory, padding)
+        _, found = model.encoder.attentions(source)
+        _, own, cross = model.decoder.attentions(previous, memory, padding)
         for (layer, x), weights in zip(given, [*found, *own], strict=True):
             query, key, value = layer.project(x)
             allowed = None if layer.causal else ~padding[:, None, None]

@@ -64,6 +64,33 @@ def test_states_are_those_that_become_the_logits(fresh, given):
     assert plain.encoder_attentions is plain.cross_attentions is None
 
 
+def test_weights_need_no_layer_a_second_time(fresh, given):
+    runs = []
+    for side in (fresh.encoder, fresh.decoder):
+        side.layers[0].register_forward_hook(lambda *_: runs.append(1))
+    with torch.no_grad():
+        fresh(**given, output_attentions=True)
+    assert len(runs) == 2
+
+
+def test_padding_is_known_to_those_who_hand_states_over(fresh, given):
+    source, labels = (
+        {name: given[name] for name in ("input_ids", "attention_mask")},
+        given["labels"],
+    )
+    with torch.no_grad():
+        states = fresh.get_encoder()(**source)
+        assert torch.equal(
+            fresh(encoder_outputs=states, labels=labels).logits, fresh(**given).logits
+        )
+        for beam in (1, 3):
+            found, wanted = (
+                fresh.generate(**one, num_beams=beam, max_length=9)
+                for one in ({"encoder_outputs": fresh.get_encoder()(**source)}, source)
+            )
+            assert torch.equal(found, wanted)
+
+
 def test_the_last_layer_looks_at_the_source_as_align_says(model, ours, tokenizer):
     source, target = "Good night.", "Gute Nacht."
     made = tokenizer(source, text_target=target, return_tensors="pt")
