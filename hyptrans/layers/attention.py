@@ -105,7 +105,7 @@ class Attention(nn.Module, ABC):
             return self.mix_past(query, past)
         return self.mix(query, key, value, allowed=None, is_causal=self.causal)
 
-    def mix_past(self, query: Tensor, past: Past) -> Tensor:
+    def mix_past(self, query: Tensor, past: Past | Memory) -> Tensor:
         """Mix the values of earlier positions for one query a hypothesis."""
         key, value = past.gather()
         return self.mix(query, key, value, allowed=None, is_causal=False)
@@ -165,7 +165,7 @@ class Attention(nn.Module, ABC):
         if state is not None:
             state.kept = kept
         mixed = self.recall(fold_beams(query, kept.rows), kept, allowed)
-        return unfold_beams(mixed, len(x))
+        return unfold_beams(mixed, x.size(0))
 
 
 def _allowed(padding: Tensor) -> Tensor:
@@ -192,14 +192,14 @@ def fold_beams(query: Tensor, sentences: int) -> Tensor:
 
     Shapes: ``[B, H, T, d]`` -> ``[sentences, H, B / sentences * T, d]``.
     """
-    if len(query) == sentences:
+    if query.size(0) == sentences:
         return query
     return query.unflatten(0, (sentences, -1)).transpose(1, 2).flatten(2, 3)
 
 
 def unfold_beams(mixed: Tensor, hypotheses: int) -> Tensor:
     """Inverse of :func:`fold_beams`: ``[B, H, n T, d]`` -> ``[hypotheses, H, T, d]``."""
-    if len(mixed) == hypotheses:
+    if mixed.size(0) == hypotheses:
         return mixed
-    beams = hypotheses // len(mixed)
+    beams = hypotheses // mixed.size(0)
     return mixed.unflatten(2, (beams, -1)).transpose(1, 2).flatten(0, 1)

@@ -32,19 +32,25 @@ class State:
 
 @dataclass
 class Memory:
-    """Keys and values ``[B, H, S, d]`` that cross-attention made of the encoder's output."""
+    """Keys and values ``[B, H, S, d]``, those that cross-attention made of the encoder's output.
+
+    For a compiler, those of earlier positions, too: its graph is of any number of them.
+    """
 
     key: Tensor
     value: Tensor
 
     @property
     def rows(self) -> int:
-        return len(self.key)
+        return self.key.size(0)
 
     def reorder(self, order: Tensor) -> Memory:
         # the copy keeps the layout of the original: positions before heads
         rows = (t.transpose(1, 2).index_select(0, order) for t in (self.key, self.value))
         return Memory(*(t.transpose(1, 2) for t in rows))
+
+    def gather(self) -> tuple[Tensor, Tensor]:
+        return self.key, self.value
 
 
 class Tables:
@@ -83,7 +89,7 @@ class Past:
 
     @property
     def rows(self) -> int:
-        return len(self.places)
+        return self.places.size(0)
 
     def reorder(self, order: Tensor) -> Past:
         return Past(self.tables, self.places.index_select(0, order))
@@ -94,11 +100,17 @@ class Past:
         return _gathered(keys, self.places), _gathered(values, self.places)
 
 
-def append(state: State, key: Tensor, value: Tensor) -> Past:
+def append(state: State, key: Tensor, value: Tensor) -> Past | Memory:
     """Add positions to a state; return them with all earlier ones.
 
     Shapes: key, value ``[B, H, T, d]``.
     """
+    if torch.compiler.is_compiling():
+        if state.kept is not None:
+            earlier = state.kept.gather()
+            key, value = (torch.cat(pair, 2) for pair in zip(earlier, (key, value), strict=True))
+        state.kept = Memory(key, value)
+        return state.kept
     past: Past | None = state.kept
     if past is None or not _has_room(past, key):
         past = _with_room(past, key, value)
@@ -122,7 +134,7 @@ def as_table(
     ``[B S, H, d]`` twice, ``[B, S]`` (-1 where nobody may look).
     """
     rows, length = key.size(0), key.size(2)
-    same = len(query) == rows and (allowed is None or allowed.shape == (rows, 1, 1, length))
+    same = query.size(0) == rows and (allowed is None or allowed.shape == (rows, 1, 1, length))
     if not (same and length and in_one_pass(query, operator)):
         return None
     keys, values = (t.transpose(1, 2).flatten(0, 1) for t in (key, value))

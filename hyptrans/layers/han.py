@@ -135,11 +135,11 @@ class HyperbolicAttention(Attention):
             weights = relu_dropout(weights, self.attention_dropout, training=self.training)
             return kernels.midpoint_of_sum(matrix_product(weights, value))
 
-    def mix_past(self, query: Tensor, past: Past) -> Tensor:
-        if not (self._in_table() and in_one_pass(query, MIDPOINTS)):
-            return super().mix_past(query, past)
-        tables = past.tables
-        return midpoints(query, tables.keys, tables.values, past.places, self._scale())
+    def mix_past(self, query: Tensor, past: Past | Memory) -> Tensor:
+        if isinstance(past, Past) and self._in_table() and in_one_pass(query, MIDPOINTS):
+            tables = past.tables
+            return midpoints(query, tables.keys, tables.values, past.places, self._scale())
+        return super().mix_past(query, past)
 
     def _in_table(self) -> bool:
         """Whether there is an operator for the weights of a few queries."""

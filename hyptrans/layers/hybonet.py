@@ -25,7 +25,7 @@ from hyptrans.kernels import products
 from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.kernels.points import points
 from hyptrans.layers.attention import Attention, Map
-from hyptrans.layers.decoding_state import Past
+from hyptrans.layers.decoding_state import Memory, Past
 from hyptrans.layers.lorentz.mix import lorentz_mix, lorentz_mix_past
 from hyptrans.layers.lorentz.residual import LorentzResidual, Residual
 from hyptrans.layers.positions import position_vectors
@@ -254,7 +254,7 @@ class LorentzAttention(Attention):
             query, key, value, c=self.c, half=half, allowed=allowed, is_causal=is_causal
         )
 
-    def mix_past(self, query: Tensor, past: Past) -> Tensor:
+    def mix_past(self, query: Tensor, past: Past | Memory) -> Tensor:
         return lorentz_mix_past(query, past, c=self.c)
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from hyptrans.kernels.linear_attention import STEP, focus, head_maps, linear_rea
 from hyptrans.layers import hypformer_linear_attention as linear_attention
 from hyptrans.layers.attention import Attention, Map
 from hyptrans.layers.curvature import Curvature, Passage
-from hyptrans.layers.decoding_state import Past, State
+from hyptrans.layers.decoding_state import Memory, Past, State
 from hyptrans.layers.hypformer import HTC, CentroidNorm, readjust
 from hyptrans.layers.hypformer_linear_attention import DENOMINATOR_FLOOR, Kept, Sums
 from hyptrans.layers.lorentz.mix import lorentz_mix, lorentz_mix_past
@@ -242,7 +242,7 @@ class SoftmaxAttention(HypformerAttention):
         c, half = self.curvature(), half_in_force(query, self.tau) if self.half_precision else None
         return lorentz_mix(query, key, value, c=c, half=half, allowed=allowed, is_causal=is_causal)
 
-    def mix_past(self, query: Tensor, past: Past) -> Tensor:
+    def mix_past(self, query: Tensor, past: Past | Memory) -> Tensor:
         return lorentz_mix_past(query, past, c=self.curvature())
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:

@@ -40,7 +40,7 @@ class Sums(NamedTuple):
     @property
     def rows(self) -> int:
         """How many hypotheses or sentences."""
-        return len(self.key)
+        return self.key.size(0)
 
     def reorder(self, order: Tensor) -> "Sums":
         """Row ``i`` of the result is row ``order[i]``."""
@@ -60,7 +60,7 @@ class Kept:
     @property
     def rows(self) -> int:
         """How many hypotheses or sentences."""
-        return self.sums.rows if self.order is None else len(self.order)
+        return self.sums.rows if self.order is None else self.order.size(0)
 
     def reorder(self, order: Tensor) -> "Kept":
         """Row ``i`` of the result is row ``order[i]``."""

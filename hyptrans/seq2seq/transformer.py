@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from hyptrans.geometry.space import Space
 from hyptrans.layers.positions import register_sinusoids, token_positions
-from hyptrans.seq2seq.encoder import Encoded
+from hyptrans.seq2seq.encoder import Encoded, any_of
 from hyptrans.seq2seq.model import EncoderDecoder, Words
 from hyptrans.seq2seq.sharing import check_shareable, check_shared
 from hyptrans.seq2seq.sizes import Side, side_of
@@ -48,7 +48,7 @@ class _Kept:
             t.unflatten(0, (self.rows, -1)).index_select(0, order).flatten(0, 1)
             for t in (self.key, self.value)
         )
-        self.rows = len(order)
+        self.rows = order.size(0)
 
 
 @dataclass
@@ -125,7 +125,7 @@ class Attention(nn.Module):
             memory = memory.repeat_interleave(beams, 1) if beams > 1 else memory
             kept.key = self._heads(self.k_proj(memory))
             kept.value, kept.rows = self._heads(self.v_proj(memory)), x.size(1)
-        padding = padding.repeat_interleave(x.size(1) // len(padding), 0)
+        padding = padding.repeat_interleave(x.size(1) // padding.size(0), 0)
         return self._mix(x, kept.key, kept.value, padding)
 
     def _heads(self, x: Tensor) -> Tensor:
@@ -151,7 +151,7 @@ class Attention(nn.Module):
         scores = torch.bmm(query, key.transpose(1, 2))
         scores = scores if mask is None else scores + mask
         if padding is not None:
-            each = scores.view(len(padding), self.heads, *scores.shape[1:])
+            each = scores.view(padding.size(0), self.heads, *scores.shape[1:])
             scores = each.masked_fill(padding[:, None, None], -torch.inf).view_as(scores)
         return torch.softmax(scores, -1)
 
@@ -315,7 +315,7 @@ class TransformerEncoder(_Side):
 
     def memory(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """The last states ``[B, S, D]``, which the decoder attends to, and their padding."""
-        if not self.fuses or self.training:
+        if not self.fuses or self.training or torch.compiler.is_compiling():
             found = self(tokens)
             return found.states[-1], found.padding
         x, padding, mask = self._start(tokens)
@@ -326,7 +326,7 @@ class TransformerEncoder(_Side):
     def _start(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         padding = tokens.eq(self.padding_idx)
         x = self.embed(tokens, padding)
-        if not bool(padding.any()):
+        if not any_of(padding)[0]:
             return x, padding, None
         return x * (1 - padding.unsqueeze(-1).type_as(x)), padding, padding
 
@@ -381,7 +381,7 @@ class TransformerDecoder(_Side):
         if state is None:
             future = _future(x)
         mask = None
-        if state is None and bool(own.any()):
+        if state is None and any_of(own)[0]:
             mask = torch.zeros_like(own, dtype=x.dtype).masked_fill(own, -torch.inf)
         for i, layer in enumerate(self.layers):
             kept = (None, None) if state is None else (state.attention[i], state.cross_attention[i])

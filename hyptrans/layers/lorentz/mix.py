@@ -9,7 +9,7 @@ from hyptrans.geometry.precision import full_precision
 from hyptrans.kernels import few_queries
 from hyptrans.kernels.hyperboloid import normalize
 from hyptrans.kernels.weights import one_mask
-from hyptrans.layers.decoding_state import Past, as_table
+from hyptrans.layers.decoding_state import Memory, Past, as_table
 from hyptrans.layers.lorentz import half_attention
 
 
@@ -49,9 +49,9 @@ def lorentz_mix(
         return normalize(mixed.transpose(1, 2), c=c).transpose(1, 2)
 
 
-def lorentz_mix_past(query: Tensor, past: Past, *, c: lorentz.CurvatureLike) -> Tensor:
+def lorentz_mix_past(query: Tensor, past: Past | Memory, *, c: lorentz.CurvatureLike) -> Tensor:
     """:func:`lorentz_mix` for one query a hypothesis."""
-    if few_queries.in_one_pass(query, few_queries.CENTROIDS):
+    if isinstance(past, Past) and few_queries.in_one_pass(query, few_queries.CENTROIDS):
         tables = past.tables
         return few_queries.centroids(query, tables.keys, tables.values, past.places, c=c)
     return lorentz_mix(query, *past.gather(), c=c, allowed=None, is_causal=False)
