@@ -1,23 +1,32 @@
 """Downloads whose SHA-256 is noted the first time and checked ever after."""
 
+import glob
+import hashlib
 import http.client
+import os
 import sys
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from tqdm import tqdm
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import read_bytes, sha256, whole_file, write_json
+from hyptrans.support.files import read_bytes, sha256, write_json
 from hyptrans.support.stored import read_json
+from hyptrans_startup.files import take_lock
 
 _PINS = "sha256.json"
 _MOST_OF_PINS = 1 << 20
 """Bytes; some hundred for each download."""
 _BLOCK = 1 << 18
+_PART, _UNTOLD = ".part", "untold"
+"""How the names of unfinished downloads end; of those whose server does not tell one version of a
+file from another, which begin anew."""
+_BYTES: Any = {"unit": "B", "unit_scale": True}
 _TIMEOUT = 60.0
 
 
@@ -79,22 +88,26 @@ def check_pin(path: Path, pins: Mapping[str, str]) -> None:
 
 
 def _download(url: str, path: Path) -> None:
+    """Download a file; what came before an earlier break is gone on with, if it is of that file."""
     sys.stderr.write(f"downloading {url}\n")
+    begun = next(iter(sorted(path.parent.glob(f"{glob.escape(path.name)}.*{_PART}"))), None)
+    size = begun.stat().st_size if begun else 0
     # not by pooch or requests: they unpack a .tgz that the server calls "encoded" as gzip, and its
     # hash is then not the published one
+    request = urllib.request.Request(url, headers={"Range": f"bytes={size}-"} if size else {})
     try:
-        with urllib.request.urlopen(url, timeout=_TIMEOUT) as reply, whole_file(path) as file:
-            length = int(reply.headers.get("Content-Length") or -1)
-            done = 0
-            with tqdm(total=max(length, 0) or None, unit="B", unit_scale=True) as bar:
-                while block := reply.read(_BLOCK):
-                    file.write(block)
-                    bar.update(len(block))
-                    done += len(block)
-            if 0 <= length != done:
-                raise UserError(f"{url}: {done} of {length} bytes came; run again")
+        with urllib.request.urlopen(request, timeout=_TIMEOUT) as reply:
+            part = _part(path, reply.headers)
+            if begun and part != begun:
+                begun.unlink()
+            size = size if reply.status == http.HTTPStatus.PARTIAL_CONTENT else 0
+            range_given = reply.headers.get("Content-Range") or ""
+            if not size or (part == begun and range_given.startswith(f"bytes {size}-")):
+                _receive(reply, url, path, part, size)
+                return
     except urllib.error.HTTPError as error:
-        raise UserError(f"{url}: the server answers {error.code} {error.reason}") from error
+        if not size or error.code != http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+            raise UserError(f"{url}: the server answers {error.code} {error.reason}") from error
     except urllib.error.URLError as error:
         raise UserError(
             f"{url} cannot be reached ({error.reason}); without a network use local files "
@@ -102,3 +115,39 @@ def _download(url: str, path: Path) -> None:
         ) from error
     except (http.client.HTTPException, TimeoutError, ConnectionError) as error:
         raise UserError(f"{url}: the download broke off ({error}); run again") from error
+    if begun:  # it is of another file
+        begun.unlink(missing_ok=True)
+    _download(url, path)
+
+
+def _part(path: Path, headers: Mapping[str, str]) -> Path:
+    """Where the bytes of a reply go until all are there; named after what tells its file."""
+    tag = headers.get("ETag") or ""
+    if not tag or tag.startswith("W/"):
+        tag = headers.get("Last-Modified") or ""
+    name = hashlib.sha256(tag.encode()).hexdigest()[:16] if tag else _UNTOLD
+    return path.with_name(f"{path.name}.{name}{_PART}")
+
+
+def _receive(reply: Any, url: str, path: Path, part: Path, size: int) -> None:
+    """Write what comes after the first ``size`` bytes; rename the part when it is whole."""
+    length = int(reply.headers.get("Content-Length") or -1)
+    # links are refused, and a part that another run is at
+    with open(take_lock(part, path), "r+b") as file:
+        try:
+            file.truncate(size)
+            file.seek(size)
+            with tqdm(total=size + length if length > 0 else None, initial=size, **_BYTES) as bar:
+                while block := reply.read(_BLOCK):
+                    file.write(block)
+                    bar.update(len(block))
+            done = file.tell() - size
+            if 0 <= length != done:
+                raise UserError(f"{url}: {done} of {length} bytes came; run again")
+            file.flush()
+            os.fsync(file.fileno())
+            os.replace(part, path)
+        except BaseException:
+            if part.name.endswith(f".{_UNTOLD}{_PART}"):
+                part.unlink(missing_ok=True)
+            raise

@@ -24,8 +24,21 @@ class Handler(BaseHTTPRequestHandler):
         if content is None:
             self.send_error(404)
             return
-        self.send_response(200)
+        asked, first = self.headers.get("Range"), 0
+        if asked and self.served.get("ranges"):
+            first = int(asked.removeprefix("bytes=").removesuffix("-"))
+            if first >= len(content):
+                self.send_error(416)
+                return
+        self.served.setdefault("begun", []).append(first)
+        self.send_response(206 if first else 200)
+        if first:
+            self.send_header("Content-Range", f"bytes {first}-{len(content) - 1}/{len(content)}")
+        for name, value in self.served.get("headers", {}).items():
+            self.send_header(name, value)
+        content = content[first:]
         self.send_header("Content-Length", str(len(content) + self.served.get("missing", 0)))
+        content = content[: self.served.get("breaks")]
         if "encoding" in self.served:
             self.send_header("Content-Encoding", self.served["encoding"])
         self.end_headers()
@@ -96,6 +109,50 @@ def test_incomplete_download_leaves_nothing(tmp_path, site):
     with pytest.raises(UserError, match=r"7 of 12 bytes|broke off"):
         fetch(url, tmp_path)
     assert tree(tmp_path) == {}
+
+
+@pytest.mark.parametrize("version", [("ETag", '"1"'), ("Last-Modified", "yesterday")])
+def test_a_download_goes_on_after_a_break(tmp_path, site, version):
+    served, url = site
+    served |= {"headers": dict([version]), "ranges": True, "breaks": 3}
+    for _ in range(2):
+        with pytest.raises(UserError, match=r"of \d bytes|broke off"):
+            fetch(url, tmp_path)
+    (part,) = tmp_path.iterdir()
+    assert part.read_bytes() == b"archiv"
+    del served["breaks"]
+    assert fetch(url, tmp_path).read_bytes() == b"archive"
+    assert served["begun"] == [0, 3, 6]
+    assert sorted(tree(tmp_path)) == ["a.tgz", "sha256.json"]
+
+
+@pytest.mark.parametrize("change", ["other", "shorter", "no ranges", "no version"])
+def test_a_part_of_another_file_is_not_gone_on_with(tmp_path, site, change):
+    served, url = site
+    served |= {"headers": {"ETag": '"1"'}, "ranges": True, "breaks": 3}
+    with pytest.raises(UserError, match=r"of \d bytes|broke off"):
+        fetch(url, tmp_path)
+    del served["breaks"]
+    served["/a.tgz"] = b"it" if change == "shorter" else b"another"
+    served["ranges"] = change != "no ranges"
+    served["headers"] = {} if change == "no version" else {"ETag": '"2"'}
+    assert fetch(url, tmp_path).read_bytes() == served["/a.tgz"]
+    assert sorted(tree(tmp_path)) == ["a.tgz", "sha256.json"]
+
+
+def test_a_link_in_place_of_a_part_is_refused(tmp_path, site):
+    served, url = site
+    served |= {"headers": {"ETag": '"1"'}, "ranges": True, "breaks": 3}
+    with pytest.raises(UserError):
+        fetch(url, tmp_path)
+    (part,) = tmp_path.iterdir()
+    (tmp_path / "own").write_bytes(part.read_bytes())
+    part.unlink()
+    part.symlink_to(tmp_path / "own")
+    del served["breaks"]
+    with pytest.raises(UserError, match="is a link"):
+        fetch(url, tmp_path)
+    assert (tmp_path / "own").read_bytes() == b"arc"
 
 
 def test_archive_that_the_server_calls_encoded_is_kept_as_it_is(tmp_path, site):
