@@ -1,25 +1,28 @@
 """The toy language, learned by the library transformers; the same command goes on with it."""
 
 import argparse
+import math
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import hyptrans
-from hyptrans.evaluation import scores
+from hyptrans.evaluation import curves, scores
 from hyptrans.inference.architecture import require_known
-from hyptrans.support.errors import run_command
+from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.extras import require
 from recipes.common.options import STOPPED
 
 SOURCE, TARGET = "en", "qtv"
 VOCABULARY = 1500
+TOLD = 100
+"""Updates between two losses that are printed."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Prepare, train, translate, and print the BLEU."""
+    """Prepare, train, translate, and print the losses and the BLEU."""
     parser = argparse.ArgumentParser(prog="python -m recipes.transformers", description=__doc__)
     add = parser.add_argument
     add("--out", type=Path, required=True, metavar="DIR", help="folder to write")
@@ -29,11 +32,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     add("--sentences", type=int, default=20000, metavar="N", help=about)
     add("--updates", type=int, default=700, metavar="N", help="of training (default: %(default)s)")
     add("--seed", type=int, default=1, metavar="N", help="of training (default: %(default)s)")
+    add("--fairseq", action="store_true", help="train by fairseq-train, too")
     args = parser.parse_args(argv)
     require("transformers", "transformers")
     require("accelerate", "transformers")
+    if args.fairseq:
+        require("fairseq", "fairseq")
     from hyptrans.transformers import HyptransTokenizer
-    from recipes.transformers.trainer import make_trainer
+    from recipes.transformers.trainer import fairseq_flags, make_trainer
 
     require_known(args.arch)
     toy, data = args.out / "toy", args.out / "data"
@@ -50,10 +56,45 @@ def main(argv: Sequence[str] | None = None) -> None:
     begun = any((args.out / "model").glob("checkpoint-*"))
     trainer.train(resume_from_checkpoint=begun or None)
     trainer.save_model()
-    model = hyptrans.load(args.out / "model")
+    losses = {line["step"]: line["loss"] for line in trainer.state.log_history if "loss" in line}
+    _show("Seq2SeqTrainer", losses, hyptrans.load(args.out / "model"), toy)
+    if args.fairseq:
+        losses = _train_by_fairseq(args.out, fairseq_flags(args))
+        model = hyptrans.load(args.out / "fairseq" / "checkpoint_last.pt", data=data)
+        _show("fairseq-train", losses, model, toy)
+
+
+def _train_by_fairseq(out: Path, flags: Sequence[str]) -> dict[int, float]:
+    """Losses, base e, by number of updates."""
+    log = out / "fairseq.log"
+    saved = ["--save-dir", str(out / "fairseq"), "--no-epoch-checkpoints", "--disable-validation"]
+    command = [sys.executable, "-m", "fairseq_cli.train", str(out / "data" / "data-bin")]
+    with open(log, "a", encoding="utf-8") as file:
+        done = subprocess.run(
+            [
+                *command,
+                *flags,
+                *saved,
+                "--save-interval-updates",
+                "200",
+                "--keep-interval-updates",
+                "1",
+            ],
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        )
+    if done.returncode:
+        raise UserError(f"fairseq-train ended with status {done.returncode}: see {log}")
+    found = curves.read_log(log).curves[curves.METRICS["train_inner"]["loss"]]
+    return {updates: loss * math.log(2) for updates, loss in found.items()}
+
+
+def _show(name: str, losses: Mapping[int, float], model: hyptrans.Translator, toy: Path) -> None:
+    """Print how a training went and how well it translates."""
     sources, references = (scores.read_text(toy / f"test.{one}") for one in (SOURCE, TARGET))
     found = scores.bleu(model.translate(sources, beam=4), references)
-    print(f"BLEU {found.value:.2f} {found.signature}")
+    told = ", ".join(f"{losses[n]:.3f} ({n})" for n in sorted(losses) if n % TOLD == 0)
+    print(f"{name}: loss (after updates) {told}; BLEU {found.value:.2f} {found.signature}")
 
 
 def _lines(toy: Path, split: str, tokenizer: Any) -> list[dict[str, Any]]:

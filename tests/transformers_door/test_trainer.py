@@ -9,12 +9,15 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.probing.helpers.model import prepared_folder
+from tests.probing.helpers.model import sentences as drawn
+
 pytest.importorskip("accelerate")
 ROOT = Path(__file__).parents[2]
 
 
-def rows_of(tokenizer, sentences):
-    made = tokenizer(sentences, text_target=sentences)
+def rows_of(tokenizer, texts):
+    made = tokenizer(texts, text_target=texts)
     pairs = zip(made["input_ids"], made["labels"], strict=True)
     return [{"input_ids": source, "labels": target} for source, target in pairs]
 
@@ -51,6 +54,72 @@ def test_a_resumed_training_ends_in_the_same_bits(tokenizer, sentences, tmp_path
         first["decoder.embed_tokens.weight"], ends[0]["decoder.embed_tokens.weight"]
     )
     assert all(torch.equal(ends[1][key], value) for key, value in ends[0].items())
+
+
+def losses_of_fairseq(data, initial, batches, flags):
+    """Of each update of a training that goes over the batches in turn."""
+    from fairseq.data.language_pair_dataset import collate
+    from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+    from fairseq.logging import metrics
+    from fairseq.options import get_training_parser, parse_args_and_arch
+    from fairseq.tasks import setup_task
+    from fairseq.trainer import Trainer
+
+    args = parse_args_and_arch(get_training_parser(), [str(data / "data-bin"), *flags])
+    cfg, found = convert_namespace_to_omegaconf(args), []
+    task = setup_task(cfg.task)
+    model = task.build_model(cfg.model)
+    model.load_state_dict(initial)
+    trainer = Trainer(cfg, task, model, task.build_criterion(cfg.criterion))
+    step = task.train_step
+
+    def noted(*given, **options):
+        made = step(*given, **options)
+        found.append(float(made[2]["loss"] / made[1]))
+        return made
+
+    task.train_step = noted
+    for update in range(cfg.optimization.max_update):
+        pairs = [
+            {
+                "id": i,
+                "source": torch.tensor(row["input_ids"]),
+                "target": torch.tensor(row["labels"]),
+            }
+            for i, row in enumerate(batches[update % len(batches)])
+        ]
+        with metrics.aggregate(new_root=True):
+            trainer.train_step([collate(pairs, pad_idx=1, eos_idx=2, left_pad_target=False)])
+    return found
+
+
+@pytest.mark.parametrize("points", [False, True])
+def test_every_update_has_the_loss_that_fairseq_has(points, library, tmp_path, monkeypatch):
+    from hyptrans.transformers import HyptransTokenizer
+    from recipes.transformers import trainer as recipe
+
+    data, texts = prepared_folder(tmp_path / "data"), drawn(48, seed=11)
+    tokenizer, updates, arch = (
+        HyptransTokenizer.from_data(data, "en", "de"),
+        12,
+        "hybonet_plus_tiny",
+    )
+    rows = rows_of(tokenizer, texts)
+    monkeypatch.setattr(recipe, "WARMUP", 4)
+    args = Namespace(arch=arch, points=points, updates=updates, seed=1)
+    chosen = {"per_device_train_batch_size": 16, "logging_steps": 1, "save_strategy": "no"}
+    trainer = recipe.make_trainer(tokenizer, rows, tmp_path / "out", args, **chosen)
+    in_order = torch.utils.data.SequentialSampler(rows)
+    monkeypatch.setattr(trainer, "_get_train_sampler", lambda *_: in_order)
+    initial = {name: value.clone() for name, value in trainer.model.state_dict().items()}
+    trainer.train()
+    found = [line["loss"] for line in trainer.state.log_history if "loss" in line]
+
+    batches = [rows[start : start + 16] for start in range(0, 48, 16)]
+    wanted = losses_of_fairseq(data, initial, batches, recipe.fairseq_flags(args))
+    assert found == pytest.approx(wanted, rel=1e-5)
+    assert len(found) == updates
+    assert found[-1] < 0.9 * found[0]
 
 
 SHARED = """
