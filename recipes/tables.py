@@ -12,6 +12,7 @@ from typing import Any
 
 from hyptrans.support import tables
 from hyptrans.support.errors import run_command
+from recipes.benchmark import latency
 from recipes.common import results
 from recipes.probing.tables import CHECKPOINTS, SELECTIVITY, selectivity, table
 from recipes.study.findings.finals import chosen
@@ -59,6 +60,9 @@ def blocks() -> dict[tuple[Path, str], str]:
         (RESULTS, "task"): task.table(results.read_lines(HERE / "trees" / "results.jsonl")),
         (HERE / "trees" / "README.md", radius.NAME): radius.block(),
         **{(HERE / "benchmark" / "README.md", name): block for name, block in gpu_tables().items()},
+        (HERE / "benchmark" / "README.md", latency.NAME): latency.table(
+            _read(HERE / "benchmark" / f"{latency.NAME}.json")
+        ),
         (probed / "README.md", CHECKPOINTS): table(_read(probed / f"{CHECKPOINTS}.json")),
         (probed / "README.md", SELECTIVITY): selectivity(_read(probed / f"{SELECTIVITY}.json")),
     }

@@ -276,10 +276,10 @@ def translation(checkpoint: Path, data: Path, rounds: int) -> list[dict[str, Any
 def _device(device: str) -> str:
     if device == "cuda":
         return torch.cuda.get_device_name()
-    return f"{_processor()}, {torch.get_num_threads()} threads"
+    return f"{processor()}, {torch.get_num_threads()} threads"
 
 
-def _processor() -> str:
+def processor() -> str:
     """Its name and what tells one from others of that name, where Linux says so."""
     information = Path("/proc/cpuinfo")
     text = information.read_text(encoding="utf-8") if information.exists() else ""

@@ -1,0 +1,233 @@
+"""CPU time of translation per token, beside CTranslate2 and transformers' Marian of the same size.
+
+All models have random weights, a width of 128, 3 + 3 layers and 1,500 words, and make as many
+tokens of every sentence. One thread, float32. CTranslate2's model is our twin's, converted by its
+own converter of fairseq's checkpoints; it is left out where ``pip install ctranslate2`` was not.
+
+example: python -m recipes.benchmark.latency --json latency.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import importlib
+import json
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+from tqdm import tqdm
+
+import hyptrans
+from hyptrans.dataprep.steps.subwords import WORDS
+from hyptrans.dataprep.steps.tokenize import TextSteps
+from hyptrans.inference.architecture import configuration, require_known
+from hyptrans.inference.batches import by_length, padded
+from hyptrans.inference.contents import Contents
+from hyptrans.inference.defaults import BATCH_TOKENS, BEAM
+from hyptrans.inference.dictionary import Dictionary
+from hyptrans.inference.options import Options
+from hyptrans.inference.search import search
+from hyptrans.inference.sharing import folder
+from hyptrans.inference.text import TextRules
+from hyptrans.seq2seq.architectures import ARCHITECTURES
+from hyptrans.seq2seq.sizes import flags_of
+from hyptrans.support import extras, tables
+from hyptrans.support.errors import run_command
+from hyptrans.support.files import write_json
+from hyptrans.support.provenance import versions
+from recipes.benchmark.speed import processor
+from recipes.common import options
+
+NAME = "latency"
+TWIN, CTRANSLATE2, MARIAN = "euclidean_prenorm", "CTranslate2", "Marian"
+OURS = (TWIN, "euclidean", "hybonet", "hybonet_plus", "han", "hypformer", "hvt")
+SYMBOLS, SHORTEST, LONGEST = 1500, 4, 20
+"""Of the dictionary, and words of the sources."""
+ALONE = 25
+"""One of so many sentences is translated alone, too."""
+MADE = 16
+"""Tokens of each translation, the end of the sentence among them."""
+LAYERS = {f"{side}_layers": 3 for side in ("encoder", "decoder")}
+LANGUAGES = ("aa", "bb")
+WAYS = {
+    f"{how}, {name}": (batched, beam)
+    for how, batched in (("batches", True), ("one by one", False))
+    for name, beam in ((f"beam {BEAM}", BEAM), ("greedy", 1))
+}
+"""Columns: whether sentences are translated in batches, and by which beam."""
+
+Translate = Callable[[Sequence[Sequence[int]], int], int]
+"""Translates sentences by a beam; returns how many tokens it made of each."""
+
+
+@functools.cache
+def dictionary() -> Dictionary:
+    """Words w4, w5 and so on, after the special ones."""
+    words = Dictionary()
+    for number in range(len(words), SYMBOLS):
+        words.indices[f"w{number}"] = number
+        words.symbols.append(f"w{number}")
+        words.count.append(1)
+    return words
+
+
+def made(arch: str, out: Path) -> dict[str, Any]:
+    """Write a model folder with random weights; return its parameters."""
+    asked, words = {**flags_of("tiny"), **LAYERS, "share_all_embeddings": True}, dictionary()
+    if arch == TWIN:
+        asked |= {f"{side}_normalize_before": True for side in ("encoder", "decoder")}
+    name = require_known("transformer" if arch.startswith("euclidean") else arch)
+    torch.manual_seed(1)
+    model = ARCHITECTURES[name].build(configuration(name, asked), words, words)
+    source, target = map(TextSteps, LANGUAGES)
+    rules = TextRules(WORDS, None, False, (source, target))
+    parts = (name, asked, LANGUAGES, (words, words), model.state_dict())
+    folder.write(Contents(arch, *parts, rules), out, card="# random\n", precision="full")
+    return {"args": argparse.Namespace(**asked, arch=name), "model": dict(parts[-1])}
+
+
+def batches(rows: Sequence[Sequence[int]], *, left: bool) -> list[torch.Tensor]:
+    """Tokens of sentences, padded on that side."""
+    found = by_length([len(row) for row in rows], BATCH_TOKENS, "", False)
+    return [padded([rows[i] for i in batch], dictionary(), left=left) for batch in found]
+
+
+def ours(place: Path) -> Translate:
+    """A model folder, by the search behind :func:`hyptrans.load`."""
+    models, most = hyptrans.load(place).models, MADE - 1
+
+    def translate(rows: Sequence[Sequence[int]], beam: int) -> int:
+        asked = Options(beam=beam, shortest=most)
+        found = [search(models, source, most, asked) for source in batches(rows, left=True)]
+        return len(found[0][0][0].tokens)
+
+    return translate
+
+
+def ctranslate2(kept: Mapping[str, Any], out: Path) -> Translate:
+    """CTranslate2's form of a twin's parameters."""
+    library = importlib.import_module("ctranslate2")
+    data, args = out.parent / TWIN, kept["args"]
+    args.task, (args.source_lang, args.target_lang) = "translation", LANGUAGES
+    out.mkdir()
+    # fairseq's own model has no version of ours; that of a side is 3 since norms may go before
+    learned = {name: tensor for name, tensor in kept["model"].items() if name != "version"}
+    learned |= {f"{side}.version": torch.tensor([3.0]) for side in ("encoder", "decoder")}
+    torch.save({"args": args, "model": learned}, out / "twin.pt")
+    made_of = {"user_dir": str(Path(hyptrans.__file__).parent), "unsafe_deserialization": True}
+    converter = library.converters.FairseqConverter(str(out / "twin.pt"), str(data), **made_of)
+    converter.convert(str(out / "converted"))
+    translator = library.Translator(str(out / "converted"), intra_threads=1, inter_threads=1)
+
+    def translate(rows: Sequence[Sequence[int]], beam: int) -> int:
+        tokens = [[f"w{token}" for token in row[:-1]] for row in rows]
+        lengths = {"min_decoding_length": MADE, "max_decoding_length": MADE}
+        sizes = {"max_batch_size": BATCH_TOKENS, "batch_type": "tokens"}
+        found = translator.translate_batch(tokens, beam_size=beam, **lengths, **sizes)
+        return len(found[0].hypotheses[0])
+
+    return translate
+
+
+def marian() -> Translate:
+    """Marian of the library transformers, with random weights."""
+    library, words, size = extras.transformers(), dictionary(), flags_of("tiny")
+    asked: dict[str, Any] = {"vocab_size": SYMBOLS, "d_model": size["encoder_embed_dim"], **LAYERS}
+    for side in ("encoder", "decoder"):
+        asked[f"{side}_ffn_dim"] = size["encoder_ffn_embed_dim"]
+        asked[f"{side}_attention_heads"] = size["encoder_attention_heads"]
+    asked |= {"pad_token_id": words.pad(), "eos_token_id": words.eos(), "bos_token_id": None}
+    asked |= {"decoder_start_token_id": words.eos(), "forced_eos_token_id": None}
+    asked["activation_function"] = "relu"
+    torch.manual_seed(1)
+    model = library.MarianMTModel(library.MarianConfig(**asked)).eval()
+    lengths = {"min_new_tokens": MADE, "max_new_tokens": MADE, "do_sample": False}
+
+    def translate(rows: Sequence[Sequence[int]], beam: int) -> int:
+        for source in batches(rows, left=False):
+            given = {"input_ids": source, "attention_mask": source.ne(words.pad())}
+            found = model.generate(**given, num_beams=beam, **lengths)
+        return int(found.size(1) - 1)
+
+    return translate
+
+
+def measure(sentences: int, rounds: int) -> dict[str, dict[str, float]]:
+    """CPU seconds per token of each model in each way, medians over rounds in turn."""
+    draw = random.Random(1)
+    rows = [
+        [*(draw.randrange(4, SYMBOLS) for _ in range(draw.randint(SHORTEST, LONGEST))), 2]
+        for _ in range(sentences)
+    ]
+    with tempfile.TemporaryDirectory() as scratch:
+        out = Path(scratch)
+        kept = {arch: made(arch, out / arch) for arch in OURS}
+        models = {arch: ours(out / arch) for arch in OURS}
+        if find_spec("ctranslate2"):
+            models[CTRANSLATE2] = ctranslate2(kept[TWIN], out / "ctranslate2")
+        else:
+            print("CTranslate2 is left out: pip install ctranslate2", file=sys.stderr)
+        models[MARIAN] = marian()
+    taken: dict[tuple[str, str], list[float]] = {}
+    for _ in tqdm(range(rounds + 1), unit="round", disable=None):
+        for way, (batched, beam) in WAYS.items():
+            given = [rows] if batched else [[row] for row in rows[: -(-sentences // ALONE)]]
+            for name, model in models.items():
+                start = time.process_time()
+                lengths = {model(one, beam) for one in given}
+                spent = time.process_time() - start
+                assert lengths == {MADE}, (name, lengths)
+                taken.setdefault((name, way), []).append(spent / MADE / sum(map(len, given)))
+    # the first round warms up
+    return {name: {way: statistics.median(taken[name, way][1:]) for way in WAYS} for name in models}
+
+
+def table(found: Mapping[str, Any]) -> str:
+    """Microseconds per token, and in brackets how many times the twin's; with those of before."""
+    lines = []
+    for when in ("now", "before"):
+        for name, ways in found.get(when, {}).get("seconds", {}).items():
+            twin = found[when]["seconds"].get(TWIN)
+            cells = [
+                f"{1e6 * ways[way]:,.0f}" + (f" ({ways[way] / twin[way]:.2f})" if twin else "")
+                for way in WAYS
+            ]
+            lines.append([name if when == "now" else f"{name}, before", *cells])
+    now = found["now"]
+    about = ", ".join(f"{name} {version}" for name, version in now["versions"].items())
+    return f"{tables.markdown(['model', *WAYS], lines)}\n\n{now['device']}, 1 thread; {about}"
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measure and print the table."""
+    parser = options.script_parser(__doc__)
+    add = parser.add_argument
+    for name, default in (("sentences", 500), ("rounds", 7)):
+        add(f"--{name}", type=int, default=default, metavar="N", help="(default: %(default)s)")
+    add("--json", type=Path, metavar="FILE", help="write what was measured there")
+    about = "what an earlier version wrote with --json: its rows stand below"
+    add("--before", type=Path, metavar="FILE", help=about)
+    args = parser.parse_args(argv)
+    options.check_positive(args, "sentences", "rounds")
+    torch.set_num_threads(1)
+    seconds = measure(args.sentences, args.rounds)
+    packages = versions("torch", "ctranslate2", "transformers", "numba")
+    found = {"now": {"device": processor(), "versions": packages, "seconds": seconds}}
+    if args.before:
+        found["before"] = json.loads(args.before.read_text(encoding="utf-8"))["now"]
+    print(table(found))
+    if args.json:
+        write_json(args.json, found)
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main, stopped=""))
