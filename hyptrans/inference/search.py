@@ -84,6 +84,11 @@ def _search(
         else:
             values, tokens, parents = _drawn(scores, live.before(step), options)
         ended = tokens.eq(words.eos()) & values.ne(-torch.inf)
+        rows = parents + live.first_rows
+        if step < longest and not live.lacks and not bool(ended.any()):
+            # nothing to sort out: the best go on
+            live.extend(*(one[:, :beam] for one in (values, tokens, rows)), step=step)
+            continue
         ended[:, :beam] &= ~live.ignored
         full = done.add(live, ended[:, :beam], values, parents, step, options.lenpen)
         finished = full | ended[:, :beam].any(1) if step == longest else full
@@ -94,7 +99,7 @@ def _search(
         if bool(finished.any()):
             left = keep = keep[~finished]
             prefix = None if prefix is None else prefix[keep]
-        chosen = (one[keep] for one in (values, tokens, parents, ended))
+        chosen = (one[keep] for one in (values, tokens, rows, ended))
         live.advance(*chosen, left=left, step=step)
     return done.sorted()
 
@@ -112,6 +117,10 @@ class _Live:
         """Which sentence of the batch each is."""
         self.ignored = torch.zeros(len(source), beam, dtype=torch.bool, device=source.device)
         """Places for which there was no hypothesis."""
+        self.lacks = False
+        """Whether there are such places."""
+        self.first_rows = beam * self.sentences[:, None]
+        """Row of each sentence's first hypothesis, ``[n, 1]``."""
         shape = (len(source), beam, longest + 2)
         self.tokens = source.new_full(shape, words.pad())
         self.tokens[:, :, 0] = words.eos()
@@ -134,8 +143,8 @@ class _Live:
         scores = found[0]
         if len(found) > 1:
             scores = torch.stack(found).logsumexp(0) - math.log(len(found))
-        scores.masked_fill_(scores.isnan(), -torch.inf)
-        return scores.unflatten(0, (-1, self.beam))
+        scores.nan_to_num_(-math.inf, math.inf, -math.inf)
+        return scores.view(-1, self.beam, scores.size(1))
 
     def follow(self, given: Tensor, scores: Tensor, step: int) -> Tensor:
         """Leave only the tokens ``[n]`` that are given, where they are no padding."""
@@ -152,7 +161,7 @@ class _Live:
         self,
         values: Tensor,
         tokens: Tensor,
-        parents: Tensor,
+        rows: Tensor,
         ended: Tensor,
         *,
         left: Tensor | None,
@@ -165,24 +174,36 @@ class _Live:
         if left is not None:
             self.sentences, self.ignored = self.sentences[left], self.ignored[left]
             self.memories = [(memory[left], padding[left]) for memory, padding in self.memories]
+            self.first_rows = self.first_rows[: len(left)]
         ended[:, : self.beam] |= self.ignored
         # candidates are in the order of their scores; those that have ended come last
         last = 2 * self.beam
         order = torch.arange(ended.size(1), device=ended.device) + last * ended
         ranks, chosen = order.topk(self.beam, dim=1, largest=False)
         self.ignored = ranks.ge(last)
-        parents = parents.gather(1, chosen)
-        first = torch.arange(len(parents), device=parents.device) if left is None else left
-        rows = (parents + first[:, None] * self.beam).flatten()
+        self.lacks = bool(self.ignored.any())
+        best = (one.gather(1, chosen) for one in (values, tokens, rows))
+        self.extend(*best, left=left, step=step)
 
-        def extended(kept: Tensor, new: Tensor) -> Tensor:
-            kept = kept.flatten(0, 1).index_select(0, rows).unflatten(0, parents.shape)
-            kept[:, :, step + 1] = new.gather(1, chosen)
-            return kept
-
-        self.tokens, self.sums = extended(self.tokens, tokens), extended(self.sums, values)
-        for state in self.states:
-            state.reorder(rows, left)
+    def extend(
+        self,
+        values: Tensor,
+        tokens: Tensor,
+        rows: Tensor,
+        *,
+        left: Tensor | None = None,
+        step: int,
+    ) -> None:
+        """Go on with hypotheses ``[n, beam]``: each what a row was, and a token."""
+        if self.beam > 1 or left is not None:
+            order = rows.flatten()
+            self.tokens, self.sums = (
+                kept.flatten(0, 1).index_select(0, order).view(*rows.shape, -1)
+                for kept in (self.tokens, self.sums)
+            )
+            for state in self.states:
+                state.reorder(order, left)
+        self.tokens[:, :, step + 1], self.sums[:, :, step + 1] = tokens, values
 
 
 class _Done:
@@ -245,7 +266,8 @@ class _Done:
 def _restrict(scores: Tensor, step: int, longest: int, words: Any, options: Options) -> None:
     """No padding, a penalty for unknown subwords, and the end at the longest length."""
     scores[:, :, words.pad()] = -torch.inf
-    scores[:, :, words.unk()] -= options.unkpen
+    if options.unkpen:
+        scores[:, :, words.unk()] -= options.unkpen
     if step == longest:
         scores[:, :, : words.eos()] = -torch.inf
         scores[:, :, words.eos() + 1 :] = -torch.inf
@@ -258,7 +280,7 @@ def _best(scores: Tensor, before: Tensor | None) -> tuple[Tensor, Tensor, Tensor
     """
     beam, vocabulary = scores.shape[1:]
     # before the first token all hypotheses are the same
-    every = scores[:, 0] if before is None else (scores + before[:, :, None]).flatten(1)
+    every = scores[:, 0] if before is None else scores.add_(before[:, :, None]).flatten(1)
     values, places = every.topk(min(2 * beam, every.size(1) - 1))
     return values, places.fmod(vocabulary), places.div(vocabulary, rounding_mode="trunc")
 
