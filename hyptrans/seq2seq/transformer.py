@@ -6,7 +6,7 @@ that normalizes after its blocks is torch's fused one.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -34,43 +34,22 @@ _NOT_LEARNED = re.compile(
 
 
 @dataclass
-class _Kept:
-    """What an attention keeps between steps: keys and values ``[B H, S, d]``."""
-
-    key: Tensor | None = None
-    value: Tensor | None = None
-    rows: int = 0
-
-    def reorder(self, order: Tensor) -> None:
-        if self.key is None or self.value is None:
-            return
-        self.key, self.value = (
-            t.unflatten(0, (self.rows, -1)).index_select(0, order).flatten(0, 1)
-            for t in (self.key, self.value)
-        )
-        self.rows = order.size(0)
-
-
-@dataclass
 class TransformerState:
-    """What the decoder keeps between steps, two for each layer: of earlier tokens, of the source.
+    """What the decoder keeps between steps.
 
     Attributes:
-        attention: with a row for each hypothesis.
-        cross_attention: with a row for each hypothesis, too.
+        steps: the layers, as one token after another goes through them.
+        padded: whether the source had padding at the first step.
     """
 
-    attention: list[_Kept]
-    cross_attention: list[_Kept]
-    logits: Any = field(default=None)
+    steps: list["_Step"]
+    padded: bool | None = None
+    logits: Any = None
 
     def reorder(self, new_order: Tensor, sentences: Tensor | None = None) -> None:
         """Let hypothesis ``i`` be what ``new_order[i]`` was; with ``sentences``, some are left."""
-        for kept in self.attention:
-            kept.reorder(new_order)
-        if sentences is not None:
-            for kept in self.cross_attention:
-                kept.reorder(new_order)
+        for step in self.steps:
+            step.reorder(new_order, some_left=sentences is not None)
 
 
 class Attention(nn.Module):
@@ -106,36 +85,16 @@ class Attention(nn.Module):
         )
         return out
 
-    def step(self, x: Tensor, kept: _Kept) -> Tensor:
-        """Attend to what is kept and to the new position, which is then kept, too."""
-        key, value = self._heads(self.k_proj(x)), self._heads(self.v_proj(x))
-        if kept.key is not None and kept.value is not None:
-            key, value = torch.cat([kept.key, key], 1), torch.cat([kept.value, value], 1)
-        kept.key, kept.value, kept.rows = key, value, x.size(1)
-        return self._mix(x, key, value, None)
-
-    def cross(
-        self, x: Tensor, memory: Tensor, padding: Tensor, kept: _Kept | None = None
-    ) -> Tensor:
-        """Attend to a memory, whose keys and values are kept."""
-        kept = _Kept() if kept is None else kept
-        if kept.key is None or kept.value is None:
-            # every hypothesis has its own, as in fairseq: the numbers follow the shapes
-            beams = x.size(1) // memory.size(1)
-            memory = memory.repeat_interleave(beams, 1) if beams > 1 else memory
-            kept.key = self._heads(self.k_proj(memory))
-            kept.value, kept.rows = self._heads(self.v_proj(memory)), x.size(1)
-        padding = padding.repeat_interleave(x.size(1) // padding.size(0), 0)
-        return self._mix(x, kept.key, kept.value, padding)
+    def cross(self, x: Tensor, memory: Tensor, padding: Tensor) -> Tensor:
+        """Attend to a memory."""
+        key, value = self._heads(self.k_proj(memory)), self._heads(self.v_proj(memory))
+        mixed = torch.bmm(self._weights(x, key, padding), value)
+        return self.out_proj(mixed.transpose(0, 1).reshape(x.shape))
 
     def _heads(self, x: Tensor) -> Tensor:
         """``[T, B, D]`` -> ``[B H, T, d]``."""
         length, rows, width = x.shape
         return x.view(length, rows * self.heads, width // self.heads).transpose(0, 1)
-
-    def _mix(self, x: Tensor, key: Tensor, value: Tensor, padding: Tensor | None) -> Tensor:
-        mixed = torch.bmm(self._weights(x, key, padding), value)
-        return self.out_proj(mixed.transpose(0, 1).reshape(x.shape))
 
     def look(
         self, x: Tensor, memory: Tensor, padding: Tensor, mask: Tensor | None = None
@@ -217,13 +176,102 @@ class DecoderLayer(_Layer):
         self.encoder_attn_layer_norm = nn.LayerNorm(side.width)
 
     def forward(
-        self,
-        x: Tensor,
-        look: Callable[[Tensor], Tensor],
-        look_at_source: Callable[[Tensor], Tensor],
-    ) -> Tensor:
+        self, x: Tensor, mask: Tensor | None, future: Tensor, source: Tensor, padding: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The layer's states, and what asks of the source, ``[T, B, D]``."""
+        look = lambda x: self.self_attn.whole(x, mask, future)  # noqa: E731
         x = self.block(x, look, self.self_attn_layer_norm)
-        return self.feed_forward(self.block(x, look_at_source, self.encoder_attn_layer_norm))
+        asked = self.encoder_attn_layer_norm(x) if self.before else x
+        x = x + self.encoder_attn.cross(asked, source, padding)
+        return self.feed_forward(x if self.before else self.encoder_attn_layer_norm(x)), asked
+
+
+Map = tuple[Tensor, Tensor]
+"""Weight and bias of a linear map."""
+
+
+class _Step:
+    """A decoder layer for one token after another; its parameters are looked up once.
+
+    Keys and values are ``[S, B, D]`` and rows ``[B, D]``: with a row for each hypothesis, those of
+    the source too, as in fairseq: the numbers follow the shapes.
+    """
+
+    def __init__(self, layer: DecoderLayer) -> None:
+        own, cross = layer.self_attn, layer.encoder_attn
+        self.own, self.cross = (
+            _maps(one.q_proj, one.k_proj, one.v_proj, one.out_proj) for one in (own, cross)
+        )
+        self.feed_forward = _maps(layer.fc1, layer.fc2)
+        norms = (layer.self_attn_layer_norm, layer.encoder_attn_layer_norm, layer.final_layer_norm)
+        self.norms = [(one.normalized_shape, one.weight, one.bias, one.eps) for one in norms]
+        self.before, self.activation, self.heads = layer.before, layer.activation, own.heads
+        self.past: list[Tensor] = []
+        self.source: list[Tensor] = []
+        self.order: Tensor | None = None
+        """What :attr:`past` is to be reordered by, together with the next extension."""
+
+    def reorder(self, order: Tensor, *, some_left: bool) -> None:
+        """Let row ``i`` be what ``order[i]`` was; the source's, where only some are left."""
+        if not self.past:
+            return
+        self.order = order if self.order is None else self.order.index_select(0, order)
+        if some_left:
+            self.source = [one.index_select(1, order) for one in self.source]
+
+    def __call__(self, x: Tensor, memory: Tensor, padding: Tensor | None) -> Tensor:
+        """One layer; memory ``[S, sentences, D]``, padding ``[sentences, 1, 1, 1, S]``."""
+        asked = self._normed(0, x) if self.before else x
+        new = [F.linear(asked, *one) for one in self.own[1:3]]
+        if self.past:
+            new = [self._extended(*one) for one in zip(self.past, new, strict=True)]
+        else:
+            new = [one[None] for one in new]
+        self.past, self.order = new, None
+        x = self._end(0, x, self._attend(asked, self.own, new, None))
+        asked = self._normed(1, x) if self.before else x
+        if not self.source:
+            memory = memory.repeat_interleave(x.size(0) // memory.size(1), 1)
+            self.source = [F.linear(memory, *one) for one in self.cross[1:3]]
+        x = self._end(1, x, self._attend(asked, self.cross, self.source, padding))
+        inner = F.linear(self._normed(2, x) if self.before else x, *self.feed_forward[0])
+        return self._end(2, x, F.linear(self.activation(inner), *self.feed_forward[1]))
+
+    def _extended(self, past: Tensor, new: Tensor) -> Tensor:
+        if self.order is None:
+            return torch.cat([past, new[None]])
+        if torch.is_grad_enabled():
+            return torch.cat([past.index_select(1, self.order), new[None]])
+        # one pass over what may be the most of a step's memory
+        made = new.new_empty(len(past) + 1, *new.shape)
+        torch.index_select(past, 1, self.order, out=made[:-1])
+        made[-1] = new
+        return made
+
+    def _attend(
+        self, x: Tensor, maps: list[Map], kept: list[Tensor], padding: Tensor | None
+    ) -> Tensor:
+        rows, width = x.shape
+        size = width // self.heads
+        query = (F.linear(x, *maps[0]) * size**-0.5).view(rows * self.heads, 1, size)
+        key, value = (one.view(one.size(0), -1, size) for one in kept)
+        scores = torch.bmm(query, key.permute(1, 2, 0))
+        if padding is not None:
+            each = scores.view(padding.size(0), -1, self.heads, 1, key.size(0))
+            each.masked_fill_(padding, -torch.inf)
+        mixed = torch.bmm(torch.softmax(scores, -1), value.transpose(0, 1))
+        return F.linear(mixed.view(rows, width), *maps[3])
+
+    def _end(self, norm: int, x: Tensor, update: Tensor) -> Tensor:
+        """The end of a residual block."""
+        return x + update if self.before else self._normed(norm, x + update)
+
+    def _normed(self, norm: int, x: Tensor) -> Tensor:
+        return torch.layer_norm(x, *self.norms[norm])
+
+
+def _maps(*layers: nn.Linear) -> list[Map]:
+    return [(one.weight, one.bias) for one in layers]
 
 
 class _Positions(nn.Module):
@@ -244,9 +292,10 @@ class _Positions(nn.Module):
         else:
             register_sinusoids(self, "weight", side.max_positions, side.width)
 
-    def forward(self, padding: Tensor) -> Tensor:
-        """Padding ``[B, T]``, true there -> ``[B, T, D]``."""
-        places = token_positions(padding, self.longest)
+    def forward(self, padding: Tensor, last: int) -> Tensor:
+        """Padding ``[B, T]``, true there -> of the ``last`` positions ``[B, last, D]``."""
+        places = token_positions(padding, self.longest)[:, -last:]
+        padding = padding[:, -last:]
         if self.learned:
             places = (places + self.padding_idx + 1).masked_fill(padding, self.padding_idx)
             return F.embedding(places, self.weight)
@@ -273,7 +322,7 @@ class _Side(nn.Module):
         """Tokens ``[B, T]``, the last of those of ``padding`` -> ``[B, T, D]``."""
         x = self.scale * self.embed_tokens(tokens)
         if self.embed_positions is not None:
-            x = x + self.embed_positions(padding)[:, -tokens.size(1) :]
+            x = x + self.embed_positions(padding, tokens.size(1))
         return x if self.layernorm_embedding is None else self.layernorm_embedding(x)
 
     def last(self, x: Tensor) -> Tensor:
@@ -361,47 +410,46 @@ class TransformerDecoder(_Side):
 
     def start(self) -> TransformerState:
         """A state before the first token."""
-        kept = [[_Kept() for _ in self.layers] for _ in range(2)]
-        return TransformerState(*kept)
+        return TransformerState([_Step(layer) for layer in self.layers])
 
     def forward(
         self, tokens: Tensor, memory: Tensor, padding: Tensor, state: TransformerState | None = None
     ) -> tuple[list[Tensor], None]:
         """The states ``[B, T, D]``, the embeddings first; as :class:`Decoder` has them."""
-        return self._run(tokens, memory, padding, state)[0], None
+        if state is None:
+            return self._run(tokens, memory, padding)[0], None
+        if state.padded is None:
+            (state.padded,) = any_of(padding)
+        masked = padding[:, None, None, None] if state.padded else None
+        x = self.embed(tokens[:, -1:], tokens.eq(self.padding_idx)).squeeze(1)
+        source, states = memory.transpose(0, 1), [x]
+        for step in state.steps:
+            states.append(step(states[-1], source, masked))
+        states[-1] = self.last(states[-1])
+        # laid out as fairseq's, whose logits are then a product for each row, with other digits
+        return [one[None].transpose(0, 1) for one in states], None
 
     def _run(
-        self, tokens: Tensor, memory: Tensor, padding: Tensor, state: TransformerState | None
+        self, tokens: Tensor, memory: Tensor, padding: Tensor
     ) -> tuple[list[Tensor], list[Tensor]]:
         """The states, and what asks of the source in each layer, ``[T, B, D]``."""
         own = tokens.eq(self.padding_idx)
-        x = self.embed(tokens if state is None else tokens[:, -1:], own).transpose(0, 1)
-        source, states, future = memory.transpose(0, 1), [x], None
+        x = self.embed(tokens, own).transpose(0, 1)
+        source, states, future = memory.transpose(0, 1), [x], _future(x)
         asked: list[Tensor] = []
-        if state is None:
-            future = _future(x)
         mask = None
-        if state is None and any_of(own)[0]:
+        if any_of(own)[0]:
             mask = torch.zeros_like(own, dtype=x.dtype).masked_fill(own, -torch.inf)
-        for i, layer in enumerate(self.layers):
-            kept = (None, None) if state is None else (state.attention[i], state.cross_attention[i])
-
-            def look(x: Tensor, layer: Any = layer, kept: Any = kept[0]) -> Tensor:
-                attention: Attention = layer.self_attn
-                return attention.whole(x, mask, future) if kept is None else attention.step(x, kept)
-
-            def look_at_source(x: Tensor, layer: Any = layer, kept: Any = kept[1]) -> Tensor:
-                asked.append(x)
-                found: Tensor = layer.encoder_attn.cross(x, source, padding, kept)
-                return found
-
-            states.append(layer(states[-1], look, look_at_source))
+        for layer in self.layers:
+            x, query = layer(states[-1], mask, future, source, padding)
+            states.append(x)
+            asked.append(query)
         states[-1] = self.last(states[-1])
         return [one.transpose(0, 1) for one in states], asked
 
     def look(self, tokens: Tensor, memory: Tensor, padding: Tensor) -> Tensor:
         """The last layer's weights on the source, a mean over heads, ``[B, T, S]``."""
-        _, asked = self._run(tokens, memory, padding, None)
+        _, asked = self._run(tokens, memory, padding)
         attention: Attention = self.layers[-1].encoder_attn
         return attention.look(asked[-1], memory.transpose(0, 1), padding).mean(1)
 
@@ -409,7 +457,7 @@ class TransformerDecoder(_Side):
         self, tokens: Tensor, memory: Tensor, padding: Tensor
     ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
         """The states, and the weights of each layer on the target ``[B, H, T, T]`` and source."""
-        states, asked = self._run(tokens, memory, padding, None)
+        states, asked = self._run(tokens, memory, padding)
         own, source = tokens.eq(self.padding_idx), memory.transpose(0, 1)
         each, mask = [x.transpose(0, 1) for x in states[:-1]], _future(states[0].transpose(0, 1))
         return (
