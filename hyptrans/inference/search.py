@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from hyptrans.inference.options import Options
+from hyptrans.kernels.operator import kept_backends
 from hyptrans.layers.curvature import kept_curvatures
 from hyptrans.support.errors import UserError
 
@@ -55,7 +56,7 @@ def search(
     Raises:
         UserError: no hypothesis has a score that is a number.
     """
-    with kept_curvatures(*models):
+    with kept_curvatures(*models), kept_backends():
         return _search(models, source, longest, options or Options(), prefix)
 
 

@@ -10,7 +10,9 @@ import importlib
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import chain, repeat
 from typing import Any, Literal, NamedTuple
 
@@ -157,6 +159,15 @@ class Operator:
         Raises:
             ValueError: as of :func:`possible`.
         """
+        kept = _KEPT.get()
+        if kept is None:
+            return self._backend(x)
+        asked = (self.name, x.dtype, x.device, not (x.numel() and x.dim()), torch.is_grad_enabled())
+        if asked not in kept:
+            kept[asked] = self._backend(x)
+        return kept[asked]
+
+    def _backend(self, x: Tensor) -> Backend:
         backend = possible(x)
         if backend == "inductor" and x.is_cuda and self.kernels["triton"]:
             backend = "triton"
@@ -165,6 +176,19 @@ class Operator:
         if torch.is_grad_enabled() and not self.differentiable:
             return "eager"  # an operand after the first may want a gradient
         return backend if _trusted(backend, x.device, x.dtype, self.family) else "eager"
+
+
+_KEPT: ContextVar[dict[Any, Backend] | None] = ContextVar("backends that are kept", default=None)
+
+
+@contextmanager
+def kept_backends() -> Iterator[None]:
+    """Let each operator choose its backend once, as nothing that it depends on changes."""
+    token = _KEPT.set({})
+    try:
+        yield
+    finally:
+        _KEPT.reset(token)
 
 
 class _Differentiable(torch.autograd.Function):

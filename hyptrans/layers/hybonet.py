@@ -124,7 +124,7 @@ class LorentzLinear(nn.Module):
         """
         z = self._z(x)
         return points(
-            z.unflatten(-1, (self.projections, self.split_heads or 1, -1)),
+            z.view(*z.shape[:-1], self.projections, self.split_heads or 1, -1),
             self.log_scale,
             c=self.c,
             query_factor=query_factor,

@@ -118,20 +118,21 @@ def run(
     """
     first = matrices[0]
     assert first is not None, "a job has work"
-    number, packer = _FLOATS[first.dtype]
+    dtype = first.dtype
+    number, packer = _FLOATS[dtype]
     fields = [_compiled(kernel, number), 0, blocks, first.element_size()]
     for matrix in matrices:
         if matrix is None:
             fields += (0, 0, 0)
-        else:
-            if matrix.dtype not in (first.dtype, torch.int64):
-                raise ValueError(f"matrices of {first.dtype} and {matrix.dtype} in one job")
-            if matrix.device.type != "cpu":
-                raise ValueError(f"a matrix of a job is on {matrix.device}, not on the CPU")
-            if not (strided or matrix.is_contiguous()):
-                raise ValueError("a matrix of a job is not contiguous")
-            columns = max(1, matrix.size(-1)) if matrix.dim() else 1
-            fields += (matrix.data_ptr(), matrix.numel() // columns, columns)
+            continue
+        if matrix.dtype is not dtype and matrix.dtype is not torch.int64:
+            raise ValueError(f"matrices of {dtype} and {matrix.dtype} in one job")
+        if not matrix.is_cpu:
+            raise ValueError(f"a matrix of a job is on {matrix.device}, not on the CPU")
+        if not (strided or matrix.is_contiguous()):
+            raise ValueError("a matrix of a job is not contiguous")
+        columns = (matrix.size(-1) or 1) if matrix.dim() else 1
+        fields += (matrix.data_ptr(), matrix.numel() // columns, columns)
     fields += [0] * (3 * (MATRICES - len(matrices)))
     fields += [*integers, *[0] * (INTEGERS - len(integers))]
     packed = packer.pack(*fields, *scalars, *[0] * (SCALARS - len(scalars)))

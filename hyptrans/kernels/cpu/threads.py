@@ -34,6 +34,9 @@ def share(work_off: int, job: int, blocks: int, numbers: int) -> None:
         blocks: the parts it can be done in, which is all that more threads than that would need.
         numbers: size of the work, which decides how many threads are worth while.
     """
+    if blocks == 1:
+        _function(work_off)(job)
+        return
     team = None if _forked else _team()
     least = NUMBERS_PER_THREAD if team is None else NUMBERS_PER_MEMBER
     members = min(torch.get_num_threads(), blocks, max(1, numbers // least))
