@@ -142,7 +142,7 @@ def _arguments() -> argparse.Namespace:
     about = "only rows with this in their name, such as hybonet, decode or 'train d=512'"
     add("--rows", default="", metavar="TEXT", help=about)
     add("--rounds", type=int, metavar="N", help="turns of each (default: by row)")
-    about = "a third of the turns and no peaks of memory: all rows in about 6 minutes"
+    about = "a third of the turns and no peaks of memory: all rows in about 4 minutes"
     add("--quick", action="store_true", help=about)
     add("--device", default=best, choices=("cpu", "cuda"), help="(default: %(default)s)")
     add("--threads", type=int, metavar="N", help="CPU threads (default: torch's)")

@@ -116,7 +116,7 @@ def become(main, words):
     return status
 
 
-@pytest.mark.parametrize("command", {*ROWS} - {"train"})
+@pytest.mark.parametrize("command", [name for name in ROWS if name != "train"])
 def test_every_option_has_a_row_or_a_reason(command):
     known = {flag(words) for words, _ in rows(command)}
     reasons = set() if command == "score" else {*map(flag, asked.without_effect())}
