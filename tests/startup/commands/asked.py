@@ -359,7 +359,8 @@ WITHOUT_EFFECT = {
 
 
 OF_FILES = """
---save-dir --restore-file --keep-best-checkpoints --keep-interval-updates --patience
+--save-dir --restore-file --keep-best-checkpoints --keep-interval-updates --keep-last-epochs
+--patience
 --maximize-best-checkpoint-metric --no-epoch-checkpoints --cpu --amp --ddp-backend
 --distributed-backend --tensorboard-logdir --wandb-project --scoring --gen-subset --bpe
 --tokenizer --eval-bleu-remove-bpe --profile --num-shards --shard-id -h"""
