@@ -159,6 +159,8 @@ class Operator:
         Raises:
             ValueError: as of :func:`possible`.
         """
+        if torch.compiler.is_compiling():
+            return "eager"  # and what is kept cannot be traced
         kept = _KEPT.get()
         if kept is None:
             return self._backend(x)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 import torch
 from torch import Tensor, nn
@@ -33,12 +34,11 @@ class Curvature(nn.Module):
             raise ValueError(f"curvature c must be above 0 (the space has -c), got {c}")
         self.start = c
         self.raw = nn.Parameter(torch.tensor(inverse_softplus(c))) if learned else None
-        self.kept: lorentz.CurvatureLike | None = None
-        """Set by :func:`kept_curvatures`."""
 
     def __call__(self) -> lorentz.CurvatureLike:
         # not a module's, with its hooks: a step of decoding asks a hundred times
-        return self.forward() if self.kept is None else self.kept
+        kept = _kept(self)
+        return self.forward() if kept is None else kept
 
     def forward(self) -> lorentz.CurvatureLike:
         if self.raw is None:
@@ -61,11 +61,10 @@ class Passage:
 
     def __init__(self, before: Curvature, own: Curvature) -> None:
         self.before, self.own = before, own
-        self.kept: lorentz.CurvatureLike | None = None
-        """Set by :func:`kept_curvatures`."""
 
     def __call__(self) -> lorentz.CurvatureLike:
-        return scale_between(self.before(), self.own()) if self.kept is None else self.kept
+        kept = _kept(self)
+        return scale_between(self.before(), self.own()) if kept is None else kept
 
 
 def scale_between(
@@ -78,12 +77,26 @@ def scale_between(
     return (c_in / c_out) ** 0.5
 
 
+Kept = dict[Curvature | Passage, lorentz.CurvatureLike]
+
+_KEPT: ContextVar[Kept | None] = ContextVar("curvatures that are kept", default=None)
+"""Not of the parts: another thread may use the same model, with gradients or without."""
+
+
+def _kept(part: Curvature | Passage) -> lorentz.CurvatureLike | None:
+    if torch.compiler.is_compiling():
+        return None
+    kept = _KEPT.get()
+    return None if kept is None else kept.get(part)
+
+
 @contextmanager
 def kept_curvatures(*models: nn.Module) -> Iterator[None]:
     """Compute the learned curvatures of models, and the scales between them, once and together.
 
     One by one they are more than half of a training step's operators. Their values are those of
-    the parameters when this begins.
+    the parameters when this begins. What is computed again after its end, as layers under
+    :func:`torch.utils.checkpoint.checkpoint` are, does not find them.
     """
     if torch.compiler.is_compiling():
         yield  # a compiler joins operators by itself
@@ -92,31 +105,28 @@ def kept_curvatures(*models: nn.Module) -> Iterator[None]:
     curvatures = [m for m in modules if isinstance(m, Curvature) and m.raw is not None]
     found = [p for m in modules for p in vars(m).values() if isinstance(p, Passage)]
     passages = [p for p in found if p.before.raw is not None and p.own.raw is not None]
-    parts: list[Curvature | Passage] = [*curvatures, *passages]
+    kept: Kept = {}
+    token = _KEPT.set(kept)
     try:
-        _keep(curvatures, passages)
+        _keep(kept, curvatures, passages)
         yield
     finally:
-        for part in parts:
-            part.kept = None
+        _KEPT.reset(token)
 
 
-def _keep(curvatures: list[Curvature], passages: list[Passage]) -> None:
+def _keep(kept: Kept, curvatures: list[Curvature], passages: list[Passage]) -> None:
     raws: list[Tensor] = [part.raw for part in curvatures if part.raw is not None]
     if not raws or not _as_tensor(raws[0]):
-        parts: list[Curvature | Passage] = [*curvatures, *passages]
-        for part in parts:
-            part.kept = part()
+        kept.update((part, part()) for part in curvatures)
+        kept.update((part, part()) for part in passages)
         return
     together = F.softplus(at_least_float32(torch.stack(raws)))
-    for curvature, c in zip(curvatures, together.unbind(), strict=True):
-        curvature.kept = c
+    kept.update(zip(curvatures, together.unbind(), strict=True))
     if passages:
         before = torch.stack([torch.as_tensor(passage.before()) for passage in passages])
         own = torch.stack([torch.as_tensor(passage.own()) for passage in passages])
         scales = torch.as_tensor(scale_between(before, own)).unbind()
-        for passage, scale in zip(passages, scales, strict=True):
-            passage.kept = scale
+        kept.update(zip(passages, scales, strict=True))
 
 
 def _as_tensor(raw: Tensor) -> bool:

@@ -105,7 +105,7 @@ def append(state: State, key: Tensor, value: Tensor) -> Past | Memory:
 
     Shapes: key, value ``[B, H, T, d]``.
     """
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or isinstance(state.kept, Memory):
         if state.kept is not None:
             earlier = state.kept.gather()
             key, value = (torch.cat(pair, 2) for pair in zip(earlier, (key, value), strict=True))

@@ -122,9 +122,11 @@ class LorentzLinear(nn.Module):
         ``query_factor``: the first projection gives queries, see
         :func:`hyptrans.kernels.points.points`.
         """
-        z = self._z(x)
+        z, heads = self._z(x), self.split_heads or 1
         return points(
-            z.view(*z.shape[:-1], self.projections, self.split_heads or 1, -1),
+            z.view(
+                *z.shape[:-1], self.projections, heads, z.size(-1) // (self.projections * heads)
+            ),
             self.log_scale,
             c=self.c,
             query_factor=query_factor,

@@ -1,5 +1,6 @@
 """The decoder: target tokens and a memory to points of every layer, and to logits."""
 
+import threading
 from typing import Any
 
 from torch import Tensor, nn
@@ -132,10 +133,13 @@ class Decoder(Layered):
     ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
         """The states, and the weights of each layer on the target ``[B, H, T, T]`` and source."""
         asked: list[Tensor] = []
-        hooks = [
-            layer.cross_attention.register_forward_pre_hook(lambda _, given: asked.append(given[0]))
-            for layer in self.layers
-        ]
+        thread = threading.get_ident()
+
+        def keep(_: Any, given: Any) -> None:
+            if threading.get_ident() == thread:  # others may use the model
+                asked.append(given[0])
+
+        hooks = [layer.cross_attention.register_forward_pre_hook(keep) for layer in self.layers]
         try:
             states, _ = Decoder.forward(self, tokens, memory, memory_padding)
         finally:

@@ -5,7 +5,6 @@ from typing import Any, Protocol, TypeVar
 
 from torch import Tensor, nn
 
-from hyptrans.layers.curvature import kept_curvatures
 from hyptrans.seq2seq.config import check_curvature
 from hyptrans.seq2seq.decoder import Decoder
 from hyptrans.seq2seq.encoder import Encoder
@@ -46,9 +45,8 @@ class EncoderDecoder(nn.Module):
         self.register_buffer(KEY, this_version())
 
     def forward(self, source: Tensor, previous: Tensor) -> Tensor:
-        with kept_curvatures(self):
-            memory, padding = self.encoder.memory(source)
-            logits: Tensor = self.decoder.predict(previous, memory, padding)
+        memory, padding = self.encoder.memory(source)
+        logits: Tensor = self.decoder.predict(previous, memory, padding)
         return logits
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **options: Any) -> Any:

@@ -7,6 +7,7 @@ that normalizes after its blocks is torch's fused one.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -186,8 +187,7 @@ class DecoderLayer(_Layer):
         return self.feed_forward(x if self.before else self.encoder_attn_layer_norm(x)), asked
 
 
-Map = tuple[Tensor, Tensor]
-"""Weight and bias of a linear map."""
+Map = Callable[[Tensor], Tensor]
 
 
 class _Step:
@@ -204,7 +204,7 @@ class _Step:
         )
         self.feed_forward = _maps(layer.fc1, layer.fc2)
         norms = (layer.self_attn_layer_norm, layer.encoder_attn_layer_norm, layer.final_layer_norm)
-        self.norms = [(one.normalized_shape, one.weight, one.bias, one.eps) for one in norms]
+        self.norms = [_norm(one) for one in norms]
         self.before, self.activation, self.heads = layer.before, layer.activation, own.heads
         self.past: list[Tensor] = []
         self.source: list[Tensor] = []
@@ -221,21 +221,21 @@ class _Step:
 
     def __call__(self, x: Tensor, memory: Tensor, padding: Tensor | None) -> Tensor:
         """One layer; memory ``[S, sentences, D]``, padding ``[sentences, 1, 1, 1, S]``."""
-        asked = self._normed(0, x) if self.before else x
-        new = [F.linear(asked, *one) for one in self.own[1:3]]
+        asked = self.norms[0](x) if self.before else x
+        new = [one(asked) for one in self.own[1:3]]
         if self.past:
             new = [self._extended(*one) for one in zip(self.past, new, strict=True)]
         else:
             new = [one[None] for one in new]
         self.past, self.order = new, None
         x = self._end(0, x, self._attend(asked, self.own, new, None))
-        asked = self._normed(1, x) if self.before else x
+        asked = self.norms[1](x) if self.before else x
         if not self.source:
             memory = memory.repeat_interleave(x.size(0) // memory.size(1), 1)
-            self.source = [F.linear(memory, *one) for one in self.cross[1:3]]
+            self.source = [one(memory) for one in self.cross[1:3]]
         x = self._end(1, x, self._attend(asked, self.cross, self.source, padding))
-        inner = F.linear(self._normed(2, x) if self.before else x, *self.feed_forward[0])
-        return self._end(2, x, F.linear(self.activation(inner), *self.feed_forward[1]))
+        inner = self.feed_forward[0](self.norms[2](x) if self.before else x)
+        return self._end(2, x, self.feed_forward[1](self.activation(inner)))
 
     def _extended(self, past: Tensor, new: Tensor) -> Tensor:
         if self.order is None:
@@ -253,25 +253,39 @@ class _Step:
     ) -> Tensor:
         rows, width = x.shape
         size = width // self.heads
-        query = (F.linear(x, *maps[0]) * size**-0.5).view(rows * self.heads, 1, size)
+        query = (maps[0](x) * size**-0.5).view(rows * self.heads, 1, size)
         key, value = (one.view(one.size(0), -1, size) for one in kept)
         scores = torch.bmm(query, key.permute(1, 2, 0))
         if padding is not None:
             each = scores.view(padding.size(0), -1, self.heads, 1, key.size(0))
             each.masked_fill_(padding, -torch.inf)
         mixed = torch.bmm(torch.softmax(scores, -1), value.transpose(0, 1))
-        return F.linear(mixed.view(rows, width), *maps[3])
+        return maps[3](mixed.view(rows, width))
 
     def _end(self, norm: int, x: Tensor, update: Tensor) -> Tensor:
         """The end of a residual block."""
-        return x + update if self.before else self._normed(norm, x + update)
-
-    def _normed(self, norm: int, x: Tensor) -> Tensor:
-        return torch.layer_norm(x, *self.norms[norm])
+        return x + update if self.before else self.norms[norm](x + update)
 
 
-def _maps(*layers: nn.Linear) -> list[Map]:
-    return [(one.weight, one.bias) for one in layers]
+def _maps(*layers: nn.Module) -> list[Map]:
+    """What layers compute, without the way through a module where nothing was put on it."""
+    return [
+        partial(F.linear, weight=one.weight, bias=one.bias)
+        if type(one) is nn.Linear and not _has_hooks(one)
+        else one
+        for one in layers
+    ]
+
+
+def _norm(layer: nn.Module) -> Map:
+    if type(layer) is not nn.LayerNorm or _has_hooks(layer):
+        return layer
+    shape, others = layer.normalized_shape, (layer.weight, layer.bias, layer.eps)
+    return lambda x: torch.layer_norm(x, shape, *others)
+
+
+def _has_hooks(layer: nn.Module) -> bool:
+    return bool(layer._forward_hooks or layer._forward_pre_hooks or "forward" in vars(layer))
 
 
 class _Positions(nn.Module):

@@ -10,7 +10,7 @@ from hyptrans.support.files import out_file
 
 MOST_SEED = 2**32 - 1
 """What every generator of random numbers takes."""
-_DEVICE = re.compile(r"(cpu|cuda|mps|xpu|hpu|mtia|xla)(:\d+)?")
+_DEVICE = re.compile(r"(cpu|cuda|mps|xpu|hpu|mtia|xla|npu|mlu|musa)(:\d+)?")
 
 
 def add_out(

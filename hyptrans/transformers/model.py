@@ -165,7 +165,9 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         states: Any = None
         own = cross = None
         padding = getattr(encoder_outputs, "padding", None)
-        if padding is None:
+        if padding is None and input_ids is not None:
+            padding = input_ids.eq(self.config.pad_token_id)
+        elif padding is None:
             padding = memory.new_zeros(memory.shape[:2], dtype=torch.bool)
         padding = padding if attention_mask is None else padding | attention_mask.eq(0)
         if use_cache and cache is None:

@@ -54,7 +54,7 @@ def search_that_cannot_be(cfg: Any, *_: Any, **__: Any) -> None:
             f"--diverse-beam-groups {groups} do not divide --beam {asked.beam}: take a multiple"
         )
     flag = _typed(cfg, [f"generation.{name}" for name in OF_SEVERAL_PASSES])
-    if flag and cfg.task._name != SEVERAL_PASSES:
+    if flag and not _in_several_passes(cfg.task._name):
         raise UserError(
             f"{flag} is for models that translate in several passes (--task {SEVERAL_PASSES}): "
             "leave it out"
@@ -84,6 +84,13 @@ def sets_in_shards(main: Call, cfg: Any, *args: Any, **kwargs: Any) -> Any:
             f"shard {shard} of {shards} is empty: shards are of whole batches, so take fewer "
             "--num-shards or a smaller --batch-size"
         ) from error
+
+
+def _in_several_passes(task: str) -> bool:
+    """Whether a task is fairseq's of several passes, or a plug-in's that is made of it."""
+    from fairseq.tasks import TASK_REGISTRY
+
+    return issubclass(TASK_REGISTRY[task], TASK_REGISTRY[SEVERAL_PASSES])
 
 
 @before

@@ -199,7 +199,8 @@ def _check_number(name: str, value: Any) -> None:
     for number in value if isinstance(value, list | tuple) else [value]:
         if not isinstance(number, int | float) or isinstance(number, bool):
             continue
-        if not math.isfinite(number):
+        # --clip-norm inf clips nothing, and logs the norm
+        if not math.isfinite(number) and (name != "clip_norm" or math.isnan(number)):
             raise UserError(f"{flag} is {number}: it must be a finite number")
         if not least <= number <= most:
             end = f"at least {least}" if number < least else f"at most {most}"

@@ -147,3 +147,20 @@ def test_what_cannot_be_found_is_told():
     ours.decoder.embed_tokens.weight.data.fill_(math.nan)
     with pytest.raises(UserError, match="no translation has a score that is a number"):
         own([ours], sources(words))
+
+
+@pytest.mark.parametrize("arch", TWINS)
+def test_what_is_put_on_a_map_acts_in_decoding_as_in_training(arch):
+    words = dictionary(20)
+    _, model = pair(arch, words)
+    for layer in model.decoder.layers:
+        layer.fc1.register_forward_hook(lambda _, given, made: 2 * made)
+        layer.encoder_attn.q_proj = torch.nn.Sequential(layer.encoder_attn.q_proj, torch.nn.Tanh())
+        layer.final_layer_norm.register_forward_pre_hook(lambda _, given: (given[0] + 1,))
+    source, tokens = sources(words), torch.tensor([[2, 5, 6, 7]] * 5)
+    with torch.no_grad():
+        memory, padding = model.encoder.memory(source)
+        wanted, state = model.decoder.predict(tokens, memory, padding), model.decoder.start()
+        for n in range(1, 5):
+            found = model.decoder.predict(tokens[:, :n], memory, padding, state)
+            torch.testing.assert_close(found[:, -1], wanted[:, n - 1])

@@ -1,6 +1,7 @@
 """Curvatures that are computed together, for a search or a training step, and no longer."""
 
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 
 import pytest
@@ -9,6 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import hyptrans
 import hyptrans.fairseq.model
+from hyptrans.layers import curvature as curvatures_of
 from hyptrans.layers.curvature import Curvature, kept_curvatures
 from tests.models.conftest import build, dictionary, task_of
 
@@ -20,7 +22,7 @@ def test_a_search_computes_each_curvature_once(monkeypatch):
     assert model.translate("Nobody told me that.") == wanted
     curvatures = [part for part in model.model.modules() if isinstance(part, Curvature)]
     assert len(counts) == len(curvatures)
-    assert all(part.kept is None for part in curvatures)
+    assert curvatures_of._KEPT.get() is None
 
 
 @torch.no_grad()
@@ -66,7 +68,7 @@ def test_a_training_step_computes_curvatures_and_scales_together(arch, monkeypat
     step(model)  # the first use of kernels checks them
     together, counts = step(model)
     assert counts["softplus_backward"] == 1
-    assert not any(part.kept is not None for part in curvatures)
+    assert curvatures_of._KEPT.get() is None
     monkeypatch.setattr(hyptrans.fairseq.model, "kept_curvatures", lambda model: nullcontext())
     alone, others = step(model)
     assert others["softplus_backward"] > len(curvatures)
@@ -88,4 +90,19 @@ def test_a_decoder_alone_takes_the_curvature_of_its_memory_too():
     alone = passage()
     with kept_curvatures(decoder):
         torch.testing.assert_close(passage(), alone)
-        assert passage.kept is not None
+        assert passage() is passage()
+
+
+def test_another_thread_neither_sees_nor_ends_what_is_kept():
+    curvature = Curvature(1.0)
+    with ThreadPoolExecutor(1) as pool:
+
+        def without_gradient():
+            with torch.no_grad(), kept_curvatures(curvature):
+                return curvature()
+
+        with kept_curvatures(curvature):
+            before = curvature()
+            assert isinstance(pool.submit(without_gradient).result(), float)
+            assert curvature() is before
+            assert before.requires_grad

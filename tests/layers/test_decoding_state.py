@@ -75,3 +75,16 @@ def test_a_memory_is_reordered_by_its_rows(rng):
     assert moved.rows == 2
     assert torch.equal(moved.key, memory.key[[2, 0]])
     assert torch.equal(moved.value, memory.value[[2, 0]])
+
+
+def test_steps_that_were_compiled_are_gone_on_with_in_eager(monkeypatch):
+    rng = torch.Generator().manual_seed(1)
+    keys, values = (torch.randn(2, 3, 4, 5, generator=rng) for _ in range(2))
+    state = State()
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+    append(state, keys[:, :, :2], values[:, :, :2])
+    monkeypatch.undo()
+    for i in (2, 3):
+        past = append(state, keys[:, :, i : i + 1], values[:, :, i : i + 1])
+    for found, wanted in zip(past.gather(), (keys, values), strict=True):
+        torch.testing.assert_close(found, wanted, rtol=0, atol=0)

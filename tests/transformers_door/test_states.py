@@ -83,6 +83,9 @@ def test_padding_is_known_to_those_who_hand_states_over(fresh, given):
         assert torch.equal(
             fresh(encoder_outputs=states, labels=labels).logits, fresh(**given).logits
         )
+        # a tuple says nothing of padding, the tokens do
+        found = fresh(given["input_ids"], encoder_outputs=(states[0],), labels=labels)
+        assert torch.equal(found.logits, fresh(**given).logits)
         for beam in (1, 3):
             found, wanted = (
                 fresh.generate(**one, num_beams=beam, max_length=9)

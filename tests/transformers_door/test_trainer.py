@@ -175,6 +175,6 @@ def test_what_is_missing_is_named_first(module, tmp_path):
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
     assert done.returncode == 2
-    assert f"needs {module}: pip install 'hyptrans[transformers]'" in done.stderr
+    assert f"{module} is missing: pip install 'hyptrans[transformers]'" in done.stderr
     assert done.stderr.count("\n") == 1
     assert not list(tmp_path.iterdir())

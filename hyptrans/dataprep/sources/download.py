@@ -1,9 +1,9 @@
 """Downloads whose SHA-256 is noted the first time and checked ever after."""
 
-import glob
 import hashlib
 import http.client
 import os
+import re
 import sys
 import urllib.error
 import urllib.request
@@ -90,8 +90,10 @@ def check_pin(path: Path, pins: Mapping[str, str]) -> None:
 def _download(url: str, path: Path) -> None:
     """Download a file; what came before an earlier break is gone on with, if it is of that file."""
     sys.stderr.write(f"downloading {url}\n")
-    begun = next(iter(sorted(path.parent.glob(f"{glob.escape(path.name)}.*{_PART}"))), None)
-    size = begun.stat().st_size if begun else 0
+    name = re.compile(rf"{re.escape(path.name)}\.([0-9a-f]{{16}}|{_UNTOLD}){re.escape(_PART)}")
+    begun = next((p for p in sorted(path.parent.iterdir()) if name.fullmatch(p.name)), None)
+    # nothing tells whether what the server has now is what an untold part is of
+    size = begun.stat().st_size if begun and f".{_UNTOLD}." not in begun.name else 0
     # not by pooch or requests: they unpack a .tgz that the server calls "encoded" as gzip, and its
     # hash is then not the published one
     request = urllib.request.Request(url, headers={"Range": f"bytes={size}-"} if size else {})
@@ -99,7 +101,7 @@ def _download(url: str, path: Path) -> None:
         with urllib.request.urlopen(request, timeout=_TIMEOUT) as reply:
             part = _part(path, reply.headers)
             if begun and part != begun:
-                begun.unlink()
+                _discard(begun, path)
             size = size if reply.status == http.HTTPStatus.PARTIAL_CONTENT else 0
             range_given = reply.headers.get("Content-Range") or ""
             if not size or (part == begun and range_given.startswith(f"bytes {size}-")):
@@ -116,8 +118,17 @@ def _download(url: str, path: Path) -> None:
     except (http.client.HTTPException, TimeoutError, ConnectionError) as error:
         raise UserError(f"{url}: the download broke off ({error}); run again") from error
     if begun:  # it is of another file
-        begun.unlink(missing_ok=True)
+        _discard(begun, path)
     _download(url, path)
+
+
+def _discard(part: Path, path: Path) -> None:
+    """Remove a part, unless another run is at it."""
+    lock = take_lock(part, path)
+    try:
+        part.unlink(missing_ok=True)
+    finally:
+        os.close(lock)
 
 
 def _part(path: Path, headers: Mapping[str, str]) -> Path:

@@ -140,6 +140,16 @@ def test_a_part_of_another_file_is_not_gone_on_with(tmp_path, site, change):
     assert sorted(tree(tmp_path)) == ["a.tgz", "sha256.json"]
 
 
+def test_a_part_whose_file_nothing_tells_begins_anew_and_parts_of_others_stay(tmp_path, site):
+    served, url = site
+    served |= {"headers": {}, "ranges": True}
+    (tmp_path / "a.tgz.untold.part").write_bytes(b"OLD")  # of a run that was killed
+    others = tmp_path / "a.tgz.gz.0123456789abcdef.part"
+    others.write_bytes(b"of another download")
+    assert fetch(url, tmp_path).read_bytes() == served["/a.tgz"]
+    assert sorted(tree(tmp_path)) == ["a.tgz", others.name, "sha256.json"]
+
+
 def test_a_link_in_place_of_a_part_is_refused(tmp_path, site):
     served, url = site
     served |= {"headers": {"ETag": '"1"'}, "ranges": True, "breaks": 3}
