@@ -103,7 +103,8 @@ def kept_curvatures(*models: nn.Module) -> Iterator[None]:
         return
     modules = [module for model in models for module in model.modules()]
     curvatures = [m for m in modules if isinstance(m, Curvature) and m.raw is not None]
-    found = [p for m in modules for p in vars(m).values() if isinstance(p, Passage)]
+    parts = [part for m in modules if curvatures for part in vars(m).values()]
+    found = [part for part in parts if isinstance(part, Passage)]
     passages = [p for p in found if p.before.raw is not None and p.own.raw is not None]
     kept: Kept = {}
     token = _KEPT.set(kept)

@@ -13,7 +13,8 @@ from typing import Any, Optional
 from hyptrans.seq2seq.architectures import Architecture, register, with_defaults
 from hyptrans.seq2seq.config import SkeletonConfig
 from hyptrans.seq2seq.sizes import SIZES, flags_of
-from hyptrans.seq2seq.transformer import ACTIVATIONS, Transformer
+from hyptrans.seq2seq.transformer import Transformer
+from hyptrans.seq2seq.transformer_layers import ACTIVATIONS
 from hyptrans.support.options import option
 
 PRENORM = {"encoder_normalize_before": True, "decoder_normalize_before": True}

@@ -5,9 +5,7 @@ that normalizes after its blocks is torch's fused one.
 """
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -20,272 +18,14 @@ from hyptrans.seq2seq.encoder import Encoded, any_of
 from hyptrans.seq2seq.model import EncoderDecoder, Words
 from hyptrans.seq2seq.sharing import check_shareable, check_shared
 from hyptrans.seq2seq.sizes import Side, side_of
+from hyptrans.seq2seq.transformer_layers import Attention, DecoderLayer, EncoderLayer
+from hyptrans.seq2seq.transformer_step import Step, TransformerState
 
-ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
-    "relu": F.relu,
-    "gelu": F.gelu,
-    "tanh": torch.tanh,
-    "linear": lambda x: x,
-}
 _NOT_LEARNED = re.compile(
     r"(encoder|decoder)\.(version|embed_positions\.(weights|_float_tensor))|version|"
     r"encoder\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)"
 )
 """Of a file: versions, sinusoids and weights that fairseq's encoder layer keeps a second time."""
-
-
-@dataclass
-class TransformerState:
-    """What the decoder keeps between steps.
-
-    Attributes:
-        steps: the layers, as one token after another goes through them.
-        padded: whether the source had padding at the first step.
-    """
-
-    steps: list["_Step"]
-    padded: bool | None = None
-    logits: Any = None
-
-    def reorder(self, new_order: Tensor, sentences: Tensor | None = None) -> None:
-        """Let hypothesis ``i`` be what ``new_order[i]`` was; with ``sentences``, some are left."""
-        for step in self.steps:
-            step.reorder(new_order, some_left=sentences is not None)
-
-
-class Attention(nn.Module):
-    """Multi-head attention: dot products by ``sqrt(d)``, softmax, a map of the joined heads.
-
-    Shapes: x ``[T, B, D]``, memory ``[S, B, D']``, padding ``[B, S]`` -> ``[T, B, D]``.
-    """
-
-    def __init__(self, width: int, heads: int, memory_width: int | None = None) -> None:
-        super().__init__()
-        if width % heads:
-            raise ValueError(f"a width of {width} is not divisible by {heads} attention heads")
-        self.heads = heads
-        self.k_proj = nn.Linear(memory_width or width, width)
-        self.v_proj = nn.Linear(memory_width or width, width)
-        self.q_proj = nn.Linear(width, width)
-        self.out_proj = nn.Linear(width, width)
-
-    def whole(self, x: Tensor, padding: Tensor | None, mask: Tensor | None) -> Tensor:
-        """Attend to the sentence itself, all of which is given."""
-        biases = torch.cat([self.q_proj.bias, self.k_proj.bias, self.v_proj.bias])
-        out, _ = F.multi_head_attention_forward(
-            *(x, x, x, x.size(-1), self.heads, None, biases, None, None, False, 0.0),
-            *(self.out_proj.weight, self.out_proj.bias),
-            training=False,
-            key_padding_mask=padding,
-            need_weights=False,
-            attn_mask=mask,
-            use_separate_proj_weight=True,
-            q_proj_weight=self.q_proj.weight,
-            k_proj_weight=self.k_proj.weight,
-            v_proj_weight=self.v_proj.weight,
-        )
-        return out
-
-    def cross(self, x: Tensor, memory: Tensor, padding: Tensor) -> Tensor:
-        """Attend to a memory."""
-        key, value = self._heads(self.k_proj(memory)), self._heads(self.v_proj(memory))
-        mixed = torch.bmm(self._weights(x, key, padding), value)
-        return self.out_proj(mixed.transpose(0, 1).reshape(x.shape))
-
-    def _heads(self, x: Tensor) -> Tensor:
-        """``[T, B, D]`` -> ``[B H, T, d]``."""
-        length, rows, width = x.shape
-        return x.view(length, rows * self.heads, width // self.heads).transpose(0, 1)
-
-    def look(
-        self, x: Tensor, memory: Tensor, padding: Tensor, mask: Tensor | None = None
-    ) -> Tensor:
-        """The weights on a memory, ``[B, H, T, S]``; ``mask`` ``[T, S]`` is added."""
-        found = self._weights(x, self._heads(self.k_proj(memory)), padding, mask)
-        return found.unflatten(0, (-1, self.heads))
-
-    def _weights(
-        self, x: Tensor, key: Tensor, padding: Tensor | None, mask: Tensor | None = None
-    ) -> Tensor:
-        query = self._heads(self.q_proj(x) * (x.size(-1) // self.heads) ** -0.5)
-        scores = torch.bmm(query, key.transpose(1, 2))
-        scores = scores if mask is None else scores + mask
-        if padding is not None:
-            each = scores.view(padding.size(0), self.heads, *scores.shape[1:])
-            scores = each.masked_fill(padding[:, None, None], -torch.inf).view_as(scores)
-        return torch.softmax(scores, -1)
-
-
-class _Layer(nn.Module):
-    """What layers of encoder and decoder share: self-attention, feed-forward, residuals, norms."""
-
-    def __init__(self, cfg: Any, side: Side, *, before: bool) -> None:
-        super().__init__()
-        self.before, self.activation = before, ACTIVATIONS[cfg.activation_fn]
-        self.self_attn = Attention(side.width, side.heads)
-        self.self_attn_layer_norm = nn.LayerNorm(side.width)
-        self.fc1 = nn.Linear(side.width, side.ffn_width)
-        self.fc2 = nn.Linear(side.ffn_width, side.width)
-        self.final_layer_norm = nn.LayerNorm(side.width)
-
-    def block(self, x: Tensor, update: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
-        """A residual block with its norm."""
-        if self.before:
-            return x + update(norm(x))
-        out: Tensor = norm(x + update(x))
-        return out
-
-    def look(self, x: Tensor, padding: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The weights of self-attention, ``[B, H, T, T]``."""
-        x = self.self_attn_layer_norm(x) if self.before else x
-        return self.self_attn.look(x, x, padding, mask)
-
-    def feed_forward(self, x: Tensor) -> Tensor:
-        inner = lambda x: self.fc2(self.activation(self.fc1(x)))  # noqa: E731
-        return self.block(x, inner, self.final_layer_norm)
-
-
-class EncoderLayer(_Layer):
-    """Self-attention and feed-forward."""
-
-    def forward(self, x: Tensor, padding: Tensor | None) -> Tensor:
-        look = lambda x: self.self_attn.whole(x, padding, None)  # noqa: E731
-        return self.feed_forward(self.block(x, look, self.self_attn_layer_norm))
-
-    def fused(self, x: Tensor, padding: Tensor | None) -> Tensor:
-        """The layer as one call of torch, for norms after the blocks: ``[B, T, D]``."""
-        attention, first, last = self.self_attn, self.self_attn_layer_norm, self.final_layer_norm
-        maps = (attention.q_proj, attention.k_proj, attention.v_proj)
-        arguments: list[Any] = [x, first.weight.numel(), attention.heads]
-        arguments += [
-            torch.cat([getattr(one, kind) for one in maps]) for kind in ("weight", "bias")
-        ]
-        arguments += [attention.out_proj.weight, attention.out_proj.bias, False, False, first.eps]
-        for one in (first, last, self.fc1, self.fc2):
-            arguments += [one.weight, one.bias]
-        # the kind of mask: padding [B, T]
-        arguments += [padding, None if padding is None else 1]
-        return torch._transformer_encoder_layer_fwd(*arguments)
-
-
-class DecoderLayer(_Layer):
-    """Self-attention, attention to the source, feed-forward."""
-
-    def __init__(self, cfg: Any, side: Side, memory_width: int, *, before: bool) -> None:
-        super().__init__(cfg, side, before=before)
-        self.encoder_attn = Attention(side.width, side.heads, memory_width)
-        self.encoder_attn_layer_norm = nn.LayerNorm(side.width)
-
-    def forward(
-        self, x: Tensor, mask: Tensor | None, future: Tensor, source: Tensor, padding: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """The layer's states, and what asks of the source, ``[T, B, D]``."""
-        look = lambda x: self.self_attn.whole(x, mask, future)  # noqa: E731
-        x = self.block(x, look, self.self_attn_layer_norm)
-        asked = self.encoder_attn_layer_norm(x) if self.before else x
-        x = x + self.encoder_attn.cross(asked, source, padding)
-        return self.feed_forward(x if self.before else self.encoder_attn_layer_norm(x)), asked
-
-
-Map = Callable[[Tensor], Tensor]
-
-
-class _Step:
-    """A decoder layer for one token after another; its parameters are looked up once.
-
-    Keys and values are ``[S, B, D]`` and rows ``[B, D]``: with a row for each hypothesis, those of
-    the source too, as in fairseq: the numbers follow the shapes.
-    """
-
-    def __init__(self, layer: DecoderLayer) -> None:
-        own, cross = layer.self_attn, layer.encoder_attn
-        self.own, self.cross = (
-            _maps(one.q_proj, one.k_proj, one.v_proj, one.out_proj) for one in (own, cross)
-        )
-        self.feed_forward = _maps(layer.fc1, layer.fc2)
-        norms = (layer.self_attn_layer_norm, layer.encoder_attn_layer_norm, layer.final_layer_norm)
-        self.norms = [_norm(one) for one in norms]
-        self.before, self.activation, self.heads = layer.before, layer.activation, own.heads
-        self.past: list[Tensor] = []
-        self.source: list[Tensor] = []
-        self.order: Tensor | None = None
-        """What :attr:`past` is to be reordered by, together with the next extension."""
-
-    def reorder(self, order: Tensor, *, some_left: bool) -> None:
-        """Let row ``i`` be what ``order[i]`` was; the source's, where only some are left."""
-        if not self.past:
-            return
-        self.order = order if self.order is None else self.order.index_select(0, order)
-        if some_left:
-            self.source = [one.index_select(1, order) for one in self.source]
-
-    def __call__(self, x: Tensor, memory: Tensor, padding: Tensor | None) -> Tensor:
-        """One layer; memory ``[S, sentences, D]``, padding ``[sentences, 1, 1, 1, S]``."""
-        asked = self.norms[0](x) if self.before else x
-        new = [one(asked) for one in self.own[1:3]]
-        if self.past:
-            new = [self._extended(*one) for one in zip(self.past, new, strict=True)]
-        else:
-            new = [one[None] for one in new]
-        self.past, self.order = new, None
-        x = self._end(0, x, self._attend(asked, self.own, new, None))
-        asked = self.norms[1](x) if self.before else x
-        if not self.source:
-            memory = memory.repeat_interleave(x.size(0) // memory.size(1), 1)
-            self.source = [one(memory) for one in self.cross[1:3]]
-        x = self._end(1, x, self._attend(asked, self.cross, self.source, padding))
-        inner = self.feed_forward[0](self.norms[2](x) if self.before else x)
-        return self._end(2, x, self.feed_forward[1](self.activation(inner)))
-
-    def _extended(self, past: Tensor, new: Tensor) -> Tensor:
-        if self.order is None:
-            return torch.cat([past, new[None]])
-        if torch.is_grad_enabled():
-            return torch.cat([past.index_select(1, self.order), new[None]])
-        # one pass over what may be the most of a step's memory
-        made = new.new_empty(len(past) + 1, *new.shape)
-        torch.index_select(past, 1, self.order, out=made[:-1])
-        made[-1] = new
-        return made
-
-    def _attend(
-        self, x: Tensor, maps: list[Map], kept: list[Tensor], padding: Tensor | None
-    ) -> Tensor:
-        rows, width = x.shape
-        size = width // self.heads
-        query = (maps[0](x) * size**-0.5).view(rows * self.heads, 1, size)
-        key, value = (one.view(one.size(0), -1, size) for one in kept)
-        scores = torch.bmm(query, key.permute(1, 2, 0))
-        if padding is not None:
-            each = scores.view(padding.size(0), -1, self.heads, 1, key.size(0))
-            each.masked_fill_(padding, -torch.inf)
-        mixed = torch.bmm(torch.softmax(scores, -1), value.transpose(0, 1))
-        return maps[3](mixed.view(rows, width))
-
-    def _end(self, norm: int, x: Tensor, update: Tensor) -> Tensor:
-        """The end of a residual block."""
-        return x + update if self.before else self.norms[norm](x + update)
-
-
-def _maps(*layers: nn.Module) -> list[Map]:
-    """What layers compute, without the way through a module where nothing was put on it."""
-    return [
-        partial(F.linear, weight=one.weight, bias=one.bias)
-        if type(one) is nn.Linear and not _has_hooks(one)
-        else one
-        for one in layers
-    ]
-
-
-def _norm(layer: nn.Module) -> Map:
-    if type(layer) is not nn.LayerNorm or _has_hooks(layer):
-        return layer
-    shape, others = layer.normalized_shape, (layer.weight, layer.bias, layer.eps)
-    return lambda x: torch.layer_norm(x, shape, *others)
-
-
-def _has_hooks(layer: nn.Module) -> bool:
-    return bool(layer._forward_hooks or layer._forward_pre_hooks or "forward" in vars(layer))
 
 
 class _Positions(nn.Module):
@@ -424,7 +164,7 @@ class TransformerDecoder(_Side):
 
     def start(self) -> TransformerState:
         """A state before the first token."""
-        return TransformerState([_Step(layer) for layer in self.layers])
+        return TransformerState([Step(layer) for layer in self.layers])
 
     def forward(
         self, tokens: Tensor, memory: Tensor, padding: Tensor, state: TransformerState | None = None

@@ -50,11 +50,13 @@ def read_dictionary(path: Path) -> str:
         )
     with open(path, "rb") as file:
         content = file.read(MOST_BYTES + 1)
-    try:
-        # as Python reads the ends of lines
-        lines = content.decode().replace("\r\n", "\n").replace("\r", "\n")
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8 text; {AGAIN}") from error
+    lines = ""
+    if len(content) <= MOST_BYTES:  # else a character may be cut
+        try:
+            # as Python reads the ends of lines
+            lines = content.decode().replace("\r\n", "\n").replace("\r", "\n")
+        except UnicodeDecodeError as error:
+            raise UserError(f"{path} is not UTF-8 text; {AGAIN}") from error
     if len(content) > MOST_BYTES or lines.count("\n") > MOST_WORDS:
         raise UserError(
             f"{path} has more than {MOST_WORDS:,} lines or {MOST_BYTES:,} bytes, as no dictionary "

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import functools
 import importlib
-import json
 import random
 import statistics
 import sys
@@ -41,9 +40,10 @@ from hyptrans.inference.text import TextRules
 from hyptrans.seq2seq.architectures import ARCHITECTURES
 from hyptrans.seq2seq.sizes import flags_of
 from hyptrans.support import extras, tables
-from hyptrans.support.errors import run_command
+from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.files import write_json
 from hyptrans.support.provenance import versions
+from hyptrans.support.stored import read_json
 from recipes.benchmark.speed import processor
 from recipes.common import options
 
@@ -207,6 +207,19 @@ def table(found: Mapping[str, Any]) -> str:
     return f"{tables.markdown(['model', *WAYS], lines)}\n\n{now['device']}, 1 thread; {about}"
 
 
+def earlier(path: Path) -> dict[str, Any]:
+    """What an earlier version measured.
+
+    Raises:
+        UserError: it is another file.
+    """
+    try:
+        found: dict[str, Any] = read_json(path.read_text(encoding="utf-8"))["now"]
+    except (ValueError, KeyError) as error:
+        raise UserError(f"--before {path} is not what --json wrote ({error})") from error
+    return found
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure and print the table."""
     parser = options.script_parser(__doc__)
@@ -218,12 +231,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     add("--before", type=Path, metavar="FILE", help=about)
     args = parser.parse_args(argv)
     options.check_positive(args, "sentences", "rounds")
+    before = earlier(args.before) if args.before else None  # before minutes are spent
     torch.set_num_threads(1)
     seconds = measure(args.sentences, args.rounds)
     packages = versions("torch", "ctranslate2", "transformers", "numba")
     found = {"now": {"device": processor(), "versions": packages, "seconds": seconds}}
-    if args.before:
-        found["before"] = json.loads(args.before.read_text(encoding="utf-8"))["now"]
+    if before:
+        found["before"] = before
     print(table(found))
     if args.json:
         write_json(args.json, found)

@@ -67,22 +67,12 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _train_by_fairseq(out: Path, flags: Sequence[str]) -> dict[int, float]:
     """Losses, base e, by number of updates."""
     log = out / "fairseq.log"
-    saved = ["--save-dir", str(out / "fairseq"), "--no-epoch-checkpoints", "--disable-validation"]
-    command = [sys.executable, "-m", "fairseq_cli.train", str(out / "data" / "data-bin")]
+    command = [sys.executable, "-m", "fairseq_cli.train", str(out / "data" / "data-bin"), *flags]
+    command += ["--save-dir", str(out / "fairseq"), "--no-epoch-checkpoints"]
+    command += ["--disable-validation", "--save-interval-updates", "200"]
+    command += ["--keep-interval-updates", "1"]
     with open(log, "a", encoding="utf-8") as file:
-        done = subprocess.run(
-            [
-                *command,
-                *flags,
-                *saved,
-                "--save-interval-updates",
-                "200",
-                "--keep-interval-updates",
-                "1",
-            ],
-            stdout=file,
-            stderr=subprocess.STDOUT,
-        )
+        done = subprocess.run(command, stdout=file, stderr=subprocess.STDOUT)
     if done.returncode:
         raise UserError(f"fairseq-train ended with status {done.returncode}: see {log}")
     found = curves.read_log(log).curves[curves.METRICS["train_inner"]["loss"]]

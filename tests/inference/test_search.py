@@ -164,3 +164,17 @@ def test_what_is_put_on_a_map_acts_in_decoding_as_in_training(arch):
         for n in range(1, 5):
             found = model.decoder.predict(tokens[:, :n], memory, padding, state)
             torch.testing.assert_close(found[:, -1], wanted[:, n - 1])
+
+
+@pytest.mark.parametrize(("symbols", "seed"), [(1, 0), (3, 1), (6, 0)])
+def test_places_without_a_hypothesis_are_remembered_where_nothing_ends(symbols, seed):
+    words = dictionary(symbols)
+    both = pair("euclidean_tiny", words, seed)
+    unlikely = torch.zeros(len(words))
+    unlikely[words.eos()] = -5
+    for model in both:
+        # of as many candidates as there are words the end is one at first, and later none
+        model.decoder.output_projection.register_forward_hook(lambda _, given, out: out + unlikely)
+    asked = {"beam": len(words) - 1, "shortest": 0}
+    wanted = oracle(both[:1], words, sources(words), beam_size=len(words) - 1, min_len=0)
+    assert own(both[1:], sources(words), **asked) == wanted

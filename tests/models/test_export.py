@@ -11,7 +11,7 @@ from hyptrans.inference.architecture import configuration
 from hyptrans.layers.decoding_state import Memory
 from hyptrans.layers.hypformer_linear_attention import Kept, Sums
 from hyptrans.seq2seq.architectures import ARCHITECTURES
-from hyptrans.seq2seq.transformer import TransformerState
+from hyptrans.seq2seq.transformer_step import TransformerState
 
 NAMES = ("hybonet", "hybonet_plus", "hypformer", "han", "hvt", "sphere")
 NAMES += ("euclidean", "euclidean_prenorm")

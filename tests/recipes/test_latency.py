@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from hyptrans.support.errors import UserError
 from recipes.benchmark import latency
 
 
@@ -35,3 +36,13 @@ def test_the_command_prints_a_row_of_each_model():
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert all(f"| {name} |" in done.stdout for name in (*latency.OURS, latency.MARIAN))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "nope"])
+def test_another_file_is_refused_before_anything_is_measured(text, tmp_path, monkeypatch):
+    (tmp_path / "old.json").write_text(text)
+    monkeypatch.setattr(latency, "measure", None)
+    with pytest.raises(UserError, match=r"--before .*old.json is not what --json wrote"):
+        latency.main(["--before", str(tmp_path / "old.json")])
+    with pytest.raises(FileNotFoundError):
+        latency.main(["--before", str(tmp_path / "none.json")])

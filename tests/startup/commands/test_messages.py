@@ -349,6 +349,7 @@ def test_older_format_of_data_is_left_to_fairseq(tmp_path):
         ("a 1\n" * 1_000_001, "has more than 1,000,000 lines"),
         ("\r" * 1_000_001, "has more than 1,000,000 lines"),
         ("a" * (65 << 20), "has more than 1,000,000 lines or 67,108,864 bytes"),
+        ("\u00c3\u00a4" * (33 << 20), "has more than 1,000,000 lines or 67,108,864 bytes"),
         ("\xff 1\n", "is not UTF-8 text"),
     ],
 )
