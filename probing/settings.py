@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, get_args
 
 from hyptrans.support.errors import UserError
@@ -25,6 +26,11 @@ BATCH_LINES = 256
 """Lines that are parsed together."""
 SENTENCES = 300
 """Sentences whose states are looked at for the use of their space."""
+WORDNET = Path("/usr/share/wordnet")
+LINES = 20_000
+"""Of a text, for the mean radii of its words."""
+LEAST_NOUNS = 300
+"""For a correlation of radius and depth."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from hyptrans.geometry.space import Space, vectors
 from hyptrans.inference.contents import AVERAGED
@@ -28,13 +28,23 @@ def radii(side: Any) -> dict[str, float]:
             which no sentence has, is left out.
     """
     words, table = side.dictionary, side.embed_tokens
-    space: Space = side.space_of(table) if hasattr(side, "space_of") else Space("euclidean")
     tokens = torch.arange(len(words), device=next(table.parameters()).device)
-    with torch.inference_mode():
-        points = table(tokens[tokens != words.pad()])
-        found = vectors(points.double(), space).norm(dim=-1)
+    found = embedding_radii(side, tokens[tokens != words.pad()])
     least, median, greatest = found.min(), found.median(), found.max()
     return {"least": float(least), "median": float(median), "greatest": float(greatest)}
+
+
+def embedding_space(side: Any) -> Space:
+    """The space of the embeddings of an encoder or decoder, fairseq's own too."""
+    flat = Space("euclidean")
+    return side.space_of(side.embed_tokens) if hasattr(side, "space_of") else flat
+
+
+def embedding_radii(side: Any, tokens: Tensor) -> Tensor:
+    """Distances of embeddings from the origin, at curvature -1, in float64: ``[N]`` -> ``[N]``."""
+    with torch.inference_mode():
+        points = side.embed_tokens(tokens).double()
+        return vectors(points, embedding_space(side)).norm(dim=-1)
 
 
 def describe(translator: Translator) -> dict[str, Any]:

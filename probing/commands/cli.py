@@ -45,6 +45,13 @@ PROGRAM = Program(
             memory="lower --batch-tokens",
             options="probing.commands.options:geometry",
         ),
+        "radius": Command(
+            "probing.commands.radius",
+            "whether words deep in WordNet, or rare ones, lie far out, in every layer",
+            "radius --checkpoint hybonet/checkpoint_best.pt --data data --text train.en",
+            memory="lower --batch-tokens",
+            options="probing.commands.options:radius",
+        ),
         "run": Command(
             "probing.commands.run",
             "all of it for one or more encoders: results.json, results.md and report.html; "

@@ -22,9 +22,11 @@ from probing.settings import (
     CONTROL_RANKS,
     KINDS,
     LEAST_IMPROVEMENT,
+    LINES,
     PUNCTUATIONS,
     SENTENCES,
     SETS,
+    WORDNET,
     Settings,
 )
 
@@ -124,6 +126,45 @@ def geometry(parser: argparse.ArgumentParser) -> None:
     add("--trees", type=Path, metavar="CONLLU", help="gold trees, for the depths of words")
     add_out(parser, "figures to write, JSON")
     add_seed(parser, "of samples")
+
+
+def radius(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``python -m probing radius``."""
+    add = parser.add_argument
+    add("--checkpoint", type=Path, required=True, metavar="FILE", help="checkpoint of fairseq")
+    add_data(parser)
+    add_model_arguments(parser)
+    add(
+        "--text",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="text, plain or gzipped: in a layer a word's radius is its mean over where it stands",
+    )
+    add(
+        "--sentences",
+        type=positive,
+        default=LINES,
+        metavar="N",
+        help="most lines of --text to read (default: %(default)s)",
+    )
+    add(
+        "--counts",
+        type=Path,
+        metavar="FILE",
+        help="text to count words in, for their frequency (default: the dictionary's counts of "
+        "tokens in the training text)",
+    )
+    add(
+        "--wordnet",
+        type=Path,
+        default=WORDNET,
+        metavar="DIR",
+        help="folder of WordNet's index.noun and data.noun (default: %(default)s, Debian's package "
+        "wordnet-base)",
+    )
+    add_out(parser, "figures to write, JSON")
+    add_seed(parser, "of resamples of words")
 
 
 def run(parser: argparse.ArgumentParser) -> None:

@@ -132,8 +132,8 @@ def _write(
 ) -> None:
     progress = iter(bar(range(len(aligned)), "encode", len(aligned), " sentences"))
     with writing(out, contents, encoder.width) as writer:
-        for batch in _batches(aligned, batch_tokens):
-            states = _states(encoder, [aligned[i] for i in batch])
+        for batch in batches(aligned, batch_tokens):
+            states = states_of_words(encoder, [aligned[i] for i in batch])
             if not bool(states.isfinite().all()):
                 raise UserError(
                     f"checkpoint {encoder.name}: its states are not finite numbers; take one of "
@@ -147,7 +147,7 @@ def _write(
     next(progress, None)
 
 
-def _batches(aligned: list[Aligned], batch_tokens: int) -> Iterator[list[int]]:
+def batches(aligned: Sequence[Aligned], batch_tokens: int) -> Iterator[list[int]]:
     """Sentences of about the same length together.
 
     The longest come first: where memory does not suffice, it does not after hours.
@@ -161,7 +161,7 @@ def _batches(aligned: list[Aligned], batch_tokens: int) -> Iterator[list[int]]:
         start = end
 
 
-def _states(encoder: WordEncoder, batch: list[Aligned]) -> Tensor:
+def states_of_words(encoder: WordEncoder, batch: Sequence[Aligned]) -> Tensor:
     """States of the words of a batch, ``[layers, words, D]``, sentence after sentence."""
     lengths = [len(sentence.tokens) for sentence in batch]
     longest = max(lengths)

@@ -61,17 +61,14 @@ def measure(line: Mapping[str, Any], out: Path, tree: Tree) -> dict[str, Any]:
     import torch
 
     import hyptrans
-    from hyptrans.geometry.space import Space, vectors
+    from hyptrans.inference.describe import embedding_radii
 
     place = out / "data" / line["name"] / "checkpoint_last.pt"
     model = hyptrans.load(place, data=out / "data" / "data", subword_models={"none": None})
     side = model.model.decoder
     level = {node: depth for depth, paths in enumerate(tree.inner()) for *_, node in paths}
     words = torch.tensor([side.dictionary.index(tree.names[node]) for node in level])
-    flat = Space("euclidean")
-    space = side.space_of(side.embed_tokens) if hasattr(side, "space_of") else flat
-    with torch.inference_mode():
-        radius = vectors(side.embed_tokens(words).double(), space).norm(dim=-1)
+    radius = embedding_radii(side, words)
     correlation = require("scipy.stats", "probing").spearmanr(radius, [*level.values()]).statistic
     named = {key: line[key] for key in ("model", "setting", "seed")}
     return {**named, "right": line["exact"]["test"]["all"], "correlation": float(correlation)}
