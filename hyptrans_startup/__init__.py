@@ -54,6 +54,7 @@ STEPS: "dict[str, tuple[str, ...]]" = {
         "compat.walls:bf16_means_tpu",
         "commands.typed:help_without_options",
         "commands.typed:page_of_usage",
+        "commands.typed:names_of_a_training",
         "commands.typed:validation_without_task",
         "commands.typed:numbers_that_cannot_be",
         "commands.typed:unknown_tokenizer",
@@ -140,6 +141,7 @@ STEPS: "dict[str, tuple[str, ...]]" = {
     ),
     # trainings
     "fairseq_cli.train:main": (
+        "commands.asked:options_of_searches",
         "training.validating:metric_that_nothing_computes",
         "training.validating:folder_of_another_training",
     ),

@@ -30,6 +30,7 @@ OF_TRAINING = [
     *("batch_size_valid", "gen_subset", "num_shards", "shard_id", "post_process", "quiet"),
     *("results_path", "required_seq_len_multiple"),
 ]
+OF_SEARCHES = ["dataset.num_shards", "dataset.shard_id", "dataset.gen_subset"]
 """Options of other programs, which share a parser."""
 
 
@@ -121,6 +122,12 @@ def options_of_training(_: Any, override_args: Any = None) -> None:
     """``fairseq-validate``: not a word for what it has no use for."""
     typed = [f"--{name.replace('_', '-')}" for name in OF_TRAINING if hasattr(override_args, name)]
     _refuse("fairseq-validate", typed[0] if typed else None)
+
+
+@before
+def options_of_searches(cfg: Any, *_: Any, **__: Any) -> None:
+    """``fairseq-train --num-shards``: all of the data are trained on, without a word."""
+    _refuse("fairseq-train", _typed(cfg, OF_SEARCHES))
 
 
 def _typed(cfg: Any, names: Iterable[str]) -> str | None:

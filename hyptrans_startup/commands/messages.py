@@ -8,11 +8,15 @@ import linecache
 import os
 import re
 import sys
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from hyptrans_startup import plugin
 from hyptrans_startup.checkpoints import saving
+from hyptrans_startup.checkpoints.schema import CHOSEN_BY_A_FILE
+from hyptrans_startup.checkpoints.sentences import reason_of
 from hyptrans_startup.errors import DISK_FULL, UserError, clean, clean_terminals
 from hyptrans_startup.wrapping import Call
 
@@ -20,6 +24,10 @@ LONGEST_NAME = 300
 """Characters of a file's name that are shown."""
 STOPPED = 130
 """The exit status after Ctrl-C, as a shell has it."""
+WHERE = "HYPTRANS_TRACEBACK=1 shows where this comes from"
+_BENEATH = {"torch", "numpy", *sys.stdlib_module_names}
+"""Packages that raise errors for others."""
+_USUAL_MODELS = "fairseq.models.transformer."
 _MISSING = re.compile(r"(?:Error merging override \w+\.|Missing mandatory value: )(\w+)")
 """What is said of an option that has no default."""
 
@@ -74,7 +82,8 @@ def explain(error: BaseException) -> str | None:
         return f"the disk is full or a size limit is reached ({error.strerror}): make room"
     if isinstance(error, OSError) and message:
         return message[:LONGEST_NAME]
-    module, line = raised_by(error)
+    frames = frames_of(error)
+    module, line = frames[-1] if frames else ("", "")
     if type(error).__module__.partition(".")[0] in ("hydra", "omegaconf"):
         missing = _MISSING.match(message)
         return f"--{missing[1].replace('_', '-')} is missing" if missing else message[:LONGEST_NAME]
@@ -86,17 +95,49 @@ def explain(error: BaseException) -> str | None:
         # its own words are for the user
         kinds = (Exception if line.startswith("raise ") else AssertionError,)
     if message and isinstance(error, kinds):
-        return f"{message} (HYPTRANS_TRACEBACK=1 shows where this comes from)"
-    return None
+        return f"{message} ({WHERE})"
+    chosen = choice_of([name for name, _ in frames])
+    if chosen is None:
+        return None
+    return f"{chosen} cannot be used with what else is named ({reason_of(error)}; {WHERE})"
 
 
-def raised_by(error: BaseException) -> tuple[str, str]:
-    """Return the name of the module that raised the error, and its line."""
+def frames_of(error: BaseException) -> list[tuple[str, str]]:
+    """Return the modules that an error went through, and the lines in them, innermost last."""
+    frames = []
     traceback = error.__traceback__
-    while traceback is not None and traceback.tb_next is not None:
+    while traceback is not None:
+        frame = traceback.tb_frame
+        line = linecache.getline(frame.f_code.co_filename, traceback.tb_lineno)
+        frames.append((frame.f_globals.get("__name__", ""), line.strip()))
         traceback = traceback.tb_next
-    if traceback is None:
-        return "", ""
-    frame = traceback.tb_frame
-    line = linecache.getline(frame.f_code.co_filename, traceback.tb_lineno)
-    return frame.f_globals.get("__name__", ""), line.strip()
+    return frames
+
+
+def choice_of(modules: Sequence[str]) -> str | None:
+    """Return the flag and the name of what an error comes from, where that is fairseq's own code.
+
+    What translations usually are trained with is not meant.
+
+    Args:
+        modules: those that the error went through, innermost last.
+    """
+    from fairseq.models import ARCH_MODEL_REGISTRY
+    from fairseq.registry import REGISTRIES
+    from fairseq.tasks import TASK_REGISTRY
+
+    own = [name for name in modules if name.partition(".")[0] not in _BENEATH]
+    if not own or not own[-1].startswith("fairseq."):
+        return None
+    known = {f"--{name.replace('_', '-')}": each["registry"] for name, each in REGISTRIES.items()}
+    known |= {"--task": TASK_REGISTRY, "--arch": ARCH_MODEL_REGISTRY}
+    usual = set().union(*CHOSEN_BY_A_FILE.values())
+    found: dict[bool, str] = {}
+    for flag, name in pairwise(" ".join(sys.argv[1:]).replace("=", " ").split()):
+        home = getattr(known.get(flag, {}).get(name), "__module__", "")
+        if name in usual or not home.startswith("fairseq.") or home.startswith(_USUAL_MODELS):
+            continue
+        # what a task makes, and what works on a model, may fail where there is nothing of either
+        if home in own or flag in ("--task", "--arch"):
+            found.setdefault(home in own, f"{flag} {name}")
+    return found.get(True, found.get(False))

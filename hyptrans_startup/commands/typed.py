@@ -7,6 +7,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from hyptrans_startup.errors import UserError
 from hyptrans_startup.wrapping import Call, after, before, told
 
 UNKNOWN = "unrecognized arguments: "
+_UNSET = re.compile(r"argument (--[\w-]+): invalid \w+ value: '\?\?\?'")
+"""What argparse says of an option that has no default, and is none of text."""
 BOUNDS = {
     r"(encoder|decoder)_(layers|attention_heads|embed_dim|ffn_embed_dim)": (1, math.inf),
     r"(batch_size|max_tokens)(_valid)?|required_(batch_size|seq_len)_multiple": (1, math.inf),
@@ -79,6 +82,8 @@ def page_of_usage(parse: Call, parser: Any, *args: Any, **options: Any) -> Any:
 
 def mistyped(message: str, flags: Any) -> str:
     """Return argparse's message, with the flags that are similar to those it does not know."""
+    if unset := _UNSET.fullmatch(message):
+        return f"{unset[1]} is missing"
     if not message.startswith(UNKNOWN):
         return f"{message} (--help lists all flags)"
     unknown = [word.partition("=")[0] for word in message.removeprefix(UNKNOWN).split()]
@@ -111,6 +116,23 @@ def validation_without_task(parse: Call, parser: Any, *args: Any, **options: Any
     if validates and not (parsed[0] if isinstance(parsed, tuple) else parsed).path:
         raise UserError("--path CHECKPOINT is missing; --help lists all flags")
     return parsed
+
+
+@before
+def names_of_a_training(parser: Any, *_: Any, **__: Any) -> None:
+    """``fairseq-generate --lr-scheduler cosine``: ``NoneType … not iterable``, or not a word."""
+    flags = parser._option_string_actions
+    trains = not {"--optimizer", "--lr-scheduler"} <= flags.keys() or "--max-update" in flags
+    searched = ("--criterion",) if "--beam" in flags else ()
+    for flag in () if trains else ("--optimizer", "--lr-scheduler", *searched):
+        # argparse asks the type before it looks at the choices, and of the default too
+        flags[flag].type = partial(_untrained, flag, flags[flag].default)
+
+
+def _untrained(flag: str, usual: str | None, name: str) -> str:
+    if name != usual:
+        raise UserError(f"{flag} {name} does nothing where nothing is trained: leave it out")
+    return name
 
 
 def task_of(path: str) -> str | None:

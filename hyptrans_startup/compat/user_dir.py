@@ -24,6 +24,8 @@ def user_dir_by_name(import_user_module: Call, args: Any) -> None:
     if user_dir is None:
         return
     folder = locate(user_dir)
+    if folder is None and Path(user_dir).is_file():
+        raise UserError(f"--user-dir {user_dir} is a file: name the folder of a package")
     try:
         import_user_module(args if folder is None else Namespace(user_dir=str(folder)))
     except FileNotFoundError as error:

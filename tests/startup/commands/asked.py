@@ -72,12 +72,16 @@ SEARCH = """
 --tokenizer=moses                                    --source-lang is missing
 --tokenizer=nope                                     invalid choice: 'nope'
 --user-dir=nope                                      --user-dir nope does not exist
+--user-dir=test.en                                   --user-dir test.en is a file
 --task=nope                                          invalid choice: 'nope'
 --source-lang=de                                     name both languages, or none
 --target-lang=en                                     name both languages, or none
 --source-lang=de --target-lang=en                    obeyed
 --fp16                                               --fp16 needs a GPU
 --memory-efficient-fp16                              --fp16 needs a GPU
+--optimizer=nag                                      does nothing where nothing is trained
+--lr-scheduler=cosine                                does nothing where nothing is trained
+--criterion=ctc                                      does nothing where nothing is trained
 """
 ROWS = {
     "generate": SEARCH
@@ -85,6 +89,8 @@ ROWS = {
 --left-pad-source                                    obeyed
 --truncate-source --max-source-positions=3           obeyed
 --task=denoising                                     conflicting option string
+--task=translation_lev                               --task translation_lev cannot be used
+--task=online_backtranslation                        cannot be used with what else
 --quiet                                              obeyed
 --gen-subset=valid                                   obeyed
 --gen-subset=nope                                    has no set 'nope'
@@ -107,6 +113,7 @@ ROWS = {
 --skip-invalid-size-inputs-valid-test --max-source-positions=3  obeyed
 --num-batch-buckets=2                                Must specify --max-tokens
 --dataset-impl=lazy                                  was written with --dataset-impl mmap
+--dataset-impl=fasta                                 was written with --dataset-impl mmap
 --num-shards=2                                       obeyed
 --num-shards=0                                       --num-shards must be at least 1, got 0
 --num-shards=3 --shard-id=2                          shard 2 of 3 is empty
@@ -209,13 +216,19 @@ ROWS = {
 --distributed-init-method=nope                       starts a process for each GPU
 --pipeline-model-parallel                            pipeline
 --tokenizer=moses                                    --source-lang is missing
+--optimizer=nag                                      does nothing where nothing is trained
+--lr-scheduler=step                                  does nothing where nothing is trained
 """,
     "train": """
 --arch=transformer_tinny                             is not one of the
 --arch=transformer_iwslt_de_en                       obeyed
+--arch=lstm_lm                                       --arch lstm_lm cannot be used with
+--arch=levenshtein_transformer                       --arch levenshtein_transformer cannot be used
 --task=nope                                          invalid choice: 'nope'
 --criterion=label_smoothed_cross_entropy             obeyed
 --criterion=nope                                     invalid choice: 'nope'
+--criterion=masked_lm                                --criterion masked_lm cannot be used with
+--criterion=ctc                                      --criterion ctc cannot be used with
 --label-smoothing=0.5 --criterion=label_smoothed_cross_entropy  obeyed
 --label-smoothing=2 --criterion=label_smoothed_cross_entropy    must be at most 1, got 2
 --optimizer=nag                                      obeyed
@@ -231,6 +244,10 @@ ROWS = {
 --lr=nope                                            the option 'nope' is refused
 --lr-scheduler=inverse_sqrt                          obeyed
 --lr-scheduler=nope                                  invalid choice: 'nope'
+--lr-scheduler=triangular                            --max-lr is missing
+--num-shards=2                                       does nothing in fairseq-train
+--shard-id=1                                         does nothing in fairseq-train
+--gen-subset=valid                                   does nothing in fairseq-train
 --warmup-updates=9 --lr-scheduler=inverse_sqrt       obeyed
 --warmup-updates=-1 --lr-scheduler=inverse_sqrt      --warmup-updates must be at least 0, got -1
 --clip-norm=0.1                                      obeyed
@@ -327,7 +344,7 @@ WITHOUT_EFFECT = {
     "a training alone has a use for it, and its parser is shared": """
 --fp16-no-flatten-grads --fp16-init-scale --fp16-scale-window --fp16-scale-tolerance
 --min-loss-scale --threshold-loss-scale --amp-batch-retries --amp-init-scale --amp-scale-window
---quantization-config-path --optimizer=adam --lr-scheduler=fixed --train-subset --valid-subset
+--quantization-config-path --train-subset --valid-subset
 --combine-val --ignore-unused-valid-subsets --validate-interval --validate-interval-updates
 --validate-after-updates --fixed-validation-seed --disable-validation --max-tokens-valid=9
 --max-sentences-valid=9 --nval --curriculum --grouped-shuffling --update-epoch-batch-itr=True
@@ -336,7 +353,7 @@ WITHOUT_EFFECT = {
 --save-interval --save-interval-updates --keep-interval-updates --keep-interval-updates-pattern
 --keep-last-epochs --keep-best-checkpoints --no-save --no-epoch-checkpoints
 --no-last-checkpoints --no-save-optimizer-state --best-checkpoint-metric
---maximize-best-checkpoint-metric --patience --save-async --criterion --load-alignments
+--maximize-best-checkpoint-metric --patience --save-async --load-alignments
 --upsample-primary --eval-bleu --eval-bleu-args={} --eval-bleu-detok=space
 --eval-bleu-detok-args={} --eval-tokenized-bleu --eval-bleu-remove-bpe=sentencepiece
 --eval-bleu-print-samples --left-pad-target
@@ -362,8 +379,8 @@ OF_FILES = """
 --save-dir --restore-file --keep-best-checkpoints --keep-interval-updates --keep-last-epochs
 --patience
 --maximize-best-checkpoint-metric --no-epoch-checkpoints --cpu --amp --ddp-backend
---distributed-backend --tensorboard-logdir --wandb-project --scoring --gen-subset --bpe
---tokenizer --eval-bleu-remove-bpe --profile --num-shards --shard-id -h"""
+--distributed-backend --tensorboard-logdir --wandb-project --scoring --bpe
+--tokenizer --eval-bleu-remove-bpe --profile -h"""
 """Options of a training that the pages name and other tests are of, or that change no figures."""
 
 

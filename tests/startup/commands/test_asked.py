@@ -22,6 +22,11 @@ from tests.startup.conftest import TINY
 SEARCHES = ("generate", "interactive")
 CHOSEN = ["--bpe=sentencepiece", "--scoring=sacrebleu", "--tokenizer=moses"]
 """Names whose own options are asked of, too."""
+NAMES = ("task", "criterion", "optimizer", "lr_scheduler", "scoring", "bpe", "tokenizer")
+NAMES += ("dataset_impl", "ddp_backend", "ddp_comm_hook", "zero_sharding", "pipeline_checkpoint")
+"""Options whose values are names of what is registered, or of kinds."""
+FETCHING = {"bert", "gpt2"}
+"""Of kinds of subwords, those whose files fairseq fetches."""
 LOGGED = ["--log-format=simple", "--log-interval=1"]
 LIMIT = 100
 """Seconds."""
@@ -93,7 +98,8 @@ def ask(work, checkpoint):
                 os._exit(become(main, [f"fairseq-{command}", *usual[command], *words]))
             status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
             output.seek(0)
-            shown = [line for line in output if "'_name'" not in line and "Namespace" not in line]
+            own = re.compile(r"(?!fairseq-).*('_name'|Namespace)")
+            shown = [line for line in output if not own.match(line)]
         return status, TIMES.sub("", "".join(shown))
 
     return ask
@@ -184,6 +190,18 @@ def test_score_obeys_or_refuses(command, words, outcome, ask):
 @pytest.mark.parametrize(("command", "words", "outcome"), cases(*SEARCHES, "validate", "train"))
 def test_it_obeys_or_refuses(command, words, outcome, ask):
     check(ask, command, words, outcome)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["generate", "validate", "train"])
+@pytest.mark.parametrize("dest", NAMES)
+def test_every_name_that_can_be_chosen_is_obeyed_or_refused(command, dest, ask):
+    (option,) = (each for each in options_of(command, chosen=False) if each.dest == dest)
+    for name in sorted(set(option.choices) - FETCHING):
+        status, shown = ask(command, f"{option.option_strings[0]}={name}")
+        assert "Traceback" not in shown, name
+        last = shown.strip().splitlines()[-1]
+        assert status == 0 or last.startswith(f"fairseq-{command}: error: "), name
 
 
 @pytest.mark.parametrize("command", [*SEARCHES, "validate"])
