@@ -190,7 +190,7 @@ def statistics(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
 
     def go_on(statistics: dict) -> None:
         state = {"extra_state": {"metrics": statistics}}
-        stored_training(lambda *_: check_progress(state), None, "c.pt")
+        stored_training(lambda *_: check_progress(state), None, str(folder / "c.pt"))
 
     value = collections.OrderedDict(val=1, sum=1, count=1, round=3)
     good = {"default": [(0, "loss", "AverageMeter", value)]}

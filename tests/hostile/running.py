@@ -1,8 +1,9 @@
 """Tries hostile files, each in a fork of this process, and says whether it was held.
 
-Held is a file that ends in one sentence, or is read as what it says, within `MOST_SECONDS` of
-computing and `MOST_BYTES` of memory, that has run nothing, fetched nothing and written nowhere, and
-of which nothing reached the terminal that it acts on, or that is a secret of the user's.
+Held is a file that ends in one sentence, which names it, or is read as what it says, within
+`MOST_SECONDS` of computing and `MOST_BYTES` of memory, that has run nothing, fetched nothing and
+written nowhere, and of which nothing reached the terminal that it acts on, or that is a secret of
+the user's.
 """
 
 import os
@@ -80,7 +81,7 @@ def attempt(hostile: Hostile, folder: Path) -> Outcome:
 
 def once(hostile: Hostile, folder: Path) -> Outcome:
     """Use one file in a fork."""
-    from hyptrans_startup.errors import UserError
+    from hyptrans_startup.errors import UserError, clean
 
     (folder / RAN).unlink(missing_ok=True)
     there = set(folder.rglob("*"))
@@ -99,7 +100,7 @@ def once(hostile: Hostile, folder: Path) -> Outcome:
             hostile.use()
             words = "read"
         except UserError as error:
-            words = "told: " + " ".join(str(error).split())
+            words = f"told: {error}"
         except BaseException:
             words += traceback.format_exc()
         used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
@@ -114,7 +115,9 @@ def once(hostile: Hostile, folder: Path) -> Outcome:
     left = sorted(path.name for path in set(folder.rglob("*")) - there if path.name != RAN)
     shown = os.pread(terminal, 1 << 20, 0).decode(errors="replace")
     os.close(terminal)
-    return judge(hostile.name, said, shown, ran=(folder / RAN).exists(), left=left)
+    places = [folder, *(path.name for path in there if path.is_file())]
+    named = any(clean(str(place)) in said for place in places)
+    return judge(hostile.name, said, shown, ran=(folder / RAN).exists(), left=left, named=named)
 
 
 def watched(folder: Path) -> list[str]:
@@ -133,7 +136,9 @@ def watched(folder: Path) -> list[str]:
     return done
 
 
-def judge(name: str, said: str, shown: str, *, ran: bool, left: Sequence[str]) -> Outcome:
+def judge(
+    name: str, said: str, shown: str, *, ran: bool, left: Sequence[str], named: bool
+) -> Outcome:
     from hyptrans_startup.errors import clean
 
     if not said:
@@ -147,6 +152,8 @@ def judge(name: str, said: str, shown: str, *, ran: bool, left: Sequence[str]) -
         return Outcome(name, False, words)
     if words.startswith("told") and left:
         return Outcome(name, False, f"it left {left[0]} behind; {words}")
+    if words.startswith("told") and ("\n" in words or not named):
+        return Outcome(name, False, f"it is not one sentence that names the file; {words}")
     slow = float(seconds) > MOST_SECONDS
     if slow or int(used) > MOST_BYTES:
         return Outcome(name, False, f"{seconds} s and {int(used) >> 20} MB; {words}", slow)

@@ -75,9 +75,19 @@ def leave():
     raise UserError("refused")
 
 
+def nameless():
+    raise UserError("a file is refused")
+
+
+def several():
+    raise UserError("refused is\nfile.txt")
+
+
 @pytest.mark.parametrize(
     ("use", "words"),
     [
+        (nameless, "it is not one sentence that names the file"),
+        (several, "it is not one sentence that names the file"),
         (touch, "it ran code"),
         (traceback, "KeyError"),
         (memory, "MB"),
@@ -86,6 +96,7 @@ def leave():
     ],
 )
 def test_what_must_not_happen_counts_as_fallen(use, words, tmp_path):
+    (tmp_path / "file.txt").touch()
     outcome = attempt(Hostile("x", use), tmp_path)
     assert not outcome.held
     assert words in outcome.words
