@@ -14,6 +14,7 @@ from hyptrans.support import tables
 from hyptrans.support.errors import run_command
 from recipes.benchmark import latency
 from recipes.common import results
+from recipes.probing import radius as meaning
 from recipes.probing.tables import CHECKPOINTS, SELECTIVITY, selectivity, table
 from recipes.study.findings.finals import chosen
 from recipes.study.findings.pictures import pictures
@@ -56,6 +57,7 @@ def blocks() -> dict[tuple[Path, str], str]:
         (README, "choices"): choices(study, probing, speed),
         (RESULTS, "study"): summary(study),
         (RESULTS, "trees"): trees(probing),
+        (RESULTS, meaning.NAME): meaning.block(),
         (RESULTS, "speed"): speed_table(speed),
         (RESULTS, "task"): task.table(results.read_lines(HERE / "trees" / "results.jsonl")),
         (HERE / "trees" / "README.md", radius.NAME): radius.block(),

@@ -47,7 +47,8 @@ PROGRAM = Program(
         ),
         "radius": Command(
             "probing.commands.radius",
-            "whether words deep in WordNet, or rare ones, lie far out, in every layer",
+            "whether nouns deep in WordNet, or rare ones, lie far out, in every layer "
+            "(in units of curvature -1)",
             "radius --checkpoint hybonet/checkpoint_best.pt --data data --text train.en",
             memory="lower --batch-tokens",
             options="probing.commands.options:radius",

@@ -73,9 +73,11 @@ def _frequencies(
 ) -> list[int]:
     """How often nouns stand in a text, or their tokens in that of the training."""
     if text is None:
-        return [encoder.dictionary.count[token] for token in nouns.values()]
-    counts = Counter(word for line in read_lines(text) for word in WORD.findall(line))
-    found = [counts[noun] for noun in nouns]
+        found = [encoder.dictionary.count[token] for token in nouns.values()]
+    else:
+        counts = Counter(word for line in read_lines(text) for word in WORD.findall(line))
+        found = [counts[noun] for noun in nouns]
     if len(set(found)) == 1:
-        raise UserError(f"{text} has all nouns equally often: name another text with --counts")
+        where = text or "the dictionary"
+        raise UserError(f"{where} has all nouns equally often: name another text with --counts")
     return found

@@ -13,7 +13,7 @@ from recipes.common.runner import Runner
 from recipes.common.translation import Run
 from recipes.probing import __main__ as recipe
 from recipes.probing import parser as parsers
-from recipes.probing import sentences, tables, treebank
+from recipes.probing import radius, sentences, tables, treebank
 from recipes.probing.parser import Parser, accuracy
 from tests.probing.commands.runs import write_trees
 from tests.probing.helpers.model import make_checkpoint, prepared_folder, real_trees
@@ -349,3 +349,23 @@ def test_a_text_of_too_few_sentences_is_told_before_any_probe_is_trained(made, t
         recipe.main(words)
     assert not (out / "probes").exists()
     assert not (out / "stanza").exists()
+
+
+def test_layers_of_one_radius_share_a_row_of_the_table_of_radii():
+    one = {"value": 0.5, "low": 0.4, "high": 0.6}
+    told = dict.fromkeys(radius.FIGURES, one)
+    layers = [
+        {"name": "embedding", "radius": 2.0, "spread": 0.5, **told},
+        *({"name": n, "radius": 1.0, "spread": 0.0, **dict.fromkeys(told)} for n in ("0", "1")),
+    ]
+    found = {"sphere_iwslt_d64": {"updates": 4000, "layers": layers}}
+    cell = "0.50 [0.40, 0.60]"
+    assert radius.table(found).splitlines()[2:] == [
+        f"| sphere | 4,000 | embedding | 2.00 ± 0.500 | {cell} | {cell} | {cell} |",
+        "| sphere | 4,000 | 0, 1 | all equal |  |  |  |",
+    ]
+
+
+def test_radii_need_the_checkpoints_of_the_recipe(tmp_path):
+    with pytest.raises(UserError, match=r"checkpoint_last\.pt is missing: run python -m recipes"):
+        radius.main(["--out", str(tmp_path)])

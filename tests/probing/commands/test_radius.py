@@ -93,6 +93,7 @@ def test_norms_that_are_depths_go_with_them(planted, tmp_path, capsys):
     # rounding parts norms of one depth, and ranks of theirs
     assert row["with_depth"]["value"] > 0.98
     assert row["given_frequency"]["value"] > 0.98
+    assert row["with_depth"]["low"] > 0.95
     noise = spearmanr([*DEPTHS.values()], [*OFTEN.values()]).statistic
     assert row["with_frequency"]["value"] == pytest.approx(noise, abs=0.03)
     shown = capsys.readouterr().out
