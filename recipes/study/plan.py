@@ -20,6 +20,7 @@ CANDIDATES = {
     "hybonet_plus": (5e-3, 1e-2, 2e-2),
     "sphere": (1e-2, 2e-2),
     "lorentz_prenorm": (1e-2,),
+    "lorentz_shell": (1e-2,),
 }
 """What else was tried, as long, at the twin's best rate, and what went on to final trainings at
 others too; results of candidates that led nowhere are of commit c174f7c."""
@@ -35,7 +36,11 @@ DROPOUT, DROPOUTS = 0.1, (0.1, 0.2, 0.3)
 """While rates are tried, and those that are tried in final trainings."""
 TWINS = ("euclidean_prenorm", "euclidean")
 _COMPARED = ("euclidean_prenorm", "sphere", "hybonet", "hybonet_plus")
-WIDTHS = {"d16": (16, _COMPARED), "d20": (20, ("hybonet_plus",)), "d32": (32, _COMPARED)}
+WIDTHS = {
+    "d16": (16, (*_COMPARED, "lorentz_shell")),
+    "d20": (20, ("hybonet_plus",)),
+    "d32": (32, (*_COMPARED, "lorentz_shell")),
+}
 """Width, and the models that are tried at it, by stage. A head of `hybonet_plus` at width 20 has as
 many coordinates of space as the others' at 16, and its time beside them."""
 WIDTH_RATES = (1e-2, 2e-2, 4e-2, 8e-2)

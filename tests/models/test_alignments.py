@@ -14,6 +14,7 @@ from hyptrans.layers.hypformer_attention import LinearAttention, SoftmaxAttentio
 from hyptrans.layers.sphere import SphereAttention
 from hyptrans.seq2seq.decoder import Decoder
 from hyptrans.support.errors import UserError
+from recipes.study.candidates.lorentz_shell import ShellAttention
 from tests.models.conftest import ARCHITECTURES, dictionary, small, task_of
 
 # what an attention makes of weights, values and queries
@@ -24,6 +25,7 @@ MIXED = {
     HyperbolicAttention: lambda layer, w, v, q: klein.midpoint_of_sum(w @ v),
     PoincareAttention: lambda layer, w, v, q: heads.centroid_tangent(w @ v, c=layer.c),
     SphereAttention: lambda layer, w, v, q: w @ v,
+    ShellAttention: lambda layer, w, v, q: lorentz.centroid(v, w, c=layer.c),
 }
 WAYS = [(arch, {}) for arch in ARCHITECTURES]
 WAYS += [("hypformer_tiny", {"hypformer_attention": "softmax"})]

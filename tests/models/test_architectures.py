@@ -225,7 +225,8 @@ def test_encoder_gives_the_states_of_all_layers(arch, sentences):
     out = model.encoder(source, return_all_hiddens=True)
     assert len(out["encoder_states"]) == 1 + SMALL["encoder_layers"]
     shapes = {tuple(state.shape) for state in out["encoder_states"]}
-    assert shapes == {(source.size(1), source.size(0), SMALL["encoder_embed_dim"])}
+    width = model.encoder.embed_tokens(source).size(-1)
+    assert shapes == {(source.size(1), source.size(0), width)}
     assert torch.equal(out["encoder_states"][-1], out["encoder_out"][0])
     assert torch.equal(out["encoder_padding_mask"][0], source == SYMBOLS.pad())
     assert model.encoder(source)["encoder_states"] == []

@@ -1,0 +1,209 @@
+"""Points near a shell: times beside the width, heads of one length, a norm that draws radii."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from hyptrans.geometry import lorentz
+from hyptrans.geometry.precision import at_least_float32, half_in_force
+from hyptrans.geometry.space import Space
+from hyptrans.kernels.dropout import relu_dropout
+from hyptrans.kernels.hyperboloid import lift
+from hyptrans.layers.attention import Attention, Map
+from hyptrans.layers.decoding_state import Memory, Past
+from hyptrans.layers.hybonet import INITIAL_LOG_SCALE, INITIAL_WEIGHT_BOUND
+from hyptrans.layers.hypformer import HTC
+from hyptrans.layers.lorentz.embedding import LorentzEmbedding
+from hyptrans.layers.lorentz.logits import LorentzLogits
+from hyptrans.layers.lorentz.mix import lorentz_mix, lorentz_mix_past
+from hyptrans.layers.positions import position_vectors
+from hyptrans.layers.sphere import LEAST_LENGTH
+from hyptrans.seq2seq.architectures import register_sizes
+from hyptrans.seq2seq.config import LorentzConfig
+from hyptrans.seq2seq.parts import Parts, Role
+
+INNER_LOG_SCALE = math.log(5.0)
+"""Where log lengths of space parts start in heads and inside the feed-forward, as in `sphere`."""
+
+
+def linear(in_space: int, out_space: int, projections: int = 1) -> HTC:
+    """A map of points to space coordinates that starts small, so that residuals lead at first."""
+    gain = INITIAL_WEIGHT_BOUND / math.sqrt(6 / (in_space + out_space))
+    return HTC(in_space, out_space, gain=gain, projections=projections)
+
+
+class ShellNorm(nn.Module):
+    """The end of a block: ``v = x_s + dropout(update)``, its length drawn to that of a shell.
+
+    The point above ``L (|v| / L)^(1 - a) v / |v|``, with learned ``L`` (from 10) and ``a`` (from
+    1/2): for far points, whose radius is ``log(2 |v|)``, the radius becomes ``a`` of the shell's
+    and ``1 - a`` of its own. At ``a = 1`` all points would lie on one sphere.
+
+    Shapes: a point ``[..., space + 1]`` and numbers ``[..., space]`` -> ``[..., space + 1]``.
+
+    Args:
+        c: the hyperboloid has curvature ``-c``.
+        dropout: probability on the update.
+    """
+
+    def __init__(self, *, c: float, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.c, self.dropout = c, dropout
+        self.log_length = nn.Parameter(torch.tensor(INITIAL_LOG_SCALE))
+        self.pull = nn.Parameter(torch.zeros(()))
+
+    def forward(self, x: Tensor, update: Tensor) -> Tensor:
+        v = x[..., 1:] + relu_dropout(update, self.dropout, training=self.training)
+        length = v.norm(dim=-1, keepdim=True).clamp_min(LEAST_LENGTH)
+        log_factor = torch.sigmoid(at_least_float32(self.pull)) * (self.log_length - length.log())
+        return lift(v * log_factor.exp(), c=self.c)
+
+
+class ShellPositions(nn.Module):
+    """Position encoding: the position's vector is added to a point's space part, then the norm.
+
+    Shapes: x ``[B, T, space + 1]``, positions ``[B, T]`` (from 0) -> ``[B, T, space + 1]``.
+    """
+
+    def __init__(
+        self, space: int, max_positions: int, *, learned: bool, c: float, dropout: float
+    ) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.vectors = position_vectors(max_positions, space, learned=learned)
+        self.norm = ShellNorm(c=c)
+
+    def forward(self, x: Tensor, positions: Tensor) -> Tensor:
+        x = self.norm(x, self.vectors(positions))
+        if not self.dropout or not self.training:
+            return x
+        return lift(relu_dropout(x[..., 1:], self.dropout), c=self.norm.c)
+
+
+class ShellAttention(Attention):
+    """Attention by Lorentzian distances; heads of ``space / heads`` coordinates and a time.
+
+    Queries, keys and values have lengths of their own, one a map. Weights are
+    ``softmax(-d2(q, k) / tau)`` with learned ``tau``; values are mixed to their centroid.
+
+    Args:
+        space: space coordinates of a state.
+        heads: number of heads.
+        memory_width: space coordinates of a state of the memory; for cross-attention only.
+        c: the hyperboloid has curvature ``-c``.
+        dropout: probability on what is added to the state.
+        attention_dropout: probability on the inputs of the query, key and value maps.
+        half_precision: see :class:`hyptrans.layers.hybonet.LorentzAttention`.
+        causal: no position sees a later one.
+    """
+
+    def __init__(
+        self,
+        space: int,
+        heads: int,
+        *,
+        memory_width: int | None = None,
+        c: float,
+        dropout: float,
+        attention_dropout: float,
+        half_precision: bool,
+        causal: bool,
+    ) -> None:
+        super().__init__(space, heads, causal=causal)
+        self.c, self.attention_dropout, self.half_precision = c, attention_dropout, half_precision
+        self.add_maps(lambda width, maps: linear(width, space, maps), memory_width)
+        maps = {"qkv": 3} if memory_width is None else {"q": 1, "kv": 2}
+        self.log_lengths = nn.ParameterDict(
+            {name: torch.full((many, 1, 1), INNER_LOG_SCALE) for name, many in maps.items()}
+        )
+        self.tau = nn.Parameter(torch.tensor((space + 1) ** 0.5))
+        self.out = linear(space, space)
+        self.norm = ShellNorm(c=c, dropout=dropout)
+
+    def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
+        if self.attention_dropout and self.training:
+            x = lift(relu_dropout(x[..., 1:], self.attention_dropout), c=self.c)
+        mapped = getattr(self, name)(x).unflatten(-1, (len(name), self.heads, -1))
+        unit = F.normalize(mapped, dim=-1, eps=LEAST_LENGTH)
+        points = lift(unit * at_least_float32(self.log_lengths[name]).exp(), c=self.c)
+        first, *rest = (made.transpose(1, 2) for made in points.unbind(2))
+        if "q" in name:
+            first = lorentz.flip_time(first) * (2 / at_least_float32(self.tau))
+        return first, *rest
+
+    def mix(
+        self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
+    ) -> Tensor:
+        half = half_in_force(query, self.tau) if self.half_precision else None
+        return lorentz_mix(
+            query, key, value, c=self.c, half=half, allowed=allowed, is_causal=is_causal
+        )
+
+    def mix_past(self, query: Tensor, past: Past | Memory) -> Tensor:
+        return lorentz_mix_past(query, past, c=self.c)
+
+    def merge(self, heads: Tensor, x: Tensor) -> Tensor:
+        joined = heads[..., 1:].transpose(1, 2).flatten(2)
+        merged: Tensor = self.norm(x, self.out(lift(joined, c=self.c)))
+        return merged
+
+
+class ShellFeedForward(nn.Module):
+    """A map to a sphere, ReLU, a map whose result is added to the state, then the norm.
+
+    Shapes: ``[..., space + 1]`` -> ``[..., space + 1]``.
+    """
+
+    def __init__(self, space: int, inner: int, *, c: float, dropout: float) -> None:
+        super().__init__()
+        self.c = c
+        self.expand, self.contract = linear(space, inner), linear(inner, space)
+        self.log_length = nn.Parameter(torch.tensor(INNER_LOG_SCALE))
+        self.norm = ShellNorm(c=c, dropout=dropout)
+
+    def forward(self, x: Tensor) -> Tensor:
+        unit = F.normalize(self.expand(x), dim=-1, eps=LEAST_LENGTH)
+        inner = lift(unit * at_least_float32(self.log_length).exp(), c=self.c, relu=True)
+        made: Tensor = self.norm(x, self.contract(inner))
+        return made
+
+
+@dataclass
+class ShellConfig(LorentzConfig):
+    """The options of all Lorentz architectures; widths count space coordinates alone."""
+
+
+@register_sizes("lorentz_shell", ShellConfig, ("tiny", "iwslt_d64"))
+class ShellParts(Parts):
+    """States of ``width`` space coordinates with the time beside them."""
+
+    def embedding(self, num_embeddings: int, padding_idx: int) -> LorentzEmbedding:
+        return LorentzEmbedding(
+            num_embeddings,
+            self.side.width + 1,
+            padding_idx=padding_idx,
+            c=self.cfg.curvature,
+            storage=self.cfg.embedding_storage,
+        )
+
+    def positions(self, *, before: Any) -> ShellPositions:
+        return self.make_positions(ShellPositions, c=self.cfg.curvature)
+
+    def attention(self, role: Role, *, before: Any) -> ShellAttention:
+        half = self.cfg.attention_precision == "half"
+        return self.make_attention(ShellAttention, role, c=self.cfg.curvature, half_precision=half)
+
+    def feed_forward(self, *, before: Any) -> ShellFeedForward:
+        return self.make_feed_forward(ShellFeedForward, c=self.cfg.curvature)
+
+    def logits(
+        self, num_embeddings: int, padding_idx: int, *, tied: Any, before: Any
+    ) -> LorentzLogits:
+        return LorentzLogits(tied or self.embedding(num_embeddings, padding_idx))
+
+    def space(self, part: Any) -> Space:
+        return Space("lorentz", self.cfg.curvature)
