@@ -25,7 +25,7 @@ from recipes.common.translation import Run
 
 SOURCE, TARGET = "question", "answer"
 TWIN = "euclidean_prenorm"
-MODELS = (TWIN, "sphere", "hybonet", "hybonet_plus")
+MODELS = (TWIN, "sphere", "hybonet", "hybonet_plus", "lorentz_shell")
 """The models that are compared."""
 _PARTS = 10
 """Checkpoints, and points of the curve of validation perplexity, of a training."""
@@ -152,6 +152,7 @@ def _train_and_score(training: Training, sets: Sets, args: argparse.Namespace) -
         threads=args.threads,
         cpu=args.cpu,
         prepared=f"prepare_{training.task}",
+        user_dir=translation.plug_in(training.model),
         save_every=max(1, training.updates // _PARTS),
         train_flags=("--validate-interval", "100000"),
         text_flags=(),
@@ -170,7 +171,7 @@ def _train_and_score(training: Training, sets: Sets, args: argparse.Namespace) -
         runner.run(translation.generate(run, name, search))
         exact[key] = matches(run.output(name, search), sets[key])
         runner.say(f"{name}: {exact[key]['all']} % of {key}")
-    parameters = results.count_parameters(run.checkpoint(name))
+    parameters = results.count_parameters(run.checkpoint(name), run.user_dir)
     return {**line, "parameters": parameters, "exact": exact}
 
 

@@ -27,8 +27,14 @@ _SAVED = 50
 hours in Vaswani et al. 2017, sec. 6.1."""
 
 
+CANDIDATES = Path(__file__).resolve().parents[1] / "study" / "candidates"
 Search = tuple[int, str]
 """Hypotheses that beam search keeps, and the test set."""
+
+
+def plug_in(model: str) -> str:
+    """What ``--user-dir`` of a model is: the package, or the candidates that it has not."""
+    return str(CANDIDATES) if (CANDIDATES / f"{model}.py").is_file() else "hyptrans"
 
 
 @dataclass(frozen=True)

@@ -93,12 +93,6 @@ def _score(training: Training, args: argparse.Namespace) -> dict[str, Any]:
     return line
 
 
-def _user_dir(model: str) -> str:
-    """The plug-in that has a model: the package, or the candidates that it has not."""
-    folder = HERE / "candidates"
-    return str(folder) if (folder / f"{model}.py").is_file() else "hyptrans"
-
-
 def _model(training: Training) -> Model:
     (model,) = read_models(HERE, [training.model])
     warmup = min(MOST_WARMUP, training.updates // 4)
@@ -122,7 +116,7 @@ def _run_of(training: Training, args: argparse.Namespace) -> Run:
         threads=args.threads,
         cpu=args.cpu,
         prepared="_".join(filter(None, ("prepare", training.text))),
-        user_dir=_user_dir(training.model),
+        user_dir=translation.plug_in(training.model),
         save_every=SAVE_EVERY,
         train_flags=["--validate-interval", "100000", "--keep-interval-updates", "5"],
         **of_text,

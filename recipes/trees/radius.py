@@ -61,6 +61,7 @@ def measure(line: Mapping[str, Any], out: Path, tree: Tree) -> dict[str, Any]:
     import torch
 
     import hyptrans
+    import recipes.study.candidates  # noqa: F401 - registers those that the study tries
     from hyptrans.inference.describe import embedding_radii
 
     place = out / "data" / line["name"] / "checkpoint_last.pt"

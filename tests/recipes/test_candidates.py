@@ -5,8 +5,8 @@ import math
 import torch
 
 from hyptrans.geometry import lorentz
+from recipes.common import translation
 from recipes.common.steps import Step, portable_command
-from recipes.study import __main__ as study
 from recipes.study import plan
 from recipes.study.candidates.lorentz_prenorm import PointNorm, PreNormFeedForward
 from recipes.study.candidates.lorentz_shell import ShellAttention, ShellNorm
@@ -77,8 +77,8 @@ def test_heads_of_a_shell_have_one_length_and_their_times_beside_the_width(rng):
 
 def test_a_candidate_is_trained_with_its_own_plug_in_and_its_command_names_no_machine(tmp_path):
     for model in plan.CANDIDATES:
-        folder = study.HERE / "candidates"
+        folder = translation.CANDIDATES
         own = (folder / f"{model}.py").exists()
-        assert study._user_dir(model) == (str(folder) if own else "hyptrans")
-    step = Step("a", ["fairseq-train", "--user-dir", study._user_dir("lorentz_prenorm")], [])
+        assert translation.plug_in(model) == (str(folder) if own else "hyptrans")
+    step = Step("a", ["fairseq-train", "--user-dir", translation.plug_in("lorentz_prenorm")], [])
     assert portable_command(step, tmp_path) == ("fairseq-train --user-dir recipes/study/candidates")
