@@ -46,7 +46,7 @@ def main(args: argparse.Namespace) -> None:
 def names_of(logs: Sequence[Path]) -> list[str]:
     """The shortest ends of the logs' paths that tell all apart, without ``.log`` where they can."""
     whole = [str(path) for path in logs]
-    bare = [str(path.with_suffix("")) for path in logs]
+    bare = [str(path.parent / path.stem) for path in logs]
     chosen = bare if len(set(bare)) == len(set(whole)) else whole
     found = short_names(chosen)
     return [found[name] for name in chosen]

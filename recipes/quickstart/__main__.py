@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.support import tables
-from hyptrans.support.errors import run_command
+from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.extras import require
 from hyptrans.support.files import write_whole
 from recipes.common import experiment, options, scoring, translation
@@ -46,6 +46,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--no-untrained", action="store_true", help=about)
     args = parser.parse_args(argv)
     options.check_positive(args, "updates", "sentences", "vocab_size", "jobs")
+    if args.probe_steps < 0:
+        raise UserError(f"--probe-steps must be at least 0, got {args.probe_steps}")
     if args.probe_steps > 0:
         # now, and not after the trainings
         require("conllu", "probing")

@@ -13,6 +13,7 @@ from hyptrans.evaluation import curves, scores
 from hyptrans.inference.architecture import require_known
 from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.extras import require
+from hyptrans.support.flags import add_seed, positive
 from recipes.common.options import STOPPED
 
 SOURCE, TARGET = "en", "qtv"
@@ -29,9 +30,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     add("--arch", default="hybonet_plus_tiny", help="architecture (default: %(default)s)")
     add("--points", action="store_true", help="embeddings are points, moved by Riemannian Adam")
     about = "sentence pairs to train on (default: %(default)s)"
-    add("--sentences", type=int, default=20000, metavar="N", help=about)
-    add("--updates", type=int, default=700, metavar="N", help="of training (default: %(default)s)")
-    add("--seed", type=int, default=1, metavar="N", help="of training (default: %(default)s)")
+    add("--sentences", type=positive, default=20000, metavar="N", help=about)
+    about = "of training (default: %(default)s)"
+    add("--updates", type=positive, default=700, metavar="N", help=about)
+    add_seed(parser, "of training")
     add("--fairseq", action="store_true", help="train by fairseq-train, too")
     args = parser.parse_args(argv)
     require("transformers", "transformers")

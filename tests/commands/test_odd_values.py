@@ -1,0 +1,173 @@
+"""Every option of every command, with values that it cannot have: a sentence that names them."""
+
+import argparse
+import importlib
+import shutil
+import sys
+
+import pytest
+
+from hyptrans.commands.cli import PROGRAM
+from hyptrans.support.errors import run_command
+from tests.commands.conftest import typed
+from tests.inference.conftest import export
+from tests.probing.commands.conftest import made  # noqa: F401
+from tests.probing.commands.runs import FAST, run_words
+from tests.probing.text import test_wordnet
+
+NUMBERS = ["nope", "-1", "0", "nan", "1e999"]
+PLACE = "no/such/place"
+TAKEN = {
+    "--seed=0": "a seed as any other",
+    "--lenpen=0": "log-probabilities are not divided by the length",
+    "--lenpen=-1": "nor is this: translations that are long are preferred less",
+    "--examples=0": "no sentence is drawn",
+    "--weight-decay=0": "no penalty",
+    "--probe-steps=0": "no probes",
+}
+"""What is odd and means something, and what."""
+LATER = {
+    "probe extract --hf": "there is a --checkpoint, too",
+    "probe radius --counts": "it needs more nouns than this text has",
+}
+"""Options whose values are not come to, and why."""
+WORDS = {"--out", "--dataset", "--license", "--name", "--names", "--language"}
+"""Options whose words are only shown, or name what is written, which other tests are of."""
+RECIPES = ["quickstart.__main__", "transformers.__main__", "multi30k_en_de.__main__"]
+RECIPES += ["tatoeba_en_de.__main__", "probing.__main__", "cogs.__main__", "scan.__main__"]
+RECIPES += ["study.__main__", "trees.__main__", "benchmark.speed", "benchmark.latency"]
+
+
+def commands():
+    """The programs, by the names of their commands."""
+    programs = {"": PROGRAM} | {f"{name} ": PROGRAM.within(name) for name in PROGRAM.programs}
+    return {
+        f"{name}{each}": program for name, program in programs.items() for each in program.commands
+    }
+
+
+@pytest.fixture(scope="module")
+def ordinary(made, tmp_path_factory):  # noqa: F811
+    """A folder, and what is typed of each command there."""
+    folder = tmp_path_factory.mktemp("typed")
+    checkpoint = made / "twin" / "checkpoint_best.pt"
+    model = export(checkpoint, folder / "model", data=made / "data")
+    shutil.copy(checkpoint, folder / "crash.pt")
+    (folder / "a").write_text("Ein Hund.\nDas ist gut.\n")
+    source = [f"--checkpoint={checkpoint}", f"--data={made / 'data'}"]
+    trees = {part: made / f"{part}.conllu" for part in ("train", "dev", "test")}
+    for part, path in trees.items():
+        states = ["extract", *source, f"--trees={path}", f"--out={folder / part}"]
+        assert PROGRAM.within("probe").run(states) == 0
+    sets = [[f"--{part}-states={folder / part}", f"--{part}={trees[part]}"] for part in trees]
+    probes = folder / "probes"
+    trained = ["train", *sets[0], *sets[1], *FAST, f"--out={probes}"]
+    assert PROGRAM.within("probe").run(trained) == 0
+    (folder / "data.noun").write_text(test_wordnet.DATA)
+    (folder / "index.noun").write_text(test_wordnet.INDEX)
+    pairs = [word for name in ("train", "valid", "test") for word in (f"--{name}", "a", "a")]
+    return folder, {
+        "translate": [str(checkpoint), source[1]],
+        "score": ["a", "a"],
+        "info": [str(checkpoint), source[1]],
+        "average": [str(made / "twin"), "--out=average.pt"],
+        "export": [str(checkpoint), source[1], "--out=exported"],
+        "push": [str(model), "nobody"],
+        "compare": ["a", "a", "a"],
+        "plot": ["a"],
+        "replay": ["crash.pt"],
+        "prepare text": [*pairs, "--source-lang=en", "--target-lang=de", "--out=text"],
+        "prepare iwslt14": ["--archive=a", "--out=iwslt14"],
+        "prepare wmt14": ["--out=wmt14"],
+        "prepare toy": ["--out=toy"],
+        "probe annotate": ["--text=a", "--stanza-dir=none", "--out=annotated"],
+        "probe extract": [*source, f"--trees={trees['test']}", "--out=states"],
+        "probe train": trained[1:],
+        "probe evaluate": [*sets[1], *sets[2], f"--probes={probes}"],
+        "probe geometry": [*source, f"--trees={trees['test']}"],
+        "probe radius": [*source, "--text=a", f"--wordnet={folder}"],
+        "probe run": run_words(made, folder / "run")[1:],
+    }
+
+
+def odd_values(option):
+    """What an option is given that it cannot have."""
+    if option.choices:
+        return ["nope"]
+    try:
+        (option.type or str)("nope")
+    except Exception:
+        return NUMBERS
+    return [PLACE]
+
+
+def test_a_log_without_a_name_is_told(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert "error: . is not a file" in sentence(PROGRAM.run, ["plot", ""], capsys)
+
+
+@pytest.mark.parametrize("name", commands())
+def test_what_an_option_cannot_be_is_told(name, ordinary, monkeypatch, capsys):
+    folder, words = ordinary
+    monkeypatch.chdir(folder)
+    wrong = {}
+    for option in commands()[name].parser(name.split()[-1])._actions:
+        if not option.option_strings or option.nargs == 0 or WORDS & {*option.option_strings}:
+            continue
+        flag = option.option_strings[-1]
+        for value in [] if f"{name} {flag}" in LATER else odd_values(option):
+            if f"{flag}={value}" in TAKEN:
+                continue
+            typed(monkeypatch, b"a dog\n")
+            capsys.readouterr()
+            given = [*name.split(), *map(str, words[name]), f"{flag}={value}"]
+            last = sentence(PROGRAM.run, given, capsys)
+            if flag.lstrip("-") not in last and value not in last:
+                wrong[f"{flag}={value}"] = last
+    assert wrong == {}
+
+
+def sentence(run, words, capsys):
+    """The last line that a command writes where it is refused, else what came of it."""
+    try:
+        status = run(words)
+    except SystemExit as end:
+        status = end.code
+    last = ([*capsys.readouterr().err.splitlines(), ""])[-2]
+    return last if status == 2 and "error: " in last else f"{status}: {last}"
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_numbers_that_a_recipe_cannot_have_are_told(name, tmp_path, monkeypatch, capsys):
+    main = importlib.import_module(f"recipes.{name}").main
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HYPTRANS_DATA", raising=False)
+    parser = parser_of(main, monkeypatch)
+    flags = {each.option_strings[-1]: each for each in parser._actions if each.option_strings}
+    numbers = [flag for flag, option in flags.items() if odd_values(option) == NUMBERS]
+    assert numbers
+    for flag in numbers:
+        for value in (each for each in NUMBERS if f"{flag}={each}" not in TAKEN):
+            out = ["--out=o"] if "--out" in flags else []
+            monkeypatch.setattr(sys, "argv", ["recipe", *out, f"{flag}={value}"])
+            last = sentence(lambda _: run_command(main), [], capsys)
+            assert "error: " in last
+            # or that its data are needed, which is asked before
+            assert flag in last or value in last or "is needed" in last
+    assert list(tmp_path.iterdir()) == []
+
+
+class Asked(Exception):
+    """In place of what a program does with what is typed: its parser."""
+
+
+def parser_of(main, monkeypatch):
+    def ask(parser, *_, **__):
+        raise Asked(parser)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(argparse.ArgumentParser, "parse_args", ask)
+        patched.setattr(sys, "argv", ["recipe"])
+        with pytest.raises(Asked) as asked:
+            main()
+    return asked.value.args[0]
