@@ -96,6 +96,7 @@ STEPS: "dict[str, tuple[str, ...]]" = {
     ),
     "fairseq_cli.eval_lm:main": ("commands.typed:no_language_model",),
     "fairseq_cli.preprocess:main": (
+        "commands.typed:numbers_of_a_preparation",
         "commands.texts:misaligned_text",
         "commands.texts:dictionary_overwritten",
     ),

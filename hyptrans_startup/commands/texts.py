@@ -7,6 +7,7 @@ import logging
 import sys
 from collections.abc import Iterator, Mapping
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Any
 
 from hyptrans_startup.errors import UserError
@@ -19,11 +20,14 @@ _first_line = 0
 
 @before
 def misaligned_text(args: Any) -> None:
-    """fairseq-preprocess takes an empty file, and two sides of different length, without a word."""
+    """fairseq-preprocess takes an empty file, none, or sides of unequal length, without a word."""
     # of the training text fairseq takes one name, with commas if it has some
     others = f"{args.validpref or ''},{args.testpref or ''}".split(",")
     for prefix in filter(None, [args.trainpref, *others]):
         check_text(prefix, args)
+    alignments = Path(f"{args.trainpref}.{args.align_suffix}")
+    if args.trainpref and args.align_suffix and not alignments.is_file():
+        raise UserError(f"{alignments} does not exist: --align-suffix is the ending of such a file")
     if args.trainpref in others:
         logger.warning("%s is training text, so the set measures what was learned", args.trainpref)
 

@@ -25,7 +25,9 @@ BOUNDS = {
     r"beam|nbest|(log|save|validate)_interval|num_shards|distributed_world_size": (1, math.inf),
     r"seed|num_workers|buffer_size|min_len|prefix_size|no_repeat_ngram_size": (0, math.inf),
     r"lr|warmup_updates|save_interval_updates|clip_norm|max_update": (0, math.inf),
-    r"update_freq": (1, math.inf),
+    r"update_freq|workers": (1, math.inf),
+    r"threshold(src|tgt)|padding_factor": (0, math.inf),
+    r"nwords(src|tgt)": (-1, math.inf),
     r"(\w+_)?dropout|label_smoothing": (0, 1),
 }
 """Of numbers, by the name of the option: fairseq divides by others, or takes no notice of them."""
@@ -180,6 +182,13 @@ def numbers_that_cannot_be(parsed: Any, *_: Any, **__: Any) -> None:
             found = None
         if not isinstance(found, dict):
             raise UserError(f"--{name.replace('_', '-')} {text} is none: {example} is, for example")
+
+
+@before
+def numbers_of_a_preparation(args: Any) -> None:
+    """``fairseq-preprocess --workers 0``: ``ZeroDivisionError``; ``--nwordssrc -2``: not a word."""
+    for name, value in vars(args).items():
+        _check_number(name, value)
 
 
 @after

@@ -306,6 +306,46 @@ ROWS = {
 --user-dir=nope                                      --user-dir nope does not exist
 --fp16                                               --fp16 needs a GPU
 """,
+    "preprocess": """
+--source-lang=nope                                   train.nope does not exist
+--target-lang=nope                                   train.nope does not exist
+--trainpref=nope                                     nope.en does not exist
+--trainpref=valid                                    obeyed
+--validpref=nope                                     nope.en does not exist
+--validpref=test                                     obeyed
+--testpref=nope                                      nope.en does not exist
+--testpref=test                                      obeyed
+--destdir=train.en                                   'train.en' is there already
+--destdir=other                                      obeyed
+--align-suffix=nope                                  train.nope does not exist
+--alignfile=nope                                     nope: No such file or directory
+--thresholdsrc=20                                    obeyed
+--thresholdsrc=-1                                    --thresholdsrc must be at least 0, got -1
+--thresholdtgt=20                                    obeyed
+--thresholdtgt=-1                                    --thresholdtgt must be at least 0, got -1
+--nwordssrc=8                                        obeyed
+--nwordssrc=-2                                       --nwordssrc must be at least -1, got -2
+--nwordstgt=8                                        obeyed
+--nwordstgt=-2                                       --nwordstgt must be at least -1, got -2
+--srcdict=bin/dict.de.txt                            obeyed
+--srcdict=nope                                       nope does not exist
+--srcdict=train.en                                   train.en is no dictionary of fairseq
+--tgtdict=bin/dict.en.txt                            obeyed
+--tgtdict=nope                                       nope does not exist
+--joined-dictionary                                  obeyed
+--joined-dictionary --srcdict=bin/dict.de.txt --tgtdict=bin/dict.de.txt  cannot use both
+--only-source                                        obeyed
+--dict-only                                          obeyed
+--padding-factor=32                                  obeyed
+--padding-factor=-1                                  must be at least 0, got -1
+--workers=0                                          --workers must be at least 1, got 0
+--dataset-impl=lazy                                  obeyed
+--dataset-impl=nope                                  invalid choice: 'nope'
+--task=nope                                          invalid choice: 'nope'
+--user-dir=nope                                      --user-dir nope does not exist
+--seed=-1                                            --seed must be at least 0, got -1
+--log-interval=0                                     --log-interval must be at least 1, got 0
+""",
     "score": """
 --sys=nope                                           System output file nope does not exist
 --sys=train.de                                       has 60 lines and test.de has 12
@@ -358,6 +398,8 @@ WITHOUT_EFFECT = {
 --eval-bleu-detok-args={} --eval-tokenized-bleu --eval-bleu-remove-bpe=sentencepiece
 --eval-bleu-print-samples --left-pad-target
 --force-anneal --lr-shrink --warmup-updates --lr""",
+    "no model reads the text that is prepared": "--fp16 --memory-efficient-fp16 --criterion "
+    "--optimizer=adam --lr-scheduler=fixed",
     "figures stay the same, or a search obeys": "--left-pad-source --truncate-source",
     "fairseq sets it itself, by whether there is a --seed": "--no-seed-provided",
     "it ends a search that cannot be mended sooner or later": "--no-early-stop",

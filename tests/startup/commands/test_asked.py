@@ -6,10 +6,12 @@ import importlib
 import logging
 import os
 import re
+import shutil
 import signal
 import sys
 import tempfile
 import traceback
+import zlib
 
 import pytest
 
@@ -44,6 +46,8 @@ def parser_of(command, chosen=True):
         return importlib.import_module("fairseq_cli.score").get_parser()
     name = {"generate": "generation", "interactive": "interactive_generation"}.get(command)
     name = {"train": "training", "validate": "validation"}.get(command, name)
+    if command == "preprocess":
+        return options.get_preprocessing_parser()
     parser = getattr(options, f"get_{name}_parser")()
     words = ["bin", *(TINY if command == "train" else ["--path=x"])]
     options.parse_args_and_arch(
@@ -73,6 +77,7 @@ def ask(work, checkpoint):
         "generate": [*search, "--max-sentences=12", "--num-workers=0"],
         "interactive": search,
         "validate": ["bin", f"--path={path}", "--cpu", "--max-sentences=12", "--num-workers=0"],
+        "preprocess": ["-s=en", "-t=de", "--trainpref=train", "--destdir=pre"],
         "score": ["--sys=system.de", "--ref=test.de"],
         "train": ["bin", *TINY, "--max-update=2", "--no-save", "--num-workers=0", *LOGGED],
     }
@@ -80,6 +85,8 @@ def ask(work, checkpoint):
     @functools.cache
     def ask(command, *words):
         main = importlib.import_module(f"fairseq_cli.{command}").cli_main
+        for folder in ("pre", "other"):
+            shutil.rmtree(work / folder, ignore_errors=True)
         with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
             child = os.fork()
             if child == 0:
@@ -100,7 +107,9 @@ def ask(work, checkpoint):
             output.seek(0)
             own = re.compile(r"(?!fairseq-).*('_name'|Namespace)")
             shown = [line for line in output if not own.match(line)]
-        return status, TIMES.sub("", "".join(shown))
+        made = sorted(work.glob("pre/[!p]*"))  # but preprocess.log
+        files = [f"{path.name} {zlib.crc32(path.read_bytes())}\n" for path in made]
+        return status, TIMES.sub("", "".join([*files, *shown]))
 
     return ask
 
@@ -154,7 +163,7 @@ def test_what_takes_a_value_has_an_ordinary_and_an_odd_one(command):
         outcomes = [outcome for name in each.option_strings for outcome in found.get(name, ())]
         if OBEYED in outcomes and (each.type in (int, float) or each.choices):
             assert len({*outcomes}) > 1, each.option_strings
-        if command != "score" and (each.type in (int, float) or each.choices):
+        if command not in ("score", "preprocess") and (each.type in (int, float) or each.choices):
             with pytest.raises(UserError, match="nope"):
                 parser_of(command).parse_args(["bin", f"{each.option_strings[0]}=nope"])
 
@@ -187,7 +196,9 @@ def test_score_obeys_or_refuses(command, words, outcome, ask):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("command", "words", "outcome"), cases(*SEARCHES, "validate", "train"))
+@pytest.mark.parametrize(
+    ("command", "words", "outcome"), cases(*SEARCHES, "validate", "train", "preprocess")
+)
 def test_it_obeys_or_refuses(command, words, outcome, ask):
     check(ask, command, words, outcome)
 
