@@ -18,7 +18,7 @@ from recipes.probing import radius as meaning
 from recipes.probing.tables import CHECKPOINTS, SELECTIVITY, selectivity, table
 from recipes.study.findings.finals import chosen
 from recipes.study.findings.pictures import pictures
-from recipes.study.findings.table import BARS, spread, summary
+from recipes.study.findings.table import BARS, forms, spread, summary
 from recipes.trees import __main__ as task
 from recipes.trees import radius
 
@@ -56,6 +56,7 @@ def blocks() -> dict[tuple[Path, str], str]:
         **{(readme, results.RESULTS): block_for(readme.parent) for readme in readmes},
         (README, "choices"): choices(study, probing, speed),
         (RESULTS, "study"): summary(study),
+        (STUDY / "README.md", "forms"): forms(results.read_lines(STUDY / "forms.jsonl")),
         (RESULTS, "trees"): trees(probing),
         (RESULTS, meaning.NAME): meaning.block(),
         (RESULTS, "speed"): speed_table(speed),

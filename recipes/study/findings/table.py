@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 
 from hyptrans.support import tables
@@ -96,6 +97,19 @@ def widths(lines: Sequence[Line]) -> str:
             rows.append([width, name, shown, *measured[:-1]])
     header = ("width", "model", "rate", "seeds", *_MEASURES[:-1])
     return tables.markdown(header, rows, texts=2) if rows else ""
+
+
+def forms(lines: Sequence[Line]) -> str:
+    """Forms that were tried in short trainings, over seeds, the lowest mean perplexity first."""
+    found: dict[tuple[str, float], list[Line]] = {}
+    for line in lines:
+        found.setdefault((line["form"], line["rate"]), []).append(line)
+    tried = sorted(found.items(), key=lambda one: statistics.fmean(map(perplexity_of, one[1])))
+    rows = [
+        [form, f"{rate:g}", len(of), f"{of[0]['parameters']:,}", spread(of, "valid_perplexity")]
+        for (form, rate), of in tried
+    ]
+    return tables.markdown(("form", "rate", "seeds", *_MEASURES[:2]), rows)
 
 
 def _compared(lines: Sequence[Line]) -> list[Line]:
