@@ -115,7 +115,8 @@ def once(hostile: Hostile, folder: Path) -> Outcome:
     left = sorted(path.name for path in set(folder.rglob("*")) - there if path.name != RAN)
     shown = os.pread(terminal, 1 << 20, 0).decode(errors="replace")
     os.close(terminal)
-    places = [folder, *(path.name for path in there if path.is_file())]
+    # what is at fault may be the data folder beside that of the class
+    places = [folder.parent, *(path.name for path in there if path.is_file())]
     named = any(clean(str(place)) in said for place in places)
     return judge(hostile.name, said, shown, ran=(folder / RAN).exists(), left=left, named=named)
 
