@@ -6,9 +6,12 @@ import math
 import os
 import pickle
 import random
+import resource
+import statistics
 import struct
 import subprocess
 import sys
+import time
 import zipfile
 from argparse import Namespace
 from pathlib import Path
@@ -290,3 +293,51 @@ def test_a_stream_whose_second_part_is_no_dictionary_is_refused():
     file = io.BytesIO(written({}, legacy=True).getvalue()[: len(reader._LEGACY)] + b"".join(parts))
     with pytest.raises(UnpicklingError, match="not as torch writes them"):
         reader.read(file)
+
+
+def cost(read, path):
+    """Bytes of memory at the peak and seconds of computing, of a fork that reads a file."""
+    get, put = os.pipe()
+    child = os.fork()
+    if child == 0:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        begin = time.process_time()
+        with open(path, "rb") as file:
+            kept = read(file)
+        seconds = time.process_time() - begin
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        os.write(put, f"{peak << 10} {seconds} {len(kept)}".encode())
+        os._exit(0)
+    os.close(put)
+    with open(get, "rb") as pipe:
+        found = pipe.read().split()
+    os.waitpid(child, 0)
+    return float(found[0]), float(found[1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moments", [False, True], ids=["parameters", "optimizer's state, too"])
+def test_200_mb_cost_no_more_than_1_3_times_what_torch_takes(moments, tmp_path, capsys):
+    path = tmp_path / "large.pt"
+    child = os.fork()  # so that nothing is left here that a reader may take again
+    if child == 0:
+        tables = [torch.randn(512, 512) for _ in range(64 if moments else 192)]
+        state = {"model": {f"layer{i}": each for i, each in enumerate(tables)}}
+        if moments:
+            kept = [{"step": 3, "exp_avg": each + 1, "exp_avg_sq": each + 2} for each in tables]
+            state["last_optimizer_state"] = {"state": dict(enumerate(kept))}
+        torch.save(state, path)
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert path.stat().st_size > 200e6
+    readers = {"ours": reader.read, "torch": lambda file: torch.load(file, weights_only=False)}
+    turns = [{name: cost(read, path) for name, read in readers.items()} for _ in range(6)]
+    medians = {
+        name: [statistics.median(turn[name][i] for turn in turns[1:]) for i in range(2)]
+        for name in readers
+    }
+    with capsys.disabled():
+        for name, (peak, seconds) in medians.items():
+            print(f"\n{name}: {peak / 2**20:.0f} MiB, {seconds:.3f} s", end="")  # noqa: T201
+    for ours, theirs in zip(*medians.values(), strict=True):
+        assert ours <= 1.3 * theirs
