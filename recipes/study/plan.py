@@ -24,7 +24,7 @@ CANDIDATES = {
 }
 """What else was tried, as long, at the twin's best rate, and what went on to final trainings at
 others too; results of candidates that led nowhere are of commit c174f7c."""
-ADVANCED = {"hybonet_plus": 1e-2, "sphere": 1e-2}
+ADVANCED = {"hybonet_plus": 1e-2, "sphere": 1e-2, "lorentz_shell": 1e-2}
 """Candidates that went on to final trainings as HyboNet's, and their rate."""
 PUBLISHED = {"published_euclidean_prenorm": 1e-2, "published_hybonet_plus": 1e-2}
 """Models of the size of a published baseline, at its dropout and each at its best rate here."""
