@@ -30,8 +30,9 @@ OF_TRAINING = [
     *("batch_size_valid", "gen_subset", "num_shards", "shard_id", "post_process", "quiet"),
     *("results_path", "required_seq_len_multiple"),
 ]
-OF_SEARCHES = ["dataset.num_shards", "dataset.shard_id", "dataset.gen_subset"]
 """Options of other programs, which share a parser."""
+OF_SEARCHES = ["dataset.num_shards", "dataset.shard_id", "dataset.gen_subset"]
+"""Options that a training's parser has and no training obeys."""
 
 
 def whole_configuration(main: Call, cfg: Any, *args: Any, **kwargs: Any) -> Any:

@@ -28,6 +28,9 @@ WHERE = "HYPTRANS_TRACEBACK=1 shows where this comes from"
 _BENEATH = {"torch", "numpy", *sys.stdlib_module_names}
 """Packages that raise errors for others."""
 _USUAL_MODELS = "fairseq.models.transformer."
+_USUAL_PARTS = {"adam", "inverse_sqrt", "polynomial_decay", "fixed"}
+"""Optimizer and schedules of translations; errors out of them are not the choice's."""
+_NO_MEMORY = re.compile(r"out of memory|can't allocate memory", re.I)
 _MISSING = re.compile(r"(?:Error merging override \w+\.|Missing mandatory value: )(\w+)")
 """What is said of an option that has no default."""
 
@@ -96,6 +99,9 @@ def explain(error: BaseException) -> str | None:
         kinds = (Exception if line.startswith("raise ") else AssertionError,)
     if message and isinstance(error, kinds):
         return f"{message} ({WHERE})"
+    if isinstance(error, MemoryError) or _NO_MEMORY.search(message) or saving.written:
+        # a choice that cannot be fails at once, not after an epoch or for want of memory
+        return None
     chosen = choice_of([name for name, _ in frames])
     if chosen is None:
         return None
@@ -131,7 +137,7 @@ def choice_of(modules: Sequence[str]) -> str | None:
         return None
     known = {f"--{name.replace('_', '-')}": each["registry"] for name, each in REGISTRIES.items()}
     known |= {"--task": TASK_REGISTRY, "--arch": ARCH_MODEL_REGISTRY}
-    usual = set().union(*CHOSEN_BY_A_FILE.values())
+    usual = _USUAL_PARTS.union(*CHOSEN_BY_A_FILE.values())
     found: dict[bool, str] = {}
     for flag, name in pairwise(" ".join(sys.argv[1:]).replace("=", " ").split()):
         home = getattr(known.get(flag, {}).get(name), "__module__", "")

@@ -23,11 +23,14 @@ def misaligned_text(args: Any) -> None:
     """fairseq-preprocess takes an empty file, none, or sides of unequal length, without a word."""
     # of the training text fairseq takes one name, with commas if it has some
     others = f"{args.validpref or ''},{args.testpref or ''}".split(",")
-    for prefix in filter(None, [args.trainpref, *others]):
+    prefixes = [*filter(None, [args.trainpref, *others])]
+    for prefix in prefixes:
         check_text(prefix, args)
-    alignments = Path(f"{args.trainpref}.{args.align_suffix}")
-    if args.trainpref and args.align_suffix and not alignments.is_file():
-        raise UserError(f"{alignments} does not exist: --align-suffix is the ending of such a file")
+    alignments = [Path(f"{prefix}.{args.align_suffix}") for prefix in prefixes]
+    if args.align_suffix and alignments and not any(path.is_file() for path in alignments):
+        raise UserError(
+            f"{alignments[0]} does not exist: --align-suffix is the ending of such a file"
+        )
     if args.trainpref in others:
         logger.warning("%s is training text, so the set measures what was learned", args.trainpref)
 

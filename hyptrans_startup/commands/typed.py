@@ -125,7 +125,9 @@ def names_of_a_training(parser: Any, *_: Any, **__: Any) -> None:
     """``fairseq-generate --lr-scheduler cosine``: ``NoneType … not iterable``, or not a word."""
     flags = parser._option_string_actions
     trains = not {"--optimizer", "--lr-scheduler"} <= flags.keys() or "--max-update" in flags
-    searched = ("--criterion",) if "--beam" in flags else ()
+    # programs of others may look at the criterion while they search
+    searches = Path(sys.argv[0]).stem in ("fairseq-generate", "fairseq-interactive")
+    searched = ("--criterion",) if searches else ()
     for flag in () if trains else ("--optimizer", "--lr-scheduler", *searched):
         # argparse asks the type before it looks at the choices, and of the default too
         flags[flag].type = partial(_untrained, flag, flags[flag].default)

@@ -31,8 +31,8 @@ class _Synset(NamedTuple):
 def noun_depths(folder: Path) -> dict[str, int]:
     """The depth of every noun's first sense: edges on the shortest path from it to ``entity``.
 
-    A noun is spelled as its first sense spells it (``dog``, ``Paris``). Left out are nouns of
-    several words, and those whose senses nobody has counted in a text: their order means nothing.
+    A noun is spelled as its first sense spells it (``dog``, ``Paris``). Left out are
+    nouns whose senses nobody has counted in a text: their order means nothing.
 
     Raises:
         UserError: a file is missing, or is not of this format; says which line.
@@ -47,6 +47,11 @@ def noun_depths(folder: Path) -> dict[str, int]:
     synsets = {found.place: found for found in _rows(folder / DATA, _synset)}
     if ROOT not in first:
         raise UserError(f"{folder / INDEX} has no noun {ROOT!r}, the root of WordNet")
+    if first[ROOT] not in synsets:
+        raise UserError(
+            f"{folder / DATA} has no synset {first[ROOT]}, which {INDEX} gives for {ROOT!r}: take "
+            "both files of one release"
+        )
     depths = _below(first[ROOT], synsets)
     found: dict[str, int] = {}
     for noun, place in first.items():

@@ -61,6 +61,7 @@ def test_depth_is_the_shortest_path_from_the_first_sense_to_the_root(folder):
         ("data.noun", "002 @ 00000200 n 0000 +", "9 @ 00000200 n 0000 +", "data.noun, line 5: no"),
         ("data.noun", "n 0a thing", "n xx thing", "data.noun, line 4: no line of WordNet's"),
         ("index.noun", "1 2 00000700", "1", "index.noun, line 7: no line of WordNet's"),
+        ("data.noun", "00000100 03 n 01 entity", "00000101 03 n 01 entity", "no synset 00000100"),
         ("index.noun", "entity n", "entities n", "has no noun 'entity', the root of WordNet"),
     ],
 )

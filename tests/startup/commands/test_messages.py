@@ -2,6 +2,7 @@
 
 import argparse
 import errno
+import importlib
 import linecache
 import os
 import pickle
@@ -479,3 +480,29 @@ def test_heads_of_the_decoder_are_the_encoders_where_none_are_named(stored, now,
 def test_longest_source_is_that_of_the_task_that_takes_least():
     assert longest({"de-en": (30, 20), "fr-en": (25, 40)}) == 25
     assert (longest((9, 5)), longest(7)) == (9, 7)
+
+
+@pytest.mark.parametrize(
+    ("error", "blamed"),
+    [
+        (TypeError("no such argument"), True),
+        (MemoryError(), False),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), False),
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"), False),
+    ],
+    ids=["unusable", "memory", "CPU's memory", "GPU's memory"],
+)
+@pytest.mark.parametrize(("chosen", "unusual"), [("adadelta", True), ("adam", False)])
+def test_a_choice_is_named_where_it_cannot_be_used_not_where_memory_ends(
+    error, blamed, chosen, unusual, monkeypatch
+):
+    module = importlib.import_module(f"fairseq.optim.{chosen}")
+    made = {"__name__": module.__name__, "error": error}
+    exec(compile("def update(): raise error", module.__file__, "exec"), made)
+    monkeypatch.setattr(sys, "argv", ["fairseq-train", "--optimizer", chosen])
+    with pytest.raises(type(error)) as raised:
+        made["update"]()
+    said = messages.explain(raised.value)
+    assert (said is not None) is (blamed and unusual)
+    if said:
+        assert said.startswith(f"--optimizer {chosen} cannot be used with what else is named")
