@@ -199,7 +199,9 @@ def test_a_name_that_a_file_gave_is_shown_without_what_a_terminal_acts_on():
 def text_files(folder, **texts):
     for name, text in texts.items():
         (folder / f"t.{name}").write_bytes(text)
-    return argparse.Namespace(source_lang="en", target_lang="de", only_source=False)
+    return argparse.Namespace(
+        source_lang="en", target_lang="de", only_source=False, align_suffix=None
+    )
 
 
 @pytest.mark.parametrize(
@@ -272,6 +274,17 @@ def test_a_terminal_is_shown_nothing_that_it_acts_on(program, terminal):
     # bars of progress go up a line
     assert shown.count("\x1b") == (1 if terminal else 5)
     assert "\n\x1b[A" in shown
+
+
+def test_alignments_of_one_set_are_enough_and_of_none_are_missed(tmp_path):
+    args = text_files(tmp_path, **{f"{x}.{side}": b"x\n" for x in "ab" for side in ("en", "de")})
+    args.trainpref, args.validpref, args.testpref = str(tmp_path / "t.a"), None, None
+    args.align_suffix = "align"
+    with pytest.raises(UserError, match=r"t\.a\.align does not exist"):
+        misaligned_text(lambda _: None, args)
+    args.validpref = str(tmp_path / "t.b")
+    (tmp_path / "t.b.align").write_text("0-0\n")
+    misaligned_text(lambda _: None, args)
 
 
 def test_training_text_that_is_to_measure_it_is_told(tmp_path, caplog):
