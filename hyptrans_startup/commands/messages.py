@@ -30,6 +30,7 @@ _BENEATH = {"torch", "numpy", *sys.stdlib_module_names}
 _USUAL_MODELS = "fairseq.models.transformer."
 _USUAL_PARTS = {"adam", "inverse_sqrt", "polynomial_decay", "fixed"}
 """Optimizer and schedules of translations; errors out of them are not the choice's."""
+CRASH = "crash.pt"
 _NO_MEMORY = re.compile(r"out of memory|can't allocate memory", re.I)
 _MISSING = re.compile(r"(?:Error merging override \w+\.|Missing mandatory value: )(\w+)")
 """What is said of an option that has no default."""
@@ -99,7 +100,9 @@ def explain(error: BaseException) -> str | None:
         kinds = (Exception if line.startswith("raise ") else AssertionError,)
     if message and isinstance(error, kinds):
         return f"{message} ({WHERE})"
-    if isinstance(error, MemoryError) or _NO_MEMORY.search(message) or saving.written:
+    # fairseq writes a last one where a training breaks
+    saved = [path for path in saving.written if Path(path).name != CRASH]
+    if isinstance(error, MemoryError) or _NO_MEMORY.search(message) or saved:
         # a choice that cannot be fails at once, not after an epoch or for want of memory
         return None
     chosen = choice_of([name for name, _ in frames])

@@ -515,7 +515,11 @@ def test_a_choice_is_named_where_it_cannot_be_used_not_where_memory_ends(
     monkeypatch.setattr(sys, "argv", ["fairseq-train", "--optimizer", chosen])
     with pytest.raises(type(error)) as raised:
         made["update"]()
+    # what fairseq writes where a training breaks is no epoch
+    monkeypatch.setattr(messages.saving, "written", ["ck/crash.pt"])
     said = messages.explain(raised.value)
     assert (said is not None) is (blamed and unusual)
+    monkeypatch.setattr(messages.saving, "written", ["ck/checkpoint1.pt", "ck/crash.pt"])
+    assert messages.explain(raised.value) is None
     if said:
         assert said.startswith(f"--optimizer {chosen} cannot be used with what else is named")
