@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hyptrans.support.errors import UserError, one_line
 from hyptrans.support.files import check_is_checkpoint
-from hyptrans.support.flags import add_out
+from hyptrans.support.flags import add_out, positive
 from hyptrans.support.logs import quiet
 
 
@@ -21,10 +21,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="checkpoints, or the one folder to choose from by --last or --best",
     )
     chosen = parser.add_mutually_exclusive_group()
-    chosen.add_argument("--last", type=int, metavar="N", help="take the N newest of the folder")
-    chosen.add_argument(
-        "--best", type=int, metavar="N", help="take the N best of the folder on the validation set"
-    )
+    about = "take the N newest of the folder"
+    chosen.add_argument("--last", type=positive, metavar="N", help=about)
+    about = "take the N best of the folder on the validation set"
+    chosen.add_argument("--best", type=positive, metavar="N", help=about)
     add_out(parser, "checkpoint to write", required=True)
 
 

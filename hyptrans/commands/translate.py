@@ -13,7 +13,7 @@ from hyptrans.inference.defaults import BATCH_TOKENS, BEAM, LENPEN
 from hyptrans.inference.load import MODEL_HELP, load
 from hyptrans.inference.options import Asked, decide
 from hyptrans.support.errors import UserError
-from hyptrans.support.flags import add_data, add_device
+from hyptrans.support.flags import add_data, add_device, positive
 from hyptrans.support.lines import decode
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--batch-tokens",
-        type=int,
+        type=positive,
         default=BATCH_TOKENS,
         metavar="N",
         help="source tokens that go through the model at once (default: %(default)s)",

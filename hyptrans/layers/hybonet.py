@@ -20,13 +20,12 @@ ours, for these reasons:
 import torch
 from torch import Tensor, nn
 
-from hyptrans.geometry.precision import at_least_float32, half_in_force
+from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels import products
 from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.kernels.points import points
-from hyptrans.layers.attention import Attention, Map
-from hyptrans.layers.decoding_state import Memory, Past
-from hyptrans.layers.lorentz.mix import lorentz_mix, lorentz_mix_past
+from hyptrans.layers.attention import Map
+from hyptrans.layers.lorentz.mix import PointAttention
 from hyptrans.layers.lorentz.residual import LorentzResidual, Residual
 from hyptrans.layers.positions import position_vectors
 
@@ -184,7 +183,7 @@ class LorentzPositions(nn.Module):
         return self.linear(x, self.vectors(positions))
 
 
-class LorentzAttention(Attention):
+class LorentzAttention(PointAttention):
     """Lorentz attention: weights from squared Lorentzian distances, centroids of the values.
 
     The weights are ``softmax(-d2(q, k) / tau + beta)`` with learned ``tau``, which starts at
@@ -247,17 +246,6 @@ class LorentzAttention(Attention):
         factor = 2 * at_least_float32(self.tau).reciprocal() if "q" in name else None
         points = getattr(self, name).heads(x, query_factor=factor)
         return tuple(one.transpose(1, 2) for one in points)  # [B, H, T, d]
-
-    def mix(
-        self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
-    ) -> Tensor:
-        half = half_in_force(query, self.tau) if self.half_precision else None
-        return lorentz_mix(
-            query, key, value, c=self.c, half=half, allowed=allowed, is_causal=is_causal
-        )
-
-    def mix_past(self, query: Tensor, past: Past | Memory) -> Tensor:
-        return lorentz_mix_past(query, past, c=self.c)
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         return self.out(heads.transpose(1, 2).flatten(2), x)

@@ -30,6 +30,7 @@ def main(args: argparse.Namespace) -> None:
         UserError: a file, flag or value that is wrong, or too few nouns.
     """
     depth = noun_depths(args.wordnet)
+    counts = None if args.counts is None else _words_of(args.counts)
     source = of_checkpoint(args, args.checkpoint, args.data)
     encoder = from_checkpoint(
         args.checkpoint, data=args.data, user_dir=args.user_dir, pieces=source.pieces
@@ -37,20 +38,22 @@ def main(args: argparse.Namespace) -> None:
     moved(encoder.module, args.device)
     words = one_token(encoder, depth)
     lines = list(islice(read_lines(args.text), args.sentences))
-    radii, counts = mean_radii(encoder, lines, words, args.batch_tokens)
-    there = counts > 0
+    radii, times = mean_radii(encoder, lines, words, args.batch_tokens)
+    there = times > 0
     nouns = {word: words[word] for word, one in zip(words, there.tolist(), strict=True) if one}
     if len(nouns) < LEAST_NOUNS:
         raise UserError(
             f"{len(nouns)} nouns of WordNet are one token and stand in {len(lines)} lines of "
             f"{args.text}, {LEAST_NOUNS} are needed: raise --sentences, or name more text"
         )
+    if len({depth[noun] for noun in nouns}) == 1:
+        raise UserError(f"--wordnet {args.wordnet} has all of these nouns at one depth")
     found = layers(
         encoder,
         torch.tensor([*nouns.values()]),
         radii[:, there],
         [depth[noun] for noun in nouns],
-        _frequencies(nouns, encoder, args.counts),
+        _frequencies(nouns, encoder, counts, args.counts),
         args.seed,
     )
     if args.out is not None:
@@ -68,14 +71,20 @@ def main(args: argparse.Namespace) -> None:
     print(f"\n{len(nouns)} nouns of one token, {len(lines)} lines of text. {LEGEND}")
 
 
+def _words_of(text: Path) -> Counter[str]:
+    return Counter(word for line in read_lines(text) for word in WORD.findall(line))
+
+
 def _frequencies(
-    nouns: Mapping[str, int], encoder: SegmentedEncoder, text: Path | None
+    nouns: Mapping[str, int],
+    encoder: SegmentedEncoder,
+    counts: Mapping[str, int] | None,
+    text: Path | None,
 ) -> list[int]:
     """How often nouns stand in a text, or their tokens in that of the training."""
-    if text is None:
+    if counts is None:
         found = [encoder.dictionary.count[token] for token in nouns.values()]
     else:
-        counts = Counter(word for line in read_lines(text) for word in WORD.findall(line))
         found = [counts[noun] for noun in nouns]
     if len(set(found)) == 1:
         where = text or "the dictionary"

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from hyptrans.geometry.space import Space, vectors
 from hyptrans.inference.describe import embedding_radii, embedding_space
-from hyptrans.support.errors import UserError
 from hyptrans.support.progress import bar
 from probing.geometry.measures import EQUAL
 from probing.states.encoder import SegmentedEncoder, device_of
@@ -109,11 +108,6 @@ def mean_radii(
         counts += torch.bincount(at, minlength=len(words))
         for total, points, space in zip(totals, states, encoder.spaces, strict=True):
             total.index_add_(0, at, vectors(points, space).norm(dim=-1))
-    if not bool(totals.isfinite().all()):
-        raise UserError(
-            f"checkpoint {encoder.name}: its states are not finite numbers; take one of before its "
-            "training broke"
-        )
     return totals / counts, counts
 
 
@@ -156,33 +150,40 @@ def layers(
     rows = embedding_radii(side, tokens.to(device_of(side))).cpu()
     named = [("embedding", embedding_space(side), rows)]
     named += [(str(i), *one) for i, one in enumerate(zip(encoder.spaces, radii, strict=True))]
+    # the words themselves, then the resamples
+    drawn = np.random.default_rng(seed).integers(len(depths), size=(RESAMPLES, len(depths)))
+    drawn = np.concatenate([np.arange(len(depths))[None], drawn])
+    others = [centered_ranks(np.array(values)[drawn]) for values in (depths, frequencies)]
     return [
-        _layer(name, space, own.numpy(), np.array(depths), np.array(frequencies), seed)
+        _layer(name, space, own.numpy(), drawn, others)
         for name, space, own in bar(named, "resample", len(named), " layers")
     ]
 
 
 def _layer(
-    name: str, space: Space, radii: np.ndarray, depths: np.ndarray, often: np.ndarray, seed: int
+    name: str, space: Space, radii: np.ndarray, drawn: np.ndarray, others: Sequence[np.ndarray]
 ) -> Layer:
     found: list[Correlation | None] = [None] * 3
     if np.ptp(radii) > EQUAL * radii.max():
-        drawn = np.random.default_rng(seed).integers(len(radii), size=(RESAMPLES, len(radii)))
-        values = correlations(radii, depths, often)
-        ends = np.quantile(correlations(radii[drawn], depths[drawn], often[drawn]), INTERVAL, -1)
-        found = [Correlation(*map(float, one)) for one in zip(values, *ends, strict=True)]
+        values = correlations(centered_ranks(radii[drawn]), *others)
+        ends = np.quantile(values[:, 1:], INTERVAL, -1)
+        found = [Correlation(*map(float, one)) for one in zip(values[:, 0], *ends, strict=True)]
     return Layer(name, space, float(radii.mean()), float(radii.std()), *found)
 
 
-def correlations(radii: np.ndarray, depths: np.ndarray, often: np.ndarray) -> np.ndarray:
+def centered_ranks(values: np.ndarray) -> np.ndarray:
+    """Ranks less their mean, those of equal values averaged: ``[..., W]`` -> ``[..., W]``."""
+    ranks = rankdata(values, axis=-1)
+    return ranks - ranks.mean(-1, keepdims=True)
+
+
+def correlations(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
     """Spearman's: radius with depth, with frequency, and with depth given frequency.
 
-    Shapes: ``[..., W]`` each -> ``[3, ...]``; NaN where one does not vary, or where frequency
-    tells radius or depth exactly.
+    Shapes: :func:`centered_ranks` of radii, depths and frequencies, ``[..., W]`` each -> ``[3,
+    ...]``; NaN where one does not vary, or where frequency tells radius or depth exactly.
     Source: partial correlation of ranks, as Kendall (1942) has it of three variables.
     """
-    ranks = [rankdata(values, axis=-1) for values in (radii, depths, often)]
-    x, y, z = (own - own.mean(-1, keepdims=True) for own in ranks)
 
     def correlation(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return (a * b).sum(-1) / np.sqrt((a * a).sum(-1) * (b * b).sum(-1))

@@ -134,11 +134,6 @@ def _write(
     with writing(out, contents, encoder.width) as writer:
         for batch in batches(aligned, batch_tokens):
             states = states_of_words(encoder, [aligned[i] for i in batch])
-            if not bool(states.isfinite().all()):
-                raise UserError(
-                    f"checkpoint {encoder.name}: its states are not finite numbers; take one of "
-                    "before its training broke"
-                )
             # words first, as in the file
             rows = states.float().transpose(0, 1).contiguous().cpu()
             for i, part in zip(batch, rows.split([aligned[i].count for i in batch]), strict=True):
@@ -162,7 +157,11 @@ def batches(aligned: Sequence[Aligned], batch_tokens: int) -> Iterator[list[int]
 
 
 def states_of_words(encoder: WordEncoder, batch: Sequence[Aligned]) -> Tensor:
-    """States of the words of a batch, ``[layers, words, D]``, sentence after sentence."""
+    """States of the words of a batch, ``[layers, words, D]``, sentence after sentence.
+
+    Raises:
+        UserError: one is not a finite number.
+    """
     lengths = [len(sentence.tokens) for sentence in batch]
     longest = max(lengths)
     tokens = np.full((len(batch), longest), encoder.pad, np.int64)
@@ -175,4 +174,10 @@ def states_of_words(encoder: WordEncoder, batch: Sequence[Aligned]) -> Tensor:
     # words are averaged in float64, which not every device has
     states = encoder.states(torch.from_numpy(tokens), torch.tensor(lengths)).cpu()
     pairs = torch.from_numpy(np.stack([np.concatenate(pieces), np.concatenate(words)])).long()
-    return pool(states.flatten(1, 2), pairs[0], pairs[1], count, encoder.spaces)
+    found = pool(states.flatten(1, 2), pairs[0], pairs[1], count, encoder.spaces)
+    if not bool(found.isfinite().all()):
+        raise UserError(
+            f"checkpoint {encoder.name}: its states are not finite numbers; take one of before its "
+            "training broke"
+        )
+    return found

@@ -35,12 +35,8 @@ RATES_UPDATES, FINAL_UPDATES, PUBLISHED_UPDATES = 600, 3000, 6000
 DROPOUT, DROPOUTS = 0.1, (0.1, 0.2, 0.3)
 """While rates are tried, and those that are tried in final trainings."""
 TWINS = ("euclidean_prenorm", "euclidean")
-_COMPARED = ("euclidean_prenorm", "sphere", "hybonet", "hybonet_plus")
-WIDTHS = {
-    "d16": (16, (*_COMPARED, "lorentz_shell")),
-    "d20": (20, ("hybonet_plus",)),
-    "d32": (32, (*_COMPARED, "lorentz_shell")),
-}
+_COMPARED = ("euclidean_prenorm", "sphere", "hybonet", "hybonet_plus", "lorentz_shell")
+WIDTHS = {"d16": (16, _COMPARED), "d20": (20, ("hybonet_plus",)), "d32": (32, _COMPARED)}
 """Width, and the models that are tried at it, by stage. A head of `hybonet_plus` at width 20 has as
 many coordinates of space as the others' at 16, and its time beside them."""
 WIDTH_RATES = (1e-2, 2e-2, 4e-2, 8e-2)

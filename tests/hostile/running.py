@@ -116,7 +116,8 @@ def once(hostile: Hostile, folder: Path) -> Outcome:
     shown = os.pread(terminal, 1 << 20, 0).decode(errors="replace")
     os.close(terminal)
     # what is at fault may be the data folder beside that of the class
-    places = [folder.parent, *(path.name for path in there if path.is_file())]
+    beside = [path for path in folder.parent.iterdir() if path != folder]
+    places = [*beside, *(path if path.is_dir() else path.name for path in there)]
     named = any(clean(str(place)) in said for place in places)
     return judge(hostile.name, said, shown, ran=(folder / RAN).exists(), left=left, named=named)
 

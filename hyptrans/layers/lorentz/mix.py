@@ -1,14 +1,15 @@
 """Attention between points of the hyperboloid: what mixes the values, whatever made the points."""
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
-from hyptrans.geometry.precision import full_precision
+from hyptrans.geometry.precision import full_precision, half_in_force
 from hyptrans.kernels import few_queries
 from hyptrans.kernels.hyperboloid import normalize
 from hyptrans.kernels.weights import one_mask
+from hyptrans.layers.attention import Attention
 from hyptrans.layers.decoding_state import Memory, Past, as_table
 from hyptrans.layers.lorentz import half_attention
 
@@ -55,3 +56,28 @@ def lorentz_mix_past(query: Tensor, past: Past | Memory, *, c: lorentz.Curvature
         tables = past.tables
         return few_queries.centroids(query, tables.keys, tables.values, past.places, c=c)
     return lorentz_mix(query, *past.gather(), c=c, allowed=None, is_causal=False)
+
+
+class PointAttention(Attention):
+    """Attention whose heads are points of one curvature, mixed by :func:`lorentz_mix`.
+
+    Attributes:
+        c: the hyperboloid has curvature ``-c``.
+        tau: what squared distances are divided by.
+        half_precision: see :class:`hyptrans.layers.hybonet.LorentzAttention`.
+    """
+
+    c: float
+    tau: nn.Parameter
+    half_precision: bool
+
+    def mix(
+        self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
+    ) -> Tensor:
+        half = half_in_force(query, self.tau) if self.half_precision else None
+        return lorentz_mix(
+            query, key, value, c=self.c, half=half, allowed=allowed, is_causal=is_causal
+        )
+
+    def mix_past(self, query: Tensor, past: Past | Memory) -> Tensor:
+        return lorentz_mix_past(query, past, c=self.c)

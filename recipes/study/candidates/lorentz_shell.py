@@ -9,17 +9,16 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
-from hyptrans.geometry.precision import at_least_float32, half_in_force
+from hyptrans.geometry.precision import at_least_float32
 from hyptrans.geometry.space import Space
 from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.kernels.hyperboloid import lift
-from hyptrans.layers.attention import Attention, Map
-from hyptrans.layers.decoding_state import Memory, Past
+from hyptrans.layers.attention import Map
 from hyptrans.layers.hybonet import INITIAL_LOG_SCALE, INITIAL_WEIGHT_BOUND
 from hyptrans.layers.hypformer import HTC
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
 from hyptrans.layers.lorentz.logits import LorentzLogits
-from hyptrans.layers.lorentz.mix import lorentz_mix, lorentz_mix_past
+from hyptrans.layers.lorentz.mix import PointAttention
 from hyptrans.layers.positions import position_vectors
 from hyptrans.layers.sphere import LEAST_LENGTH
 from hyptrans.seq2seq.architectures import register_sizes
@@ -84,7 +83,7 @@ class ShellPositions(nn.Module):
         return lift(relu_dropout(x[..., 1:], self.dropout), c=self.norm.c)
 
 
-class ShellAttention(Attention):
+class ShellAttention(PointAttention):
     """Attention by Lorentzian distances; heads of ``space / heads`` coordinates and a time.
 
     Queries, keys and values have lengths of their own, one a map. Weights are
@@ -134,17 +133,6 @@ class ShellAttention(Attention):
         if "q" in name:
             first = lorentz.flip_time(first) * (2 / at_least_float32(self.tau))
         return first, *rest
-
-    def mix(
-        self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
-    ) -> Tensor:
-        half = half_in_force(query, self.tau) if self.half_precision else None
-        return lorentz_mix(
-            query, key, value, c=self.c, half=half, allowed=allowed, is_causal=is_causal
-        )
-
-    def mix_past(self, query: Tensor, past: Past | Memory) -> Tensor:
-        return lorentz_mix_past(query, past, c=self.c)
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         joined = heads[..., 1:].transpose(1, 2).flatten(2)

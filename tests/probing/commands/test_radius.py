@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+import shutil
 
 import numpy as np
 import pytest
@@ -149,7 +151,8 @@ def test_a_radius_is_the_mean_over_where_a_word_stands_alone(tmp_path):
 def test_correlations_are_those_of_scipy_and_of_residuals(rng):
     radii, often = torch.randn(2, 400, generator=rng).numpy().round(1)
     depths = (radii + often + torch.randn(400, generator=rng).numpy()).round()
-    found = radius.correlations(radii, depths, often)
+    ranks = [radius.centered_ranks(values) for values in (radii, depths, often, np.ones(400))]
+    found = radius.correlations(*ranks[:3])
     assert found[:2] == pytest.approx(
         [spearmanr(radii, other).statistic for other in (depths, often)]
     )
@@ -157,7 +160,7 @@ def test_correlations_are_those_of_scipy_and_of_residuals(rng):
     x, y, z = map(rankdata, (radii, depths, often))
     left = [values - np.polyval(np.polyfit(z, values, 1), z) for values in (x, y)]
     assert found[2] == pytest.approx(np.corrcoef(*left)[0, 1])
-    assert math.isnan(radius.correlations(radii, depths, np.ones(400))[2])
+    assert math.isnan(radius.correlations(*ranks[:2], ranks[3])[2])
 
 
 def test_intervals_are_of_the_seed_and_hold_the_value(made, tmp_path):
@@ -178,5 +181,11 @@ def test_what_is_wrong_is_named(made, tmp_path, capsys):
     text = write_lines(tmp_path / "counts", ["no word of these"])
     found = error_of(capsys, words_of(made, "euclidean_tiny", "--counts", text))
     assert found == f"error: {text} has all nouns equally often: name another text with --counts"
+    flat = tmp_path / "flat"
+    shutil.copytree(made / "wordnet", flat)
+    deep = (flat / "data.noun").read_text()
+    (flat / "data.noun").write_text(re.sub(r"001 @ \d{8}", "001 @ 00000001", deep))
+    found = error_of(capsys, words_of(made, "euclidean_tiny", "--wordnet", flat))
+    assert found == f"error: --wordnet {flat} has all of these nouns at one depth"
     found = error_of(capsys, words_of(made, "euclidean_tiny", "--wordnet", tmp_path))
     assert found.startswith(f"error: {tmp_path}/index.noun does not exist: name the folder ")

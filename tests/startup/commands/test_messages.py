@@ -1,6 +1,5 @@
 """Bad input to the commands: one sentence, no traceback, nothing done."""
 
-import argparse
 import errno
 import importlib
 import linecache
@@ -8,19 +7,15 @@ import os
 import pickle
 import pty
 import shutil
-import struct
 import subprocess
 import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 
-from hyptrans.inference import dictionary
 from hyptrans_startup.commands import messages
-from hyptrans_startup.commands.texts import check_text, longest, misaligned_text
 from hyptrans_startup.errors import UserError
 from hyptrans_startup.training.resuming import check_formulas
 from tests.startup.conftest import TINY
@@ -196,48 +191,6 @@ def test_a_name_that_a_file_gave_is_shown_without_what_a_terminal_acts_on():
     assert len(told) < 400
 
 
-def text_files(folder, **texts):
-    for name, text in texts.items():
-        (folder / f"t.{name}").write_bytes(text)
-    return argparse.Namespace(
-        source_lang="en", target_lang="de", only_source=False, align_suffix=None
-    )
-
-
-@pytest.mark.parametrize(
-    ("texts", "error"),
-    [
-        ({"en": b"a\nb\n", "de": b"a\r\nb"}, None),
-        # fairseq ends a line at a carriage return too
-        ({"en": b"a\nb\n", "de": b"a\rb\nc\n"}, "t.en has 2, .*t.de has 3"),
-        ({"en": b"a\n", "de": b"\xff\n"}, "t.de is not UTF-8 text"),
-        ({"en": b"a\n"}, "t.de does not exist"),
-        ({"en": b"", "de": b"a\n"}, "t.en is empty"),
-    ],
-)
-def test_text_is_counted_as_fairseq_reads_it(texts, error, tmp_path):
-    args = text_files(tmp_path, **texts)
-    if error is None:
-        check_text(str(tmp_path / "t"), args)
-    else:
-        with pytest.raises(UserError, match=error):
-            check_text(str(tmp_path / "t"), args)
-
-
-def test_the_training_text_has_one_name_and_other_sets_may_have_several(tmp_path):
-    ran = []
-    for name in ("a,b", "c"):
-        text_files(tmp_path, **{f"{name}.{side}": b"x\n" for side in ("en", "de")})
-    train, both = str(tmp_path / "t.a,b"), f"{tmp_path / 't.c'},{tmp_path / 't.none'}"
-    args = text_files(tmp_path)
-    args.trainpref, args.validpref, args.testpref = train, None, None
-    misaligned_text(ran.append, args)
-    assert ran == [args]
-    args.testpref = both
-    with pytest.raises(UserError, match=r"t\.none\.en does not exist"):
-        misaligned_text(ran.append, args)
-
-
 SHOWS = """
 import logging, sys
 from hyptrans.support.errors import run_command
@@ -274,167 +227,6 @@ def test_a_terminal_is_shown_nothing_that_it_acts_on(program, terminal):
     # bars of progress go up a line
     assert shown.count("\x1b") == (1 if terminal else 5)
     assert "\n\x1b[A" in shown
-
-
-def test_alignments_of_one_set_are_enough_and_of_none_are_missed(tmp_path):
-    args = text_files(tmp_path, **{f"{x}.{side}": b"x\n" for x in "ab" for side in ("en", "de")})
-    args.trainpref, args.validpref, args.testpref = str(tmp_path / "t.a"), None, None
-    args.align_suffix = "align"
-    with pytest.raises(UserError, match=r"t\.a\.align does not exist"):
-        misaligned_text(lambda _: None, args)
-    args.validpref = str(tmp_path / "t.b")
-    (tmp_path / "t.b.align").write_text("0-0\n")
-    misaligned_text(lambda _: None, args)
-
-
-def test_training_text_that_is_to_measure_it_is_told(tmp_path, caplog):
-    args = text_files(tmp_path, **{f"a.{side}": b"x\n" for side in ("en", "de")})
-    args.trainpref, args.validpref, args.testpref = str(tmp_path / "t.a"), None, None
-    misaligned_text(lambda _: None, args)
-    assert not caplog.messages
-    args.testpref = args.trainpref
-    misaligned_text(lambda _: None, args)
-    assert caplog.messages == [
-        f"{args.trainpref} is training text, so the set measures what was learned"
-    ]
-
-
-def test_source_alone_needs_no_target(tmp_path):
-    args = text_files(tmp_path, en=b"a\n")
-    args.only_source = True
-    check_text(str(tmp_path / "t"), args)
-
-
-@pytest.mark.parametrize(
-    ("harm", "reason"),
-    [
-        (lambda index, data: data.unlink(), "train.en-de.en.bin is missing"),
-        (lambda index, data: index.unlink(), "train.en-de.en.idx is missing"),
-        (lambda index, data: os.truncate(index, 0), "train.en-de.en.idx is cut short"),
-        (lambda index, data: os.truncate(index, 20), "train.en-de.en.idx is cut short"),
-        (
-            lambda index, data: os.truncate(index, index.stat().st_size - 1),
-            "train.en-de.en.idx is cut short",
-        ),
-        (
-            lambda index, data: os.truncate(data, data.stat().st_size - 1),
-            "train.en-de.en.bin is cut short",
-        ),
-        (
-            lambda index, data: index.write_bytes(
-                index.read_bytes()[:17] + struct.pack("<BQ", 99, 1) + bytes(12)
-            ),
-            "unknown type of numbers, 99",
-        ),
-        (
-            lambda index, data: index.write_bytes(index.read_bytes()[:18] + bytes(8)),
-            "train.en-de.en.idx has no sentences",
-        ),
-    ],
-)
-def test_damage_of_a_data_folder_is_seen(harm, reason, data, tmp_path):
-    from fairseq.data import indexed_dataset
-
-    folder = shutil.copytree(data, tmp_path / "copy")
-    path = str(folder / "train.en-de.en")
-    assert indexed_dataset.dataset_exists(path, "mmap")
-    harm(folder / "train.en-de.en.idx", folder / "train.en-de.en.bin")
-    with pytest.raises(UserError, match=reason):
-        indexed_dataset.dataset_exists(path, "mmap")
-    with pytest.raises(UserError, match=reason):
-        indexed_dataset.make_dataset(path, "mmap")
-
-
-def test_older_format_of_data_is_left_to_fairseq(tmp_path):
-    from fairseq.data import indexed_dataset
-
-    builder = indexed_dataset.make_builder(str(tmp_path / "t.bin"), "lazy")
-    builder.add_item(torch.tensor([1, 2, 3]))
-    builder.finalize(str(tmp_path / "t.idx"))
-    assert len(indexed_dataset.make_dataset(str(tmp_path / "t"), "lazy")) == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        ("", "has no words"),
-        ("word\n", "is no dictionary of fairseq"),
-        ("a 1\na 2\n", "is no dictionary of fairseq"),
-        ("a 1\n" * 1_000_001, "has more than 1,000,000 lines"),
-        ("\r" * 1_000_001, "has more than 1,000,000 lines"),
-        ("a" * (65 << 20), "has more than 1,000,000 lines or 67,108,864 bytes"),
-        ("\u00c3\u00a4" * (33 << 20), "has more than 1,000,000 lines or 67,108,864 bytes"),
-        ("\xff 1\n", "is not UTF-8 text"),
-    ],
-)
-def test_damaged_dictionary_is_named(text, error, tmp_path):
-    from fairseq.data import Dictionary
-
-    path = tmp_path / "dict.en.txt"
-    path.write_text(text, encoding="latin-1")
-    for load in (Dictionary.load, lambda name: dictionary.Dictionary.load(Path(name))):
-        with pytest.raises(UserError, match=f"dict.en.txt {error}"):
-            load(str(path))
-
-
-def test_nothing_of_a_file_that_is_no_dictionary_is_shown(tmp_path):
-    from fairseq.data import Dictionary
-
-    secret, path = tmp_path / "secret", tmp_path / "dict.en.txt"
-    path.symlink_to(secret)
-    for text in ("hunter2\n", "hunter2 1\nhunter2 1\n", "hunter2 hunter2\n"):
-        secret.write_text(text)
-        for load in (Dictionary.load, lambda name: dictionary.Dictionary.load(Path(name))):
-            with pytest.raises(UserError, match=r"is no dictionary of fairseq") as caught:
-                load(str(path))
-            assert "hunter2" not in str(caught.value)
-
-
-@pytest.mark.parametrize("kind", ["pipe", "device"])
-def test_no_regular_file_in_place_of_a_dictionary_is_read(kind, tmp_path):
-    from fairseq.data import Dictionary
-
-    path = tmp_path / "dict.en.txt"
-    os.mkfifo(path) if kind == "pipe" else path.symlink_to("/dev/zero")
-    for load in (Dictionary.load, lambda name: dictionary.Dictionary.load(Path(name))):
-        with pytest.raises(UserError, match=r"dict.en.txt is no regular file"):
-            load(str(path))
-
-
-def load_set(folder, name):
-    from fairseq.tasks.translation import TranslationConfig, TranslationTask
-
-    task = TranslationTask.setup_task(TranslationConfig(data=str(folder), dataset_impl="mmap"))
-    task.load_dataset(name)
-
-
-def test_missing_set_is_named(data):
-    with pytest.raises(UserError, match=r"no set 'test7' for en-de .*: test, train, valid"):
-        load_set(data, "test7")
-
-
-def test_sets_of_different_length_are_named(data, tmp_path):
-    folder = shutil.copytree(data, tmp_path / "copy")
-    for ending in ("bin", "idx"):
-        shutil.copy(data / f"test.en-de.de.{ending}", folder / f"valid.en-de.de.{ending}")
-    with pytest.raises(
-        UserError, match=r"set 'valid': .* must contain the same number of examples"
-    ):
-        load_set(folder, "valid")
-
-
-def test_missing_dictionary_is_named(tmp_path):
-    from fairseq.data import Dictionary
-
-    with pytest.raises(UserError, match=r"nosuch\.txt does not exist"):
-        Dictionary.load(str(tmp_path / "nosuch.txt"))
-
-
-def test_folder_without_languages_is_named(tmp_path):
-    from fairseq.data import data_utils
-
-    with pytest.raises(UserError, match="holds no pair of languages"):
-        data_utils.infer_language_pair(str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -488,11 +280,6 @@ def test_heads_of_the_decoder_are_the_encoders_where_none_are_named(stored, now,
         return
     with pytest.raises(UserError, match=r"was trained with --(en|de)coder-heads \w+ and not \w+:"):
         check_formulas("a.pt", state, trainer)
-
-
-def test_longest_source_is_that_of_the_task_that_takes_least():
-    assert longest({"de-en": (30, 20), "fr-en": (25, 40)}) == 25
-    assert (longest((9, 5)), longest(7)) == (9, 7)
 
 
 @pytest.mark.parametrize(
