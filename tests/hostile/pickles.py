@@ -188,9 +188,13 @@ def statistics(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
     from hyptrans_startup.training.progress import check_progress
     from hyptrans_startup.training.resuming import stored_training
 
+    # what the message has to name is a file of the folder
+    stored_in = folder / "c.pt"
+    stored_in.touch()
+
     def go_on(statistics: dict) -> None:
         state = {"extra_state": {"metrics": statistics}}
-        stored_training(lambda *_: check_progress(state), None, str(folder / "c.pt"))
+        stored_training(lambda *_: check_progress(state), None, str(stored_in))
 
     value = collections.OrderedDict(val=1, sum=1, count=1, round=3)
     good = {"default": [(0, "loss", "AverageMeter", value)]}

@@ -8,6 +8,7 @@ the user's.
 
 import os
 import random
+import re
 import resource
 import signal
 import sys
@@ -30,8 +31,8 @@ SECRET = "hunter2"
 """Stands in a file of the user's that a stranger's folder has a link to."""
 _STARTS = {"socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.system", "os.exec"}
 """Events of Python's by which a program is run, or something is fetched."""
-_OWN = (os.devnull, ".pyc", ".nbi", ".nbc", "__pycache__")
-"""Ends of files that Python and numba write in caches of theirs."""
+_OWN = re.compile(r"/__pycache__(/[^/]+\.(pyc|nbi|nbc)(\.\d+|\.tmp\.\w+)?)?$")
+"""What Python and numba write in caches of theirs, and its name before it is whole."""
 
 
 class Hostile(NamedTuple):
@@ -131,7 +132,8 @@ def watched(folder: Path) -> list[str]:
             done.append(f"{event} {given!r}"[:200])
         elif event == "open" and isinstance(given[0], str) and given[2] & (os.O_WRONLY | os.O_RDWR):
             path = os.path.abspath(given[0])
-            if not path.startswith((str(folder), "/dev/shm")) and not path.endswith(_OWN):
+            elsewhere = not path.startswith((str(folder), "/dev/shm"))
+            if elsewhere and path != os.devnull and not _OWN.search(path):
                 done.append(f"open {path} to write")
 
     sys.addaudithook(watch)
