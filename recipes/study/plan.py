@@ -19,8 +19,8 @@ RATES = {
 CANDIDATES = {
     "hybonet_plus": (5e-3, 1e-2, 2e-2),
     "sphere": (1e-2, 2e-2),
-    "lorentz_prenorm": (1e-2,),
     "lorentz_shell": (1e-2,),
+    "lorentz_free": (1e-2,),
 }
 """What else was tried, as long, at the twin's best rate, and what went on to final trainings at
 others too; results of candidates that led nowhere are of commit c174f7c."""
@@ -35,7 +35,14 @@ RATES_UPDATES, FINAL_UPDATES, PUBLISHED_UPDATES = 600, 3000, 6000
 DROPOUT, DROPOUTS = 0.1, (0.1, 0.2, 0.3)
 """While rates are tried, and those that are tried in final trainings."""
 TWINS = ("euclidean_prenorm", "euclidean")
-_COMPARED = ("euclidean_prenorm", "sphere", "hybonet", "hybonet_plus", "lorentz_shell")
+_COMPARED = (
+    "euclidean_prenorm",
+    "sphere",
+    "hybonet",
+    "hybonet_plus",
+    "lorentz_shell",
+    "lorentz_free",
+)
 WIDTHS = {"d16": (16, _COMPARED), "d20": (20, ("hybonet_plus",)), "d32": (32, _COMPARED)}
 """Width, and the models that are tried at it, by stage. A head of `hybonet_plus` at width 20 has as
 many coordinates of space as the others' at 16, and its time beside them."""

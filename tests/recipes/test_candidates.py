@@ -8,23 +8,24 @@ from hyptrans.geometry import lorentz
 from recipes.common import translation
 from recipes.common.steps import Step, portable_command
 from recipes.study import plan
-from recipes.study.candidates.lorentz_prenorm import PointNorm, PreNormFeedForward
+from recipes.study.candidates.lorentz_free import FreeFeedForward
 from recipes.study.candidates.lorentz_shell import ShellAttention, ShellNorm
 from tests.geometry.helpers import points
 
 
-def test_blocks_read_points_of_one_size_and_add_to_the_stream(rng):
-    x = points(rng, 5, 8)
-    block = PreNormFeedForward(8, 16, c=1.0, dropout=0.0).double()
-    read = block.norm(x)
-    torch.testing.assert_close(
-        read[:, 1:].square().mean(-1), torch.ones(5).double(), atol=1e-4, rtol=0
-    )
-    scaled = lorentz.lift(7 * x[:, 1:])
-    torch.testing.assert_close(PointNorm(8, c=1.0).double()(scaled), read, atol=1e-4, rtol=0)
-    inner = block.expand(read).clamp_min(0)
-    added = inner @ block.contract.weight.t() + block.contract.bias
-    torch.testing.assert_close(block(x), lorentz.lift(x[:, 1:] + added[:, 1:]))
+def test_blocks_read_points_of_one_length_and_add_to_states_as_they_are(rng):
+    x = points(rng, 5, 9)
+    block = FreeFeedForward(8, 16, c=1.0, dropout=0.0).double()
+    length, expand = block.expand
+    with torch.no_grad():
+        length.log_length.fill_(math.log(3.0))
+    read = length(x)
+    unit = x[:, 1:] / x[:, 1:].norm(dim=-1, keepdim=True)
+    torch.testing.assert_close(read, lorentz.lift(3 * unit), atol=1e-6, rtol=0)
+    inner = expand(read)
+    inner = 5 * inner / inner.norm(dim=-1, keepdim=True)
+    added = block.contract(lorentz.lift(inner.clamp_min(0)))
+    torch.testing.assert_close(block(x), lorentz.lift(x[:, 1:] + added), atol=1e-6, rtol=0)
 
 
 def test_a_shell_draws_far_points_half_of_the_way_along_their_rays(rng):
@@ -80,5 +81,5 @@ def test_a_candidate_is_trained_with_its_own_plug_in_and_its_command_names_no_ma
         folder = translation.CANDIDATES
         own = (folder / f"{model}.py").exists()
         assert translation.plug_in(model) == (str(folder) if own else "hyptrans")
-    step = Step("a", ["fairseq-train", "--user-dir", translation.plug_in("lorentz_prenorm")], [])
+    step = Step("a", ["fairseq-train", "--user-dir", translation.plug_in("lorentz_free")], [])
     assert portable_command(step, tmp_path) == ("fairseq-train --user-dir recipes/study/candidates")

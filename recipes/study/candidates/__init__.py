@@ -8,6 +8,6 @@ architectures find it by themselves. Candidates that led nowhere are in commit c
 
 import hyptrans.fairseq  # noqa: F401 - registers what is named with fairseq
 
-from . import lorentz_prenorm, lorentz_shell
+from . import lorentz_free, lorentz_shell
 
-__all__ = ["lorentz_prenorm", "lorentz_shell"]
+__all__ = ["lorentz_free", "lorentz_shell"]

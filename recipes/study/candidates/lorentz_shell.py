@@ -13,7 +13,7 @@ from hyptrans.geometry.precision import at_least_float32
 from hyptrans.geometry.space import Space
 from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.kernels.hyperboloid import lift
-from hyptrans.layers.attention import Map
+from hyptrans.layers.attention import Attention, Map
 from hyptrans.layers.hybonet import INITIAL_LOG_SCALE, INITIAL_WEIGHT_BOUND
 from hyptrans.layers.hypformer import HTC
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
@@ -121,7 +121,7 @@ class ShellAttention(PointAttention):
         )
         self.tau = nn.Parameter(torch.tensor((space + 1) ** 0.5))
         self.out = linear(space, space)
-        self.norm = ShellNorm(c=c, dropout=dropout)
+        self.norm: nn.Module = ShellNorm(c=c, dropout=dropout)
 
     def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
         if self.attention_dropout and self.training:
@@ -149,9 +149,10 @@ class ShellFeedForward(nn.Module):
     def __init__(self, space: int, inner: int, *, c: float, dropout: float) -> None:
         super().__init__()
         self.c = c
-        self.expand, self.contract = linear(space, inner), linear(inner, space)
+        self.expand: nn.Module = linear(space, inner)
+        self.contract = linear(inner, space)
         self.log_length = nn.Parameter(torch.tensor(INNER_LOG_SCALE))
-        self.norm = ShellNorm(c=c, dropout=dropout)
+        self.norm: nn.Module = ShellNorm(c=c, dropout=dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         unit = F.normalize(self.expand(x), dim=-1, eps=LEAST_LENGTH)
@@ -169,6 +170,11 @@ class ShellConfig(LorentzConfig):
 class ShellParts(Parts):
     """States of ``width`` space coordinates with the time beside them."""
 
+    positions_type: type[nn.Module] = ShellPositions
+    attention_type: type[Attention] = ShellAttention
+    feed_forward_type: type[nn.Module] = ShellFeedForward
+    logits_type = LorentzLogits
+
     def embedding(self, num_embeddings: int, padding_idx: int) -> LorentzEmbedding:
         return LorentzEmbedding(
             num_embeddings,
@@ -178,20 +184,22 @@ class ShellParts(Parts):
             storage=self.cfg.embedding_storage,
         )
 
-    def positions(self, *, before: Any) -> ShellPositions:
-        return self.make_positions(ShellPositions, c=self.cfg.curvature)
+    def positions(self, *, before: Any) -> nn.Module:
+        return self.make_positions(self.positions_type, c=self.cfg.curvature)
 
-    def attention(self, role: Role, *, before: Any) -> ShellAttention:
+    def attention(self, role: Role, *, before: Any) -> Attention:
         half = self.cfg.attention_precision == "half"
-        return self.make_attention(ShellAttention, role, c=self.cfg.curvature, half_precision=half)
+        return self.make_attention(
+            self.attention_type, role, c=self.cfg.curvature, half_precision=half
+        )
 
-    def feed_forward(self, *, before: Any) -> ShellFeedForward:
-        return self.make_feed_forward(ShellFeedForward, c=self.cfg.curvature)
+    def feed_forward(self, *, before: Any) -> nn.Module:
+        return self.make_feed_forward(self.feed_forward_type, c=self.cfg.curvature)
 
     def logits(
         self, num_embeddings: int, padding_idx: int, *, tied: Any, before: Any
     ) -> LorentzLogits:
-        return LorentzLogits(tied or self.embedding(num_embeddings, padding_idx))
+        return self.logits_type(tied or self.embedding(num_embeddings, padding_idx))
 
     def space(self, part: Any) -> Space:
         return Space("lorentz", self.cfg.curvature)

@@ -1,0 +1,121 @@
+"""What `lorentz_shell` is made of, with norms before blocks: the radius of states is free."""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from hyptrans.geometry.precision import at_least_float32
+from hyptrans.kernels.dropout import relu_dropout
+from hyptrans.kernels.hyperboloid import lift
+from hyptrans.layers.attention import Map
+from hyptrans.layers.decoding_state import State
+from hyptrans.layers.lorentz.embedding import LorentzEmbedding
+from hyptrans.layers.lorentz.logits import LorentzLogits
+from hyptrans.layers.positions import position_vectors
+from hyptrans.layers.sphere import LEAST_LENGTH
+from hyptrans.seq2seq.architectures import register_sizes
+
+from .lorentz_shell import (
+    INNER_LOG_SCALE,
+    ShellAttention,
+    ShellConfig,
+    ShellFeedForward,
+    ShellParts,
+)
+
+INITIAL_LENGTH = 0.6
+"""Of embeddings, times the root of the width: the shorter, the more do blocks change radii. At 1
+and width 16 directions explain 81 to 88 % of distances in the encoder; at 0.35 perplexity is 31."""
+
+
+class OneLength(nn.Module):
+    """What a block reads of a point: its direction, at a learned length.
+
+    Shapes: ``[..., space + 1]`` -> ``[..., space + 1]``, points of curvature ``-c``.
+    """
+
+    def __init__(self, *, c: float) -> None:
+        super().__init__()
+        self.c = c
+        self.log_length = nn.Parameter(torch.tensor(INNER_LOG_SCALE))
+
+    def forward(self, x: Tensor) -> Tensor:
+        unit = F.normalize(x[..., 1:], dim=-1, eps=LEAST_LENGTH)
+        return lift(unit * at_least_float32(self.log_length).exp(), c=self.c)
+
+
+class FreeSum(nn.Module):
+    """The point above ``x_s + dropout(update)``: a block may take a state anywhere.
+
+    Shapes: a point ``[..., space + 1]`` and numbers ``[..., space]`` -> ``[..., space + 1]``.
+    """
+
+    def __init__(self, *, c: float, dropout: float) -> None:
+        super().__init__()
+        self.c, self.dropout = c, dropout
+
+    def forward(self, x: Tensor, update: Tensor) -> Tensor:
+        update = relu_dropout(update, self.dropout, training=self.training)
+        return lift(x[..., 1:] + update, c=self.c)
+
+
+class FreePositions(nn.Module):
+    """The point above a multiple of a token's space part and its position's vector.
+
+    Shapes: x ``[B, T, space + 1]``, positions ``[B, T]`` (from 0) -> ``[B, T, space + 1]``.
+    """
+
+    def __init__(
+        self, space: int, max_positions: int, *, learned: bool, c: float, dropout: float
+    ) -> None:
+        super().__init__()
+        self.c, self.dropout = c, dropout
+        self.scale = INITIAL_LENGTH * math.sqrt(space)
+        self.vectors = position_vectors(max_positions, space, learned=learned)
+
+    def forward(self, x: Tensor, positions: Tensor) -> Tensor:
+        moved = self.scale * x[..., 1:] + self.vectors(positions)
+        return lift(relu_dropout(moved, self.dropout, training=self.training), c=self.c)
+
+
+class FreeAttention(ShellAttention):
+    """Attention that reads states at one length, and adds to them as they are."""
+
+    def __init__(self, space: int, heads: int, *, c: float, dropout: float, **options: Any) -> None:
+        super().__init__(space, heads, c=c, dropout=dropout, **options)
+        self.norm = FreeSum(c=c, dropout=dropout)
+        self.before = nn.ModuleDict({name: OneLength(c=c) for name in self.log_lengths})
+
+    def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
+        return super().map_heads(name, self.before[name](x))
+
+
+class FreeFeedForward(ShellFeedForward):
+    """The feed-forward block likewise."""
+
+    def __init__(self, space: int, inner: int, *, c: float, dropout: float) -> None:
+        super().__init__(space, inner, c=c, dropout=dropout)
+        self.expand = nn.Sequential(OneLength(c=c), self.expand)
+        self.norm = FreeSum(c=c, dropout=dropout)
+
+
+class FreeLogits(LorentzLogits):
+    """Logits of states at one length."""
+
+    def __init__(self, table: LorentzEmbedding) -> None:
+        super().__init__(table)
+        self.before = OneLength(c=table.c)
+
+    def factors(self, x: Tensor, state: State | None = None) -> tuple[Tensor, Tensor]:
+        return super().factors(self.before(x), state)
+
+
+@register_sizes("lorentz_free", ShellConfig, ("tiny", "iwslt_d64"))
+class FreeParts(ShellParts):
+    """States of ``width`` space coordinates and any length, with the time beside them."""
+
+    positions_type, attention_type = FreePositions, FreeAttention
+    feed_forward_type, logits_type = FreeFeedForward, FreeLogits
