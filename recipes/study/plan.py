@@ -35,18 +35,15 @@ RATES_UPDATES, FINAL_UPDATES, PUBLISHED_UPDATES = 600, 3000, 6000
 DROPOUT, DROPOUTS = 0.1, (0.1, 0.2, 0.3)
 """While rates are tried, and those that are tried in final trainings."""
 TWINS = ("euclidean_prenorm", "euclidean")
-_COMPARED = (
-    "euclidean_prenorm",
-    "sphere",
-    "hybonet",
-    "hybonet_plus",
-    "lorentz_shell",
-    "lorentz_free",
-)
-WIDTHS = {"d16": (16, _COMPARED), "d20": (20, ("hybonet_plus",)), "d32": (32, _COMPARED)}
-"""Width, and the models that are tried at it, by stage. A head of `hybonet_plus` at width 20 has as
-many coordinates of space as the others' at 16, and its time beside them."""
 WIDTH_RATES = (1e-2, 2e-2, 4e-2, 8e-2)
+_COMPARED = ("euclidean_prenorm", "sphere", "hybonet", "hybonet_plus")
+_SHELLS = ("lorentz_shell", "lorentz_free")
+WIDTHS: dict[str, tuple[int, dict[str, tuple[float, ...]]]] = {
+    "d16": (16, {**dict.fromkeys(_COMPARED, WIDTH_RATES), **dict.fromkeys(_SHELLS, (4e-2,))}),
+    "d32": (32, dict.fromkeys((*_COMPARED, *_SHELLS), (2e-2,))),
+}
+"""By stage the width, and the rates that models are tried at: candidates at the best of the twin
+and of `sphere`, and at width 32 all between that and the best of 64."""
 SEEDS = 3
 """Final trainings of HyboNet, the better twin and advanced candidates as they are best, and all at
 small widths; one of all others."""
@@ -123,7 +120,7 @@ def _widths(results: Results) -> list[Training]:
     trials, others = [], []
     for stage, (_, models) in WIDTHS.items():
         for model in models:
-            trials += [Training(stage, model, rate, RATES_UPDATES) for rate in WIDTH_RATES]
+            trials += [Training(stage, model, rate, RATES_UPDATES) for rate in models[model]]
             if best := best_of_width(results, stage, model):
                 seeds = range(2, SEEDS + 1)
                 others += [Training(stage, model, best, RATES_UPDATES, seed) for seed in seeds]
@@ -132,7 +129,8 @@ def _widths(results: Results) -> list[Training]:
 
 def best_of_width(results: Results, stage: str, model: str) -> float | None:
     """The rate with the lowest validation perplexity at a width, once all are tried."""
-    best = _best(results, stage, model, [(rate, DROPOUT) for rate in WIDTH_RATES])
+    rates = WIDTHS[stage][1][model]
+    best = _best(results, stage, model, [(rate, DROPOUT) for rate in rates])
     return best[0] if best else None
 
 

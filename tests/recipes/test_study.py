@@ -97,18 +97,19 @@ def test_advanced_candidates_are_trained_as_hybonet_is():
 
 
 def test_at_small_widths_seeds_follow_at_the_best_rate_and_flags_say_the_width():
-    line = {"stage": "d20", "model": "hybonet_plus", "seed": 1}
+    line = {"stage": "d16", "model": "hybonet_plus", "seed": 1}
     perplexities = zip(plan.WIDTH_RATES, (30.0, 25.0, None, 26.0), strict=True)
     lines = [line | {"rate": rate, "valid_perplexity": found} for rate, found in perplexities]
-    found = [t for t in plan.trainings(lines) if t.stage == "d20"]
+    cell = ("d16", "hybonet_plus")
+    found = [t for t in plan.trainings(lines) if (t.stage, t.model) == cell]
     tried = [(rate, 1) for rate in plan.WIDTH_RATES]
     assert [(t.rate, t.seed) for t in found] == [*tried, (2e-2, 2), (2e-2, 3)]
-    assert not [t for t in plan.trainings(lines[1:]) if t.stage == "d20" and t.seed > 1]
+    assert not [t for t in plan.trainings(lines[1:]) if t.stage == "d16" and t.seed > 1]
     flags = study._model(found[-1]).flags
-    assert found[-1].name == "d20-hybonet_plus-lr0p02-seed3"
+    assert found[-1].name == "d16-hybonet_plus-lr0p02-seed3"
     for side in ("encoder", "decoder"):
-        assert flags[f"--{side}-embed-dim"] == "20"
-        assert flags[f"--{side}-ffn-embed-dim"] == "80"
+        assert flags[f"--{side}-embed-dim"] == "16"
+        assert flags[f"--{side}-ffn-embed-dim"] == "64"
     assert "--encoder-embed-dim" not in study._model(replace(found[-1], stage="final")).flags
 
 
@@ -122,7 +123,7 @@ def test_names_differ():
     once = sum(map(len, plan.CANDIDATES.values())) + 2 * len(plan.PUBLISHED)
     advanced = len(plan.ADVANCED)
     finals = (2 + advanced) * (4 + 2) + len(plan.RATES) - 2
-    widths = 4 * sum(len(models) for _, models in plan.WIDTHS.values())
+    widths = sum(len(rates) for _, models in plan.WIDTHS.values() for rates in models.values())
     assert len(set(names)) == len(names) == 4 * len(plan.RATES) + finals + once + widths
     assert {training.model for training in found if training.text} == set(plan.PUBLISHED)
     assert "final-hybonet-lr0p02-dropout0p3-seed2" in names
