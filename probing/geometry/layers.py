@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -31,6 +31,7 @@ HEADER = (
     "with position",
     "with depth",
     "directions explain",
+    "radii shuffled",
     "Gromov's delta",
 )
 
@@ -56,6 +57,8 @@ class Layer:
     """Of the radius of a word with its depth in the gold tree; NaN without trees."""
     direction_share: Estimate
     """See :func:`probing.geometry.measures.direction_share`."""
+    shuffled_share: Estimate
+    """See :func:`probing.geometry.measures.shuffled_share`."""
     delta: Estimate
     """See :func:`probing.geometry.measures.gromov_delta`."""
 
@@ -98,6 +101,10 @@ def measure(
     if words is not None:
         word_radii = measures.vectors(words[0], where).norm(dim=-1)
         with_depth = measures.rank_correlation(word_radii, words[1])
+
+    def sampled(function: Callable[[Tensor], float], size: int) -> Estimate:
+        return measures.over_samples(function, tangents, size=size, samples=SAMPLES, seed=seed)
+
     return Layer(
         side=side,
         number=number,
@@ -107,19 +114,10 @@ def measure(
         with_frequency=measures.rank_correlation(radii, tokens.log_frequency),
         with_position=measures.rank_correlation(radii, tokens.position),
         with_depth=with_depth,
-        direction_share=measures.over_samples(
-            lambda sample: measures.direction_share(sample, where),
-            tangents,
-            size=SHARE_POINTS,
-            samples=SAMPLES,
-            seed=seed,
-        ),
-        delta=measures.over_samples(
-            lambda sample: measures.gromov_delta(measures.distances(sample, where)),
-            tangents,
-            size=DELTA_POINTS,
-            samples=SAMPLES,
-            seed=seed,
+        direction_share=sampled(lambda some: measures.direction_share(some, where), SHARE_POINTS),
+        shuffled_share=sampled(lambda some: measures.shuffled_share(some, where), SHARE_POINTS),
+        delta=sampled(
+            lambda some: measures.gromov_delta(measures.distances(some, where)), DELTA_POINTS
         ),
     )
 
@@ -221,6 +219,7 @@ def cells(layer: Layer) -> list[str]:
         _number(layer.with_position),
         _number(layer.with_depth),
         _estimate(layer.direction_share, percent=True),
+        _estimate(layer.shuffled_share, percent=True),
         _estimate(layer.delta),
     ]
 

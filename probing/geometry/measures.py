@@ -57,19 +57,30 @@ def direction_share(tangents: Tensor, where: Space) -> float:
     Shapes: ``[N, D]``. Range: ``[0, 1]``; 0 for points on one ray, NaN where all distances are
     equal or there is one pair at most.
     """
+    return _explained(tangents, where, lambda radii: radii.mean().expand_as(radii))
+
+
+def shuffled_share(tangents: Tensor, where: Space) -> float:
+    """The same, where every point is given the radius of another one, drawn at random."""
+    order = torch.randperm(len(tangents), generator=torch.Generator().manual_seed(1))
+    return _explained(tangents, where, lambda radii: radii[order])
+
+
+def _explained(tangents: Tensor, where: Space, other: Callable[[Tensor], Tensor]) -> float:
+    """Squared correlation of distances with those at other radii ``[N, 1]`` along the same rays."""
     if len(tangents) < 3:
         return math.nan
     radii = tangents.norm(dim=-1, keepdim=True)
     directions = tangents / radii.clamp_min(torch.finfo(tangents.dtype).tiny)
     pairs = tuple(torch.triu_indices(len(tangents), len(tangents), 1))
-    found, leveled = (
-        distances(cloud, where)[pairs].numpy() for cloud in (tangents, directions * radii.mean())
+    found, moved = (
+        distances(cloud, where)[pairs].numpy() for cloud in (tangents, directions * other(radii))
     )
     if not np.ptp(found) > EQUAL * found.max():
         return math.nan
-    if not np.ptp(leveled) > EQUAL * float(radii.mean()):
+    if not np.ptp(moved) > EQUAL * float(radii.mean()):
         return 0.0
-    return float(np.corrcoef(found, leveled)[0, 1] ** 2)
+    return float(np.corrcoef(found, moved)[0, 1] ** 2)
 
 
 def gromov_delta(found: Tensor) -> float:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import statistics
 
 import pytest
 import torch
@@ -71,6 +72,7 @@ def test_nothing_is_told_of_points_that_rounding_alone_tells_apart(where):
     for function in (
         lambda sample: measures.gromov_delta(measures.distances(sample, where)),
         lambda sample: measures.direction_share(sample, where),
+        lambda sample: measures.shuffled_share(sample, where),
     ):
         found = measures.over_samples(function, points, size=20, samples=3, seed=1)
         assert math.isnan(found.mean)
@@ -102,6 +104,28 @@ def test_directions_explain_all_on_a_sphere_nothing_on_a_ray_and_part_in_between
     # one distance has no variance, no distance neither
     for few in (1, 2):
         assert math.isnan(measures.direction_share(directions[:few], where))
+        assert math.isnan(measures.shuffled_share(directions[:few], where))
+
+
+@pytest.mark.parametrize("where", [LORENTZ, FLAT])
+def test_shuffled_radii_explain_what_they_explain_by_hand(where):
+    directions = torch.nn.functional.normalize(cloud(40), dim=-1)
+    assert measures.shuffled_share(3 * directions, where) == pytest.approx(1)
+    radii = torch.linspace(0.5, 6, 40, dtype=torch.float64)[:, None]
+    order = torch.randperm(40, generator=torch.Generator().manual_seed(1))
+
+    def between(radii, i, j):
+        """By the law of cosines, of flat and of hyperbolic space."""
+        r, s, cosine = radii[i].item(), radii[j].item(), (directions[i] @ directions[j]).item()
+        if where is FLAT:
+            return math.sqrt(r * r + s * s - 2 * r * s * cosine)
+        return math.acosh(math.cosh(r) * math.cosh(s) - math.sinh(r) * math.sinh(s) * cosine)
+
+    pairs = [(i, j) for i in range(40) for j in range(i)]
+    found, moved = ([between(r, i, j) for i, j in pairs] for r in (radii, radii[order]))
+    share = measures.shuffled_share(radii * directions, where)
+    assert share == pytest.approx(statistics.correlation(found, moved) ** 2, abs=1e-9)
+    assert share < measures.direction_share(radii * directions, where)
 
 
 def test_numbers_that_do_not_vary_have_no_correlation():
