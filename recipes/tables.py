@@ -18,7 +18,7 @@ from recipes.probing import radius as meaning
 from recipes.probing.tables import CHECKPOINTS, SELECTIVITY, selectivity, table
 from recipes.study.findings.finals import chosen
 from recipes.study.findings.pictures import pictures
-from recipes.study.findings.table import BARS, forms, spread, summary
+from recipes.study.findings.table import BARS, BY_WIDTH, forms, spread, summary
 from recipes.trees import __main__ as task
 from recipes.trees import radius
 
@@ -103,7 +103,7 @@ def block_for(folder: Path) -> str:
 def drawings() -> dict[Path, str]:
     """The pictures, SVG by file."""
     drawn = pictures(_study())
-    shown = {PICTURES / Path(BARS).name: drawn[BARS]}
+    shown = {PICTURES / Path(name).name: drawn[name] for name in (BARS, BY_WIDTH)}
     return {**{STUDY / name: text for name, text in drawn.items()}, **shown}
 
 

@@ -74,11 +74,13 @@ class Curve:
         name: in the legend.
         points: update and value.
         band: lowest and highest value at each point, as over seeds; or nothing.
+        dots: further values, as of each seed; or nothing.
     """
 
     name: str
     points: Sequence[tuple[float, float]]
     band: Sequence[tuple[float, float]] = ()
+    dots: Sequence[tuple[float, float]] = ()
 
 
 @dataclass(frozen=True)
@@ -90,12 +92,16 @@ class Panel:
         curves: its lines.
         logarithmic: equal ratios of values, which are above 0, are equally long.
         most: the axis ends at this times the lowest value, so that ends can be told apart.
+        sizes: points are over these instead of updates, equal ratios equally long.
+        below: what the lower axis shows.
     """
 
     title: str
     curves: Sequence[Curve]
     logarithmic: bool = False
     most: float = math.inf
+    sizes: Sequence[float] = ()
+    below: str = "updates"
 
 
 @dataclass(frozen=True)
@@ -220,11 +226,19 @@ def _draw(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
         if curve.band:
             lowest, highest = zip(*curve.band, strict=True)
             axes.fill_between(updates, lowest, highest, color=color, alpha=0.2, linewidth=0)
-    values = [value for curve in panel.curves for _, value in curve.points]
+        if curve.dots:
+            places, dots = zip(*curve.dots, strict=True)
+            axes.scatter(places, dots, 9, color=color, alpha=0.6, linewidth=0)
+    values = [value for curve in panel.curves for _, value in (*curve.points, *curve.dots)]
     values += [value for curve in panel.curves for pair in curve.band for value in pair]
     _scale(axes, panel, min(values), max(values))
-    axes.set_xlabel("updates")
-    axes.set_xlim(left=0)
+    axes.set_xlabel(panel.below)
+    if panel.sizes:
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(panel.sizes)
+        axes.minorticks_off()
+    else:
+        axes.set_xlim(left=0)
     axes.xaxis.set_major_formatter("{x:,.0f}")
 
 

@@ -35,6 +35,8 @@ RATES_UPDATES, FINAL_UPDATES, PUBLISHED_UPDATES = 600, 3000, 6000
 DROPOUT, DROPOUTS = 0.1, (0.1, 0.2, 0.3)
 """While rates are tried, and those that are tried in final trainings."""
 TWINS = ("euclidean_prenorm", "euclidean")
+WIDTH = 64
+"""Of all models, but where a stage has another."""
 WIDTH_RATES = (1e-2, 2e-2, 4e-2, 8e-2)
 _COMPARED = ("euclidean_prenorm", "sphere", "hybonet", "hybonet_plus")
 _SHELLS = ("lorentz_shell", "lorentz_free")

@@ -49,6 +49,21 @@ def test_numbers_lie_in_proportion_and_perplexities_by_their_ratios():
         assert [(one - y[0]) / (y[-1] - y[0]) for one in y] == pytest.approx(expected, abs=1e-4)
 
 
+def test_sizes_lie_by_their_ratios_and_each_seed_is_a_dot():
+    sizes = (16, 32, 128)
+    curve = Curve("a", [(16, 8.0), (32, 4.0), (128, 2.0)], dots=[(16, 7.0), (16, 16.0), (32, 4.0)])
+    picture = learning_curves([Panel("ppl", [curve], True, sizes=sizes, below="width")], "x")
+    (vertices, _), *_ = lines(picture)
+    x, y = zip(*vertices, strict=True)
+    assert (x[1] - x[0]) * 2 == pytest.approx(x[2] - x[1])
+    uses = [use for use in ET.fromstring(picture).iter() if "fill-opacity" in use.get("style", "")]
+    dots = [(float(use.get("x")), float(use.get("y"))) for use in uses]
+    assert [place for place, _ in dots] == pytest.approx([x[0], x[0], x[1]])
+    # 16 lies as far above 8 as 8 above 4
+    assert y[0] - dots[1][1] == pytest.approx(y[1] - y[0], abs=0.01)
+    assert {"16", "32", "128", "width"} <= set(texts(picture))
+
+
 @pytest.mark.parametrize("most", [math.inf, 4.0])
 @pytest.mark.parametrize("values", [[0.0, 0.0], [-1.0, -3.0], [-2.0, 5.0], [7.0], [2.0, 2.0]])
 def test_constant_negative_and_single_values_are_drawn_whole(values, most):

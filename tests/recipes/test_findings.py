@@ -73,7 +73,7 @@ def test_widths_have_each_model_at_its_best_rate_and_the_better_one_first():
         for stage, model, rates in (
             ("d16", "sphere", {1e-2: 14.0, 2e-2: 12.0, 4e-2: 13.0, 8e-2: 99.0}),
             ("d16", "euclidean_prenorm", {1e-2: 11.0, 2e-2: 10.0, 4e-2: 12.0, 8e-2: 99.0}),
-            ("d32", "hybonet", {1e-2: 5.0, 2e-2: 6.0}),
+            ("d16", "hybonet", {1e-2: 5.0, 2e-2: 6.0}),
         )
         for rate, last in rates.items()
         for seed in (1, 2)
@@ -198,6 +198,20 @@ def test_without_final_trainings_there_are_rates_and_no_pictures():
 
 def drawn(lines):
     return {name: ET.fromstring(text) for name, text in pictures.pictures(lines).items()}
+
+
+def test_the_picture_of_widths_has_a_dot_a_seed_at_the_rate_that_is_best_with_the_first():
+    def line(stage, rate, seed, perplexity):
+        name = {"stage": stage, "model": "hybonet", "rate": rate, "seed": seed}
+        return {**name, "valid_perplexity": perplexity}
+
+    lines = [line("d16", 1.0, 2, 40.0), line("d16", 1.0, 1, 20.0), line("d16", 2.0, 1, 21.0)]
+    lines += [line("rates", 1.0, 1, None), line("rates", 2.0, 1, 9.0)]
+    (curve,) = pictures.of_widths(lines)
+    assert curve.points == [(16, 30.0), (64, 9.0)]
+    assert curve.dots == [(16, 20.0), (16, 40.0), (64, 9.0)]
+    assert pictures.of_widths(lines[:3]) == []
+    assert "findings/widths.svg" in drawn([*FINALS, *lines])
 
 
 def test_pictures_are_those_that_the_table_shows_and_the_same_each_time():

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from hyptrans.evaluation.charts import Curve, Panel, Row, learning_curves, scores
 from recipes.study.findings.finals import Line, finished
-from recipes.study.findings.table import BARS, CURVES, spread
+from recipes.study.findings.table import BARS, BY_WIDTH, CURVES, spread
+from recipes.study.plan import WIDTH, WIDTHS
 
 SHOWN = 4.0
 """The axis of perplexities ends at this times the lowest, so that the ends can be told apart."""
@@ -31,7 +32,30 @@ def pictures(lines: Sequence[Line]) -> dict[str, str]:
         for model, found in finals.items()
     ]
     drawn = {CURVES: learning_curves([panel], perplexity), BARS: scores(rows, bleu)}
+    if narrow := of_widths(lines):
+        title = "Validation perplexity by width after 600 updates, each seed a dot"
+        sizes = sorted({width for curve in narrow for width, _ in curve.dots})
+        panel = Panel(title, narrow, logarithmic=True, sizes=sizes, below="width")
+        drawn[BY_WIDTH] = learning_curves([panel], title)
     return {name: picture.decode() for name, picture in drawn.items()}
+
+
+def of_widths(lines: Sequence[Line]) -> list[Curve]:
+    """Of each model that is trained at more than one, at the rate that is best with one seed."""
+    stages = {stage: width for stage, (width, _) in WIDTHS.items()}
+    stages |= dict.fromkeys(("rates", "candidates"), WIDTH)
+    found: dict[str, dict[int, dict[float, list[float]]]] = {}
+    for line in sorted(lines, key=lambda line: line.get("seed", 0)):
+        if line["stage"] in stages and line["valid_perplexity"]:
+            of_width = found.setdefault(line["model"], {}).setdefault(stages[line["stage"]], {})
+            of_width.setdefault(line["rate"], []).append(float(line["valid_perplexity"]))
+    curves = []
+    for model, widths in sorted(found.items()):
+        best = {width: min(of.values(), key=lambda one: one[0]) for width, of in widths.items()}
+        means = sorted((width, statistics.fmean(values)) for width, values in best.items())
+        dots = [(width, value) for width, values in sorted(best.items()) for value in values]
+        curves += [Curve(model, means, dots=dots)] if len(means) > 1 else []
+    return curves
 
 
 def curve_of(model: str, found: Sequence[Line]) -> Curve:

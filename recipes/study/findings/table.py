@@ -17,7 +17,7 @@ from recipes.study.findings.finals import (
 )
 from recipes.study.plan import DROPOUT, TWINS, WIDTHS, best_of_width, perplexity_of
 
-CURVES, BARS = "findings/curves.svg", "findings/bleu.svg"
+CURVES, BARS, BY_WIDTH = "findings/curves.svg", "findings/bleu.svg", "findings/widths.svg"
 """The pictures, as seen from the README."""
 SCORES = {"bleu": "BLEU", "chrf": "chrF", "bleu_lowercased": "BLEU, lower-cased tokens"}
 _MEASURES = ("parameters", "valid perplexity", *SCORES.values())
@@ -37,7 +37,8 @@ def table(lines: Sequence[Line]) -> str:
     """Tables of final trainings, their comparisons, candidates and rates, where there are some."""
     blocks = [*_finals(lines), *_comparisons(lines)]
     if narrow := widths(lines):
-        blocks += ["Small widths, each model at its best rate:", narrow]
+        picture = f"![Validation perplexity by width, each seed a dot]({BY_WIDTH})"
+        blocks += ["Small widths, each model at its best rate:", narrow, picture]
     for stage, title in _STAGES.items():
         blocks += _tried(lines, stage, title)
     trainings = [line for line in lines if line["stage"] != "comparison"]
