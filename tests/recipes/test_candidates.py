@@ -13,19 +13,20 @@ from recipes.study.candidates.lorentz_shell import ShellAttention, ShellNorm
 from tests.geometry.helpers import points
 
 
-def test_blocks_read_points_of_one_length_and_add_to_states_as_they_are(rng):
+def test_blocks_read_points_near_a_shell_and_add_to_states_as_they_are(rng):
     x = points(rng, 5, 9)
     block = FreeFeedForward(8, 16, c=1.0, dropout=0.0).double()
-    length, expand = block.expand
+    before, expand = block.expand
     with torch.no_grad():
-        length.log_length.fill_(math.log(3.0))
-    read = length(x)
-    unit = x[:, 1:] / x[:, 1:].norm(dim=-1, keepdim=True)
-    torch.testing.assert_close(read, lorentz.lift(3 * unit), atol=1e-6, rtol=0)
+        before.log_length.fill_(math.log(3.0))
+    read = before(x)
+    length = x[:, 1:].norm(dim=-1, keepdim=True)
+    between = (3 * length).sqrt() / length * x[:, 1:]
+    torch.testing.assert_close(read, lorentz.lift(between), atol=1e-6, rtol=1e-6)
     inner = expand(read)
     inner = 5 * inner / inner.norm(dim=-1, keepdim=True)
     added = block.contract(lorentz.lift(inner.clamp_min(0)))
-    torch.testing.assert_close(block(x), lorentz.lift(x[:, 1:] + added), atol=1e-6, rtol=0)
+    torch.testing.assert_close(block(x), lorentz.lift(x[:, 1:] + added), atol=1e-6, rtol=1e-6)
 
 
 def test_a_shell_draws_far_points_half_of_the_way_along_their_rays(rng):

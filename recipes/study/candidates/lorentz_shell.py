@@ -35,12 +35,32 @@ def linear(in_space: int, out_space: int, projections: int = 1) -> HTC:
     return HTC(in_space, out_space, gain=gain, projections=projections)
 
 
-class ShellNorm(nn.Module):
-    """The end of a block: ``v = x_s + dropout(update)``, its length drawn to that of a shell.
+class Shell(nn.Module):
+    """Draws vectors to a shell: the point above ``L (|v| / L)^(1 - a) v / |v|``.
 
-    The point above ``L (|v| / L)^(1 - a) v / |v|``, with learned ``L`` (from 10) and ``a`` (from
-    1/2): for far points, whose radius is ``log(2 |v|)``, the radius becomes ``a`` of the shell's
-    and ``1 - a`` of its own. At ``a = 1`` all points would lie on one sphere.
+    ``L`` and ``a`` (from 1/2) are learned. For far points, whose radius is ``log(2 |v|)``, the
+    radius becomes ``a`` of the shell's and ``1 - a`` of its own; at 1 all lie on one sphere.
+
+    Args:
+        c: the hyperboloid has curvature ``-c``.
+        log_length: where that of ``L`` starts.
+    """
+
+    def __init__(self, *, c: float, log_length: float) -> None:
+        super().__init__()
+        self.c = c
+        self.log_length = nn.Parameter(torch.tensor(log_length))
+        self.pull = nn.Parameter(torch.zeros(()))
+
+    def draw(self, v: Tensor) -> Tensor:
+        """Shapes: ``[..., space]`` -> points ``[..., space + 1]``."""
+        length = v.norm(dim=-1, keepdim=True).clamp_min(LEAST_LENGTH)
+        log_factor = torch.sigmoid(at_least_float32(self.pull)) * (self.log_length - length.log())
+        return lift(v * log_factor.exp(), c=self.c)
+
+
+class ShellNorm(Shell):
+    """The end of a block: ``x_s + dropout(update)``, drawn to a shell whose length starts at 10.
 
     Shapes: a point ``[..., space + 1]`` and numbers ``[..., space]`` -> ``[..., space + 1]``.
 
@@ -50,16 +70,11 @@ class ShellNorm(nn.Module):
     """
 
     def __init__(self, *, c: float, dropout: float = 0.0) -> None:
-        super().__init__()
-        self.c, self.dropout = c, dropout
-        self.log_length = nn.Parameter(torch.tensor(INITIAL_LOG_SCALE))
-        self.pull = nn.Parameter(torch.zeros(()))
+        super().__init__(c=c, log_length=INITIAL_LOG_SCALE)
+        self.dropout = dropout
 
     def forward(self, x: Tensor, update: Tensor) -> Tensor:
-        v = x[..., 1:] + relu_dropout(update, self.dropout, training=self.training)
-        length = v.norm(dim=-1, keepdim=True).clamp_min(LEAST_LENGTH)
-        log_factor = torch.sigmoid(at_least_float32(self.pull)) * (self.log_length - length.log())
-        return lift(v * log_factor.exp(), c=self.c)
+        return self.draw(x[..., 1:] + relu_dropout(update, self.dropout, training=self.training))
 
 
 class ShellPositions(nn.Module):
