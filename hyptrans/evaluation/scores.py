@@ -53,30 +53,28 @@ def read_translations(output: Path) -> list[str]:
     """The translations of a file: one a line, or the ``D-`` lines that ``fairseq-generate`` wrote.
 
     Raises:
-        UserError: no such file, or a translation is missing, cut or there twice.
+        UserError: no such file, it is empty, or a translation is missing, cut or there twice.
     """
-    lines = read_text(output)
+    lines = _read_text(output)
+    if not lines:
+        raise UserError(f"{output} is empty: name the translations")
     if any(map(_OF_FAIRSEQ.match, lines)):
         return list(_detokenized(output, lines))
     return lines
 
 
-def read_text(path: Path) -> list[str]:
-    r"""The lines of a text, which only ``\n`` ends; of an empty one, a single empty line.
-
-    Raises:
-        UserError: it is missing, or is not text.
-    """
-    return list(read_lines(path, may_be_empty=True)) or [""]
+def _read_text(path: Path) -> list[str]:
+    r"""The lines of a text, which only ``\n`` ends."""
+    return list(read_lines(path, may_be_empty=True))
 
 
 def read_references(path: Path) -> list[str]:
-    """:func:`read_text` of references.
+    """The lines of references.
 
     Raises:
-        UserError: there is no text in the file.
+        UserError: the file is missing, is not text, or has none.
     """
-    lines = read_text(path)
+    lines = _read_text(path)
     if not any(map(str.strip, lines)):
         raise UserError(f"{path} has no text: name the references")
     return lines
@@ -88,7 +86,7 @@ def detokenized(output: Path) -> list[str]:
     Raises:
         UserError: there is none, or one is missing, cut or there twice.
     """
-    return list(_detokenized(output, read_text(output)))
+    return list(_detokenized(output, _read_text(output)))
 
 
 def _detokenized(output: Path, lines: Sequence[str]) -> Iterator[str]:

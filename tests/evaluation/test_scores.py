@@ -126,6 +126,7 @@ def test_compare_prints_a_table_with_signatures(systems, tmp_path, capsys, monke
         (["bytes", "near", "ref"], "bytes, line 1: byte 0xff at position 1 is not UTF-8"),
         (["empty", "empty", "empty"], "empty has no text: name the references"),
         (["blank", "blank", "blank"], "blank has no text: name the references"),
+        (["empty", "near", "short"], "empty is empty: name the translations"),
         (["near", "late", "ref"], "late has no translation (D- line) of sentence 0"),
     ],
 )
@@ -167,13 +168,12 @@ def test_lines_that_look_like_fairseqs_are_translations(tmp_path):
         (b"a\r\nb\r\n", ["a", "b"]),
         ("a\u2028b\x85\x0cc\nd".encode(), ["a\u2028b\x85\x0cc", "d"]),
         (b"\xef\xbb\xbfa\n\n", ["a", ""]),
-        (b"", [""]),
     ],
 )
 def test_only_a_line_feed_ends_a_line(tmp_path, content, lines):
     path = tmp_path / "text"
     path.write_bytes(content)
-    assert scores.read_text(path) == lines
+    assert scores.read_references(path) == lines
     assert scores.read_translations(path) == lines
     path.write_bytes(b"".join(b"D-%d\t-1\t%s\n" % (i, s.encode()) for i, s in enumerate(lines)))
     assert scores.read_translations(path) == lines
