@@ -55,17 +55,19 @@ def read_translations(output: Path) -> list[str]:
     Raises:
         UserError: no such file, it is empty, or a translation is missing, cut or there twice.
     """
-    lines = _read_text(output)
-    if not lines:
-        raise UserError(f"{output} is empty: name the translations")
+    lines = read_text(output)
     if any(map(_OF_FAIRSEQ.match, lines)):
         return list(_detokenized(output, lines))
     return lines
 
 
-def _read_text(path: Path) -> list[str]:
-    r"""The lines of a text, which only ``\n`` ends."""
-    return list(read_lines(path, may_be_empty=True))
+def read_text(path: Path) -> list[str]:
+    r"""The lines of a text, which only ``\n`` ends.
+
+    Raises:
+        UserError: it is missing or empty, or is not text.
+    """
+    return list(read_lines(path))
 
 
 def read_references(path: Path) -> list[str]:
@@ -74,7 +76,7 @@ def read_references(path: Path) -> list[str]:
     Raises:
         UserError: the file is missing, is not text, or has none.
     """
-    lines = _read_text(path)
+    lines = read_text(path)
     if not any(map(str.strip, lines)):
         raise UserError(f"{path} has no text: name the references")
     return lines
@@ -86,7 +88,7 @@ def detokenized(output: Path) -> list[str]:
     Raises:
         UserError: there is none, or one is missing, cut or there twice.
     """
-    return list(_detokenized(output, _read_text(output)))
+    return list(_detokenized(output, read_text(output)))
 
 
 def _detokenized(output: Path, lines: Sequence[str]) -> Iterator[str]:

@@ -124,9 +124,9 @@ def test_compare_prints_a_table_with_signatures(systems, tmp_path, capsys, monke
         (["far", "short", "ref"], "short has 1 translations for 150 lines of ref"),
         (["far", "near", "ref", "--samples", "1"], "--samples must be at least 2, got 1"),
         (["bytes", "near", "ref"], "bytes, line 1: byte 0xff at position 1 is not UTF-8"),
-        (["empty", "empty", "empty"], "empty has no text: name the references"),
+        (["empty", "empty", "empty"], "empty is empty"),
         (["blank", "blank", "blank"], "blank has no text: name the references"),
-        (["empty", "near", "short"], "empty is empty: name the translations"),
+        (["empty", "near", "short"], "empty is empty"),
         (["near", "late", "ref"], "late has no translation (D- line) of sentence 0"),
     ],
 )
