@@ -13,6 +13,7 @@ from typing import Any
 from hyptrans.support import tables
 from hyptrans.support.errors import run_command
 from recipes.benchmark import latency
+from recipes.cogs.table import means
 from recipes.common import results
 from recipes.probing import radius as meaning
 from recipes.probing.tables import CHECKPOINTS, SELECTIVITY, selectivity, table
@@ -58,6 +59,7 @@ def blocks() -> dict[tuple[Path, str], str]:
         (RESULTS, "study"): summary(study),
         (STUDY / "README.md", "forms"): forms(results.read_lines(STUDY / "forms.jsonl")),
         (RESULTS, "trees"): trees(probing),
+        (RESULTS, "cogs"): means(results.read_lines(HERE / "cogs" / "results.jsonl")),
         (RESULTS, meaning.NAME): meaning.block(),
         (RESULTS, "speed"): speed_table(speed),
         (RESULTS, "task"): task.table(results.read_lines(HERE / "trees" / "results.jsonl")),

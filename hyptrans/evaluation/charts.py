@@ -72,7 +72,7 @@ class Curve:
 
     Attributes:
         name: in the legend.
-        points: update and value.
+        points: update, or size, and value.
         band: lowest and highest value at each point, as over seeds; or nothing.
         dots: further values, as of each seed; or nothing.
     """
@@ -92,7 +92,7 @@ class Panel:
         curves: its lines.
         logarithmic: equal ratios of values, which are above 0, are equally long.
         most: the axis ends at this times the lowest value, so that ends can be told apart.
-        sizes: points are over these instead of updates, equal ratios equally long.
+        sizes: of models, which points are over instead of updates; equal ratios are equally long.
         below: what the lower axis shows.
     """
 
@@ -120,7 +120,7 @@ class Row:
 
 
 def learning_curves(panels: Sequence[Panel], title: str, form: str = "svg") -> bytes:
-    """A file with one chart under the other, all over updates, and the names of lines below.
+    """A file with one chart under the other, over updates or sizes, and the names of lines below.
 
     Args:
         panels: one at least.
@@ -209,7 +209,7 @@ def _shown(name: str) -> str:
 
 
 def _draw(axes: Axes, panel: Panel, names: Sequence[str]) -> None:
-    """Draw the lines of a chart over updates; the first lies on top."""
+    """Draw the lines of a chart; the first lies on top."""
     for curve in reversed(panel.curves):
         number = names.index(curve.name)
         color = _COLORS[number % len(_COLORS)]

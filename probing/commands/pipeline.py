@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from hyptrans.support.stored import build, read_json
 from probing.commands import extract
 from probing.commands.evaluate import of_baselines, read_scored, save_scored, score
 from probing.commands.sources import Subject
-from probing.geometry.layers import SpaceUse, space_use, word_counts
+from probing.geometry.layers import Layer, SpaceUse, space_use, word_counts
 from probing.geometry.words import words_of
 from probing.probes import baselines
 from probing.probes.control import control_tree
@@ -286,6 +286,7 @@ def space_uses(run: Run) -> dict[str, SpaceUse]:
             "states": run.keys[subject.name]["test"],
             "trees": {part: run.trees[part].sha256 for part in ("train", "test")},
             "seed": run.settings.seed,
+            "figures": [one.name for one in fields(Layer)],
         }
 
         def make(subject: Subject = subject, file: Path = file) -> None:

@@ -61,7 +61,10 @@ def direction_share(tangents: Tensor, where: Space) -> float:
 
 
 def shuffled_share(tangents: Tensor, where: Space) -> float:
-    """The same, where every point is given the radius of another one, drawn at random."""
+    """The share that the same points with their radii permuted explain, as a control.
+
+    Shapes: ``[N, D]``. Range: ``[0, 1]``; 1 where all radii are equal, NaN as above.
+    """
     order = torch.randperm(len(tangents), generator=torch.Generator().manual_seed(1))
     return _explained(tangents, where, lambda radii: radii[order])
 

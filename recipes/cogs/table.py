@@ -24,10 +24,9 @@ _OF_A_KIND = 1000
 
 def table(lines: Results) -> str:
     """All results as Markdown."""
-    finals = [line for line in lines if line["stage"] == "final"]
+    finals, published = _finals(lines), _published(lines)
     trials = [line for line in lines if line["stage"] not in ("final", PUBLISHED)]
-    published: Results = next((line["seeds"] for line in lines if line["name"] == PUBLISHED), [])
-    parts = [_means(finals, published), _kinds(finals, published)] if finals else []
+    parts = [means(lines), _kinds(finals, published)] if finals else []
     parts += [_trials(trials)] if trials else []
     return "\n\n".join(parts) or results.NOT_MEASURED
 
@@ -42,11 +41,23 @@ def _of(line: Mapping[str, Any], subset: str, kind: str = "all") -> float:
     return float(line["exact"][subset][kind])
 
 
+def _finals(lines: Results) -> Results:
+    return [line for line in lines if line["stage"] == "final"]
+
+
+def _published(lines: Results) -> Results:
+    return next((line["seeds"] for line in lines if line["name"] == PUBLISHED), [])
+
+
 def _scored(finals: Results) -> Results:
     return [line for line in finals if line["exact"]]
 
 
-def _means(finals: Results, published: Results) -> str:
+def means(lines: Results) -> str:
+    """Final trainings over seeds, of each model."""
+    finals, published = _finals(lines), _published(lines)
+    if not finals:
+        return results.NOT_MEASURED
     gen = by_model(_scored(finals), partial(_of, subset=GEN))
     rest = by_model(_scored(finals), unread)
     test = by_model(_scored(finals), partial(_of, subset=TEST))

@@ -36,7 +36,7 @@ DROPOUT, DROPOUTS = 0.1, (0.1, 0.2, 0.3)
 """While rates are tried, and those that are tried in final trainings."""
 TWINS = ("euclidean_prenorm", "euclidean")
 WIDTH = 64
-"""Of all models, but where a stage has another."""
+"""Of the models that rates are tried with."""
 WIDTH_RATES = (1e-2, 2e-2, 4e-2, 8e-2)
 _COMPARED = ("euclidean_prenorm", "sphere", "hybonet", "hybonet_plus")
 _SHELLS = ("lorentz_shell", "lorentz_free")
@@ -44,7 +44,7 @@ WIDTHS: dict[str, tuple[int, dict[str, tuple[float, ...]]]] = {
     "d16": (16, {**dict.fromkeys(_COMPARED, WIDTH_RATES), **dict.fromkeys(_SHELLS, (4e-2,))}),
     "d32": (32, dict.fromkeys((*_COMPARED, *_SHELLS), (2e-2,))),
 }
-"""By stage the width, and the rates that models are tried at: candidates at the best of the twin
+"""By stage the width, and the rates that models are tried at: the last two at the best of the twin
 and of `sphere`, and at width 32 all between that and the best of 64."""
 SEEDS = 3
 """Final trainings of HyboNet, the better twin and advanced candidates as they are best, and all at

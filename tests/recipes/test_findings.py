@@ -205,12 +205,14 @@ def test_the_picture_of_widths_has_a_dot_a_seed_at_the_rate_that_is_best_with_th
         name = {"stage": stage, "model": "hybonet", "rate": rate, "seed": seed}
         return {**name, "valid_perplexity": perplexity}
 
-    lines = [line("d16", 1.0, 2, 40.0), line("d16", 1.0, 1, 20.0), line("d16", 2.0, 1, 21.0)]
-    lines += [line("rates", 1.0, 1, None), line("rates", 2.0, 1, 9.0)]
+    lines = [line("d16", 2e-2, 2, 40.0), line("d16", 2e-2, 1, 20.0), line("d16", 1e-2, 1, 21.0)]
+    # not that of a second seed whose first diverged, nor before all rates are tried
+    lines += [line("d16", 4e-2, 1, None), line("d16", 4e-2, 2, 5.0), line("d16", 8e-2, 1, 25.0)]
+    lines += [line("rates", 1e-2, 1, None), line("rates", 2e-2, 1, 9.0), line("d16", 2e-2, 3, None)]
     (curve,) = pictures.of_widths(lines)
     assert curve.points == [(16, 30.0), (64, 9.0)]
-    assert curve.dots == [(16, 20.0), (16, 40.0), (64, 9.0)]
-    assert pictures.of_widths(lines[:3]) == []
+    assert curve.dots == [(16, 40.0), (16, 20.0), (64, 9.0)]
+    assert pictures.of_widths(lines[:6]) == pictures.of_widths([*lines[:5], *lines[6:]]) == []
     assert "findings/widths.svg" in drawn([*FINALS, *lines])
 
 

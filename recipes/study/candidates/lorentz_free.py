@@ -56,7 +56,7 @@ class FreeSum(nn.Module):
 
 
 class FreePositions(nn.Module):
-    """The point above a multiple of a token's space part and its position's vector.
+    """The point above a multiple of a token's space part plus its position's vector.
 
     Shapes: x ``[B, T, space + 1]``, positions ``[B, T]`` (from 0) -> ``[B, T, space + 1]``.
     """

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 
 from hyptrans.evaluation.charts import Curve, Panel, Row, learning_curves, scores
 from recipes.study.findings.finals import Line, finished
 from recipes.study.findings.table import BARS, BY_WIDTH, CURVES, spread
-from recipes.study.plan import WIDTH, WIDTHS
+from recipes.study.plan import WIDTH, WIDTHS, best_of_width, perplexity_of
 
 SHOWN = 4.0
 """The axis of perplexities ends at this times the lowest, so that the ends can be told apart."""
@@ -41,21 +42,29 @@ def pictures(lines: Sequence[Line]) -> dict[str, str]:
 
 
 def of_widths(lines: Sequence[Line]) -> list[Curve]:
-    """Of each model that is trained at more than one, at the rate that is best with one seed."""
-    stages = {stage: width for stage, (width, _) in WIDTHS.items()}
-    stages |= dict.fromkeys(("rates", "candidates"), WIDTH)
-    found: dict[str, dict[int, dict[float, list[float]]]] = {}
-    for line in sorted(lines, key=lambda line: line.get("seed", 0)):
-        if line["stage"] in stages and line["valid_perplexity"]:
-            of_width = found.setdefault(line["model"], {}).setdefault(stages[line["stage"]], {})
-            of_width.setdefault(line["rate"], []).append(float(line["valid_perplexity"]))
+    """Of each model that is trained at more than one width, at its best rate of each.
+
+    Those that diverged have no place in the picture.
+    """
+    found: dict[str, dict[int, list[float]]] = {}
+    for stage, (width, models) in WIDTHS.items():
+        for model in models:
+            asked = (stage, model, best_of_width(lines, stage, model))
+            chosen = [x for x in lines if (x["stage"], x["model"], x.get("rate")) == asked]
+            found.setdefault(model, {})[width] = _finite(chosen)
+    for model, widths in found.items():
+        short = [x for x in lines if x["stage"] in ("rates", "candidates") and x["model"] == model]
+        widths[WIDTH] = sorted(_finite(short))[:1]
     curves = []
     for model, widths in sorted(found.items()):
-        best = {width: min(of.values(), key=lambda one: one[0]) for width, of in widths.items()}
-        means = sorted((width, statistics.fmean(values)) for width, values in best.items())
-        dots = [(width, value) for width, values in sorted(best.items()) for value in values]
+        means = [(width, statistics.fmean(values)) for width, values in widths.items() if values]
+        dots = [(width, value) for width, values in widths.items() for value in values]
         curves += [Curve(model, means, dots=dots)] if len(means) > 1 else []
     return curves
+
+
+def _finite(lines: Sequence[Line]) -> list[float]:
+    return [value for value in map(perplexity_of, lines) if math.isfinite(value)]
 
 
 def curve_of(model: str, found: Sequence[Line]) -> Curve:

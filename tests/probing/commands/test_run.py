@@ -1,5 +1,6 @@
 """``python -m probing``: stages one by one, and all of them in one."""
 
+import dataclasses
 import functools
 import itertools
 import json
@@ -174,6 +175,18 @@ def test_an_encoder_that_cuts_every_word_has_no_use_of_space_to_tell(
     assert main(run_words(made, tmp_path / "out")) == 0
     assert json.loads((tmp_path / "out" / "results.json").read_text())["spaces"] == {}
     assert "This model" not in (tmp_path / "out" / "results.md").read_text()
+
+
+def test_a_use_of_space_with_other_figures_is_made_again(made, done, tmp_path, monkeypatch, capsys):
+    shutil.copytree(done, tmp_path / "out")
+    words = run_words(made, tmp_path / "out", "--no-random", models=["twin"])
+    capsys.readouterr()
+    kept = []
+    for known in (lambda kind: (), dataclasses.fields, dataclasses.fields):
+        monkeypatch.setattr(pipeline, "fields", known)
+        assert main(words) == 0
+        kept.append(capsys.readouterr().err.count("from an earlier run"))
+    assert kept[0] == kept[1] == kept[2] - 1
 
 
 def test_other_settings_train_again_on_the_same_states(made, done, tmp_path, capsys):
