@@ -133,6 +133,7 @@ def layer(number, spread, share, radius=3.0, kind="lorentz"):
         nothing,
         nothing,
         Estimate(share, nothing),
+        Estimate(share / 2, nothing),
         Estimate(0.2, nothing),
     )
 
