@@ -136,6 +136,12 @@ def best_of_width(results: Results, stage: str, model: str) -> float | None:
     return best[0] if best else None
 
 
+def of_width(results: Results, stage: str, model: str) -> Results:
+    """The trainings of a model at a width and at its best rate there; none before all are tried."""
+    asked = (stage, model, best_of_width(results, stage, model))
+    return [x for x in results if (x["stage"], x["model"], x.get("rate")) == asked]
+
+
 def _final(model: str, setting: Setting, seed: int = 1) -> Training:
     rate, dropout = setting
     return Training("final", model, rate, FINAL_UPDATES, seed, dropout)

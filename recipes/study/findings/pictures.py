@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from hyptrans.evaluation.charts import Curve, Panel, Row, learning_curves, scores
 from recipes.study.findings.finals import Line, finished
 from recipes.study.findings.table import BARS, BY_WIDTH, CURVES, spread
-from recipes.study.plan import WIDTH, WIDTHS, best_of_width, perplexity_of
+from recipes.study.plan import WIDTH, WIDTHS, of_width, perplexity_of
 
 SHOWN = 4.0
 """The axis of perplexities ends at this times the lowest, so that the ends can be told apart."""
@@ -49,9 +49,7 @@ def of_widths(lines: Sequence[Line]) -> list[Curve]:
     found: dict[str, dict[int, list[float]]] = {}
     for stage, (width, models) in WIDTHS.items():
         for model in models:
-            asked = (stage, model, best_of_width(lines, stage, model))
-            chosen = [x for x in lines if (x["stage"], x["model"], x.get("rate")) == asked]
-            found.setdefault(model, {})[width] = _finite(chosen)
+            found.setdefault(model, {})[width] = _finite(of_width(lines, stage, model))
     for model, widths in found.items():
         short = [x for x in lines if x["stage"] in ("rates", "candidates") and x["model"] == model]
         widths[WIDTH] = sorted(_finite(short))[:1]

@@ -15,7 +15,7 @@ from recipes.study.findings.finals import (
     settings,
     updates_until_twin,
 )
-from recipes.study.plan import DROPOUT, TWINS, WIDTHS, best_of_width, perplexity_of
+from recipes.study.plan import DROPOUT, TWINS, WIDTHS, of_width, perplexity_of
 
 CURVES, BARS, BY_WIDTH = "findings/curves.svg", "findings/bleu.svg", "findings/widths.svg"
 """The pictures, as seen from the README."""
@@ -88,9 +88,7 @@ def widths(lines: Sequence[Line]) -> str:
     for stage, (width, models) in WIDTHS.items():
         found: list[Setting] = []
         for model in models:
-            rate = best_of_width(lines, stage, model)
-            asked = (stage, model, rate)
-            chosen = [x for x in lines if (x["stage"], x["model"], x.get("rate")) == asked]
+            chosen = of_width(lines, stage, model)
             if finished := scored(chosen):
                 found.append(Setting(model, finished[0]["rate"], DROPOUT, tuple(chosen)))
         for one in sorted(found, key=lambda one: one.perplexity):
