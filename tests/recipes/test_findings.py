@@ -209,6 +209,7 @@ def test_the_picture_of_widths_has_a_dot_a_seed_at_the_rate_that_is_best_with_th
     # not that of a second seed whose first diverged, nor before all rates are tried
     lines += [line("d16", 4e-2, 1, None), line("d16", 4e-2, 2, 5.0), line("d16", 8e-2, 1, 25.0)]
     lines += [line("rates", 1e-2, 1, None), line("rates", 2e-2, 1, 9.0), line("d16", 2e-2, 3, None)]
+    lines += [line("rates", 4e-2, 1, 9.5)]
     (curve,) = pictures.of_widths(lines)
     assert curve.points == [(16, 30.0), (64, 9.0)]
     assert curve.dots == [(16, 40.0), (16, 20.0), (64, 9.0)]
