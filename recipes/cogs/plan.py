@@ -22,8 +22,8 @@ TEST, GEN, DEV = "test", "gen", "gen_dev"
 PER_KIND = 100
 """Sentences of each kind of generalization in that part."""
 UPDATES, FINAL_UPDATES = 3000, 10000
-LONGER = (10000, 30000)
-"""Updates of the twin alone, which tell how long final trainings should be."""
+LONGER, LONGER_MODELS = 30000, (TWIN, "hybonet_plus")
+"""Updates of two models at their best rates, which tell what final trainings leave out."""
 RATES = (1e-3, 2e-3, 4e-3, 8e-3)
 """Rates that each model is tried at; twice the last one too, and so on, where it is the best."""
 RATE = 2e-3
@@ -69,15 +69,17 @@ def trainings(results: Results) -> list[Training]:
     setting = best(results, tried, DEV)
     if setting is None:
         return tried
-    longer = [replace(setting, stage="longer", updates=updates) for updates in LONGER]
     rates: list[Training] = []
     finals: list[Training] = []
+    longer: list[Training] = []
     for model in MODELS:
         of_model = _rates(results, model, setting.setting)
         rates += of_model
         if chosen := best(results, of_model, DEV):
             finals += [_final(chosen, seed) for seed in SEEDS]
-    return [*tried, *longer, *rates, *sorted(finals, key=lambda training: training.seed)]
+            if model in LONGER_MODELS:
+                longer.append(replace(chosen, stage="longer", updates=LONGER))
+    return [*tried, *rates, *sorted(finals, key=lambda training: training.seed), *longer]
 
 
 def _of_twin(settings: Sequence[str]) -> list[Training]:

@@ -14,12 +14,15 @@ from typing import Any
 from hyptrans.support.extras import require
 from hyptrans.support.tables import markdown
 from recipes.common import results
-from recipes.common.exact import MODELS, TWIN, Results, Training, best, rate_trials
+from recipes.common.exact import MODELS, TWIN, Results, Training, best, rate_trials, scores_of
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Trainings with one seed at each rate, and with the other seeds at the best.
+    """Trainings with one seed at each rate, and with all seeds where a rate may be the best.
+
+    A rate is as good as the mean over its seeds. So the rate whose first seed is best has all, and
+    then each other one whose first seed is better than that mean: one lucky seed chooses nothing.
 
     Attributes:
         title: what the cells are.
@@ -43,17 +46,42 @@ class Grid:
     def trainings(self, lines: Results) -> list[Training]:
         """All that can be named so far."""
         tried: list[Training] = []
-        others: list[Training] = []
+        seeded: list[Training] = []
         for cell in self.cells:
             for model in self.only.get(cell, MODELS):
                 trials = self._trials(lines, cell, model)
                 tried += trials
-                if chosen := best(lines, trials, self.valid):
-                    others += [replace(chosen, seed=seed) for seed in self.seeds[1:]]
-        return [*tried, *sorted(others, key=lambda training: training.seed)]
+                seeded += [one for group in self._seeded(lines, trials) for one in group[1:]]
+        return [*tried, *sorted(seeded, key=lambda training: training.seed)]
 
     def _trials(self, lines: Results, cell: str, model: str) -> list[Training]:
         return rate_trials(lines, partial(self.training, model, cell), self.rates, self.valid)
+
+    def _seeded(self, lines: Results, trials: Sequence[Training]) -> list[list[Training]]:
+        """All seeds of each rate that may be the best; nothing while a rate is not tried."""
+        first = scores_of(lines, trials, self.valid)
+        if first is None:
+            return []
+        groups: list[list[Training]] = []
+        mean = -1.0
+        for score, trial in sorted(zip(first, trials, strict=True), key=lambda pair: -pair[0]):
+            if score <= mean:
+                break
+            groups.append([replace(trial, seed=seed) for seed in self.seeds])
+            means = scores_of(lines, groups[-1], self.valid)
+            if means is None:
+                break
+            mean = max(mean, means[0])
+        return groups
+
+    def _best(self, lines: Results, cell: str, model: str) -> list[Training]:
+        """All seeds of the rate that is best so far."""
+        groups = self._seeded(lines, self._trials(lines, cell, model))
+        done = [group for group in groups if scores_of(lines, group, self.valid)]
+        if not done:
+            return groups[0] if groups else []
+        chosen = best(lines, [one for group in done for one in group], self.valid)
+        return next(group for group in done if chosen in group)
 
     def table(self, lines: Results) -> str:
         """Exact match on the test set by cell and model, at each model's best rate."""
@@ -61,8 +89,7 @@ class Grid:
         rows = []
         for cell in self.cells:
             models = self.only.get(cell, MODELS)
-            chosen = [best(lines, self._trials(lines, cell, model), self.valid) for model in models]
-            names = [replace(t, seed=seed).name for t in chosen if t for seed in self.seeds]
+            names = [one.name for model in models for one in self._best(lines, cell, model)]
             finals = [known[name] for name in names if name in known]
             found = by_model(finals, self._right)
             hardest = by_model(finals, partial(self._right, kind=self.hardest or "all"))
@@ -80,8 +107,8 @@ class Grid:
         return (
             f"{markdown(header, rows, texts=2)}\n\nPercent of exact matches on the test set after "
             f"{lines[0]['updates']:,} updates, mean ± standard deviation over seeds, at the rate "
-            "that is best on the validation set; p: of the difference from the twin in the same "
-            f"{self.title}, by permutation of seeds, two-sided, Holm's correction."
+            "whose mean is best on the validation set; p: of the difference from the twin in the "
+            f"same {self.title}, by permutation of seeds, two-sided, Holm's correction."
         )
 
     def _right(self, line: Mapping[str, Any], kind: str = "all") -> float:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hyptrans.support.errors import run_command
 from recipes.common import exact, lines
-from recipes.common.exact import Flags, Training, size_flags
+from recipes.common.exact import MODELS, Flags, Training, size_flags
 from recipes.common.grid import Grid
 from recipes.trees.tree import make_sets, make_tree
 
@@ -24,8 +24,13 @@ CELLS = {
     **{"d6": (6, 2), "d10": (10, 2)},
 }
 """Width and heads: at small widths a head of few numbers has one less of space."""
-ONLY = {"d6": ("hybonet_plus",), "d10": ("hybonet_plus",)}
-"""Heads of as many coordinates of space as the twin's of d4 and d8, with the time beside them."""
+_TIMES_WITHIN = tuple(model for model in MODELS if model != "lorentz_shell")
+ONLY = {
+    **{"d4h1": _TIMES_WITHIN, "d8h1": _TIMES_WITHIN},
+    **{"d6": ("hybonet_plus",), "d10": ("hybonet_plus",)},
+}
+"""One head is for models whose heads each lose a coordinate to a time; at d6 and d10 heads have as
+many of space as the twin's at d4 and d8."""
 RATES = (3e-3, 1e-2, 3e-2)
 UPDATES, SEEDS = 2000, (1, 2, 3, 4, 5)
 VALID, TEST = "valid", "test"

@@ -90,6 +90,8 @@ def test_rates_go_on_while_the_largest_is_best_and_the_best_is_trained_with_all_
     assert [x["seed"] for x in finals if x["model"] == "sphere"] == list(plan.SEEDS)
     assert {x["rate"] for x in finals if x["model"] == "sphere"} == {0.032}
     assert {x["updates"] for x in finals} == {plan.FINAL_UPDATES}
+    longer = {x["model"]: x["rate"] for x in lines if x["updates"] == plan.LONGER}
+    assert longer == dict.fromkeys(plan.LONGER_MODELS, 2e-3)
 
 
 def test_a_model_has_the_flags_of_its_own_for_what_the_twin_is_tried_with():
@@ -178,9 +180,25 @@ def test_trees_are_tried_with_one_seed_and_trained_with_the_others_at_the_best_r
     for line in lines:
         line["exact"][trees.TEST][trees.GRID.hardest] = line["seed"] / 10
     table = trees.table(lines)
-    assert table.count("| sphere |") == len(trees.CELLS) - len(trees.ONLY)
+    assert table.count("| sphere |") == len(trees.CELLS) - 2
+    assert table.count("| lorentz_shell |") == len(trees.CELLS) - len(trees.ONLY)
     assert "| level 4 |" in table
     assert "| 53.0 ± 1.6 | 0.3 |" in table
+
+
+def test_a_rate_is_as_good_as_the_mean_over_its_seeds():
+    right = {0.03: (90, 10, 10, 10, 10), 0.01: (70, 60, 60, 60, 60), 0.003: (61, 90, 90, 90, 90)}
+    lines = all_done(trees.GRID.trainings, lambda t: right.get(t.rate, [0] * 5)[t.seed - 1])
+    of_sphere = [x for x in lines if (x["model"], x["setting"]) == ("sphere", "d8")]
+    seeds = {rate: [x["seed"] for x in of_sphere if x["rate"] == rate] for rate in right}
+    assert seeds == {0.03: [1, 2, 3, 4, 5], 0.01: [1, 2, 3, 4, 5], 0.003: [1]}
+    for line in lines:
+        line["exact"][trees.TEST][trees.GRID.hardest] = 0.0
+    assert "| d8 | sphere | 0.01 | 5 | 62.0 ± 4.5 |" in trees.table(lines)
+    one_missing = [x for x in lines if x["rate"] != 0.01 or x["seed"] < 5]
+    assert "| d8 | sphere | 0.03 | 5 | 26.0 ± 35.8 |" in trees.table(one_missing)
+    two_missing = [x for x in one_missing if x["rate"] != 0.03 or x["seed"] < 5]
+    assert "| d8 | sphere | 0.03 | 4 | 30.0 ± 40.0 |" in trees.table(two_missing)
 
 
 def test_every_twentieth_command_is_held_out_and_lines_are_commands_and_actions(tmp_path):
