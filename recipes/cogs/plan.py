@@ -50,6 +50,9 @@ CHANGES: dict[str, Flags] = {
     "unscaled": {},
 }
 """What the twin is tried with, one by one and then together."""
+_FIXED: Flags = {"--no-hypformer-learn-curvature": None}
+SPACES: dict[str, Flags] = {"fixed": _FIXED, "flat": {**_FIXED, "--curvature": "0.01"}}
+"""What ``hybonet_plus`` is without learned curvatures, and nearly without curvature."""
 _PRENORM: Flags = {"--encoder-normalize-before": None, "--decoder-normalize-before": None}
 _OF_TWIN: dict[str, Flags] = {
     "sinusoidal": {"--arch": "transformer", **_PRENORM},
@@ -72,6 +75,7 @@ def trainings(results: Results) -> list[Training]:
     rates: list[Training] = []
     finals: list[Training] = []
     longer: list[Training] = []
+    spaces: list[Training] = []
     for model in MODELS:
         of_model = _rates(results, model, setting.setting)
         rates += of_model
@@ -79,7 +83,10 @@ def trainings(results: Results) -> list[Training]:
             finals += [_final(chosen, seed) for seed in SEEDS]
             if model in LONGER_MODELS:
                 longer.append(replace(chosen, stage="longer", updates=LONGER))
-    return [*tried, *rates, *sorted(finals, key=lambda training: training.seed), *longer]
+            if model == "hybonet_plus":
+                spaces = [trial for space in SPACES for trial in _in_space(of_model, space)]
+    finals.sort(key=lambda training: training.seed)
+    return [*tried, *rates, *finals, *spaces, *longer]
 
 
 def _of_twin(settings: Sequence[str]) -> list[Training]:
@@ -100,6 +107,19 @@ def _trial(stage: str, model: str, setting: str, rate: float, seed: int) -> Trai
         if change == "two_tables":
             del flags[_SHARE_ALL]
     return Training(stage, model, setting, rate, UPDATES, seed, flags, (DEV,))
+
+
+def _in_space(trials: Sequence[Training], space: str) -> list[Training]:
+    """The trials of rates, with the curvature set."""
+    return [
+        replace(
+            trial,
+            stage="curvature",
+            setting=f"{trial.setting}+{space}",
+            flags={**trial.flags, **SPACES[space]},
+        )
+        for trial in trials[: len(RATES) - 1]
+    ]
 
 
 def _final(chosen: Training, seed: int) -> Training:

@@ -70,7 +70,8 @@ def test_the_twin_is_tried_first_and_helpful_changes_together():
     lines = all_done(
         plan.trainings, lambda t: scores.get(t.setting, 60 if "+" in t.setting else 10)
     )
-    assert {x["setting"] for x in lines if "+" in x["setting"]} == {"no_dropout+decay"}
+    together = {x["setting"] for x in lines if x["stage"] == "twin" and "+" in x["setting"]}
+    assert together == {"no_dropout+decay"}
     rates = [t for t in plan.trainings(lines) if t.stage == "rates"]
     assert {t.setting for t in rates} == {"no_dropout+decay"}
     assert all(t.flags["--lr-scheduler"] == "polynomial_decay" for t in rates)
@@ -92,6 +93,11 @@ def test_rates_go_on_while_the_largest_is_best_and_the_best_is_trained_with_all_
     assert {x["updates"] for x in finals} == {plan.FINAL_UPDATES}
     longer = {x["model"]: x["rate"] for x in lines if x["updates"] == plan.LONGER}
     assert longer == dict.fromkeys(plan.LONGER_MODELS, 2e-3)
+    spaces = [t for t in plan.trainings(lines) if t.stage == "curvature"]
+    assert {t.model for t in spaces} == {"hybonet_plus"}
+    curved = {(t.setting.split("+")[-1], t.flags.get("--curvature")) for t in spaces}
+    assert curved == {("fixed", None), ("flat", "0.01")}
+    assert all("--no-hypformer-learn-curvature" in t.flags for t in spaces)
 
 
 def test_a_model_has_the_flags_of_its_own_for_what_the_twin_is_tried_with():
