@@ -15,6 +15,7 @@ from hyptrans.support.errors import run_command
 from recipes.benchmark import latency
 from recipes.cogs.table import means
 from recipes.common import results
+from recipes.common.lines import RESULTS as LINES
 from recipes.probing import radius as meaning
 from recipes.probing.tables import CHECKPOINTS, SELECTIVITY, selectivity, table
 from recipes.study.findings.finals import chosen
@@ -46,6 +47,9 @@ SPEED_ROWS = (
 )
 """Of the table of speed, what is shown: architecture, step, width, length."""
 
+SHOWN_WIDTHS = ("d8", "d16", "d32")
+"""Of the table of paths in a tree, what is shown."""
+
 
 def blocks() -> dict[tuple[Path, str], str]:
     """What belongs between the markers of pages, by page and name of the markers."""
@@ -53,16 +57,17 @@ def blocks() -> dict[tuple[Path, str], str]:
     study, probed = _study(), HERE / "probing"
     probing = _read(probed / f"{results.RESULTS}.json")
     speed = _read(HERE / "benchmark" / f"{results.RESULTS}.json")
+    task_lines = results.read_lines(HERE / "trees" / LINES)
     return {
         **{(readme, results.RESULTS): block_for(readme.parent) for readme in readmes},
         (README, "choices"): choices(study, probing, speed),
         (RESULTS, "study"): summary(study),
         (STUDY / "README.md", "forms"): forms(results.read_lines(STUDY / "forms.jsonl")),
         (RESULTS, "trees"): trees(probing),
-        (RESULTS, "cogs"): means(results.read_lines(HERE / "cogs" / "results.jsonl")),
-        (RESULTS, meaning.NAME): meaning.block(),
+        (RESULTS, "cogs"): means(results.read_lines(HERE / "cogs" / LINES)),
+        (probed / "README.md", meaning.NAME): meaning.block(),
         (RESULTS, "speed"): speed_table(speed),
-        (RESULTS, "task"): task.table(results.read_lines(HERE / "trees" / "results.jsonl")),
+        (RESULTS, "task"): task.GRID.table(task_lines, SHOWN_WIDTHS),
         (HERE / "trees" / "README.md", radius.NAME): radius.block(),
         **{(HERE / "benchmark" / "README.md", name): block for name, block in gpu_tables().items()},
         (HERE / "benchmark" / "README.md", latency.NAME): latency.table(
@@ -94,7 +99,7 @@ def gpu_tables() -> dict[str, str]:
 
 def block_for(folder: Path) -> str:
     """The table of a recipe."""
-    recorded, lines = folder / "results.json", folder / "results.jsonl"
+    recorded, lines = folder / "results.json", folder / LINES
     if not recorded.exists() and not lines.exists():
         return results.NOT_MEASURED
     found = results.read_lines(lines) if lines.exists() else _read(recorded)
@@ -126,7 +131,7 @@ def choices(
                 when,
                 f"{spread(scored, 'bleu')} ({seeds})",
                 f"{tree['test']['uuas']:.3f}" if tree else "-",
-                f"{ratio:.2f}" if ratio else "1",
+                f"{ratio:.2f}" if ratio else "-",
             ]
         )
     header = ["model", "when", "BLEU", "trees", "speed"]
@@ -154,12 +159,12 @@ def speed_table(found: Mapping[str, Any]) -> str:
         ]
         for arch, step, dim, length in SPEED_ROWS
     ]
-    lines = tables.markdown(["step", "times as fast as the twin"], shown)
+    lines = tables.markdown(["step", "times as fast as `euclidean`"], shown)
     return f"{lines}\n\n{found['device']}; measured with version {found['versions']['hyptrans']}"
 
 
 def _study() -> list[dict[str, Any]]:
-    return results.read_lines(STUDY / "results.jsonl")
+    return results.read_lines(STUDY / LINES)
 
 
 def _read(path: Path) -> Any:

@@ -139,7 +139,7 @@ def check_kernels() -> None:
 
 def main() -> None:
     """Run the parts asked for and write what they found after each."""
-    parser = options.script_parser(__doc__)
+    parser = options.script_parser(__doc__, Path(__file__))
     parts: dict[str, tuple[Callable[[str], Any], tuple[str, ...]]] = {
         "compiled": (compiled, tuple(COMPILED)),
         "formulas": (formulas_of, tuple(check.families())),

@@ -222,7 +222,7 @@ def earlier(path: Path) -> dict[str, Any]:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure and print the table."""
-    parser = options.script_parser(__doc__)
+    parser = options.script_parser(__doc__, Path(__file__))
     add = parser.add_argument
     for name, default in (("sentences", 500), ("rounds", 7)):
         add(f"--{name}", type=int, default=default, metavar="N", help="(default: %(default)s)")

@@ -137,7 +137,7 @@ MAKERS: Mapping[str, Callable[..., Callable[[], None]]] = {
 
 
 def _arguments() -> argparse.Namespace:
-    parser, best = options.script_parser(__doc__), timing.best_device()
+    parser, best = options.script_parser(__doc__, Path(__file__)), timing.best_device()
     add = parser.add_argument
     about = "only rows with this in their name, such as hybonet, decode or 'train d=512'"
     add("--rows", default="", metavar="TEXT", help=about)

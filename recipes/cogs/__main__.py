@@ -32,15 +32,18 @@ def main(argv: Sequence[str] | None = None) -> None:
     contents = f"train, dev, test and gen as .tsv or .tsv.gz, and {PUBLISHED_FILE}"
     options.add_data(parser, contents, name=FOLDER)
     args = parser.parse_args(argv)
-    data = _folder(args)
 
     @cache
     def sets(task: str) -> exact.Sets:
+        data = _folder(args)
         found = {name: examples(data, stem) for name, stem in FILES.items()}
         return found | {DEV: first_of_each_kind(found[GEN])}
 
-    published = {"name": PUBLISHED, "stage": PUBLISHED, "seeds": _published(data)}
-    exact.run(HERE, args, trainings, sets, table, [published])
+    beside = []
+    if not args.list:
+        seeds = _published(_folder(args))
+        beside = [{"name": PUBLISHED, "stage": PUBLISHED, "seeds": seeds}]
+    exact.run(HERE, args, trainings, sets, table, beside)
 
 
 def _folder(args: argparse.Namespace) -> Path:
@@ -84,7 +87,7 @@ def _published(data: Path) -> list[dict[str, float]]:
     path = data / PUBLISHED_FILE
     try:
         return list(json.loads(path.read_text(encoding="utf-8")).values())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, AttributeError) as error:
         raise UserError(f"--data: {path} cannot be read: {error}") from error
 
 

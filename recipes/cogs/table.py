@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from hyptrans.support.tables import markdown
-from recipes.cogs.plan import DEV, GEN, PER_KIND, TEST
+from recipes.cogs.plan import DEV, GEN, PER_KIND, TEST, trainings
 from recipes.common import results
 from recipes.common.exact import Results
 from recipes.common.grid import against_twin, by_model
@@ -33,24 +33,22 @@ def table(lines: Results) -> str:
 
 def unread(line: Mapping[str, Any]) -> float:
     """Percent of right answers among the sentences that no setting was chosen by."""
-    whole, part = line["exact"][GEN]["all"], line["exact"][DEV]["all"]
+    whole, part = _of(line, GEN), _of(line, DEV)
     return float(whole * _OF_A_KIND - part * PER_KIND) / (_OF_A_KIND - PER_KIND)
 
 
 def _of(line: Mapping[str, Any], subset: str, kind: str = "all") -> float:
-    return float(line["exact"][subset][kind])
+    """Percent of right answers; a training that diverged has none."""
+    return float(line["exact"][subset][kind]) if line["exact"] else 0.0
 
 
 def _finals(lines: Results) -> Results:
-    return [line for line in lines if line["stage"] == "final"]
+    names = {one.name for one in trainings(lines) if one.stage == "final"}
+    return [line for line in lines if line["name"] in names]
 
 
 def _published(lines: Results) -> Results:
     return next((line["seeds"] for line in lines if line["name"] == PUBLISHED), [])
-
-
-def _scored(finals: Results) -> Results:
-    return [line for line in finals if line["exact"]]
 
 
 def means(lines: Results) -> str:
@@ -58,15 +56,15 @@ def means(lines: Results) -> str:
     finals, published = _finals(lines), _published(lines)
     if not finals:
         return results.NOT_MEASURED
-    gen = by_model(_scored(finals), partial(_of, subset=GEN))
-    rest = by_model(_scored(finals), unread)
-    test = by_model(_scored(finals), partial(_of, subset=TEST))
+    gen = by_model(finals, partial(_of, subset=GEN))
+    rest = by_model(finals, unread)
+    test = by_model(finals, partial(_of, subset=TEST))
     p = against_twin(rest)
-    line_of = {line["model"]: line for line in finals}
+    line_of = {line["model"]: line for line in sorted(finals, key=lambda one: bool(one["exact"]))}
     rows = [
         [
             model,
-            f"{line_of[model]['parameters']:,}",
+            f"{line_of[model].get('parameters', 0):,}",
             f"{line_of[model]['rate']:g}",
             str(len(gen[model])),
             spread(gen[model]),
@@ -77,32 +75,32 @@ def means(lines: Results) -> str:
         for model in gen
     ]
     of_published = [seed[_ALL] for seed in published]
-    rows.append([PUBLISHED, "", "", str(len(published)), spread(of_published), "", "", ""])
+    if published:
+        rows.append([PUBLISHED, "", "", str(len(published)), spread(of_published), "", "", ""])
     header = ["model", "parameters", "rate", "seeds", "all of gen", "unread part", "p", "test"]
     updates = finals[0]["updates"]
     return (
         f"{markdown(header, rows)}\n\nPercent of exact matches after {updates:,} updates, "
         f"`{finals[0]['setting']}`, mean ± standard deviation over seeds; unread part: without the "
         "sentences that settings are chosen by; p: of the difference from the twin there, by "
-        "permutation of seeds, two-sided, Holm's correction."
+        "permutation of seeds, two-sided, Holm's correction over the models of the table."
     )
 
 
 def _kinds(finals: Results, published: Results) -> str:
-    scored = _scored(finals)
-    kinds = [kind for kind in scored[0]["exact"][GEN] if kind != "all"] if scored else []
-    models = list(by_model(scored, lambda line: 0.0))
-    named = [kind for kind in sorted(kinds) if kind in published[0]]
+    kinds = {kind for line in finals if line["exact"] for kind in line["exact"][GEN]} - {"all"}
+    models = list(by_model(finals, lambda line: 0.0))
+    named = sorted(kind for kind in kinds if published and kind in published[0])
     rows = []
-    for kind in [*named, *sorted(set(kinds) - set(named))]:
-        found = by_model(scored, partial(_of, subset=GEN, kind=kind))
+    for kind in [*named, *sorted(kinds.difference(named))]:
+        found = by_model(finals, partial(_of, subset=GEN, kind=kind))
         theirs = spread([seed[kind] for seed in published]) if kind in named else ""
         rows.append([kind, *(spread(found[model]) for model in models), theirs])
+    shown = markdown(["kind", *models, PUBLISHED], rows)
+    if not published:
+        return shown
     lexical = statistics.fmean(seed[_OTHERS] for seed in published)
-    return (
-        f"{markdown(['kind', *models, PUBLISHED], rows)}\n\nPublished: {lexical:.1f} on "
-        "average in the kinds without a figure."
-    )
+    return f"{shown}\n\nPublished: {lexical:.1f} on average in the kinds without a figure."
 
 
 def _trials(trials: Results) -> str:

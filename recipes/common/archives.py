@@ -60,11 +60,12 @@ class Corpus:
         example = "--raw DIR --write-readme"
         parser = experiment.make_parser(self.recipe, description, example, archs=self.archs, jobs=1)
         about = "further flags of every training, as --train-flags='--amp --update-freq 1'"
-        parser.add_argument("--train-flags", default="", metavar="FLAGS", help=about)
+        parser.add_argument(
+            "--train-flags", type=shlex.split, default=[], metavar="FLAGS", help=about
+        )
         args, others = parser.parse_known_args(argv)
-        train_flags = shlex.split(args.train_flags)
         _refuse(_DECIDED, others, "")
-        _refuse(_DECIDED_OF_TRAININGS, train_flags, " of --train-flags")
+        _refuse(_DECIDED_OF_TRAININGS, args.train_flags, " of --train-flags")
         require("sacremoses", "data")
         made = Experiment(
             self.recipe,
@@ -72,7 +73,7 @@ class Corpus:
             (SOURCE, TARGET),
             save_every=SAVE_EVERY,
             best=True,
-            train_flags=train_flags,
+            train_flags=args.train_flags,
             text_flags=[*translation.token_flags(SOURCE, TARGET), *self.search_flags],
         )
         made.runner.run(self.prepare(made.run, others))

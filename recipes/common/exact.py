@@ -18,8 +18,9 @@ from typing import Any
 from hyptrans.evaluation import scores
 from hyptrans.support.files import write_whole
 from recipes.common import lines, results, translation
+from recipes.common.results import Results
 from recipes.common.runner import Runner
-from recipes.common.settings import Flags, Model
+from recipes.common.settings import Flags, Model, in_name
 from recipes.common.steps import Step
 from recipes.common.translation import Run
 
@@ -36,7 +37,6 @@ Example = tuple[str, str, str]
 """Question, answer, and the kind that exact matches are counted by."""
 Sets = Mapping[str, Sequence[Example]]
 """By name: ``train``, ``valid``, then the test sets."""
-Results = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class Training:
     @property
     def name(self) -> str:
         """What its folder, its log and its line of the results are called."""
-        rate = f"{self.rate:g}".replace(".", "p")
-        return f"{self.stage}-{self.model}-{self.setting}-lr{rate}-{self.updates}-seed{self.seed}"
+        rate = f"lr{in_name(self.rate)}"
+        return f"{self.stage}-{self.model}-{self.setting}-{rate}-{self.updates}-seed{self.seed}"
 
 
 def size_flags(*, width: int, heads: int) -> Flags:

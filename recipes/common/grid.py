@@ -74,7 +74,7 @@ class Grid:
             mean = max(mean, means[0])
         return groups
 
-    def _best(self, lines: Results, cell: str, model: str) -> list[Training]:
+    def best(self, lines: Results, cell: str, model: str) -> list[Training]:
         """All seeds of the rate that is best so far."""
         groups = self._seeded(lines, self._trials(lines, cell, model))
         done = [group for group in groups if scores_of(lines, group, self.valid)]
@@ -83,17 +83,23 @@ class Grid:
         chosen = best(lines, [one for group in done for one in group], self.valid)
         return next(group for group in done if chosen in group)
 
-    def table(self, lines: Results) -> str:
-        """Exact match on the test set by cell and model, at each model's best rate."""
+    def _open(self, lines: Results, cell: str, model: str) -> bool:
+        """Whether another rate may turn out to be the best."""
+        groups = self._seeded(lines, self._trials(lines, cell, model))
+        return any(scores_of(lines, group, self.valid) is None for group in groups)
+
+    def table(self, lines: Results, cells: Sequence[str] = ()) -> str:
+        """Exact match on the test set by cell (default: all) and model, at each one's best rate."""
         known = {line["name"]: line for line in lines}
         rows = []
-        for cell in self.cells:
+        for cell in cells or self.cells:
             models = self.only.get(cell, MODELS)
-            names = [one.name for model in models for one in self._best(lines, cell, model)]
+            names = [one.name for model in models for one in self.best(lines, cell, model)]
             finals = [known[name] for name in names if name in known]
             found = by_model(finals, self._right)
             hardest = by_model(finals, partial(self._right, kind=self.hardest or "all"))
             rate = {line["model"]: f"{line['rate']:g}" for line in finals}
+            rate |= {model: f"({rate[model]})" for model in rate if self._open(lines, cell, model)}
             p = against_twin(found)
             for model, scores in found.items():
                 shown = f"{p[model]:.3f}" if model in p else ""
@@ -107,7 +113,8 @@ class Grid:
         return (
             f"{markdown(header, rows, texts=2)}\n\nPercent of exact matches on the test set after "
             f"{lines[0]['updates']:,} updates, mean ± standard deviation over seeds, at the rate "
-            "whose mean is best on the validation set; p: of the difference from the twin in the "
+            "whose mean is best on the validation set (in brackets: another one is still to be "
+            "tried with all seeds); p: of the difference from the twin in the "
             f"same {self.title}, by permutation of seeds, two-sided, Holm's correction."
         )
 

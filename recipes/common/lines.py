@@ -17,6 +17,7 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.files import one_at_a_time, write_whole
 from hyptrans_startup.checkpoints import saving
 from recipes.common import options, results, translation
+from recipes.common.results import Results
 from recipes.common.runner import Runner
 from recipes.common.settings import Model
 from recipes.common.steps import Step, portable_command
@@ -24,7 +25,6 @@ from recipes.common.translation import Run
 
 RESULTS = "results.jsonl"
 STOPPED = "the same command goes on with the unfinished training"
-Lines = Sequence[Mapping[str, Any]]
 
 
 def make_parser(recipe: Path, description: str | None, example: str) -> argparse.ArgumentParser:
@@ -60,8 +60,8 @@ class Queue:
         self,
         recipe: Path,
         args: argparse.Namespace,
-        trainings: Callable[[Lines], Sequence[Any]],
-        publish: Callable[[Lines], object],
+        trainings: Callable[[Results], Sequence[Any]],
+        publish: Callable[[Results], object],
     ) -> None:
         options.check_positive(args, "threads")
         self.path = (recipe if args.write_readme else args.out) / RESULTS

@@ -13,10 +13,11 @@ STOPPED = "the same command, without --overwrite, continues where it stopped"
 """What a stop of a recipe means for the next run."""
 
 
-def script_parser(description: str | None, recipe: Path | None = None) -> argparse.ArgumentParser:
-    """A parser with no options yet, which shows a docstring as it is; ``recipe``: whose folder."""
+def script_parser(description: str | None, script: Path) -> argparse.ArgumentParser:
+    """A parser with no options yet, of a recipe's folder or a file in it; shows text as it is."""
+    name = f"{script.parent.name}.{script.stem}" if script.suffix else script.name
     return argparse.ArgumentParser(
-        prog=None if recipe is None else f"python -m recipes.{recipe.name}",
+        prog=f"python -m recipes.{name}",
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

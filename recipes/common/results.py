@@ -20,6 +20,8 @@ RESULTS = "results"
 """What a recipe's file and block of results are called, where it has one."""
 BEGIN, END = (_MARKER.format(name=RESULTS, end=end) for end in ("begin", "end"))
 NOT_MEASURED = "Not measured yet."
+Results = Sequence[Mapping[str, Any]]
+"""Lines of a file of results."""
 _PACKAGES = ("torch", "fairseq", "geoopt", "sentencepiece", "sacrebleu", "numpy")
 
 

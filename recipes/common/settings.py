@@ -17,6 +17,11 @@ Flags = dict[str, str | None]
 """Values by flag of ``fairseq-train``, None of a flag that takes no value."""
 
 
+def in_name(value: float) -> str:
+    """A number as the names of trainings have it."""
+    return f"{value:g}".replace(".", "p")
+
+
 @dataclass(frozen=True)
 class Model:
     """A model of a recipe: what folders and tables call it, and the flags that train it."""

@@ -19,12 +19,12 @@ from hyptrans.support.files import write_json
 from probing.commands.cli import main as probing
 from probing.settings import WORDNET
 from recipes.common import options
+from recipes.probing.__main__ import MODELS
 from recipes.tatoeba_en_de.prepare import SPLIT
 
 HERE = Path(__file__).resolve().parent
 NAME = "radius"
-"""Of the file of results beside this one, and of the block of ``docs/results.md``."""
-MODELS = "hybonet_plus_iwslt_d64,hybonet_iwslt_d64,euclidean_prenorm_iwslt_d64,sphere_iwslt_d64"
+"""Of the file of results beside this one, and of the block of the README."""
 RECORDED = HERE / f"{NAME}.json"
 FIGURES = ("with_depth", "with_frequency", "given_frequency")
 
@@ -35,9 +35,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     Raises:
         UserError: a checkpoint is missing.
     """
-    parser = options.script_parser(__doc__, HERE)
+    parser = options.script_parser(__doc__, Path(__file__))
     add = parser.add_argument
-    add("--out", type=Path, default=Path("runs/probing"), help="folder of the trainings")
+    about = "folder of the trainings (default: %(default)s)"
+    add("--out", type=Path, default=Path("runs/probing"), metavar="DIR", help=about)
     add("--archs", default=MODELS, metavar="A,B", help="trainings (default: %(default)s)")
     add("--text", type=Path, metavar="FILE", help="English (default: Tatoeba's training text)")
     add("--wordnet", type=Path, default=WORDNET, metavar="DIR", help="default: %(default)s")

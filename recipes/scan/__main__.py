@@ -40,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     contents = "tasks_train_SPLIT.txt and tasks_test_SPLIT.txt, plain or .gz"
     options.add_data(parser, contents, name=FOLDER)
     args = parser.parse_args(argv)
-    if args.data is None:
+    if args.data is None and not args.list:
         raise UserError(
             "--data is needed: a folder with SCAN, from https://github.com/brendenlake/SCAN"
         )

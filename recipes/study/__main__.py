@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(f"{queue.path}: all that is asked for is done")
 
 
-def _publish(found: lines.Lines) -> None:
+def _publish(found: results.Results) -> None:
     results.put_into(HERE / "README.md", table(found))
     for name, text in pictures(found).items():
         results.write_changed(HERE / name, text)

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from recipes.common.results import Results
+from recipes.common.settings import in_name
+
 RATES = {
     "hybonet": (5e-3, 1e-2, 2e-2, 4e-2),
     "euclidean_prenorm": (2.5e-3, 5e-3, 1e-2, 2e-2),
@@ -50,7 +53,6 @@ SEEDS = 3
 """Final trainings of HyboNet, the better twin and advanced candidates as they are best, and all at
 small widths; one of all others."""
 
-Results = Sequence[Mapping[str, Any]]
 Setting = tuple[float, float]
 """Rate and dropout."""
 
@@ -69,8 +71,8 @@ class Training:
     @property
     def name(self) -> str:
         """What its folder, its log and its line of the results are called."""
-        dropout = "" if self.dropout == DROPOUT else f"-dropout{_number(self.dropout)}"
-        return f"{self.stage}-{self.model}-lr{_number(self.rate)}{dropout}-seed{self.seed}"
+        dropout = "" if self.dropout == DROPOUT else f"-dropout{in_name(self.dropout)}"
+        return f"{self.stage}-{self.model}-lr{in_name(self.rate)}{dropout}-seed{self.seed}"
 
     @property
     def width(self) -> int | None:
@@ -84,10 +86,6 @@ class Training:
         Or ``lowercased``: that, of lower-cased Moses tokens in subwords of byte-pair encoding.
         """
         return {"published": "joined", "lowercased": "lowercased"}.get(self.stage, "")
-
-
-def _number(value: float) -> str:
-    return f"{value:g}".replace(".", "p")
 
 
 def trainings(results: Results) -> list[Training]:

@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     Raises:
         UserError: the table cannot be used.
     """
-    parser = options.script_parser(__doc__)
+    parser = options.script_parser(__doc__, Path(__file__))
     table = options.default_data(TABLE)
     add = parser.add_argument
     add("--table", type=Path, default=table, help="the pairs, plain or zipped")

@@ -1,6 +1,7 @@
 """Does a node's radius tell how deep it lies? Rank correlations, of the models of the table.
 
 Run it after ``python -m recipes.trees``, with the same --out: it reads the checkpoints there.
+What it finds of a model in a width takes the place of earlier figures.
 """
 
 from __future__ import annotations
@@ -12,17 +13,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tqdm import tqdm
+
 from hyptrans.support import tables
 from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.extras import require
 from hyptrans.support.files import write_json
 from recipes.common import options, results
 from recipes.common.exact import MODELS
+from recipes.common.lines import RESULTS
+from recipes.trees.__main__ import GRID
 from recipes.trees.tree import Tree, make_tree
 
 HERE = Path(__file__).resolve().parent
 NAME = "radius"
 """Of the file of results beside this one, and of the block of the README."""
+RECORDED = HERE / f"{NAME}.json"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -31,26 +37,39 @@ def main(argv: Sequence[str] | None = None) -> None:
     Raises:
         UserError: there is no finished training.
     """
-    parser = options.script_parser(__doc__, HERE)
-    parser.add_argument("--out", type=Path, default=Path("runs/trees"), help="of the trainings")
+    parser = options.script_parser(__doc__, Path(__file__))
+    add = parser.add_argument
+    about = "folder of the trainings (default: %(default)s)"
+    add("--out", type=Path, default=Path("runs/trees"), metavar="DIR", help=about)
     args = parser.parse_args(argv)
-    lines = results.read_lines(args.out / "results.jsonl")
-    found = [measure(line, args.out, make_tree()) for line in chosen(lines)]
-    if not found:
+    own = args.out / RESULTS
+    lines = results.read_lines(own if own.exists() else HERE / RESULTS)
+    here = [line for line in chosen(lines) if checkpoint(line, args.out).exists()]
+    if not here:
         raise UserError(f"{args.out} has no finished training: run python -m recipes.trees first")
-    write_json(HERE / f"{NAME}.json", found)
-    results.put_into(HERE / "README.md", table(found), NAME)
-    print(table(found))
+    found = [measure(line, args.out, make_tree()) for line in tqdm(here, unit="model")]
+    measured = {(one["setting"], one["model"]) for one in found}
+    earlier = [one for one in recorded() if (one["setting"], one["model"]) not in measured]
+    write_json(RECORDED, [*earlier, *found])
+    results.put_into(HERE / "README.md", block(), NAME)
+    print(block())
 
 
 def chosen(lines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """The trainings at each model's best rate, where several seeds are finished."""
-    kept: list[Mapping[str, Any]] = []
-    for key in dict.fromkeys((line["setting"], line["model"]) for line in lines):
-        of = [x for x in lines if (x["setting"], x["model"]) == key and x["exact"]]
-        rates = {x["rate"] for x in of if x["seed"] != 1}
-        kept += [x for x in of if x["rate"] in rates]
-    return kept
+    """The trainings at each model's best rate, all seeds, as the table has them."""
+    best = [
+        one.name
+        for cell in GRID.cells
+        for model in GRID.only.get(cell, MODELS)
+        for one in GRID.best(lines, cell, model)
+    ]
+    known = {line["name"]: line for line in lines if line["exact"]}
+    return [known[name] for name in best if name in known]
+
+
+def checkpoint(line: Mapping[str, Any], out: Path) -> Path:
+    """The last one of a training."""
+    return out / "data" / str(line["name"]) / "checkpoint_last.pt"
 
 
 def measure(line: Mapping[str, Any], out: Path, tree: Tree) -> dict[str, Any]:
@@ -64,7 +83,7 @@ def measure(line: Mapping[str, Any], out: Path, tree: Tree) -> dict[str, Any]:
     import recipes.study.candidates  # noqa: F401 - registers those that the study tries
     from hyptrans.inference.describe import embedding_radii
 
-    place = out / "data" / line["name"] / "checkpoint_last.pt"
+    place = checkpoint(line, out)
     model = hyptrans.load(place, data=out / "data" / "data", subword_models={"none": None})
     side = model.model.decoder
     level = {node: depth for depth, paths in enumerate(tree.inner()) for *_, node in paths}
@@ -88,9 +107,14 @@ def table(found: Sequence[Mapping[str, Any]]) -> str:
     return tables.markdown(header, rows, texts=2)
 
 
+def recorded() -> list[dict[str, Any]]:
+    """What earlier runs found."""
+    return json.loads(RECORDED.read_text(encoding="utf-8")) if RECORDED.exists() else []
+
+
 def block() -> str:
     """The table of the recorded results."""
-    return table(json.loads((HERE / f"{NAME}.json").read_text(encoding="utf-8")))
+    return table(recorded())
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from recipes.common import exact, grid
 from recipes.common.exact import Training
 from recipes.scan import __main__ as scan
 from recipes.trees import __main__ as trees
-from recipes.trees import tree
+from recipes.trees import radius, tree
 from tests.real_data import real_data
 
 
@@ -131,6 +131,33 @@ def test_the_tables_show_published_figures_beside_ours():
     assert f"| pp_recursion | {of_each}4.0 ± 0.0 |" in shown
     assert "99.0 on average" in shown
     assert table.table([]) == table.means([]) == "Not measured yet."
+    alone = [line for line in lines if line["name"] != "published"]
+    assert "| pp_recursion | " in table.table(alone)
+    assert "\n| published |" not in table.table(alone)
+
+
+def test_a_final_training_that_diverged_has_no_right_answer_and_stays_in_the_mean():
+    def score(training):
+        of_sphere = training.stage == "final" and training.model == "sphere"
+        return None if of_sphere and training.seed > 4 else 80.0
+
+    lines = all_done(plan.trainings, score)
+    for line in lines:
+        if line["exact"]:
+            line["exact"]["gen"] = {"all": 80.0, "pp_recursion": 8.0}
+        else:
+            del line["parameters"]
+    assert "| sphere | 1,000 | 0.001 | 8 | 40.0 ± 42.8 | 40.0 ± 42.8 |" in table.means(lines)
+    assert "| 4.0 ± 4.3 |" in table.table(lines)
+
+
+def test_the_trainings_are_listed_without_the_data(tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv("HYPTRANS_DATA", raising=False)
+    for recipe in (cogs, scan):
+        recipe.main(["--list", "--out", str(tmp_path)])
+        assert "euclidean_prenorm" in capsys.readouterr().out
+        with pytest.raises(UserError, match="--data is needed"):
+            recipe.main(["--out", str(tmp_path)])
 
 
 def test_a_part_of_each_kind_decides_and_a_line_without_three_parts_is_refused(tmp_path):
@@ -201,10 +228,13 @@ def test_a_rate_is_as_good_as_the_mean_over_its_seeds():
     for line in lines:
         line["exact"][trees.TEST][trees.GRID.hardest] = 0.0
     assert "| d8 | sphere | 0.01 | 5 | 62.0 ± 4.5 |" in trees.table(lines)
+    assert trees.GRID.table(lines, ["d16"]).count("| sphere |") == 1
+    of_best = [x for x in radius.chosen(lines) if (x["model"], x["setting"]) == ("sphere", "d8")]
+    assert [(x["rate"], x["seed"]) for x in of_best] == [(0.01, seed) for seed in trees.SEEDS]
     one_missing = [x for x in lines if x["rate"] != 0.01 or x["seed"] < 5]
-    assert "| d8 | sphere | 0.03 | 5 | 26.0 ± 35.8 |" in trees.table(one_missing)
+    assert "| d8 | sphere | (0.03) | 5 | 26.0 ± 35.8 |" in trees.table(one_missing)
     two_missing = [x for x in one_missing if x["rate"] != 0.03 or x["seed"] < 5]
-    assert "| d8 | sphere | 0.03 | 4 | 30.0 ± 40.0 |" in trees.table(two_missing)
+    assert "| d8 | sphere | (0.03) | 4 | 30.0 ± 40.0 |" in trees.table(two_missing)
 
 
 def test_every_twentieth_command_is_held_out_and_lines_are_commands_and_actions(tmp_path):
