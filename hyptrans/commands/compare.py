@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hyptrans.evaluation import scores, significance
 from hyptrans.support import tables
-from hyptrans.support.errors import UserError
+from hyptrans.support.errors import UserError, one_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,6 +43,7 @@ def main(args: argparse.Namespace) -> None:
     if names[0] == names[1]:
         # fairseq-generate calls them all alike
         names = [str(args.first), str(args.second)]
+    names = [one_line(name).replace("|", "\\|") for name in names]
     rows = []
     for one in found:
         shown = [f"{v:.2f} ± {i:.2f}" for v, i in zip(one.values, one.intervals, strict=True)]

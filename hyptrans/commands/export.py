@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from hyptrans.commands.text_options import add_text_arguments, subword_models
+from hyptrans.commands.text_options import add_text_arguments, subword_models, without_too_long
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import check_is_checkpoint
 from hyptrans.support.flags import add_data, add_out
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--dataset", metavar="TEXT", help="what it was trained on, for the card")
     add("--license", metavar="ID", help="of the parameters, for the card, such as cc-by-4.0")
-    add("--name", metavar="TEXT", help="of the model, for the card (default: that of the folder)")
+    add("--name", metavar="TEXT", help="title of the card (default: name of the folder)")
     add_text_arguments(parser)
 
 
@@ -79,7 +79,7 @@ def main(args: argparse.Namespace) -> None:
         folder.write(
             dataclasses.replace(contents, facts=facts),
             args.out,
-            card=_card(name, contents, model, facts, args.precision),
+            card=_card(name, args.out, contents, model, facts, args.precision),
             precision=args.precision,
         )
     size = sum(path.stat().st_size for path in args.out.iterdir())
@@ -96,7 +96,7 @@ def _scores(model: "Translator", source: Path, reference: Path, *, beam: int) ->
         raise UserError(
             f"{source} has {len(sources)} lines and {reference} {len(references)}: one for each"
         )
-    translations = model.translate(sources, beam=beam)
+    translations = model.translate(without_too_long(model, sources), beam=beam)
     found = {"BLEU": scores.bleu, "chrF": scores.chrf}
     made = {name: score(translations, references) for name, score in found.items()}
     return {
@@ -107,13 +107,19 @@ def _scores(model: "Translator", source: Path, reference: Path, *, beam: int) ->
 
 
 def _card(
-    name: str, contents: "Contents", model: "Translator", facts: dict[str, Any], precision: str
+    name: str,
+    out: Path,
+    contents: "Contents",
+    model: "Translator",
+    facts: dict[str, Any],
+    precision: str,
 ) -> str:
     from hyptrans.inference.describe import learned_numbers
     from hyptrans.inference.sharing import card
 
     return card.make(
         name,
+        folder=out.resolve().name,
         architecture=contents.architecture,
         languages=contents.languages,
         facts=facts,

@@ -36,7 +36,10 @@ def main(args: argparse.Namespace) -> None:
         UserError: there is no such file, or what :func:`replay` raises.
     """
     if not args.file.is_file():
-        raise UserError(f"{args.file} does not exist; fairseq-train writes it where it meets NaN")
+        raise UserError(
+            f"{args.file} is not a file: name crash.pt, which fairseq-train writes to --save-dir "
+            "where it meets NaN"
+        )
     with quiet():
         said = replay(args.file, cpu=args.device == "cpu", user_dir=args.user_dir)
     sys.stdout.write(said + "\n")

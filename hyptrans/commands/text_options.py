@@ -1,7 +1,13 @@
-"""Options that say how a checkpoint's text became subwords, where its data folder does not."""
+"""What commands that translate share: options of subwords, and sentences that are too long."""
 
 import argparse
+import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hyptrans.inference.translator import Translator
 
 
 def add_text_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,3 +30,14 @@ def subword_models(args: argparse.Namespace) -> dict[str, Path | None]:
     if args.no_subwords:
         found["none"] = None
     return found
+
+
+def without_too_long(model: "Translator", lines: Sequence[str], done: int = 0) -> list[str]:
+    """Lines, empty where the model takes no sentence that long, which is said."""
+    too_long = model.too_long(lines)
+    for i, tokens in too_long.items():
+        sys.stderr.write(
+            f"warning: line {done + i + 1} has {tokens:,} tokens, the model takes "
+            f"{model.max_tokens:,}: its translation is left empty\n"
+        )
+    return ["" if i in too_long else line for i, line in enumerate(lines)]

@@ -2,12 +2,12 @@
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from io import TextIOWrapper
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from hyptrans.commands.text_options import add_text_arguments, subword_models
+from hyptrans.commands.text_options import add_text_arguments, subword_models, without_too_long
 from hyptrans.dataprep.corpus import Scrubber
 from hyptrans.inference.defaults import BATCH_TOKENS, BEAM, LENPEN
 from hyptrans.inference.load import MODEL_HELP, load
@@ -114,21 +114,10 @@ def _translated(
         found = model.n_best(lines, n or 1, **options)
     except UserError:
         # what is too long is found before anything is translated
-        shorter = _without_too_long(model, lines, done)
+        shorter = without_too_long(model, lines, done)
         if shorter == lines:
             raise
         found = model.n_best(shorter, n or 1, **options)
     for number, hypotheses in enumerate(found, start=done + 1):
         for one in hypotheses:
             yield one.text if n is None else f"{number}\t{one.score:.4f}\t{one.text}"
-
-
-def _without_too_long(model: "Translator", lines: Sequence[str], done: int) -> list[str]:
-    """Lines, empty where the model takes no sentence that long, which is said."""
-    too_long = model.too_long(lines)
-    for i, tokens in too_long.items():
-        sys.stderr.write(
-            f"warning: line {done + i + 1} has {tokens:,} tokens, the model takes "
-            f"{model.max_tokens:,}: its translation is left empty\n"
-        )
-    return ["" if i in too_long else line for i, line in enumerate(lines)]

@@ -182,6 +182,8 @@ def _add(sums: dict[str, Tensor], found: Mapping[str, Tensor], first: Path, path
                 raise UserError(f"{path} and {first} are of different models: {name} differs")
             sums[name] = tensor.clone()
             continue
+        if not tensor.isfinite().all():
+            raise UserError(f"{path} has numbers that are not finite, in {name}: take earlier ones")
         value = tensor.double()
         sums[name] = sums[name] + value if name in sums else value
 

@@ -1,5 +1,6 @@
 """Label-smoothed cross entropy with a term that keeps the states of different tokens apart."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +47,7 @@ class GeodesicCriterion(LabelSmoothedCrossEntropyCriterion):
         geodesic_regularization: lambda.
 
     Raises:
-        ValueError: lambda is below 0.
+        ValueError: lambda is below 0 or not finite.
     """
 
     def __init__(
@@ -59,9 +60,10 @@ class GeodesicCriterion(LabelSmoothedCrossEntropyCriterion):
         geodesic_regularization: float = 0.0,
     ) -> None:
         super().__init__(task, sentence_avg, label_smoothing, ignore_prefix_size, report_accuracy)
-        if not geodesic_regularization >= 0:
+        if not 0 <= geodesic_regularization < math.inf:
             raise ValueError(
-                f"--geodesic-regularization must be at least 0, got {geodesic_regularization}"
+                "--geodesic-regularization must be at least 0 and finite, "
+                f"got {geodesic_regularization}"
             )
         self.geodesic_regularization = geodesic_regularization
 

@@ -123,6 +123,8 @@ def _check(cfg: Any) -> None:
     _betas(cfg.adam_betas)
     if not 0 <= cfg.adam_eps < math.inf:
         raise ValueError(f"--adam-eps must be at least 0, got {cfg.adam_eps}")
+    if not 0 <= cfg.weight_decay < math.inf:
+        raise ValueError(f"--weight-decay must be at least 0 and finite, got {cfg.weight_decay}")
     if not 0 < cfg.embedding_lr_scale < math.inf:
         raise ValueError(
             f"--embedding-lr-scale must be above 0 and finite, got {cfg.embedding_lr_scale}"

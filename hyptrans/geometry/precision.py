@@ -91,6 +91,9 @@ def matrix_product(x: Tensor, y: Tensor) -> Tensor:
 
     Shapes: x ``[..., N, K]``, y ``[..., K, M]`` -> ``[..., N, M]``.
     """
+    if x.dtype != y.dtype:
+        common = torch.promote_types(x.dtype, y.dtype)
+        x, y = x.to(common), y.to(common)
     x, y = at_least_float32(x), at_least_float32(y)
     if torch.is_grad_enabled() and _gradients_are_short(x.device.type):
         if y.dim() == 2 and x.dim() > 2:  # one product, whose gradients need no sum over the others

@@ -22,8 +22,9 @@ from hyptrans.layers.decoding_state import State
 from hyptrans.layers.hybonet import INITIAL_LOG_SCALE, INITIAL_WEIGHT_BOUND
 from hyptrans.layers.positions import position_vectors
 
-LEAST_LENGTH = 1e-12
-"""In place of the length of a vector that has none: the zero vector stays, off the sphere."""
+LEAST_LENGTH = 1e-3
+"""What shorter vectors are divided by: they stay inside the sphere, and gradients are bounded as
+those of HyboNet's points are, whose epsilon is this one's square."""
 
 
 class SphereLinear(nn.Module):

@@ -5,6 +5,7 @@ import re
 import sys
 import traceback
 from collections.abc import Callable
+from io import TextIOWrapper
 
 from hyptrans.support.extras import how_to_install
 from hyptrans_startup.errors import DISK_FULL, UserError, clean, clean_terminals
@@ -90,6 +91,7 @@ def run_command(
         memory: what to do where memory does not suffice.
     """
     open_closed_streams()
+    _write_any_text()
     clean_terminals()
     try:
         main()
@@ -124,6 +126,12 @@ def out_of_memory(error: BaseException) -> bool:
     if isinstance(error, RuntimeError):
         return _TORCH_OUT_OF_MEMORY.search(str(error)) is not None
     return isinstance(error, MemoryError)
+
+
+def _write_any_text() -> None:
+    """Let standard output spell out what the terminal's encoding lacks, as errors do already."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def open_closed_streams() -> None:

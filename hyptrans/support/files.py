@@ -40,6 +40,18 @@ def out_file(name: str) -> Path:
     return path
 
 
+def out_folder(name: str) -> Path:
+    """The ``type`` of an option ``--out DIR``: refused before any work is what no folder can have.
+
+    Raises:
+        UserError: it is a file.
+    """
+    path = Path(name)
+    if path.exists() and not path.is_dir():
+        raise UserError(f"--out {path} is a file, a folder is needed: name another")
+    return path
+
+
 def check_is_checkpoint(path: Path) -> None:
     """Raise UserError where there is no such file: before what reads it is imported."""
     if not path.is_file():

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import out_file
+from hyptrans.support.files import out_file, out_folder
 
 MOST_SEED = 2**32 - 1
 """What every generator of random numbers takes."""
@@ -24,7 +24,7 @@ def add_out(
         folder: into a folder.
         more: as ``required`` or ``default``.
     """
-    kind, metavar = (Path, "DIR") if folder else (out_file, "FILE")
+    kind, metavar = (out_folder, "DIR") if folder else (out_file, "FILE")
     parser.add_argument("--out", type=kind, metavar=metavar, help=about, **more)
 
 

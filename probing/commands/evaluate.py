@@ -14,7 +14,7 @@ from probing.probes import baselines
 from probing.probes.corpus import Corpus
 from probing.probes.evaluation import best_layer, evaluate
 from probing.probes.file import check_fits, load_probes
-from probing.probes.metrics import Scores
+from probing.probes.metrics import Scores, check_tags
 from probing.probes.training import Trained
 from probing.report.data import ModelResult, Role
 from probing.report.results import describe, markdown, signature, versions
@@ -29,6 +29,7 @@ def main(args: argparse.Namespace) -> None:
     for states, trees in ((args.dev_states, args.dev), (args.test_states, args.test)):
         corpus = Corpus.open(states, trees)
         check_fits(trained, corpus.states, args.probes, str(states))
+        check_tags(corpus.sentences, args.punct)
         sets.append(corpus)
     result, _ = score(
         trained,

@@ -21,7 +21,7 @@ from probing.commands.sources import (
 )
 from probing.probes.corpus import check_learnable
 from probing.probes.file import load_probes
-from probing.probes.metrics import kept_words
+from probing.probes.metrics import check_tags
 from probing.report import Report, write_report
 from probing.report.results import beside, escaped, markdown
 from probing.settings import CONTROL_RANKS, SETS, Settings, check_ranks
@@ -35,8 +35,6 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         UserError: an option or what it names cannot be used.
     """
-    if args.out.exists() and not args.out.is_dir():
-        raise UserError(f"--out {args.out} is a file, a folder is needed: name another")
     if args.examples < 0:
         raise UserError(f"--examples must be 0 or more, not {args.examples}")
     # the last one, too, is to be in range
@@ -89,9 +87,7 @@ def _run_of(args: argparse.Namespace, sources: Sequence[Source]) -> Run:
     for part in ("train", "dev"):
         check_learnable(map(len, trees[part].sentences), trees[part].path)
     for part in (*(["train"] if args.control else []), "dev", "test"):
-        for sentence in trees[part].sentences:
-            # where tags are missing, that is told before an hour of training
-            kept_words(sentence, args.punct)
+        check_tags(trees[part].sentences, args.punct)
     return Run(
         subjects=subjects,
         trees=trees,

@@ -17,7 +17,7 @@ undefined, and is left out of ours.
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -34,6 +34,16 @@ ARC_LENGTHS = (1, 2, 3, 4, 6, 10)
 """Least lengths, in words, of the classes of gold edges that UUAS is told of."""
 SHORTEST, LONGEST = 5, 50
 """Lengths of the sentences that correlations are averaged over."""
+
+
+def check_tags(sentences: Iterable[Sentence], punct: Punctuation) -> None:
+    """Tell before any work where :func:`kept_words` lacks tags.
+
+    Raises:
+        UserError: a sentence has none.
+    """
+    for sentence in sentences:
+        kept_words(sentence, punct)
 
 
 def kept_words(sentence: Sentence, punct: Punctuation = "upos") -> np.ndarray:

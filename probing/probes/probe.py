@@ -162,8 +162,7 @@ class LorentzProbe(Probe):
     def _distances(self, states: Tensor, layers: Sequence[int] | None) -> Tensor:
         points = self.points(states, layers)
         # rounding takes equal points below 0
-        products = lorentz.flip_time(points) @ points.transpose(-2, -1)
-        return (-2 - 2 * products).clamp_min(0)
+        return (-2 - 2 * lorentz.pairwise_inner(points, points)).clamp_min(0)
 
     def depths(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
         return 2 * self.points(states, layers)[..., 0] - 2

@@ -96,6 +96,15 @@ def test_info_shows_nothing_that_a_terminal_acts_on(tmp_path, capsys):
     assert json.loads(shown, parse_constant=pytest.fail)["scores"]["BLEU\nscore"] is None
 
 
+def test_export_leaves_a_line_that_is_too_long_empty_as_translate_does(make, tmp_path, capsys):
+    (tmp_path / "test.en").write_text(f"a dog\n{'dog ' * 5000}\n")
+    (tmp_path / "test.de").write_text("a\nb\n")
+    test = ["--test", tmp_path / "test.en", tmp_path / "test.de"]
+    status, shown, error = call(capsys, "export", make("hybonet"), "--out", tmp_path / "m", *test)
+    assert (status, "BLEU" in shown) == (0, True)
+    assert "warning: line 2 has" in error
+
+
 def test_export_of_what_is_no_checkpoint_leaves_nothing(tmp_path, capsys):
     (tmp_path / "x.pt").write_text("hello")
     status, _, error = call(capsys, "export", tmp_path / "x.pt", "--out", tmp_path / "out")

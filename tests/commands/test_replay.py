@@ -10,6 +10,12 @@ from hyptrans_startup.training.divergence import SAMPLES
 from tests.commands.conftest import call
 
 
+def test_replay_of_a_folder_names_the_file(tmp_path, capsys):
+    status, _, error = call(capsys, "replay", tmp_path)
+    assert status == 2
+    assert error.startswith(f"error: {tmp_path} is not a file: name crash.pt")
+
+
 def test_replay_of_something_else_is_one_sentence(make, tmp_path, capsys):
     state = torch.load(make("transformer", "--optimizer", "adam", "--lr", "0.1"), weights_only=True)
     state["extra_state"][SAMPLES] = ["x"]

@@ -125,6 +125,8 @@ def test_an_architecture_without_points_of_the_ball_is_refused(sample):
         criterion_of(1.0)(model_of("hybonet_tiny").train(), sample)
 
 
-def test_a_negative_weight_is_refused():
-    with pytest.raises(ValueError, match="--geodesic-regularization must be at least 0, got -1"):
-        criterion_of(-1)
+@pytest.mark.parametrize("weight", [-1, float("inf"), float("nan")])
+def test_a_weight_out_of_range_is_refused(weight):
+    wanted = f"--geodesic-regularization must be at least 0 and finite, got {weight}"
+    with pytest.raises(ValueError, match=wanted):
+        criterion_of(weight)

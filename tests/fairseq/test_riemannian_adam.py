@@ -185,6 +185,7 @@ def test_radius_is_bounded_by_the_option(rng):
         ("max_radius", 0.0, "above 0 and at most 20.0, as"),
         ("max_radius", math.inf, "above 0 and at most 20.0, as"),
         ("adam_eps", -1.0, "at least 0"),
+        ("weight_decay", math.inf, "at least 0 and finite"),
         ("adam_betas", "(0.9)", "two numbers from 0 to below 1"),
         ("adam_betas", "(0.9, 1.5)", "two numbers from 0 to below 1"),
         ("adam_betas", "(0.9, x)", "two numbers from 0 to below 1"),

@@ -67,6 +67,14 @@ def test_points_are_one_away_from_the_light_cone_under_autocast(rng):
     assert (products.diagonal() + 1).abs().max() < 1e-4
 
 
+def test_points_and_weights_may_differ_in_precision(rng):
+    x = points(rng, 5, 4, radius=1.0, dtype=torch.float64)
+    weights = torch.rand(2, 5, generator=rng)
+    mixed = lorentz.centroid(x, weights)
+    assert mixed.dtype == torch.float64
+    torch.testing.assert_close(mixed, lorentz.centroid(x, weights.double()), rtol=0, atol=0)
+
+
 def test_products_without_numbers_have_shapes():
     x = torch.empty(2, 3, 5, device="meta")
     assert lorentz.pairwise_inner(x, x).shape == (2, 3, 3)

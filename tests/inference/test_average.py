@@ -60,6 +60,16 @@ def fairseqs_script(paths):
     return mean
 
 
+def test_an_average_with_numbers_that_are_not_finite_is_refused(make, tmp_path):
+    paths = several(make("transformer"), tmp_path / "run")
+    state = torch.load(paths[1], weights_only=True)
+    state["model"]["encoder.layers.0.fc1.bias"][0] = math.nan
+    torch.save(state, paths[1])
+    wanted = r"checkpoint_1_2\.pt has numbers that are not finite, in encoder\.layers\.0\.fc1\.bias"
+    with pytest.raises(UserError, match=wanted):
+        average.average(paths)
+
+
 def test_an_average_on_a_full_disk_is_one_sentence(make, tmp_path):
     paths = several(make("transformer"), tmp_path / "run")
     made, before = average.average(paths), resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -1,7 +1,12 @@
 """Cards whose facts are a stranger's."""
 
+import ast
+import re
+
+import yaml
+
 from hyptrans.geometry.space import Space
-from hyptrans.inference.sharing import card
+from hyptrans.inference.sharing import card, hub
 
 LINES = "\n```\n\n# Heading\n"
 
@@ -15,6 +20,7 @@ def test_what_a_checkpoint_says_stays_in_its_line_and_its_block():
     }
     made = card.make(
         "model",
+        folder="model",
         architecture="hybonet",
         languages=("en", "de"),
         facts=facts,
@@ -33,3 +39,21 @@ def test_what_a_checkpoint_says_stays_in_its_line_and_its_block():
         "1\ufffd ``` # Heading   b",
         "````",
     ]
+
+
+def test_languages_and_names_are_what_they_are_for_yaml_and_python():
+    made = card.make(
+        'a "b"',
+        folder='a "b"',
+        architecture="hybonet",
+        languages=("en", "no"),
+        facts={},
+        spaces=[Space("euclidean")],
+        parameters=1,
+        precision="half",
+    )
+    front = made.split("---\n")[1]
+    assert yaml.safe_load(front)["language"] == ["en", "no"]
+    (loaded,) = re.findall(r"^model = hyptrans.load\((.*)\)$", made, re.MULTILINE)
+    assert ast.literal_eval(loaded) == 'a "b"'
+    assert hub._LOADED.search(made.encode())

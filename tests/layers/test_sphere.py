@@ -42,6 +42,18 @@ def test_linear_is_a_product_a_residual_and_a_length(relu, rng):
         np.testing.assert_allclose(got[i], wanted, rtol=1e-12)
 
 
+@pytest.mark.parametrize("size", [0.0, 1e-9])
+def test_gradients_are_bounded_at_the_zero_vector_as_hybonets_are(size):
+    gradients = {}
+    for kind in (SphereLinear, LorentzLinear):
+        torch.manual_seed(1)
+        layer = kind(16, 16)
+        layer(torch.full((3, 16), size)).sum().backward()
+        gradients[kind] = layer.bias.grad.abs().max()
+    assert gradients[SphereLinear] < 10 * gradients[LorentzLinear]
+    assert gradients[LorentzLinear] < 1e5
+
+
 def test_dropout_is_of_the_inputs_of_a_linear_map(rng):
     layer = randomized(SphereLinear(6, 8, dropout=1.0).double(), rng)
     x = vectors(rng, 5, 6)

@@ -1,5 +1,6 @@
 import errno
 import importlib
+import io
 import os
 import sys
 
@@ -149,3 +150,11 @@ def test_a_bug_and_an_exit_pass_through(error):
 
     with pytest.raises(type(error), match=str(error)):
         run_command(main)
+
+
+def test_output_spells_out_what_the_terminal_cannot_show(monkeypatch):
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
+    assert run_command(lambda: sys.stdout.write("1 \u00b1 2\n")) == 0
+    sys.stdout.flush()
+    assert written.getvalue() == b"1 \\xb1 2\n"

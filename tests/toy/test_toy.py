@@ -282,6 +282,11 @@ def test_command_says_what_is_wrong_in_one_line(tmp_path):
     assert run.returncode == 2
     assert run.stderr == "error: out of range: --test 0 (at least 1), --max-words 3 (at least 8)\n"
     assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").touch()
+    command = [sys.executable, SCRIPT, "--out", tmp_path / "file"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    wanted = f"error: --out {tmp_path / 'file'} is a file, a folder is needed: name another\n"
+    assert (run.returncode, run.stderr) == (2, wanted)
 
 
 def test_manifest_names_settings_and_hashes(folder):

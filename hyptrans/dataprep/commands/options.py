@@ -122,8 +122,6 @@ def make_job(
         problems.append(f"--vocab-size goes with subwords, not with --bpe {WORDS}")
     if kind != "sentencepiece" and args.character_coverage:
         problems.append(f"--character-coverage goes with --bpe sentencepiece, not with {kind}")
-    if args.out.exists() and not args.out.is_dir():
-        problems.append(f"--out {args.out} is a file, a folder is needed")
     if "," in str(args.out.absolute()):
         problems.append(
             f"--out {args.out.absolute()} has a comma, at which fairseq-preprocess ends a name"
@@ -131,7 +129,7 @@ def make_job(
     if args.source_lang and args.source_lang == args.target_lang:
         problems.append(f"--source-lang and --target-lang are both {args.source_lang}")
     if problems:
-        raise UserError("; ".join(problems))
+        raise UserError("; ".join(dict.fromkeys(problems)))
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return Job(
         command=(program, *_effective(args)),

@@ -14,6 +14,7 @@ from hyptrans.support.errors import one_line
 def make(
     name: str,
     *,
+    folder: str,
     architecture: str,
     languages: tuple[str, str],
     facts: Mapping[str, Any],
@@ -24,7 +25,8 @@ def make(
     """A card in the hub's format: values between two lines of dashes, then Markdown.
 
     Args:
-        name: of the model.
+        name: of the model, as its title.
+        folder: that it is written to, by which it is loaded.
         architecture: as of ``--arch``.
         languages: source and target.
         facts: ``license``, ``dataset``, ``data``, ``updates``, ``averaged_updates``, ``command``
@@ -45,7 +47,7 @@ def make(
         f"# {name}",
         f"Translates from `{source}` to `{target}`: {what}, {parameters:,} parameters in "
         f"{precision} precision, states in {states}.",
-        f'```python\nimport hyptrans\n\nmodel = hyptrans.load("{name}")\n'
+        f"```python\nimport hyptrans\n\nmodel = hyptrans.load({_quoted(one_line(folder))})\n"
         'model.translate(["A sentence."])\n```',
         _scores(facts),
         "## Training",
@@ -58,7 +60,7 @@ def _front(
     name: str, architecture: str, languages: tuple[str, str], facts: Mapping[str, Any]
 ) -> str:
     scores = facts.get("scores") or []
-    lines = ["---", "language:", *(f"- {language}" for language in languages)]
+    lines = ["---", "language:", *(f"- {_quoted(language)}" for language in languages)]
     if facts.get("license"):
         lines.append(f"license: {_quoted(facts['license'])}")
     lines += ["library_name: hyptrans", "pipeline_tag: translation", "tags:"]

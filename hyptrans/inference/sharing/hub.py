@@ -14,7 +14,7 @@ from hyptrans.support.extras import require
 _FILES = [folder.CONFIG, folder.WEIGHTS, folder.CARD, "dict.*.txt", *subwords.MODEL_NAMES.values()]
 """What is fetched: nothing else of a repository is of use."""
 _NAME = re.compile(r"[\w.-]+/[\w.-]+")
-_LOADED = re.compile(rb'hyptrans\.load\("[^"/]*"\)')
+_LOADED = re.compile(rb'hyptrans\.load\("(?:[^"/\\]|\\.)*"\)')
 """How a card loads its model by a name that is none of the hub's."""
 
 

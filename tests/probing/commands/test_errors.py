@@ -164,6 +164,10 @@ def test_probes_of_another_encoder_are_told(made, done, capsys):
     assert "was trained on states of another encoder" in error_of(capsys, words)
     fresh = [str(word).replace("/twin/", "/hybonet-random/") for word in words]
     assert "one of the same sizes with other parameters" in error_of(capsys, fresh)
+    own = [str(word).replace("/twin/", "/hybonet/") for word in words]
+    untagged = error_of(capsys, [*own, "--punct", "ptb"])
+    # before a bar is shown
+    assert untagged.startswith("error: --punct ptb needs tags")
 
 
 @pytest.mark.parametrize("command", PROGRAM.commands)
