@@ -164,12 +164,7 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         new, memory = tokens.size(1), encoder_outputs[0]
         states: Any = None
         own = cross = None
-        padding = getattr(encoder_outputs, "padding", None)
-        if padding is None and input_ids is not None:
-            padding = input_ids.eq(self.config.pad_token_id)
-        elif padding is None:
-            padding = memory.new_zeros(memory.shape[:2], dtype=torch.bool)
-        padding = padding if attention_mask is None else padding | attention_mask.eq(0)
+        padding = self._padding_of_source(encoder_outputs, input_ids, attention_mask)
         if use_cache and cache is None:
             cache = HyptransCache(self.decoder.start())
         if cache is not None:
@@ -193,6 +188,18 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
             encoder_attentions=getattr(encoder_outputs, "attentions", None),
         )
         return made.to_tuple() if return_dict is False else made
+
+    def _padding_of_source(
+        self, encoder_outputs: Any, input_ids: Tensor | None, attention_mask: Tensor | None
+    ) -> Tensor:
+        """True at padding ``[B, S]``: what the encoder took for it, and what the mask says."""
+        padding = getattr(encoder_outputs, "padding", None)
+        if padding is None and input_ids is not None:
+            padding = input_ids.eq(self.config.pad_token_id)
+        elif padding is None:
+            memory = encoder_outputs[0]
+            padding = memory.new_zeros(memory.shape[:2], dtype=torch.bool)
+        return padding if attention_mask is None else padding | attention_mask.eq(0)
 
     def get_encoder(self, *_: Any) -> Callable[..., "EncoderOutput"]:
         """The function of the source alone."""
