@@ -82,8 +82,7 @@ def trainings(results: Results) -> list[Training]:
         if chosen := best(results, of_model, DEV):
             finals += [_final(chosen, seed) for seed in SEEDS]
             if model in LONGER_MODELS:
-                long = replace(chosen, stage="longer", updates=LONGER)
-                longer += [replace(long, seed=seed) for seed in TRIAL_SEEDS]
+                longer.append(replace(chosen, stage="longer", updates=LONGER))
             if model == "hybonet_plus":
                 spaces = [trial for space in SPACES for trial in _in_space(of_model, space)]
     finals.sort(key=lambda training: training.seed)
