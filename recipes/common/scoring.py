@@ -89,7 +89,6 @@ def about(baseline: str, signatures: Iterable[str]) -> str:
     """What p of a table is."""
     signed = ", ".join(f"`{one}`" for one in signatures)
     return (
-        f"in brackets p of the difference from `{baseline}` by the choice of sentences alone, "
-        "one-sided, as sacreBLEU's paired bootstrap counts it (where clear, two-sided about twice "
-        f"that), not corrected for the number of comparisons, {signed}"
+        f"in brackets p of the difference from `{baseline}` by the choice of sentences alone "
+        f"(sacreBLEU's paired bootstrap: one-sided, not corrected), {signed}"
     )

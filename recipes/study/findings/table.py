@@ -176,9 +176,8 @@ def _comparisons(lines: Sequence[Line]) -> list[str]:
         rows.append(row)
     signatures = ", ".join(f"`{name}`" for name in found[0]["signatures"].values())
     return [
-        "Final trainings of the same seed on the same sentences, sacreBLEU's paired bootstrap; p: "
-        "of the difference by the choice of sentences alone, one-sided, as it counts it (where "
-        "clear, two-sided about twice that), not corrected for the number of comparisons:",
+        "Final trainings of the same seed; p: of the difference by the choice of sentences alone "
+        "(sacreBLEU's paired bootstrap: one-sided, not corrected):",
         tables.markdown(header, rows),
         *_trained_again(lines, found),
         f"sacreBLEU: {signatures}",
