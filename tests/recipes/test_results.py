@@ -71,7 +71,7 @@ def test_a_difference_from_the_twin_has_its_p_beside_the_score():
     assert (
         "in brackets p of the difference from `twin` by the choice of sentences alone" in table[-1]
     )
-    signed = "(sacreBLEU's paired bootstrap: one-sided, not corrected), `bs:1000|tok:13a`, `bs:1000|nc:6`;"
+    signed = "bootstrap: one-sided, not corrected), `bs:1000|tok:13a`, `bs:1000|nc:6`;"
     assert signed in table[-1]
     assert "the average of the last 5 checkpoints of each" in table[-1]
 
