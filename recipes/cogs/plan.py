@@ -84,7 +84,10 @@ def trainings(results: Results) -> list[Training]:
             if model in LONGER_MODELS:
                 longer.append(replace(chosen, stage="longer", updates=LONGER))
             if model == "hybonet_plus":
-                spaces = [trial for space in SPACES for trial in _in_space(of_model, space)]
+                for space in SPACES:
+                    spaces += (of_space := _in_space(of_model, space))
+                    if curved := best(results, of_space, DEV):
+                        spaces.append(replace(curved, updates=FINAL_UPDATES))
     finals.sort(key=lambda training: training.seed)
     return [*tried, *rates, *finals, *spaces, *longer]
 
