@@ -28,7 +28,7 @@ RATES = (1e-3, 2e-3, 4e-3, 8e-3)
 """Rates that each model is tried at; twice the last one too, and so on, where it is the best."""
 RATE = 2e-3
 """Where the twin's settings are tried."""
-SEEDS, TRIAL_SEEDS = (1, 2, 3, 4, 5), (1, 2)
+SEEDS, TRIAL_SEEDS, SPACE_SEEDS = (1, 2, 3, 4, 5), (1, 2), (1, 2, 3)
 GAIN = 1.0
 """Points that a change has to gain to be tried together with others."""
 PLAIN = "plain"
@@ -87,7 +87,8 @@ def trainings(results: Results) -> list[Training]:
                 for space in SPACES:
                     spaces += (of_space := _in_space(of_model, space))
                     if curved := best(results, of_space, DEV):
-                        spaces.append(replace(curved, updates=FINAL_UPDATES))
+                        long = replace(curved, updates=FINAL_UPDATES)
+                        spaces += [replace(long, seed=seed) for seed in SPACE_SEEDS]
     finals.sort(key=lambda training: training.seed)
     return [*tried, *rates, *finals, *spaces, *longer]
 

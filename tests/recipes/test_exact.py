@@ -97,8 +97,9 @@ def test_rates_go_on_while_the_largest_is_best_and_the_best_is_trained_with_all_
     assert {t.model for t in spaces} == {"hybonet_plus"}
     curved = {(t.setting.split("+")[-1], t.flags.get("--curvature")) for t in spaces}
     assert curved == {("fixed", None), ("flat", "0.01")}
-    longest = [(t.setting, t.rate) for t in spaces if t.updates == plan.FINAL_UPDATES]
-    assert longest == [(f"{plan.PLAIN}+fixed", 2e-3), (f"{plan.PLAIN}+flat", 2e-3)]
+    long = [(t.setting, t.rate, t.seed) for t in spaces if t.updates == plan.FINAL_UPDATES]
+    named = (f"{plan.PLAIN}+{space}" for space in ("fixed", "flat"))
+    assert long == [(name, 2e-3, seed) for name in named for seed in plan.SPACE_SEEDS]
     assert all("--no-hypformer-learn-curvature" in t.flags for t in spaces)
 
 
