@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 from hyptrans.support.tables import markdown
-from recipes.cogs.plan import DEV, GEN, PER_KIND, TEST, trainings
+from recipes.cogs.plan import DEV, FINAL_UPDATES, GEN, PER_KIND, TEST, trainings
 from recipes.common import results
 from recipes.common.exact import Results
-from recipes.common.grid import against_twin, by_model
+from recipes.common.grid import against_twin, by_chance, by_model
 from recipes.common.results import spread
 
 PUBLISHED = "published"
@@ -27,6 +27,7 @@ def table(lines: Results) -> str:
     finals, published = _finals(lines), _published(lines)
     trials = [line for line in lines if line["stage"] not in ("final", PUBLISHED)]
     parts = [means(lines), _kinds(finals, published)] if finals else []
+    parts += [shown] if (shown := spaces(lines)) else []
     parts += [_trials(trials)] if trials else []
     return "\n\n".join(parts) or results.NOT_MEASURED
 
@@ -101,6 +102,34 @@ def _kinds(finals: Results, published: Results) -> str:
         return shown
     lexical = statistics.fmean(seed[_OTHERS] for seed in published)
     return f"{shown}\n\nPublished: {lexical:.1f} on average in the kinds without a figure."
+
+
+def spaces(lines: Results) -> str:
+    """``hybonet_plus`` with other curvatures, as often trained on; empty without results."""
+    learned = [line for line in _finals(lines) if line["model"] == "hybonet_plus"]
+    found = {"learned": learned}
+    for line in lines:
+        if line["stage"] == "curvature" and line["updates"] == FINAL_UPDATES:
+            found.setdefault(line["setting"].rpartition("+")[2], []).append(line)
+    scores = {space: [_of(line, DEV) for line in of] for space, of in found.items()}
+    rows = [
+        [
+            space,
+            f"{found[space][0]['rate']:g}",
+            str(len(values)),
+            spread(values),
+            f"{by_chance(values, scores['learned']):.3f}" if space != "learned" else "",
+        ]
+        for space, values in scores.items()
+        if values and (space == "learned" or len(values) > 1)
+    ]
+    if len(rows) < 2:
+        return ""
+    return (
+        f"{markdown(['curvature', 'rate', 'seeds', DEV, 'p'], rows)}\n\n`hybonet_plus` after "
+        f"{FINAL_UPDATES:,} updates; flat: -0.01, not learned; p: of the difference from learned "
+        "curvatures, by permutation of seeds, two-sided."
+    )
 
 
 def _trials(trials: Results) -> str:

@@ -136,19 +136,27 @@ def by_model(
     return found
 
 
-def against_twin(found: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """How likely each model's difference from the twin is by the choice of seeds alone: p.
+def by_chance(some: Sequence[float], others: Sequence[float]) -> float:
+    """Part of the ways to deal all scores to the two that gives means as far apart.
 
-    The part of all ways to deal the seeds' scores to the two models that gives means as far apart,
-    corrected for the number of models (Holm 1979). None without several seeds.
+    Two-sided: twice that of the side on which they are, as scipy has it.
     """
     stats = require("scipy.stats", "probing")
 
     def difference(one: Any, other: Any, axis: int) -> Any:
         return one.mean(axis=axis) - other.mean(axis=axis)
 
+    return float(stats.permutation_test((some, others), difference).pvalue)
+
+
+def against_twin(found: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """How likely each model's difference from the twin is by the choice of seeds alone: p.
+
+    The part of all ways to deal the seeds' scores to the two models that gives means as far apart,
+    corrected for the number of models (Holm 1979). None without several seeds.
+    """
     p = {
-        model: float(stats.permutation_test((scores, found[TWIN]), difference).pvalue)
+        model: by_chance(scores, found[TWIN])
         for model, scores in found.items()
         if model != TWIN and min(len(scores), len(found.get(TWIN, ()))) > 1
     }

@@ -154,6 +154,21 @@ def test_a_final_training_that_diverged_has_no_right_answer_and_stays_in_the_mea
     assert "| 6.4 ± 3.6 |" in table.table(lines)
 
 
+def test_other_curvatures_stand_beside_those_that_are_learned():
+    def score(training):
+        return (60.0 if "flat" in training.setting else 80.0) + training.seed
+
+    lines = all_done(plan.trainings, score)
+    for line in lines:
+        line["exact"]["gen"] = {"all": 50.0}
+    shown = table.spaces(lines)
+    # one of the 56 deals is as far apart on this side: scipy doubles the smaller side
+    assert f"| flat | 0.001 | 3 | 62.0 ± 1.0 | {2 / 56:.3f} |" in shown
+    assert "| learned | 0.001 | 5 | 83.0 ± 1.6 |  |" in shown
+    assert shown in table.table(lines)
+    assert table.spaces(lines[:3]) == ""
+
+
 def test_the_trainings_are_listed_without_the_data(tmp_path, capsys, monkeypatch):
     monkeypatch.delenv("HYPTRANS_DATA", raising=False)
     for recipe in (cogs, scan):
