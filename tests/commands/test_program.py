@@ -12,7 +12,7 @@ import hyptrans
 from hyptrans.commands.cli import PROGRAM
 from hyptrans.inference.load import shipped
 from hyptrans.support import flags
-from hyptrans.support.files import out_file
+from hyptrans.support.files import out_file, out_folder
 from probing.commands.cli import PROGRAM as PROBING
 
 ROOT = Path(__file__).parents[2]
@@ -20,7 +20,7 @@ PROGRAMS = [PROGRAM, *map(PROGRAM.within, PROGRAM.programs)]
 SAME = {
     "--data": ("DIR", Path),
     "--device": ("NAME", flags.device),
-    "--out": ("DIR", Path),
+    "--out": ("DIR", out_folder),
     "--overwrite": (None, None),
     "--seed": ("N", flags.seed),
 }
