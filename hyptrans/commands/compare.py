@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hyptrans.evaluation import scores, significance
 from hyptrans.support import tables
-from hyptrans.support.errors import UserError, one_line
+from hyptrans.support.errors import UserError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,12 +43,13 @@ def main(args: argparse.Namespace) -> None:
     if names[0] == names[1]:
         # fairseq-generate calls them all alike
         names = [str(args.first), str(args.second)]
-    names = [one_line(name).replace("|", "\\|") for name in names]
     rows = []
     for one in found:
         shown = [f"{v:.2f} ± {i:.2f}" for v, i in zip(one.values, one.intervals, strict=True)]
         difference = one.values[1] - one.values[0]
         rows.append([one.metric, *shown, f"{difference:+.2f}", f"{one.p:.4f}"])
-    table = tables.markdown(["metric", *names, "difference", "p, one-sided"], rows)
+    table = tables.markdown(
+        ["metric", *map(tables.escaped, names), "difference", "p, one-sided"], rows
+    )
     signatures = (f"{one.metric}: `{one.signature}`" for one in found)
     sys.stdout.write("\n".join([table, "", *signatures, ""]))

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from hyptrans.commands.text_options import add_text_arguments, subword_models, without_too_long
+from hyptrans.commands.text_options import add_text_arguments, n_best, subword_models
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import check_is_checkpoint
 from hyptrans.support.flags import add_data, add_out
@@ -75,11 +75,10 @@ def main(args: argparse.Namespace) -> None:
             model = Translator(dataclasses.replace(folder.read(trial), place=place))
             if args.test:
                 facts |= _scores(model, *args.test, beam=BEAM)
-        name = args.name or args.out.resolve().name
         folder.write(
             dataclasses.replace(contents, facts=facts),
             args.out,
-            card=_card(name, args.out, contents, model, facts, args.precision),
+            card=_card(args, contents, model, facts),
             precision=args.precision,
         )
     size = sum(path.stat().st_size for path in args.out.iterdir())
@@ -96,7 +95,7 @@ def _scores(model: "Translator", source: Path, reference: Path, *, beam: int) ->
         raise UserError(
             f"{source} has {len(sources)} lines and {reference} {len(references)}: one for each"
         )
-    translations = model.translate(without_too_long(model, sources), beam=beam)
+    translations = [one[0].text for one in n_best(model, sources, 1, {"beam": beam})]
     found = {"BLEU": scores.bleu, "chrF": scores.chrf}
     made = {name: score(translations, references) for name, score in found.items()}
     return {
@@ -107,23 +106,19 @@ def _scores(model: "Translator", source: Path, reference: Path, *, beam: int) ->
 
 
 def _card(
-    name: str,
-    out: Path,
-    contents: "Contents",
-    model: "Translator",
-    facts: dict[str, Any],
-    precision: str,
+    args: argparse.Namespace, contents: "Contents", model: "Translator", facts: dict[str, Any]
 ) -> str:
     from hyptrans.inference.describe import learned_numbers
     from hyptrans.inference.sharing import card
 
+    folder = args.out.resolve().name
     return card.make(
-        name,
-        folder=out.resolve().name,
+        args.name or folder,
+        folder=folder,
         architecture=contents.architecture,
         languages=contents.languages,
         facts=facts,
         spaces=model.spaces,
         parameters=learned_numbers(model.model),
-        precision=precision,
+        precision=args.precision,
     )

@@ -2,12 +2,14 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hyptrans.support.errors import UserError
+
 if TYPE_CHECKING:
-    from hyptrans.inference.translator import Translator
+    from hyptrans.inference.options import Asked
+    from hyptrans.inference.translator import Hypothesis, Translator
 
 
 def add_text_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,12 +34,29 @@ def subword_models(args: argparse.Namespace) -> dict[str, Path | None]:
     return found
 
 
-def without_too_long(model: "Translator", lines: Sequence[str], done: int = 0) -> list[str]:
-    """Lines, empty where the model takes no sentence that long, which is said."""
-    too_long = model.too_long(lines)
+def n_best(
+    model: "Translator", lines: list[str], n: int, options: "Asked", done: int = 0
+) -> list[list["Hypothesis"]]:
+    """Translations of lines, empty where the model takes no sentence that long, which is said.
+
+    Args:
+        model: of :func:`hyptrans.load`.
+        lines: a sentence each.
+        n: hypotheses of each.
+        options: of the search.
+        done: lines before these, for the numbers that are told.
+    """
+    try:
+        return model.n_best(lines, n, **options)
+    except UserError:
+        # what is too long is found before anything is translated
+        too_long = model.too_long(lines)
+        if not too_long:
+            raise
     for i, tokens in too_long.items():
         sys.stderr.write(
             f"warning: line {done + i + 1} has {tokens:,} tokens, the model takes "
             f"{model.max_tokens:,}: its translation is left empty\n"
         )
-    return ["" if i in too_long else line for i, line in enumerate(lines)]
+    shorter = ["" if i in too_long else line for i, line in enumerate(lines)]
+    return model.n_best(shorter, n, **options)

@@ -7,7 +7,7 @@ from io import TextIOWrapper
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from hyptrans.commands.text_options import add_text_arguments, subword_models, without_too_long
+from hyptrans.commands.text_options import add_text_arguments, n_best, subword_models
 from hyptrans.dataprep.corpus import Scrubber
 from hyptrans.inference.defaults import BATCH_TOKENS, BEAM, LENPEN
 from hyptrans.inference.load import MODEL_HELP, load
@@ -110,14 +110,7 @@ def _chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
 def _translated(
     model: "Translator", lines: list[str], done: int, n: int | None, options: Asked
 ) -> Iterator[str]:
-    try:
-        found = model.n_best(lines, n or 1, **options)
-    except UserError:
-        # what is too long is found before anything is translated
-        shorter = without_too_long(model, lines, done)
-        if shorter == lines:
-            raise
-        found = model.n_best(shorter, n or 1, **options)
+    found = n_best(model, lines, n or 1, options, done)
     for number, hypotheses in enumerate(found, start=done + 1):
         for one in hypotheses:
             yield one.text if n is None else f"{number}\t{one.score:.4f}\t{one.text}"

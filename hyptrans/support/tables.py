@@ -1,6 +1,18 @@
 """Tables as text."""
 
+import re
 from collections.abc import Sequence
+
+from hyptrans.support.errors import clean
+
+_MARKUP = re.compile(r"[\\|`<>\[\]*&~]")
+_LINKED = re.compile(r"(\w)(://|\.(?<=www\.)|@)", re.IGNORECASE)
+
+
+def escaped(name: str) -> str:
+    """Return a name as Markdown shows it: no tags, no links, no further column or line."""
+    text = " ".join(clean(name).split())
+    return _LINKED.sub(r"\1\\\2", _MARKUP.sub(r"\\\g<0>", text))
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[object]], *, texts: int = 1) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256, write_json, write_whole
+from hyptrans.support.tables import escaped
 from hyptrans_startup.files import take_lock
 from probing.commands.evaluate import as_json
 from probing.commands.options import filled, typed_command
@@ -23,7 +24,7 @@ from probing.probes.corpus import check_learnable
 from probing.probes.file import load_probes
 from probing.probes.metrics import check_tags
 from probing.report import Report, write_report
-from probing.report.results import beside, escaped, markdown
+from probing.report.results import beside, markdown
 from probing.settings import CONTROL_RANKS, SETS, Settings, check_ranks
 from probing.states.file import States
 from probing.text.trees import read_conllu

@@ -1,7 +1,6 @@
 """Results over seeds, as a table and a line of conventions; no figure is typed by hand."""
 
 import math
-import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +8,7 @@ from dataclasses import dataclass, replace
 from hyptrans import __version__
 from hyptrans.geometry.space import Space
 from hyptrans.support import provenance, tables
-from hyptrans.support.errors import clean
+from hyptrans.support.tables import escaped
 from probing.probes.evaluation import SELECTED_BY
 from probing.probes.metrics import LONGEST, METRICS, SHORTEST
 from probing.probes.significance import TOSSES, Comparison
@@ -18,8 +17,6 @@ from probing.settings import Punctuation, Settings
 
 TITLES = {"uuas": "UUAS", "dspr": "Dspr.", "root": "Root", "nspr": "Nspr."}
 _HEADER = ("model", *TITLES.values(), "layers")
-_MARKUP = re.compile(r"[\\|`<>\[\]*&~]")
-_LINKED = re.compile(r"(\w)(://|\.(?<=www\.)|@)", re.IGNORECASE)
 _SURE = 0.001
 """p-values below it are printed as such."""
 _SELECTIVE = (
@@ -104,12 +101,6 @@ def table(models: Sequence[ModelResult]) -> str:
         for model in models
     ]
     return tables.markdown(_HEADER, rows)
-
-
-def escaped(name: str) -> str:
-    """Return a name as Markdown shows it: no tags, no links, no further column or line."""
-    text = " ".join(clean(name).split())
-    return _LINKED.sub(r"\1\\\2", _MARKUP.sub(r"\\\g<0>", text))
 
 
 def _selectivity(one: Selectivity) -> str:

@@ -6,7 +6,6 @@ published Transformer's. Trainings run one after the other, and the same command
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections import Counter
@@ -32,27 +31,21 @@ def main(argv: Sequence[str] | None = None) -> None:
     contents = f"train, dev, test and gen as .tsv or .tsv.gz, and {PUBLISHED_FILE}"
     options.add_data(parser, contents, name=FOLDER)
     args = parser.parse_args(argv)
-
-    @cache
-    def sets(task: str) -> exact.Sets:
-        data = _folder(args)
-        found = {name: examples(data, stem) for name, stem in FILES.items()}
-        return found | {DEV: first_of_each_kind(found[GEN])}
-
-    beside = []
-    if not args.list:
-        seeds = _published(_folder(args))
-        beside = [{"name": PUBLISHED, "stage": PUBLISHED, "seeds": seeds}]
-    exact.run(HERE, args, trainings, sets, table, beside)
-
-
-def _folder(args: argparse.Namespace) -> Path:
-    if args.data is None:
+    if args.data is None and not args.list:
         raise UserError(
             "--data is needed: a folder with COGS in variable-free form, "
             "from https://github.com/frankaging/ReCOGS"
         )
-    return Path(args.data)
+
+    @cache
+    def sets(task: str) -> exact.Sets:
+        found = {name: examples(args.data, stem) for name, stem in FILES.items()}
+        return found | {DEV: first_of_each_kind(found[GEN])}
+
+    def beside() -> exact.Results:
+        return [{"name": PUBLISHED, "stage": PUBLISHED, "seeds": _published(args.data)}]
+
+    exact.run(HERE, args, trainings, sets, table, beside)
 
 
 def examples(data: Path, stem: str) -> list[exact.Example]:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from hyptrans.support.tables import markdown
-from recipes.cogs.plan import DEV, FINAL_UPDATES, GEN, PER_KIND, TEST, trainings
+from recipes.cogs.plan import DEV, FINAL_UPDATES, GEN, PER_KIND, SPACES, TEST, trainings
 from recipes.common import results
 from recipes.common.exact import Results
 from recipes.common.grid import against_twin, by_chance, by_model
@@ -43,8 +43,11 @@ def _of(line: Mapping[str, Any], subset: str, kind: str = "all") -> float:
     return float(line["exact"][subset][kind]) if line["exact"] else 0.0
 
 
-def _finals(lines: Results) -> Results:
-    names = {one.name for one in trainings(lines) if one.stage == "final"}
+def _finals(lines: Results, stage: str = "final") -> Results:
+    """The long trainings of a stage, at the rates and settings that are best now."""
+    names = {
+        one.name for one in trainings(lines) if (one.stage, one.updates) == (stage, FINAL_UPDATES)
+    }
     return [line for line in lines if line["name"] in names]
 
 
@@ -65,7 +68,7 @@ def means(lines: Results) -> str:
     rows = [
         [
             model,
-            f"{line_of[model].get('parameters', 0):,}",
+            f"{line_of[model]['parameters']:,}" if line_of[model]["exact"] else "",
             f"{line_of[model]['rate']:g}",
             str(len(gen[model])),
             spread(gen[model]),
@@ -106,29 +109,21 @@ def _kinds(finals: Results, published: Results) -> str:
 
 def spaces(lines: Results) -> str:
     """``hybonet_plus`` with other curvatures, as often trained on; empty without results."""
-    learned = [line for line in _finals(lines) if line["model"] == "hybonet_plus"]
-    found = {"learned": learned}
-    for line in lines:
-        if line["stage"] == "curvature" and line["updates"] == FINAL_UPDATES:
-            found.setdefault(line["setting"].rpartition("+")[2], []).append(line)
-    scores = {space: [_of(line, DEV) for line in of] for space, of in found.items()}
-    rows = [
-        [
-            space,
-            f"{found[space][0]['rate']:g}",
-            str(len(values)),
-            spread(values),
-            f"{by_chance(values, scores['learned']):.3f}" if space != "learned" else "",
-        ]
-        for space, values in scores.items()
-        if values and (space == "learned" or len(values) > 1)
-    ]
-    if len(rows) < 2:
+    found = {"learned": [x for x in _finals(lines) if x["model"] == "hybonet_plus"]}
+    for line in _finals(lines, "curvature"):
+        found.setdefault(line["setting"].rpartition("+")[2], []).append(line)
+    found = {space: of for space, of in found.items() if len(of) > 1}
+    if len(found) < 2 or "learned" not in found:
         return ""
+    scores = {space: [_of(line, DEV) for line in of] for space, of in found.items()}
+    rows = []
+    for space, values in scores.items():
+        p = "" if space == "learned" else f"{by_chance(values, scores['learned']):.3f}"
+        rows.append([space, f"{found[space][0]['rate']:g}", len(values), spread(values), p])
     return (
         f"{markdown(['curvature', 'rate', 'seeds', DEV, 'p'], rows)}\n\n`hybonet_plus` after "
-        f"{FINAL_UPDATES:,} updates; flat: -0.01, not learned; p: of the difference from learned "
-        "curvatures, by permutation of seeds, two-sided."
+        f"{FINAL_UPDATES:,} updates; flat: -{SPACES['flat']['--curvature']}, not learned; p: of "
+        "the difference from learned curvatures, by permutation of seeds, two-sided."
     )
 
 

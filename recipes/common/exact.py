@@ -112,7 +112,7 @@ def run(
     trainings: Callable[[Results], Sequence[Training]],
     sets: Callable[[str], Sets],
     table: Callable[[Results], str],
-    beside: Results = (),
+    beside: Callable[[], Results] = tuple,
 ) -> None:
     """Run what is not done yet.
 
@@ -122,7 +122,7 @@ def run(
         trainings: those that can be named so far; earlier results decide on later ones.
         sets: the examples of a task.
         table: of all results, as Markdown.
-        beside: results of others, each with a name.
+        beside: gives results of others, each with a name.
 
     Raises:
         UserError: ``--only`` names none of them, or a command failed.
@@ -135,7 +135,7 @@ def run(
     if args.list:
         queue.show()
         return
-    for line in beside:
+    for line in beside():
         queue.add(line, measured=False)
     queue.run(lambda training: _train_and_score(training, sets(training.task), args))
     print(f"{table(queue.lines)}\n\n{queue.path}: all that is asked for is done")

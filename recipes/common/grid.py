@@ -14,7 +14,7 @@ from typing import Any
 from hyptrans.support.extras import require
 from hyptrans.support.tables import markdown
 from recipes.common import results
-from recipes.common.exact import MODELS, TWIN, Results, Training, best, rate_trials, scores_of
+from recipes.common.exact import MODELS, TWIN, Results, Training, rate_trials, scores_of
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,15 @@ class Grid:
         tried: list[Training] = []
         seeded: list[Training] = []
         for cell in self.cells:
-            for model in self.only.get(cell, MODELS):
+            for model in self.models(cell):
                 trials = self._trials(lines, cell, model)
                 tried += trials
                 seeded += [one for group in self._seeded(lines, trials) for one in group[1:]]
         return [*tried, *sorted(seeded, key=lambda training: training.seed)]
+
+    def models(self, cell: str) -> Sequence[str]:
+        """Those that are tried in a cell."""
+        return self.only.get(cell, MODELS)
 
     def _trials(self, lines: Results, cell: str, model: str) -> list[Training]:
         return rate_trials(lines, partial(self.training, model, cell), self.rates, self.valid)
@@ -77,11 +81,9 @@ class Grid:
     def best(self, lines: Results, cell: str, model: str) -> list[Training]:
         """All seeds of the rate that is best so far."""
         groups = self._seeded(lines, self._trials(lines, cell, model))
-        done = [group for group in groups if scores_of(lines, group, self.valid)]
-        if not done:
-            return groups[0] if groups else []
-        chosen = best(lines, [one for group in done for one in group], self.valid)
-        return next(group for group in done if chosen in group)
+        means = [scores_of(lines, group, self.valid) or [-1.0] for group in groups]
+        # the first of them, where none is done
+        return groups[means.index(max(means))] if groups else []
 
     def _open(self, lines: Results, cell: str, model: str) -> bool:
         """Whether another rate may turn out to be the best."""
@@ -93,8 +95,8 @@ class Grid:
         known = {line["name"]: line for line in lines}
         rows = []
         for cell in cells or self.cells:
-            models = self.only.get(cell, MODELS)
-            names = [one.name for model in models for one in self.best(lines, cell, model)]
+            groups = [self.best(lines, cell, model) for model in self.models(cell)]
+            names = [one.name for group in groups for one in group]
             finals = [known[name] for name in names if name in known]
             found = by_model(finals, self._right)
             hardest = by_model(finals, partial(self._right, kind=self.hardest or "all"))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from hyptrans.support.tables import escaped
 from probing.probes.significance import Comparison
 from probing.report import results
 from probing.report.data import Arcs, ModelResult, RankPoint, Selectivity, Vocabulary
@@ -107,7 +108,7 @@ def _notes(probes: Mapping[str, Any]) -> list[str]:
     selective = [Selectivity(**one) for one in probes.get("selectivities", [])]
     alike: dict[str, list[str]] = {}
     for name, verdict in probes["spaces"].items():
-        alike.setdefault(verdict, []).append(results.escaped(name))
+        alike.setdefault(verdict, []).append(escaped(name))
     told = [f"{', '.join(names)}: {verdict}" for verdict, names in alike.items()]
     also = results.beside(comparisons, words, points, selective, arcs, first)
     return [*(table.markdown() for table in also), *told]

@@ -1,7 +1,7 @@
 """Does a node's radius tell how deep it lies? Rank correlations, of the models of the table.
 
 Run it after ``python -m recipes.trees``, with the same --out: it reads the checkpoints there.
-What it finds of a model in a width takes the place of earlier figures.
+What it finds takes the place of earlier figures of the same seed, or of another rate.
 """
 
 from __future__ import annotations
@@ -48,9 +48,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if not here:
         raise UserError(f"{args.out} has no finished training: run python -m recipes.trees first")
     found = [measure(line, args.out, make_tree()) for line in tqdm(here, unit="model")]
-    measured = {(one["setting"], one["model"]) for one in found}
-    earlier = [one for one in recorded() if (one["setting"], one["model"]) not in measured]
-    write_json(RECORDED, [*earlier, *found])
+    write_json(RECORDED, merged(recorded(), found))
     results.put_into(HERE / "README.md", block(), NAME)
     print(block())
 
@@ -60,11 +58,24 @@ def chosen(lines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     best = [
         one.name
         for cell in GRID.cells
-        for model in GRID.only.get(cell, MODELS)
+        for model in GRID.models(cell)
         for one in GRID.best(lines, cell, model)
     ]
     known = {line["name"]: line for line in lines if line["exact"]}
     return [known[name] for name in best if name in known]
+
+
+def merged(earlier: list[dict[str, Any]], found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Figures of a model in a width are of one rate: the newest, with all its seeds."""
+    rates = {(one["setting"], one["model"]): one["rate"] for one in found}
+    seeds = {(one["setting"], one["model"], one["seed"]) for one in found}
+    kept = [
+        one
+        for one in earlier
+        if (key := (one["setting"], one["model"])) not in rates
+        or (rates[key] == one["rate"] and (*key, one["seed"]) not in seeds)
+    ]
+    return [*kept, *found]
 
 
 def checkpoint(line: Mapping[str, Any], out: Path) -> Path:
@@ -90,7 +101,7 @@ def measure(line: Mapping[str, Any], out: Path, tree: Tree) -> dict[str, Any]:
     words = torch.tensor([side.dictionary.index(tree.names[node]) for node in level])
     radius = embedding_radii(side, words)
     correlation = require("scipy.stats", "probing").spearmanr(radius, [*level.values()]).statistic
-    named = {key: line[key] for key in ("model", "setting", "seed")}
+    named = {key: line[key] for key in ("model", "setting", "rate", "seed")}
     return {**named, "right": line["exact"]["test"]["all"], "correlation": float(correlation)}
 
 

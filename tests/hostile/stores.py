@@ -255,7 +255,7 @@ def shown(name: str) -> None:
     import re
 
     from hyptrans.support.errors import clean
-    from probing.report.results import escaped
+    from hyptrans.support.tables import escaped
 
     text = escaped(name)
     assert not re.search(

@@ -255,6 +255,16 @@ def test_a_rate_is_as_good_as_the_mean_over_its_seeds():
     assert "| d8 | sphere | (0.03) | 4 | 30.0 ± 40.0 |" in trees.table(two_missing)
 
 
+def test_figures_of_radii_are_of_one_rate_and_a_seed_takes_no_others_place():
+    def figures(rate, *seeds):
+        return [{"setting": "d8", "model": "sphere", "rate": rate, "seed": x} for x in seeds]
+
+    assert radius.merged(figures(0.01, 1, 2), figures(0.01, 2, 3)) == figures(0.01, 1, 2, 3)
+    assert radius.merged(figures(0.01, 1, 2), figures(0.03, 2)) == figures(0.03, 2)
+    other = [{**figures(0.01, 1)[0], "setting": "d16"}]
+    assert radius.merged(other, figures(0.03, 2)) == [*other, *figures(0.03, 2)]
+
+
 def test_every_twentieth_command_is_held_out_and_lines_are_commands_and_actions(tmp_path):
     (tmp_path / "tasks_train_x.txt").write_text("IN: run twice OUT: I_RUN I_RUN\n" * 2)
     assert scan.examples(tmp_path, "tasks_train_x.txt")[1] == ("run twice", "I_RUN I_RUN", "0_to_9")

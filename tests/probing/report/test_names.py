@@ -6,9 +6,9 @@ import re
 import pytest
 
 from hyptrans.support.errors import clean
+from hyptrans.support.tables import escaped
 from probing.report import ModelResult, results
 from probing.report.data import Selectivity, Vocabulary
-from probing.report.results import escaped
 from tests.hostile.stores import NAMES, shown
 
 
