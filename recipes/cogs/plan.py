@@ -51,15 +51,8 @@ CHANGES: dict[str, Flags] = {
 }
 """What the twin is tried with, one by one and then together."""
 _FIXED: Flags = {"--no-hypformer-learn-curvature": None}
-_FLAT: Flags = {**_FIXED, "--curvature": "0.01"}
-SPACES: dict[str, Flags] = {"fixed": _FIXED, "flat": _FLAT}
+SPACES: dict[str, Flags] = {"fixed": _FIXED, "flat": {**_FIXED, "--curvature": "0.01"}}
 """What ``hybonet_plus`` is without learned curvatures, and nearly without curvature."""
-VALUES_MODEL = "hybonet_values"
-VALUES: dict[str, Flags] = {
-    "flat_values": {**_FIXED, "--value-curvature": "0.01"},
-    "curved_values": {**_FLAT, "--value-curvature": "1"},
-}
-"""What it is where attention mixes values in the other of these two spaces."""
 _PRENORM: Flags = {"--encoder-normalize-before": None, "--decoder-normalize-before": None}
 _OF_TWIN: dict[str, Flags] = {
     "sinusoidal": {"--arch": "transformer", **_PRENORM},
@@ -96,7 +89,6 @@ def trainings(results: Results) -> list[Training]:
                     if curved := best(results, of_space, DEV):
                         long = replace(curved, updates=FINAL_UPDATES)
                         spaces += [replace(long, seed=seed) for seed in SPACE_SEEDS]
-                spaces += _with_values(of_model)
     finals.sort(key=lambda training: training.seed)
     return [*tried, *rates, *finals, *spaces, *longer]
 
@@ -132,25 +124,6 @@ def _in_space(trials: Sequence[Training], space: str) -> list[Training]:
         )
         for trial in trials[: len(RATES) - 1]
     ]
-
-
-def _with_values(trials: Sequence[Training]) -> list[Training]:
-    """Both spaces with values of either, at one rate; without what is a trial of rates above."""
-    at_rate = [trial for trial in trials if trial.rate == RATE]
-    alike = [replace(trial, seed=seed) for trial in at_rate for seed in TRIAL_SEEDS[1:]]
-    made = [one for space in SPACES for one in _in_space(alike, space)]
-    for name, flags in VALUES.items():
-        made += [
-            replace(
-                trial,
-                stage="curvature",
-                model=VALUES_MODEL,
-                setting=f"{trial.setting}+{name}",
-                flags={**trial.flags, **flags},
-            )
-            for trial in [*at_rate, *alike]
-        ]
-    return made
 
 
 def _final(chosen: Training, seed: int) -> Training:

@@ -8,17 +8,7 @@ from functools import partial
 from typing import Any
 
 from hyptrans.support.tables import markdown
-from recipes.cogs.plan import (
-    DEV,
-    FINAL_UPDATES,
-    GEN,
-    PER_KIND,
-    RATE,
-    SPACES,
-    TEST,
-    UPDATES,
-    trainings,
-)
+from recipes.cogs.plan import DEV, FINAL_UPDATES, GEN, PER_KIND, SPACES, TEST, trainings
 from recipes.common import results
 from recipes.common.exact import Results
 from recipes.common.grid import against_twin, by_chance, by_model
@@ -37,7 +27,7 @@ def table(lines: Results) -> str:
     finals, published = _finals(lines), _published(lines)
     trials = [line for line in lines if line["stage"] not in ("final", PUBLISHED)]
     parts = [means(lines), _kinds(finals, published)] if finals else []
-    parts += [shown for shown in (spaces(lines), values(lines)) if shown]
+    parts += [shown] if (shown := spaces(lines)) else []
     parts += [_trials(trials)] if trials else []
     return "\n\n".join(parts) or results.NOT_MEASURED
 
@@ -134,29 +124,6 @@ def spaces(lines: Results) -> str:
         f"{markdown(['curvature', 'rate', 'seeds', DEV, 'p'], rows)}\n\n`hybonet_plus` after "
         f"{FINAL_UPDATES:,} updates; flat: -{SPACES['flat']['--curvature']}, not learned; p: of "
         "the difference from learned curvatures, by permutation of seeds, two-sided."
-    )
-
-
-def values(lines: Results) -> str:
-    """``hybonet_plus`` by the curvatures of states and of values; empty without results."""
-    found: dict[str, list[float]] = {}
-    for line in lines:
-        if line["stage"] == "curvature" and (line["updates"], line["rate"]) == (UPDATES, RATE):
-            found.setdefault(line["setting"].rpartition("+")[2], []).append(_of(line, DEV))
-    flat = f"-{SPACES['flat']['--curvature']}"
-    of_setting = {
-        "fixed": ("-1", "-1"),
-        "flat_values": ("-1", flat),
-        "curved_values": (flat, "-1"),
-        "flat": (flat, flat),
-    }
-    if not set(of_setting) <= set(found):
-        return ""
-    rows = [[*pair, len(found[name]), spread(found[name])] for name, pair in of_setting.items()]
-    return (
-        f"{markdown(['curvature', 'of values', 'seeds', DEV], rows)}\n\nThe same after "
-        f"{UPDATES:,} updates at rate {RATE:g}, with curvatures that are not learned; of values: "
-        "attention mixes these in a space of their own."
     )
 
 

@@ -14,14 +14,12 @@ from hyptrans.layers.hypformer_attention import LinearAttention, SoftmaxAttentio
 from hyptrans.layers.sphere import SphereAttention
 from hyptrans.seq2seq.decoder import Decoder
 from hyptrans.support.errors import UserError
-from recipes.study.candidates.hybonet_values import ValuesAttention
 from recipes.study.candidates.lorentz_shell import ShellAttention
 from tests.models.conftest import ARCHITECTURES, dictionary, small, task_of
 
 # what an attention makes of weights, values and queries
 MIXED = {
     LorentzAttention: lambda layer, w, v, q: lorentz.centroid(v, w, c=layer.c),
-    ValuesAttention: lambda layer, w, v, q: lorentz.centroid(v, w, c=layer.value_c),
     SoftmaxAttention: lambda layer, w, v, q: lorentz.centroid(v, w, c=layer.curvature()),
     LinearAttention: lambda layer, w, v, q: w @ v + q @ layer.psi,
     HyperbolicAttention: lambda layer, w, v, q: klein.midpoint_of_sum(w @ v),

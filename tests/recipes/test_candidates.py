@@ -2,17 +2,14 @@
 
 import math
 
-import numpy as np
 import torch
 
 from hyptrans.geometry import lorentz
-from hyptrans.layers.curvature import Curvature
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
 from hyptrans.layers.lorentz.logits import LorentzLogits
 from recipes.common import translation
 from recipes.common.steps import Step, portable_command
 from recipes.study import plan
-from recipes.study.candidates.hybonet_values import ValuesAttention
 from recipes.study.candidates.lorentz_free import (
     FreeAttention,
     FreeFeedForward,
@@ -21,7 +18,6 @@ from recipes.study.candidates.lorentz_free import (
 )
 from recipes.study.candidates.lorentz_shell import ShellAttention, ShellNorm
 from tests.geometry.helpers import points
-from tests.oracles import lorentz as oracle
 
 
 def test_blocks_read_points_near_a_shell_and_add_to_states_as_they_are(rng):
@@ -112,25 +108,6 @@ def test_heads_of_a_shell_have_one_length_and_their_times_beside_the_width(rng):
     )
     shifted = scores + distance / layer.tau
     torch.testing.assert_close(shifted, torch.full_like(shifted, shifted.flatten()[0].item()))
-
-
-def test_values_are_mixed_in_a_space_of_their_own_and_keys_compared_in_that_of_states(rng):
-    c, value_c = 0.3, 2.0
-    space = Curvature(c, learned=False)
-    options = {"curvature": space, "input_curvature": space, "gain": 1.0, "causal": True}
-    layer = ValuesAttention(8, 2, value_c=value_c, **options).double()
-    made = layer.project(points(rng, 1, 5, 8, c=c))
-    mixed = layer.mix(*made, allowed=None, is_causal=True)
-    tau = layer.tau.item()
-    query, key, value = (one[0].detach().numpy() for one in made)
-    for head in range(2):
-        queries = query[head] * tau / 2 * np.array([-1, 1, 1, 1])
-        values = oracle.lift(value[head, :, 1:], value_c)
-        for i in range(5):
-            scores = -oracle.squared_distance(queries[i], key[head, : i + 1], c) / tau
-            weights = np.exp(scores) / np.exp(scores).sum()
-            expected = oracle.centroid(values[: i + 1], weights, value_c)
-            np.testing.assert_allclose(mixed[0, head, i].detach().numpy(), expected, rtol=1e-6)
 
 
 def test_a_candidate_is_trained_with_its_own_plug_in_and_its_command_names_no_machine(tmp_path):
