@@ -180,6 +180,7 @@ def test_real_tatoeba_is_prepared_by_its_recipe_and_the_printed_command_trains(t
     succeeds(find_command(program), *command, "--max-tokens", "500", cwd=tmp_path)
 
 
+@pytest.mark.slow
 def test_words_by_spaces_go_through_all_commands(tmp_path, corpus):
     out = tmp_path / "out"
     prepare("prepare_text", *corpus(), "--bpe", "none", "--joined-dictionary", "--out", out)

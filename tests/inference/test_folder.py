@@ -39,6 +39,7 @@ SEPARATE = [(arch, tied) for arch in ARCHS for tied in ([], TIED)]
 SEPARATE += [(arch, [*MANIFOLD, *tied]) for arch in POINTS for tied in ([], TIED)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("arch", "flags"), SEPARATE, ids=lambda case: "".join(case) or "plain")
 def test_it_does_so_with_a_dictionary_for_each_side(
     arch, flags, prepared, make_of, texts, tmp_path

@@ -73,7 +73,11 @@ def compile_for(capability, kernel, args, num_warps=4, **constants):
 
 
 @pytest.mark.parametrize("width", [33, pytest.param(500, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, *HALF], ids=str)
+@pytest.mark.parametrize(
+    "dtype",
+    [torch.float32, pytest.param(torch.float64, marks=pytest.mark.slow), *HALF],
+    ids=str,
+)
 @pytest.mark.parametrize(
     "capability",
     [80, pytest.param(90, marks=pytest.mark.slow), pytest.param(100, marks=pytest.mark.slow)],

@@ -40,6 +40,7 @@ def test_a_layer_compiles_whole(arch, side):
             torch.testing.assert_close(ours, expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_a_model_compiles_whole(arch):
     model = small(arch)

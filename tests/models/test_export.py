@@ -83,6 +83,7 @@ def test_encoder_is_exported_for_any_batch(name):
             torch.testing.assert_close(found, wanted)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_step_is_exported_for_any_batch_and_number_of_tokens_before(name):
     model, program = small(name), None

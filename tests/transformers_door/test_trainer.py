@@ -22,7 +22,10 @@ def rows_of(tokenizer, texts):
     return [{"input_ids": source, "labels": target} for source, target in pairs]
 
 
-@pytest.mark.parametrize("options", [{"bf16": True}, {"activation_checkpointing": True}])
+@pytest.mark.parametrize(
+    "options",
+    [pytest.param({"bf16": True}, marks=pytest.mark.slow), {"activation_checkpointing": True}],
+)
 def test_a_step_is_nearly_that_without(tokenizer, sentences, tmp_path, options):
     from recipes.transformers.trainer import make_trainer
 
@@ -38,7 +41,7 @@ def test_a_step_is_nearly_that_without(tokenizer, sentences, tmp_path, options):
     assert ("bf16" in options) == (ends[1] != ends[0])
 
 
-@pytest.mark.parametrize("points", [False, True])
+@pytest.mark.parametrize("points", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_resumed_training_ends_in_the_same_bits(tokenizer, sentences, tmp_path, points):
     from recipes.transformers.trainer import make_trainer
 

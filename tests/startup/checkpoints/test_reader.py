@@ -253,11 +253,14 @@ HYPERBOLIC = ["--user-dir=hyptrans", "--arch=hybonet_tiny", "--optimizer=riemann
 @pytest.mark.parametrize(
     "options",
     [
-        ["--eval-bleu", '--eval-bleu-args={"beam": 1}', "--best-checkpoint-metric=bleu"],
-        ["--optimizer=nag", "--bf16"],
-        HYPERBOLIC,
+        pytest.param(
+            ["--eval-bleu", '--eval-bleu-args={"beam": 1}', "--best-checkpoint-metric=bleu"],
+            marks=pytest.mark.slow,
+            id="bleu",
+        ),
+        pytest.param(["--optimizer=nag", "--bf16"], marks=pytest.mark.slow, id="bf16"),
+        pytest.param(HYPERBOLIC, id="points"),
     ],
-    ids=["bleu", "bf16", "points"],
 )
 def test_what_a_training_writes_is_read_and_gone_on_with(options, work, data, fork, tmp_path):
     save = tmp_path / "ck"
