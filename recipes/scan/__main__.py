@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from hyptrans.support.errors import UserError, run_command
@@ -45,16 +45,17 @@ def main(argv: Sequence[str] | None = None) -> None:
             "--data is needed: a folder with SCAN, from https://github.com/brendenlake/SCAN"
         )
 
-    @cache
-    def sets(split: str) -> exact.Sets:
-        train = examples(args.data, f"tasks_train_{split}.txt")
-        return {
-            "train": [one for i, one in enumerate(train) if i % HELD_OUT],
-            VALID: train[::HELD_OUT],
-            TEST: examples(args.data, f"tasks_test_{split}.txt"),
-        }
+    exact.run(HERE, args, GRID.trainings, cache(partial(sets, args.data)), table)
 
-    exact.run(HERE, args, GRID.trainings, sets, table)
+
+def sets(data: Path, split: str) -> exact.Sets:
+    """The examples of a split, with those that are held out of training."""
+    train = examples(data, f"tasks_train_{split}.txt")
+    return {
+        "train": [one for i, one in enumerate(train) if i % HELD_OUT],
+        VALID: train[::HELD_OUT],
+        TEST: examples(data, f"tasks_test_{split}.txt"),
+    }
 
 
 def examples(data: Path, name: str) -> list[exact.Example]:

@@ -266,8 +266,14 @@ def test_figures_of_radii_are_of_one_rate_and_a_seed_takes_no_others_place():
 
 
 def test_every_twentieth_command_is_held_out_and_lines_are_commands_and_actions(tmp_path):
-    (tmp_path / "tasks_train_x.txt").write_text("IN: run twice OUT: I_RUN I_RUN\n" * 2)
-    assert scan.examples(tmp_path, "tasks_train_x.txt")[1] == ("run twice", "I_RUN I_RUN", "0_to_9")
+    lines = [f"IN: run {i} OUT: I_RUN I_RUN\n" for i in range(41)]
+    (tmp_path / "tasks_train_x.txt").write_text("".join(lines))
+    (tmp_path / "tasks_test_x.txt").write_text("IN: run twice OUT: I_RUN I_RUN\n")
+    sets = scan.sets(tmp_path, "x")
+    assert [question for question, _, _ in sets["valid"]] == ["run 0", "run 20", "run 40"]
+    assert len(sets["train"]) == 38
+    assert not {*sets["train"]} & {*sets["valid"]}
+    assert sets["test"] == [("run twice", "I_RUN I_RUN", "0_to_9")]
     (tmp_path / "tasks_train_x.txt").write_text("run twice\n")
     with pytest.raises(UserError, match="line 1 is not IN: command OUT: actions"):
         scan.examples(tmp_path, "tasks_train_x.txt")
