@@ -40,7 +40,7 @@ PROGRAM = Program(
         ),
         "geometry": Command(
             "probing.commands.geometry",
-            "how a model uses its space: radii, directions and Gromov's delta of every layer",
+            "how a model uses its space: radii, stress and Gromov's delta of every layer",
             "geometry --checkpoint hybonet/checkpoint_best.pt --data data --trees dev.conllu",
             memory="lower --batch-tokens",
             options="probing.commands.options:geometry",

@@ -1,4 +1,4 @@
-"""Look at how a model uses its space: radii, directions and Gromov's delta of every layer."""
+"""Look at how a model uses its space: radii, stress and Gromov's delta of every layer."""
 
 import argparse
 from dataclasses import asdict
@@ -37,7 +37,8 @@ def main(args: argparse.Namespace) -> None:
     words = _words(args) if args.trees else None
     at_words = (words.states, words.depths) if words else None
     layers = look(loaded, data, at_words, args)
-    sentence = verdict(layers)
+    sides = [[layer for layer in layers if layer.side == side] for side in ("encoder", "decoder")]
+    sentence = " ".join(map(verdict, sides))
     if args.out is not None:
         figures = {
             "checkpoint_sha256": sha256(args.checkpoint),

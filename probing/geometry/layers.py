@@ -10,17 +10,15 @@ from torch import Tensor
 
 from hyptrans.geometry.space import Space
 from probing.geometry import measures
-from probing.geometry.measures import EQUAL, Estimate
+from probing.geometry.measures import Estimate
 from probing.text.trees import Sentence
 
-SHARE_POINTS, DELTA_POINTS = 200, 48
-"""Points of a sample; all pairs of the first and all quadruples of the second are looked at."""
-SAMPLES = 10
-USED_SHARE = 0.95
-"""Where directions alone explain less of the distances, the radius counts."""
-FLAT_RADIUS = 0.3
-"""Distances between points up to so far out, in units of curvature -1, are Euclidean to 1.5 %:
-sinh(0.3) / 0.3."""
+STRESS_POINTS, DELTA_POINTS = 150, 48
+"""Points of a sample, for all pairs and for all quadruples."""
+STRESS_SAMPLES, DELTA_SAMPLES = 3, 10
+FLAT, CURVED = 0.01, 0.05
+"""Stresses of the best flat embedding: below the first a layer is flat, from the second on curved.
+Kruskal (1964) calls a fit "good" up to the second."""
 
 HEADER = (
     "layer",
@@ -30,8 +28,8 @@ HEADER = (
     "with frequency",
     "with position",
     "with depth",
-    "directions explain",
-    "radii shuffled",
+    "flat stress",
+    "tangents' stress",
     "Gromov's delta",
 )
 
@@ -55,22 +53,12 @@ class Layer:
     """Of the radius with the number of tokens before."""
     with_depth: float
     """Of the radius of a word with its depth in the gold tree; NaN without trees."""
-    direction_share: Estimate
-    """See :func:`probing.geometry.measures.direction_share`."""
-    shuffled_share: Estimate
-    """See :func:`probing.geometry.measures.shuffled_share`."""
+    flat_stress: Estimate
+    """See :func:`probing.geometry.measures.flat_stress`."""
+    tangent_stress: Estimate
+    """See :func:`probing.geometry.measures.tangent_stress`."""
     delta: Estimate
     """See :func:`probing.geometry.measures.gromov_delta`."""
-
-    @property
-    def varies(self) -> bool:
-        """Whether there is more than one radius."""
-        return self.spread > EQUAL * self.radius
-
-    @property
-    def used(self) -> bool:
-        """Whether the radius says something that the direction does not."""
-        return self.varies and self.direction_share.mean < USED_SHARE
 
 
 @dataclass(frozen=True)
@@ -102,8 +90,14 @@ def measure(
         word_radii = measures.vectors(words[0], where).norm(dim=-1)
         with_depth = measures.rank_correlation(word_radii, words[1])
 
-    def sampled(function: Callable[[Tensor], float], size: int) -> Estimate:
-        return measures.over_samples(function, tangents, size=size, samples=SAMPLES, seed=seed)
+    def stress(function: Callable[[Tensor, Space], float]) -> Estimate:
+        return measures.over_samples(
+            lambda some: function(some, where),
+            tangents,
+            size=STRESS_POINTS,
+            samples=STRESS_SAMPLES,
+            seed=seed,
+        )
 
     return Layer(
         side=side,
@@ -114,45 +108,41 @@ def measure(
         with_frequency=measures.rank_correlation(radii, tokens.log_frequency),
         with_position=measures.rank_correlation(radii, tokens.position),
         with_depth=with_depth,
-        direction_share=sampled(lambda some: measures.direction_share(some, where), SHARE_POINTS),
-        shuffled_share=sampled(lambda some: measures.shuffled_share(some, where), SHARE_POINTS),
-        delta=sampled(
-            lambda some: measures.gromov_delta(measures.distances(some, where)), DELTA_POINTS
+        flat_stress=stress(measures.flat_stress),
+        tangent_stress=stress(measures.tangent_stress),
+        delta=measures.over_samples(
+            lambda some: measures.gromov_delta(measures.distances(some, where)),
+            tangents,
+            size=DELTA_POINTS,
+            samples=DELTA_SAMPLES,
+            seed=seed,
         ),
     )
 
 
 def verdict(layers: Sequence[Layer]) -> str:
-    """One sentence in plain words: does this model use the curvature of its space?"""
+    """One sentence in plain words: does one side of a model use the curvature of its space?
+
+    It goes by the layers behind the embeddings.
+    """
+    side = f"The {layers[0].side}"
     curved = [layer for layer in layers if layer.space.kind != "euclidean"]
     if not curved:
-        return "This model has no curvature to use: its states are flat vectors, a control."
+        return f"{side} has no curvature to use: its states are flat vectors, a control."
     behind = [layer for layer in curved if layer.number] or curved
-    if all(math.isnan(layer.direction_share.mean) for layer in behind):
-        return (
-            "Whether this model uses the curvature cannot be told: no layer has three states that "
-            "differ."
-        )
-    of_all = f"of {len(behind)} layers"
-    used = sum(layer.used for layer in behind)
-    equal = sum(not layer.varies for layer in behind)
-    if max(layer.radius for layer in behind) < FLAT_RADIUS:
-        return (
-            "This model does not use the curvature: all states lie so near the origin that the "
-            "space is flat there."
-        )
-    if not used:
-        cause = (
-            f"in {equal} {of_all} all states have the same radius, so they lie on a sphere"
-            if 2 * equal > len(behind)
-            else "radii differ, but the distances between states are those of their directions"
-        )
-        return f"This model does not use the curvature: {cause}."
-    extent = "uses" if 2 * used >= len(behind) else "hardly uses"
-    return (
-        f"This model {extent} the curvature: in {used} {of_all} the radius tells states apart that "
-        f"the direction does not ({equal} have one radius for all states)."
-    )
+    stresses = [layer.flat_stress.mean for layer in behind]
+    stresses = sorted(stress for stress in stresses if not math.isnan(stress))
+    if not stresses:
+        return f"{side} does not show whether it uses the curvature: all states of a layer agree."
+    least, most = (f"{100 * stress:.1f}" for stress in (stresses[0], stresses[-1]))
+    size = f"{most} %" if least == most else f"{least} to {most} %"
+    fit = f"the best flat embedding in as many dimensions misses distances by {size}"
+    used = sum(stress >= CURVED for stress in stresses)
+    if used:
+        where = f"in {used} of {len(behind)} layers"
+        return f"{side} uses the curvature {where}: {fit}, and {100 * CURVED:g} % count as use."
+    extent = "does not use" if stresses[-1] < FLAT else "hardly uses"
+    return f"{side} {extent} the curvature: {fit}."
 
 
 @dataclass(frozen=True)
@@ -218,8 +208,8 @@ def cells(layer: Layer) -> list[str]:
         _number(layer.with_frequency),
         _number(layer.with_position),
         _number(layer.with_depth),
-        _estimate(layer.direction_share, percent=True),
-        _estimate(layer.shuffled_share, percent=True),
+        _estimate(layer.flat_stress, percent=True),
+        _estimate(layer.tangent_stress, percent=True),
         _estimate(layer.delta),
     ]
 

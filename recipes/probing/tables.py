@@ -38,11 +38,12 @@ SETTINGS = {"parsed": "our settings", "paper": "the paper's rate and steps"}
 def summary(found: Mapping[str, Any]) -> dict[str, Any]:
     """What of ``results.json`` of a probing run the recipe records: all but single layers."""
     models = [model | {"layers": []} for model in found["models"]]
-    spaces = {name: use["verdict"] for name, use in found["spaces"].items()}
+    # earlier records have wrong verdicts, by the spread of radii, under "spaces"
+    curvature = {name: use["verdict"] for name, use in found["spaces"].items()}
     # of all who worked on it, where it was stopped and went on
     seconds = sum(sum(stages.values()) for stages in found["seconds"].values())
     kept = {key: found[key] for key in KEPT}
-    return {"models": models, "spaces": spaces, "seconds": round(seconds, 1)} | kept
+    return {"models": models, "curvature": curvature, "seconds": round(seconds, 1)} | kept
 
 
 def table(found: Mapping[str, Any]) -> str:
@@ -107,7 +108,7 @@ def _notes(probes: Mapping[str, Any]) -> list[str]:
     arcs = Arcs(**probes["arcs"]) if probes.get("arcs") else None
     selective = [Selectivity(**one) for one in probes.get("selectivities", [])]
     alike: dict[str, list[str]] = {}
-    for name, verdict in probes["spaces"].items():
+    for name, verdict in probes.get("curvature", {}).items():
         alike.setdefault(verdict, []).append(escaped(name))
     told = [f"{', '.join(names)}: {verdict}" for verdict, names in alike.items()]
     also = results.beside(comparisons, words, points, selective, arcs, first)

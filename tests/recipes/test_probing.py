@@ -166,7 +166,7 @@ def probes(name):
             {"model": name, "dimensions": 8, "real": [0.5, 0.6], "control": [0.7, 0.9]}
         ],
         "arcs": {"lengths": [1, 2, 4], "counts": [6, 0, 2], "uuas": {name: [0.5, None, 0.125]}},
-        "spaces": {name: "It does not use the curvature."},
+        "curvature": {name: "It does not use the curvature."},
     }
 
 
@@ -176,7 +176,7 @@ def test_summary_has_the_seconds_of_all_stages_and_no_single_layers():
     of_run["seconds"] = {"h": {"extract": 1.5, "train": 2.25}, "twin": {"train": 3.0}}
     found = tables.summary(of_run)
     assert found["seconds"] == 6.8
-    assert found["spaces"] == {"h": "It does not."}
+    assert found["curvature"] == {"h": "It does not."}
     assert [model["layers"] for model in found["models"]] == [[], []]
 
 

@@ -68,7 +68,12 @@ def test_every_layer_of_both_sides_has_its_figures(made, name, tmp_path, capsys)
     assert [layer["with_depth"] is None for layer in layers[3:]] == [True, True]
     assert figures["verdict"] in shown
     assert shown.count("\n| encoder ") == 3
-    assert ("no curvature" in figures["verdict"]) == (name in ("twin", "prenorm"))
+    for side in ("encoder", "decoder"):
+        says_none = f"The {side} has no curvature to use" in figures["verdict"]
+        assert says_none == (name in ("twin", "prenorm"))
+        assert says_none == all(
+            layer["flat_stress"]["mean"] < 1e-9 for layer in layers if layer["side"] == side
+        )
 
 
 def test_states_are_those_that_a_forward_pass_goes_through(made):
@@ -121,36 +126,36 @@ def test_a_pair_longer_than_the_batchs_others_is_not_cut_or_padded_in(made):
         )
 
 
-def layer(number, spread, share, radius=3.0, kind="lorentz"):
-    nothing = math.nan
+def layer(number, stress, kind="lorentz"):
+    unknown = math.nan
     return Layer(
-        "encoder",
-        number,
-        Space(kind),
-        radius,
-        spread,
-        nothing,
-        nothing,
-        nothing,
-        Estimate(share, nothing),
-        Estimate(share / 2, nothing),
-        Estimate(0.2, nothing),
+        side="encoder",
+        number=number,
+        space=Space(kind),
+        radius=3.0,
+        spread=1.0,
+        with_frequency=unknown,
+        with_position=unknown,
+        with_depth=unknown,
+        flat_stress=Estimate(stress, unknown),
+        tangent_stress=Estimate(0.2, unknown),
+        delta=Estimate(0.2, unknown),
     )
 
 
 @pytest.mark.parametrize(
     ("layers", "said"),
     [
-        ([layer(0, 1.0, 0.5), layer(1, 0.0, 1.0)], "same radius, so they lie on a sphere"),
-        ([layer(1, 0.1, 0.99), layer(2, 0.1, 0.99)], "those of their directions"),
-        ([layer(1, 0.01, 0.5, 0.1)], "flat there"),
-        ([layer(1, 1.0, 0.5), layer(2, 0.0, 1.0), layer(3, 0.0, 1.0)], "hardly uses"),
-        ([layer(1, 1.0, 0.5), layer(2, 1.0, 0.7), layer(3, 0.0, 1.0)], "uses the curvature: in 2"),
-        ([layer(1, 9.0, 0.1, kind="euclidean")], "no curvature"),
-        ([layer(1, 0.0, math.nan), layer(2, 0.0, math.nan, 0.1)], "cannot be told"),
+        ([layer(0, 0.3), layer(1, 0.002), layer(2, 0.009)], "encoder does not use the curvature: "),
+        ([layer(1, 0.006), layer(2, 0.031)], "hardly uses the curvature: the best flat"),
+        ([layer(1, 0.006), layer(2, 0.031)], "misses distances by 0.6 to 3.1 %."),
+        ([layer(1, 0.01), layer(2, 0.26)], "uses the curvature in 1 of 2 layers: the best flat"),
+        ([layer(0, 0.3)], "uses the curvature in 1 of 1 layers"),
+        ([layer(1, 0.0, kind="euclidean")], "has no curvature"),
+        ([layer(1, math.nan), layer(2, math.nan)], "does not show whether"),
     ],
 )
-def test_one_sentence_says_what_it_comes_to(layers, said):
+def test_one_sentence_sums_a_side_up(layers, said):
     assert said in verdict(layers)
 
 

@@ -1,11 +1,12 @@
-"""Gromov's delta of trees and circles, the share of directions, and what a sample's error is."""
+"""Gromov's delta, stress of the best flat embedding, and the error of a sample."""
 
 import itertools
 import math
-import statistics
 
+import numpy as np
 import pytest
 import torch
+from scipy.optimize import minimize
 
 from hyptrans.geometry import lorentz, poincare
 from hyptrans.geometry.space import Space
@@ -71,8 +72,8 @@ def test_nothing_is_told_of_points_that_rounding_alone_tells_apart(where):
     points = points + 1e-7 * cloud(30, seed=1)
     for function in (
         lambda sample: measures.gromov_delta(measures.distances(sample, where)),
-        lambda sample: measures.direction_share(sample, where),
-        lambda sample: measures.shuffled_share(sample, where),
+        lambda sample: measures.flat_stress(sample, where),
+        lambda sample: measures.tangent_stress(sample, where),
     ):
         found = measures.over_samples(function, points, size=20, samples=3, seed=1)
         assert math.isnan(found.mean)
@@ -93,39 +94,85 @@ def test_lengths_and_distances_are_those_of_the_space_at_curvature_minus_one(whe
     torch.testing.assert_close(tangents.norm(dim=-1), radii, atol=1e-7, rtol=1e-7)
 
 
-@pytest.mark.parametrize("where", [LORENTZ, FLAT])
-def test_directions_explain_all_on_a_sphere_nothing_on_a_ray_and_part_in_between(where):
-    directions = torch.nn.functional.normalize(cloud(40), dim=-1)
-    radii = torch.linspace(0.5, 6, 40, dtype=torch.float64)[:, None]
-    assert measures.direction_share(3 * directions, where) == pytest.approx(1)
-    assert measures.direction_share(radii * directions[:1], where) == 0
-    assert 0 < measures.direction_share(radii * directions, where) < 0.9
-    assert math.isnan(measures.direction_share(directions[:1].expand(40, -1), where))
-    # one distance has no variance, no distance neither
-    for few in (1, 2):
-        assert math.isnan(measures.direction_share(directions[:few], where))
-        assert math.isnan(measures.shuffled_share(directions[:few], where))
+def circle(count, radius, *, first=0.0):
+    """Tangents of points spread evenly over a circle."""
+    angles = 2 * math.pi * (torch.arange(count, dtype=torch.float64) + first) / count
+    return radius * torch.stack([angles.cos(), angles.sin()], 1)
 
 
-@pytest.mark.parametrize("where", [LORENTZ, FLAT])
-def test_shuffled_radii_explain_what_they_explain_by_hand(where):
-    directions = torch.nn.functional.normalize(cloud(40), dim=-1)
-    assert measures.shuffled_share(3 * directions, where) == pytest.approx(1)
-    radii = torch.linspace(0.5, 6, 40, dtype=torch.float64)[:, None]
-    order = torch.randperm(40, generator=torch.Generator().manual_seed(1))
+def binary_tree(depth):
+    """Tangents of its nodes: radii are depths, and children share their parent's angle."""
+    return torch.cat([circle(2**k, float(k), first=0.5) for k in range(depth + 1)])
 
-    def between(radii, i, j):
-        """By the law of cosines, of flat and of hyperbolic space."""
-        r, s, cosine = radii[i].item(), radii[j].item(), (directions[i] @ directions[j]).item()
-        if where is FLAT:
-            return math.sqrt(r * r + s * s - 2 * r * s * cosine)
+
+def least_stress(tangents):
+    """By SciPy's minimizer, over distances from the law of cosines of hyperbolic triangles."""
+    count, width = tangents.shape
+    pairs = list(itertools.combinations(range(count), 2))
+    radii = tangents.norm(dim=-1)
+
+    def between(i, j):
+        r, s = radii[i].item(), radii[j].item()
+        cosine = (tangents[i] @ tangents[j]).item() / (r * s)
         return math.acosh(math.cosh(r) * math.cosh(s) - math.sinh(r) * math.sinh(s) * cosine)
 
-    pairs = [(i, j) for i in range(40) for j in range(i)]
-    found, moved = ([between(r, i, j) for i, j in pairs] for r in (radii, radii[order]))
-    share = measures.shuffled_share(radii * directions, where)
-    assert share == pytest.approx(statistics.correlation(found, moved) ** 2, abs=1e-9)
-    assert share < measures.direction_share(radii * directions, where)
+    wanted = np.array([between(*pair) for pair in pairs])
+    i, j = np.array(pairs).T
+
+    def stress(flat):
+        points = flat.reshape(count, width)
+        missed = np.linalg.norm(points[i] - points[j], axis=-1) - wanted
+        return math.sqrt((missed**2).sum() / (wanted**2).sum())
+
+    draws = np.random.default_rng(0).normal(size=(6, count * width))
+    return min(minimize(stress, start).fun for start in draws)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_flat_stress_is_the_least_that_a_general_minimizer_finds(seed):
+    tangents = 3 * cloud(7, 2, seed=seed)
+    assert measures.flat_stress(tangents, LORENTZ) == pytest.approx(
+        least_stress(tangents), rel=0.01
+    )
+
+
+@pytest.mark.parametrize("width", [2, 8, 40])
+def test_a_small_ball_is_flat_whatever_its_radii(width):
+    assert measures.flat_stress(0.01 * cloud(100, width), LORENTZ) < 1e-3
+    assert measures.tangent_stress(0.01 * cloud(100, width), LORENTZ) < 1e-3
+
+
+@pytest.mark.parametrize("away", [0.0, 2.0], ids=["through the origin", "past the origin"])
+def test_points_on_one_geodesic_are_flat(away):
+    along = torch.linspace(-4, 4, 60, dtype=torch.float64)
+    # the geodesic at distance `away` from the origin, in coordinates of the hyperboloid
+    x, y, time = along.sinh(), along.cosh() * math.sinh(away), along.cosh() * math.cosh(away)
+    tangents = lorentz.log_origin(torch.stack([time, x, y], 1))
+    assert measures.flat_stress(tangents, LORENTZ) < 1e-3
+    assert (measures.tangent_stress(tangents, LORENTZ) < 1e-3) == (away == 0)
+
+
+def test_a_sphere_of_radius_5_is_curved_though_all_radii_agree():
+    on_sphere = 5 * torch.nn.functional.normalize(cloud(150, 8), dim=-1)
+    assert measures.flat_stress(on_sphere, LORENTZ) > 0.1
+    assert measures.flat_stress(0.01 * on_sphere, LORENTZ) < 1e-3
+
+
+def test_a_binary_tree_is_curved_and_so_are_its_leaves():
+    assert measures.flat_stress(binary_tree(6), LORENTZ) == pytest.approx(0.26, abs=0.005)
+    assert measures.flat_stress(binary_tree(6)[-64:], LORENTZ) > 0.25
+
+
+@pytest.mark.parametrize("stress", [measures.flat_stress, measures.tangent_stress])
+def test_flat_vectors_have_no_stress_and_one_place_has_none_to_measure(stress):
+    assert stress(5 * cloud(30), FLAT) == pytest.approx(0, abs=1e-12)
+    assert math.isnan(stress(cloud(1), LORENTZ))
+    assert math.isnan(stress(cloud(1).expand(5, -1), LORENTZ))
+
+
+def test_points_of_which_some_agree_have_a_finite_stress():
+    doubled = cloud(20, 3).repeat(2, 1)
+    assert 0.01 < measures.flat_stress(doubled, LORENTZ) < 0.2
 
 
 def test_numbers_that_do_not_vary_have_no_correlation():

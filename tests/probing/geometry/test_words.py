@@ -96,7 +96,7 @@ def test_a_radius_that_is_the_depth_goes_with_it(trees, tmp_path, rng):
     assert (free.radius, free.spread) == pytest.approx((float(radii.mean()), float(radii.std())))
     assert level.radius == pytest.approx(2, rel=1e-5)
     assert math.isnan(level.with_depth)
-    assert "layers" in found.verdict
+    assert "uses the curvature in " in found.verdict
 
 
 def test_words_of_several_tokens_are_left_out(trees, tmp_path, rng):

@@ -325,6 +325,6 @@ def test_the_use_of_the_space_is_said_and_drawn(report):
     for name, use in report.spaces.items():
         assert use.verdict in section
         assert f"Figures of every layer, {name}" in section
-    assert "100.0 %" in section  # one radius: directions explain all
+    assert "0.0 %" in section  # flat vectors
     assert "nan" not in section
     assert 'href="#space"' not in render(dataclasses.replace(report, spaces={}))
