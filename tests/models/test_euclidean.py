@@ -1,41 +1,139 @@
-"""The pre-norm twin against the post-norm one with fairseq's two flags."""
-
-from argparse import Namespace
+"""The twins against fairseq's own Transformer with the same parameters."""
 
 import pytest
 import torch
-from fairseq.models import ARCH_CONFIG_REGISTRY
+from torch.nn import functional as F
 
+from hyptrans.inference.architecture import configuration
+from hyptrans.models.euclidean import PRENORM, EuclideanParts
+from hyptrans.seq2seq.architectures import ARCHITECTURES
 from hyptrans.seq2seq.sizes import SIZES
-from tests.models.conftest import SMALL, batch, build, dictionary
+from tests.models.conftest import SMALL, batch, build, dictionary, task_of
+from tests.seq2seq.test_doors import Draws, assert_same_distributions, learned
 
-FLAGS = {"encoder_normalize_before": True, "decoder_normalize_before": True}
+WORDS = dictionary(200)
+LEARNED = {"encoder_learned_pos": True, "decoder_learned_pos": True}
+POSTNORM = {"layernorm_embedding": True}
+OPTIONS = [
+    {},
+    PRENORM,
+    LEARNED | POSTNORM,
+    PRENORM | {"no_decoder_final_norm": True, "no_scale_embedding": True},
+    {"encoder_normalize_before": True, "no_token_positional_embeddings": True},
+    {"decoder_normalize_before": True, "activation_fn": "gelu", "decoder_output_dim": 24},
+    {"share_all_embeddings": True, "activation_fn": "tanh"},
+    LEARNED | {"share_decoder_input_output_embed": True, "activation_fn": "linear"},
+    {"decoder_embed_dim": 24, "decoder_layers": 1, "decoder_ffn_embed_dim": 20},
+]
+TOLERANCES = {torch.float64: 1e-12, torch.float32: 1e-5}
 
 
-def configured(arch, **flags):
-    cfg = Namespace(**flags)
-    ARCH_CONFIG_REGISTRY[arch](cfg)
-    return cfg
+def pair(dtype=torch.float64, **options):
+    """fairseq's model and ours of the same parameters, moved as by some training."""
+    torch.manual_seed(0)
+    theirs = build("transformer", task_of(WORDS), **{**SMALL, **options})
+    with torch.no_grad():
+        for parameter in theirs.parameters():
+            parameter.add_(0.05 * torch.randn_like(parameter))
+    cfg = configuration("transformer", {**SMALL, **options})
+    ours = ARCHITECTURES["transformer"].build(cfg, WORDS, WORDS)
+    ours.load_state_dict(theirs.state_dict())
+    return theirs.to(dtype), ours.to(dtype)
+
+
+@pytest.mark.parametrize("dtype", TOLERANCES, ids=str)
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: "-".join(options) or "plain")
+def test_outputs_and_gradients_are_fairseqs(options, dtype, sentences, monkeypatch):
+    # fairseq computes these in float32
+    monkeypatch.setattr("fairseq.utils.softmax", lambda x, dim, onnx_trace: x.softmax(dim))
+    monkeypatch.setattr("fairseq.modules.gelu", F.gelu)
+    theirs, ours = pair(dtype, dropout=0.0, **options)
+    source, previous = batch(sentences, WORDS)
+    real = previous.ne(WORDS.pad())
+    made = []
+    for model, logits in (
+        (theirs, theirs(source, None, previous)[0]),
+        (ours, ours(source, previous)),
+    ):
+        logits[real].logsumexp(-1).sum().backward()
+        gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+        made.append((logits[real], learned_of(gradients)))
+    tolerance = {"rtol": 100 * TOLERANCES[dtype], "atol": TOLERANCES[dtype]}
+    torch.testing.assert_close(made[1][0], made[0][0], **tolerance)
+    assert made[1][1].keys() == made[0][1].keys()
+    for name, gradient in made[0][1].items():
+        torch.testing.assert_close(made[1][1][name], gradient, **tolerance, msg=name)
+
+
+def learned_of(named):
+    found = EuclideanParts.current_names(named)
+    found.pop("version", None)
+    return found
+
+
+@pytest.mark.parametrize("options", [{}, PRENORM, POSTNORM | {"relu_dropout": 0.3}])
+def test_dropout_acts_where_fairseqs_does(options, sentences, monkeypatch):
+    theirs, ours = pair(dropout=0.3, attention_dropout=0.2, **options)
+    usual = F.scaled_dot_product_attention
+
+    def dropout(x, p=0.5, training=True, inplace=False):
+        # no draws, so that the order of dimensions does not matter, but as sensitive to its place
+        return x * (1 + p * (5 * x).sin()) if training else x
+
+    def attention(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False):
+        identity = torch.eye(k.size(-2), dtype=k.dtype).expand(*k.shape[:-1], -1)
+        weights = usual(q, k, identity, attn_mask=attn_mask, is_causal=is_causal)
+        return dropout(weights, dropout_p) @ v
+
+    source, previous = batch(sentences, WORDS)
+    real = previous.ne(WORDS.pad())
+    before = theirs(source, None, previous)[0][real]
+    monkeypatch.setenv("HYPTRANS_KERNELS", "eager")
+    monkeypatch.setattr("fairseq.utils.softmax", lambda x, dim, onnx_trace: x.softmax(dim))
+    monkeypatch.setattr(F, "dropout", dropout)
+    monkeypatch.setattr(F, "scaled_dot_product_attention", attention)
+    wanted, found = theirs(source, None, previous)[0][real], ours(source, previous)[real]
+    torch.testing.assert_close(found, wanted, rtol=0, atol=1e-10)
+    assert (wanted - before).abs().max() > 0.01
+
+
+@pytest.mark.parametrize("dropped", [{}, {"encoder_layerdrop": 1.0}, {"decoder_layerdrop": 1.0}])
+def test_a_training_step_draws_as_often_as_fairseqs(dropped, sentences):
+    rates = {"dropout": 0.1, "attention_dropout": 0.2, "activation_dropout": 0.3}
+    theirs, ours = (model.train() for model in pair(torch.float32, **rates, **dropped))
+    source, previous = batch(sentences, WORDS)
+    counts = []
+    for run in (lambda: theirs(source, None, previous), lambda: ours(source, previous)):
+        with Draws() as draws:
+            run()
+        counts.append(draws.count)
+    assert counts[0] == counts[1]
+
+
+@pytest.mark.parametrize("options", [{}, {"decoder_embed_dim": 64, "decoder_output_dim": 80}])
+def test_first_parameters_have_the_distribution_of_fairseqs(options):
+    flags = {**LEARNED, **POSTNORM, **PRENORM, "encoder_layers": 1, "decoder_layers": 1, **options}
+    theirs = learned(build("transformer", task_of(WORDS), **flags))
+    cfg = configuration("transformer", flags)
+    ours = learned(ARCHITECTURES["transformer"].build(cfg, WORDS, WORDS))
+    assert_same_distributions(ours, theirs)
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_the_prenorm_twin_is_configured_as_the_twin_with_two_flags(size):
-    assert configured(f"euclidean_prenorm_{size}") == configured(f"euclidean_{size}", **FLAGS)
-    assert not configured(f"euclidean_{size}").encoder_normalize_before
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [("euclidean", {}), ("euclidean_prenorm", PRENORM), ("euclidean_postnorm", POSTNORM)],
+)
+def test_a_twin_is_the_transformer_of_its_flags(name, flags, size):
+    twin = configuration(f"{name}_{size}", {})
+    plain = configuration(f"euclidean_{size}", flags)
+    assert vars(twin) == vars(plain)
+    assert twin.encoder_normalize_before == (name == "euclidean_prenorm")
 
 
-def test_it_has_the_same_parameters_losses_and_gradients_to_the_last_digit(sentences):
-    made = []
-    for arch, flags in (("euclidean_prenorm_tiny", {}), ("euclidean_tiny", FLAGS)):
-        torch.manual_seed(0)
-        model = build(arch, **SMALL, **flags)
-        source, previous = batch(sentences, dictionary())
-        loss = model(source, None, previous)[0].logsumexp(-1).sum()
-        loss.backward()
-        gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
-        made.append((model.state_dict(), loss, gradients))
-    (ours, loss, gradients), (theirs, expected, expected_gradients) = made
-    assert any("decoder.layer_norm" in name for name in ours)
-    torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
-    assert torch.equal(loss, expected)
-    torch.testing.assert_close(gradients, expected_gradients, rtol=0, atol=0)
+def test_the_postnorm_twin_has_as_many_parameters_as_the_prenorm_one():
+    counts = []
+    for name in ("euclidean_postnorm_tiny", "euclidean_prenorm_tiny"):
+        parameters = build(name, task_of(WORDS), **SMALL).parameters()
+        counts.append(sum(p.numel() for p in parameters))
+    assert counts[0] == counts[1]

@@ -1,0 +1,90 @@
+"""Padding tells no row anything, wherever it stands, and leaves gradients finite."""
+
+import pytest
+import torch
+
+from hyptrans.inference.architecture import configuration
+from hyptrans.seq2seq.architectures import ARCHITECTURES
+from tests.models.conftest import ARCHITECTURES as NAMES
+from tests.models.conftest import SMALL, dictionary
+
+TWINS = ("euclidean_tiny", "euclidean_prenorm_tiny", "euclidean_postnorm_tiny")
+WORDS = dictionary()
+PAD, EOS = WORDS.pad(), WORDS.eos()
+SOURCE = torch.tensor([[PAD, PAD, 5, 9, 4, 7, EOS], [5, 6, 11, 12, 4, 8, EOS]])
+WHOLE = torch.tensor([[EOS, 5, 6, 7, 8, 9], [EOS, 10, 11, 12, 13, 14]])
+HOLES = torch.tensor([[EOS, 5, PAD, 6, PAD, PAD, 7, 8, 9], [EOS, 10, 11, 12, 13, 14, *[PAD] * 3]])
+EXACT = {"rtol": 0, "atol": 1e-9}
+
+pytestmark = pytest.mark.parametrize("arch", [*NAMES, *TWINS])
+
+
+def small(arch, **options):
+    torch.manual_seed(0)
+    cfg = configuration(arch, {**SMALL, **options})
+    model = ARCHITECTURES[arch].build(cfg, WORDS, WORDS).double().eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "embed_tokens" not in name:
+                parameter.add_(0.1 * torch.randn_like(parameter))
+    return model
+
+
+def real(logits, tokens):
+    return logits.log_softmax(-1)[tokens.ne(PAD)]
+
+
+def test_padding_inside_a_target_is_as_none(arch):
+    model = small(arch)
+    wanted = real(model(SOURCE, WHOLE), WHOLE)
+    torch.testing.assert_close(real(model(SOURCE, HOLES), HOLES), wanted, **EXACT)
+    alone = [real(model(SOURCE[i : i + 1], HOLES[i : i + 1]), HOLES[i : i + 1]) for i in (0, 1)]
+    torch.testing.assert_close(torch.cat(alone), wanted, **EXACT)
+
+
+def test_padding_inside_a_long_target_is_as_none(arch):
+    # linear attention goes by chunks of 64
+    model = small(arch, max_target_positions=256)
+    words = torch.randint(4, 24, (2, 150), generator=torch.Generator().manual_seed(5))
+    whole = torch.cat([torch.full((2, 1), EOS), words], 1)
+    holes = torch.cat([whole[:, :70], torch.full((2, 9), PAD), whole[:, 70:]], 1)
+    wanted = real(model(SOURCE, whole), whole)
+    torch.testing.assert_close(real(model(SOURCE, holes), holes), wanted, **EXACT)
+
+
+@pytest.mark.parametrize("gradients", [True, False], ids=["gradients", "none"])
+def test_padding_inside_a_target_is_as_none_in_steps(arch, gradients):
+    model = small(arch)
+    with torch.set_grad_enabled(gradients):
+        memory, padding = model.encoder.memory(SOURCE)
+        wanted, state = model(SOURCE, HOLES).log_softmax(-1), model.decoder.start()
+        for length in range(1, HOLES.size(1) + 1):
+            step = model.decoder.predict(HOLES[:, :length], memory, padding, state)
+            rows = HOLES[:, length - 1].ne(PAD)
+            found = step[rows, -1].log_softmax(-1)
+            torch.testing.assert_close(found, wanted[rows, length - 1], **EXACT)
+
+
+def test_gradients_are_finite_in_evaluation_and_with_rows_of_padding_alone(arch):
+    source = torch.cat([SOURCE, torch.full_like(SOURCE[:1], PAD)])
+    previous = torch.cat([HOLES, torch.full_like(HOLES[:1], PAD)])
+    for training in (False, True):
+        model = small(arch, dropout=0.0).train(training)
+        real(model(source, previous), previous).sum().backward()
+        for name, parameter in model.named_parameters():
+            assert parameter.grad is not None, name
+            assert torch.isfinite(parameter.grad).all(), name
+
+
+def test_what_loading_is_asked_for_reaches_torch(arch):
+    model = small(arch)
+    state = model.state_dict()
+    name = next(name for name in state if "layers.0" in name)
+    part = {key: value for key, value in state.items() if key != name}
+    for loaded in (model.load_state_dict(part, False), model.load_state_dict(part, strict=False)):
+        assert loaded.missing_keys == [name]
+    with pytest.raises(RuntimeError, match=name.replace(".", r"\.")):
+        model.load_state_dict(part)
+    given = {key: value.clone() for key, value in state.items()}
+    model.load_state_dict(given, assign=True)
+    assert model.get_parameter(name).data_ptr() == given[name].data_ptr()
