@@ -3,36 +3,23 @@
 import dataclasses
 import sys
 from dataclasses import field
-from typing import Any
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from fairseq.models import register_model, register_model_architecture
-from fairseq.models.transformer import base_architecture
+from fairseq.models import register_model
 
 from hyptrans.fairseq.model import HypTransformer
-from hyptrans.models import euclidean
+from hyptrans.models.euclidean import OF_FAIRSEQ
 from hyptrans.seq2seq.architectures import Architecture
 
 
 def register(architecture: Architecture) -> None:
-    """Register an architecture with fairseq; the twins are its own Transformer in our sizes."""
-    if architecture.parts is None:
-        defaults = euclidean.TWINS.get(architecture.name)
-        if defaults is not None:
-            _register_twin(architecture.name, defaults)
+    """Register an architecture with fairseq, which has those of its own Transformer already."""
+    if architecture.name in OF_FAIRSEQ:
         return
     title = "".join(part.capitalize() for part in architecture.name.split("_"))
     about = {"parts": architecture.parts, "config": architecture.config}
     model = type(title, (HypTransformer,), {**about, "__module__": architecture.parts.__module__})
     register_model(architecture.name, dataclass=_of_fairseq(architecture.config))(model)
-
-
-def _register_twin(name: str, defaults: dict[str, Any]) -> None:
-    @register_model_architecture("transformer", name)
-    def architecture(args: Any) -> None:
-        for option, value in defaults.items():
-            setattr(args, option, getattr(args, option, value))
-        base_architecture(args)
 
 
 def _of_fairseq(config: type) -> type[FairseqDataclass]:

@@ -13,11 +13,10 @@ from torch import Tensor
 from hyptrans.layers.curvature import kept_curvatures
 from hyptrans.seq2seq.decoder import Decoder
 from hyptrans.seq2seq.encoder import Encoder
-from hyptrans.seq2seq.model import build
+from hyptrans.seq2seq.model import EncoderDecoder
 from hyptrans.seq2seq.parts import Parts
-from hyptrans.seq2seq.sharing import check_shared
 from hyptrans.seq2seq.state import DecoderState
-from hyptrans.seq2seq.version import KEY, check_version, this_version
+from hyptrans.seq2seq.version import check_version
 from hyptrans.support.errors import UserError
 
 EncoderOut = dict[str, list[Any]]
@@ -97,9 +96,10 @@ class HypDecoder(Decoder, FairseqIncrementalDecoder):
         if state is not None:
             beams = _beams(state, memory)
             memory, padding = memory[::beams], padding[::beams]
-        states, attention = super().forward(
-            prev_output_tokens, memory, padding, state, look=self.gives_attention
-        )
+        states = super().forward(prev_output_tokens, memory, padding, state)
+        attention = None
+        if self.gives_attention and state is None:
+            attention = self.look_last(prev_output_tokens, states, memory, padding)
         inner = [state.transpose(0, 1) for state in states] if return_all_hiddens else None
         x = states[-1]
         if not features_only:
@@ -151,7 +151,7 @@ class HypDecoder(Decoder, FairseqIncrementalDecoder):
         return self.longest
 
 
-class HypTransformer(FairseqEncoderDecoderModel):
+class HypTransformer(EncoderDecoder, FairseqEncoderDecoderModel):
     """An encoder-decoder made of an architecture's parts; a subclass names them.
 
     Example:
@@ -160,40 +160,26 @@ class HypTransformer(FairseqEncoderDecoderModel):
 
     parts: type[Parts]
     config: type
-    version: Tensor
+    encoder_type, decoder_type = HypEncoder, HypDecoder
+    # what the constructor of fairseq's models sets
+    _is_generation_fast = False
     # fairseq's question whether alignments need another pass, over the whole translation
     full_context_alignment = property(lambda self: self.decoder.gives_attention)
 
-    def __init__(self, encoder: HypEncoder, decoder: HypDecoder) -> None:
-        super().__init__(encoder, decoder)
-        self.register_buffer(KEY, this_version())
-
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         with kept_curvatures(self):
-            return super().forward(*args, **kwargs)
+            return FairseqEncoderDecoderModel.forward(self, *args, **kwargs)
 
-    def upgrade_state_dict(self, state_dict: Any) -> None:
-        """Look at the parameters of a checkpoint before they are loaded.
+    def upgrade_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Give the parameters of a checkpoint the names that this version has for them.
 
         Raises:
             UserError: another version of this package wrote it.
         """
-        check_version(state_dict)
-        super().upgrade_state_dict(state_dict)
-
-    def load_state_dict(self, state_dict: Any, strict: bool = True, **options: Any) -> Any:
-        """Load the parameters of a checkpoint; they are then of this version.
-
-        Raises:
-            UserError: parameters differ that the model shares.
-        """
-        if not strict:
-            # fairseq's moving averages leave the version out
-            state_dict = {KEY: self.version, **state_dict}
-        check_shared(self, state_dict)
-        loaded = super().load_state_dict(state_dict, strict, **options)
-        self.version.copy_(this_version())
-        return loaded
+        current = self.parts.current_names(state_dict)
+        check_version(current)
+        state_dict.clear()
+        state_dict.update(current)
 
     @classmethod
     def add_args(cls, parser: Any) -> None:
@@ -207,8 +193,8 @@ class HypTransformer(FairseqEncoderDecoderModel):
         Raises:
             ValueError: options that do not go together, each named.
         """
-        cfg, words = core_config(cfg, cls.config), (task.source_dictionary, task.target_dictionary)
-        return cls(*build(cls.parts, cfg, *words, HypEncoder, HypDecoder))
+        words = (task.source_dictionary, task.target_dictionary)
+        return cls(cls.parts, core_config(cfg, cls.config), *words)
 
 
 def add_switches(parser: argparse.ArgumentParser, config: type) -> None:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 import hyptrans.models  # noqa: F401 - names the architectures
-from hyptrans.models.euclidean import ABSENT, INERT
+from hyptrans.models.euclidean import ABSENT, INERT, TransformerConfig
 from hyptrans.seq2seq.architectures import ARCHITECTURES
 from hyptrans.seq2seq.model import EncoderDecoder, Words
 from hyptrans.support.errors import UserError
@@ -46,7 +46,7 @@ def _fields(architecture: str) -> dict[str, tuple[Any, tuple[str, ...]]]:
     found = {
         f.name: (f.type, f.metadata.get("choices", ())) for f in dataclasses.fields(known.config)
     }
-    if known.parts is None:
+    if issubclass(known.config, TransformerConfig):
         found |= {name: (type(value), ()) for name, value in {**INERT, **ABSENT}.items()}
     return found
 
@@ -75,7 +75,8 @@ def check_options(architecture: str, given: Mapping[str, Any]) -> dict[str, Opti
             raise UserError(f"{architecture} has no option {name[:80]!r}")
         if not _fits(*fields[name], value):
             raise UserError(f"its option {name} cannot be {str(value)[:80]!r}")
-        if ARCHITECTURES[architecture].parts is None and ABSENT.get(name, value) != value:
+        of_fairseq = issubclass(ARCHITECTURES[architecture].config, TransformerConfig)
+        if of_fairseq and ABSENT.get(name, value) != value:
             raise UserError(
                 f"its option {name} is {value}, which is of fairseq's Transformer alone: "
                 "fairseq-generate translates with it"
@@ -227,7 +228,7 @@ def build(
     """
     cfg = checked(architecture, options, dictionaries, parameters)
     model = fresh(architecture, cfg, dictionaries, parameters)
-    state = dict(parameters)
+    state = model.parts.current_names(parameters)
     with _in_a_sentence():
         _add_shared(model, state)
         model.load_state_dict(state)

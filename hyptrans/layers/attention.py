@@ -98,12 +98,19 @@ class Attention(nn.Module, ABC):
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         """Join the heads ``[B, H, T, D / H]`` and add the residual ``x``."""
 
-    def mix_next(self, query: Tensor, key: Tensor, value: Tensor, state: State) -> Tensor:
-        """Add these positions to ``state``; mix the values of all that it then has."""
+    def mix_next(
+        self, query: Tensor, key: Tensor, value: Tensor, state: State, allowed: Tensor | None
+    ) -> Tensor:
+        """Add these positions to ``state``; mix the values of all that it then has.
+
+        ``allowed`` ``[B, 1, 1, S]`` is of all positions, the earlier ones included.
+        """
         past = append(state, key, value)
-        if query.size(2) == 1:
+        if query.size(2) == 1 and allowed is None:
             return self.mix_past(query, past)
-        return self.mix(query, key, value, allowed=None, is_causal=self.causal)
+        key, value = past.gather()
+        is_causal = self.causal and query.size(2) > 1
+        return self.mix(query, key, value, allowed=allowed, is_causal=is_causal)
 
     def mix_past(self, query: Tensor, past: Past | Memory) -> Tensor:
         """Mix the values of earlier positions for one query a hypothesis."""
@@ -128,17 +135,21 @@ class Attention(nn.Module, ABC):
     ) -> Tensor:
         """Attend; with ``state``, to earlier positions too, which it then remembers.
 
+        With a ``state``, the padding of self-attention is of the earlier positions too.
+
         Raises:
-            ValueError: more than one position at a time with a ``state`` that holds earlier ones,
-                or self-attention with both a ``state`` and ``padding``.
+            ValueError: more than one position at a time with a ``state`` that holds earlier ones.
         """
         allowed = None if padding is None else _allowed(padding)
         if memory is not None:
             return self.merge(self._look_at(memory, x, allowed, state), x)
         query, key, value = self.project(x)
         if state is not None:
-            _check_step(state, x.size(1), padding)
-            return self.merge(self.mix_next(query, key, value, state), x)
+            if state.kept is not None and x.size(1) > 1:
+                raise ValueError(
+                    f"decoding with earlier positions takes one position at a time, got {x.size(1)}"
+                )
+            return self.merge(self.mix_next(query, key, value, state, allowed), x)
         is_causal = self.causal and x.size(1) > 1
         return self.merge(self.mix(query, key, value, allowed=allowed, is_causal=is_causal), x)
 
@@ -176,15 +187,6 @@ def _allowed(padding: Tensor) -> Tensor:
     """
     allowed = ~padding[:, None, None, :]
     return allowed | ~allowed.any(-1, keepdim=True)
-
-
-def _check_step(state: State, length: int, padding: Tensor | None) -> None:
-    if state.kept is not None and length > 1:
-        raise ValueError(
-            f"decoding with earlier positions takes one position at a time, got {length}"
-        )
-    if padding is not None:
-        raise ValueError("decoding with a state takes no padding: every position counts")
 
 
 def fold_beams(query: Tensor, sentences: int) -> Tensor:

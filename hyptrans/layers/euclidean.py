@@ -1,15 +1,30 @@
-"""The parts of the ordinary Transformer that are not attention, with fairseq's initial values."""
+"""The parts of the ordinary Transformer, with fairseq's initial values."""
 
 import math
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from hyptrans.geometry.precision import matrix_product
 from hyptrans.kernels import products
 from hyptrans.kernels.dropout import relu_dropout
+from hyptrans.kernels.weights import one_mask
+from hyptrans.layers.attention import Attention, Map
 from hyptrans.layers.decoding_state import State
 from hyptrans.layers.positions import register_sinusoids
+
+QUERY_KEY_VALUE_GAIN = 2**-0.5
+"""fairseq's gain for the maps of queries, keys and values where all have one width."""
+ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "tanh": torch.tanh,
+    "linear": lambda x: x,
+}
+"""What may stand between the maps of a feed-forward block."""
 
 
 def inverse_softplus(value: float) -> float:
@@ -25,26 +40,34 @@ class Linear(nn.Linear):
 
 
 class ResidualNorm(nn.Module):
-    """End of a sublayer: ``LayerNorm(x + dropout(update))``, the norm after the sum.
+    """Residual and norm of a sublayer: ``LayerNorm(x + dropout(update))``.
+
+    With ``norm_first`` the norm is before the sublayer, in :meth:`enter`, and not after the sum.
 
     Shapes: x, update ``[..., width]`` -> ``[..., width]``.
 
     Args:
         width: numbers of a state.
         dropout: probability of zeroing a number of the update while training.
+        norm_first: normalize what enters the sublayer, and not what leaves it.
     """
 
-    def __init__(self, width: int, *, dropout: float = 0.0) -> None:
+    def __init__(self, width: int, *, dropout: float = 0.0, norm_first: bool = False) -> None:
         super().__init__()
-        self.dropout = dropout
+        self.dropout, self.norm_first = dropout, norm_first
         self.norm = nn.LayerNorm(width)
 
+    def enter(self, x: Tensor) -> Tensor:
+        """What the sublayer computes its update of."""
+        return self.norm(x) if self.norm_first else x
+
     def forward(self, x: Tensor, update: Tensor) -> Tensor:
-        return self.norm(x + relu_dropout(update, self.dropout, training=self.training))
+        x = x + relu_dropout(update, self.dropout, training=self.training)
+        return x if self.norm_first else self.norm(x)
 
 
 class ScaledEmbedding(nn.Module):
-    """A table of vectors, one per token; looked up times ``sqrt(width)``.
+    """A table of vectors, one per token; looked up times ``sqrt(width)``, or times ``scale``.
 
     Shapes: tokens ``[...]`` -> ``[..., width]``.
 
@@ -52,11 +75,20 @@ class ScaledEmbedding(nn.Module):
         num_embeddings: size of the vocabulary.
         width: numbers of a vector.
         padding_idx: this row starts at zero and gets no gradient from the lookup.
+        scale: multiplies what is looked up; None for ``sqrt(width)``.
     """
 
-    def __init__(self, num_embeddings: int, width: int, *, padding_idx: int | None = None) -> None:
+    def __init__(
+        self,
+        num_embeddings: int,
+        width: int,
+        *,
+        padding_idx: int | None = None,
+        scale: float | None = None,
+    ) -> None:
         super().__init__()
-        self.padding_idx, self.scale = padding_idx, width**0.5
+        self.padding_idx = padding_idx
+        self.scale = width**0.5 if scale is None else scale
         self.weight = nn.Parameter(torch.empty(num_embeddings, width))
         nn.init.normal_(self.weight, std=width**-0.5)
         if padding_idx is not None:
@@ -67,37 +99,123 @@ class ScaledEmbedding(nn.Module):
 
 
 class AddedPositions(nn.Module):
-    """Position encoding: a vector per position is added, then dropout.
+    """Position encoding: a vector per position is added, then a norm if any, then dropout.
 
     Shapes: x ``[B, T, width]``, positions ``[B, T]`` (from 0) -> ``[B, T, width]``.
 
     Args:
         width: numbers of a vector.
         max_positions: positions from 0 to one less than this can be encoded.
-        learned: vectors are learned, starting at N(0, 1 / width); else sinusoidal.
-        dropout: probability of zeroing a number of the sum while training.
+        learned: vectors are learned, starting at N(0, 1 / width); else sinusoidal. None for no
+            vectors: nothing is added.
+        first_row: of a learned table, that of position 0; fairseq's has rows before it, which
+            nothing reads, the last of them zero.
+        norm: normalize the sum.
+        dropout: probability of zeroing a number of the result while training.
     """
 
-    vectors: Tensor
+    vectors: Tensor | None
 
     def __init__(
-        self, width: int, max_positions: int, *, learned: bool = True, dropout: float = 0.0
+        self,
+        width: int,
+        max_positions: int,
+        *,
+        learned: bool | None = True,
+        first_row: int = 0,
+        norm: bool = False,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.dropout = dropout
-        if learned:
-            self.vectors = nn.Parameter(torch.empty(max_positions, width))
+        self.dropout, self.first_row = dropout, first_row if learned else 0
+        self.norm = nn.LayerNorm(width) if norm else None
+        if learned is None:
+            self.vectors = None
+        elif learned:
+            self.vectors = nn.Parameter(torch.empty(first_row + max_positions, width))
             nn.init.normal_(self.vectors, std=width**-0.5)
+            if first_row:
+                nn.init.zeros_(self.vectors[first_row - 1])
         else:
             register_sinusoids(self, "vectors", max_positions, width)
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
-        x = x + F.embedding(positions, self.vectors)
+        if self.vectors is not None:
+            x = x + F.embedding(positions + self.first_row, self.vectors)
+        if self.norm is not None:
+            x = self.norm(x)
         return relu_dropout(x, self.dropout, training=self.training)
 
 
+class DotProductAttention(Attention):
+    """The Transformer's attention: ``softmax(q k^T / sqrt(d)) v``, with residual and norm.
+
+    Source: Vaswani et al. (2017), section 3.2.
+
+    Args:
+        width: numbers of a state of the input and the output.
+        heads: number of heads.
+        memory_width: numbers of a state of the memory; given for cross-attention only.
+        norm_first: see :class:`ResidualNorm`.
+        dropout: probability of zeroing a number of the update.
+        attention_dropout: probability of zeroing a weight.
+        causal: no position sees a later one.
+
+    Raises:
+        ValueError: ``width`` is not divisible by ``heads``.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        *,
+        memory_width: int | None = None,
+        norm_first: bool = False,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        causal: bool = False,
+    ) -> None:
+        super().__init__(width, heads, causal=causal)
+        self.attention_dropout = attention_dropout
+        gain = QUERY_KEY_VALUE_GAIN if memory_width in (None, width) else 1.0
+        self.add_maps(partial(self._projection, gain=gain), memory_width)
+        self.out = Linear(width, width)
+        nn.init.xavier_uniform_(self.out.weight)
+        nn.init.zeros_(self.out.bias)
+        self.residual = ResidualNorm(width, dropout=dropout, norm_first=norm_first)
+
+    def _projection(self, in_width: int, projections: int, *, gain: float) -> Linear:
+        linear = Linear(in_width, projections * self.width)
+        for weight in linear.weight.chunk(projections):
+            nn.init.xavier_uniform_(weight, gain=gain)
+        return linear
+
+    def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
+        x = x if name == "kv" else self.residual.enter(x)
+        mapped = getattr(self, name)(x).unflatten(-1, (len(name), self.heads, -1))
+        return tuple(made.transpose(1, 2) for made in mapped.unbind(2))
+
+    def mix(
+        self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
+    ) -> Tensor:
+        if self.training and self.attention_dropout:
+            weights = self.weights(query, key, allowed, is_causal=is_causal)
+            return relu_dropout(weights, self.attention_dropout) @ value
+        allowed, is_causal = one_mask(key, allowed, is_causal)
+        return F.scaled_dot_product_attention(
+            query, key, value, attn_mask=allowed, is_causal=is_causal
+        )
+
+    def scores(self, query: Tensor, key: Tensor) -> Tensor:
+        return matrix_product(query * query.size(-1) ** -0.5, key.transpose(-1, -2))
+
+    def merge(self, heads: Tensor, x: Tensor) -> Tensor:
+        return self.residual(x, self.out(heads.transpose(1, 2).flatten(2)))
+
+
 class FeedForward(nn.Module):
-    """Two linear layers with ReLU between them, residual and norm.
+    """Two linear layers with ReLU or another activation between them, residual and norm.
 
     Shapes: ``[..., width]`` -> ``[..., width]``.
 
@@ -105,20 +223,37 @@ class FeedForward(nn.Module):
         width: numbers of a state.
         inner_width: numbers between the two layers.
         dropout: probability of zeroing a number of the update while training.
+        activation: a name of :data:`ACTIVATIONS`.
+        activation_dropout: probability of zeroing a number between the layers while training.
+        norm_first: see :class:`ResidualNorm`.
     """
 
-    def __init__(self, width: int, inner_width: int, *, dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        width: int,
+        inner_width: int,
+        *,
+        dropout: float = 0.0,
+        activation: str = "relu",
+        activation_dropout: float = 0.0,
+        norm_first: bool = False,
+    ) -> None:
         super().__init__()
+        self.activation, self.activation_dropout = ACTIVATIONS[activation], activation_dropout
         self.expand = Linear(width, inner_width)
         self.contract = Linear(inner_width, width)
-        self.residual = ResidualNorm(width, dropout=dropout)
+        self.residual = ResidualNorm(width, dropout=dropout, norm_first=norm_first)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.residual(x, self.contract(F.relu(self.expand(x))))
+        inner = self.activation(self.expand(self.residual.enter(x)))
+        inner = relu_dropout(inner, self.activation_dropout, training=self.training)
+        return self.residual(x, self.contract(inner))
 
 
 class DotProductLogits(nn.Module):
     """Output layer: dot products with a vector per token, without a bias.
+
+    The states may go through a linear map to another width first.
 
     Shapes: ``[..., width]`` -> ``[..., num_embeddings]``.
 
@@ -126,22 +261,41 @@ class DotProductLogits(nn.Module):
         num_embeddings: size of the vocabulary.
         width: numbers of a state.
         table: share its vectors (unscaled) with the output; else they are the layer's own.
+        inner_width: numbers of a vector, where they are not ``width``.
+
+    Raises:
+        ValueError: the table has vectors of another width.
     """
 
     def __init__(
-        self, num_embeddings: int, width: int, *, table: ScaledEmbedding | None = None
+        self,
+        num_embeddings: int,
+        width: int,
+        *,
+        table: ScaledEmbedding | None = None,
+        inner_width: int | None = None,
     ) -> None:
         super().__init__()
+        inner_width = width if inner_width is None else inner_width
+        self.project: Linear | None = None
+        if inner_width != width:
+            self.project = Linear(width, inner_width, bias=False)
+            nn.init.xavier_uniform_(self.project.weight)
         if table is None:
-            self.weight = nn.Parameter(torch.empty(num_embeddings, width))
-            nn.init.normal_(self.weight, std=width**-0.5)
-        else:
+            self.weight = nn.Parameter(torch.empty(num_embeddings, inner_width))
+            nn.init.normal_(self.weight, std=inner_width**-0.5)
+        elif table.weight.size(1) == inner_width:
             self.weight = table.weight
+        else:
+            raise ValueError(
+                f"an output of width {inner_width} cannot share embeddings of width "
+                f"{table.weight.size(1)}"
+            )
 
     def forward(self, x: Tensor, state: State | None = None) -> Tensor:
         """Logits; there is nothing to keep in a decoding ``state``."""
-        return products.linear(x, self.weight)
+        return products.linear(*self.factors(x))
 
     def factors(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """``[..., width]`` and ``[num_embeddings, width]``, whose product the logits are."""
-        return x, self.weight
+        """``[..., inner_width]`` and the vectors, whose product the logits are."""
+        return x if self.project is None else self.project(x), self.weight

@@ -149,11 +149,15 @@ class LinearAttention(HypformerAttention):
         features = self._features(query), self._features(key, allowed)
         return linear_attention.weights(*features, causal=is_causal)
 
-    def mix_next(self, query: Tensor, key: Tensor, value: Tensor, state: State) -> Tensor:
+    def mix_next(
+        self, query: Tensor, key: Tensor, value: Tensor, state: State, allowed: Tensor | None
+    ) -> Tensor:
         """Mix the values of these positions and of those whose sums ``state`` has; add theirs."""
         kept: Kept | None = state.kept
+        if allowed is not None:
+            allowed = allowed[..., -key.size(2) :]
         with full_precision(query):
-            if query.size(2) == 1 and self._in_one_pass(query):
+            if query.size(2) == 1 and allowed is None and self._in_one_pass(query):
                 kept = kept or self._nothing(query, value)
                 maps = self._maps(kept)
                 mixed, *sums = linear_step(
@@ -161,7 +165,7 @@ class LinearAttention(HypformerAttention):
                 )
                 state.kept = Kept(Sums(*sums), maps=maps)
                 return mixed
-            query, key = self._features(query), self._features(key)
+            query, key = self._features(query), self._features(key, allowed)
             if kept is None:
                 mixed, after = linear_attention.causal(query, key, value)
             else:

@@ -1,26 +1,46 @@
 """The Euclidean twins: fairseq's Transformer in the sizes of the hyperbolic architectures.
 
-``euclidean_SIZE`` normalizes after each block, as the Transformer's paper does,
-``euclidean_prenorm_SIZE`` before it. fairseq trains them with its own model; here is the
-configuration of :class:`hyptrans.seq2seq.transformer.Transformer`, which computes the same of the
-same parameters. The names that fairseq has for sizes of its own are known, too.
+``euclidean_SIZE`` normalizes after each block, as the Transformer's paper does;
+``euclidean_postnorm_SIZE`` normalizes the embeddings too, and ``euclidean_prenorm_SIZE`` normalizes
+before each block. All compute what fairseq's ``transformer`` does of the same parameters, whose
+names :meth:`EuclideanParts.current_names` translates. The core also knows the names that fairseq
+has for sizes of its own.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Optional
 
+import torch
+from torch import Tensor, nn
+
+from hyptrans.geometry.space import Space
+from hyptrans.layers.euclidean import (
+    ACTIVATIONS,
+    AddedPositions,
+    DotProductAttention,
+    DotProductLogits,
+    FeedForward,
+    ScaledEmbedding,
+)
 from hyptrans.seq2seq.architectures import Architecture, register, with_defaults
 from hyptrans.seq2seq.config import SkeletonConfig
-from hyptrans.seq2seq.sizes import SIZES, flags_of
-from hyptrans.seq2seq.transformer import Transformer
-from hyptrans.seq2seq.transformer_layers import ACTIVATIONS
+from hyptrans.seq2seq.parts import Parts, Role
+from hyptrans.seq2seq.sizes import SIZES, Side, flags_of
+from hyptrans.seq2seq.version import KEY, this_version
 from hyptrans.support.options import option
 
 PRENORM = {"encoder_normalize_before": True, "decoder_normalize_before": True}
+POSTNORM = {"layernorm_embedding": True}
 TWINS: dict[str, dict[str, Any]] = {
-    **{f"euclidean_{size}": flags_of(size) for size in SIZES},
-    **{f"euclidean_prenorm_{size}": flags_of(size) | PRENORM for size in SIZES},
+    f"{name}_{size}": flags_of(size) | norms
+    for name, norms in (
+        ("euclidean", {}),
+        ("euclidean_postnorm", POSTNORM),
+        ("euclidean_prenorm", PRENORM),
+    )
+    for size in SIZES
 }
 """What each twin sets of the options of fairseq's Transformer."""
 
@@ -51,29 +71,51 @@ OF_FAIRSEQ: Mapping[str, dict[str, Any]] = {
 class TransformerConfig(SkeletonConfig):
     """Options of fairseq's Transformer, with its defaults."""
 
-    encoder_learned_pos: bool = False
-    decoder_learned_pos: bool = False
-    decoder_attention_heads: int = 8
-    encoder_normalize_before: bool = option(False, "normalize before each encoder block")
-    decoder_normalize_before: bool = option(False, "normalize before each decoder block")
-    decoder_output_dim: Optional[int] = option(None, "width before the output, else the decoder's")
-    activation_fn: str = option("relu", "between the feed-forward maps", choices=[*ACTIVATIONS])
+    encoder_learned_pos: bool = option(
+        False, "learned positions in the encoder (default: as --arch has it)", in_formula=True
+    )
+    decoder_learned_pos: bool = option(
+        False, "learned positions in the decoder (default: as --arch has it)", in_formula=True
+    )
+    decoder_attention_heads: int = option(
+        8, "number of decoder attention heads", in_formula=True, of_size=True
+    )
+    encoder_normalize_before: bool = option(
+        False, "normalize before each encoder block, not after it", in_formula=True
+    )
+    decoder_normalize_before: bool = option(
+        False, "normalize before each decoder block, not after it", in_formula=True
+    )
+    decoder_output_dim: Optional[int] = option(
+        None, "numbers per state before the output (default: the decoder's)"
+    )
+    activation_fn: str = option(
+        "relu", "between the feed-forward maps", choices=[*ACTIVATIONS], in_formula=True
+    )
     activation_dropout: float = option(0.0, "dropout probability after the activation")
-    layernorm_embedding: bool = option(False, "normalize the embeddings")
-    no_scale_embedding: bool = option(False, "embeddings are not multiplied by sqrt(width)")
-    no_token_positional_embeddings: bool = option(False, "no positions")
-    no_decoder_final_norm: bool = option(False, "no norm after the last decoder layer")
+    relu_dropout: float = option(0.0, "older name of --activation-dropout")
+    encoder_layerdrop: float = option(0.0, "probability of leaving out an encoder layer")
+    decoder_layerdrop: float = option(0.0, "probability of leaving out a decoder layer")
+    layernorm_embedding: bool = option(
+        False, "normalize the sum of embeddings and positions", in_formula=True
+    )
+    no_scale_embedding: bool = option(
+        False, "do not multiply embeddings by sqrt(width)", in_formula=True
+    )
+    no_token_positional_embeddings: bool = option(False, "no positions", in_formula=True)
+    no_decoder_final_norm: bool = option(
+        False, "no norm after the last decoder layer", in_formula=True
+    )
 
 
 INERT = {
-    **dict.fromkeys(("encoder_layerdrop", "decoder_layerdrop", "adaptive_softmax_dropout"), 0.0),
-    **dict.fromkeys(("adaptive_softmax_factor", "relu_dropout"), 0.0),
+    **dict.fromkeys(("adaptive_softmax_dropout", "adaptive_softmax_factor"), 0.0),
     **dict.fromkeys(("quant_noise_pq_block_size", "min_params_to_wrap", "base_sublayers"), 0),
     "decoder_input_dim": 0,
     **dict.fromkeys(("checkpoint_activations", "offload_activations"), False),
     **dict.fromkeys(("base_shuffle", "tie_adaptive_proj", "export"), False),
 }
-"""Options of fairseq's that change nothing of what a trained model computes, with their kind."""
+"""Options of fairseq's that change nothing here, with their kind."""
 ABSENT = {
     **dict.fromkeys(("adaptive_input", "tie_adaptive_weights", "char_inputs"), False),
     **dict.fromkeys(("no_cross_attention", "cross_self_attention"), False),
@@ -85,7 +127,103 @@ ABSENT = {
 }
 """Options of fairseq's that are not computed here, with the only value that is taken."""
 
+NAMES = (
+    (r"self_attn_layer_norm", "attention.residual.norm"),
+    (r"encoder_attn_layer_norm", "cross_attention.residual.norm"),
+    (r"final_layer_norm", "feed_forward.residual.norm"),
+    (r"self_attn\.q_proj", "attention.qkv"),
+    (r"encoder_attn\.k_proj", "cross_attention.kv"),
+    (r"encoder_attn\.q_proj", "cross_attention.q"),
+    (r"self_attn", "attention"),
+    (r"encoder_attn", "cross_attention"),
+    (r"out_proj\b", "out"),
+    (r"fc1\b", "feed_forward.expand"),
+    (r"fc2\b", "feed_forward.contract"),
+    (r"embed_positions\.weight", "embed_positions.vectors"),
+    (r"layernorm_embedding", "embed_positions.norm"),
+    (r"coder\.layer_norm", "coder.final_norm"),
+    (r"project_out_dim", "logits.project"),
+    (r"output_projection", "logits"),
+)
+"""Patterns of fairseq's names of parameters, with what stands there in ours, in this order."""
+_JOINED = {"self_attn.q_proj": "qkv", "encoder_attn.k_proj": "kv"}
+"""Of maps that are one here, the first, with the letters of all."""
+_LEFT_OUT = re.compile(
+    r"(encoder|decoder)\.(version|embed_positions\.(weights|_float_tensor))|"
+    r"encoder\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)|"
+    r".*\.(self_attn\.[kv]|encoder_attn\.v)_proj\.(weight|bias)"
+)
+"""Of a file of fairseq's: versions, sinusoids, copies of weights, and what is joined to another."""
+
+
+class EuclideanParts(Parts):
+    """The Transformer's own parts; states are vectors."""
+
+    def __init__(self, cfg: Any, side: Side) -> None:
+        super().__init__(cfg, side)
+        self.norm_first = getattr(cfg, f"{side.name}_normalize_before")
+
+    def embedding(self, num_embeddings: int, padding_idx: int) -> ScaledEmbedding:
+        scale = 1.0 if self.cfg.no_scale_embedding else None
+        return ScaledEmbedding(
+            num_embeddings, self.side.width, padding_idx=padding_idx, scale=scale
+        )
+
+    def positions(self, *, before: Any) -> AddedPositions:
+        return AddedPositions(
+            self.side.width,
+            self.side.max_positions,
+            learned=None
+            if self.cfg.no_token_positional_embeddings
+            else self.side.learned_positions,
+            first_row=before.padding_idx + 1,
+            norm=self.cfg.layernorm_embedding,
+            dropout=self.cfg.dropout,
+        )
+
+    def attention(self, role: Role, *, before: Any) -> DotProductAttention:
+        return self.make_attention(DotProductAttention, role, norm_first=self.norm_first)
+
+    def feed_forward(self, *, before: Any) -> FeedForward:
+        return self.make_feed_forward(
+            FeedForward,
+            activation=self.cfg.activation_fn,
+            activation_dropout=self.cfg.activation_dropout or self.cfg.relu_dropout,
+            norm_first=self.norm_first,
+        )
+
+    def final_norm(self) -> nn.Module | None:
+        left_out = self.side.name == "decoder" and self.cfg.no_decoder_final_norm
+        return nn.LayerNorm(self.side.width) if self.norm_first and not left_out else None
+
+    def logits(
+        self, num_embeddings: int, padding_idx: int, *, tied: Any, before: Any
+    ) -> DotProductLogits:
+        inner = self.cfg.decoder_output_dim
+        return DotProductLogits(num_embeddings, self.side.width, table=tied, inner_width=inner)
+
+    def space(self, part: Any) -> Space:
+        return Space("euclidean")
+
+    @classmethod
+    def current_names(cls, parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Parameters by our names, where they have fairseq's; there these come with no version."""
+        if not any(".self_attn." in name for name in parameters):
+            return dict(parameters)
+        found: dict[str, Tensor] = {KEY: this_version()}
+        for name, tensor in parameters.items():
+            for first, maps in _JOINED.items():
+                if f"{first}." in name:
+                    others = [name.replace(f"{maps[0]}_proj", f"{one}_proj") for one in maps]
+                    if all(other in parameters for other in others):
+                        tensor = torch.cat([parameters[other] for other in others])
+            if not _LEFT_OUT.fullmatch(name):
+                for pattern, ours in NAMES:
+                    name = re.sub(pattern, ours, name)
+                found[name] = tensor
+        return found
+
+
 for _name, _defaults in {**OF_FAIRSEQ, **TWINS}.items():
-    register(
-        Architecture(_name, with_defaults(TransformerConfig, _name, _defaults), Transformer.of)
-    )
+    _config = with_defaults(TransformerConfig, _name, _defaults)
+    register(Architecture(_name, _config, EuclideanParts))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from hyptrans.seq2seq.config import SkeletonConfig
-from hyptrans.seq2seq.model import EncoderDecoder, Words, build
+from hyptrans.seq2seq.model import EncoderDecoder, Words
 from hyptrans.seq2seq.parts import Parts
 from hyptrans.seq2seq.sizes import flags_of
 
@@ -21,14 +21,16 @@ class Architecture:
     Attributes:
         name: as of ``--arch``.
         config: dataclass of its options; their defaults are those of the name.
-        build: makes the model of a configuration and the dictionaries of source and target.
-        parts: what the skeleton puts together; None for a model of its own.
+        parts: what the skeleton puts together.
     """
 
     name: str
     config: type
-    build: Callable[[Any, Words, Words], EncoderDecoder]
-    parts: type[Parts] | None = None
+    parts: type[Parts]
+
+    def build(self, cfg: Any, source: Words, target: Words) -> EncoderDecoder:
+        """The model of a configuration and the dictionaries of source and target."""
+        return EncoderDecoder(self.parts, cfg, source, target)
 
 
 ARCHITECTURES: dict[str, Architecture] = {}
@@ -38,15 +40,15 @@ _watching: list[Callable[[Architecture], None]] = []
 def register(architecture: Architecture) -> None:
     """Make a name known; one that is known already means something else from now on."""
     ARCHITECTURES[architecture.name] = architecture
-    for told in _watching:
-        told(architecture)
+    for act in _watching:
+        act(architecture)
 
 
-def watch(told: Callable[[Architecture], None]) -> None:
+def watch(act: Callable[[Architecture], None]) -> None:
     """Call a function with every architecture, those that come later among them."""
-    _watching.append(told)
+    _watching.append(act)
     for architecture in ARCHITECTURES.values():
-        told(architecture)
+        act(architecture)
 
 
 def register_sizes(
@@ -59,17 +61,14 @@ def register_sizes(
     """
 
     def registered(parts: PartsType) -> PartsType:
-        register(Architecture(name, config, _builder(parts), parts))
+        register(Architecture(name, config, parts))
         for size in sizes:
-            sized = with_defaults(config, size, flags_of(size))
-            register(Architecture(f"{name}_{size}", sized, _builder(parts), parts))
+            register(
+                Architecture(f"{name}_{size}", with_defaults(config, size, flags_of(size)), parts)
+            )
         return parts
 
     return registered
-
-
-def _builder(parts: type[Parts]) -> Callable[[Any, Words, Words], EncoderDecoder]:
-    return lambda cfg, source, target: EncoderDecoder(*build(parts, cfg, source, target))
 
 
 def with_defaults(config: type, name: str, defaults: Mapping[str, Any]) -> type:

@@ -1,6 +1,5 @@
 """The decoder: target tokens and a memory to points of every layer, and to logits."""
 
-import threading
 from typing import Any
 
 from torch import Tensor, nn
@@ -33,10 +32,13 @@ class DecoderLayer(nn.Module):
         x = self.cross_attention(x, memory, padding=memory_padding, state=cross)
         return self.feed_forward(x)
 
-    def look(self, x: Tensor, padding: Any, memory: Tensor, memory_padding: Any) -> Tensor:
-        """The weights on the source ``[B, H, T, S]``, without a state."""
+    def look(
+        self, x: Tensor, padding: Tensor, memory: Tensor, memory_padding: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The weights on the target ``[B, H, T, T]`` and on the source ``[B, H, T, S]``."""
+        own = self.attention.look(x, padding=padding)
         x = self.attention(x, padding=padding)
-        return self.cross_attention.look(x, memory, padding=memory_padding)
+        return own, self.cross_attention.look(x, memory, padding=memory_padding)
 
 
 class Decoder(Layered):
@@ -85,31 +87,24 @@ class Decoder(Layered):
         memory: Tensor,
         memory_padding: Tensor,
         state: DecoderState | None = None,
-        *,
-        look: bool = False,
-    ) -> tuple[list[Tensor], Tensor | None]:
-        """The states, and with ``look`` the last layer's weights on the source ``[B, T, S]``."""
+    ) -> list[Tensor]:
+        """The states of every layer, the embeddings first."""
         padding = tokens.eq(self.padding_idx)
         positions = token_positions(padding, self.longest)
         if state is None:
             # padding on the right needs no mask: nothing real looks that far ahead
-            padded = any_of(padding[:, 0], memory_padding)
+            padded = any_of(padding[:, :-1] & ~padding[:, 1:], memory_padding)
         else:
             tokens, positions = tokens[:, -1:], positions[:, -1:]
-            if state.memory_padded is None:
-                (state.memory_padded,) = any_of(memory_padding)
-            padded = [False, state.memory_padded]
+            padded = any_of(padding, memory_padding)
         mask, memory_mask = (
             m if p else None for m, p in zip((padding, memory_padding), padded, strict=True)
         )
-
-        states = [self.embed_positions(self.embed_tokens(tokens), positions)]
-        for i, layer in enumerate(self.layers):
-            kept = None if state is None else state.layers[i]
-            states.append(layer(states[-1], mask, memory, memory_mask, kept))
-        if not look or state is not None:
-            return states, None
-        return states, self.layers[-1].look(states[-2], mask, memory, memory_mask).mean(1)
+        kept = [None] * len(self.layers) if state is None else state.layers
+        return self.through_layers(
+            self.embed_positions(self.embed_tokens(tokens), positions),
+            lambda number, x: self.layers[number](x, mask, memory, memory_mask, kept[number]),
+        )
 
     def predict(
         self,
@@ -119,34 +114,31 @@ class Decoder(Layered):
         state: DecoderState | None = None,
     ) -> Tensor:
         """Logits ``[B, T, V]``; the arguments are those of :meth:`forward`."""
-        states, _ = Decoder.forward(self, tokens, memory, memory_padding, state)
+        states = Decoder.forward(self, tokens, memory, memory_padding, state)
         logits: Tensor = self.logits(states[-1], None if state is None else state.logits)
         return logits
 
     def look(self, tokens: Tensor, memory: Tensor, memory_padding: Tensor) -> Tensor:
         """The last layer's weights on the source, a mean over heads, ``[B, T, S]``."""
-        weights: Any = Decoder.forward(self, tokens, memory, memory_padding, look=True)[1]
-        return weights
+        states = Decoder.forward(self, tokens, memory, memory_padding)
+        return self.look_last(tokens, states, memory, memory_padding)
+
+    def look_last(
+        self, tokens: Tensor, states: list[Tensor], memory: Tensor, memory_padding: Tensor
+    ) -> Tensor:
+        """What :meth:`look` returns, of states that :meth:`forward` returned."""
+        padding = tokens.eq(self.padding_idx)
+        weights: Tensor = self.layers[-1].look(states[-2], padding, memory, memory_padding)[1]
+        return weights.mean(1)
 
     def attentions(
         self, tokens: Tensor, memory: Tensor, memory_padding: Tensor
     ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
         """The states, and the weights of each layer on the target ``[B, H, T, T]`` and source."""
-        asked: list[Tensor] = []
-        thread = threading.get_ident()
-
-        def keep(_: Any, given: Any) -> None:
-            if threading.get_ident() == thread:  # others may use the model
-                asked.append(given[0])
-
-        hooks = [layer.cross_attention.register_forward_pre_hook(keep) for layer in self.layers]
-        try:
-            states, _ = Decoder.forward(self, tokens, memory, memory_padding)
-        finally:
-            for hook in hooks:
-                hook.remove()
+        states = Decoder.forward(self, tokens, memory, memory_padding)
         padding, own, cross = tokens.eq(self.padding_idx), [], []
-        for layer, x, y in zip(self.layers, states[:-1], asked, strict=True):
-            own.append(layer.attention.look(x, padding=padding))
-            cross.append(layer.cross_attention.look(y, memory, padding=memory_padding))
+        for layer, x in zip(self.layers, states[:-1], strict=True):
+            of_target, of_source = layer.look(x, padding, memory, memory_padding)
+            own.append(of_target)
+            cross.append(of_source)
         return states, own, cross

@@ -29,12 +29,13 @@ class Layered(nn.Module):
         # not super(): another library's base may stand between this class and torch's
         nn.Module.__init__(self)
         self.dictionary, self.padding_idx = words, words.pad()
-        self.longest = parts.side.max_positions
+        self.longest, self.layerdrop = parts.side.max_positions, parts.side.layerdrop
         self.embed_tokens = embedding
         self.embed_positions = parts.positions(before=embedding)
         self.layers: Any = nn.ModuleList()
         for _ in range(parts.side.layers):
             self.layers.append(make_layer(self.last_parts()[-1]))
+        self.final_norm = parts.final_norm()
         self.space_of = parts.space
 
     def last_parts(self) -> list[nn.Module]:
@@ -44,6 +45,21 @@ class Layered(nn.Module):
     def state_spaces(self) -> list[Space]:
         """The space of each of the states, as learned so far."""
         return [self.space_of(part) for part in self.last_parts()]
+
+    def through_layers(self, x: Tensor, run: Callable[[int, Tensor], Tensor]) -> list[Tensor]:
+        """The states of all layers, ``x`` first; ``run`` takes the number of a layer and its input.
+
+        In training each layer is left out with the probability ``layerdrop``: its state is then
+        that of the layer before.
+        """
+        states, drawn = [x], [1.0] * len(self.layers)
+        if self.training and self.layerdrop:
+            drawn = torch.rand(len(self.layers)).tolist()
+        for number, keep in enumerate(drawn):
+            states.append(run(number, states[-1]) if keep > self.layerdrop else states[-1])
+        if self.final_norm is not None:
+            states[-1] = self.final_norm(states[-1])
+        return states
 
 
 class EncoderLayer(nn.Module):
@@ -92,9 +108,8 @@ class Encoder(Layered):
         padding = tokens.eq(self.padding_idx)
         mask = padding if any_of(padding)[0] else None
         embedded = self.embed_tokens(tokens)
-        states = [self.embed_positions(embedded, token_positions(padding, self.longest))]
-        for layer in self.layers:
-            states.append(layer(states[-1], mask))
+        first = self.embed_positions(embedded, token_positions(padding, self.longest))
+        states = self.through_layers(first, lambda number, x: self.layers[number](x, mask))
         return Encoded(embedded, states, padding)
 
     def attentions(self, tokens: Tensor) -> tuple[Encoded, list[Tensor]]:

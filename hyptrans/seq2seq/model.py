@@ -1,7 +1,7 @@
 """Encoder and decoder as one model, with the version that its parameters are of."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from torch import Tensor, nn
 
@@ -23,25 +23,45 @@ class Words(Protocol):
         """The token of padding."""
 
 
-AnEncoder = TypeVar("AnEncoder", bound=Encoder)
-ADecoder = TypeVar("ADecoder", bound=Decoder)
-
-
 class EncoderDecoder(nn.Module):
-    """A translation model.
+    """A translation model, made of an architecture's parts.
 
     Shapes: source tokens ``[B, S]``, previous target tokens ``[B, T]`` -> logits ``[B, T, V]``.
 
     Args:
-        encoder: :class:`Encoder`, or another with its methods.
-        decoder: :class:`Decoder`, or another with its methods.
+        parts: the class of the architecture's parts.
+        cfg: the architecture's configuration.
+        source: dictionary of the source.
+        target: dictionary of the target.
+
+    Raises:
+        ValueError: options that do not go together, each named.
     """
 
+    encoder_type: type[Encoder] = Encoder
+    decoder_type: type[Decoder] = Decoder
     version: Tensor
 
-    def __init__(self, encoder: Any, decoder: Any) -> None:
-        super().__init__()
-        self.encoder, self.decoder = encoder, decoder
+    def __init__(self, parts: type[Parts], cfg: Any, source: Words, target: Words) -> None:
+        # not super(): another library's base may stand between this class and torch's
+        nn.Module.__init__(self)
+        check_curvature(cfg)
+        self.parts = parts
+        encoder_parts = parts(cfg, side_of(cfg, "encoder"))
+        embedding = encoder_parts.embedding(len(source), source.pad())
+        self.encoder: Any = self.encoder_type(encoder_parts, source, embedding)
+        decoder_parts = parts(cfg, side_of(cfg, "decoder"))
+        if cfg.share_all_embeddings:
+            check_shareable(source, target, encoder_parts.side, decoder_parts.side)
+        else:
+            embedding = decoder_parts.embedding(len(target), target.pad())
+        self.decoder: Any = self.decoder_type(
+            decoder_parts,
+            target,
+            embedding,
+            cross=Role(memory=self.encoder.last_parts()[-1], memory_width=encoder_parts.side.width),
+            tied=cfg.share_all_embeddings or cfg.share_decoder_input_output_embed,
+        )
         self.register_buffer(KEY, this_version())
 
     def forward(self, source: Tensor, previous: Tensor) -> Tensor:
@@ -49,54 +69,20 @@ class EncoderDecoder(nn.Module):
         logits: Tensor = self.decoder.predict(previous, memory, padding)
         return logits
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **options: Any) -> Any:
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, *args: Any, **options: Any
+    ) -> Any:
         """Load the parameters of a file; they are then of this version.
 
         Raises:
             UserError: another version wrote them, or parameters differ that the model shares.
         """
-        check_version(state_dict)
-        check_shared(self, state_dict)
-        loaded = super().load_state_dict(state_dict, *args, **options)
-        self.version.copy_(this_version())
+        state = self.parts.current_names(state_dict)
+        if not strict:
+            # fairseq's moving averages leave the version out
+            state.setdefault(KEY, self.version)
+        check_version(state)
+        check_shared(self, state)
+        loaded = super().load_state_dict(state, strict, *args, **options)
+        self.version = this_version().to(self.version.device)
         return loaded
-
-
-def build(
-    kind: type[Parts],
-    cfg: Any,
-    source: Words,
-    target: Words,
-    encoder_type: type[AnEncoder] = Encoder,  # type: ignore[assignment]
-    decoder_type: type[ADecoder] = Decoder,  # type: ignore[assignment]
-) -> tuple[AnEncoder, ADecoder]:
-    """Encoder and decoder of an architecture's parts.
-
-    Args:
-        kind: of the parts.
-        cfg: the architecture's configuration.
-        source: dictionary of the source.
-        target: dictionary of the target.
-        encoder_type: the class of the encoder.
-        decoder_type: the class of the decoder.
-
-    Raises:
-        ValueError: options that do not go together, each named.
-    """
-    check_curvature(cfg)
-    encoder_parts = kind(cfg, side_of(cfg, "encoder"))
-    embedding = encoder_parts.embedding(len(source), source.pad())
-    encoder = encoder_type(encoder_parts, source, embedding)
-    decoder_parts = kind(cfg, side_of(cfg, "decoder"))
-    if cfg.share_all_embeddings:
-        check_shareable(source, target, encoder_parts.side, decoder_parts.side)
-    else:
-        embedding = decoder_parts.embedding(len(target), target.pad())
-    decoder = decoder_type(
-        decoder_parts,
-        target,
-        embedding,
-        cross=Role(memory=encoder.last_parts()[-1], memory_width=encoder_parts.side.width),
-        tied=cfg.share_all_embeddings or cfg.share_decoder_input_output_embed,
-    )
-    return encoder, decoder

@@ -1,11 +1,11 @@
 """What makes an architecture of the one encoder-decoder: its parts."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from torch import nn
+from torch import Tensor, nn
 
 from hyptrans.geometry.space import Space
 from hyptrans.layers.attention import Attention
@@ -97,6 +97,15 @@ class Parts(ABC):
         while a batch is decoded. Where the logits are a product, its ``factors`` are features
         ``[B, T, K]`` and a table ``[num_embeddings, K]``.
         """
+
+    def final_norm(self) -> nn.Module | None:
+        """A norm of the last layer's states, if there is one: points -> points."""
+        return None
+
+    @classmethod
+    def current_names(cls, parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Parameters of a file by the names that this version has for them."""
+        return dict(parameters)
 
     @abstractmethod
     def space(self, part: Any) -> Space:

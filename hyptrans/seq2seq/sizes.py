@@ -42,6 +42,7 @@ class Side:
     heads: int
     learned_positions: bool
     max_positions: int
+    layerdrop: float = 0.0
 
 
 def side_of(cfg: Any, name: str) -> Side:
@@ -60,4 +61,5 @@ def side_of(cfg: Any, name: str) -> Side:
         heads=size("attention_heads"),
         learned_positions=size("learned_pos"),
         max_positions=longest,
+        layerdrop=getattr(cfg, f"{name}_layerdrop", 0.0),
     )

@@ -21,8 +21,6 @@ class DecoderState:
 
     layers: list[LayerState]
     logits: State = field(default_factory=State)
-    memory_padded: bool | None = None
-    """Whether the memory had padding at the first step; what is left of it may have none."""
 
     def reorder(self, new_order: Tensor, sentences: Tensor | None = None) -> None:
         """Let hypothesis ``i`` be what ``new_order[i]`` was.

@@ -173,7 +173,7 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         if output_attentions:
             states, own, cross = self.decoder.attentions(tokens, memory, padding)
         elif cache is None or output_hidden_states:
-            states, _ = self.decoder(tokens, memory, padding)
+            states = self.decoder(tokens, memory, padding)
         if cache is None:
             logits = self.decoder.logits(states[-1], None)
         made = Seq2SeqLMOutput(

@@ -91,7 +91,7 @@ def test_accuracy_is_refused_as_it_needs_all_logits():
         TiledCrossEntropy.build_criterion(cfg, SimpleNamespace(target_dictionary=SYMBOLS))
 
 
-@pytest.mark.parametrize("arch", ["euclidean_tiny", "lstm"])
+@pytest.mark.parametrize("arch", ["transformer_tiny", "lstm"])
 def test_a_model_without_one_product_is_refused(arch, pairs):
     options = {**SMALL, "adaptive_softmax_cutoff": "8,12"} if arch != "lstm" else {"criterion": ""}
     model = build(arch, **options)

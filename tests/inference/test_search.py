@@ -26,7 +26,6 @@ def pair(arch, words, seed=0, **options):
             parameter.mul_(1.5)
     known = ARCHITECTURES[arch]
     ours = known.build(known.config(**SMALL, **options), words, words).eval()
-    theirs.load_state_dict(theirs.state_dict())  # sets fairseq's fused weights
     ours.load_state_dict(theirs.state_dict())
     return theirs, ours
 
@@ -154,9 +153,10 @@ def test_what_is_put_on_a_map_acts_in_decoding_as_in_training(arch):
     words = dictionary(20)
     _, model = pair(arch, words)
     for layer in model.decoder.layers:
-        layer.fc1.register_forward_hook(lambda _, given, made: 2 * made)
-        layer.encoder_attn.q_proj = torch.nn.Sequential(layer.encoder_attn.q_proj, torch.nn.Tanh())
-        layer.final_layer_norm.register_forward_pre_hook(lambda _, given: (given[0] + 1,))
+        layer.feed_forward.expand.register_forward_hook(lambda _, given, made: 2 * made)
+        cross = layer.cross_attention
+        cross.q = torch.nn.Sequential(cross.q, torch.nn.Tanh())
+        cross.residual.norm.register_forward_pre_hook(lambda _, given: (given[0] + 1,))
     source, tokens = sources(words), torch.tensor([[2, 5, 6, 7]] * 5)
     with torch.no_grad():
         memory, padding = model.encoder.memory(source)
@@ -174,7 +174,7 @@ def test_places_without_a_hypothesis_are_remembered_where_nothing_ends(symbols, 
     unlikely[words.eos()] = -5
     for model in both:
         # of as many candidates as there are words the end is one at first, and later none
-        model.decoder.output_projection.register_forward_hook(lambda _, given, out: out + unlikely)
+        model.decoder.logits.register_forward_hook(lambda _, given, out: out + unlikely)
     asked = {"beam": len(words) - 1, "shortest": 0}
     wanted = oracle(both[:1], words, sources(words), beam_size=len(words) - 1, min_len=0)
     assert own(both[1:], sources(words), **asked) == wanted

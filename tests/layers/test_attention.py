@@ -200,12 +200,15 @@ def test_several_positions_after_earlier_ones_are_refused(kind, rng):
         layer(kind.inputs(rng, 1, 2, WIDTH), state=state)
 
 
-@pytest.mark.parametrize("length", [1, 2])
-def test_padding_beside_a_state_is_refused(length, kind, rng):
-    layer = attention(kind, rng, causal=True)
-    padding = torch.zeros(1, length, dtype=torch.bool)
-    with pytest.raises(ValueError, match="takes no padding"):
-        layer(kind.inputs(rng, 1, length, WIDTH), padding=padding, state=State())
+def test_padding_among_earlier_positions_is_left_out_of_a_step(kind, rng):
+    layer, state = attention(kind, rng, causal=True), State()
+    x, padding = kind.inputs(rng, 2, 5, WIDTH), torch.zeros(2, 5, dtype=torch.bool)
+    padding[0, 1] = padding[0, 3] = True
+    whole = layer(x, padding=padding)
+    for i in range(5):
+        step = layer(x[:, i : i + 1], padding=padding[:, : i + 1], state=state)
+        real = ~padding[:, i]
+        torch.testing.assert_close(step[real, 0], whole[real, i], **kind.tolerance)
 
 
 def test_heads_that_do_not_divide_the_width_are_refused(kind, rng):

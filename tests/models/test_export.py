@@ -11,10 +11,9 @@ from hyptrans.inference.architecture import configuration
 from hyptrans.layers.decoding_state import Memory
 from hyptrans.layers.hypformer_linear_attention import Kept, Sums
 from hyptrans.seq2seq.architectures import ARCHITECTURES
-from hyptrans.seq2seq.transformer_step import TransformerState
 
 NAMES = ("hybonet", "hybonet_plus", "hypformer", "han", "hvt", "sphere")
-NAMES += ("euclidean", "euclidean_prenorm")
+NAMES += ("euclidean", "euclidean_postnorm", "euclidean_prenorm")
 SIZES = {"embed_dim": 16, "ffn_embed_dim": 32, "layers": 2, "attention_heads": 2}
 SMALL = {f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in SIZES.items()}
 SOURCE = torch.tensor([[5, 9, 4, 7, 2], [1, 1, 6, 8, 2]])
@@ -49,8 +48,6 @@ class Encode(nn.Module):
 
 def kept_of(state):
     """Two tensors of each layer, of the tokens before."""
-    if isinstance(state, TransformerState):
-        return [tuple(one.past) for one in state.steps]
     every = [layer.attention.kept for layer in state.layers]
     return [tuple(one.own()) if isinstance(one, Kept) else one.gather() for one in every]
 
@@ -65,9 +62,7 @@ class Step(nn.Module):
     def forward(self, tokens, memory, padding, before):
         state = self.decoder.start()
         for i, (layer, pair) in enumerate(zip(self.decoder.layers, before, strict=True)):
-            if isinstance(state, TransformerState):
-                state.steps[i].past = list(pair)
-            elif hasattr(layer.attention, "psi"):
+            if hasattr(layer.attention, "psi"):
                 state.layers[i].attention.kept = Kept(Sums(*pair))
             else:
                 state.layers[i].attention.kept = Memory(*pair)
@@ -88,9 +83,7 @@ def test_encoder_is_exported_for_any_batch(name):
 def test_a_step_is_exported_for_any_batch_and_number_of_tokens_before(name):
     model, program = small(name), None
     kept = {0: BATCH, 2: EARLIER}
-    if name.startswith("euclidean"):
-        kept = {0: EARLIER, 1: BATCH}
-    elif name == "hypformer":
+    if name == "hypformer":
         kept = {0: BATCH}
     source = {0: BATCH, 1: LENGTH}
     shapes = ({0: BATCH, 1: EARLIER + 1}, source, source, [(kept, kept)] * 2)

@@ -83,7 +83,7 @@ def test_a_training_step_waits_once_where_fairseqs_own_does_not(arch, criterion)
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 @torch.no_grad()
-def test_a_decoding_step_waits_once(arch):
+def test_a_decoding_step_waits_once_for_padding_and_once_for_beams(arch):
     model = build(arch, task_of(), **SMALL).eval()
     memory = model.encoder.forward_torchscript({"src_tokens": SOURCE, "src_lengths": None})
     state = {}
@@ -91,7 +91,7 @@ def test_a_decoding_step_waits_once(arch):
         with Waits() as waits:
             model.decoder(PREVIOUS[:, :length], encoder_out=memory, incremental_state=state)
             model.decoder.reorder_incremental_state_scripting(state, torch.tensor([1, 0]))
-        assert length == 1 or len(waits.seen) <= 1, waits.seen
+        assert length == 1 or len(waits.seen) <= 2, waits.seen
 
 
 def test_a_target_out_of_range_fails_where_the_host_does_not_wait(monkeypatch):

@@ -145,13 +145,10 @@ def test_a_model_and_its_twin_differ_in_the_learning_rate_alone(recipe):
 
 @pytest.mark.parametrize(("recipe", "name"), [p for p in PRENORM if "published" not in p[1]])
 def test_prenorm_twin_is_trained_as_the_twin(recipe, name):
-    args = parse(recipe, name)
-    assert args.encoder_normalize_before
-    assert args.decoder_normalize_before
-    twin = parse(recipe, name.replace("_prenorm", ""))
-    differing = {key for key, value in vars(args).items() if vars(twin)[key] != value}
-    moved = {"arch", "encoder_normalize_before", "decoder_normalize_before"}
-    assert moved <= differing <= {*moved, "lr"}
+    args, twin = vars(parse(recipe, name)), vars(parse(recipe, name.replace("_prenorm", "")))
+    differing = {key for key in args.keys() | twin if args.get(key) != twin.get(key)}
+    assert {"arch"} <= differing <= {"arch", "lr"}
+    assert args["arch"] == twin["arch"].replace("euclidean", "euclidean_prenorm")
 
 
 def test_every_recipe_has_a_prenorm_twin_of_every_size_of_a_twin():

@@ -48,7 +48,7 @@ def test_ordinary_checkpoint_is_loaded(options, state, folder):
     path = checkpoints.written(state, folder / "ordinary.pt", **options)
     (model,), cfg, _ = load_model_ensemble_and_task([str(path)])
     assert cfg.model.encoder_layers == 2
-    for name in ("encoder.embed_tokens.weight", "decoder.layers.1.fc2.bias"):
+    for name in ("encoder.embed_tokens.weight", "decoder.layers.1.feed_forward.contract.bias"):
         assert torch.equal(model.state_dict()[name], state["model"][name])
 
 
@@ -245,7 +245,7 @@ def test_a_file_of_before_there_were_tasks_is_built_of_one_conversion(state, fol
     assert task.cfg.data == state["cfg"]["task"]["data"]
     # what the conversion that is left out would have been
     assert vars(cfg.model) == vars(convert(calls[0]).model)
-    for name in ("encoder.layers.0.self_attn.q_proj.weight", "decoder.embed_tokens.weight"):
+    for name in ("encoder.layers.0.attention.qkv.weight", "decoder.embed_tokens.weight"):
         assert torch.equal(model.state_dict()[name], state["model"][name]), name
 
 
