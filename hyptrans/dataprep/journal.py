@@ -7,7 +7,7 @@ from pathlib import Path
 from hyptrans.dataprep.sources.download import fetch
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import remove
-from hyptrans.support.steps import Steps
+from hyptrans.support.records import Steps
 from hyptrans_startup.files import take_lock
 
 _LOCK = "lock"

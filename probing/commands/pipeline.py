@@ -10,7 +10,7 @@ from typing import Any
 from hyptrans import __version__
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import write_whole
-from hyptrans.support.steps import Record, digest
+from hyptrans.support.records import Record, digest
 from hyptrans.support.stored import build, read_json
 from probing.commands import extract
 from probing.commands.evaluate import of_baselines, read_scored, save_scored, score
