@@ -2,7 +2,7 @@
 
 import sys
 
-from hyptrans.dataprep.commands.cli import main
+from hyptrans.data.commands.cli import main
 
 if __name__ == "__main__":
     sys.exit(main(["text", *sys.argv[1:]]))

@@ -60,7 +60,7 @@ KINDS = {
         "a byte order mark": f"{FOLDERS}_byte_order_mark_before_the_configuration_is_no_damage",
         "zh-Hans and en-us in stored options": "startup/checkpoints/test_checkpoints.py::"
         "test_options_are_taken_as_declared_and_none_names_a_place",
-        "training text as test text": "dataprep/commands/test_text.py::"
+        "training text as test text": "data/commands/test_text.py::"
         "test_training_text_that_is_to_measure_it_is_told",
         "a terminal that a file writes to": "startup/commands/test_messages.py::"
         "test_a_terminal_is_shown_nothing_that_it_acts_on",

@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 # from the ground up; a part imports only itself and those before it
 LAYERS = ["support", "geometry", "kernels", "layers", "seq2seq", "optim", "models"]
-ABOVE = ["dataprep", "toy", "evaluation", "inference", "fairseq", "commands"]
+ABOVE = ["data", "toy", "evaluation", "inference", "fairseq", "commands"]
 """What nothing of those may import; the later ones stand on the earlier ones."""
 DOOR = ROOT / "hyptrans" / "models" / "with_fairseq.py"
 """By its place fairseq finds it."""
@@ -33,7 +33,7 @@ def loaded(names, unwanted):
     [
         ("__init__.py", ["torch", "numpy", "fairseq"]),
         ("support/*.py", ["torch", "numpy", "fairseq"]),
-        ("dataprep/**/*.py", ["torch", "fairseq"]),
+        ("data/**/*.py", ["torch", "fairseq"]),
         ("toy/*.py", ["torch", "fairseq"]),
         ("geometry/*.py", ["fairseq", "geoopt"]),
         ("kernels/**/*.py", ["fairseq", "geoopt"]),

@@ -59,7 +59,7 @@ PROGRAM = Program(
     },
     # by name: this package imports no other
     programs={
-        "prepare": ("hyptrans.dataprep.commands.cli:PROGRAM", "make a data folder of text"),
+        "prepare": ("hyptrans.data.commands.cli:PROGRAM", "make a data folder of text"),
         "probe": ("probing.commands.cli:PROGRAM", "read dependency trees out of encoders"),
     },
 )

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from hyptrans.commands.text_options import add_text_arguments, n_best, subword_models
-from hyptrans.dataprep.corpus import Scrubber
+from hyptrans.data.corpus import Scrubber
 from hyptrans.inference.defaults import BATCH_TOKENS, BEAM, LENPEN
 from hyptrans.inference.load import MODEL_HELP, load
 from hyptrans.inference.options import Asked, decide

@@ -10,7 +10,7 @@ from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 from fairseq.data.data_utils import infer_language_pair
 from torch import Tensor
 
-from hyptrans.dataprep import manifest
+from hyptrans.data import manifest
 from hyptrans.inference import text
 from hyptrans.inference.architecture import choose_options, require_known
 from hyptrans.inference.contents import AVERAGED, Contents, checked_languages, dictionary_file

@@ -7,10 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hyptrans.dataprep import recorded
-from hyptrans.dataprep.corpus import Scrubber
-from hyptrans.dataprep.steps import subwords
-from hyptrans.dataprep.steps.tokenize import TextSteps
+from hyptrans.data import recorded, subwords
+from hyptrans.data.corpus import Scrubber
+from hyptrans.data.moses import TextSteps
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 

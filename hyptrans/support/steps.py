@@ -53,16 +53,21 @@ def run(steps: Iterable[Step], folder: Path, notes: dict[str, Notes] | None = No
     Raises:
         UserError: another run is at work in the folder, or a step left an output out.
     """
-    start = time.monotonic()
     with alone(folder):
-        for step in steps:
-            found = finished(step, folder)
-            minutes, seconds = divmod(int(time.monotonic() - start), 60)
-            said = "" if found is None else ": done by an earlier run"
-            sys.stderr.write(f"[{minutes}:{seconds:02d}] {one_line(step.name)}{said}\n")
-            found = make(step, folder) if found is None else found
-            if notes is not None:
-                notes[step.name] = found
+        follow(steps, folder, notes)
+
+
+def follow(steps: Iterable[Step], folder: Path, notes: dict[str, Notes] | None = None) -> None:
+    """:func:`run` for a program that keeps others out of the folder itself."""
+    start = time.monotonic()
+    for step in steps:
+        found = finished(step, folder)
+        minutes, seconds = divmod(int(time.monotonic() - start), 60)
+        said = "" if found is None else ": done by an earlier run"
+        sys.stderr.write(f"[{minutes}:{seconds:02d}] {one_line(step.name)}{said}\n")
+        found = make(step, folder) if found is None else found
+        if notes is not None:
+            notes[step.name] = found
 
 
 def finished(step: Step, folder: Path) -> Notes | None:

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 from unicodedata import normalize
 
-from hyptrans.dataprep import manifest, recorded
-from hyptrans.dataprep.corpus import Scrubber
-from hyptrans.dataprep.steps import rules, subwords
-from hyptrans.dataprep.steps.tokenize import TextSteps
+from hyptrans.data import manifest, recorded, subwords
+from hyptrans.data.corpus import Scrubber
+from hyptrans.data.moses import TextSteps
 from hyptrans.support.errors import UserError
 from probing.text.align import Piece, Traced, compare, map_characters
 
@@ -209,7 +208,7 @@ def _bpe_splitter(model: Path) -> Callable[[str], Offsets]:
 def _sentencepiece_splitter(
     model: Path, spell_out: Callable[[str], bool]
 ) -> Callable[[str], Offsets]:
-    processor = rules.load(model)
+    processor = subwords.load_sentencepiece(model)
 
     def split(text: str) -> Offsets:
         found: Offsets = []

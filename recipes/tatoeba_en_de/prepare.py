@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from hyptrans.dataprep.commands.cli import main as prepare
-from hyptrans.dataprep.sources import tatoeba
+from hyptrans.data.commands.cli import main as prepare
+from hyptrans.data.sources import tatoeba
 from hyptrans.support.errors import UserError, run_command
 from recipes.common import options
 

@@ -16,7 +16,7 @@ WANTED = ["train.en", "train.de"]
 
 def unpack(path: Path, folder: Path) -> None:
     """As data preparation does, and nothing lies beside the folder afterwards."""
-    from hyptrans.dataprep.sources.archive import unpack as unpacked
+    from hyptrans.data.sources.archive import unpack as unpacked
     from hyptrans.support.errors import UserError
 
     before = set(folder.parent.rglob("*"))
@@ -157,7 +157,7 @@ KINDS = {
 
 def tables(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
     """Zip files in place of a table of sentences."""
-    from hyptrans.dataprep.sources.tatoeba import read_table
+    from hyptrans.data.sources.tatoeba import read_table
 
     def read(path: Path) -> None:
         deque(read_table(path), maxlen=0)
@@ -184,7 +184,7 @@ def table(name: str, lines: int) -> bytes:
 
 def markup(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
     """Segments that are not closed, lie in each other, or hold what takes for ever."""
-    from hyptrans.dataprep.sources.markup import READERS
+    from hyptrans.data.sources.files import READERS
 
     whole = folder / "whole"
     whole.write_text('<doc docid="1"><seg id="1">x</seg></doc>')

@@ -72,8 +72,6 @@ CLASSES: dict[str, Make] = {
     "container: two readings": alone(parts.readings, 20),
     "model folders": alone(folders.folders, 40),
     "model folders: sizes": alone(models.of_folders, 12),
-    "model folders: subword rules": alone(folders.rules, 3),
-    "model folders: cut subwords": alone(words.cuts, 14),
     "model folders: other subwords": alone(words.others, 6),
     "data: binarized sets": alone(sets.sets, 26),
     "data: dictionaries": alone(words.dictionaries, 24),

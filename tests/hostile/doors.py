@@ -31,7 +31,7 @@ def read_text(folder: Path) -> None:
 
 
 def read_manifest(folder: Path) -> None:
-    from hyptrans.dataprep import recorded
+    from hyptrans.data import recorded
 
     recorded.read(folder)
 
@@ -50,7 +50,7 @@ def read_probes(folder: Path) -> None:
 
 
 def read_table(folder: Path) -> None:
-    from hyptrans.dataprep.sources.tatoeba import read_table as read
+    from hyptrans.data.sources.tatoeba import read_table as read
 
     list(read(folder / "table.zip"))
 

@@ -37,7 +37,7 @@ def texts(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
 
 def read(kind: str, path: Path) -> None:
     """As the data preparation does, with nothing kept."""
-    from hyptrans.dataprep.sources.markup import READERS
+    from hyptrans.data.sources.files import READERS
 
     deque(READERS[kind](path), maxlen=0)
 
@@ -57,7 +57,7 @@ KINDS = {
 
 def tables(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
     """Zip files of one table, in which some bytes are changed."""
-    from hyptrans.dataprep.sources.tatoeba import read_table
+    from hyptrans.data.sources.tatoeba import read_table
 
     def use(path: Path) -> None:
         deque(read_table(path), maxlen=0)
@@ -81,7 +81,7 @@ def tables(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
 
 def manifests(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
     """What a data folder says of its text, each with a field that is not as it is written."""
-    from hyptrans.dataprep import recorded
+    from hyptrans.data import recorded
 
     step = {"name": "tokenize test.en", "steps": "tokenize"}
     whole = {"command": [], "inputs": {}, "outputs": {"bpe.codes": {}}, "steps": [step]}

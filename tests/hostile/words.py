@@ -9,7 +9,6 @@ from pathlib import Path
 
 import sentencepiece
 
-from hyptrans.dataprep.steps import rules
 from hyptrans.inference.load import SHIPPED
 from tests.hostile.checkpoints import build, stored, with_option, written
 from tests.hostile.models import NARROW
@@ -40,27 +39,6 @@ def with_model(place: Path, model: bytes) -> Path:
     shutil.copytree(WHOLE, place)
     (place / MODEL).write_bytes(model)
     return place
-
-
-def cuts(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
-    """The model ends, or lacks a part, where one record of it ends and the next begins."""
-    model, wanted = (WHOLE / MODEL).read_bytes(), expected()
-    fields = [field for *_, field in rules._fields(model, 10**6)]
-    numbers = [number for number, *_ in rules._fields(model, 10**6)]
-    pieces = numbers.count(1)
-    assert numbers[:pieces] == [1] * pieces
-    use = partial(pieces_of, expected=wanted)
-    tries = [ordinary(partial(use, WHOLE))]
-    kept = [fields[: pieces // 2], fields[: pieces - 1], fields[:pieces], fields[: pieces + 1]]
-    kept += [fields[: draw.randrange(pieces)], fields[:3], []]
-    kept += [fields[:9] + fields[10:], fields[: pieces - 1] + fields[pieces:], fields[pieces:]]
-    for number in (2, 3):  # how it was learned, and its rules
-        kept.append([each for each, n in zip(fields, numbers, strict=True) if n != number])
-    kept += [fields[: pieces // 2] + fields[pieces:], [*fields[1:pieces], *fields[pieces:]]]
-    for i, some in enumerate(draw.sample(kept, count)):
-        place = with_model(folder / f"cut{i}", b"".join(some))
-        tries.append(Hostile(f"{len(some)} of {len(fields)}", partial(use, place)))
-    return tries
 
 
 def others(draw: random.Random, folder: Path, count: int) -> list[Hostile]:

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 import hyptrans
-from hyptrans.dataprep.steps.tokenize import TextSteps
+from hyptrans.data.moses import TextSteps
 from hyptrans.inference.load import SHIPPED
 from hyptrans.inference.text import TextRules
 from hyptrans.support.errors import UserError

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import hyptrans
-from hyptrans.dataprep.sources import tatoeba
+from hyptrans.data.sources import tatoeba
 from hyptrans.evaluation import scores
 from hyptrans.inference.load import SHIPPED, shipped
 from hyptrans.support.files import sha256

@@ -7,8 +7,8 @@ import pytest
 
 import hyptrans
 from hyptrans.commands.cli import PROGRAM
-from hyptrans.dataprep.steps import learn, subwords
-from hyptrans.dataprep.steps.tokenize import TextSteps
+from hyptrans.data import learn, subwords
+from hyptrans.data.moses import TextSteps
 from hyptrans.fairseq import checkpoint
 from hyptrans.inference.text import TextRules
 from hyptrans.support.errors import UserError

@@ -14,7 +14,7 @@ from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
 
 import hyptrans
-from hyptrans.dataprep.steps.tokenize import TextSteps
+from hyptrans.data.moses import TextSteps
 from hyptrans.fairseq import checkpoint
 from hyptrans.geometry import lorentz, poincare
 from hyptrans.support.errors import UserError

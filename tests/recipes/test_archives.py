@@ -12,8 +12,8 @@ from recipes.common.translation import Run
 from recipes.iwslt14_en_de import __main__ as iwslt
 from recipes.multi30k_en_de import __main__ as multi30k
 from recipes.wmt14_en_de import __main__ as wmt
-from tests.dataprep.commands.test_iwslt14 import COUNTS, corpus
-from tests.dataprep.conftest import tree
+from tests.data.commands.test_iwslt14 import COUNTS, corpus
+from tests.data.conftest import tree
 from tests.recipes.scripts import run_script
 
 MODEL, OTHER = "euclidean_prenorm_iwslt_d64", "hybonet_iwslt_d64"

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import hyptrans
-from hyptrans.dataprep.sources import tatoeba
+from hyptrans.data.sources import tatoeba
 from hyptrans.support.errors import UserError
 from tests.real_data import real_data
 

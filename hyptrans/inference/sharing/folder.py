@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from hyptrans import __version__
-from hyptrans.dataprep.steps import subwords
+from hyptrans.data import subwords
 from hyptrans.inference import text
 from hyptrans.inference.architecture import check_options, require_known
 from hyptrans.inference.contents import AVERAGED, Contents, checked_languages, dictionary_file

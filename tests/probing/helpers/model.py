@@ -14,7 +14,7 @@ from fairseq.tasks import setup_task
 from omegaconf import OmegaConf
 
 import hyptrans.fairseq  # noqa: F401
-from hyptrans.dataprep.steps import learn, subwords
+from hyptrans.data import dictionary, learn, subwords
 from tests.real_data import real_data
 
 WORDS = ["the", "a", "dog", "cat", "sees", "can't", "don't", "5%", "R&D", "caf\u00e9", "go"]
@@ -53,9 +53,8 @@ def prepared_folder(folder, lines=None, *, kind="sentencepiece", size=45, steps=
     )
     characters = set(text.read_text(encoding="utf-8")) - set(" \n")
     for lang in ("en", "de"):
-        subwords.write_dictionary(
-            subwords.used_pieces([encoded]), characters, data_bin / f"dict.{lang}.txt"
-        )
+        counts = dictionary.count_symbols([encoded])
+        dictionary.write(counts, data_bin / f"dict.{lang}.txt", characters)
     # by this fairseq knows the languages
     (data_bin / "train.en-de.en.idx").touch()
     manifest = {

@@ -6,9 +6,9 @@ import re
 import pytest
 import sentencepiece
 
-from hyptrans.dataprep.corpus import Scrubber
-from hyptrans.dataprep.steps import subwords
-from hyptrans.dataprep.steps.tokenize import TextSteps
+from hyptrans.data.corpus import Scrubber
+from hyptrans.data import subwords
+from hyptrans.data.moses import TextSteps
 from hyptrans.support.errors import UserError
 from probing.text.align import align, surface
 from probing.text.segment import Options, from_options, from_prepared

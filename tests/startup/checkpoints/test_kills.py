@@ -129,7 +129,7 @@ def test_training_loses_nothing(data, tmp_path):
 
 
 def test_preparation_loses_nothing(tmp_path):
-    from hyptrans.dataprep.commands.cli import PROGRAM
+    from hyptrans.data.commands.cli import PROGRAM
 
     draw = random.Random(0)
     words = ["--raw-text", "--vocab-size", "40", "--workers", "1"]

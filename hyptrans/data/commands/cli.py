@@ -1,0 +1,51 @@
+"""``hyptrans prepare``, and the scripts of ``data-prep/``: a data folder of any text."""
+
+from collections.abc import Sequence
+
+from hyptrans.support.program import Command, Program
+
+_MEMORY = "close other programs or use a smaller training set"
+_STOPPED = "the same command continues where it stopped"
+
+PROGRAM = Program(
+    "hyptrans prepare",
+    "Prepare text for fairseq-train: a folder with subwords, data-bin and all that was done.",
+    {
+        "text": Command(
+            "hyptrans.data.commands.text",
+            "any parallel text: plain or gzipped UTF-8 files with one sentence a line",
+            "text --train train.en train.de --valid val.en val.de --test test.en test.de "
+            "--raw-text --vocab-size 6000 --out data/mine",
+            memory=_MEMORY,
+            stopped=_STOPPED,
+        ),
+        "iwslt14": Command(
+            "hyptrans.data.commands.iwslt14",
+            "IWSLT'14 German-English (default: de to en) from the archive, the unpacked tree, the "
+            "hub,\nor a download",
+            "iwslt14 --archive de-en.tgz --out data/iwslt14",
+            memory=_MEMORY,
+            stopped=_STOPPED,
+        ),
+        "wmt14": Command(
+            "hyptrans.data.commands.wmt14",
+            "WMT'14 English-German (default: en to de) from archives, the unpacked files, the hub, "
+            "or\ndownloads; newstest2013 is valid and test1, newstest2014 is test",
+            "wmt14 --out data/wmt14 --joined-dictionary",
+            memory=_MEMORY,
+            stopped=_STOPPED,
+        ),
+        "toy": Command(
+            "hyptrans.toy.command",
+            "the toy treebank: generated parallel text with gold dependency trees on both sides",
+            "toy --out runs/toy --train 5000 --seed 7",
+            memory=_MEMORY,
+            stopped="run it again with --overwrite",
+        ),
+    },
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit status: 0, 2 after an error, 130 after Ctrl-C."""
+    return PROGRAM.run(argv)

@@ -1,0 +1,44 @@
+"""``hyptrans prepare iwslt14``: IWSLT'14 German-English, by the steps of fairseq's shell script."""
+
+from collections.abc import Mapping
+
+from hyptrans.data.clean import CleanRule
+from hyptrans.data.commands.named import Files, Named
+from hyptrans.data.plan import PairSource, Plan
+
+# in the order in which fairseq's script joins them to one test set
+TEST_SETS = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
+_HELD_OUT = 23
+_RULE = CleanRule(maximum=175, ratio=1.5)
+_TRAIN = {"tokenize": True, "lowercase": True}
+_TEST = {"straight_apostrophe": True, **_TRAIN}
+
+
+def _files(languages: tuple[str, str]) -> Files:
+    source, target = languages
+    tests = [
+        (f"IWSLT14.{name}.de-en.{source}.xml", f"IWSLT14.{name}.de-en.{target}.xml")
+        for name in TEST_SETS
+    ]
+    train = (f"train.tags.de-en.{source}", f"train.tags.de-en.{target}")
+    return {"train": ("tags", [train]), "test": ("xml", tests)}
+
+
+def _plan(sets: Mapping[str, PairSource], hub: bool) -> Plan:
+    # the XML reader decodes entities, which the script's line tools do not
+    test = _TEST if hub else {"xml_escape": True, **_TEST}
+    text = {"train": _TRAIN, "valid": _TEST, "test": test}
+    return Plan(sets, text, _RULE, 0 if "valid" in sets else _HELD_OUT)
+
+
+_IWSLT14 = Named(
+    program="data-prep/prepare_iwslt14.py",
+    languages=("de", "en"),
+    sizes={"subword-nmt": 10000, "sentencepiece": 10000},
+    urls=("https://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz",),
+    files=_files,
+    validation="valid",
+    plan=_plan,
+)
+add_arguments = _IWSLT14.add_arguments
+main = _IWSLT14.prepare

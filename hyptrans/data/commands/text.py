@@ -1,0 +1,128 @@
+"""``hyptrans prepare text``: any parallel text, of files or of a data set by its name."""
+
+import argparse
+import math
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from hyptrans.data.clean import CleanRule
+from hyptrans.data.commands.options import add_shared_arguments, make_job, number
+from hyptrans.data.pipeline import prepare
+from hyptrans.data.plan import PairSource, Plan
+from hyptrans.data.sources import hub
+from hyptrans.data.sources.files import parallel_files
+from hyptrans.data.subwords import WORDS
+from hyptrans.support.flags import positive
+
+_SIZES = {"subword-nmt": 10000, "sentencepiece": 8000, WORDS: 0}
+_LONGEST = 250
+_SETS = ("train", "valid", "test")
+_CODE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]+)*")
+"""What a file name ends in where that is a language."""
+_NO_CODES = ("txt", "text", "tsv", "csv", "raw", "src", "tgt", "ref", "out", "tok", "bpe", "spm")
+"""Endings that look like one, and tell what is in the file or which side it is."""
+
+Given = Mapping[str, list[list[str]]]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    source, target = (f"the ending of the first {side} of --train" for side in ("SOURCE", "TARGET"))
+    add_shared_arguments(parser, _SIZES, (source, target))
+    add = parser.add_argument
+    for name in _SETS:
+        more = "several times: test, test1 ..." if name == "test" else "several times: joined"
+        need = "optional" if name == "test" else "required without --hub"
+        about = f"files of the {name} set ({need}; {more})"
+        pair = ("SOURCE", "TARGET")
+        add(f"--{name}", nargs=2, action="append", default=[], metavar=pair, help=about)
+    hub.add_options(parser)
+    add("--lowercase", action="store_true", help="lower-case the text after tokenizing")
+    about = f"drop training pairs with more tokens on a side (default: {_LONGEST}; no limit with "
+    about += f"--bpe {WORDS}, which takes words as spaces part them and changes none)"
+    add("--max-length", type=positive, metavar="N", help=about)
+    ratio = number(lambda ratio: 1 <= ratio < math.inf, "a number of at least 1")
+    about = "drop training pairs whose numbers of tokens differ by more than this factor "
+    add("--max-ratio", type=ratio, metavar="R", help=f"{about}(default: no limit)")
+
+
+def main(args: argparse.Namespace) -> None:
+    """Prepare a data set from plain parallel files, or from one that ``datasets`` loads.
+
+    Raises:
+        UserError: all that is wrong with the options, in one sentence.
+    """
+    given: Given = {name: getattr(args, name) for name in _SETS}
+    words = args.bpe == WORDS
+    problems = [*_wrong_languages(args, given), *_wrong_options(args, given)]
+    job = make_job(args, "data-prep/prepare_text.py", _SIZES, problems)
+    named = hub.HubSet(args.hub, args.hub_config, args.hub_revision) if args.hub else None
+    files = [Path(path) for pairs in given.values() for pair in pairs for path in pair]
+
+    def make_plan() -> Plan:
+        sets = named.sets(job.languages, {}) if named else _sets(given)
+        flags = {} if job.raw_text or words else {"tokenize": True, "lowercase": args.lowercase}
+        longest = args.max_length or (sys.maxsize if words else _LONGEST)
+        rule = CleanRule(maximum=longest, ratio=float(args.max_ratio or 0))
+        held_out = 0 if "valid" in sets else hub.HELD_OUT
+        return Plan(sets, dict.fromkeys([*sets, "valid"], flags), rule, held_out)
+
+    prepare(job, named.inputs if named else files, make_plan)
+
+
+def _sets(given: Given) -> dict[str, PairSource]:
+    tests = {f"test{number or ''}": [pair] for number, pair in enumerate(given["test"])}
+    return {
+        name: parallel_files("plain", [(Path(one), Path(other)) for one, other in pairs])
+        for name, pairs in {**given, "test": [], **tests}.items()
+        if pairs
+    }
+
+
+def _wrong_options(args: argparse.Namespace, given: Given) -> Iterator[str]:
+    if args.lowercase and args.raw_text:
+        yield "--lowercase and --raw-text exclude each other"
+    if args.lowercase and args.bpe == WORDS:
+        yield f"--lowercase and --bpe {WORDS}, which keeps words, exclude each other"
+    for option in ("hub_config", "hub_revision"):
+        if getattr(args, option) and not args.hub:
+            yield f"--{option.replace('_', '-')} needs --hub"
+    typed = [f"--{name}" for name in _SETS if given[name]]
+    if args.hub and typed:
+        yield f"--hub brings all sets, so {', '.join(typed)} cannot go with it"
+    for name in ("train", "valid") if not args.hub else ():
+        if not given[name]:
+            yield f"--{name} SOURCE TARGET is required, or --hub NAME"
+    for name, pairs in given.items():
+        for path in (path for pair in pairs for path in pair):
+            if not Path(path).is_file():
+                yield f"--{name}: {path} is not a file"
+
+
+def _wrong_languages(args: argparse.Namespace, given: Given) -> Iterator[str]:
+    """Take languages not given from the first training files, and say which files end in others."""
+    first = given["train"][0] if given["train"] else []
+    source, target = map(_ending, first) if first else ("", "")
+    # one ending for both sides is no language
+    if source != target:
+        args.source_lang = args.source_lang or source
+        args.target_lang = args.target_lang or target
+    if not (args.source_lang and args.target_lang):
+        why = f"as {' and '.join(first)} do not end in a language each"
+        why = why if first else "as no --train file ends in a language"
+        yield f"--source-lang and --target-lang are required, {why}"
+        return
+    swapped = [args.target_lang, args.source_lang]
+    for name, pairs in given.items():
+        for pair in pairs:
+            if [*map(_ending, pair)] == swapped:
+                yield f"--{name}: {pair[0]} comes first but ends in the target language"
+
+
+def _ending(name: str) -> str:
+    """The language that a file name ends in, as ``--source-lang`` writes it; or nothing."""
+    ending = Path(name.removesuffix(".gz")).suffix[1:]
+    is_code = _CODE.fullmatch(ending) and ending.lower() not in _NO_CODES
+    return ending.replace("-", "_") if is_code else ""

@@ -1,0 +1,76 @@
+"""Dictionaries in fairseq's format: a symbol and its count a line, the most frequent first.
+
+fairseq puts four symbols of its own before those of a file, and fills its dictionaries up with
+``madeupword0000`` and so on to a multiple of eight.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from hyptrans.support.lines import read_lines, write_lines
+
+SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
+"""Symbols that every dictionary begins with and no file has."""
+UNKNOWN = SPECIAL[3]
+EOS, UNK = 2, 3
+"""Numbers of the end of a sentence and of the unknown symbol."""
+_MULTIPLE = 8
+
+
+def count_symbols(encoded: Iterable[Path]) -> Counter[str]:
+    """Count the space-separated symbols of encoded files."""
+    counts: Counter[str] = Counter()
+    for path in encoded:
+        for line in read_lines(path):
+            counts.update(line.split())
+    return counts
+
+
+def write(counts: Counter[str], path: Path, spelling: Collection[str] = ()) -> int:
+    """Write a dictionary as ``fairseq-preprocess`` does, and return its number of symbols.
+
+    Args:
+        counts: how often each symbol was seen.
+        path: the file.
+        spelling: symbols that are put behind those seen, with a count of 0. With every character
+            of the training text here, only other characters can become ``<unk>``.
+    """
+    seen = counts.keys() - set(SPECIAL)
+    rows = [(symbol, counts[symbol]) for symbol in sorted(seen, key=lambda s: (-counts[s], s))]
+    rows += [(symbol, 0) for symbol in sorted(set(spelling) - seen)]
+    known, number = seen | set(spelling), 0
+    while (len(rows) + len(SPECIAL)) % _MULTIPLE:
+        filler = f"madeupword{number:04d}"
+        rows += [(filler, 0)] * (filler not in known)
+        number += 1
+    write_lines((f"{symbol} {count}" for symbol, count in rows), path)
+    return len(rows) + len(SPECIAL)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Turns lines of symbols into their numbers, which travels to worker processes as a path.
+
+    Attributes:
+        dictionary: file that :func:`write` wrote.
+        dtype: of the numbers.
+    """
+
+    dictionary: Path
+    dtype: str
+
+    def build(self) -> "partial[bytes]":
+        """Return the function from a line to the bytes of its numbers, ``</s>`` at the end."""
+        rows = (line.rpartition(" ")[0] for line in read_lines(self.dictionary))
+        indices = {symbol: i for i, symbol in enumerate((*SPECIAL, *rows))}
+        return partial(_numbers, indices, np.dtype(self.dtype))
+
+
+def _numbers(indices: dict[str, int], dtype: "np.dtype[np.generic]", line: str) -> bytes:
+    numbers = [indices.get(symbol, UNK) for symbol in line.split()]
+    return np.array([*numbers, EOS], dtype).tobytes()

@@ -1,0 +1,91 @@
+"""What stands in the output folder: what these commands wrote there, and what is another's."""
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from hyptrans.data import manifest, subwords
+from hyptrans.support import steps
+from hyptrans.support.errors import UserError
+from hyptrans.support.files import remove, whole_file
+from hyptrans_startup.files import sync_folder
+
+OUTPUTS = ("data-bin", "raw", *subwords.MODEL_NAMES.values())
+
+
+def refuse_inputs(out: Path, work: Path, inputs: Iterable[Path]) -> None:
+    """Refuse to read what a run into ``out`` replaces; by whatever path or link it is named.
+
+    Raises:
+        UserError: an input lies in a file or folder that is written or removed.
+    """
+    places = [place for place in (work, *(out / name for name in OUTPUTS)) if place.exists()]
+    for path in inputs:
+        # a link in the folder would be removed as well as a file that a link leads to
+        named, real = Path(os.path.abspath(path)), path.resolve()
+        around = [named, *named.parents, real, *real.parents]
+        for place in places:
+            if any(one.exists() and one.samefile(place) for one in around):
+                raise UserError(
+                    f"{path} is an input, and what is in {place} is replaced; choose another --out"
+                )
+
+
+def refuse_others(out: Path, work: Path, finished: Mapping[str, Any] | None) -> None:
+    """Refuse to replace what these commands did not write.
+
+    Args:
+        out: the folder.
+        work: the folder in it where steps write.
+        finished: its manifest, if it has one.
+
+    Raises:
+        UserError: a file is neither in the manifest nor left by a run that was stopped.
+    """
+    known = {out / name for name in finished["outputs"]} if finished else set()
+    if stopped := steps.is_kept_in(work):
+        known |= {out / path.relative_to(work / "result") for path in _files(work / "result")}
+    others = {path for name in OUTPUTS for path in _files(out / name)} - known
+    others |= set() if stopped else set(_files(work))
+    if others:
+        raise UserError(
+            f"{min(others)} was not made by this command, which would replace it; "
+            "choose another --out, or move it away"
+        )
+
+
+def put_in_place(
+    files: Iterable[Path], result: Path, out: Path, finished: Mapping[str, Any] | None
+) -> list[Path]:
+    """Replace what an earlier run left in ``out`` by a whole result, and return its files there.
+
+    They stay in ``result`` too, so that after a kill this can be done again.
+    """
+    earlier = [out / path.relative_to(result) for path in _files(result)]
+    # the manifest goes last: until then the folder is the finished one
+    for path in [*(out / name for name in (finished or {}).get("outputs", ())), *earlier]:
+        remove(path)
+    remove(out / manifest.NAME)
+    placed = {path: out / path.relative_to(result) for path in sorted(files)}
+    for source, target in placed.items():
+        target.parent.mkdir(exist_ok=True)
+        try:
+            os.link(source, target)
+        except OSError:
+            # a file system without hard links
+            with whole_file(target) as file, open(source, "rb") as whole:
+                shutil.copyfileobj(whole, file)
+    for parent in {target.parent for target in placed.values()}:
+        sync_folder(parent)
+    return list(placed.values())
+
+
+def _files(path: Path) -> Iterator[Path]:
+    """Yield what would be lost with a path: itself, or all in it but folders."""
+    if path.is_dir():
+        inside = sorted(path.rglob("*"))
+        yield from (one for one in inside if one.is_symlink() or not one.is_dir())
+    elif path.exists() or path.is_symlink():
+        yield path

@@ -1,0 +1,49 @@
+"""``manifest.json``: what went in, what each step counted, what came out.
+
+Its presence says that a folder is finished.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from hyptrans.support.errors import UserError
+from hyptrans.support.files import read_bytes, sha256
+from hyptrans.support.stored import read_json
+
+NAME = "manifest.json"
+_MOST_BYTES = 16 << 20
+"""A manifest has some hundred for each file."""
+_NEEDED = {"command": list, "inputs": dict, "outputs": dict}
+"""What every manifest has, those of 0.2.0 too."""
+
+
+def describe_files(paths: Iterable[Path], base: Path | None = None) -> dict[str, dict[str, Any]]:
+    """Return the hash of each file or folder, by its path (relative to ``base`` if given)."""
+    return {
+        (path.relative_to(base).as_posix() if base else str(path)): {"sha256": sha256(path)}
+        for path in paths
+    }
+
+
+def load(out: Path) -> dict[str, Any] | None:
+    """Return the manifest of a finished folder, None where there is none.
+
+    Raises:
+        UserError: the file is there but is not a manifest.
+    """
+    path = out / NAME
+    if not path.exists():
+        return None
+    try:
+        found = read_json(read_bytes(path, _MOST_BYTES).decode())
+        whole = all(isinstance(found.get(name), kind) for name, kind in _NEEDED.items())
+        if whole and all(map(_is_described, found["inputs"].values())):
+            return found
+    except ValueError:
+        pass
+    raise UserError(f"{path} is not a manifest of these commands: name another folder")
+
+
+def _is_described(file: Any) -> bool:
+    return isinstance(file, dict) and isinstance(file.get("sha256"), str)

@@ -1,0 +1,80 @@
+"""Moses text steps through sacremoses, described by values that travel to worker processes."""
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from operator import methodcaller
+
+from hyptrans.data.parallel import LineFunction
+from hyptrans.support.extras import require
+
+
+@dataclass(frozen=True)
+class TextSteps:
+    """What happens to a line of one language, in this order; all off keeps the raw text.
+
+    Attributes:
+        language: code of the language, for the rules that depend on it.
+        xml_escape: ``& < >`` become entities: fairseq's script reads XML as it stands, so its
+            tokenizer sees them so.
+        straight_apostrophe: U+2019 becomes ' (fairseq's scripts do so in the development sets).
+        normalize: Moses punctuation normalization, then non-printing characters become spaces.
+        tokenize: Moses tokenization, with XML escapes as the Perl script's default.
+        aggressive: the ``-a`` of the Moses tokenizer, hyphens inside words become ``@-@``.
+        lowercase: lower-case the result.
+    """
+
+    language: str
+    xml_escape: bool = False
+    straight_apostrophe: bool = False
+    normalize: bool = False
+    tokenize: bool = False
+    aggressive: bool = False
+    lowercase: bool = False
+
+    def build(self) -> LineFunction:
+        """Load what the steps need and return the function from line to line."""
+        steps: list[LineFunction] = []
+        if self.xml_escape:
+            steps.append(partial(html.escape, quote=False))
+        if self.straight_apostrophe:
+            steps.append(methodcaller("replace", "\u2019", "'"))
+        if self.normalize:
+            steps += [_normalizer(self.language), _printable()]
+        if self.tokenize:
+            steps.append(_tokenizer(self.language, self.aggressive))
+        if self.lowercase:
+            steps.append(str.lower)
+
+        return partial(_apply, steps)
+
+
+def _apply(steps: Sequence[LineFunction], line: str) -> str:
+    for step in steps:
+        line = step(line)
+    return line
+
+
+def moses_rules(language: str) -> str:
+    """Return the language whose list of abbreviations sacremoses uses for ``language``."""
+    words = require("sacremoses", "data").corpus.NonbreakingPrefixes()
+    known = set(words.available_langs.values()) | set(words.available_langs)
+    return language if language in known else "en"
+
+
+def _normalizer(language: str) -> LineFunction:
+    sacremoses = require("sacremoses", "data")
+    # perl_parity: a lone right quote becomes a double one, as in normalize-punctuation.perl
+    return sacremoses.MosesPunctNormalizer(language, perl_parity=True).normalize
+
+
+def _printable() -> LineFunction:
+    # as remove-non-printing-char.perl: anything of Unicode's category C becomes a space
+    pattern = require("regex", "data").compile(r"\p{C}")
+    return partial(pattern.sub, " ")
+
+
+def _tokenizer(language: str, aggressive: bool) -> LineFunction:
+    tokenize = require("sacremoses", "data").MosesTokenizer(language).tokenize
+    return partial(tokenize, aggressive_dash_splits=aggressive, return_str=True)

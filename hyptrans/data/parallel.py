@@ -1,0 +1,83 @@
+"""One function over many lines on all cores, in order, with a bounded number in flight."""
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from itertools import chain, islice
+from multiprocessing.connection import wait
+from typing import Any, TypeVar
+
+from hyptrans.support.errors import UserError
+
+T = TypeVar("T")
+LineFunction = Callable[[str], str]
+_CHUNK = 1000
+# below this many chunks, starting processes costs more than it saves
+_WORTH_PROCESSES = 4
+_function: Callable[[str], Any]
+
+
+def map_lines(
+    build: Callable[[], Callable[[str], T]], lines: Iterable[str], *, workers: int
+) -> Iterator[T]:
+    """Yield ``build()(line)`` for every line, in order, whatever the number of workers.
+
+    Args:
+        build: loads models and tables inside each process, so that it must be small when pickled.
+        lines: of text.
+        workers: processes.
+
+    Raises:
+        UserError: a worker process died (most likely for lack of memory).
+    """
+    stream = iter(lines)
+    head = list(islice(stream, _CHUNK * _WORTH_PROCESSES if workers > 1 else 0))
+    if workers == 1 or len(head) < _CHUNK * _WORTH_PROCESSES:
+        yield from map(build(), chain(head, stream))
+        return
+    # spawn: a forked copy of a process with threads may hang, and carries the parent's memory
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, context, _start_worker, (build,)) as pool:
+        try:
+            yield from _in_order(pool, chain(head, stream), limit=3 * workers)
+        except BrokenProcessPool as error:
+            raise UserError(
+                "a worker process was killed, probably for lack of memory; "
+                "run the command again with fewer --workers, it continues where it stopped"
+            ) from error
+
+
+def _in_order(pool: ProcessPoolExecutor, lines: Iterator[str], limit: int) -> Iterator[Any]:
+    waiting: deque[Future[list[Any]]] = deque()
+    while True:
+        # Executor.map would read the whole input ahead
+        while len(waiting) < limit and (chunk := list(islice(lines, _CHUNK))):
+            waiting.append(pool.submit(_apply, chunk))
+        if not waiting:
+            return
+        yield from waiting.popleft().result()
+
+
+def _start_worker(build: Callable[[], Callable[[str], Any]]) -> None:
+    global _function
+    # Ctrl-C reaches every process of a terminal: the parent reports it, and ends these
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _function = build()
+
+
+def _end_with_parent() -> None:
+    # a parent ended by kill -9 cannot tell its workers
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+
+def _apply(lines: list[str]) -> list[Any]:
+    return [_function(line) for line in lines]

@@ -1,0 +1,125 @@
+"""From pairs of lines to a folder that trainings read: what every command does with its plan."""
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from hyptrans.data import folder, manifest
+from hyptrans.data.plan import Job, Plan
+from hyptrans.data.stages import Stages
+from hyptrans.data.summary import next_command, summary
+from hyptrans.support import steps
+from hyptrans.support.errors import UserError, one_line
+from hyptrans.support.files import remove, sha256, write_json
+from hyptrans.support.provenance import versions
+from hyptrans.support.steps import Notes
+
+# the packages that shape the output
+_TOOLS = ("numpy", "sacremoses", "subword-nmt", "sentencepiece", "datasets")
+
+
+def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[], Plan]) -> None:
+    """Prepare a data set into ``job.out``, or go on where an earlier run stopped.
+
+    Writes ``data-bin/``, ``raw/`` (the references of the test sets), the subword model and, last
+    of all, ``manifest.json``.
+
+    Args:
+        job: the shared options.
+        inputs: the files of the user, for their hashes.
+        make_plan: called when there is something to do.
+
+    Raises:
+        UserError: the input or the output folder cannot be used; one sentence says why.
+    """
+    paths = list(dict.fromkeys(inputs))
+    folder.refuse_inputs(job.out, job.work, paths)
+    described = manifest.describe_files(paths)
+    hashes = [file["sha256"] for file in described.values()]
+    made_from = {"options": list(job.options), "inputs": hashes}
+    finished = manifest.load(job.out)
+    if finished and not job.overwrite and _is_whole(job, finished, made_from):
+        if not job.keep_intermediate and steps.is_kept_in(job.work):
+            # left behind by a run that was killed right after it wrote its manifest
+            with suppress(UserError), steps.alone(job.work):
+                remove(job.work)
+        sys.stdout.write(f"{job.out} is finished already, nothing to do\n")
+        return
+    folder.refuse_others(job.out, job.work, finished)
+    start = time.monotonic()
+    plan = make_plan()
+    found = versions(*_TOOLS)
+    notes: dict[str, Notes] = {}
+    stages = Stages(plan, job, {**made_from, "versions": found}, notes)
+    new = not job.out.exists()
+    with steps.alone(job.work):
+        try:
+            steps.follow(stages.steps(), job.work, notes)
+        except UserError:
+            # refused before anything was made of it
+            if not notes:
+                remove(job.work)
+                if new:
+                    job.out.rmdir()
+            raise
+        placed = folder.put_in_place(stages.files, stages.result, job.out, finished)
+        content = {
+            "command": list(job.command),
+            "made_from": made_from,
+            "versions": found,
+            "languages": list(job.languages),
+            "inputs": described,
+            "steps": [{"name": name, **noted} for name, noted in notes.items()],
+            "outputs": manifest.describe_files(placed, job.out),
+        }
+        write_json(job.out / manifest.NAME, content)
+        if not job.keep_intermediate:
+            remove(job.work)
+    _warn_of_repeated(plan)
+    sys.stdout.write(f"{summary(job, plan.sets, stages.size, notes)}\n")
+    seconds = time.monotonic() - start
+    sys.stdout.write(f"{job.out} is ready after {seconds:.0f} s; details are in {manifest.NAME}\n")
+    sys.stdout.write(f"\ntrain on it, for example:\n{next_command(job)}\n")
+
+
+def _is_whole(job: Job, finished: Mapping[str, Any], made_from: Mapping[str, Any]) -> bool:
+    """Tell whether the finished folder holds just what is asked for.
+
+    Raises:
+        UserError: it holds something else, or an output that was changed.
+    """
+    if finished.get("made_from") != made_from:
+        raise UserError(
+            f"{job.out} is finished, with other options or input, or by another release; "
+            "choose another --out, or --overwrite to replace it"
+        )
+    outputs = {job.out / name: file for name, file in finished["outputs"].items()}
+    for path, file in outputs.items():
+        if path.exists() and sha256(path) != file.get("sha256"):
+            raise UserError(
+                f"{path} was changed after it was made; "
+                "choose another --out, or --overwrite to make it again"
+            )
+    missing = next((path for path in outputs if not path.exists()), None)
+    if missing:
+        sys.stderr.write(f"{one_line(str(missing))} is gone, so all is made again\n")
+    return missing is None
+
+
+def _warn_of_repeated(plan: Plan) -> None:
+    """Name the files of other sets that are training text too, which measure what was learned."""
+    hashes = {
+        name: {path: sha256(path) for path in source.inputs if path.is_file()}
+        for name, source in plan.sets.items()
+    }
+    training = set(hashes["train"].values())
+    for name, found in hashes.items():
+        for path in found if name != "train" else ():
+            if found[path] in training:
+                sys.stderr.write(
+                    f"warning: {one_line(str(path))} of the {name} set is training text too, so "
+                    "that the set measures what was learned by heart\n"
+                )

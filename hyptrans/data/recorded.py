@@ -1,0 +1,99 @@
+"""What a manifest says of how text became subwords, to do the same with new text."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from hyptrans.data import manifest, subwords
+from hyptrans.data.moses import TextSteps
+from hyptrans.support.errors import UserError
+
+# in the order in which they are taken; the data preparation also escapes what stands in XML files,
+# which new text does not
+STEPS = ("straight_apostrophe", "normalize", "tokenize", "aggressive", "lowercase")
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """How a data folder's text was made.
+
+    Attributes:
+        folder: that it is.
+        languages: of the pair, in the order in which the folder was made.
+        kind: of subwords, one of ``subwords.KINDS``.
+        model: file of the subword model; None where there is none.
+        raw_text: every Unicode space became a plain one.
+        steps: what was done to the text of the test set, or of the next best, for each language.
+    """
+
+    folder: Path
+    languages: tuple[str, str]
+    kind: str
+    model: Path | None
+    raw_text: bool
+    steps: tuple[TextSteps, TextSteps]
+
+    def steps_of(self, language: str) -> TextSteps:
+        """What was done to the text of a language; a model may translate either into the other.
+
+        Raises:
+            UserError: it is none of the two.
+        """
+        if language not in self.languages:
+            raise UserError(
+                f"{self.folder} has text of {' and '.join(self.languages)}, and the model reads or "
+                f"writes {language}: name the data folder that it was trained on with --data"
+            )
+        return self.steps[self.languages.index(language)]
+
+
+def read(folder: Path) -> Recorded | None:
+    """Read the manifest of a folder that ``data-prep/`` wrote; None where there is no manifest.
+
+    Raises:
+        UserError: the manifest is damaged, or says too little.
+    """
+    found = manifest.load(folder)
+    if found is None:
+        return None
+    place = folder / manifest.NAME
+    kinds = [kind for kind, name in subwords.MODEL_NAMES.items() if name in found["outputs"]]
+    if ["--bpe", subwords.WORDS] in map(list, pairwise(found["command"])):
+        kinds.append(subwords.WORDS)
+    languages = found.get("languages")
+    if not isinstance(languages, list) or [*map(type, languages)] != [str, str] or len(kinds) != 1:
+        raise UserError(f"{place} names no subword model or no languages")
+    source, target = languages
+    steps = _flags(found.get("steps"))
+    if steps is None:
+        raise UserError(f"{place} does not say what was done to the text; make the folder again")
+    return Recorded(
+        folder=folder,
+        languages=(source, target),
+        kind=kinds[0],
+        model=folder / subwords.MODEL_NAMES[kinds[0]] if kinds[0] != subwords.WORDS else None,
+        raw_text="--raw-text" in found["command"],
+        steps=(_steps(steps, source), _steps(steps, target)),
+    )
+
+
+def _flags(steps: Any) -> dict[str, str] | None:
+    """Flags of the text by name of the step, None where these are not as they are written."""
+    if not isinstance(steps, list) or not all(isinstance(step, Mapping) for step in steps):
+        return None
+    # the steps that do not tokenize have other notes
+    noted = {
+        step["name"]: step.get("steps")
+        for step in steps
+        if str(step.get("name")).startswith("tokenize ")
+    }
+    return noted if all(isinstance(flags, str) for flags in noted.values()) else None
+
+
+def _steps(noted: Mapping[str, str], language: str) -> TextSteps:
+    # sets that stand without steps of their own are not in the list
+    names = (f"tokenize {name}.{language}" for name in ("test", "valid", "train"))
+    flags = next((noted[name] for name in names if name in noted), "").split(", ")
+    return TextSteps(language, **{flag: True for flag in STEPS if flag in flags})

@@ -1,0 +1,131 @@
+"""Splits a file of sentence pairs so that no sentence of either side is in two sets.
+
+Made for the Tatoeba pairs that manythings.org hands out (``deu.txt``: English, tab, German, and in
+newer files a tab and the authors), where one sentence has many translations, on both sides.
+"""
+
+import io
+import random
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from hyptrans.data.sources.archive import most_bytes
+from hyptrans.support.errors import UserError
+from hyptrans.support.files import read_bytes
+from hyptrans.support.lines import decode, read_lines, write_lines
+
+SETS = ("train", "valid", "test")
+Pair = tuple[str, str]
+_MOST_BYTES = 1 << 30
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""Of the others, zipfile unpacks any size at once."""
+_UNREADABLE = (
+    *(zipfile.BadZipFile, zlib.error, KeyError, EOFError, OSError),
+    # encrypted, of a version that zipfile does not know, or with a name that is no text
+    *(RuntimeError, ValueError),
+)
+"""What zipfile raises for what it cannot read."""
+
+
+def read_table(path: Path, member: str = "deu.txt") -> Iterator[Pair]:
+    """Yield the first two columns of a table, plain or inside a zip archive.
+
+    Raises:
+        UserError: the archive is damaged, encrypted or too large, lacks ``member`` or packs it in a
+            way that is not read, or a line has no two columns.
+    """
+    try:
+        zipped = zipfile.is_zipfile(path)
+        content = _member(path, member) if zipped else read_bytes(path, _MOST_BYTES)
+    except _UNREADABLE as error:
+        raise UserError(
+            f"{path} has no {member} that can be read ({error}); unpack it and name the text"
+        ) from error
+    if not content:
+        raise UserError(f"{path} is empty")
+    for number, line in enumerate(io.BytesIO(content.removeprefix(b"\xef\xbb\xbf")), start=1):
+        columns = decode(line.rstrip(b"\r\n"), path, number).split("\t")
+        if len(columns) < 2:
+            raise UserError(f"{path}, line {number} has no tab between two sentences")
+        yield columns[0], columns[1]
+
+
+def _member(path: Path, member: str) -> bytes:
+    """What a member of an archive holds, in memory: nothing is unpacked, whatever it is called."""
+    with zipfile.ZipFile(path) as archive:
+        found = archive.getinfo(member)
+        # either size may be a lie: the file has no more, and no more is unpacked
+        packed = min(found.compress_size, path.stat().st_size)
+        if found.compress_type not in _METHODS or found.file_size > most_bytes(packed):
+            raise ValueError("it is packed by another method, or suspiciously large unpacked")
+        with archive.open(found) as opened:
+            return opened.read(found.file_size)
+
+
+def split(rows: Iterable[Pair], *, held_out: int, seed: int) -> tuple[dict[str, list[Pair]], int]:
+    """Deal the pairs out so that the three sets share no source and no target sentence.
+
+    The distinct sources are shuffled, and each gives its first translation, as a sentence counts
+    once in a score: to the test set until that is full, then to the validation set, where its
+    translation must be none of the test set's. Training has all other pairs whose translation is
+    in neither.
+
+    Args:
+        rows: source and target sentences.
+        held_out: number of sentences of each small set, at least 1.
+        seed: of the shuffle.
+
+    Returns:
+        The pairs of each set, and how many were left out of all.
+
+    Raises:
+        UserError: there are too few distinct sentences.
+    """
+    translations: dict[str, list[str]] = {}
+    for source, target in rows:
+        translations.setdefault(source, []).append(target)
+    order = list(translations)
+    random.Random(seed).shuffle(order)
+    small: dict[str, dict[str, str]] = {"test": {}, "valid": {}}
+    rest = iter(order)
+    for chosen in small.values():
+        others = {target for other in small.values() for target in other.values()}
+        for source in rest:
+            if translations[source][0] not in others:
+                chosen[source] = translations[source][0]
+            if len(chosen) == held_out:
+                break
+    others = {target for chosen in small.values() for target in chosen.values()}
+    left = [(source, target) for source in rest for target in translations[source]]
+    sets = {
+        "train": [pair for pair in left if pair[1] not in others],
+        **{name: list(small[name].items()) for name in ("valid", "test")},
+    }
+    if not sets["train"]:
+        raise UserError(
+            f"{len(translations)} distinct source sentences are too few for two sets of {held_out}"
+        )
+    everything = sum(map(len, translations.values()))
+    return sets, everything - sum(map(len, sets.values()))
+
+
+def write(sets: dict[str, list[Pair]], folder: Path) -> None:
+    """Write ``train.en``, ``train.de`` and so on, which may be there already.
+
+    Raises:
+        UserError: the folder has another split, of which a test set may be in use.
+    """
+    files = {
+        folder / f"{name}.{lang}": [pair[side] for pair in pairs]
+        for name, pairs in sets.items()
+        for side, lang in enumerate(("en", "de"))
+    }
+    for path, lines in files.items():
+        if path.exists() and list(read_lines(path, may_be_empty=True)) != lines:
+            raise UserError(
+                f"{path} is of another table of pairs: choose another --out, or move {folder} away"
+            )
+    for path, lines in files.items():
+        write_lines(lines, path)

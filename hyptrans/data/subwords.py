@@ -1,0 +1,169 @@
+"""Text to subwords and back, by a model that ``learn`` has learned.
+
+Two kinds with one shape: byte-pair encoding by ``subword-nmt`` on tokenized text (``@@`` marks an
+unfinished word), and a ``sentencepiece`` unigram model whose pieces give back the raw text exactly.
+The third kind has no model: its tokens are the words between the spaces of the text.
+"""
+
+import io
+import threading
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, redirect_stderr
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import sentencepiece
+
+from hyptrans.data.dictionary import SPECIAL, UNKNOWN
+from hyptrans.data.parallel import LineFunction
+from hyptrans.support.errors import UserError
+from hyptrans.support.extras import require
+from hyptrans.support.files import read_bytes
+from hyptrans.support.lines import read_lines
+
+WORDS = "none"
+"""The kind without subwords."""
+KINDS = ("subword-nmt", "sentencepiece", WORDS)
+MODEL_NAMES = {"subword-nmt": "bpe.codes", "sentencepiece": "sentencepiece.model"}
+WORD_START = "\u2581"
+"""What sentencepiece writes for the space before a word."""
+_VERSIONS = ("#version: 0.1", "#version: 0.2")
+"""First lines of subword-nmt's models; the library encodes with these."""
+_MOST_OF_MODEL = 64 << 20
+"""Bytes; 256,000 pieces of 10 characters take 5 million, 32,000 merges half a million."""
+_MOST_SHOWN = 160
+"""Characters of what a library says."""
+_redirecting = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """Encodes lines with a learned model.
+
+    Attributes:
+        kind: one of ``KINDS``.
+        model: file of the model; None where the kind has none.
+        pieces: for sentencepiece, a file of the pieces that training has; others are spelled out.
+    """
+
+    kind: str
+    model: Path | None
+    pieces: Path | None = None
+
+    def build(self) -> LineFunction:
+        """Load the model and return the function from text to space-separated subwords."""
+        if self.model is None:
+            return without_reserved
+        if self.kind == "subword-nmt":
+            return _bpe_encoder(self.model)
+        known = None if self.pieces is None else frozenset(read_lines(self.pieces))
+        return sentencepiece_encoder(self.model, known)
+
+
+def _bpe_encoder(model: Path) -> LineFunction:
+    module = require("subword_nmt.apply_bpe", "data")
+    codes = read_bytes(model, _MOST_OF_MODEL).decode()
+    first = codes.partition("\n")[0]
+    # older files have none; the library looks for the end of a long one in quadratic time
+    if first.startswith("#version:") and first.rstrip("\r") not in _VERSIONS:
+        raise ValueError("its version is neither 0.1 nor 0.2")
+    return partial(_bpe_encode, module.BPE(io.StringIO(codes, newline="\n")))
+
+
+def _bpe_encode(bpe: Any, line: str) -> str:
+    # the cache holds every word ever seen: hundreds of megabytes on large corpora
+    if len(bpe.cache) > 200_000:
+        bpe.cache.clear()
+    return " ".join(_harmless(bpe.segment_tokens(line.split()), joiner="@@ "))
+
+
+def load_sentencepiece(model: Path) -> sentencepiece.SentencePieceProcessor:
+    """The model of a file, as the library reads it.
+
+    Raises:
+        ValueError: it has more bytes than any model has, or none, or it is no file.
+        RuntimeError: the library cannot read it.
+    """
+    found = read_bytes(model, _MOST_OF_MODEL)
+    if not found:
+        raise ValueError("it is empty")
+    return sentencepiece.SentencePieceProcessor(model_proto=found)
+
+
+def sentencepiece_encoder(
+    model: Path, known: Collection[str] | None, *, one_model: bool = True
+) -> LineFunction:
+    """The function from text to space-separated pieces of a sentencepiece model.
+
+    Args:
+        model: file of the model.
+        known: the pieces that training has, where others are to be spelled out; else those of the
+            model, which lacks rare characters if it was learned so.
+        one_model: the pieces are of this model alone, and not of one model a language.
+
+    Raises:
+        ValueError: it is the one model and lacks pieces of more than a character.
+    """
+    processor = load_sentencepiece(model)
+    pieces = frozenset(processor.id_to_piece([*range(len(processor))]))
+    known = pieces if known is None else known
+    lacking = [piece for piece in known if len(piece) > 1 and piece.startswith(WORD_START)]
+    lacking = [piece for piece in lacking if piece not in pieces]
+    if lacking and one_model:
+        raise ValueError(
+            f"it lacks {len(lacking):,} pieces of the dictionary: it is another one's, or cut short"
+        )
+    return partial(_sentencepiece_encode, processor, known)
+
+
+def _sentencepiece_encode(processor: Any, known: Collection[str], line: str) -> str:
+    return " ".join(_harmless(processor.encode(line, out_type=str), joiner=" ", known=known))
+
+
+@contextmanager
+def reading(kind: str, model: Path) -> Iterator[None]:
+    """Put whatever a library says of a file that is no model of its kind into one sentence.
+
+    Raises:
+        UserError: the model cannot be read.
+    """
+    said = io.StringIO()
+    try:
+        # subword-nmt writes its reason and ends the process
+        with _redirecting, redirect_stderr(said):
+            yield
+    except ImportError:
+        raise
+    except (Exception, SystemExit) as error:
+        found = (said.getvalue().splitlines() or [" ".join(str(error).split())])[0]
+        # subword-nmt quotes the line
+        reason = found.partition(" file: ")[0][:_MOST_SHOWN]
+        raise UserError(f"{model} is not a {kind} model ({reason})") from error
+
+
+def _harmless(
+    subwords: list[str], joiner: str, known: Collection[str] | None = None
+) -> Iterator[str]:
+    """Spell out the subwords that the dictionary lacks or that mean something else to fairseq."""
+    for subword in subwords:
+        if subword in SPECIAL or (known is not None and subword not in known):
+            yield joiner.join(subword)
+        else:
+            yield subword
+
+
+def without_reserved(line: str) -> str:
+    """The words of a text; those that mean something else to fairseq become unknown."""
+    return " ".join(UNKNOWN if word in SPECIAL else word for word in line.split())
+
+
+def decode(kind: str, line: str) -> str:
+    """Give back the text of encoded subwords, as ``fairseq-generate --remove-bpe`` does."""
+    if kind == WORDS:
+        return line
+    if kind == "subword-nmt":
+        return (line + " ").replace("@@ ", "").removesuffix(" ")
+    # the first piece starts with a space that was not in the text
+    return line.replace(" ", "").replace(WORD_START, " ").removeprefix(" ")

@@ -1,0 +1,89 @@
+"""What a user must know of a prepared data set, and the command to type next."""
+
+import os
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from hyptrans.data.plan import Job
+from hyptrans.support.errors import one_line
+
+_TRAINING = (
+    "--user-dir hyptrans --arch hybonet_plus_iwslt_d64 --optimizer adam --adam-betas '(0.9, 0.98)' "
+    "--clip-norm 0.5 --lr 1e-2 --lr-scheduler polynomial_decay --warmup-updates 300 "
+    "--total-num-update 3000 --max-update 3000 --dropout 0.2 --attention-dropout 0 "
+    "--criterion tiled_label_smoothed_cross_entropy --label-smoothing 0.1 --max-tokens 4096 "
+    "--keep-last-epochs 5 --patience 10"
+)
+"""A training that is soon over, by the rate that was best in the study."""
+
+
+def summary(
+    job: Job,
+    sets: Iterable[str],
+    size: Callable[[str], int],
+    notes: Mapping[str, Mapping[str, Any]],
+) -> str:
+    """Return what came out of a data set, without what is as it should be.
+
+    Args:
+        job: the options.
+        sets: their names.
+        size: number of pairs of a set.
+        notes: what each step found.
+    """
+    names = dict.fromkeys([*sets, *(["valid"] if "valid" not in sets else [])])
+    lines = [*_sizes(names, size, notes), *_subwords(job, notes), *_oddities(job, notes)]
+    return "\n".join(map(one_line, lines))
+
+
+def _sizes(
+    names: Iterable[str], size: Callable[[str], int], notes: Mapping[str, Mapping[str, Any]]
+) -> Iterator[str]:
+    for name in names:
+        dropped: Counter[str] = Counter()
+        for step in (f"clean {name}", f"clean {name} subwords"):
+            dropped.update(notes.get(step, {}).get("dropped", {}))
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items())
+        yield f"{name}: {size(name):,} pairs" + (f"; dropped: {reasons}" if reasons else "")
+
+
+def _subwords(job: Job, notes: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    learned = notes.get("learn subwords")
+    if learned is None:
+        yield "subwords: none, words by spaces"
+    else:
+        unit = "merges" if job.bpe == "subword-nmt" else "pieces"
+        less = job.size_adapts and learned[unit] < job.vocab_size
+        adapted = f", as this text supports no {job.vocab_size:,}" if less else ""
+        yield f"subwords: {learned[unit]:,} {unit} of {job.bpe}{adapted}"
+        if frequent := learned.get("characters in pieces"):
+            yield (
+                f"characters in pieces: the {frequent:,} most frequent of "
+                f"{learned['characters']:,} (--character-coverage)"
+            )
+    sizes = [f"{lang} {notes['dictionaries'][lang]:,}" for lang in job.languages]
+    joined = ", joined" if job.joined_dictionary else ""
+    yield f"symbols of the dictionaries{joined}: {', '.join(sizes)}"
+
+
+def _oddities(job: Job, notes: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    if replaced := sum(sum(one.get("characters replaced", {}).values()) for one in notes.values()):
+        yield f"characters replaced: {replaced:,}"
+    shares = {name: noted.get("percent unknown") for name, noted in notes.items()}
+    if unknown := [f"{name.split()[-1]} {share:g} %" for name, share in shares.items() if share]:
+        yield f"unknown tokens: {', '.join(unknown)}"
+    for lang in job.languages:
+        rules = notes.get(f"tokenize train.{lang}", {}).get("moses rules of", lang)
+        if rules != lang:
+            yield f"tokenized by Moses' rules of {rules}, as it has none of {lang}"
+
+
+def next_command(job: Job) -> str:
+    """Return a line that trains on the data set, for a shell in the current folder."""
+    out = os.path.relpath(job.out) if job.out.is_relative_to(Path.cwd()) else str(job.out)
+    shared = ["--share-all-embeddings"] if job.joined_dictionary else []
+    words = ["fairseq-train", os.path.join(out, "data-bin"), *shlex.split(_TRAINING), *shared]
+    return shlex.join([*words, "--save-dir", f"checkpoints/{job.out.name}"])

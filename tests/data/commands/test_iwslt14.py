@@ -1,0 +1,242 @@
+import gzip
+import hashlib
+import html
+import re
+import tarfile
+from itertools import islice
+
+import pytest
+
+from hyptrans.data.clean import CleanRule
+from hyptrans.data.plan import Job, Plan, Tally
+from hyptrans.data.sources.files import parallel_files, xml_segments
+from hyptrans.data.stages import Stages
+from hyptrans.support import steps
+from hyptrans.support.lines import read_lines
+from tests.data.conftest import error_of, make_sentences, manifest_of, tree, write
+
+COUNTS = {
+    "TED.dev2010": 887,
+    "TEDX.dev2012": 1165,
+    "TED.tst2010": 1565,
+    "TED.tst2011": 1433,
+    "TED.tst2012": 1700,
+}
+SMALL = ["--vocab-size", 60, "--workers", 1]
+
+
+def tag_file(path, lines):
+    """A train.tags file: a talk every ten lines, with all the tags there are."""
+    rows = []
+    for number, line in enumerate(lines):
+        if number % 10 == 0:
+            rows += [f"<url>http://talks/{number}</url>", "<keywords>talk, text</keywords>"]
+            rows += [f"<talkid>{number}</talkid>", f"<title>Title of {number}</title>"]
+            rows += [f"<description>Talk: {line}</description>"]
+        rows.append(line)
+    return write(path, rows)
+
+
+def xml_file(path, lines):
+    rows = ['<?xml version="1.0" encoding="UTF-8"?>', "<mteval>", '<srcset setid="x">']
+    rows += ['<doc docid="1" genre="lectures">', "<title>not a segment</title>"]
+    rows += [f'<seg id="{n}"> {html.escape(x, quote=False)} </seg>' for n, x in enumerate(lines, 1)]
+    return write(path, [*rows, "</doc>", "</srcset>", "</mteval>"])
+
+
+def corpus(folder):
+    """A small tree of the archive's shape, generated."""
+    for lang in ("de", "en"):
+        tag_file(folder / f"train.tags.de-en.{lang}", make_sentences(230, lang))
+        for seed, name in enumerate(COUNTS, 1):
+            lines = [*make_sentences(seed, lang, seed), f"R&D <{lang}> isn\u2019t"]
+            xml_file(folder / f"IWSLT14.{name}.de-en.{lang}.xml", lines)
+    return folder
+
+
+@pytest.fixture
+def original(tmp_path):
+    return corpus(tmp_path / "de-en").parent
+
+
+def test_real_sets_have_the_known_numbers_of_pairs(tmp_path, data, run):
+    folder = data / "iwslt14_de_en_orig"
+    for path in folder.glob("*.xml.gz"):
+        (tmp_path / path.name).symlink_to(path)
+    for lang in ("de", "en"):
+        tag_file(tmp_path / f"train.tags.de-en.{lang}", make_sentences(300, lang))
+    out = tmp_path / "out"
+    options = ["--raw-text", "--vocab-size", 200, "--workers", 1]
+    status, _, err = run("iwslt14", "--raw", tmp_path, "--out", out, *options)
+    assert status == 0, err
+    found = manifest_of(out)["steps"]["read test"]
+    assert found["from"] == {
+        f"IWSLT14.{name}.de-en.de.xml.gz": count for name, count in COUNTS.items()
+    }
+    assert found["pairs"] == 6750
+    for lang in ("de", "en"):
+        assert (out / f"raw/test.{lang}").read_bytes().count(b"\n") == 6750
+
+
+@pytest.mark.parametrize("lang", ["de", "en"])
+def test_xml_reader_agrees_with_the_line_tools_of_the_script(data, lang):
+    total = 0
+    for name in COUNTS:
+        path = data / "iwslt14_de_en_orig" / f"IWSLT14.{name}.de-en.{lang}.xml.gz"
+        text = gzip.decompress(path.read_bytes()).decode()
+        lines = [line for line in text.split("\n") if "<seg id" in line]
+        lines = [re.sub(r'<seg id="[0-9]*">\s*', "", line) for line in lines]
+        expected = [re.sub(r"\s*</seg>\s*", "", line) for line in lines]
+        assert [html.escape(seg, quote=False) for _, seg in xml_segments(path)] == expected
+        total += len(expected)
+    assert total == 6750
+
+
+def test_every_23rd_pair_of_the_known_number_gives_the_known_split(tmp_path):
+    total = 160_239 + 7_283
+    files = []
+    for lang in ("de", "en"):
+        # a pair to drop at the end
+        rows = [f"{lang} {number} ." for number in range(total)]
+        files.append(write(tmp_path / lang, [*rows, "" if lang == "de" else "lonely"]))
+    source = parallel_files("plain", ((files[0], files[1]),))
+    plan = Plan({"train": source}, clean_text=CleanRule(175, 1.5), held_out=23)
+    job = Job((), (), "de", "en", tmp_path / "out", "subword-nmt", 10, True, False, 1, True, False)
+    notes = {}
+    made = islice(Stages(plan, job, {}, notes).steps(), 2)
+    steps.run(made, job.work, notes)
+    assert [notes["clean train"][name] for name in ("train", "valid")] == [160_239, 7_283]
+    for lang in ("de", "en"):
+        folder = tmp_path / "out/intermediate/clean"
+        valid = list(read_lines(folder / f"valid.{lang}"))
+        train = list(read_lines(folder / f"train.{lang}"))
+        assert (len(train), len(valid)) == (160_239, 7_283)
+        assert valid[:2] == [f"{lang} 22 .", f"{lang} 45 ."]
+        assert train[21:23] == [f"{lang} 21 .", f"{lang} 23 ."]
+
+
+def test_pairs_are_counted_file_by_file_whatever_they_are_called(tmp_path):
+    pairs = []
+    for folder, lines in (("a", 2), ("b", 3), ("c", 1)):
+        (tmp_path / folder).mkdir()
+        name = "other" if folder == "c" else "text"
+        files = [
+            write(tmp_path / folder / f"{name}.{lang}", ["x"] * lines) for lang in ("de", "en")
+        ]
+        pairs.append((files[0], files[1]))
+    tally = Tally()
+    assert len(list(parallel_files("plain", tuple(pairs)).read(tally))) == 6
+    assert tally.parts == {"a/text.de": 2, "b/text.de": 3, "c/other.de": 1}
+
+
+def test_steps_are_those_of_the_script(tmp_path, run, original):
+    long = "w " * 176
+    for lang, lines in (
+        ("de", ["eins zwei", long, "A B", "Gut"]),
+        ("en", ["One", long, "a b", ""]),
+    ):
+        path = original / f"de-en/train.tags.de-en.{lang}"
+        path.write_text(path.read_text() + "".join(line + "\n" for line in lines))
+    out = tmp_path / "out"
+    words = ["--raw", original, "--out", out, *SMALL, "--keep-intermediate"]
+    assert run("iwslt14", *words)[0] == 0
+    steps = manifest_of(out)["steps"]
+    assert steps["read train"]["lines left out"] == {"<keywords>": 23, "<talkid>": 23, "<url>": 23}
+    # titles and descriptions are text
+    assert steps["read train"]["pairs"] == 230 + 2 * 23 + 4
+    dropped = steps["clean train"]["dropped"]
+    assert dropped["longer than 175"] == 1
+    assert dropped["empty side"] == 1
+    assert dropped["ratio above 1.5"] >= 1
+    kept = steps["clean train"]["train"] + steps["clean train"]["valid"]
+    assert kept + sum(dropped.values()) == steps["read train"]["pairs"]
+    assert steps["clean train"]["valid"] == kept // 23
+    text = (out / "intermediate/clean/train.en").read_text()
+    assert "title of 0" in text
+    assert "<" not in text
+    assert text == text.lower()
+    # the script's tokenizer sees the entities of the XML, the references do not
+    assert (out / "intermediate/text/test.en").read_text().split("\n")[1] == (
+        "r &amp; amp ; d &amp; lt ; en &amp; gt ; isn &apos;t"
+    )
+    assert (out / "raw/test.en").read_text().split("\n")[1] == "R&D <en> isn\u2019t"
+
+
+def test_both_directions_have_the_same_pairs(tmp_path, run, original):
+    for number, pair in enumerate((("de", "en"), ("en", "de"))):
+        words = ["--raw", original, "--out", tmp_path / str(number), *SMALL]
+        languages = ["--source-lang", pair[0]]
+        assert run("iwslt14", *words, *languages)[0] == 0
+    outs = [tmp_path / "0", tmp_path / "1"]
+    assert manifest_of(outs[1])["languages"] == ["en", "de"]
+    raw = [{name: c for name, c in tree(out).items() if name.startswith("raw/")} for out in outs]
+    assert raw[0] == raw[1]
+
+
+@pytest.fixture
+def archive(tmp_path, original):
+    path = tmp_path / "de-en.tgz"
+    with tarfile.open(path, "w:gz") as tar:
+        tar.add(original / "de-en", "de-en")
+    return path
+
+
+def test_archive_gives_the_same_as_the_unpacked_tree(tmp_path, run, original, archive):
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    sources = {"raw": ["--raw", original], "archive": ["--archive", archive, "--sha256", digest]}
+    for name, words in sources.items():
+        assert run("iwslt14", *words, "--out", tmp_path / name, *SMALL)[0] == 0
+    trees = [tree(tmp_path / name) for name in sources]
+    for content in trees:
+        del content["manifest.json"]
+    assert trees[0] == trees[1]
+
+
+def test_archive_with_another_hash_is_refused(tmp_path, run, archive):
+    words = ["--archive", archive, "--sha256", "0" * 64, "--out", tmp_path / "out"]
+    assert "but --sha256 says 000" in error_of(run("iwslt14", *words))
+
+
+def test_missing_files_are_all_named(tmp_path, run, original):
+    for name in ("train.tags.de-en.en", "IWSLT14.TED.tst2011.de-en.de.xml"):
+        (original / "de-en" / name).unlink()
+    message = error_of(run("iwslt14", "--raw", original, "--out", tmp_path / "out"))
+    assert "train.tags.de-en.en, IWSLT14.TED.tst2011.de-en.de.xml" in message
+
+
+def test_sides_that_part_are_located_by_their_tags(tmp_path, run, original):
+    path = original / "de-en/train.tags.de-en.en"
+    lines = path.read_text().split("\n")
+    del lines[11]
+    path.write_text("\n".join(lines))
+    message = error_of(run("iwslt14", "--raw", original, "--out", tmp_path / "out", *SMALL))
+    assert "the sides differ in length" in message
+    assert "the sides part at item 15, text against <url>" in message
+
+
+# as many on both sides: none of those between has its translation
+@pytest.mark.parametrize("missing", [[("en", 3)], [("en", 3), ("de", 5)]])
+def test_a_missing_segment_is_located(tmp_path, run, original, missing):
+    for lang, number in missing:
+        path = original / f"de-en/IWSLT14.TED.tst2012.de-en.{lang}.xml"
+        text, count = re.subn(rf'<seg id="{number}">.*\n', "", path.read_text())
+        assert count
+        path.write_text(text)
+    message = error_of(run("iwslt14", "--raw", original, "--out", tmp_path / "out", *SMALL))
+    assert re.search(r"has document 1 segment [34] where .* has document 1 segment [34]:", message)
+    assert "each segment needs its translation" in message
+
+
+def test_bad_options_are_reported_at_once(tmp_path, run):
+    words = ["--source-lang", "fr", "--target-lang", "en", "--raw", "nowhere", "--hub", "x"]
+    more = ["--sha256", "12", "--archive", "no.tgz", "--max-unpacked", "inf", "--out", tmp_path]
+    message = error_of(run("iwslt14", *words, *more))
+    for part in (
+        "unknown language pair fr-en: this data set has de-en and en-de",
+        "only one of --archive, --raw, --hub can be used",
+        "--raw nowhere is not a folder",
+        "--archive no.tgz is not a file",
+        "--sha256",
+        "--max-unpacked inf is not a number above 0",
+    ):
+        assert part in message

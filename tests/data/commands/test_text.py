@@ -1,0 +1,379 @@
+import gzip
+import random
+import re
+from collections import Counter
+
+import pytest
+import sentencepiece
+
+from hyptrans.data import learn, recorded, subwords
+from tests.data.conftest import (
+    encoded,
+    error_of,
+    make_sentences,
+    manifest_of,
+    symbols_of,
+    tree,
+    write,
+)
+
+RAW = ["--raw-text", "--vocab-size", 200]
+
+
+def test_raw_text_comes_back_from_sentencepiece_exactly(tmp_path, run):
+    tricky = [
+        "  two  spaces, and one at the end ",
+        "zero\u200bwidth, soft\u00adhyphen, caf\u0065\u0301, \U0001f600 @@ &amp; <b>",
+        "<s> <pad> </s> <unk> <unk",
+    ]
+    train = make_sentences(300, "en") + tricky * 3
+    files = {}
+    for name, lines in (("train", train), ("valid", train[:9]), ("test", [*tricky, *train[:9]])):
+        files[name] = [write(tmp_path / f"{name}.{lang}", lines) for lang in ("en", "de")]
+    words = [word for name, pair in files.items() for word in (f"--{name}", *pair)]
+    out = tmp_path / "out"
+    status, _, err = run("text", *words, *RAW, "--out", out, "--keep-intermediate")
+    assert status == 0, err
+    model = sentencepiece.SentencePieceProcessor(model_file=str(out / "sentencepiece.model"))
+    vocabulary = set(symbols_of(out, "en"))
+    lines = encoded(out, "test", "en")
+    for line, pieces in zip([*tricky, *train[:9]], lines, strict=True):
+        assert model.decode(pieces.split()) == line
+        assert subwords.decode("sentencepiece", pieces) == line
+        # nothing that fairseq would read as padding, as an end, or as unknown
+        assert set(pieces.split()) <= vocabulary - {"<s>", "<pad>", "</s>", "<unk>"}
+
+
+def test_pieces_that_one_side_never_had_are_spelled_out_in_its_test_set(tmp_path, run):
+    # a word of the German training text in the English test set
+    english = make_sentences(300, "en")
+    german = [f"{line} dagebliebens" for line in make_sentences(300, "de")]
+    sides = {"en": english, "de": german}
+    train = [write(tmp_path / f"train.{lang}", lines) for lang, lines in sides.items()]
+    words = ["dagebliebens"] * 2
+    test = [write(tmp_path / f"test.{lang}", words) for lang in sides]
+    out = tmp_path / "out"
+    sets = ["--train", *train, "--valid", *test, "--test", *test]
+    status, _, err = run("text", *sets, "--raw-text", "--vocab-size", 400, "--out", out)
+    assert status == 0, err
+    pieces = {lang: encoded(out, "test", lang)[0] for lang in sides}
+    assert "\u2581dagebliebens" in pieces["de"].split()
+    assert "\u2581dagebliebens" not in pieces["en"].split()
+    assert set(pieces["en"].split()) <= set(symbols_of(out, "en"))
+
+
+def test_tokenized_text_comes_back_from_bpe(tmp_path, run, corpus):
+    out = tmp_path / "out"
+    words = [*corpus(), "--vocab-size", 100, "--lowercase", "--keep-intermediate"]
+    assert run("text", *words, "--out", out)[0] == 0
+    for lang in ("en", "de"):
+        tokens = (out / f"intermediate/text/test.{lang}").read_text()
+        lines = encoded(out, "test", lang)
+        assert any("@@ " in line for line in lines)
+        back = "".join(line.replace("@@ ", "") + "\n" for line in lines)
+        assert back == tokens == tokens.lower()
+        assert (out / f"raw/test.{lang}").read_text() != tokens
+
+
+def test_dictionaries_have_every_character_and_a_round_size(tmp_path, run, corpus):
+    for number, options in enumerate(([], ["--joined-dictionary"])):
+        out = tmp_path / str(number)
+        assert run("text", *corpus(), *RAW, *options, "--out", out)[0] == 0
+    single, joined = tmp_path / "0/data-bin", tmp_path / "1/data-bin"
+    rows = [line.split(" ") for line in (single / "dict.en.txt").read_text().splitlines()]
+    counts = [int(count) for _, count in rows]
+    assert counts == sorted(counts, reverse=True)
+    assert (len(rows) + 4) % 8 == 0
+    characters = set("".join(make_sentences(200, "en"))) - {" "}
+    # a new word that training never cut begins with the mark of a word
+    assert characters | {"\u2581"} <= {piece for piece, _ in rows}
+    assert (joined / "dict.de.txt").read_bytes() == (joined / "dict.en.txt").read_bytes()
+    assert (joined / "dict.en.txt").read_bytes() != (single / "dict.en.txt").read_bytes()
+
+
+def test_several_test_sets_and_gzipped_input(tmp_path, run, corpus):
+    words = corpus()
+    more = [
+        write(tmp_path / f"more.{lang}.gz", make_sentences(5, lang, 9)) for lang in ("en", "de")
+    ]
+    out = tmp_path / "out"
+    assert run("text", *words, "--test", *more, *RAW, "--out", out)[0] == 0
+    for lang in ("en", "de"):
+        raw = (out / f"raw/test1.{lang}").read_text()
+        assert raw == gzip.decompress((tmp_path / f"more.{lang}.gz").read_bytes()).decode()
+        assert len(encoded(out, "test1", lang)) == 5
+
+
+@pytest.mark.parametrize(
+    "options", [["--vocab-size", 150], pytest.param(RAW, marks=pytest.mark.slow)]
+)
+def test_output_does_not_depend_on_the_workers(tmp_path, run, corpus, options):
+    words = [*corpus(train=4100), *options]
+    for workers in (1, 2):
+        where = ["--workers", workers, "--out", tmp_path / f"out{workers}"]
+        assert run("text", *words, *where)[0] == 0
+    assert tree(tmp_path / "out1") == tree(tmp_path / "out2")
+
+
+def test_manifest_and_summary_say_what_was_dropped(tmp_path, run, corpus):
+    words = corpus()
+    for lang, line in (("en", "one"), ("de", "")):
+        path = tmp_path / f"input/train.{lang}"
+        path.write_text(path.read_text() + line + "\n")
+    out = tmp_path / "out"
+    status, shown, _ = run("text", *words, *RAW, "--out", out)
+    assert status == 0
+    manifest = manifest_of(out)
+    steps = manifest["steps"]
+    assert steps["read train"]["pairs"] == 201
+    assert steps["clean train"] == {
+        "name": "clean train",
+        "train": 200,
+        "dropped": {"empty side": 1},
+    }
+    assert "train: 200 pairs; dropped: 1 empty side\nvalid: 20 pairs\ntest: 20 pairs\n" in shown
+    assert len(shown.splitlines()) < 12
+    assert set(manifest["outputs"]) == set(tree(out)) - {"manifest.json"}
+    assert {"numpy", "sentencepiece", "sacremoses", "python"} <= set(manifest["versions"])
+    assert all(len(entry["sha256"]) == 64 for entry in manifest["inputs"].values())
+    assert len(manifest["inputs"]) == 6
+
+
+@pytest.mark.parametrize(
+    ("option", "problem"),
+    [
+        (["--bpe", "no"], r"--bpe: invalid choice: 'no' \(choose from "),
+        (["--vocab-size", "many"], "--vocab-size: 'many' is not a whole number above 0"),
+        (["--workers", "0"], "--workers: '0' is not a whole number above 0"),
+        (["--max-length", "1.5"], "--max-length: '1.5' is not a whole number above 0"),
+        (["--max-ratio", "0.3"], "--max-ratio: '0.3' is not a number of at least 1"),
+        (["--max-ratio", "nan"], "--max-ratio: 'nan' is not a number of at least 1"),
+        (["--source-lang", "d e"], "--source-lang: 'd e' is not a language code"),
+        (["--lowercase", "--raw-text"], "--lowercase and --raw-text exclude each other"),
+        (["--target-lang", "en"], "--source-lang and --target-lang are both en"),
+        (["--test", "nowhere.en", "nowhere.de"], r"--test: nowhere.en is not a file; --test: now"),
+        (["--bpe", "none", "--vocab-size", 300], "--vocab-size goes with subwords, not with --bpe"),
+        (["--character-coverage", "0"], "--character-coverage: '0' is not a number above 0 and up"),
+        (["--character-coverage", "1"], "--character-coverage goes with --bpe sentencepiece, not"),
+        (["--bpe", "none", "--lowercase"], "--lowercase and --bpe none, which keeps words, excl"),
+    ],
+)
+def test_a_bad_option_is_refused_by_name(tmp_path, run, corpus, option, problem):
+    message = error_of(run("text", *corpus(), *option, "--out", tmp_path / "out"))
+    assert re.search(problem, message)
+    assert not (tmp_path / "out").exists()
+
+
+def test_training_text_that_is_to_measure_it_is_told(tmp_path, run, corpus):
+    words = corpus()
+    train = words[1:3]
+    status, _, err = run("text", *words, "--test", *train, *RAW, "--out", tmp_path / "out")
+    assert status == 0
+    told = [line for line in err.splitlines() if "training text too" in line]
+    # both sides of the second test set, none of the first or of the validation set
+    assert {line.split()[1] for line in told} == {str(path) for path in train}
+    assert all("of the test1 set" in line for line in told)
+
+
+def test_what_is_missing_is_named(tmp_path, run):
+    assert error_of(run("text")).endswith(" are required: --out")
+    message = error_of(run("text", "--out", tmp_path / "out"))
+    for name in ("train", "valid"):
+        assert f"--{name} SOURCE TARGET is required, or --hub NAME" in message
+    assert "--source-lang and --target-lang are required" in message
+
+
+@pytest.mark.parametrize(
+    ("name", "given"), [("train", True), ("valid", True), ("valid", False), ("test", False)]
+)
+def test_swapped_files_are_noticed(tmp_path, run, corpus, name, given):
+    words = corpus()
+    at = words.index(f"--{name}")
+    words[at + 1 : at + 3] = reversed(words[at + 1 : at + 3])
+    words += ["--source-lang", "en", "--target-lang", "de"] if given else []
+    message = error_of(run("text", *words, *RAW, "--out", tmp_path / "out"))
+    assert f"--{name}: {words[at + 1]} comes first but ends in the target language" in message
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "source"),
+    [
+        ([], "en"),
+        (["--source-lang", "en"], "en"),
+        (["--target-lang", "de"], "en"),
+        # fairseq parts the languages of a data folder by a hyphen
+        (["--source-lang", "zh-Hans"], "zh_Hans"),
+        (["--source-lang", "en-us"], "en_us"),
+    ],
+)
+def test_languages_that_are_not_given_are_the_endings(tmp_path, run, corpus, options, source):
+    out = tmp_path / "out"
+    assert run("text", *corpus(), *RAW, *options, "--out", out)[0] == 0
+    assert manifest_of(out)["languages"] == [source, "de"]
+    assert (out / f"data-bin/train.{source}-de.{source}.bin").is_file()
+
+
+@pytest.mark.parametrize(
+    ("names", "options"),
+    [
+        (("s.txt", "t.txt"), []),
+        (("s.txt", "t.txt"), ["--source-lang", "en"]),
+        (("s.en", "t.txt"), []),
+        (("s.text.gz", "t.de"), []),
+        (("s.tok", "t.tok"), ["--target-lang", "de"]),
+    ],
+)
+def test_ending_that_is_no_language_asks_for_the_flags(tmp_path, run, names, options):
+    files = [write(tmp_path / name, make_sentences(60, name)) for name in names]
+    words = ["--train", *files, "--valid", *files, *RAW, *options, "--out", tmp_path / "out"]
+    message = error_of(run("text", *words))
+    assert "--source-lang and --target-lang are required" in message
+    assert f"{files[0]} and {files[1]} do not end in a language each" in message
+
+
+def test_languages_that_are_given_need_no_ending(tmp_path, run):
+    files = [write(tmp_path / name, make_sentences(60, name)) for name in ("s.txt", "t.txt")]
+    words = ["--train", *files, "--valid", *files, *RAW, "--out", tmp_path / "out"]
+    assert run("text", *words, "--source-lang", "en", "--target-lang", "de")[0] == 0
+
+
+def test_ctrl_c_while_sentencepiece_reads_is_told_as_such(tmp_path, run, corpus, monkeypatch):
+    words = [*corpus(), *RAW, "--out", tmp_path / "out"]
+    working, opened = learn.read_lines, []
+
+    def stopped(path):
+        opened.append(path)
+        for number, line in enumerate(working(path)):
+            # each side is read once for its characters, and then for sentencepiece
+            if (len(opened), number) == (3, 50):
+                raise KeyboardInterrupt
+            yield line
+
+    monkeypatch.setattr(learn, "read_lines", stopped)
+    status, _, err = run("text", *words)
+    assert status == 130
+    assert err.endswith("\nstopped; the same command continues where it stopped\n")
+    assert "error:" not in err
+    monkeypatch.setattr(learn, "read_lines", working)
+    assert run("text", *words)[0] == 0
+
+
+def test_impossible_vocabulary_size_says_which_is_possible(tmp_path, run, corpus):
+    words = [*corpus(), "--raw-text", "--out", tmp_path / "out"]
+    message = error_of(run("text", *words, "--vocab-size", 8000))
+    most = int(re.search("--vocab-size 8000 is more .* allows at most ([0-9]+)", message)[1])
+    # a default that nobody typed gives way
+    status, printed, _ = run("text", *words)
+    assert status == 0
+    assert f"{most:,} pieces of sentencepiece, as this text supports no 8,000" in printed
+    model = sentencepiece.SentencePieceProcessor(str(tmp_path / "out/sentencepiece.model"))
+    assert len(model) == most
+
+
+@pytest.fixture
+def many_characters(tmp_path):
+    """Options of a text with some thousand characters, most of them rare."""
+    rng = random.Random(1)
+    characters = [chr(0x4E00 + i) for i in range(9000)]
+    weights = [1 / (i + 1) for i in range(9000)]
+    lines = ["".join(rng.choices(characters, weights, k=20)) for _ in range(400)]
+    lines += ["".join(characters[i : i + 30]) for i in range(0, 9000, 30)]
+    words = []
+    for name, part in (("train", lines), ("valid", lines[:9]), ("test", lines[-40:])):
+        words += [f"--{name}", *(write(tmp_path / f"{name}.{lang}", part) for lang in ("zh", "ja"))]
+    return [*words, "--raw-text", "--out", tmp_path / "out"]
+
+
+@pytest.mark.parametrize(
+    ("options", "pieces", "characters"),
+    [
+        ([], 8000, 4000),
+        (["--vocab-size", 1500, "--character-coverage", 0.5], 1500, "half"),
+        (["--vocab-size", 9100], 9100, None),
+    ],
+)
+def test_rare_characters_are_symbols_but_no_pieces(
+    tmp_path, run, many_characters, options, pieces, characters
+):
+    if characters == "half":
+        counts = Counter((tmp_path / "train.zh").read_text().replace("\n", ""))
+        frequent = sorted(counts.values(), reverse=True)
+        characters = next(n for n in range(9000) if 2 * sum(frequent[:n]) >= counts.total())
+    status, printed, err = run("text", *many_characters, *options, "--keep-intermediate")
+    assert status == 0, err
+    said = f"characters in pieces: the {characters or 0:,} most frequent of 9,000 (--character-c"
+    assert (said in printed) == (characters is not None)
+    out = tmp_path / "out"
+    learned = manifest_of(out)["steps"]["learn subwords"]
+    assert learned.get("characters in pieces") == characters
+    assert learned["pieces"] <= pieces
+    model = sentencepiece.SentencePieceProcessor(str(out / "sentencepiece.model"))
+    symbols = set(symbols_of(out, "zh"))
+    for name in ("train", "test"):
+        lines = encoded(out, name, "zh")
+        raw = (tmp_path / f"{name}.zh").read_text().splitlines()
+        assert [subwords.decode("sentencepiece", line) for line in lines] == raw
+        used = {token for line in lines for token in line.split()}
+        assert used <= symbols
+        rare = {token for token in used if model.piece_to_id(token) == model.unk_id()}
+        assert all(len(token) == 1 for token in rare)
+        assert (rare != set()) == (characters is not None)
+
+
+def test_a_typed_size_below_the_number_of_characters_is_refused(run, many_characters):
+    message = error_of(run("text", *many_characters, "--vocab-size", 8000))
+    assert "--vocab-size 8000 is too small for the 9000 distinct characters of the text" in message
+    assert "use at least 9004, or --character-coverage 0.9995" in message
+
+
+def test_training_text_that_is_all_dropped_is_an_error(tmp_path, run, corpus):
+    words = [*corpus(), *RAW, "--max-length", 1, "--out", tmp_path / "out"]
+    assert "no pair is left for train" in error_of(run("text", *words))
+
+
+def test_words_by_spaces_are_the_text_itself_and_nothing_is_dropped(tmp_path, run):
+    train = ["Emma 's  cat , don't \u2581 &amp; caf\u00e9", "a " * 300 + "b", *["x y"] * 7]
+    pair = [write(tmp_path / f"text.{lang}", train) for lang in ("en", "de")]
+    sets = [word for name in ("train", "valid", "test") for word in (f"--{name}", *pair)]
+    out = tmp_path / "out"
+    status, printed, err = run("text", *sets, "--bpe", "none", "--out", out)
+    assert status == 0, err
+    for name in ("train", "valid", "test"):
+        lines = encoded(out, name, "en")
+        assert lines == [" ".join(line.split()) for line in train]
+        assert [subwords.decode("none", line) for line in lines] == lines
+    assert "subwords: none, words by spaces" in printed
+    manifest = manifest_of(out)
+    steps = manifest["steps"]
+    assert "learn subwords" not in steps
+    assert not [name for name in steps if name.startswith("tokenize")]
+    assert {path.name for path in out.iterdir()} == {"data-bin", "manifest.json", "raw"}
+    found = recorded.read(out)
+    assert (found.kind, found.model, found.raw_text) == ("none", None, False)
+
+
+def test_words_that_fairseq_would_read_as_its_own_are_unknown_and_reported(tmp_path, run, corpus):
+    odd = [write(tmp_path / f"odd.{lang}", ["a <pad> b", "c d"]) for lang in ("en", "de")]
+    out = tmp_path / "out"
+    status, shown, _ = run("text", *corpus(), "--test", *odd, "--bpe", "none", "--out", out)
+    assert status == 0
+    # none of them is padding or an end of sentence
+    assert encoded(out, "test1", "en") == ["<unk> <unk> <unk>", "<unk> <unk>"]
+    assert "test1.en 71.4 %" in shown
+
+
+def test_a_length_that_was_given_holds_for_words_by_spaces_too(tmp_path, run, corpus):
+    longer = [write(tmp_path / f"longer.{lang}", ["a " * 20]) for lang in ("en", "de")]
+    words = [*corpus(), "--train", *longer, "--bpe", "none", "--max-length", 19]
+    _, printed, _ = run("text", *words, "--out", tmp_path / "out")
+    assert "; dropped: 1 longer than 19\n" in printed
+
+
+def test_a_refused_text_leaves_no_folder_and_is_told_alone(tmp_path, run):
+    files = [write(tmp_path / f"none.{lang}", []) for lang in ("en", "de")]
+    words = [word for name in ("train", "valid", "test") for word in (f"--{name}", *files)]
+    result = run("text", *words, "--out", tmp_path / "out")
+    assert error_of(result).endswith("none.en is empty")
+    assert "warning" not in result[2]
+    assert not (tmp_path / "out").exists()

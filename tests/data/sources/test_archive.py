@@ -1,0 +1,131 @@
+import io
+import random
+import tarfile
+
+import pytest
+
+from hyptrans.data.sources.archive import unpack
+from hyptrans.support.errors import UserError
+from tests.data.conftest import tree
+from tests.hostile import archives
+
+WANTED = ["train.de", "train.en"]
+
+
+def member(name, content=b"text\n", kind=tarfile.REGTYPE, link=""):
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, link
+    info.size = len(content) if kind == tarfile.REGTYPE else 0
+    return info, content
+
+
+def make(path, *members, mode="w:gz"):
+    with tarfile.open(path, mode) as tar:
+        for info, content in members:
+            tar.addfile(info, io.BytesIO(content))
+    return path
+
+
+GOOD = [
+    member("de-en", kind=tarfile.DIRTYPE),
+    member("de-en/train.de", b"eins\n" * 9000),
+    member("./de-en/train.en", b"one\n"),
+    member("de-en/other", b"not wanted"),
+]
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz"])
+def test_wanted_files_are_unpacked_without_their_folders(tmp_path, mode):
+    archive = make(tmp_path / "a.tgz", *GOOD, mode=mode)
+    assert unpack(archive, WANTED, tmp_path / "out") == {"members": 4, "unpacked": 2}
+    assert tree(tmp_path / "out") == {"train.de": b"eins\n" * 9000, "train.en": b"one\n"}
+
+
+BAD = {
+    "parent": member("../train.de"),
+    "inner parent": member("de-en/../../train.de"),
+    "symlink": member("de-en/train.de", kind=tarfile.SYMTYPE, link="/etc/passwd"),
+    "hard link": member("de-en/train.de", kind=tarfile.LNKTYPE, link="../de-en/train.en"),
+    "device": member("de-en/train.de", kind=tarfile.CHRTYPE),
+    "pipe": member("de-en/train.de", kind=tarfile.FIFOTYPE),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("last", [True, False])
+def test_archive_with_a_dangerous_member_is_refused_whole(tmp_path, name, last):
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    members = [*GOOD[:1], *GOOD[2:], BAD[name]] if last else [BAD[name], *GOOD]
+    archive = make(inner / "a.tgz", *members)
+    with pytest.raises(UserError, match="is refused: its member"):
+        unpack(archive, WANTED, inner / "out")
+    assert set(tree(tmp_path)) == {"inner/a.tgz"}
+
+
+def test_file_that_is_there_twice_is_refused(tmp_path):
+    archive = make(tmp_path / "a.tgz", *GOOD, member("elsewhere/train.de"))
+    with pytest.raises(UserError, match=r"holds train\.de twice"):
+        unpack(archive, WANTED, tmp_path / "out")
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.6, 0.9, 0.99])
+@pytest.mark.parametrize("mode", ["w", "w:gz"])
+def test_truncated_archive_is_refused_wherever_it_ends(tmp_path, share, mode):
+    # random bytes do not compress, so that every part of the file matters
+    noise = bytes((i * i * 31 + i // 7) % 251 for i in range(60_000))
+    archive = make(tmp_path / "a.tgz", member("train.de", noise), mode=mode)
+    content = archive.read_bytes()
+    end = len(content) if mode == "w:gz" else 512 + len(noise)
+    archive.write_bytes(content[: int(end * share)])
+    with pytest.raises(UserError, match="truncated"):
+        unpack(archive, WANTED, tmp_path / "out")
+    assert set(tree(tmp_path)) == {"a.tgz"}
+
+
+@pytest.mark.parametrize("content", [b"", b"<html>not found</html>" * 99, b"PK\x03\x04" * 300])
+def test_what_is_no_archive_is_refused(tmp_path, content):
+    archive = tmp_path / "a.tgz"
+    archive.write_bytes(content)
+    with pytest.raises(UserError, match="is not a tar archive"):
+        unpack(archive, WANTED, tmp_path / "out")
+
+
+ENDLESS = ("size by pax", "claimed size", "large header", "chain of headers", "bomb", "outside")
+
+
+@pytest.mark.parametrize("kind", [*ENDLESS, "bomb after the end"])
+@pytest.mark.parametrize("zipped", [True, False])
+def test_archive_that_unpacks_without_end_leaves_nothing(tmp_path, kind, zipped):
+    data = archives.KINDS[kind](random.Random(1)) + bytes(1024)
+    if "bomb" in kind and not zipped:
+        pytest.skip("these may be read")
+    archive = archives.packed(tmp_path / "a.tgz", data, zipped=zipped)
+    with pytest.raises(UserError, match=r"a\.tgz is (refused|truncated|not a tar)"):
+        archives.unpack(archive, tmp_path / "out")
+
+
+@pytest.mark.parametrize("kind", ["map of holes", "sparse by pax", "members", "link"])
+def test_archive_with_odd_members_yields_no_file_of_them(tmp_path, kind):
+    data = archives.KINDS[kind](random.Random(1)) + bytes(1024)
+    archive = archives.packed(tmp_path / "a.tgz", data, zipped=True)
+    archives.unpack(archive, tmp_path / "out")
+    assert tree(tmp_path / "out") == {}
+
+
+def test_more_may_be_allowed(tmp_path):
+    archive = make(tmp_path / "a.tgz", member("train.en", bytes(90 << 20)))
+    with pytest.raises(UserError, match="allow more with --max-unpacked"):
+        unpack(archive, WANTED, tmp_path / "out")
+    unpack(archive, WANTED, tmp_path / "out", 0.1)
+    assert (tmp_path / "out" / "train.en").stat().st_size == 90 << 20
+
+
+def test_long_names_are_read(tmp_path):
+    for form in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
+        archive = tmp_path / "a.tar"
+        with tarfile.open(archive, "w", format=form) as tar:
+            info, content = member(f"{'d' * 200}/{'ü' * 100}/train.en")
+            info.pax_headers = {"mtime": "1.5"} if form == tarfile.PAX_FORMAT else {}
+            tar.addfile(info, io.BytesIO(content))
+        assert unpack(archive, WANTED, tmp_path / "out") == {"members": 1, "unpacked": 1}

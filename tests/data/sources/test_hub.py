@@ -1,0 +1,131 @@
+"""The hub path, for real through ``datasets``, on local data sets of the hub's schema."""
+
+import datasets
+import pytest
+
+from hyptrans.data.sources import hub
+from tests.data.conftest import encoded, error_of, make_sentences, manifest_of, tree
+
+SMALL = ["--vocab-size", 60, "--workers", 1]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+
+
+def rows(count, seed):
+    pairs = zip(make_sentences(count, "de", seed), make_sentences(count, "en", seed), strict=True)
+    # a line separator inside a text must not become a line
+    return [{"translation": {"de": f"{de}\n!", "en": f"{en}\u2028\r\n!"}} for de, en in pairs]
+
+
+def make(folder, kind, names=("train", "validation", "test")):
+    sets = datasets.DatasetDict(
+        {
+            name: datasets.Dataset.from_list(rows({"train": 230}.get(name, 20), seed))
+            for seed, name in enumerate(names)
+        }
+    )
+    folder.mkdir()
+    if kind == "disk":
+        sets.save_to_disk(folder)
+    for name, split in sets.items():
+        if kind == "json":
+            split.to_json(folder / f"{name}.json")
+        if kind == "parquet":
+            split.to_parquet(folder / f"{name}.parquet")
+    return folder
+
+
+@pytest.mark.parametrize("kind", ["disk", "json", "parquet"])
+def test_local_data_set_is_prepared_like_files(tmp_path, run, kind):
+    hub = make(tmp_path / "hub", kind)
+    out = tmp_path / "out"
+    status, _, err = run("iwslt14", "--hub", hub, "--out", out, *SMALL)
+    assert "training text too" not in err
+    assert status == 0, err
+    manifest = manifest_of(out)
+    steps = manifest["steps"]
+    assert [steps[f"read {name}"]["pairs"] for name in ("train", "valid", "test")] == [230, 20, 20]
+    assert list(manifest["inputs"]) == [str(hub)]
+    assert len(encoded(out, "test", "de")) == 20
+    assert (out / "raw/test.en").read_text().split("\n")[0].endswith("en's.   !")
+
+
+def test_without_a_validation_split_every_23rd_pair_is_valid(tmp_path, run):
+    hub = make(tmp_path / "hub", "json", names=("train", "test"))
+    out = tmp_path / "out"
+    assert run("iwslt14", "--hub", hub, "--out", out, *SMALL)[0] == 0
+    assert len(encoded(out, "valid", "de")) == 10
+
+
+def test_wmt14_takes_its_sets_from_the_splits(tmp_path, run):
+    hub = make(tmp_path / "hub", "json")
+    out = tmp_path / "out"
+    words = ["--hub", hub, "--out", out, *SMALL, "--source-lang", "en"]
+    assert run("wmt14", *words)[0] == 0
+    raw = {name for name in tree(out) if name.startswith("raw/")}
+    assert raw == {"raw/test.en", "raw/test.de", "raw/test1.en", "raw/test1.de"}
+
+
+def test_missing_split_column_or_language_is_a_sentence(tmp_path, run):
+    hub = make(tmp_path / "hub", "json", names=("train", "validation"))
+    words = ["--out", tmp_path / "out", *SMALL]
+    assert "has no split 'test', only" in error_of(run("iwslt14", "--hub", hub, *words))
+    for number, (row, problem) in enumerate(
+        (
+            ({"text": "a"}, "has no column 'translation' or 'de' and 'en', only text"),
+            ({"translation": {"de": "a", "fr": "b"}}, "row 1 has no text for de and en"),
+            ({"de": "a", "translation": "b"}, "row 1 has no text for de and en"),
+        )
+    ):
+        folder = tmp_path / str(number)
+        sets = {name: datasets.Dataset.from_list([row]) for name in ("train", "test")}
+        datasets.DatasetDict(sets).save_to_disk(folder)
+        assert problem in error_of(run("iwslt14", "--hub", folder, *words))
+
+
+def test_empty_split_of_a_set_from_the_hub_is_a_sentence(tmp_path, run, monkeypatch):
+    empty = datasets.Dataset.from_dict({"translation": []})
+    found = {"train": empty, "test": empty}
+    monkeypatch.setattr(hub.HubSet, "_load", lambda _: found)
+    monkeypatch.chdir(tmp_path)
+    message = error_of(run("iwslt14", "--hub", "some/set", "--out", "out", *SMALL))
+    assert message == "error: the train set has no pair in --hub some/set, split train"
+
+
+@pytest.mark.parametrize("name", ["nobody/no-such-set", "empty"])
+def test_data_set_that_cannot_be_loaded_is_a_sentence(tmp_path, run, monkeypatch, name):
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path)
+    message = error_of(run("iwslt14", "--hub", name, "--out", tmp_path / "out"))
+    assert f"--hub {name} cannot be loaded" in message
+
+
+@pytest.mark.parametrize("nested", [True, False])
+def test_any_data_set_is_prepared_by_its_name(tmp_path, run, nested):
+    folder = tmp_path / "hub"
+    sets = {
+        name: [row if nested else row["translation"] for row in rows(count, count)]
+        for name, count in (("train", 230), ("validation", 9), ("test", 12))
+    }
+    made = {name: datasets.Dataset.from_list(found) for name, found in sets.items()}
+    datasets.DatasetDict(made).save_to_disk(folder)
+    out = tmp_path / "out"
+    words = ["--hub", folder, "--out", out, "--source-lang", "de", "--target-lang", "en", *SMALL]
+    status, _, err = run("text", *words)
+    assert status == 0, err
+    assert [len(encoded(out, name, "de")) for name in ("train", "valid", "test")] == [230, 9, 12]
+    assert "nothing to do" in run("text", *words)[1]
+    message = error_of(run("text", *words, "--train", "a", "b"))
+    assert "--hub brings all sets, so --train cannot go with it" in message
+
+
+def test_a_set_without_validation_gives_every_100th_pair_to_it(tmp_path, run):
+    folder = make(tmp_path / "hub", "json", names=("train", "test"))
+    out = tmp_path / "out"
+    words = ["--hub", folder, "--out", out, "--source-lang", "de", "--target-lang", "en", *SMALL]
+    assert run("text", *words)[0] == 0
+    assert [len(encoded(out, name, "en")) for name in ("train", "valid")] == [228, 2]

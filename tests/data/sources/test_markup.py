@@ -1,0 +1,70 @@
+"""Markup is read in linear time, and each segment once."""
+
+import pytest
+
+from hyptrans.data.sources.files import READERS
+from hyptrans.support.errors import UserError
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(kind, text):
+        path = tmp_path / "text"
+        path.write_text(text, encoding="utf-8")
+        return list(READERS[kind](path))
+
+    return read
+
+
+SGML = """<refset setid="x"><doc sysid="ref" docid="one">
+<seg id="1"> First &amp; one. </seg>
+<SEG id=02> Second <b>two</b>. </SEG></doc>
+<DOC docid='two'><seg id="1"></seg></DOC></refset>"""
+
+
+def test_sgml_is_read_with_its_documents(read):
+    assert read("sgml", SGML) == [
+        ("document one segment 1", "First &amp; one."),
+        ("document one segment 2", "Second <b>two</b>."),
+        ("document two segment 1", ""),
+    ]
+
+
+def test_xml_is_read_with_its_documents(read):
+    text = (
+        '<m><doc docid="a"><seg id="1"> One <b>x</b> &amp; y </seg>\n<seg id="2">2</seg></doc></m>'
+    )
+    assert read("xml", text) == [
+        ("document a segment 1", "One <b>x</b> & y"),
+        ("document a segment 2", "2"),
+    ]
+
+
+# each of these took minutes, or was read several times
+@pytest.mark.parametrize(
+    ("kind", "text", "reason"),
+    [
+        ("sgml", '<doc><seg id="1">' + " " * 200_000 + "x", "is not closed"),
+        ("sgml", '<seg id="1">' * 20_000, "is not closed"),
+        ("sgml", '<seg id="1">' * 20_000 + "</seg>" * 20_000, "is not closed"),
+        ("sgml", "<seg " * 20_000, "is not closed"),
+        ("sgml", '<seg id="1">one\n</seg>', "text, line 1: a segment is not closed"),
+        ("sgml", '<doc docid="' * 20_000, "no markup"),
+        ("xml", "<m>" * 20_000, "no markup"),
+        ("xml", "<doc><seg>a<seg>b</seg></seg></doc>", "is not closed"),
+    ],
+    ids=range(8),
+)
+def test_markup_without_end_is_refused(kind, text, reason, read):
+    with pytest.raises(UserError, match=reason):
+        read(kind, text)
+
+
+def test_entities_that_a_file_defines_stay_names(read):
+    text = '<!DOCTYPE m [<!ENTITY a "bbbb">]><m><doc><seg id="1">&a;&lt;&#228;</seg></doc></m>'
+    assert read("xml", text) == [("document ? segment 1", "&a;<ä")]
+
+
+def test_spaces_of_a_segment_and_documents_in_documents_are_read_once(read):
+    text = "<doc>" * 20_000 + f'<seg id="1">{" " * 200_000}x</seg>'
+    assert read("sgml", text) == [("document ? segment 1", "x")]

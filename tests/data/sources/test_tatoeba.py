@@ -1,0 +1,197 @@
+import io
+import sys
+import tracemalloc
+import zipfile
+
+import pytest
+
+from hyptrans.data.sources import tatoeba
+from hyptrans.data.sources.tatoeba import read_table, split
+from hyptrans.support.errors import UserError, run_command
+from recipes.tatoeba_en_de import prepare
+from tests.data.conftest import tree
+
+ROWS = [(f"sentence {number // 3}", f"Satz {number}") for number in range(300)]
+
+
+def test_no_sentence_of_either_side_is_in_two_sets():
+    # every sentence has several translations, on both sides
+    rows = [(f"sentence {n // 3}", f"Satz {(7 * n) % 150}") for n in range(300)]
+    sets, left_out = split(iter(rows), held_out=10, seed=1)
+    for side in (0, 1):
+        found = [{pair[side] for pair in pairs} for pairs in sets.values()]
+        assert sum(map(len, found)) == len(set.union(*found))
+    assert [len(sets[name]) for name in ("valid", "test")] == [10, 10]
+    # a sentence of the small sets counts once, the training set keeps all other translations
+    small = {target for name in ("valid", "test") for _, target in sets[name]}
+    known = {source for name in ("valid", "test") for source, _ in sets[name]}
+    assert set(sets["train"]) >= {
+        row for row in rows if row[0] not in known and row[1] not in small
+    }
+    assert left_out == 300 - sum(map(len, sets.values()))
+
+
+def test_split_depends_on_the_seed_alone():
+    one, two, other = (split(iter(ROWS), held_out=10, seed=seed)[0] for seed in (1, 1, 2))
+    assert one == two
+    assert one["test"] != other["test"]
+    # shuffled: not the first or last sentences of a file sorted by length
+    assert one["test"] != ROWS[:30:3]
+
+
+def test_too_few_sentences_are_refused():
+    with pytest.raises(UserError, match="100 distinct source sentences are too few"):
+        split(iter(ROWS), held_out=50, seed=1)
+
+
+def test_a_split_in_use_is_not_replaced_by_that_of_another_table(tmp_path):
+    sets, _ = split(iter(ROWS), held_out=10, seed=1)
+    for _ in range(2):
+        tatoeba.write(sets, tmp_path)
+    (tmp_path / "train.de").unlink()  # as if it had been stopped
+    tatoeba.write(sets, tmp_path)
+    before = tree(tmp_path)
+    other, _ = split(iter(ROWS[3:]), held_out=10, seed=1)
+    with pytest.raises(UserError, match="is of another table of pairs: choose another --out"):
+        tatoeba.write(other, tmp_path)
+    assert tree(tmp_path) == before
+
+
+def test_table_is_read_plain_or_zipped_with_or_without_authors(tmp_path):
+    content = "\ufeffHi.\tHallo!\r\nGo\u2028on.\tWeiter.\tCC-BY somebody\n".encode()
+    plain = tmp_path / "deu.txt"
+    plain.write_bytes(content)
+    with zipfile.ZipFile(tmp_path / "deu.zip", "w") as archive:
+        archive.writestr("deu.txt", content)
+    expected = [("Hi.", "Hallo!"), ("Go\u2028on.", "Weiter.")]
+    assert list(read_table(plain)) == expected
+    assert list(read_table(tmp_path / "deu.zip")) == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "is empty"),
+        (b"Hi.\tHallo!\nno tab\n", "line 2 has no tab"),
+        (b"Hi.\tGr\xfc\xdfe\n", "line 1: byte 0xfc"),
+    ],
+)
+def test_bad_table_is_a_sentence(tmp_path, content, problem):
+    path = tmp_path / "deu.txt"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=problem):
+        list(read_table(path))
+
+
+def test_bad_zip_is_a_sentence(tmp_path):
+    path = tmp_path / "deu.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("fra.txt", "a\tb\n")
+    with pytest.raises(UserError, match=r"has no deu\.txt"):
+        list(read_table(path))
+    with pytest.raises(UserError, match="it is no file"):
+        list(read_table(tmp_path / "nothing.zip"))
+
+
+LOCAL, CENTRAL = b"PK\3\4", b"PK\1\2"
+"""How the two headers of a member begin."""
+
+
+def zipped(content, method=zipfile.ZIP_DEFLATED):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", method) as archive:
+        archive.writestr("deu.txt", content)
+    return bytearray(file.getvalue())
+
+
+def set_field(data, place, value):
+    """Write two bytes into the header of the member and into the list at the end."""
+    for signature, further in ((LOCAL, 0), (CENTRAL, 2)):
+        start = data.index(signature) + place + further
+        data[start : start + len(value)] = value
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "problem"),
+    [
+        (6, b"\1\0", r"has no deu\.txt that can be read \(File .* is encrypted"),
+        (6, b"\x20\0", "flag bit 5"),
+        (4, b"\xff\0", "zip file version"),
+        (8, b"\x61\0", "packed by another method.*; unpack it"),
+    ],
+    ids=["encrypted", "patched", "version", "method"],
+)
+def test_zip_that_cannot_be_read_is_a_sentence(tmp_path, place, value, problem):
+    data = zipped(b"a\tb\n" * 9)
+    set_field(data, place, value)
+    path = tmp_path / "deu.zip"
+    path.write_bytes(data)
+    with pytest.raises(UserError, match=problem):
+        list(read_table(path))
+
+
+@pytest.mark.parametrize("name", ["a place", "deflated bytes", "a name"])
+def test_damaged_zip_is_a_sentence(tmp_path, name):
+    data = zipped(b"".join(b"%d\t%d\n" % (i, i * i) for i in range(300)))
+    if name == "a place":
+        # where the list begins, 16 bytes into the end of the archive
+        start = data.index(b"PK\5\6") + 16
+        data[start : start + 4] = b"\xff\xff\xff\x7f"
+    elif name == "deflated bytes":
+        data[60:90] = b"\xff" * 30
+    else:
+        data[data.index(CENTRAL) + 9] |= 8
+        data[data.index(CENTRAL) + 46] = 0xFF
+    path = tmp_path / "deu.zip"
+    path.write_bytes(data)
+    with pytest.raises(UserError, match="that can be read"):
+        list(read_table(path))
+
+
+@pytest.mark.parametrize("lie", ["unpacked", "packed"])
+def test_zip_that_lies_of_a_size_does_not_fill_the_memory(tmp_path, lie):
+    data = zipped((b"a\t" + bytes(1 << 20) + b"\n") * 100)
+    start = data.index(CENTRAL) + (24 if lie == "unpacked" else 20)
+    data[start : start + 4] = b"\0\1\0\0" if lie == "unpacked" else b"\0\0\0\x70"
+    path = tmp_path / "deu.zip"
+    path.write_bytes(data)
+    tracemalloc.start()
+    with pytest.raises(UserError, match="that can be read"):
+        list(read_table(path))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20 << 20
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_method_that_unpacks_without_a_limit_is_not_read(tmp_path, method):
+    path = tmp_path / "deu.zip"
+    path.write_bytes(zipped(b"a\tb\n", method))
+    with pytest.raises(UserError, match="packed by another method"):
+        list(read_table(path))
+
+
+def test_real_table_has_the_known_numbers(data):
+    rows = list(read_table(data / "tatoeba_en_de/deu-eng.zip"))
+    assert len(rows) == 169_197
+    sets, left_out = split(iter(rows), held_out=2000, seed=1)
+    assert sum(map(len, sets.values())) + left_out == 169_197
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--table", "nowhere.zip"], "nowhere.zip has no deu.txt that can be read"),
+        (["--held-out", "0", "--table", "x"], "--held-out must be above 0"),
+        (["--table", "deu.txt", "--held-out", "1", "--bpe", "no"], "argument --bpe: invalid"),
+    ],
+)
+def test_recipe_ends_with_the_sentence_and_status_of_the_command(
+    tmp_path, monkeypatch, capsys, words, problem
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "deu.txt").write_text("a\tb\nc\td\ne\tf\n")
+    with pytest.raises(SystemExit) as ended:
+        sys.exit(run_command(lambda: prepare.main(words)))
+    assert ended.value.code == 2
+    assert problem in capsys.readouterr().err

@@ -1,0 +1,163 @@
+import gzip
+import os
+import tracemalloc
+
+import pytest
+
+from hyptrans.data.corpus import Scrubber, write_pairs, zip_sides
+from hyptrans.support.errors import UserError
+from hyptrans.support.lines import LONGEST_LINE, read_lines
+
+
+def lines_of(tmp_path, content):
+    path = tmp_path / "a.en"
+    path.write_bytes(content)
+    return list(read_lines(path))
+
+
+@pytest.mark.parametrize(
+    "character",
+    [*"\r\x00\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\u200b\u200d\ufeff"],
+)
+@pytest.mark.parametrize("raw_text", [True, False])
+def test_no_character_but_the_line_feed_ends_a_line(tmp_path, character, raw_text):
+    content = f"one{character}two\nthree\n".encode()
+    lines = lines_of(tmp_path, content)
+    assert len(lines) == 2
+    scrub = Scrubber(raw_text=raw_text)
+    for line in map(scrub, lines):
+        # text mode and splitlines are what later programs may use
+        assert len(line.splitlines()) == 1
+        assert "\x00" not in line
+    assert scrub(lines[1]) == "three"
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (b"\xef\xbb\xbfone\r\ntwo\r\n", ["one", "two"]),
+        (b"one\n\nthree", ["one", "", "three"]),
+        # whatever its name
+        (gzip.compress(b"one\ntwo\n", mtime=0), ["one", "two"]),
+    ],
+)
+def test_lines_are_without_their_ends_marks_and_packing(tmp_path, content, lines):
+    assert lines_of(tmp_path, content) == lines
+
+
+@pytest.mark.parametrize(
+    ("raw_text", "line"),
+    # the punctuation normalizer of Moses has rules for no-break spaces
+    [(True, " zero\u200bwidth\u200d and  two spaces "), (False, "5\u00a0%")],
+)
+def test_other_characters_stay(raw_text, line):
+    assert Scrubber(raw_text=raw_text)(line) == line
+
+
+def test_replaced_characters_are_counted_by_code_point():
+    scrub = Scrubber(raw_text=True)
+    assert scrub("a\u00a0b\tc\u2028d\x00e\u2581f") == "a b c de_f"
+    assert dict(scrub.counts) == dict.fromkeys(
+        ["U+00A0", "U+0009", "U+2028", "U+0000", "U+2581"], 1
+    )
+
+
+def test_raw_text_leaves_no_space_at_which_fairseq_would_split():
+    spaces = [chr(code) for code in range(0x110000) if chr(code).isspace()]
+    assert len(spaces) > 20
+    scrub = Scrubber(raw_text=True)
+    assert {scrub(space) for space in spaces if space != "\n"} == {" "}
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"fine\nGr\xfc\xdfe\n", r"a\.en, line 2: byte 0xfc at position 3"),
+        (b"", r"a\.en is empty"),
+        *(
+            (gzip.compress(bytes(range(256)) * 40, mtime=0)[:cut], "damaged gzip")
+            for cut in (12, 40)
+        ),
+    ],
+)
+def test_what_is_no_text_is_refused(tmp_path, content, problem):
+    with pytest.raises(UserError, match=problem):
+        lines_of(tmp_path, content)
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
+def test_lines_of_any_length_up_to_the_longest_are_whole(tmp_path, end):
+    # of a block's size, of many blocks, and many in a block
+    sizes = [0, (1 << 18) - 1, 1 << 18, (1 << 18) + 1, 3, 700_000, LONGEST_LINE - 1, 0, 5]
+    lines = ["x" * size for size in sizes]
+    text = b"\r\n".join(line.encode() for line in lines) + end
+    assert lines_of(tmp_path, text) == lines
+    assert lines_of(tmp_path, gzip.compress(text, 1)) == lines
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_line_without_end_is_refused_before_it_is_in_memory(tmp_path, zipped):
+    path = tmp_path / "endless"
+    text = b"one\n" + b"x" * (40 << 20)
+    path.write_bytes(gzip.compress(text, 1) if zipped else text)
+    lines = read_lines(path)
+    assert next(lines) == "one"
+    tracemalloc.start()
+    with pytest.raises(UserError, match=r"endless, line 2 has more than 4,194,304 bytes"):
+        next(lines)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 * LONGEST_LINE
+
+
+def test_gzip_that_unpacks_to_much_is_read_until_it_is_suspicious(tmp_path):
+    path = tmp_path / "bomb.gz"
+    line = b"x" * (1 << 20) + b"\n"
+    path.write_bytes(gzip.compress(line * 60))
+    assert sum(1 for _ in read_lines(path)) == 60
+    path.write_bytes(gzip.compress(line * 70))
+    with pytest.raises(UserError, match=r"bomb\.gz is refused: it unpacks to more than 67,108,864"):
+        list(read_lines(path))
+    path.write_bytes(line * 70)
+    assert sum(1 for _ in read_lines(path)) == 70
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+def test_what_is_no_file_is_refused_at_once(tmp_path, kind):
+    path = tmp_path / "text"
+    {
+        "pipe": lambda: os.mkfifo(path),
+        "device": lambda: path.symlink_to("/dev/zero"),
+        "folder": path.mkdir,
+    }[kind]()
+    with pytest.raises(UserError, match=r"text is a .*, a file is needed"):
+        list(read_lines(path))
+
+
+def test_empty_file_may_be_allowed(tmp_path):
+    path = tmp_path / "empty"
+    path.touch()
+    assert list(read_lines(path, may_be_empty=True)) == []
+
+
+@pytest.mark.parametrize("longer", ["source", "target"])
+def test_sides_of_different_length_name_the_first_lonely_line(longer):
+    sides = [["a", "b"], ["x", "y", "z", "last"]]
+    names = ["short", "long"]
+    if longer == "source":
+        sides.reverse()
+        names.reverse()
+    with pytest.raises(
+        UserError, match=r"short has 2 lines and long has 4; .* is long, line 3: 'z'"
+    ):
+        list(zip_sides(*sides, *names))
+
+
+def test_failed_write_leaves_no_file(tmp_path):
+    def broken():
+        yield "a", "b"
+        raise UserError("stop")
+
+    with pytest.raises(UserError, match="stop"):
+        write_pairs(broken(), tmp_path / "x", tmp_path / "y")
+    assert list(tmp_path.iterdir()) == []

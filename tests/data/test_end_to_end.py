@@ -1,0 +1,166 @@
+"""The commands as a user types them, with the real fairseq behind them."""
+
+import gzip
+import io
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fairseq.data import Dictionary, data_utils
+from subword_nmt.learn_bpe import learn_bpe
+
+from hyptrans.data import learn, subwords
+from tests.data.commands.test_iwslt14 import original as iwslt_tree  # noqa: F401 - a fixture
+from tests.data.conftest import REPOSITORY, make_sentences, script, write
+
+BIN = Path(sys.executable).parent
+TINY = "--encoder-embed-dim 8 --decoder-embed-dim 8 --encoder-ffn-embed-dim 8 "
+TINY += "--decoder-ffn-embed-dim 8 --encoder-layers 1 --decoder-layers 1 "
+TINY += "--encoder-attention-heads 1 --decoder-attention-heads 1"
+
+
+def binarized_text(out, pair, name, lang, kind):
+    """The text of a set as the binary files and the dictionary give it back."""
+    dictionary = Dictionary.load(str(out / f"data-bin/dict.{lang}.txt"))
+    prefix = out / f"data-bin/{name}.{pair}.{lang}"
+    dataset = data_utils.load_indexed_dataset(str(prefix), dictionary, "mmap")
+    return [subwords.decode(kind, dictionary.string(tokens)) for tokens in dataset]
+
+
+def succeeds(*words, **more):
+    """Run a program to its end."""
+    done = subprocess.run([*map(str, words)], capture_output=True, text=True, check=False, **more)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return done.stdout
+
+
+def train(out, *options, save=None):
+    """Two updates of a tiny model; fairseq's own words on failure."""
+    command = [BIN / "fairseq-train", out / "data-bin", *TINY.split(), "--arch"]
+    command += ["transformer", "--max-tokens", "4000", "--max-update", "2", "--optimizer", "adam"]
+    command += ["--lr", "0.001", "--cpu", "--disable-validation", *options]
+    command += ["--save-dir", save] if save else ["--no-save"]
+    succeeds(*command, cwd=out)
+
+
+def prepare(name, *words):
+    return succeeds(*script(name), *words)
+
+
+def test_raw_text_comes_back_from_the_binary_files(tmp_path, corpus):
+    out = tmp_path / "out"
+    odd = [
+        write(tmp_path / f"odd.{lang}", ["  two  spaces ", "<pad> </s>"]) for lang in ("en", "de")
+    ]
+    words = [*corpus(), "--train", *odd, "--test", *odd, "--raw-text", "--vocab-size", 200]
+    *_, last = prepare("prepare_text", *words, "--out", out).splitlines()
+    assert last.startswith(f"fairseq-train {out}/data-bin --user-dir hyptrans --arch hybonet_plus")
+    for lang in ("en", "de"):
+        for number, name in enumerate(("test", "test1")):
+            expected = (out / f"raw/{name}.{lang}").read_text().split("\n")[:-1]
+            assert len(expected) == (20, 2)[number]
+            assert binarized_text(out, "en-de", name, lang, "sentencepiece") == expected
+    assert {path.name for path in out.iterdir()} == {
+        "data-bin",
+        "manifest.json",
+        "raw",
+        "sentencepiece.model",
+    }
+
+
+def test_codes_are_those_of_subword_nmt_on_the_text_itself(tmp_path):
+    lines = make_sentences(300, "en") + make_sentences(300, "de")
+    paths = [write(tmp_path / "en", lines[:300]), write(tmp_path / "de", lines[300:])]
+    learn.learn("subword-nmt", paths, 150, tmp_path / "codes")
+    expected = io.StringIO()
+    learn_bpe(io.StringIO("".join(line + "\n" for line in lines)), expected, 150)
+    assert (tmp_path / "codes").read_text() == expected.getvalue()
+    assert expected.getvalue().count("\n") == 151
+
+
+def test_rarest_words_are_left_out_of_learning_above_the_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(learn, "MOST_WORD_TYPES", 2)
+    path = write(tmp_path / "en", ["aa aa aa bb bb cc"])
+    counts = learn.learn("subword-nmt", [path], 10, tmp_path / "codes")
+    assert counts == {"word types": 3, "rarest word types not used": 1, "merges": 2}
+    assert "c" not in (tmp_path / "codes").read_text()
+
+
+@pytest.mark.slow
+def test_fairseq_trains_on_iwslt14(tmp_path, iwslt_tree):  # noqa: F811
+    out = tmp_path / "out"
+    words = ["--raw", iwslt_tree, "--out", out, "--vocab-size", 80, "--keep-intermediate"]
+    prepare("prepare_iwslt14", *words)
+    train(out)
+    for lang in ("de", "en"):
+        tokens = (out / f"intermediate/text/test.{lang}").read_text().split("\n")[:-1]
+        found = binarized_text(out, "de-en", "test", lang, "subword-nmt")
+        assert len(found) == len(tokens)
+        # the generated test set has characters that its training text lacks
+        same = sum(one == other for one, other in zip(found, tokens, strict=True))
+        assert same >= len(tokens) - sum("<unk>" in line for line in found) > 0
+
+
+@pytest.mark.slow
+def test_real_multi30k_comes_back_exactly(tmp_path, data):
+    folder = data / "multi30k_en_de"
+    sets = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
+    words = []
+    for name, stem in sets.items():
+        words += [f"--{name}", *(folder / f"{stem}.{lang}.gz" for lang in ("en", "de"))]
+    out = tmp_path / "out"
+    prepare("prepare_text", *words, "--raw-text", "--vocab-size", 6000, "--out", out)
+    for lang in ("en", "de"):
+        lines = gzip.decompress((folder / f"test_2016_flickr.{lang}.gz").read_bytes()).decode()
+        expected = lines.split("\n")[:-1]
+        assert len(expected) == 1000
+        assert binarized_text(out, "en-de", "test", lang, "sentencepiece") == expected
+    train(out)
+
+
+@pytest.mark.slow
+def test_real_tatoeba_is_prepared_by_its_recipe_and_the_printed_command_trains(tmp_path, data):
+    table = data / "tatoeba_en_de/deu-eng.zip"
+    words = ["-m", "recipes.tatoeba_en_de.prepare", "--table", table, "--out", tmp_path / "out"]
+    lines = succeeds(sys.executable, *words, cwd=REPOSITORY).strip().split("\n")
+    readme = (REPOSITORY / "recipes/tatoeba_en_de/README.md").read_text()
+    for line in lines[:4]:
+        assert line in readme
+    for lang in ("en", "de"):
+        expected = (tmp_path / f"out/raw/test.{lang}").read_text().split("\n")[:-1]
+        assert len(expected) == 2000
+        assert binarized_text(tmp_path / "out", "en-de", "test", lang, "sentencepiece") == expected
+    program, *command = shlex.split(lines[-1])
+    # a batch of the real size takes a minute on a small machine
+    command += ["--max-update", "2", "--no-save", "--cpu", "--disable-validation"]
+    succeeds(BIN / program, *command, "--max-tokens", "500", cwd=tmp_path)
+
+
+@pytest.mark.slow
+def test_words_by_spaces_go_through_all_commands(tmp_path, corpus):
+    out = tmp_path / "out"
+    prepare("prepare_text", *corpus(), "--bpe", "none", "--joined-dictionary", "--out", out)
+    trained = tmp_path / "model"
+    train(out, "--share-all-embeddings", save=trained)
+    checkpoint = trained / "checkpoint_last.pt"
+    # no --remove-bpe: an answer is words already
+    generated = succeeds(
+        *(BIN / "fairseq-generate", out / "data-bin", "--path", checkpoint),
+        *("--beam", 1, "--max-len-b", 5, "--cpu"),
+    )
+    found = dict(line.split("\t")[::2] for line in generated.split("\n") if line[:2] == "D-")
+    tokens = dict(line.split("\t")[::2] for line in generated.split("\n") if line[:2] == "H-")
+    assert len(found) == 20
+    assert found == {f"D-{number[2:]}": text for number, text in tokens.items()}
+    source = (tmp_path / "input/test.en").read_text()
+    hyptrans = [sys.executable, "-m", "hyptrans"]
+    succeeds(*hyptrans, "export", checkpoint, "--data", out, "--out", tmp_path / "shared")
+    options = ["--beam", 1]
+    words = ["translate", checkpoint, "--data", out]
+    translated = succeeds(*hyptrans, *words, *options, input=source)
+    shared = succeeds(*hyptrans, "translate", tmp_path / "shared", *options, input=source)
+    assert shared == translated
+    assert "@@" not in translated
+    assert set(translated.split()) <= {*(out / "data-bin/dict.de.txt").read_text().split()}

@@ -1,0 +1,134 @@
+"""Dictionaries and numbers are those of ``fairseq-preprocess``, byte for byte."""
+
+import shutil
+import struct
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hyptrans.data import dictionary, indexed
+from hyptrans.data.indexed import IndexedSet
+from hyptrans.support.errors import UserError
+from tests.data.conftest import make_sentences, tree, write
+
+PREPROCESS = Path(sys.executable).parent / "fairseq-preprocess"
+ODD = ["", "  a  a ", "<unk> <s> </s> <pad> b", "madeupword0001 x", "\u00e9 \U0001f600 z \u4e2d"]
+
+
+@pytest.fixture
+def text(tmp_path):
+    """Prefixes of a training and a test set, which has words that training lacks."""
+    for lang in ("en", "de"):
+        write(tmp_path / f"train.{lang}", [*make_sentences(200, lang), *ODD])
+        write(tmp_path / f"test.{lang}", [*ODD, *make_sentences(40, lang, 1)])
+    return tmp_path
+
+
+def fairseq(folder, *options):
+    pytest.importorskip("fairseq")
+    words = ["--source-lang", "en", "--target-lang", "de", "--trainpref", folder / "train"]
+    words += ["--testpref", folder / "test", "--destdir", folder / "theirs", "--workers", "1"]
+    done = subprocess.run(
+        [PREPROCESS, *words, *options], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    (folder / "theirs" / "preprocess.log").unlink()
+    return tree(folder / "theirs")
+
+
+def ours(folder, *, joined=False):
+    out = folder / "ours"
+    groups = [("en", "de")] if joined else [("en",), ("de",)]
+    for group in groups:
+        counts = dictionary.count_symbols(folder / f"train.{lang}" for lang in group)
+        for lang in group:
+            size = dictionary.write(counts, out / f"dict.{lang}.txt")
+            dtype = indexed.number_type(size)
+            encode = dictionary.Numbers(out / f"dict.{lang}.txt", dtype).build()
+            for name in ("train", "test"):
+                lines = (folder / f"{name}.{lang}").read_text().split("\n")[:-1]
+                indexed.write(map(encode, lines), dtype, out / f"{name}.en-de.{lang}")
+    return out
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_files_are_those_of_fairseq_preprocess(text, joined):
+    theirs = fairseq(text, *(["--joined-dictionary"] if joined else []))
+    made = tree(ours(text, joined=joined))
+    assert sorted(made) == sorted(theirs)
+    assert made == theirs
+
+
+def test_dictionaries_that_are_given_are_those_of_fairseq_preprocess(text):
+    out = ours(text)
+    dictionary.write(Counter("aab"), out / "dict.en.txt", set("abxyz"))
+    shutil.copy(out / "dict.en.txt", text / "given")
+    theirs = fairseq(text, "--srcdict", text / "given")
+    assert theirs["dict.en.txt"] == (text / "given").read_bytes()
+    encode = dictionary.Numbers(text / "given", "<u2").build()
+    indexed.write(map(encode, ODD), "<u2", out / "odd")
+    size = len((out / "odd.bin").read_bytes())
+    assert theirs["test.en-de.en.bin"][:size] == (out / "odd.bin").read_bytes()
+
+
+@pytest.mark.parametrize(("symbols", "width"), [(65_499, 2), (65_500, 4)])
+def test_numbers_take_four_bytes_where_fairseq_takes_them(tmp_path, symbols, width):
+    from fairseq.data.indexed_dataset import MMapIndexedDataset, best_fitting_int_dtype
+
+    dtype = indexed.number_type(symbols)
+    assert np.dtype(dtype) == best_fitting_int_dtype(symbols) == np.dtype(f"<u{width}")
+    rows = [[symbols - 1, 2], [2]]
+    indexed.write((np.array(row, dtype).tobytes() for row in rows), dtype, tmp_path / "a.en")
+    for made in (MMapIndexedDataset(str(tmp_path / "a.en")), IndexedSet(tmp_path / "a.en")):
+        assert [made[i].tolist() for i in range(len(made))] == rows
+        assert made.sizes.tolist() == [2, 1]
+
+
+def test_a_sentence_is_read_as_it_was_written(tmp_path):
+    rows = [[5, 6, 2], [2], [300, 2]]
+    prefix = tmp_path / "train.en-de.en"
+    assert indexed.write((np.array(row, "<u2").tobytes() for row in rows), "<u2", prefix) == 3
+    found = IndexedSet(prefix)
+    assert [found[i].tolist() for i in (2, 0, 1, -1)] == [rows[2], rows[0], rows[1], rows[2]]
+    assert (found[0].dtype, found.count(2)) == (np.int64, 3)
+    indexed.write([], "<u2", prefix)
+    assert len(IndexedSet(prefix)) == 0
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        ("gone", r"a\.bin is missing"),
+        ("longer", r"a\.bin has another size than .*a\.idx says"),
+        ("cut", r"a\.idx is damaged"),
+        ("other magic", r"a\.idx is damaged"),
+        ("other type", r"a\.idx is damaged"),
+        ("a count without end", r"a\.idx is damaged"),
+        ("other places", r"a\.idx is damaged"),
+    ],
+)
+def test_a_damaged_set_is_a_sentence(tmp_path, damage, problem):
+    indexed.write([b"\5\0\2\0"] * 3, "<u2", tmp_path / "a")
+    data, index = tmp_path / "a.bin", tmp_path / "a.idx"
+    content = bytearray(index.read_bytes())
+    if damage == "gone":
+        data.unlink()
+    elif damage == "longer":
+        data.write_bytes(data.read_bytes() + b"\2\0")
+    elif damage == "cut":
+        del content[-3:]
+    elif damage == "other magic":
+        content[0] ^= 1
+    elif damage == "other type":
+        content[17] = 7
+    elif damage == "a count without end":
+        content[18:26] = struct.pack("<Q", 2**62)
+    else:
+        content[-1] = 1
+    index.write_bytes(content)
+    with pytest.raises(UserError, match=problem):
+        IndexedSet(tmp_path / "a")

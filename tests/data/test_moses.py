@@ -1,0 +1,67 @@
+import pytest
+
+from hyptrans.data.moses import TextSteps, moses_rules
+
+# Lines and what the Moses tokenizer makes of them with its default escapes.
+ENGLISH = [
+    ("It's John's, isn't it?", "It &apos;s John &apos;s , isn &apos;t it ?"),
+    ('He said: "No."', "He said : &quot; No . &quot;"),
+    ("See http://a.org/b?x=1&y=2.", "See http : / / a.org / b ? x = 1 &amp; y = 2 ."),
+    ("AT&T's R&D", "AT &amp; T &apos;s R &amp; D"),
+    ("a state-of-the-art thing", "a state-of-the-art thing"),
+    ("1,000.50 in 1990-1995 (3%)", "1,000.50 in 1990-1995 ( 3 % )"),
+    ("Mr. Smith left at 5 p.m. Wait...", "Mr. Smith left at 5 p.m. Wait ..."),
+    ("tags <b> [x] |", "tags &lt; b &gt; &#91; x &#93; &#124;"),
+    ("  two   spaces\u00a0here ", "two spaces here"),
+]
+
+
+@pytest.mark.parametrize(("line", "expected"), ENGLISH)
+def test_english_tokens(line, expected):
+    assert TextSteps("en", tokenize=True).build()(line) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("Das ist's, z. B. am 3. Mai.", "Das ist &apos; s , z. B. am 3. Mai ."),
+        ("„Nein“, sagte er \u2013 zum 1. Mal", "„ Nein “ , sagte er \u2013 zum 1. Mal"),
+        ("3.000,50 Euro", "3.000,50 Euro"),
+    ],
+)
+def test_german_tokens(line, expected):
+    assert TextSteps("de", tokenize=True).build()(line) == expected
+
+
+def test_aggressive_splits_hyphens_inside_words_only():
+    steps = TextSteps("en", tokenize=True, aggressive=True).build()
+    assert steps("state-of-the-art - 1990-1995") == ("state @-@ of @-@ the @-@ art - 1990 @-@ 1995")
+
+
+def test_apostrophe_of_the_development_sets_becomes_straight_before_tokenizing():
+    line = "it\u2019s"
+    assert TextSteps("en", tokenize=True).build()(line) == "it \u2019 s"
+    steps = TextSteps("en", straight_apostrophe=True, tokenize=True, lowercase=True)
+    assert steps.build()(line.upper()) == "it &apos;s"
+
+
+def test_normalizer_follows_the_perl_script_and_removes_non_printing_characters():
+    steps = TextSteps("de", normalize=True).build()
+    assert steps("„Ja“ \u2013 5\u00a0% … \u2019") == '"Ja" - 5% ... "'
+    # soft hyphen, zero-width space and an unassigned code point are of category C
+    assert steps("a\u00adb\u200bc\u0378d") == "a b c d"
+
+
+def test_entities_come_back_as_they_stand_in_xml():
+    steps = TextSteps("en", xml_escape=True, tokenize=True).build()
+    assert steps("R&D") == "R &amp; amp ; D"
+
+
+def test_without_steps_the_line_stays():
+    line = "  raw \u2019 text, "
+    assert TextSteps("en").build()(line) == line
+
+
+def test_languages_without_a_list_of_their_own_are_known():
+    assert moses_rules("de") == "de"
+    assert moses_rules("xx") == "en"

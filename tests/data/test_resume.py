@@ -1,0 +1,151 @@
+"""Runs that end at the worst moment, and what the next one makes of it."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from hyptrans.data import indexed
+from tests.data.conftest import (
+    REPOSITORY,
+    error_of,
+    tree,
+)
+
+OPTIONS = ["--raw-text", "--vocab-size", "150", "--workers", "1"]
+# Runs the command over and over: the k-th time, the process kills itself at the k-th rename or
+# link.
+DRIVER = textwrap.dedent(
+    """
+    import os, signal, sys
+    from hyptrans.data.commands.cli import PROGRAM
+
+    step, when, words = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
+    calls = 0
+
+    def deadly(function):
+        def called(source, target):
+            global calls
+            calls += 1
+            if calls == step and when == "before":
+                os.kill(os.getpid(), signal.SIGKILL)
+            function(source, target)
+            if calls == step and when == "after":
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        return called
+
+    def run(kills):
+        child = os.fork()
+        if child == 0:
+            if kills:
+                os.replace, os.link = deadly(os.replace), deadly(os.link)
+            os._exit(PROGRAM.run(["text", *words]))
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    out = words[words.index("--out") + 1]
+    killed = run(True)
+    assert not os.path.exists(out + "/manifest.json") or killed == 0 or when == "after"
+    print(killed, run(False))
+    """
+)
+
+
+def run_killed(step, when, words):
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER, str(step), when, *map(str, words)],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    killed, status = map(int, done.stdout.split("\n")[-2].split())
+    assert status == 0, done.stderr
+    return killed == -signal.SIGKILL
+
+
+@pytest.fixture
+def reference(tmp_path, run, corpus):
+    words = [*corpus(train=60, valid=5, test=5), *OPTIONS]
+    assert run("text", *words, "--out", tmp_path / "reference")[0] == 0
+    return words, tree(tmp_path / "reference")
+
+
+@pytest.mark.parametrize(("step", "when"), [(1, "before"), (5, "after"), (9, "before")])
+def test_run_after_a_kill_ends_with_the_same_bytes(tmp_path, reference, step, when):
+    words, expected = reference
+    out = tmp_path / "out"
+    assert run_killed(step, when, [*words, "--out", out])
+    assert tree(out) == expected
+
+
+@pytest.mark.slow
+def test_run_after_a_kill_at_any_rename_ends_with_the_same_bytes(tmp_path, reference):
+    words, expected = reference
+    for when in ("before", "after"):
+        step = 0
+        killed = True
+        while killed:
+            step += 1
+            out = tmp_path / f"{when}{step}"
+            killed = run_killed(step, when, [*words, "--out", out])
+            assert tree(out) == expected, (step, when)
+        assert step > 20
+
+
+def full_disk(*_):
+    raise OSError(28, "No space left on device", "somewhere")
+
+
+def test_finished_steps_are_not_run_again(tmp_path, run, reference, monkeypatch):
+    words, expected = reference
+    out = tmp_path / "out"
+    with monkeypatch.context() as patch:
+        patch.setattr(indexed, "write", full_disk)
+        message = error_of(run("text", *words, "--out", out))
+    assert "disk is full" in message
+    assert not (out / "manifest.json").exists()
+    assert not list(out.rglob("*.partial"))
+
+    def not_again(*_):
+        raise AssertionError("learned twice")
+
+    monkeypatch.setattr("hyptrans.data.learn.learn", not_again)
+    assert run("text", *words, "--out", out)[0] == 0
+    assert tree(out) == expected
+
+
+def test_all_is_made_again_and_left_overs_go_when_options_or_files_change(
+    tmp_path, run, reference, monkeypatch
+):
+    words, expected = reference
+    out = tmp_path / "out"
+    more = ["--test", *words[words.index("--test") + 1 :][:2], "--bpe", "subword-nmt"]
+    more += ["--joined-dictionary", "--keep-intermediate"]
+    # stopped when some of the result is in place
+    with monkeypatch.context() as patch:
+        patch.setattr("hyptrans.data.pipeline.write_json", full_disk)
+        error_of(run("text", *words, *more, "--out", out))
+    assert {"bpe.codes", "raw/test1.en"} <= set(tree(out))
+    assert not (out / "manifest.json").exists()
+    assert run("text", *words, "--out", out)[0] == 0
+    assert tree(out) == expected
+
+
+def test_second_run_in_the_same_folder_is_refused(tmp_path, run, reference, monkeypatch):
+    words, _ = reference
+    out = tmp_path / "out"
+    working, messages = indexed.write, []
+
+    def meanwhile(*named):
+        if not messages:
+            messages.append(error_of(run("text", *words, "--out", out)))
+            messages.append(error_of(run("text", *words, "--out", out, "--overwrite")))
+        return working(*named)
+
+    monkeypatch.setattr(indexed, "write", meanwhile)
+    assert run("text", *words, "--out", out)[0] == 0
+    assert ["another run is at work" in message for message in messages] == [True, True]
