@@ -35,29 +35,10 @@ class Word:
         return max((1 + word.depth() for word in self.before + self.after), default=0)
 
 
-def full_stop(root: Word) -> Word:
-    """Make a tree a sentence."""
-    root.deprel = "root"
-    root.after.append(Word(".", ".", "PUNCT", "punct", (id(root), "stop")))
-    return root
-
-
-def comma(head: Word) -> None:
-    """End a clause with a comma."""
-    head.after.append(Word(",", ",", "PUNCT", "punct", (id(head), "comma")))
-
-
-def number(plural: bool) -> dict[str, str]:
-    """The feature of grammatical number."""
-    return {"Number": "Plur" if plural else "Sing"}
-
-
 def text(root: Word) -> str:
     """The sentence as it is written: no space before punctuation."""
-    written = ""
-    for word in root.in_order():
-        written += word.form if word.upos == "PUNCT" else f" {word.form}"
-    return written[1:]
+    words = (word.form if word.upos == "PUNCT" else f" {word.form}" for word in root.in_order())
+    return "".join(words)[1:]
 
 
 def conllu(root: Word, sent_id: str, other: Word) -> str:
