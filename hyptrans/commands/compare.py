@@ -8,6 +8,9 @@ from hyptrans.evaluation import scores, significance
 from hyptrans.support import tables
 from hyptrans.support.errors import UserError
 
+_MOST_SAMPLES = 100_000
+"""Of the test set; as many fit into memory."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
@@ -16,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("first", type=Path, metavar="A.out", help=kind)
     add("second", type=Path, metavar="B.out", help=f"{kind}, of the system to compare with A")
     add("references", type=Path, metavar="REF", help="raw references, one a line")
+    scores.add_tokenize(parser)
     add(
         "--samples",
         type=int,
@@ -29,16 +33,19 @@ def main(args: argparse.Namespace) -> None:
     """Print a table.
 
     Raises:
-        UserError: files that do not belong together.
+        UserError: files that do not belong together, or a tokenizer that is not installed.
     """
-    if args.samples < 2:
-        raise UserError(f"--samples must be at least 2, got {args.samples}")
+    if not 2 <= args.samples <= _MOST_SAMPLES:
+        raise UserError(f"--samples must be 2 to {_MOST_SAMPLES:,}, got {args.samples}")
     references = scores.read_references(args.references)
     systems = []
     for path in (args.first, args.second):
         systems.append(scores.read_translations(path))
         scores.check_lengths(systems[-1], path, references, args.references)
-    found = significance.compare(systems[0], systems[1], references, samples=args.samples)
+    tokenize = scores.tokenizer_of(args.references, references, args.tokenize)
+    found = significance.compare(
+        systems[0], systems[1], references, samples=args.samples, tokenize=tokenize
+    )
     names = [args.first.name, args.second.name]
     if names[0] == names[1]:
         # fairseq-generate calls them all alike
@@ -52,4 +59,11 @@ def main(args: argparse.Namespace) -> None:
         ["metric", *map(tables.escaped, names), "difference", "p, one-sided"], rows
     )
     signatures = (f"{one.metric}: `{one.signature}`" for one in found)
+    differing = found[0].differing
     sys.stdout.write("\n".join([table, "", *signatures, ""]))
+    if differing < 2:
+        many = "1 sentence" if differing else "no sentence"
+        sys.stdout.write(
+            f"p is 1: the systems differ in {many} that has a reference, and a choice of sentences "
+            "cannot show that they differ in others\n"
+        )

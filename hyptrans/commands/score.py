@@ -14,6 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("output", type=Path, metavar="OUT", help=scores.TRANSLATIONS_HELP)
     add("references", type=Path, metavar="REF", help="raw references, one a line")
+    scores.add_tokenize(parser)
     add("--lowercase", action="store_true", help="take no notice of case")
     add("--json", action="store_true", help="the same as JSON")
 
@@ -22,13 +23,14 @@ def main(args: argparse.Namespace) -> None:
     """Print a line for each score.
 
     Raises:
-        UserError: files that do not belong together.
+        UserError: files that do not belong together, or a tokenizer that is not installed.
     """
     references = scores.read_references(args.references)
     translations = scores.read_translations(args.output)
     scores.check_lengths(translations, args.output, references, args.references)
+    tokenize = scores.tokenizer_of(args.references, references, args.tokenize)
     found = {
-        "BLEU": scores.bleu(translations, references, lowercase=args.lowercase),
+        "BLEU": scores.bleu(translations, references, lowercase=args.lowercase, tokenize=tokenize),
         "chrF": scores.chrf(translations, references, lowercase=args.lowercase),
     }
     if args.json:

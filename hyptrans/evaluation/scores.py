@@ -1,15 +1,25 @@
 """BLEU and chrF by sacreBLEU itself, each with its signature; translations from files."""
 
+import argparse
 import re
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sacrebleu.metrics import BLEU, CHRF
 
-from hyptrans.support.errors import UserError
+from hyptrans.support.errors import UserError, one_line
 from hyptrans.support.lines import read_lines
 
+DEFAULT_TOKENIZER = "13a"
+_TOKENIZERS = {
+    **dict.fromkeys(("zh", "zho", "cmn", "yue"), "zh"),
+    **dict.fromkeys(("ja", "jpn"), "ja-mecab"),
+    **dict.fromkeys(("ko", "kor"), "ko-mecab"),
+}
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u4e00-\u9fff]")
+"""Characters of Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
 _OF_FAIRSEQ = re.compile(r"[SHD]-[0-9]+\t")
 """How a line of a source, of a translation in tokens or of one in words begins."""
 # as many digits as any number of sentences has: int takes no more than some thousand
@@ -29,11 +39,71 @@ class Score:
     signature: str
 
 
+def tokenizer_for(language: str) -> str:
+    """The name of sacreBLEU's tokenizer for a target language, in any code for it.
+
+    ``13a`` splits at spaces, which Chinese and Japanese do not have, and which Korean has between
+    phrases: it finds next to nothing right in them.
+    """
+    return _TOKENIZERS.get(re.split("[-_]", language.lower())[0], DEFAULT_TOKENIZER)
+
+
+def tokenizer_of(references: Path, lines: Iterable[str], given: str | None = None) -> str:
+    """The tokenizer of a file of references, by the language that its name ends in.
+
+    Args:
+        references: the file, as ``test.zh`` or ``test.zh.gz``.
+        lines: its text. Where that has few spaces and the tokenizer needs them, a warning says so.
+        given: the one that was typed, which goes before.
+    """
+    chosen = given or tokenizer_for(Path(references.name.removesuffix(".gz")).suffix[1:])
+    text = "".join(lines)
+    if chosen == DEFAULT_TOKENIZER and 2 * len(_UNSPACED.findall(text)) > len(text):
+        sys.stderr.write(
+            f"warning: {one_line(str(references))} is in a script that puts no spaces between "
+            f"words, at which {chosen} splits: name another with --tokenize, as zh or ja-mecab\n"
+        )
+    return chosen
+
+
+def bleu_metric(
+    tokenize: str = DEFAULT_TOKENIZER,
+    *,
+    lowercase: bool = False,
+    references: Sequence[Sequence[str]] | None = None,
+) -> BLEU:
+    """SacreBLEU's BLEU with a tokenizer.
+
+    Raises:
+        UserError: the tokenizer is not installed; names what installs it.
+    """
+    try:
+        return BLEU(lowercase=lowercase, tokenize=tokenize, references=references)
+    # of MeCab, and of models that are fetched the first time
+    except (RuntimeError, ImportError, OSError) as error:
+        extra = tokenize.partition("-mecab")
+        how = f"install it with pip install 'sacrebleu[{extra[0]}]'" if extra[1] else str(error)
+        raise UserError(
+            f"--tokenize {tokenize} cannot be used: {how}, or name another, as --tokenize char"
+        ) from error
+
+
 def bleu(
-    translations: Sequence[str], references: Sequence[str], *, lowercase: bool = False
+    translations: Sequence[str],
+    references: Sequence[str],
+    *,
+    lowercase: bool = False,
+    tokenize: str = DEFAULT_TOKENIZER,
 ) -> Score:
-    """BLEU of raw text."""
-    return score_by(BLEU(lowercase=lowercase), translations, references)
+    """BLEU of raw text.
+
+    Args:
+        translations: a line each.
+        references: one for each.
+        lowercase: take no notice of case.
+        tokenize: sacreBLEU's name of a tokenizer; :func:`tokenizer_for` knows the language's.
+    """
+    return score_by(bleu_metric(tokenize, lowercase=lowercase), translations, references)
 
 
 def chrf(
@@ -47,6 +117,14 @@ def score_by(metric: BLEU | CHRF, translations: Sequence[str], references: Seque
     """A metric's score, to two digits."""
     found = metric.corpus_score(translations, [references]).score
     return Score(round(found, 2), metric.get_signature().format(short=False))
+
+
+def add_tokenize(parser: argparse.ArgumentParser) -> None:
+    """Add ``--tokenize``; :func:`tokenizer_of` takes what was typed."""
+    about = "sacreBLEU's tokenizer for BLEU (default: zh, ja-mecab or ko-mecab where the name of "
+    about += f"REF ends in that language, else {DEFAULT_TOKENIZER})"
+    names = sorted(BLEU.TOKENIZERS)
+    parser.add_argument("--tokenize", choices=names, metavar="NAME", help=about)
 
 
 def read_translations(output: Path) -> list[str]:

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics import CHRF
 from sacrebleu.significance import PairedTest
+
+from hyptrans.evaluation.scores import DEFAULT_TOKENIZER, bleu_metric
 
 SAMPLES = 1000
 """Resamplings of the test set, sacreBLEU's default."""
@@ -24,6 +26,7 @@ class Comparison:
             1 where no choice changes anything, as for systems that differ in nothing that counts,
             and where they differ in a single sentence that has a reference.
         signature: sacreBLEU's.
+        differing: number of sentences with a reference in which the systems differ.
     """
 
     metric: str
@@ -31,6 +34,7 @@ class Comparison:
     intervals: tuple[float, float]
     p: float
     signature: str
+    differing: int
 
 
 def compare(
@@ -40,6 +44,7 @@ def compare(
     *,
     samples: int = SAMPLES,
     lowercase: bool = False,
+    tokenize: str = DEFAULT_TOKENIZER,
 ) -> list[Comparison]:
     """Compare two systems by paired bootstrap resampling (Koehn 2004), with sacreBLEU's seed.
 
@@ -49,11 +54,15 @@ def compare(
         references: one for each.
         samples: resamplings of the test set.
         lowercase: take no notice of case.
+        tokenize: sacreBLEU's name of a tokenizer for BLEU.
+
+    Raises:
+        UserError: the tokenizer is not installed.
     """
     signatures, found = PairedTest(
         [("first", first), ("second", second)],
         {
-            "BLEU": BLEU(lowercase=lowercase, references=[references]),
+            "BLEU": bleu_metric(tokenize, lowercase=lowercase, references=[references]),
             "chrF": CHRF(lowercase=lowercase, references=[references]),
         },
         references=None,
@@ -77,6 +86,7 @@ def compare(
                 (one.ci, other.ci),
                 1.0 if telling < 2 or (never_above and alike) else other.p_value,
                 signatures[name].format(short=False),
+                telling,
             )
         )
     return made

@@ -1,5 +1,6 @@
 """Scores with signatures, the paired test, and what stands in a log."""
 
+import gzip
 import json
 import random
 import shutil
@@ -96,6 +97,84 @@ def test_p_is_1_where_no_choice_of_sentences_makes_a_difference(case):
         assert [one.p for one in found] == [1, 1]
 
 
+CHINESE = (["\u6211\u559c\u6b22\u5927\u732b\u3002"], ["\u6211\u559c\u6b22\u5927\u72d7\u3002"])
+"""A translation that is right but for one character of six, and its reference."""
+
+
+@pytest.mark.parametrize(
+    ("language", "tokenizer"),
+    [
+        *(("zh", "zh"), ("zh_Hans", "zh"), ("zh-TW", "zh"), ("ZH", "zh"), ("cmn", "zh")),
+        *(("ja", "ja-mecab"), ("jpn_Jpan", "ja-mecab"), ("ko", "ko-mecab")),
+        *(("de", "13a"), ("", "13a"), ("txt", "13a"), ("qtv", "13a")),
+    ],
+)
+def test_tokenizers_are_those_of_the_target_language(language, tokenizer):
+    assert scores.tokenizer_for(language) == tokenizer
+
+
+def test_bleu_of_chinese_is_that_of_its_characters():
+    translations, references = CHINESE
+    assert scores.bleu(translations, references).value == 0
+    found = scores.bleu(translations, references, tokenize="zh")
+    wanted = sacrebleu.corpus_bleu(translations, [references], tokenize="zh").score
+    assert found.value == round(wanted, 2) > 50
+    assert "tok:zh" in found.signature
+    (bleu, _) = significance.compare(translations, references, references, tokenize="zh")
+    assert bleu.values == (pytest.approx(wanted), pytest.approx(100))
+    assert "tok:zh" in bleu.signature
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "tokenizer"),
+    [
+        *(("ref.zh", [], "zh"), ("ref.zh.gz", [], "zh"), ("ref.txt", [], "13a")),
+        ("ref.txt", ["--tokenize", "char"], "char"),
+        ("ref.zh", ["--tokenize", "13a"], "13a"),
+    ],
+)
+@pytest.mark.parametrize("command", ["score", "compare"])
+def test_commands_take_the_tokenizer_of_the_references_ending(
+    tmp_path, capsys, command, name, options, tokenizer
+):
+    files = [tmp_path / "a.out", tmp_path / name]
+    for path, text in zip(files, CHINESE, strict=True):
+        data = (text[0] + "\n").encode()
+        path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    systems = files[:1] * (2 if command == "compare" else 1)
+    words = [command, *map(str, systems), str(files[1]), *options]
+    assert PROGRAM.run(words) == 0
+    out, err = capsys.readouterr()
+    assert f"tok:{tokenizer}|" in out
+    # a score of 0 that says nothing is not to pass for a result
+    assert ("no spaces between words" in err) == (tokenizer == "13a")
+
+
+@pytest.mark.parametrize("language", ["ja", "ko"])
+def test_a_tokenizer_that_is_not_installed_is_named_with_its_extra(tmp_path, capsys, language):
+    for name in ("out", f"ref.{language}"):
+        (tmp_path / name).write_text("\u306d\u3053\n")
+    words = [str(tmp_path / "out"), str(tmp_path / f"ref.{language}")]
+    assert PROGRAM.run(["score", *words]) == 2
+    message = capsys.readouterr().err.strip().splitlines()[-1]
+    assert message == (
+        f"error: --tokenize {language}-mecab cannot be used: install it with "
+        f"pip install 'sacrebleu[{language}]', or name another, as --tokenize char"
+    )
+
+
+def test_compare_explains_a_p_of_1(tmp_path, capsys, systems):
+    (tmp_path / "one").write_text("".join(f"{x}\n" for x in ["dog dog", *systems["near"][1:]]))
+    words = ["compare", *(str(tmp_path / name) for name in ("near", "one", "ref"))]
+    assert PROGRAM.run(words) == 0
+    out = capsys.readouterr().out
+    assert "| 1.0000 |" in out
+    assert "differ in 1 sentence that has a reference" in out
+    words[1] = str(tmp_path / "far")
+    assert PROGRAM.run(words) == 0
+    assert "that has a reference" not in capsys.readouterr().out
+
+
 def test_compare_prints_a_table_with_signatures(systems, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     lines = [f"D-{i}\t-0.1\t{text}\n" for i, text in enumerate(systems["near"])]
@@ -122,7 +201,8 @@ def test_compare_prints_a_table_with_signatures(systems, tmp_path, capsys, monke
     [
         (["far", "nosuch", "ref"], "nosuch does not exist"),
         (["far", "short", "ref"], "short has 1 translations for 150 lines of ref"),
-        (["far", "near", "ref", "--samples", "1"], "--samples must be at least 2, got 1"),
+        (["far", "near", "ref", "--samples", "1"], "--samples must be 2 to 100,000, got 1"),
+        (["far", "near", "ref", "--samples", "9" * 9], "--samples must be 2 to 100,000, got 9"),
         (["bytes", "near", "ref"], "bytes, line 1: byte 0xff at position 1 is not UTF-8"),
         (["empty", "empty", "empty"], "empty is empty"),
         (["blank", "blank", "blank"], "blank has no text: name the references"),
