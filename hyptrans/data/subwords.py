@@ -31,8 +31,9 @@ WORD_START = "\u2581"
 """What sentencepiece writes for the space before a word."""
 _VERSIONS = ("#version: 0.1", "#version: 0.2")
 """First lines of subword-nmt's models; the library encodes with these."""
-_MOST_OF_MODEL = 64 << 20
+_MOST_OF_PIECES, _MOST_OF_CODES = 64 << 20, 16 << 20
 """Bytes; 256,000 pieces of 10 characters take 5 million, 32,000 merges half a million."""
+_MOST_MERGES = 1_000_000
 _MOST_SHOWN = 160
 """Characters of what a library says."""
 _redirecting = threading.Lock()
@@ -64,7 +65,9 @@ class Encoder:
 
 def _bpe_encoder(model: Path) -> LineFunction:
     module = require("subword_nmt.apply_bpe", "data")
-    codes = read_bytes(model, _MOST_OF_MODEL).decode()
+    codes = read_bytes(model, _MOST_OF_CODES).decode()
+    if codes.count("\n") > _MOST_MERGES:
+        raise ValueError(f"it has more than {_MOST_MERGES:,} merges")
     first = codes.partition("\n")[0]
     # older files have none; the library looks for the end of a long one in quadratic time
     if first.startswith("#version:") and first.rstrip("\r") not in _VERSIONS:
@@ -86,7 +89,7 @@ def load_sentencepiece(model: Path) -> sentencepiece.SentencePieceProcessor:
         ValueError: it has more bytes than any model has, or none, or it is no file.
         RuntimeError: the library cannot read it.
     """
-    found = read_bytes(model, _MOST_OF_MODEL)
+    found = read_bytes(model, _MOST_OF_PIECES)
     if not found:
         raise ValueError("it is empty")
     return sentencepiece.SentencePieceProcessor(model_proto=found)
