@@ -227,12 +227,13 @@ def build(
         UserError: what does not fit, to be put after the model's name.
     """
     cfg = checked(architecture, options, dictionaries, parameters)
-    model = fresh(architecture, cfg, dictionaries, parameters)
+    # float32 before parameters are copied into it, whatever torch's default dtype is
+    model = fresh(architecture, cfg, dictionaries, parameters).float()
     state = model.parts.current_names(parameters)
     with _in_a_sentence():
         _add_shared(model, state)
         model.load_state_dict(state)
-    return model.float().eval().requires_grad_(False)
+    return model.eval().requires_grad_(False)
 
 
 @contextlib.contextmanager

@@ -26,7 +26,9 @@ def sinusoids(max_positions: int, width: int) -> Tensor:
     if width < 4:
         raise ValueError(f"sinusoidal positions need a width of at least 4, got {width}")
     half = width // 2
-    rates = torch.exp(torch.arange(half) * (-math.log(10_000.0) / (half - 1)))
+    # float32, whatever torch's default dtype is
+    places = torch.arange(half, dtype=torch.float32)
+    rates = torch.exp(places * (-math.log(10_000.0) / (half - 1)))
     angles = torch.arange(FIRST_POSITION, FIRST_POSITION + max_positions)[:, None] * rates
     return F.pad(torch.cat([angles.sin(), angles.cos()], dim=1), (0, width % 2))
 
@@ -37,7 +39,9 @@ def register_sinusoids(module: nn.Module, name: str, max_positions: int, width: 
     So a checkpoint may be loaded for longer sentences.
     """
     # before it is filled: who builds a stranger's model counts what is registered
-    module.register_buffer(name, torch.empty(max_positions, width), persistent=False)
+    module.register_buffer(
+        name, torch.empty(max_positions, width, dtype=torch.float32), persistent=False
+    )
     module.get_buffer(name).copy_(sinusoids(max_positions, width))
 
 

@@ -12,8 +12,10 @@ from hyptrans.support.errors import UserError
 
 KEY = "version"
 """Name of a model's buffer; fairseq leaves buffers of that name out of its moving averages."""
-BEFORE = "0.1.0"
+BEFORE = (0, 1, 0)
 """Wrote no version."""
+OLDEST = (0, 2)
+"""Of the versions whose parameters and options mean what they mean here, the first two numbers."""
 
 
 def this_version() -> Tensor:
@@ -25,7 +27,8 @@ def this_version() -> Tensor:
 def check_version(parameters: Mapping[str, Any]) -> None:
     """Refuse a checkpoint of a version whose parameters or options mean something else.
 
-    Versions that differ in the last number alone read each other's checkpoints.
+    This version reads the checkpoints of all versions from :data:`OLDEST` on, and of later ones
+    that differ in the last number alone.
 
     Args:
         parameters: the model's part of a checkpoint.
@@ -35,9 +38,10 @@ def check_version(parameters: Mapping[str, Any]) -> None:
     """
     found = parameters.get(KEY)
     known = isinstance(found, Tensor) and found.shape == (3,)
-    written = ".".join(map(str, found.tolist())) if known else BEFORE  # type: ignore[union-attr]
-    if written.split(".")[:2] != __version__.split(".")[:2]:
+    written = tuple(found.tolist()) if known else BEFORE  # type: ignore[union-attr]
+    if not OLDEST <= written[:2] <= tuple(this_version().tolist()[:2]):
+        name = ".".join(map(str, written))
         raise UserError(
-            f"it was written by hyptrans {written}, whose parameters and options differ from those "
-            f"of {__version__}: train the model again, or install {written} to use it"
+            f"it was written by hyptrans {name}, whose parameters and options differ from those "
+            f"of {__version__}: train the model again, or install {name} to use it"
         )
