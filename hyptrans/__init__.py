@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
     from hyptrans.geometry.space import Space
     from hyptrans.inference.translator import Translator
-    from hyptrans_startup.errors import UserError
+    from hyptrans.support.errors import UserError
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 __all__ = ["Space", "Translator", "UserError", "__version__", "load", "models"]
 PUBLIC = (
     *("hyptrans.load", "hyptrans.models", "hyptrans.UserError"),
@@ -25,7 +25,7 @@ PUBLIC = (
 _PLACES = {
     "Space": "hyptrans.geometry.space",
     "Translator": "hyptrans.inference.translator",
-    "UserError": "hyptrans_startup.errors",
+    "UserError": "hyptrans.support.errors",
 }
 """Of what is imported when it is first asked for."""
 

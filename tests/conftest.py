@@ -7,6 +7,10 @@ from collections.abc import Iterator
 import pytest
 import torch
 
+import hyptrans_startup
+
+# tests are no program of fairseq, and import parts of it
+hyptrans_startup.install()
 # tests look into checkpoints by torch's safe loader, too; fairseq stores options as this
 torch.serialization.add_safe_globals([Namespace])
 

@@ -51,11 +51,6 @@ PROGRAM = Program(
             "draw the learning curves of trainings from their logs, as SVG, PDF or PNG",
             "plot hybonet.log euclidean.log --out curves.pdf",
         ),
-        "replay": Command(
-            "hyptrans.commands.replay",
-            "run the update again at which a training met NaN, and name the layer it begins in",
-            "replay checkpoints/crash.pt",
-        ),
     },
     # by name: this package imports no other
     programs={

@@ -9,8 +9,7 @@ from typing import Any
 from hyptrans.data import manifest, subwords
 from hyptrans.support import steps
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import remove, whole_file
-from hyptrans_startup.files import sync_folder
+from hyptrans.support.files import remove, sync_folder, whole_file
 
 OUTPUTS = ("data-bin", "raw", *subwords.MODEL_NAMES.values())
 

@@ -1,16 +1,34 @@
 """What registers with fairseq, and what it calls; all of it round parts that need no fairseq.
 
-Importing this package registers architectures, criterions, optimizer and schedule, and has every
-trainer check its flags and log the statistics of points.
+Importing this package lets fairseq run (``hyptrans_startup``), registers architectures, criterions,
+optimizer and schedule, and wraps what fairseq gets wrong without a word.
 """
 
-import hyptrans.models  # noqa: F401 - names the architectures
-from hyptrans.fairseq import architectures, geodesic, noam, riemannian_adam, tiled
-from hyptrans.fairseq.training import guard, statistics
-from hyptrans.seq2seq.architectures import watch
+import sys
+
+import hyptrans_startup
+from hyptrans.support.extras import require
+
+if "fairseq" in sys.modules and hyptrans_startup.Finder not in sys.meta_path:
+    raise ImportError("fairseq was imported before hyptrans.fairseq: import the latter first")
+hyptrans_startup.install()
+require("fairseq", "fairseq")
+
+import hyptrans.models  # noqa: E402, F401 - names the architectures
+from hyptrans.fairseq import (  # noqa: E402
+    architectures,
+    geodesic,
+    literals,
+    noam,
+    repairs,
+    riemannian_adam,
+    tiled,
+)
+from hyptrans.fairseq.training import guard, not_finite, resuming, statistics  # noqa: E402
+from hyptrans.seq2seq.architectures import watch  # noqa: E402
 
 __all__ = ["architectures", "geodesic", "noam", "riemannian_adam", "tiled"]
+__all__ += ["guard", "not_finite", "repairs", "resuming", "statistics"]
 
 watch(architectures.register)
-guard.install()
-statistics.install()
+literals.install()

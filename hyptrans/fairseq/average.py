@@ -12,6 +12,7 @@ from omegaconf import OmegaConf
 from torch import Tensor
 
 from hyptrans.fairseq.checkpoint import (
+    LAST,
     architecture_of,
     parameters_of,
     read_state,
@@ -23,9 +24,8 @@ from hyptrans.inference.contents import AVERAGED
 from hyptrans.inference.dictionary import Dictionary
 from hyptrans.layers.lorentz.manifold import StableLorentz
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import check_is_checkpoint
+from hyptrans.support.files import check_is_checkpoint, whole_file
 from hyptrans.support.progress import bar
-from hyptrans_startup.checkpoints.saving import LAST, whole
 
 Model = tuple[str, dict[str, Any]]
 """Architecture and options."""
@@ -161,9 +161,14 @@ def write(state: Mapping[str, Any], out: Path) -> None:
     Raises:
         UserError: the disk is full, or the file cannot be written for another reason.
     """
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with whole(str(out)) as file:
-        torch.save(dict(state), file)
+    try:
+        with whole_file(out) as file:
+            torch.save(dict(state), file)
+    except RuntimeError as error:
+        # torch's own, with that of the system behind it
+        if isinstance(error.__context__, OSError):
+            raise UserError(f"{out} cannot be written ({error.__context__.strerror})") from error
+        raise
 
 
 def _add(sums: dict[str, Tensor], found: Mapping[str, Tensor], first: Path, path: Path) -> None:

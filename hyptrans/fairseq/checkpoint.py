@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, TypeGuard
 
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
@@ -18,6 +19,12 @@ from hyptrans.inference.dictionary import Dictionary
 from hyptrans.support.errors import UserError, one_line
 from hyptrans.support.files import check_is_checkpoint, short_names
 
+LAST = "checkpoint_last.pt"
+"""What fairseq-train goes on from."""
+_UNREADABLE = (OSError, EOFError, RuntimeError, UnpicklingError, LookupError, ValueError)
+_UNREADABLE += (TypeError, AttributeError)
+"""What torch and fairseq raise where a file is no checkpoint, or a damaged one."""
+_LONGEST_REASON = 200
 # of a configuration, what is asked of it here
 _GROUPS = ("model", "task", "checkpoint")
 
@@ -31,8 +38,11 @@ def read_state(path: Path) -> dict[str, Any]:
     check_is_checkpoint(path)
     try:
         state = load_checkpoint_to_cpu(str(path))
-    except (OSError, AttributeError) as error:
-        raise UserError(f"checkpoint {path} was not written by fairseq ({error})") from error
+    except _UNREADABLE as error:
+        raise UserError(
+            f"checkpoint {path} is cut short or was not written by fairseq "
+            f"({one_line(str(error), _LONGEST_REASON)})"
+        ) from error
     missing = [key for key in ("cfg", "model") if not state.get(key)]
     missing = missing or [f"cfg.{group}" for group in _GROUPS if group not in state["cfg"]]
     if missing:
@@ -166,10 +176,7 @@ def language_pair(task: Any, binary: Path) -> tuple[str, str]:
     """
     pair = (getattr(task, "source_lang", None), getattr(task, "target_lang", None))
     if None in pair:
-        try:
-            pair = infer_language_pair(str(binary))
-        except UserError as error:
-            raise UserError(f"--data: {error}") from error
+        pair = infer_language_pair(str(binary))
     try:
         return checked_languages(pair)
     except UserError as error:

@@ -50,7 +50,8 @@ class Noam(FairseqLRScheduler):
         return self.optimizer.get_lr()
 
     def step_update(self, num_updates: int) -> float:
-        t, warmup = max(num_updates, 1), self.cfg.warmup_updates
+        # fairseq asks after an update, for the rate of the next one
+        t, warmup = num_updates + 1, self.cfg.warmup_updates
         self.lr = self.factor * min(t**-0.5, t * warmup**-1.5)
         self.optimizer.set_lr(self.lr)
         return self.lr

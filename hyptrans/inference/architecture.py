@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 import hyptrans.models  # noqa: F401 - names the architectures
+from hyptrans.inference.allowance import stored_bytes, within_bytes
+from hyptrans.inference.bounds import MOST_POSITIONS_TIMES_WIDTH, check_number
 from hyptrans.models.euclidean import ABSENT, INERT, TransformerConfig
 from hyptrans.seq2seq.architectures import ARCHITECTURES
 from hyptrans.seq2seq.model import EncoderDecoder, Words
 from hyptrans.support.errors import UserError
-from hyptrans_startup.checkpoints.building import stored_bytes, within_bytes
-from hyptrans_startup.checkpoints.schema import MOST_POSITIONS_TIMES_WIDTH, check_number
 
 Option = bool | int | float | str | None
 

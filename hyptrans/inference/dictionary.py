@@ -1,14 +1,17 @@
 """Dictionaries, as fairseq writes them: a symbol and its count a line."""
 
+import hashlib
 from pathlib import Path
+from typing import Any
 
 from hyptrans.support.errors import UserError
-from hyptrans_startup.data.folders import read_dictionary
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 """Symbols that every dictionary begins with and no file has."""
 _OVERWRITE = "#fairseq:overwrite"
 """At the end of a line whose symbol is there already."""
+MOST_SYMBOLS, MOST_BYTES = 1_000_000, 64 << 20
+"""Of a dictionary: every line costs some 300 bytes of memory."""
 
 
 class Dictionary:
@@ -82,3 +85,43 @@ class Dictionary:
         self.indices[symbol] = len(self.symbols)
         self.symbols.append(symbol)
         self.count.append(int(count))
+
+
+def read_dictionary(path: Path) -> str:
+    """Read a dictionary's lines, once, with all that can be known before they are looked at.
+
+    Raises:
+        UserError: it is no regular file, no UTF-8 text, or longer than any dictionary.
+    """
+    if path.exists() and not path.is_file():
+        raise UserError(
+            f"{path} is no regular file and no dictionary of fairseq; fairseq-preprocess writes one"
+        )
+    if not path.exists():
+        raise UserError(
+            f"{path} does not exist; give the folder that fairseq-preprocess wrote and its "
+            "languages"
+        )
+    with open(path, "rb") as file:
+        content = file.read(MOST_BYTES + 1)
+    lines = ""
+    if len(content) <= MOST_BYTES:  # else a character may be cut
+        try:
+            # as Python reads the ends of lines
+            lines = content.decode().replace("\r\n", "\n").replace("\r", "\n")
+        except UnicodeDecodeError as error:
+            raise UserError(f"{path} is not UTF-8 text; fairseq-preprocess writes one") from error
+    if len(content) > MOST_BYTES or lines.count("\n") > MOST_SYMBOLS:
+        raise UserError(
+            f"{path} has more than {MOST_SYMBOLS:,} lines or {MOST_BYTES:,} bytes, as no "
+            "dictionary has: make one with fewer words, as subwords are"
+        )
+    return lines
+
+
+def fingerprint(dictionary: Any) -> str:
+    """The SHA-256 of a dictionary's symbols in their order, of fairseq's dictionaries too."""
+    digest = hashlib.sha256()
+    for symbol in dictionary.symbols:
+        digest.update(f"{symbol}\n".encode(errors="surrogateescape"))
+    return digest.hexdigest()

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.extras import require
 from hyptrans.support.logs import quiet
 
 if TYPE_CHECKING:
@@ -84,7 +83,6 @@ def _contents(
             )
         return folder.read(found)
     where = None if data is None else Path(data)
-    require("fairseq", "fairseq")
     checkpoint = importlib.import_module("hyptrans.fairseq.checkpoint")
     return checkpoint.read(found, where, subword_models=subword_models, moses=moses)
 

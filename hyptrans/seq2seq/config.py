@@ -5,11 +5,9 @@ from typing import Any, Optional
 
 from hyptrans.layers.lorentz.embedding import STORAGES
 from hyptrans.support.options import option
-from hyptrans_startup import plugin
 
 CURVATURES = (1e-6, 1e6)
 """Lowest and highest curvature of a configuration, far beyond any in use."""
-plugin.register(option_bounds={"curvature": CURVATURES})
 
 
 @dataclass

@@ -6,9 +6,10 @@ import sys
 from importlib import metadata
 from types import ModuleType
 
-from hyptrans_startup.errors import UserError
+from hyptrans.support.errors import UserError
 
 _OF_EXTRA = re.compile(r"([\w.-]+).*\bextra == ['\"]([\w.-]+)['\"]")
+_FAIRSEQ = "pip install --no-deps fairseq==0.12.2"
 _OURS = ("dev", "test")
 """Extras of those who work on this package: no command needs what they bring."""
 
@@ -64,6 +65,8 @@ def how_to_install(module: str | None) -> str | None:
         # a checkout that was not installed
         return None
     wanted = (module or "").partition(".")[0]
+    if wanted == "fairseq":
+        return _install("fairseq")
     for found in filter(None, map(_OF_EXTRA.match, requirements)):
         if found[1].lower().replace("-", "_") == wanted and found[2] not in _OURS:
             return _install(found[2])
@@ -71,6 +74,6 @@ def how_to_install(module: str | None) -> str | None:
 
 
 def _install(extra: str) -> str:
-    # newer versions of pip refuse what fairseq 0.12.2 requires
-    first = "pip install 'pip<24.1' && " if extra == "fairseq" else ""
-    return f"{first}pip install 'hyptrans[{extra}]'"
+    command = f"pip install 'hyptrans[{extra}]'"
+    # an extra cannot bring it, as it asks for libraries of 2020
+    return f"{command} && {_FAIRSEQ}" if extra == "fairseq" else command

@@ -18,7 +18,7 @@ from typing import Any
 
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256, write_json
-from hyptrans_startup.files import sync_folder
+from hyptrans.support.files import sync_folder
 
 _BEGUN = ".begun"
 """Ending of what tells which step was begun last, where it may be gone on with."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from hyptrans.support.errors import UserError, one_line
 from hyptrans.support.files import write_json
-from hyptrans_startup.files import sync_folder, take_lock
+from hyptrans.support.files import sync_folder, take_lock
 
 Notes = dict[str, Any]
 """What a step returned, as JSON gives it back."""

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import sha256, write_json, write_whole
+from hyptrans.support.files import sha256, take_lock, write_json, write_whole
 from hyptrans.support.tables import escaped
-from hyptrans_startup.files import take_lock
 from probing.commands.evaluate import as_json
 from probing.commands.options import filled, typed_command
 from probing.commands.pipeline import Fit, Run, Trees, rank_points, selectivities, stages

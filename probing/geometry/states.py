@@ -86,6 +86,9 @@ def _side(loaded: Loaded, name: str, states: Tensor, kept: Sequence[tuple[Tensor
 def _pairs(
     loaded: Loaded, data: Path, subset: str, sentences: int
 ) -> tuple[list[list[int]], list[list[int]]]:
+    import hyptrans.fairseq  # noqa: F401
+
+    # isort: split
     from fairseq.data.data_utils import load_indexed_dataset
 
     binary = data_bin(data)

@@ -24,9 +24,9 @@ from hyptrans.fairseq.checkpoint import (
     read_state,
 )
 from hyptrans.fairseq.states import all_states, spaces_of
+from hyptrans.inference.allowance import stored_bytes, within_bytes
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256
-from hyptrans_startup.checkpoints.building import stored_bytes, within_bytes
 from probing.states.encoder import SegmentedEncoder
 from probing.text import segment
 

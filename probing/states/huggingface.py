@@ -19,10 +19,10 @@ import torch
 from torch import Tensor, nn
 
 from hyptrans.geometry.space import Space
+from hyptrans.inference.allowance import within_bytes
 from hyptrans.support import extras
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256
-from hyptrans_startup.checkpoints.building import within_bytes
 from probing.states import folder
 from probing.states.encoder import Tokens, WordEncoder
 from probing.states.failures import reason, told

@@ -11,6 +11,10 @@ from typing import Any
 from unittest import mock
 
 import torch
+
+import hyptrans.fairseq  # noqa: F401
+
+# isort: split
 from fairseq import models, utils
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.data import Dictionary
@@ -21,7 +25,6 @@ from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-import hyptrans.fairseq  # noqa: F401 - registers the architectures
 from hyptrans.fairseq.model import HypTransformer
 from hyptrans.fairseq.tiled import TiledCrossEntropy, factors_of
 from hyptrans.kernels import products

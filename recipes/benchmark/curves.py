@@ -6,6 +6,10 @@ import itertools
 from collections.abc import Iterator
 
 import torch
+
+import hyptrans.fairseq  # noqa: F401
+
+# isort: split
 from fairseq import utils
 from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
 from fairseq.optim.adam import Adam

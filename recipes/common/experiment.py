@@ -12,7 +12,6 @@ from typing import Any
 
 from hyptrans.support import flags, tables
 from hyptrans.support.files import write_json
-from hyptrans_startup.checkpoints import saving
 from recipes.common import options, results, scoring, translation
 from recipes.common.runner import Runner
 from recipes.common.settings import read_models
@@ -140,9 +139,6 @@ class Experiment:
         """
         run, searches = self.run, dict.fromkeys(column.search for column in columns)
         chains = [translation.chain(run, m, searches, validated=validated) for m in self.models]
-        for model in self.models if run.save_every else ():
-            # fairseq's own copy may be cut where an earlier run was killed
-            saving.mend(run.out / model.name / saving.LAST)
         self.runner.chains([*chains, *beside], jobs=self.args.jobs)
         rows, signatures = {}, {}
         for model in self.models:

@@ -15,7 +15,6 @@ from typing import Any
 from hyptrans.support import flags
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import one_at_a_time, write_whole
-from hyptrans_startup.checkpoints import saving
 from recipes.common import options, results, translation
 from recipes.common.results import Results
 from recipes.common.runner import Runner
@@ -126,8 +125,6 @@ def train(runner: Runner, run: Run, model: Model, prepared: Step) -> tuple[dict[
     """
     trained, finished = translation.train(run, model), True
     runner.run(prepared)
-    # fairseq's own copy may be cut where an earlier run was killed
-    saving.mend(run.checkpoint(model.name))
     log = runner.log(trained.name)
     try:
         runner.run(trained)

@@ -35,6 +35,9 @@ def count_parameters(checkpoint: Path, user_dir: str = "hyptrans") -> int:
     """Learned numbers of a model of a plug-in; what two of its parts share counts once."""
     with quiet():
         # slow to import, and of no use where only tables are made
+        import hyptrans.fairseq  # noqa: F401
+
+        # isort: split
         from fairseq import checkpoint_utils, utils
 
         from hyptrans.inference.describe import learned_numbers

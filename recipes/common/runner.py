@@ -17,7 +17,7 @@ from typing import Any
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import remove, sha256
 from hyptrans.support.records import Record, Steps, recorded
-from hyptrans_startup.files import take_lock
+from hyptrans.support.files import take_lock
 from recipes.common import results
 from recipes.common.steps import Step, executed_command, identity, portable_command, shown_command
 

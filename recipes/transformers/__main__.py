@@ -1,6 +1,7 @@
 """The toy language, learned by the library transformers; the same command goes on with it."""
 
 import argparse
+import importlib
 import math
 import subprocess
 import sys
@@ -39,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     require("transformers", "transformers")
     require("accelerate", "transformers")
     if args.fairseq:
-        require("fairseq", "fairseq")
+        importlib.import_module("hyptrans.fairseq")
     from hyptrans.transformers import HyptransTokenizer
     from recipes.transformers.trainer import fairseq_flags, make_trainer
 

@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from hyptrans.inference.allowance import SPARE_BYTES, within_bytes
 from hyptrans.layers.euclidean import AddedPositions, DotProductLogits, ScaledEmbedding
 from hyptrans.layers.lorentz.embedding import LorentzEmbedding
-from hyptrans_startup.checkpoints.building import SPARE_BYTES, within_bytes
-from hyptrans_startup.errors import UserError
+from hyptrans.support.errors import UserError
 
 ROWS, WIDTH = 3_000, 1 << 14
 

@@ -1,104 +1,144 @@
-"""The hook itself: what it costs, when it stands aside, how it is switched off."""
+"""In which programs the hook acts, and what it does to them."""
 
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
+import hyptrans_startup
+
 ROOT = Path(__file__).parents[2]
-HEAVY = [
-    "torch",
-    "numpy",
-    "fairseq",
-    "fairseq_cli",
-    "hydra",
-    "hyptrans",
-    "hyptrans_startup.wrapping",
-]
+ACTS = "import sys; print('hyptrans_startup' in sys.modules)"
+SPINS = "import os; print(os.environ.get('GOMP_SPINCOUNT'))"
 
 
 @pytest.fixture
-def python(run, tmp_path):
-    """Run a line of Python at a place with no files of ours; returns what it prints."""
+def program(run, tmp_path):
+    """Run code as a program of some name, at a place with no files of ours; returns what it prints.
 
-    def python(code, **variables):
-        return run("python", "-c", code, cwd=tmp_path, **variables).stdout.strip()
+    It is a script, ``-m`` with a module, or ``-c``.
+    """
 
-    return python
+    def program(code, name="-c", **variables):
+        if name == "-c":
+            words = ["-c", code]
+        elif name.startswith("-m "):
+            module = tmp_path.joinpath(*name[3:].split(".")).with_suffix(".py")
+            module.parent.mkdir(exist_ok=True)
+            (module.parent / "__init__.py").touch()
+            module.write_text(code)
+            words = name.split()
+        else:
+            (tmp_path / name).write_text(code)
+            words = ["-u", tmp_path / name]
+        return run("python", *words, cwd=tmp_path, **variables).stdout.strip()
 
-
-LOAD = """
-import os, sys
-before = set(sys.modules)
-calls, opened = [], []
-sys.addaudithook(lambda event, arguments: event == "open" and opened.append(str(arguments[0])))
-sys.setprofile(lambda frame, event, _: event == "call" and calls.append(frame.f_code.co_filename))
-import hyptrans_startup
-sys.setprofile(None)
-own = os.path.dirname(hyptrans_startup.__file__)
-print(*set(sys.modules) - before)
-print(*[path for path in opened if not path.startswith(own)])
-print(sum(path.startswith(own) for path in calls))
-"""
-
-
-def test_a_start_of_python_loads_and_reads_the_hook_alone(run, tmp_path):
-    # without site, which would have loaded the hook already
-    done = run("python", "-S", "-c", LOAD, cwd=tmp_path, PYTHONPATH=str(ROOT))
-    modules, other_files, calls = done.stdout.splitlines()
-    assert modules == "hyptrans_startup"
-    assert other_files == ""
-    assert 0 < int(calls) < 50
+    return program
 
 
-def test_process_without_fairseq_gets_a_finder_and_nothing_else(python):
-    code = f"import sys; print(*[name for name in {HEAVY} if name in sys.modules])"
-    assert python(code) == ""
-    assert python("import sys; print(type(sys.meta_path[0]).__name__)") == "StartupFinder"
+@pytest.mark.parametrize("name", ["fairseq-train", "fairseq-of-mine", "-m fairseq_cli.train"])
+def test_the_hook_acts_in_programs_of_fairseq(name, program):
+    assert program(ACTS, name) == "True"
 
 
-def test_hook_is_put_in_place_once(python):
-    code = "import hyptrans_startup, sys; hyptrans_startup.install(); print(len(sys.meta_path))"
-    without = python("import sys; print(len(sys.meta_path))", HYPTRANS_STARTUP="0")
-    assert int(python(code)) == int(without) + 1
+@pytest.mark.parametrize("name", ["-c", "train.py", "my-fairseq-train", "-m fairseq_like.train"])
+def test_the_hook_acts_in_no_other_program(name, program):
+    assert program(ACTS, name) == "False"
 
 
-def test_variable_switches_the_hook_off(python):
-    code = "import sys; print('StartupFinder' in [type(f).__name__ for f in sys.meta_path])"
-    assert python(code, HYPTRANS_STARTUP="0") == "False"
+def test_a_start_of_python_imports_no_module_of_ours(run, tmp_path):
+    done = run("python", "-X", "importtime", "-c", "pass", cwd=tmp_path)
+    assert "site" in done.stderr
+    # setuptools has a module of its own for an editable installation
+    assert not re.search(r"\| +(hyptrans|fairseq)", done.stderr)
+
+
+def test_processes_that_a_program_starts_inherit_the_hook(program):
+    child = (
+        f"import subprocess, sys; print(subprocess.check_output([sys.executable, '-c', {ACTS!r}]))"
+    )
+    assert "True" in program(child, "fairseq-train")
+    assert "False" in program(child, "train.py")
+
+
+def test_variable_switches_the_hook_off(program):
+    code = "import hyptrans_startup as h, sys; h.install(); print(h.Finder in sys.meta_path)"
+    assert program(code, "fairseq-train") == "True"
+    assert program(code, "fairseq-train", HYPTRANS_STARTUP="0") == "False"
 
 
 @pytest.mark.parametrize(
-    ("versions", "skipped", "wrapped"),
+    ("name", "said", "seen"),
     [
-        (("0.12.2", "1.0.7"), "other", "True"),
-        (("0.12.3", "1.0.7"), "", "False"),
-        (("0.12.2", "1.3.2"), "", "False"),
-        (("0.12.2", "1.0.7"), "other,user_dir_by_name", "False"),
+        ("fairseq-train", {}, "1000"),
+        ("fairseq-train", {"GOMP_SPINCOUNT": "5"}, "5"),
+        ("fairseq-train", {"OMP_WAIT_POLICY": "active"}, "None"),
+        ("train.py", {}, "None"),
     ],
 )
-def test_hook_wraps_only_known_versions_and_what_is_not_left_out(
-    versions, skipped, wrapped, python, tmp_path
-):
-    for name, version in zip(("fairseq", "hydra"), versions, strict=True):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "__init__.py").write_text(f"__version__ = '{version}'\n")
-    (tmp_path / "fairseq" / "utils.py").write_text("def import_user_module(args): pass\n")
-    code = "import hydra, fairseq.utils as u; print(hasattr(u.import_user_module, '__wrapped__'))"
-    variables = {"PYTHONPATH": str(tmp_path), "HYPTRANS_STARTUP_SKIP": skipped}
-    assert python(code, **variables) == wrapped
+def test_threads_of_fairseq_wait_briefly_unless_the_user_says_how(name, said, seen, program):
+    assert program(SPINS, name, **said) == seen
 
 
-def test_line_that_loads_the_hook_survives_its_absence(python, tmp_path):
+def test_the_line_survives_the_absence_of_the_hook(program):
     line = (ROOT / "hyptrans.pth").read_text()
     code = f"import sys; sys.modules['hyptrans_startup'] = None; exec({line!r}); print('went on')"
-    assert python(code) == "went on"
+    assert program(code, "fairseq-train", HYPTRANS_STARTUP="0") == "went on"
+    assert program(code, "fairseq-train") == "went on"
 
 
-def test_wrapped_module_keeps_its_loader_and_source():
-    import inspect
+@pytest.fixture
+def another_fairseq(tmp_path):
+    """Write a package of that name, of some version or of none; returns the code that imports it."""
 
-    import fairseq.utils
+    def another_fairseq(version, source):
+        (tmp_path / "fairseq").mkdir()
+        (tmp_path / "fairseq" / "__init__.py").write_text(version and f"__version__ = {version!r}")
+        (tmp_path / "fairseq" / "utils.py").write_text(source)
+        return f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import fairseq.utils as u; "
 
-    assert type(fairseq.utils.__loader__).__name__ == "SourceFileLoader"
-    assert "def import_user_module" in inspect.getsource(sys.modules["fairseq.utils"])
+    return another_fairseq
+
+
+@pytest.mark.parametrize(
+    ("version", "edited"), [("0.12.2", "True"), ("0.12.3", "False"), ("", "False")]
+)
+def test_another_fairseq_is_left_alone(version, edited, program, another_fairseq):
+    code = another_fairseq(version, "text = 'os.path.abspath(args.user_dir)'")
+    assert program(code + "print('plugin_folder' in u.text)", "fairseq-train") == edited
+
+
+def test_an_edit_that_does_not_match_once_stops_the_import(program, another_fairseq):
+    code = another_fairseq("0.12.2", "")
+    code = f"try:\n    {code}\nexcept ImportError as error: print(error)"
+    told = "fairseq.utils of fairseq 0.12.2 has 'os.path.abspath(args.user_dir' 0 times"
+    assert program(code, "fairseq-train").startswith(told)
+
+
+def test_every_edit_stands_once_and_keeps_the_number_of_lines():
+    import fairseq
+
+    site = Path(fairseq.__file__).parents[1]
+    for module, edits in hyptrans_startup.EDITS.items():
+        source = site.joinpath(*module.split(".")).with_suffix(".py").read_text()
+        for old, new in edits:
+            assert source.count(old) == 1, (module, old)
+            assert old.count("\n") == new.count("\n"), (module, old)
+
+
+def test_a_library_imports_hyptrans_fairseq_first(program):
+    code = "import hyptrans.fairseq, fairseq.models as m; print('hybonet' in m.MODEL_REGISTRY)"
+    assert program(code) == "True"
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 11), reason="fairseq is not imported without the hook")
+def test_a_library_that_imports_fairseq_first_is_told(program):
+    code = """
+import fairseq
+try:
+    import hyptrans.fairseq
+except ImportError as error:
+    print(error)
+"""
+    assert "import the latter first" in program(code)

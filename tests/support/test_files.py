@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from hyptrans.support import files
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import (
     one_at_a_time,
@@ -14,12 +15,11 @@ from hyptrans.support.files import (
     remove,
     sha256,
     short_names,
+    take_lock,
     whole_file,
     write_json,
     write_whole,
 )
-from hyptrans_startup import files
-from hyptrans_startup.files import take_lock
 
 
 def test_a_file_appears_only_when_it_is_whole(tmp_path):

@@ -1,11 +1,11 @@
 """Refuse, before training, combinations of flags under which points would leave their manifold."""
 
-import functools
 from typing import Any
 
 from fairseq.trainer import Trainer
 from torch import nn
 
+from hyptrans.fairseq.around import Function, around
 from hyptrans.layers.lorentz.manifold import manifold_parameters
 
 AVERAGING_BACKENDS = ("slowmo", "slow_mo", "localsgd")
@@ -55,16 +55,7 @@ def check_manifold_flags(cfg: Any, model: nn.Module) -> None:
         )
 
 
-def install() -> None:
-    """Run the check when a trainer builds its optimizer: fairseq has no hook there for plug-ins."""
-    build = Trainer._build_optimizer
-    if hasattr(build, "of_hyptrans"):
-        return
-
-    @functools.wraps(build)
-    def checked(self: Trainer) -> None:
-        check_manifold_flags(self.cfg, self._model)
-        build(self)
-
-    checked.of_hyptrans = True  # type: ignore[attr-defined]
-    Trainer._build_optimizer = checked
+@around(Trainer, "_build_optimizer")
+def _checked(build: Function, trainer: Any) -> None:
+    check_manifold_flags(trainer.cfg, trainer._model)
+    build(trainer)

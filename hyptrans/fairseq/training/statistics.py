@@ -1,11 +1,11 @@
 """Statistics of every training in fairseq's log: drift and radius of points, and no progress."""
 
-import functools
 import logging
 from typing import Any
 
 from fairseq.trainer import Trainer
 
+from hyptrans.fairseq.around import Function, around
 from hyptrans.fairseq.training.points import PointStatistics
 from hyptrans.fairseq.training.progress import Progress, of_trainer
 
@@ -31,20 +31,11 @@ class Statistics:
                 logger.warning(said)
 
 
-def install() -> None:
-    """Watch every trainer: fairseq has no place where plug-ins see an update's statistics."""
-    step = Trainer.train_step
-    if hasattr(step, "of_hyptrans"):
-        return
-
-    @functools.wraps(step)
-    def watched(self: Trainer, *args: Any, **kwargs: Any) -> Any:
-        if not hasattr(self, "hyptrans_statistics"):
-            self.hyptrans_statistics = Statistics(self)
-        self.hyptrans_statistics.points.begin(self.get_num_updates())
-        logged = step(self, *args, **kwargs)
-        self.hyptrans_statistics.look(self, logged)
-        return logged
-
-    watched.of_hyptrans = True  # type: ignore[attr-defined]
-    Trainer.train_step = watched
+@around(Trainer, "train_step")
+def _watched(step: Function, trainer: Any, *args: Any, **kwargs: Any) -> Any:
+    if not hasattr(trainer, "hyptrans_statistics"):
+        trainer.hyptrans_statistics = Statistics(trainer)
+    trainer.hyptrans_statistics.points.begin(trainer.get_num_updates())
+    logged = step(trainer, *args, **kwargs)
+    trainer.hyptrans_statistics.look(trainer, logged)
+    return logged

@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from hyptrans_startup.files import take_lock
+from hyptrans.support.files import take_lock
 from probing.commands.cli import PROGRAM, main
 from probing.probes.metrics import METRICS
 from probing.report.data import ModelResult

@@ -1,0 +1,52 @@
+"""fairseq's ``eval`` of options, which a checkpoint may bring: literals alone are evaluated."""
+
+import ast
+import operator
+import sys
+from typing import Any
+
+from hyptrans.support.errors import UserError
+
+_ARITHMETIC = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+_LONGEST_SHOWN = 60
+
+
+def install() -> None:
+    """Put `literal` in the place of ``eval`` in all modules of fairseq that are imported."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("fairseq.") and module is not None:
+            # a function looks a name up in its module before it looks among the builtins
+            vars(module).setdefault("eval", literal)
+
+
+def literal(text: Any) -> Any:
+    """The value of an option as ``eval`` gives it, where it is made of literals.
+
+    These are what `ast.literal_eval` takes, and sums and multiples: fairseq writes layers as
+    ``[(512, 3)] * 9 + [(1024, 3)] * 4``.
+
+    Raises:
+        TypeError: it is no string; fairseq relies on that.
+        UserError: it is more than literals.
+    """
+    if not isinstance(text, str):
+        raise TypeError("eval() takes a string")
+    try:
+        return _value(ast.parse(text.strip(), mode="eval").body)
+    except (ValueError, TypeError, SyntaxError, ArithmeticError, RecursionError) as error:
+        shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+        raise UserError(
+            f"the option {shown!r} is refused: fairseq would evaluate it, and hyptrans lets it "
+            "evaluate numbers, strings and lists of them alone; write it out"
+        ) from error
+
+
+def _value(node: ast.expr) -> Any:
+    if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
+        return _ARITHMETIC[type(node.op)](_value(node.left), _value(node.right))
+    return ast.literal_eval(node)

@@ -1,0 +1,134 @@
+"""A checkpoint of other formulas or dictionaries has fitting shapes, and means something else."""
+
+import argparse
+import logging
+import os
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import torch
+from fairseq import checkpoint_utils
+from fairseq.trainer import Trainer
+
+from hyptrans.fairseq.around import Function, around
+from hyptrans.inference.dictionary import fingerprint
+from hyptrans.support.errors import UserError
+
+KEY = "dictionaries"
+"""Part of a checkpoint: the fingerprints of both dictionaries."""
+SIDES = ("source", "target")
+
+logger = logging.getLogger(__name__)
+
+
+@around(Trainer, "state_dict")
+def with_fingerprints(state_dict: Function, trainer: Any) -> dict[str, Any]:
+    """What becomes a checkpoint."""
+    return {**state_dict(trainer), KEY: fingerprints(trainer.task)}
+
+
+@around(Trainer, "load_checkpoint")
+def like_the_stored(
+    load: Function,
+    trainer: Any,
+    filename: str,
+    reset_optimizer: bool = False,
+    *args: Any,
+    **kw: Any,
+) -> Any:
+    """Go on from a checkpoint, or begin with its parameters.
+
+    Raises:
+        UserError: it is of other dictionaries; or, where training goes on, of other formulas.
+    """
+    if os.path.isfile(filename):
+        state = _parts(filename)
+        check_dictionaries(filename, state, trainer.task)
+        # without the optimizer's state the parameters are only a start
+        if not reset_optimizer:
+            check_formulas(filename, state, trainer)
+    return load(trainer, filename, reset_optimizer, *args, **kw)
+
+
+@around(checkpoint_utils, "load_model_ensemble_and_task")
+def of_the_same_dictionaries(
+    load: Function, filenames: Sequence[str], *args: Any, **kw: Any
+) -> Any:
+    """Load models, as all commands of fairseq do that translate or validate.
+
+    Raises:
+        UserError: one is of other dictionaries than its task now has.
+    """
+    models, cfg, task = load(filenames, *args, **kw)
+    for filename in filter(os.path.isfile, filenames):
+        check_dictionaries(filename, _parts(filename), task)
+    return models, cfg, task
+
+
+def _parts(filename: str) -> dict[str, Any]:
+    """The parts of a checkpoint, whose tensors stay on disk."""
+    mapped = zipfile.is_zipfile(filename)
+    state: dict[str, Any] = torch.load(filename, "cpu", weights_only=True, mmap=mapped)
+    return state
+
+
+def fingerprints(task: Any) -> dict[str, str]:
+    """The fingerprints of a task's dictionaries, by side."""
+    found = {side: getattr(task, f"{side}_dictionary", None) for side in SIDES}
+    return {side: fingerprint(one) for side, one in found.items() if hasattr(one, "symbols")}
+
+
+def check_dictionaries(filename: str, state: Mapping[str, Any], task: Any) -> None:
+    """Hold a checkpoint's dictionaries against a task's; an older checkpoint only says its sizes.
+
+    Raises:
+        UserError: one differs.
+    """
+    stored = state.get(KEY)
+    if not isinstance(stored, Mapping):
+        logger.warning(
+            "checkpoint %s does not say which dictionaries it was trained with: they are compared "
+            "by size alone",
+            filename,
+        )
+        return
+    for side, found in fingerprints(task).items():
+        if stored.get(side, found) != found:
+            raise UserError(
+                f"checkpoint {filename} was trained with another {side} dictionary: name the data "
+                "folder of its training"
+            )
+
+
+def check_formulas(filename: str, state: Mapping[str, Any], trainer: Any) -> None:
+    """Refuse parameters that fit the model and were trained with other formulas.
+
+    Options that parameters of the same shapes depend on have ``in_formula`` among the metadata of
+    their field of the model's configuration.
+
+    Raises:
+        UserError: names the first option that differs.
+    """
+    config = getattr(type(trainer.get_model()), "__dataclass", None)
+    stored = _values((state.get("cfg") or {}).get("model") or state.get("args"))
+    now = _values(trainer.cfg.model)
+    for each in fields(config) if is_dataclass(config) else ():
+        was, is_ = _option(each.name, stored), _option(each.name, now)
+        if each.metadata.get("in_formula") and None not in (was, is_) and was != is_:
+            raise UserError(
+                f"checkpoint {filename} was trained with --{each.name.replace('_', '-')} {was} and "
+                f"not {is_}: name another --save-dir for a new training, or begin with its "
+                "parameters by --finetune-from-model"
+            )
+
+
+def _values(options: Any) -> Mapping[str, Any]:
+    return vars(options) if isinstance(options, argparse.Namespace) else options or {}
+
+
+def _option(name: str, options: Mapping[str, Any]) -> Any:
+    """An option's value; where the decoder has none of its own, the encoder's."""
+    found = options.get(name)
+    return options.get(name.replace("decoder_", "encoder_")) if found is None else found

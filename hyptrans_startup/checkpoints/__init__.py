@@ -1,1 +1,0 @@
-"""Checkpoints: written whole, read with care, and built within what they hold."""

@@ -1,1 +1,0 @@
-"""What users type and read: flags, messages, lines."""

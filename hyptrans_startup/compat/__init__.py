@@ -1,1 +1,0 @@
-"""What stops fairseq on today's Python, torch, numpy and sacrebleu."""

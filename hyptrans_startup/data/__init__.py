@@ -1,1 +1,0 @@
-"""Data folders, their dictionaries and sets."""

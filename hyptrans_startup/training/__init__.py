@@ -1,1 +1,0 @@
-"""What stops a training, or keeps it from going on."""
