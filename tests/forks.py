@@ -13,6 +13,8 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import hyptrans_startup
+
 ROOT = Path(__file__).parents[1]
 SCRIPTS = Path(sys.executable).parent
 LIMIT = 1200
@@ -53,6 +55,8 @@ def _become(
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - as long as the process
     os.environ.clear()
     os.environ.update(variables)
+    if Path(command[0]).name.startswith("fairseq-"):
+        hyptrans_startup.install()
     os.chdir(cwd)
     # as where a script starts: its folder, and the project by its installation alone
     found = [place for place in sys.path if place not in ("", str(ROOT))]

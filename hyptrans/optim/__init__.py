@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from hyptrans.geometry import lorentz
+from hyptrans.layers.lorentz.manifold import StableLorentz
 
 
 class RiemannianAdam(torch.optim.AdamW):
@@ -19,6 +20,9 @@ class RiemannianAdam(torch.optim.AdamW):
 
     Args:
         weight_decay: decoupled, of plain parameters; points have no zero to decay to.
+
+    Raises:
+        ValueError: a parameter is a point of another manifold.
 
     Source: Bécigneul and Ganea 2019, algorithm 1.
     """
@@ -32,6 +36,16 @@ class RiemannianAdam(torch.optim.AdamW):
         weight_decay: float = 0.0,
     ) -> None:
         super().__init__(params, lr=lr, betas=betas, eps=eps, weight_decay=weight_decay)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        super().add_param_group(param_group)
+        for parameter in self.param_groups[-1]["params"]:
+            manifold = getattr(parameter, "manifold", None)
+            if manifold is not None and not isinstance(manifold, StableLorentz):
+                raise ValueError(
+                    f"RiemannianAdam moves points of StableLorentz, and a parameter is one of "
+                    f"{type(manifold).__name__}: use geoopt.optim.RiemannianAdam for it"
+                )
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -47,7 +61,9 @@ class RiemannianAdam(torch.optim.AdamW):
         ]
         for _, point, _ in gradients:
             point.grad = None  # AdamW leaves out what has no gradient
-        super().step()
+        # once an AdamW was made, torch wraps its step in the hooks, which this one's is in already
+        step = torch.optim.AdamW.step
+        (step.__wrapped__ if hasattr(step, "hooked") else step)(self)  # type: ignore[attr-defined]
         for group, point, gradient in gradients:
             point.grad = gradient
             self._move(group, point, gradient)

@@ -46,8 +46,9 @@ def test_rate_follows_the_formula(model, options, width):
     schedule = build(configuration(model, **options))
     # fairseq sets no other before the first update
     rates = {1: schedule.optimizer.get_lr()}
-    for update in (50, 100, 101, 5000):
-        rates[update] = schedule.step_update(update)
+    for update in (2, 50, 100, 101, 5000):
+        # after an update fairseq sets the rate of the next one
+        rates[update] = schedule.step_update(update - 1)
         assert schedule.optimizer.get_lr() == rates[update]
     for update, rate in rates.items():
         expected = 5 * width**-0.5 * min(update**-0.5, update * 100**-1.5)

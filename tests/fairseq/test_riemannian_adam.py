@@ -307,3 +307,23 @@ def test_plain_parameters_are_stepped_together_as_on_a_gpu(rng):
         adam.step()
     # of a loop there would be ten a parameter
     assert counted.calls < 20
+
+
+def test_hooks_of_a_step_run_once_beside_an_adamw_of_torch():
+    torch.optim.AdamW([torch.nn.Parameter(torch.zeros(1))])
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    optimizer, calls = RiemannianAdam([parameter]), []
+    optimizer.register_step_pre_hook(lambda *_: calls.append("before"))
+    optimizer.register_step_post_hook(lambda *_: calls.append("behind"))
+    parameter.grad = torch.ones(1)
+    optimizer.step()
+    assert calls == ["before", "behind"]
+    assert parameter.item() == pytest.approx(-1e-3, rel=1e-5)
+
+
+@pytest.mark.parametrize("manifold", [geoopt.PoincareBall(), geoopt.Lorentz(), geoopt.Euclidean()])
+def test_points_of_other_manifolds_are_refused(manifold):
+    point = geoopt.ManifoldParameter(torch.tensor([1.0, 0.0]), manifold=manifold)
+    name = type(manifold).__name__
+    with pytest.raises(ValueError, match=f"one of {name}: use geoopt.optim.RiemannianAdam for it"):
+        RiemannianAdam([point])

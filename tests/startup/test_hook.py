@@ -90,7 +90,7 @@ def test_the_line_survives_the_absence_of_the_hook(program):
 
 @pytest.fixture
 def another_fairseq(tmp_path):
-    """Write a package of that name, of some version or of none; returns the code that imports it."""
+    """Write a package of that name, of a version or of none; returns the code that imports it."""
 
     def another_fairseq(version, source):
         (tmp_path / "fairseq").mkdir()

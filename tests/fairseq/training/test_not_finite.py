@@ -1,0 +1,99 @@
+"""The first layer that is not finite, where a training stops at NaN."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from fairseq.trainer import Trainer
+from torch import nn
+
+from hyptrans.fairseq.training import not_finite
+from hyptrans.fairseq.training.not_finite import first_not_finite
+
+NOTHING = "the loss, or the sum of all gradients"
+
+
+class Ratio(nn.Module):
+    """x / x, whose gradient is not finite at 0 while its value may be replaced."""
+
+    def forward(self, x):
+        return torch.where(x == 0, torch.ones_like(x), x / x)
+
+
+class Scale(nn.Module):
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = nn.Parameter(torch.tensor(factor))
+
+    def forward(self, x):
+        return {"out": [self.factor * x, None]}
+
+
+class Mask(Scale):
+    def forward(self, x):
+        return super().forward(x)["out"][0].masked_fill(x == 0, float("-inf"))
+
+
+class Chain(nn.Module):
+    def __init__(self, **layers):
+        super().__init__()
+        self.layers = nn.ModuleDict(layers)
+
+    def forward(self, x):
+        for layer in self.layers.values():
+            x = layer(x)
+            x = x["out"][0] if isinstance(x, dict) else x
+        return x
+
+
+def place(model, x=(1.0, 0.0)):
+    """What is found in a training of the sum of what a model makes of x."""
+
+    def train_step(sample, model, *_):
+        model(sample).sum().backward()
+
+    trainer = SimpleNamespace(
+        model=model,
+        get_model=lambda: model,
+        zero_grad=model.zero_grad,
+        task=SimpleNamespace(train_step=train_step),
+        _prepare_sample=lambda sample: (sample, False),
+        _set_seed=lambda: None,
+        criterion=None,
+        optimizer=None,
+        get_num_updates=lambda: 3,
+    )
+    return first_not_finite(trainer, [torch.tensor(x)])
+
+
+def test_first_layer_that_is_not_finite_is_named():
+    a, b = Scale(2.0), Scale(3.0)
+    assert place(Chain(a=a, b=b)) == NOTHING
+    huge = Chain(a=a, b=Scale(3e38), c=Scale(0.5))
+    assert place(huge, x=(30.0,)) == "output of layers.b"
+    assert place(Chain(a=a, b=Scale(float("nan")))) == "parameter layers.b.factor"
+    assert place(Chain(a=a, b=b, c=Ratio())) == "gradient of the output of layers.b"
+
+
+def test_parameter_whose_finite_gradients_have_an_infinite_norm_is_named():
+    steep = Chain(a=Scale(1e-28), b=Scale(1e28))
+    name = "layers.a.factor"
+    assert place(steep) == f"the norm of all gradients, as that of parameter {name} reaches 1e+28"
+
+
+def test_what_is_masked_by_minus_infinity_is_no_error():
+    assert place(Chain(a=Scale(1.0)), x=(float("-inf"),)) == "gradient of parameter layers.a.factor"
+    assert place(Chain(a=Mask(1.0), b=nn.Softmax(-1))) == NOTHING
+
+
+def test_the_error_of_a_training_names_update_and_layer(monkeypatch):
+    trainer = SimpleNamespace(get_num_updates=lambda: 6, hyptrans_statistics=None)
+    monkeypatch.setattr(not_finite, "first_not_finite", lambda *_: "output of decoder")
+
+    def step(trainer, samples):
+        raise FloatingPointError("gradients are Nan/Inf")
+
+    said = "update 7: gradients are Nan/Inf; first not finite: output of decoder; lower --lr"
+    with pytest.raises(FloatingPointError, match=said):
+        not_finite.name_the_first(step, trainer, [])
+    assert Trainer.train_step.__name__ == "train_step"

@@ -1,0 +1,81 @@
+"""A checkpoint of other formulas or other dictionaries, which fits in shape."""
+
+import shutil
+
+import pytest
+import torch
+
+from tests.startup.conftest import TINY, checkpoint, data, fork, run, work
+
+__all__ = ["checkpoint", "data", "fork", "run", "work"]
+
+SMALL = [
+    f"--{side}-{name}={value}"
+    for side in ("encoder", "decoder")
+    for name, value in {"embed-dim": 8, "ffn-embed-dim": 8, "layers": 1}.items()
+]
+HYBONET = ["--user-dir=hyptrans", "--arch=hybonet_tiny", *SMALL, *TINY[1:]]
+
+
+@pytest.fixture(scope="module")
+def trained(work, data, fork):
+    """A folder with the checkpoint of one update."""
+    fork("fairseq-train", data, *HYBONET, "--max-update=1", "--save-dir=resumed", cwd=work)
+    return work / "resumed"
+
+
+@pytest.fixture(scope="module")
+def other_data(data):
+    """The same data folder with two words in another order."""
+    folder = data.parent / "other"
+    shutil.copytree(data, folder)
+    file = folder / "dict.de.txt"
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join([lines[1], lines[0], *lines[2:]]))
+    return folder
+
+
+def refused(fork, work, *words):
+    done = fork(*words, cwd=work, check=False)
+    assert done.returncode != 0
+    return done.stderr.splitlines()[-1]
+
+
+OTHER = "UserError: checkpoint {} was trained with another target dictionary: name the data folder"
+
+
+def test_going_on_with_other_dictionaries_is_refused(trained, other_data, work, fork):
+    train = ["fairseq-train", other_data, *HYBONET, "--max-update=2"]
+    file = trained / "checkpoint_last.pt"
+    said = refused(fork, work, *train, f"--save-dir={trained}")
+    assert OTHER.format(file) in said
+    said = refused(fork, work, *train, "--save-dir=new", f"--finetune-from-model={file}")
+    assert OTHER.format(file) in said
+
+
+@pytest.mark.parametrize("command", ["generate", "validate"])
+def test_translating_with_other_dictionaries_is_refused(command, trained, other_data, work, fork):
+    file = trained / "checkpoint_last.pt"
+    words = [f"fairseq-{command}", other_data, "--user-dir=hyptrans", "--path", file, "--cpu"]
+    assert OTHER.format(file) in refused(fork, work, *words, "--max-tokens=200")
+
+
+def test_going_on_with_other_formulas_is_refused(trained, data, work, fork):
+    train = ["fairseq-train", data, *HYBONET, "--max-update=2"]
+    said = refused(fork, work, *train, f"--save-dir={trained}", "--curvature=2")
+    assert "was trained with --curvature 1.0 and not 2.0: name another --save-dir" in said
+    # its parameters are a start all the same
+    start = [f"--finetune-from-model={trained / 'checkpoint_last.pt'}", "--save-dir=started"]
+    fork(*train, *start, "--curvature=2", cwd=work)
+
+
+def test_an_older_checkpoint_is_reported_and_taken(trained, data, work, fork, tmp_path):
+    state = torch.load(trained / "checkpoint_last.pt")
+    assert len(state.pop("dictionaries")) == 2
+    torch.save(state, tmp_path / "checkpoint_last.pt")
+    train = ["fairseq-train", data, *HYBONET, "--max-update=2", f"--save-dir={tmp_path}"]
+    done = fork(*train, cwd=work)
+    said = "does not say which dictionaries it was trained with: they are compared by size alone"
+    assert said in done.stdout + done.stderr
+    done = fork(*train[:-2], "--max-update=3", train[-1], cwd=work)
+    assert said not in done.stdout + done.stderr
