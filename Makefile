@@ -14,7 +14,8 @@ BIN := .venv/bin
 QUICK := .venv/.quickstart
 TESTS := .venv/.tests
 READY := .venv/.ready
-CODE := hyptrans hyptrans_startup probing recipes data-prep
+CODE := hyptrans hyptrans_startup.py probing recipes data-prep
+FAIRSEQ := --no-deps fairseq==0.12.2
 
 # asked before anything is installed: what is missing would otherwise be a page of compiler output
 define PREFLIGHT
@@ -43,7 +44,7 @@ endef
 export PREFLIGHT
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test test-slow test-long test-hostile test-pythons test-gpu format lint tables docs dist
+.PHONY: help quickstart test test-slow test-hostile test-pythons test-gpu format lint tables docs dist
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -68,11 +69,8 @@ test-pythons:  ## install and try the commands on every Python found (ENDS=1: ol
 	@$(PYTHON) -c "$$PREFLIGHT"
 	TORCH="$(TORCH)" $(PYTHON) .ci/pythons.py $(if $(ENDS),--ends)
 
-test-long: $(TESTS)  ## the tests that take up to an hour: fifty kills
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m long -s
-
-test-hostile: $(TESTS)  ## files that nobody should open, by class: tried, held, fell
-	OMP_NUM_THREADS=1 $(BIN)/python -m tests.hostile $(if $(SEED),--seed $(SEED))
+test-hostile: $(TESTS)  ## files of strangers that nobody should open, drawn anew (SEED=N: again)
+	SEED=$(or $(SEED),$$$$) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow or not slow" tests/hostile
 
 test-gpu: $(TESTS)  ## the tests that need a CUDA device
 	$(BIN)/python -m pytest -m gpu
@@ -98,14 +96,15 @@ dist: $(READY)  ## build a wheel and an sdist into dist/
 	$(BIN)/python setup.py --quiet sdist --dist-dir dist
 
 # A .venv without the stamp was not finished: what cannot even import torch is made anew. torch goes
-# first, so that nothing else brings another build of it; pip 24.1 refuses omegaconf 2.0.6.
-$(QUICK): setup.py $(wildcard probing/__init__.py)
+# first, so that nothing else brings another build of it; fairseq comes without what it asks for.
+$(QUICK): pyproject.toml setup.py $(wildcard probing/__init__.py)
 	@$(PYTHON) -c "$$PREFLIGHT"
 	@test -e $@ || $(BIN)/python -c "import pip, torch" 2>/dev/null || rm -rf .venv
 	test -d .venv || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet "pip<24.1"
+	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install $(TORCH)
 	$(BIN)/python -m pip install --editable ".[fairseq,probing]"
+	$(BIN)/python -m pip install $(FAIRSEQ)
 	@touch $@
 
 $(TESTS): $(QUICK)

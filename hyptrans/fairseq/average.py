@@ -29,8 +29,8 @@ from hyptrans.support.progress import bar
 
 Model = tuple[str, dict[str, Any]]
 """Architecture and options."""
-_NOT_CHOSEN = ("checkpoint_last", "checkpoint_best", "checkpoint_crash")
-"""How files begin that are there for another use."""
+_COPIES = ("checkpoint_best", "checkpoint_crash")
+"""How files begin that are there for another use, or copies."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,14 @@ def choose(folder: Path, *, last: int | None = None, best: int | None = None) ->
     count = last if best is None else best
     if count is None or count < 1:
         raise UserError(f"at least 1 checkpoint is to be chosen, not {count}")
-    paths = sorted(folder.glob("checkpoint*.pt"))
-    known = [_look(path) for path in paths if not path.name.startswith(_NOT_CHOSEN)]
-    known = [one for one in known if not one.average]
-    # --keep-best-checkpoints writes some a second time
-    known = list({one.updates: one for one in known}.values())
+    found = [path for path in folder.glob("checkpoint*.pt") if not path.name.startswith(_COPIES)]
+    if best is not None:
+        found = [path for path in found if path.name != LAST]
+    # of one that has several names the last counts: --keep-best-checkpoints writes some anew, and
+    # checkpoint_last.pt is most often a copy
+    found.sort(key=lambda path: (path.name != LAST, path.name))
+    looked = {one.updates: one for one in map(_look, found) if not one.average}
+    known = list(looked.values())
     if best is not None:
         known = sorted((one for one in known if one.loss is not None), key=lambda one: one.loss)  # type: ignore[arg-type, return-value]
     else:

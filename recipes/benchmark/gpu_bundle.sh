@@ -40,10 +40,9 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$python" -m venv "$work/venv"
 pip() { "$work/venv/bin/python" -m pip --disable-pip-version-check "$@"; }
-pip install --quiet "pip<24.1"
-pip wheel --quiet --no-deps --wheel-dir "$out" fairseq==0.12.2 antlr4-python3-runtime==4.8
+pip wheel --quiet --no-deps --wheel-dir "$out" fairseq==0.12.2 antlr4-python3-runtime==4.9.3
 pip download --quiet --no-deps --only-binary=:all: --dest "$out" \
-    omegaconf==2.0.6 hydra-core==1.0.7 PyYAML bitarray regex \
+    omegaconf==2.3.1 hydra-core==1.3.8 PyYAML bitarray regex \
     "geoopt>=0.5.1" scipy numpy "safetensors>=0.8" "sentencepiece>=0.2.2" tqdm \
     "sacrebleu>=2.3" portalocker tabulate colorama lxml \
     "pytest<8.4" pytest-xdist execnet pluggy iniconfig packaging

@@ -162,3 +162,59 @@ def folders(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
         use = tell if kind == "facts" else draw.choice([translate, translate, tell])
         tries.append(Hostile(kind, partial(use, place)))
     return tries
+
+
+def sizes(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
+    """The same, with options that ask for more than its parameters."""
+    from hyptrans.inference.load import SHIPPED
+
+    whole = SHIPPED / "tatoeba-en-de"
+    tries = [ordinary(partial(translate, whole))]
+    wide = [f"{side}_{size}" for side in ("encoder", "decoder") for size in ("embed_dim", "layers")]
+    wide += ["encoder_ffn_embed_dim", "decoder_ffn_embed_dim"]
+    for i in range(count):
+        place = folder / f"model{i}"
+        place.mkdir()
+        for file in whole.iterdir():
+            (place / file.name).symlink_to(file)
+        config = json.loads((whole / "config.json").read_text())
+        if i % 2:
+            config["options"][draw.choice(wide)] = 1 << draw.randint(9, 20)
+        else:
+            side = draw.choice(["source", "target"])
+            config["options"][f"max_{side}_positions"] = 1 << draw.randint(21, 23)
+        (place / "config.json").unlink()
+        (place / "config.json").write_text(json.dumps(config))
+        tries.append(Hostile("sizes", partial(translate, place)))
+    return tries
+
+
+def other_subwords(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
+    """The same, with a whole sentencepiece model of other pieces than its dictionaries have."""
+    import sentencepiece
+
+    from hyptrans.inference.load import SHIPPED
+
+    whole = SHIPPED / "tatoeba-en-de"
+    tries = [ordinary(partial(translate, whole))]
+    words = ["the", "dog", "one", "two", "rests"]
+    for i in range(count):
+        made = io.BytesIO()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter([" ".join(draw.choices(words, k=4)) for _ in range(99)]),
+            model_writer=made,
+            model_type=["unigram", "bpe", "char", "word"][i % 4],
+            vocab_size=draw.randint(20, 30),
+            hard_vocab_limit=False,
+            minloglevel=2,
+        )
+        place = shutil.copytree(whole, folder / f"model{i}")
+        (place / "sentencepiece.model").write_bytes(made.getvalue())
+        tries.append(Hostile("another model", partial(refused, place)))
+    return tries
+
+
+def refused(place: Path) -> None:
+    """What would split text otherwise than in the training is not read."""
+    translate(place)
+    raise AssertionError("it was read")

@@ -2,8 +2,7 @@
 
 Held is a file that ends in one sentence, which names it, or is read as what it says, within
 `MOST_SECONDS` of computing and `MOST_BYTES` of memory, that has run nothing, fetched nothing and
-written nowhere, and of which nothing reached the terminal that it acts on, or that is a secret of
-the user's.
+written nowhere, and of which nothing reached the terminal that it acts on.
 """
 
 import os
@@ -14,7 +13,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,8 +26,6 @@ ATTEMPTS = 3
 """Where a file took too long: a machine that does much else is slow at times."""
 RAN = "RAN"
 """File in the working folder that a payload makes when it is run."""
-SECRET = "hunter2"
-"""Stands in a file of the user's that a stranger's folder has a link to."""
 _STARTS = {"socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.system", "os.exec"}
 """Events of Python's by which a program is run, or something is fetched."""
 _OWN = re.compile(r"/__pycache__(/[^/]+\.(pyc|nbi|nbc)(\.\d+|\.tmp\.\w+)?)?$")
@@ -82,7 +79,7 @@ def attempt(hostile: Hostile, folder: Path) -> Outcome:
 
 def once(hostile: Hostile, folder: Path) -> Outcome:
     """Use one file in a fork."""
-    from hyptrans_startup.errors import UserError, clean
+    from hyptrans.support.errors import UserError, clean
 
     (folder / RAN).unlink(missing_ok=True)
     there = set(folder.rglob("*"))
@@ -143,14 +140,14 @@ def watched(folder: Path) -> list[str]:
 def judge(
     name: str, said: str, shown: str, *, ran: bool, left: Sequence[str], named: bool
 ) -> Outcome:
-    from hyptrans_startup.errors import clean
+    from hyptrans.support.errors import clean
 
     if not said:
         return Outcome(name, False, "the process died or ran out of time")
     seconds, used, words = said.split(" ", 2)
     if ran:
         return Outcome(name, False, f"it ran code; {words}")
-    if clean(shown + words) != shown + words or SECRET in shown + words:
+    if clean(shown + words) != shown + words:
         return Outcome(name, False, f"it showed {shown[-300:]!r}; {words}")
     if words.startswith("fell"):
         return Outcome(name, False, words)
@@ -164,24 +161,3 @@ def judge(
     if name == ORDINARY and words != "read":
         return Outcome(name, False, f"it has nothing wrong in it; {words}")
     return Outcome(name, True, words)
-
-
-def table(outcomes: dict[str, list[Outcome]]) -> str:
-    """What was tried, held and fell, by class."""
-    lines = [f"{'class':<34}{'tried':>6}{'held':>6}{'fell':>6}"]
-    hostile = {
-        name: [each for each in tries if each.name != ORDINARY or not each.held]
-        for name, tries in outcomes.items()
-    }
-    rows = [(name, len(o), sum(each.held for each in o)) for name, o in hostile.items()]
-    rows.append(("all", sum(row[1] for row in rows), sum(row[2] for row in rows)))
-    for name, tried, held in rows:
-        lines.append(f"{name:<34}{tried:>6}{held:>6}{tried - held:>6}")
-    return "\n".join(lines)
-
-
-def fallen(outcomes: dict[str, list[Outcome]]) -> Iterable[str]:
-    for name, each in outcomes.items():
-        for outcome in each:
-            if not outcome.held:
-                yield f"{name}, {outcome.name}: {outcome.words}"

@@ -1,11 +1,9 @@
-"""Texts that unpack to anything but sentences, and what is read beside them: tables, manifests."""
+"""Texts that unpack to anything but sentences, and what is read beside them: manifests."""
 
 import gzip
-import io
 import json
 import random
 import struct
-import zipfile
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -53,30 +51,6 @@ KINDS = {
     "element on a line": ("xml", b"<m><doc>", _SEGMENT, b"</doc></m>"),
     "elements": ("xml", b"<m><doc>\n", _SEGMENT + b"\n", b"</doc></m>"),
 }
-
-
-def tables(draw: random.Random, folder: Path, count: int) -> list[Hostile]:
-    """Zip files of one table, in which some bytes are changed."""
-    from hyptrans.data.sources.tatoeba import read_table
-
-    def use(path: Path) -> None:
-        deque(read_table(path), maxlen=0)
-
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("deu.txt", b"".join(b"%d\t%d\n" % (n, n * n) for n in range(300)))
-    whole = folder / "whole.zip"
-    whole.write_bytes(file.getvalue())
-    tries = [ordinary(partial(use, whole))]
-    for i in range(count):
-        data = bytearray(file.getvalue())
-        # the headers of the member, the list of members, and the end of the archive
-        for place in (draw.randrange(30), -draw.randrange(1, 90), draw.randrange(len(data))):
-            data[place] = draw.choice([0, 1, 97, 255, draw.randrange(256)])
-        path = folder / f"table{i}.zip"
-        path.write_bytes(data)
-        tries.append(Hostile("changed", partial(use, path)))
-    return tries
 
 
 def manifests(draw: random.Random, folder: Path, count: int) -> list[Hostile]:

@@ -179,14 +179,21 @@ def test_a_loss_that_is_no_number_is_not_the_best(make, tmp_path):
         average.choose(tmp_path, best=3)
 
 
+def test_the_last_checkpoint_counts_where_it_is_the_newest(make, tmp_path):
+    path = make("transformer")
+    for name, updates in {"1_100": 100, "1_200": 200, "last": 250}.items():
+        moved(path, tmp_path / f"checkpoint_{name}.pt", seed=updates, updates=updates, loss=1.0)
+    names = [one.name for one in average.choose(tmp_path, last=2)]
+    assert names == ["checkpoint_1_200.pt", "checkpoint_last.pt"]
+
+
 def test_the_newest_and_the_best_are_chosen(make, tmp_path):
     path = make("transformer")
     losses = {100: 5.0, 200: 4.0, 300: 4.5, 400: 4.2}
     for updates, loss in losses.items():
         name = tmp_path / f"checkpoint_1_{updates}.pt"
         moved(path, name, seed=updates, updates=updates, loss=loss)
-    for copy in ("checkpoint_last.pt", "checkpoint_best.pt"):
-        moved(path, tmp_path / copy, seed=9, updates=999, loss=0.1)
+    moved(path, tmp_path / "checkpoint_best.pt", seed=9, updates=999, loss=0.1)
 
     # what --keep-best-checkpoints keeps: one that is there anyway, and one that is not
     moved(path, tmp_path / "checkpoint.best_loss_4.0_200.pt", seed=200, updates=200, loss=4.0)
@@ -195,6 +202,9 @@ def test_the_newest_and_the_best_are_chosen(make, tmp_path):
     def chosen(**options):
         return [int(path.stem.rpartition("_")[2]) for path in average.choose(tmp_path, **options)]
 
+    assert chosen(last=2) == [300, 400]
+    # a copy of the newest is no other checkpoint
+    moved(path, tmp_path / "checkpoint_last.pt", seed=400, updates=400, loss=4.2)
     assert chosen(last=2) == [300, 400]
     assert chosen(best=2) == [200, 250]
     assert chosen(best=3) == [200, 250, 400]
