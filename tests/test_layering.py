@@ -104,8 +104,14 @@ def test_part_of_probing_is_imported_without_what_it_does_not_need(files, unwant
 
 def test_start_up_hook_imports_nothing_of_the_package():
     # fairseq must be the first to import it, or --user-dir registers nothing
-    for path in (ROOT / "hyptrans_startup").rglob("*.py"):
-        assert not [name for name in imports(path) if name.partition(".")[0] == "hyptrans"], path
+    names = imports(ROOT / "hyptrans_startup.py")
+    assert not [name for name in names if name.partition(".")[0] == "hyptrans"]
+
+
+def test_nothing_imports_the_start_up_hook_but_the_door_to_fairseq():
+    paths = [path for part in ("hyptrans", "probing") for path in (ROOT / part).rglob("*.py")]
+    found = [path for path in paths if "hyptrans_startup" in imports(path)]
+    assert found == [ROOT / "hyptrans" / "fairseq" / "__init__.py"]
 
 
 def test_no_circle_of_imports_in_kernels():

@@ -1,4 +1,4 @@
-"""What setup.py declares is what the code imports: nothing is missing, nothing is left over."""
+"""pyproject.toml declares what the code imports: nothing is missing, nothing is left over."""
 
 import ast
 import sys
@@ -10,13 +10,13 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
-USED = ["hyptrans", "hyptrans_startup", "probing", "data-prep", "recipes"]
+USED = ["hyptrans", "probing", "data-prep", "recipes"]
 OWN = {"hyptrans", "hyptrans_startup", "probing", "recipes", "tests"}
 NAMES = {"fairseq_cli": "fairseq", "hydra": "hydra-core"}
+# what it needs is declared, and it comes without that
+ALONE = {"fairseq"}
 # brought by a package that is declared, which knows best what version fits it
 BROUGHT = {
-    "hydra-core": "fairseq",
-    "omegaconf": "fairseq",
     "llvmlite": "numba",
     "tokenizers": "transformers",
     "typing-extensions": "torch",
@@ -24,8 +24,8 @@ BROUGHT = {
 FOR_DEVELOPERS = ("test", "dev")
 # run, not imported
 TOOLS = {"pytest-xdist", "ruff", "mypy", "types-tqdm", "mkdocs-material", "mkdocstrings"}
-# imported by fairseq, where its flags ask for them
-OF_FAIRSEQ = {"tensorboard", "wandb"}
+# imported by fairseq, some of them where its flags ask for it
+OF_FAIRSEQ = {"hydra-core", "bitarray", "tensorboard", "wandb"}
 # the CUDA builds of torch bring it
 OF_TORCH = {"triton"}
 
@@ -57,25 +57,14 @@ def modules(node, by_name):
 
 
 def declared():
-    """Packages that setup.py names, by extra; those of every installation under the name ''."""
-    tree = ast.parse((ROOT / "setup.py").read_text(encoding="utf-8"))
-    names = {
-        node.targets[0].id: ast.literal_eval(node.value)
-        for node in tree.body
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.List)
-    }
-    (call,) = (n for n in ast.walk(tree) if isinstance(n, ast.Call) and is_setup(n.func))
-    values = {keyword.arg: keyword.value for keyword in call.keywords}
-    lists = eval(compile(ast.Expression(values["extras_require"]), "setup.py", "eval"), names)
-    lists[""] = ast.literal_eval(values["install_requires"])
+    """Packages of pyproject.toml, by extra; those of every installation under the name ''."""
+    tomllib = pytest.importorskip("tomllib")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lists = {"": project["dependencies"], **project["optional-dependencies"]}
     return {
-        extra: {canonicalize_name(Requirement(line).name) for line in lines}
+        extra: {canonicalize_name(Requirement(line).name) for line in lines} - {"hyptrans"}
         for extra, lines in lists.items()
     }
-
-
-def is_setup(function):
-    return isinstance(function, ast.Name) and function.id == "setup"
 
 
 def of_users():
@@ -85,13 +74,13 @@ def of_users():
 
 
 def test_every_import_is_declared():
-    known = BROUGHT.keys() | set().union(*declared().values())
+    known = BROUGHT.keys() | ALONE | set().union(*declared().values())
     found = imported(*USED, "tests")
     assert {name: path for name, path in found.items() if name not in known} == {}
 
 
 def test_what_users_run_imports_nothing_that_only_developers_install():
-    known = BROUGHT.keys() | of_users() | OF_TORCH
+    known = BROUGHT.keys() | ALONE | of_users() | OF_TORCH
     found = imported(*USED)
     assert {name: path for name, path in found.items() if name not in known} == {}
 

@@ -176,7 +176,11 @@ def language_pair(task: Any, binary: Path) -> tuple[str, str]:
     """
     pair = (getattr(task, "source_lang", None), getattr(task, "target_lang", None))
     if None in pair:
-        pair = infer_language_pair(str(binary))
+        pair = infer_language_pair(str(binary)) if binary.is_dir() else (None, None)
+    if None in pair:
+        raise UserError(
+            f"--data {binary} holds no pair of languages: name a folder of binarized data"
+        )
     try:
         return checked_languages(pair)
     except UserError as error:

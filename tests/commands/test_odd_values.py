@@ -81,7 +81,6 @@ def ordinary(made, tmp_path_factory):  # noqa: F811
         "push": [str(model), "nobody"],
         "compare": ["a", "a", "a"],
         "plot": ["a"],
-        "replay": ["crash.pt"],
         "prepare text": [*pairs, "--source-lang=en", "--target-lang=de", "--out=text"],
         "prepare iwslt14": ["--archive=a", "--out=iwslt14"],
         "prepare wmt14": ["--out=wmt14"],

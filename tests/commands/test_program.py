@@ -67,7 +67,6 @@ def test_options_of_one_meaning_are_read_alike(program):
 def test_switches_of_the_release_before_still_work_and_are_not_shown(capsys):
     probe = PROGRAM.within("probe")
     for program, name, words, old in [
-        (PROGRAM, "replay", ["crash.pt"], {"--cpu": "cpu"}),
         (probe, "annotate", ["--text", "t", "--out", "o"], {"--cpu": "cpu", "--gpu": "cuda"}),
     ]:
         parser = program.parser(name)

@@ -7,7 +7,7 @@ import sys
 SLOW = ["geoopt", "scipy.optimize", "sympy", "torch._dynamo", "fairseq", "transformers"]
 LINES = [
     *(["nonsense"], ["prepare", "nonsense"], ["probe", "nonsense"], ["prepare", "text", "--oops"]),
-    *(["translate"], ["export", "--oops"], ["replay"]),
+    *(["translate"], ["export", "--oops"]),
     ["translate", "nope"],
     ["translate", "tatoeba-en-de", "--beam", "0"],
     ["translate", "tatoeba-en-de", "--n-best", "9"],
@@ -17,7 +17,6 @@ LINES = [
     ["export", "nope.pt", "--out", "out"],
     ["average", "nope.pt", "nope2.pt", "--out", "out.pt"],
     ["score", "nope", "nope2"],
-    ["replay", "nope.pt"],
 ]
 
 

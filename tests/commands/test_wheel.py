@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SCRIPTS = Path(sys.executable).parent
 SOURCES = ["setup.py", "pyproject.toml", "MANIFEST.in", "hyptrans.pth", "README.md", "LICENSE"]
-SOURCES += ["CHANGELOG.md", "CITATION.cff", "hyptrans", "hyptrans_startup", "probing"]
+SOURCES += ["CHANGELOG.md", "CITATION.cff", "hyptrans", "hyptrans_startup.py", "probing"]
 TRAIN = "--optimizer adam --lr 1e-3 --criterion label_smoothed_cross_entropy --max-tokens 1000"
 
 pytestmark = pytest.mark.slow

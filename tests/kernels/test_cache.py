@@ -22,9 +22,8 @@ EXPECTED = "[[5.099019527435303, 3.0, 4.0]]"
 @pytest.fixture
 def package(tmp_path):
     """A copy of what the kernels need, beside which nothing can be written, whoever tries."""
-    for part in ("hyptrans", "hyptrans_startup"):
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / part, tmp_path / part, ignore=ignored)
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "hyptrans", tmp_path / "hyptrans", ignore=ignored)
     (tmp_path / "hyptrans" / "kernels" / "cpu" / "__pycache__").touch()
     return tmp_path
 

@@ -130,7 +130,7 @@ def change(path, **values):
 
 
 @pytest.mark.parametrize(
-    ("user_dir", "told"), [("plugins/mine", "with --user-dir mine"), (None, "without")]
+    ("user_dir", "told"), [("plugins/mine", "with --user-dir plugins/mine"), (None, "without")]
 )
 def test_architecture_that_is_not_registered_asks_for_user_dir(data, tmp_path, user_dir, told):
     make_checkpoint(tmp_path / "a.pt", data, "hybonet", user_dir=user_dir)
