@@ -60,8 +60,8 @@ def main(args: argparse.Namespace) -> None:
         # told before an hour of translating
         folder.check_replaceable(args.out)
         state, named = checkpoint.read_state(args.checkpoint), subword_models(args)
-        contents = checkpoint.contents_of(
-            args.checkpoint, state, args.data, subword_models=named, moses=args.moses
+        contents = checkpoint.read(
+            args.checkpoint, args.data, subword_models=named, moses=args.moses, state=state
         )
         typed = {"dataset": args.dataset, "license": args.license}
         facts = {**contents.facts, **{key: value for key, value in typed.items() if value}}

@@ -2,9 +2,8 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from geoopt import ManifoldParameter
@@ -12,6 +11,7 @@ from omegaconf import OmegaConf
 from torch import Tensor
 
 from hyptrans.fairseq.checkpoint import (
+    DICTIONARIES,
     LAST,
     architecture_of,
     parameters_of,
@@ -33,14 +33,13 @@ _COPIES = ("checkpoint_best", "checkpoint_crash")
 """How files begin that are there for another use, or copies."""
 
 
-@dataclass(frozen=True)
-class _Known:
-    """A checkpoint of a folder, and what decides whether it is taken."""
+class _Known(NamedTuple):
+    """A checkpoint of a folder, and what decides whether it is chosen."""
 
     path: Path
     updates: int
     loss: float | None
-    average: bool
+    is_average: bool
 
 
 def choose(folder: Path, *, last: int | None = None, best: int | None = None) -> list[Path]:
@@ -63,12 +62,12 @@ def choose(folder: Path, *, last: int | None = None, best: int | None = None) ->
     # of one that has several names the last counts: --keep-best-checkpoints writes some anew, and
     # checkpoint_last.pt is most often a copy
     found.sort(key=lambda path: (path.name != LAST, path.name))
-    looked = {one.updates: one for one in map(_look, found) if not one.average}
-    known = list(looked.values())
-    if best is not None:
-        known = sorted((one for one in known if one.loss is not None), key=lambda one: one.loss)  # type: ignore[arg-type, return-value]
+    known = list({one.updates: one for one in map(_look, found) if not one.is_average}.values())
+    if best is None:
+        known.sort(key=lambda one: -one.updates)
     else:
-        known = sorted(known, key=lambda one: -one.updates)
+        known = [one for one in known if one.loss is not None]
+        known.sort(key=lambda one: one.loss or 0.0)
     if len(known) < count:
         raise UserError(
             f"{folder} has {len(known)} checkpoints to choose {count} from: keep more of them with "
@@ -107,6 +106,7 @@ def average(paths: Sequence[Path]) -> dict[str, Any]:
     sums: dict[str, Tensor] = {}
     updates: list[int] = []
     made: list[Model] = []
+    known: dict[str, Any] = {}
     state: dict[str, Any] = {}
     for path in bar(paths, "average", len(paths), " checkpoints"):
         state = read_state(path)
@@ -115,6 +115,9 @@ def average(paths: Sequence[Path]) -> dict[str, Any]:
         updates.append(updates_of(state) or 0)
         made.append(architecture_of(path, state))
         _check_same(made[0], made[-1], paths[0], path)
+        words = state.get(DICTIONARIES)
+        if words is not None and known.setdefault(DICTIONARIES, words) != words:
+            raise UserError(f"{path} and {paths[0]} were trained with other dictionaries")
     points = _points(paths[-1], made[-1], parameters)
     means = {
         name: _mean(total, len(paths), points.get(name)).to(parameters[name].dtype)
@@ -153,7 +156,7 @@ def check_out(out: Path, inputs: Sequence[Path] = ()) -> None:
 
 def _is_average(path: Path) -> bool:
     try:
-        return _look(path).average
+        return _look(path).is_average
     except UserError:
         return False
 
@@ -176,24 +179,18 @@ def write(state: Mapping[str, Any], out: Path) -> None:
 
 def _add(sums: dict[str, Tensor], found: Mapping[str, Tensor], first: Path, path: Path) -> None:
     """Add a checkpoint's parameters, which must be those of the first."""
-    shapes = {name: tensor.shape for name, tensor in found.items()}
-    if sums and shapes != {name: tensor.shape for name, tensor in sums.items()}:
-        wrong = next(
-            name
-            for name in (*sums, *found)
-            if shapes.get(name) != (sums[name].shape if name in sums else None)
-        )
-        raise UserError(f"{path} and {first} are of different models: {wrong} differs")
-    for name, tensor in found.items():
+    for name in {**sums, **found} if sums else found:
+        tensor, total = found.get(name), sums.get(name)
+        if tensor is None or (sums and (total is None or total.shape != tensor.shape)):
+            raise UserError(f"{path} and {first} are of different models: {name} differs")
         if not tensor.is_floating_point():
-            if name in sums and not torch.equal(sums[name], tensor):
+            if total is not None and not torch.equal(total, tensor):
                 raise UserError(f"{path} and {first} are of different models: {name} differs")
             sums[name] = tensor.clone()
-            continue
-        if not tensor.isfinite().all():
+        elif not tensor.isfinite().all():
             raise UserError(f"{path} has numbers that are not finite, in {name}: take earlier ones")
-        value = tensor.double()
-        sums[name] = sums[name] + value if name in sums else value
+        else:
+            sums[name] = tensor.double() if total is None else total + tensor.double()
 
 
 def _check_same(one: Model, other: Model, first: Path, path: Path) -> None:
@@ -224,17 +221,15 @@ def _mean(total: Tensor, count: int, manifold: StableLorentz | None) -> Tensor:
     return total / count if manifold is None else lorentz.normalize(total, c=manifold.c)
 
 
-@dataclass(frozen=True)
-class _Symbols:
-    """What a model asks of a dictionary, of which an average knows the number of symbols only."""
+class _Symbols(Dictionary):
+    """A dictionary of which a checkpoint knows the number of symbols only."""
 
-    count: int
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self._count = count
 
     def __len__(self) -> int:
-        return self.count
-
-    def pad(self) -> int:
-        return Dictionary().pad()
+        return self._count
 
 
 def _points(path: Path, made: Model, parameters: Mapping[str, Tensor]) -> dict[str, StableLorentz]:

@@ -15,14 +15,23 @@ from hyptrans.data import manifest
 from hyptrans.inference import text
 from hyptrans.inference.architecture import choose_options, require_known
 from hyptrans.inference.contents import AVERAGED, Contents, checked_languages, dictionary_file
-from hyptrans.inference.dictionary import Dictionary
+from hyptrans.inference.dictionary import Dictionary, fingerprint
 from hyptrans.support.errors import UserError, one_line
 from hyptrans.support.files import check_is_checkpoint, short_names
 
 LAST = "checkpoint_last.pt"
 """What fairseq-train goes on from."""
-_UNREADABLE = (OSError, EOFError, RuntimeError, UnpicklingError, LookupError, ValueError)
-_UNREADABLE += (TypeError, AttributeError)
+DICTIONARIES = "dictionaries"
+"""Part of a checkpoint: the fingerprints of its dictionaries, by side."""
+SIDES = ("source", "target")
+NOT_SAID = (
+    "checkpoint {} does not say which dictionaries it was trained with: their sizes alone are held "
+    "against those of the data"
+)
+_UNREADABLE = (
+    *(OSError, EOFError, RuntimeError, UnpicklingError),
+    *(LookupError, ValueError, TypeError, AttributeError),
+)
 """What torch and fairseq raise where a file is no checkpoint, or a damaged one."""
 _LONGEST_REASON = 200
 # of a configuration, what is asked of it here
@@ -100,6 +109,7 @@ def read(
     *,
     subword_models: Mapping[str, str | os.PathLike[str] | None] | None = None,
     moses: bool = False,
+    state: Mapping[str, Any] | None = None,
 ) -> Contents:
     """Read a checkpoint and what belongs to it.
 
@@ -109,22 +119,12 @@ def read(
             the checkpoint was trained on, if relative from a folder around the checkpoint.
         subword_models: files of subword models by kind, where the folder does not say it.
         moses: the text is to be tokenized as Moses does.
+        state: of the file, if :func:`read_state` has read it.
 
     Raises:
         UserError: something is missing or does not fit.
     """
-    return contents_of(path, read_state(path), data, subword_models=subword_models, moses=moses)
-
-
-def contents_of(
-    path: Path,
-    state: Mapping[str, Any],
-    data: Path | None,
-    *,
-    subword_models: Mapping[str, str | os.PathLike[str] | None] | None,
-    moses: bool,
-) -> Contents:
-    """The same of a checkpoint as :func:`read_state` returned it."""
+    state = read_state(path) if state is None else state
     architecture, options = architecture_of(path, state)
     task = state["cfg"].task
     stored = str(getattr(task, "data", None) or "").split(":")[0]
@@ -139,13 +139,16 @@ def contents_of(
         sys.stderr.write(f"data folder of the checkpoint: {one_line(str(folder))}\n")
     binary = data_bin(folder)
     languages = language_pair(task, binary)
+    pair = dictionaries(binary, languages)
+    if not compare_dictionaries(str(path), state, dict(zip(SIDES, pair, strict=True))):
+        sys.stderr.write(f"{NOT_SAID.format(one_line(str(path)))}\n")
     prepared = binary.parent if (binary.parent / manifest.NAME).is_file() else binary
     return Contents(
         place=f"checkpoint {path}",
         architecture=architecture,
         options=options,
         languages=languages,
-        dictionaries=dictionaries(binary, languages),
+        dictionaries=pair,
         parameters=parameters_of(path, state),
         text=text.from_data(prepared, languages, subword_models or {}, moses=moses),
         facts=_facts(path, state, prepared),
@@ -202,6 +205,29 @@ def dictionaries(binary: Path, languages: tuple[str, str]) -> tuple[Dictionary, 
             )
         loaded.append(Dictionary.load(file))
     return loaded[0], loaded[1]
+
+
+def compare_dictionaries(
+    path: str, state: Mapping[str, Any], dictionaries: Mapping[str, Any]
+) -> bool:
+    """Hold the dictionaries of a checkpoint's training against others, by side.
+
+    Returns:
+        Whether the checkpoint says which they were; one of a version before 0.3.0 does not.
+
+    Raises:
+        UserError: one differs.
+    """
+    stored = state.get(DICTIONARIES)
+    if not isinstance(stored, Mapping):
+        return False
+    for side, dictionary in dictionaries.items():
+        if stored.get(side) not in (None, fingerprint(dictionary)):
+            raise UserError(
+                f"checkpoint {path} was trained with another {side} dictionary: name the data "
+                "folder of its training"
+            )
+    return True
 
 
 def _facts(path: Path, state: Mapping[str, Any], prepared: Path) -> dict[str, Any]:

@@ -13,12 +13,9 @@ from fairseq import checkpoint_utils
 from fairseq.trainer import Trainer
 
 from hyptrans.fairseq.around import Function, around
+from hyptrans.fairseq.checkpoint import DICTIONARIES, NOT_SAID, SIDES, compare_dictionaries
 from hyptrans.inference.dictionary import fingerprint
 from hyptrans.support.errors import UserError
-
-KEY = "dictionaries"
-"""Part of a checkpoint: the fingerprints of both dictionaries."""
-SIDES = ("source", "target")
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +23,8 @@ logger = logging.getLogger(__name__)
 @around(Trainer, "state_dict")
 def with_fingerprints(state_dict: Function, trainer: Any) -> dict[str, Any]:
     """What becomes a checkpoint."""
-    return {**state_dict(trainer), KEY: fingerprints(trainer.task)}
+    found = {side: fingerprint(one) for side, one in _dictionaries(trainer.task).items()}
+    return {**state_dict(trainer), DICTIONARIES: found}
 
 
 @around(Trainer, "load_checkpoint")
@@ -74,32 +72,20 @@ def _parts(filename: str) -> dict[str, Any]:
     return state
 
 
-def fingerprints(task: Any) -> dict[str, str]:
-    """The fingerprints of a task's dictionaries, by side."""
-    found = {side: getattr(task, f"{side}_dictionary", None) for side in SIDES}
-    return {side: fingerprint(one) for side, one in found.items() if hasattr(one, "symbols")}
-
-
 def check_dictionaries(filename: str, state: Mapping[str, Any], task: Any) -> None:
-    """Hold a checkpoint's dictionaries against a task's; an older checkpoint only says its sizes.
+    """Hold a checkpoint's dictionaries against a task's; an older checkpoint is reported.
 
     Raises:
         UserError: one differs.
     """
-    stored = state.get(KEY)
-    if not isinstance(stored, Mapping):
-        logger.warning(
-            "checkpoint %s does not say which dictionaries it was trained with: they are compared "
-            "by size alone",
-            filename,
-        )
-        return
-    for side, found in fingerprints(task).items():
-        if stored.get(side, found) != found:
-            raise UserError(
-                f"checkpoint {filename} was trained with another {side} dictionary: name the data "
-                "folder of its training"
-            )
+    if not compare_dictionaries(filename, state, _dictionaries(task)):
+        logger.warning(NOT_SAID.format(filename))
+
+
+def _dictionaries(task: Any) -> dict[str, Any]:
+    """Those that a task has, by side."""
+    found = {side: getattr(task, f"{side}_dictionary", None) for side in SIDES}
+    return {side: one for side, one in found.items() if hasattr(one, "symbols")}
 
 
 def check_formulas(filename: str, state: Mapping[str, Any], trainer: Any) -> None:

@@ -1,41 +1,83 @@
-"""Statistics of every training in fairseq's log: drift and radius of points, and no progress."""
+"""How far points are off their manifold, and from its origin, in the log of every training."""
 
-import logging
+from collections.abc import Iterable
 from typing import Any
 
+import geoopt
+import torch
+from fairseq.logging import metrics
 from fairseq.trainer import Trainer
+from torch import Tensor
 
 from hyptrans.fairseq.around import Function, around
-from hyptrans.fairseq.training.points import PointStatistics
-from hyptrans.fairseq.training.progress import Progress, of_trainer
-
-logger = logging.getLogger(__name__)
+from hyptrans.geometry import lorentz
+from hyptrans.geometry.space import Space, vectors
 
 
-class Statistics:
-    """What is watched in one training."""
+class PointStatistics:
+    """Looks at the forward passes of those updates that end with a line of the log.
 
-    def __init__(self, trainer: Trainer) -> None:
-        self.points = PointStatistics(trainer.get_model(), trainer.cfg.common.log_interval)
-        self.progress: Progress | None = of_trainer(trainer)
+    Logged are the largest values among the states of all layers, padding included, and the points
+    that are parameters: ``drift`` (:func:`hyptrans.geometry.lorentz.violation`; a ball has none)
+    and ``radius``, the distance from the origin in units of ``1 / sqrt(curvature)``.
 
-    def look(self, trainer: Trainer, logged: dict[str, Any] | None) -> None:
-        """Take what an update logged."""
-        self.points.end()
-        # other criterions' losses are not those of words
-        if self.progress is not None and logged and "nll_loss" in logged:
-            said = self.progress.update(
-                trainer.get_num_updates(), trainer.get_lr(), float(logged["nll_loss"])
-            )
-            if said:
-                logger.warning(said)
+    Args:
+        model: whose encoder says which space its states are in; of others nothing is logged.
+        every: updates from one look to the next.
+    """
+
+    def __init__(self, model: Any, every: int) -> None:
+        self.every = every
+        self._model = model
+        self._space_of: Any = getattr(getattr(model, "encoder", None), "space_of", None)
+        self._hooks: list[Any] = []
+        self._drifts: list[Tensor] = []
+        self._radii: list[Tensor] = []
+
+    def begin(self, updates: int) -> None:
+        """Look at the forward passes of the next update, if it is one of those, until `end`."""
+        if self._space_of is None or (updates + 1) % self.every:
+            return
+        for part in (*self._model.encoder.last_parts(), *self._model.decoder.last_parts()):
+            self._hooks.append(part.register_forward_hook(self._look))
+
+    def end(self) -> None:
+        """Log what was seen."""
+        if not self._hooks:
+            return
+        for hook in self._hooks:
+            hook.remove()
+        self._hooks.clear()
+        points = [p for p in self._model.parameters() if isinstance(p, geoopt.ManifoldParameter)]
+        for table in points:
+            self._measure(table, Space("lorentz", table.manifold.c))
+        for name, seen in (("drift", self._drifts), ("radius", self._radii)):
+            if seen:
+                # no mean over an epoch: a weight of 0 keeps what was seen last
+                metrics.log_scalar(name, _largest(seen), weight=0, priority=450)
+                seen.clear()
+
+    def _look(self, part: Any, _: Any, states: Tensor) -> None:
+        self._measure(states, self._space_of(part))
+
+    @torch.no_grad()
+    def _measure(self, points: Tensor, space: Space) -> None:
+        if space.kind == "lorentz":
+            self._drifts.append(lorentz.violation(points, c=space.c).max())
+        if space.kind != "euclidean":
+            self._radii.append(vectors(points, space).norm(dim=-1).max())
+
+
+def _largest(seen: Iterable[Tensor]) -> float:
+    return float(torch.stack([value.float() for value in seen]).max())
 
 
 @around(Trainer, "train_step")
 def _watched(step: Function, trainer: Any, *args: Any, **kwargs: Any) -> Any:
-    if not hasattr(trainer, "hyptrans_statistics"):
-        trainer.hyptrans_statistics = Statistics(trainer)
-    trainer.hyptrans_statistics.points.begin(trainer.get_num_updates())
+    if not hasattr(trainer, "hyptrans_points"):
+        every = trainer.cfg.common.log_interval
+        trainer.hyptrans_points = PointStatistics(trainer.get_model(), every)
+    trainer.hyptrans_points.begin(trainer.get_num_updates())
     logged = step(trainer, *args, **kwargs)
-    trainer.hyptrans_statistics.look(trainer, logged)
+    trainer.hyptrans_points.end()
     return logged

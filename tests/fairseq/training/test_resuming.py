@@ -75,7 +75,7 @@ def test_an_older_checkpoint_is_reported_and_taken(trained, data, work, fork, tm
     torch.save(state, tmp_path / "checkpoint_last.pt")
     train = ["fairseq-train", data, *HYBONET, "--max-update=2", f"--save-dir={tmp_path}"]
     done = fork(*train, cwd=work)
-    said = "does not say which dictionaries it was trained with: they are compared by size alone"
+    said = "does not say which dictionaries it was trained with: their sizes alone"
     assert said in done.stdout + done.stderr
     done = fork(*train[:-2], "--max-update=3", train[-1], cwd=work)
     assert said not in done.stdout + done.stderr

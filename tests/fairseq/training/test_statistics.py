@@ -1,7 +1,4 @@
-"""What a training logs of its points, and that one which learns nothing says so."""
-
-import math
-from types import SimpleNamespace
+"""What a training logs of its points."""
 
 import geoopt
 import pytest
@@ -9,8 +6,7 @@ import torch
 from fairseq.logging import metrics
 from torch import nn
 
-from hyptrans.fairseq.training import progress
-from hyptrans.fairseq.training.points import PointStatistics
+from hyptrans.fairseq.training.statistics import PointStatistics
 from hyptrans.geometry import lorentz, poincare
 from hyptrans.geometry.space import Space
 from hyptrans.layers.lorentz.manifold import StableLorentz
@@ -86,58 +82,3 @@ def test_nothing_is_left_on_the_layers_between_two_looks():
     model = model_of(Space("lorentz"))
     logged(model, lorentz.origin(3)[None])
     assert not any(module._forward_hooks for module in model.modules())
-
-
-def course(guess, losses, rate=lambda n: 1e-3):
-    """Updates at which something is said in a training of these losses, by update."""
-    watched = progress.Progress(guess)
-    return [n for n, loss in losses if watched.update(n, rate(n), loss)]
-
-
-def test_training_no_better_than_guessing_says_so_each_time_its_updates_double():
-    assert course(8.0, ((n, 8.1) for n in range(1, 2500))) == [500, 1000, 2000]
-    assert course(8.0, ((n, 7.95) for n in range(1, 600))) == [500]
-
-
-def test_training_that_learns_says_nothing():
-    assert course(8.0, ((n, 12 - n / 100) for n in range(1, 700))) == []
-
-
-def test_nothing_is_said_while_the_rate_grows():
-    grown = course(8.0, ((n, 8.1) for n in range(1, 2500)), rate=lambda n: min(n, 900))
-    assert grown == [1800]
-
-
-def test_guess_is_the_entropy_of_words_and_ends_of_sentences():
-    words = SimpleNamespace(count=[1, 1, 1, 1, 6, 3, 0], nspecial=4)
-    task = SimpleNamespace(target_dictionary=words, datasets={"train": range(3)})
-    watched = progress.of_trainer(SimpleNamespace(task=task))
-    assert watched.guess == pytest.approx(1.5)
-    assert progress.entropy([1] * 8) == pytest.approx(3)
-    assert math.isclose(progress.entropy([5]), 0)
-
-
-class Sentences:
-    def __init__(self, tgt):
-        self.tgt = tgt
-
-    def __len__(self):
-        return 8
-
-
-def test_guess_of_a_joined_dictionary_is_of_the_target_s_words_alone(monkeypatch):
-    monkeypatch.setattr(progress, "SAMPLE", 4)
-    words = SimpleNamespace(count=[1, 1, 1, 1, 600, 300, 100], nspecial=4)
-    targets = [torch.tensor([5, 2]), torch.tensor([9, 9])] * 4
-    sentences = Sentences(targets)
-    task = SimpleNamespace(source_dictionary=words, target_dictionary=words)
-    task.datasets = {"train": sentences}
-    # every second sentence is looked at, half of whose tokens are ends
-    assert progress.of_trainer(SimpleNamespace(task=task)).guess == pytest.approx(1.0)
-    sentences.tgt = None
-    assert progress.of_trainer(SimpleNamespace(task=task)) is None
-
-
-def test_task_without_target_words_is_not_watched():
-    task = SimpleNamespace(datasets={"train": range(3)})
-    assert progress.of_trainer(SimpleNamespace(task=task)) is None
