@@ -98,6 +98,7 @@ def test_a_checkpoint_of_0_2_0_translates_the_same(fork, tmp_path):
     lengths = ["--max-source-positions=16", "--max-target-positions=16"]
     flags = ["--user-dir=hyptrans", "--arch=hybonet_tiny", *small, *lengths, f"--save-dir={save}"]
     flags += ["--criterion=label_smoothed_cross_entropy", "--optimizer=adam", "--lr=1e-2", "--cpu"]
-    flags += ["--max-tokens=400", "--max-update=21", "--train-subset=test", "--reset-dataloader"]
+    flags += ["--reset-dataloader", "--max-tokens=400", "--max-update=21"]
+    flags += ["--train-subset=test", "--valid-subset=test"]
     done = fork("fairseq-train", OLD / "bin", *flags, "--disable-validation", cwd=tmp_path)
     assert re.search(r"Loaded checkpoint .* @ 20 updates", done.stdout + done.stderr)
