@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import sha256, write_json
-from hyptrans.support.files import sync_folder
+from hyptrans.support.files import sha256, sync_folder, write_json
 
 _BEGUN = ".begun"
 """Ending of what tells which step was begun last, where it may be gone on with."""

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.support.errors import UserError, one_line
-from hyptrans.support.files import write_json
-from hyptrans.support.files import sync_folder, take_lock
+from hyptrans.support.files import sync_folder, take_lock, write_json
 
 Notes = dict[str, Any]
 """What a step returned, as JSON gives it back."""

@@ -26,8 +26,8 @@ import torch
 from tqdm import tqdm
 
 import hyptrans
-from hyptrans.data.subwords import WORDS
 from hyptrans.data.moses import TextSteps
+from hyptrans.data.subwords import WORDS
 from hyptrans.inference.architecture import configuration, require_known
 from hyptrans.inference.batches import by_length, padded
 from hyptrans.inference.contents import Contents

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import remove, sha256
+from hyptrans.support.files import remove, sha256, take_lock
 from hyptrans.support.records import Record, Steps, recorded
-from hyptrans.support.files import take_lock
 from recipes.common import results
 from recipes.common.steps import Step, executed_command, identity, portable_command, shown_command
 

@@ -7,9 +7,8 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import open_maybe_gzip, remove
+from hyptrans.support.files import open_maybe_gzip, remove, sync_folder
 from hyptrans.support.lines import most_by_ratio
-from hyptrans.support.files import sync_folder
 
 _BLOCK = 1 << 20
 _GIGABYTE = 1 << 30

@@ -6,8 +6,8 @@ import re
 import pytest
 import sentencepiece
 
-from hyptrans.data.corpus import Scrubber
 from hyptrans.data import subwords
+from hyptrans.data.corpus import Scrubber
 from hyptrans.data.moses import TextSteps
 from hyptrans.support.errors import UserError
 from probing.text.align import align, surface
