@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,24 +13,21 @@ from hyptrans.support import tables
 from hyptrans.support.errors import run_command
 from recipes.benchmark import latency
 from recipes.cogs.table import means
-from recipes.common import results
+from recipes.common import results, seeds
 from recipes.common.lines import RESULTS as LINES
-from recipes.probing import radius as meaning
 from recipes.probing.tables import CHECKPOINTS, SELECTIVITY, selectivity, table
-from recipes.study.findings.finals import chosen
-from recipes.study.findings.pictures import pictures
-from recipes.study.findings.table import BARS, BY_WIDTH, forms, spread, summary
-from recipes.trees import __main__ as task
-from recipes.trees import radius
+from recipes.study.pictures import pictures
+from recipes.study.table import SCORED, WIDE, chosen, forms, summary
+from recipes.trees.__main__ import FOREST_CELLS, GRID
 
 HERE = Path(__file__).resolve().parent
-STUDY = HERE / "study"
-PICTURES = HERE.parent / "docs" / "pictures"
-README = HERE.parent / "README.md"
-RESULTS = HERE.parent / "docs" / "results.md"
+STUDY, PROBING, BENCHMARK = HERE / "study", HERE / "probing", HERE / "benchmark"
+DOCS = HERE.parent / "docs"
+README, RESULTS = HERE.parent / "README.md", DOCS / "results.md"
 WHEN = {
     "hybonet_plus": "the best hyperbolic translator here, and the most tree in its encoder",
     "euclidean_prenorm": "the baseline: fairseq's Transformer, normalized before each block",
+    "euclidean_postnorm": "a Transformer with the norms of `hybonet_plus`",
     "hybonet": "the published fully Lorentz Transformer",
     "han": "hyperbolic attention alone, in a Euclidean Transformer",
     "hvt": "the Poincaré ball",
@@ -45,145 +41,127 @@ SPEED_ROWS = (
     ("hybonet", "decode", 64, 32),
     ("hypformer", "train", 512, 8192),
 )
-"""Of the table of speed, what is shown: architecture, step, width, length."""
-
-SHOWN_WIDTHS = ("d8", "d16", "d32")
-"""Of the table of paths in a tree, what is shown."""
+"""Rows of the table of speed that a page shows: architecture, step, width, length."""
 
 
 def blocks() -> dict[tuple[Path, str], str]:
-    """What belongs between the markers of pages, by page and name of the markers."""
-    readmes = [path for path in sorted(HERE.glob("*/README.md")) if results.BEGIN in _text(path)]
-    study, probed = _study(), HERE / "probing"
-    probing = _read(probed / f"{results.RESULTS}.json")
-    speed = _read(HERE / "benchmark" / f"{results.RESULTS}.json")
-    task_lines = results.read_lines(HERE / "trees" / LINES)
+    """Return what belongs between the markers of pages, by page and name of the markers."""
+    readmes = [
+        path
+        for path in sorted(HERE.glob("*/README.md"))
+        if results.BEGIN in path.read_text(encoding="utf-8")
+    ]
+    study = results.read_lines(STUDY / LINES)
+    probing, speed, gpu, latencies = (
+        results.read_json(path)
+        for path in (
+            *(folder / "results.json" for folder in (PROBING, BENCHMARK)),
+            *(BENCHMARK / f"{name}.json" for name in ("gpu", latency.NAME)),
+        )
+    )
+    ratios = {
+        (row["arch"], row["phase"], row["dim"], row["length"]): row["ratio"]
+        for row in speed["rows"]
+    }
+    page, probed = BENCHMARK / "README.md", PROBING / "README.md"
     return {
         **{(readme, results.RESULTS): block_for(readme.parent) for readme in readmes},
-        (README, "choices"): choices(study, probing, speed),
+        (README, "choices"): choices(study, _parsed(probing), ratios),
         (RESULTS, "study"): summary(study),
         (STUDY / "README.md", "forms"): forms(results.read_lines(STUDY / "forms.jsonl")),
         (RESULTS, "trees"): trees(probing),
         (RESULTS, "cogs"): means(results.read_lines(HERE / "cogs" / LINES)),
-        (probed / "README.md", meaning.NAME): meaning.block(),
-        (RESULTS, "speed"): speed_table(speed),
-        (RESULTS, "task"): task.GRID.table(task_lines, SHOWN_WIDTHS),
-        (HERE / "trees" / "README.md", radius.NAME): radius.block(),
-        **{(HERE / "benchmark" / "README.md", name): block for name, block in gpu_tables().items()},
-        (HERE / "benchmark" / "README.md", latency.NAME): latency.table(
-            _read(HERE / "benchmark" / f"{latency.NAME}.json")
-        ),
-        (probed / "README.md", CHECKPOINTS): table(_read(probed / f"{CHECKPOINTS}.json")),
-        (probed / "README.md", SELECTIVITY): selectivity(_read(probed / f"{SELECTIVITY}.json")),
-    }
-
-
-def gpu_tables() -> dict[str, str]:
-    """What was measured on a GPU: losses by precision, and launches and busy time of a step."""
-    found = _read(HERE / "benchmark" / "gpu.json")
-    names = list(next(iter(found["precisions"].values())))
-    losses = [
-        [arch, *(f"{loss[name]:.2f}" for name in names)]
-        for arch, loss in found["precisions"].items()
-    ]
-    steps = [
-        [arch, size.removeprefix("d="), f"{launches:,}", f"{time:.1f}"]
-        for arch, sizes in found["busy"].items()
-        for size, (launches, time) in sizes.items()
-    ]
-    return {
-        "precisions": tables.markdown(["architecture", *names], losses),
-        "busy": tables.markdown(["architecture", "d", "launches", "the GPU works, ms"], steps),
+        (RESULTS, "speed"): speed_table(speed, ratios),
+        (RESULTS, "task"): GRID.table(results.read_lines(HERE / "trees" / LINES), FOREST_CELLS),
+        (page, "precisions"): precisions(gpu),
+        (page, "busy"): busy(gpu),
+        (page, latency.NAME): latency.table(latencies),
+        (probed, CHECKPOINTS): table(results.read_json(PROBING / f"{CHECKPOINTS}.json")),
+        (probed, SELECTIVITY): selectivity(results.read_json(PROBING / f"{SELECTIVITY}.json")),
     }
 
 
 def block_for(folder: Path) -> str:
-    """The table of a recipe."""
+    """Write the table of a recipe."""
     recorded, lines = folder / "results.json", folder / LINES
     if not recorded.exists() and not lines.exists():
         return results.NOT_MEASURED
-    found = results.read_lines(lines) if lines.exists() else _read(recorded)
-    module = "speed" if folder.name == "benchmark" else "__main__"
-    return str(importlib.import_module(f"recipes.{folder.name}.{module}").table(found))
+    found = results.read_lines(lines) if lines.exists() else results.read_json(recorded)
+    module = {"benchmark": "speed", "cogs": "table", "study": "table", "probing": "tables"}
+    name = module.get(folder.name, "__main__")
+    return str(importlib.import_module(f"recipes.{folder.name}.{name}").table(found))
 
 
 def drawings() -> dict[Path, str]:
-    """The pictures, SVG by file."""
-    drawn = pictures(_study())
-    shown = {PICTURES / Path(name).name: drawn[name] for name in (BARS, BY_WIDTH)}
+    """Return the pictures, SVG by file."""
+    drawn = pictures(results.read_lines(STUDY / LINES))
+    shown = {DOCS / "pictures" / Path(name).name: drawn[name] for name in (SCORED, WIDE)}
     return {**{STUDY / name: text for name, text in drawn.items()}, **shown}
 
 
+def precisions(gpu: Mapping[str, Any]) -> str:
+    """Write losses on a GPU by precision."""
+    names = list(next(iter(gpu["precisions"].values())))
+    rows = [
+        [arch, *(f"{loss[name]:.2f}" for name in names)] for arch, loss in gpu["precisions"].items()
+    ]
+    return tables.markdown(["architecture", *names], rows)
+
+
+def busy(gpu: Mapping[str, Any]) -> str:
+    """Write launches and busy time of a training step on a GPU."""
+    rows = [
+        [arch, size.removeprefix("d="), f"{launches:,}", f"{time:.1f}"]
+        for arch, sizes in gpu["busy"].items()
+        for size, (launches, time) in sizes.items()
+    ]
+    return tables.markdown(["architecture", "d", "launches", "the GPU works, ms"], rows)
+
+
 def choices(
-    study: Sequence[Mapping[str, Any]], probing: Mapping[str, Any], speed: Mapping[str, Any]
+    study: Sequence[Mapping[str, Any]],
+    parsed: Mapping[str, Mapping[str, Any]],
+    ratios: Mapping[tuple[str, str, int, int], float],
 ) -> str:
-    """A row for each model of ``WHEN``: how well it translates, holds trees, how fast it learns."""
-    finals, found, ratios = chosen(study), _parsed(probing), _ratios(speed)
-    rows = []
+    """Write a row for each model of ``WHEN``: BLEU, trees in its encoder, speed of training."""
+    finals, rows = chosen(study), []
     for model, when in WHEN.items():
-        scored = finals[model].finished
-        seeds = f"{len(scored)} seeds" if len(scored) > 1 else "1 seed"
-        tree = found.get(f"{model}_iwslt_d64")
-        ratio = ratios.get((model, "train", 64, 32))
-        rows.append(
-            [
-                f"`{model}`",
-                when,
-                f"{spread(scored, 'bleu')} ({seeds})",
-                f"{tree['test']['uuas']:.3f}" if tree else "-",
-                f"{ratio:.2f}" if ratio else "-",
-            ]
-        )
-    header = ["model", "when", "BLEU", "trees", "speed"]
-    return tables.markdown(header, rows, texts=2)
+        if model not in finals:
+            continue
+        scores = finals[model].values("bleu")
+        several = f"{len(scores)} seeds" if len(scores) > 1 else "1 seed"
+        tree, ratio = parsed.get(f"{model}_iwslt_d64"), ratios.get((model, "train", 64, 32))
+        row = [f"`{model}`", when, f"{seeds.spread(scores)} ({several})"]
+        row += [f"{tree['test']['uuas']:.3f}" if tree else "-", f"{ratio:.2f}" if ratio else "-"]
+        rows.append(row)
+    return tables.markdown(["model", "when", "BLEU", "trees", "speed"], rows, texts=2)
 
 
 def trees(probing: Mapping[str, Any]) -> str:
-    """Trees of the encoders' own text: what probes find in trained and in fresh encoders."""
+    """Write what probes find of trees of the encoders' own text, in trained and fresh encoders."""
     found = _parsed(probing)
     rows = [["chain of neighbouring words", f"{found['linear chain']['test']['uuas']:.3f}", "", ""]]
     for arch, bleu in probing["bleu"].items():
-        fresh = found[f"{arch}, random"]["test"]["uuas"]
-        trained = found[arch]["test"]["uuas"]
+        fresh, trained = (found[name]["test"]["uuas"] for name in (f"{arch}, random", arch))
         rows.append([arch.partition("_iwslt")[0], f"{trained:.3f}", f"{fresh:.3f}", f"{bleu:.1f}"])
     return tables.markdown(["encoder", "UUAS", "UUAS, untrained", "BLEU"], rows)
 
 
-def speed_table(found: Mapping[str, Any]) -> str:
-    """The rows of ``SPEED_ROWS``."""
-    ratios = _ratios(found)
-    shown = [
+def speed_table(found: Mapping[str, Any], ratios: Mapping[tuple[str, str, int, int], float]) -> str:
+    """Write the rows of ``SPEED_ROWS``."""
+    rows = [
         [
             f"{arch}, {step}, width {dim}, {length:,} tokens",
             f"{ratios[arch, step, dim, length]:.2f}",
         ]
         for arch, step, dim, length in SPEED_ROWS
     ]
-    lines = tables.markdown(["step", "times as fast as `euclidean`"], shown)
+    lines = tables.markdown(["step", "times as fast as `euclidean`"], rows)
     return f"{lines}\n\n{found['device']}; measured with version {found['versions']['hyptrans']}"
-
-
-def _study() -> list[dict[str, Any]]:
-    return results.read_lines(STUDY / LINES)
-
-
-def _read(path: Path) -> Any:
-    return json.loads(_text(path))
-
-
-def _ratios(speed: Mapping[str, Any]) -> dict[tuple[str, str, int, int], float]:
-    return {
-        (row["arch"], row["phase"], row["dim"], row["length"]): row["ratio"]
-        for row in speed["rows"]
-    }
 
 
 def _parsed(probing: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return {model["name"]: model for model in probing["probes"]["parsed"]["models"]}
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
 
 
 def main() -> None:

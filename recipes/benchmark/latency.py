@@ -1,4 +1,4 @@
-"""CPU time of translation per token, beside CTranslate2 and transformers' Marian of the same size.
+"""CPU time of translation per token, beside CTranslate2 of the same size.
 
 All models have random weights, a width of 128, 3 + 3 layers and 1,500 words, and make as many
 tokens of every sentence. One thread, float32. CTranslate2's model is our twin's, converted by its
@@ -39,16 +39,15 @@ from hyptrans.inference.sharing import folder
 from hyptrans.inference.text import TextRules
 from hyptrans.seq2seq.architectures import ARCHITECTURES
 from hyptrans.seq2seq.sizes import flags_of
-from hyptrans.support import extras, tables
-from hyptrans.support.errors import UserError, run_command
+from hyptrans.support import tables
+from hyptrans.support.errors import run_command
 from hyptrans.support.files import write_json
 from hyptrans.support.provenance import versions
-from hyptrans.support.stored import read_json
 from recipes.benchmark.speed import processor
 from recipes.common import options
 
 NAME = "latency"
-TWIN, CTRANSLATE2, MARIAN = "euclidean_prenorm", "CTranslate2", "Marian"
+TWIN, CTRANSLATE2 = "euclidean_prenorm", "CTranslate2"
 OURS = (TWIN, "euclidean", "hybonet", "hybonet_plus", "han", "hypformer", "hvt")
 SYMBOLS, SHORTEST, LONGEST = 1500, 4, 20
 """Of the dictionary, and words of the sources."""
@@ -71,7 +70,7 @@ Translate = Callable[[Sequence[Sequence[int]], int], int]
 
 @functools.cache
 def dictionary() -> Dictionary:
-    """Words w4, w5 and so on, after the special ones."""
+    """Return words w4, w5 and so on, after the special ones."""
     words = Dictionary()
     for number in range(len(words), SYMBOLS):
         words.indices[f"w{number}"] = number
@@ -95,26 +94,26 @@ def made(arch: str, out: Path) -> dict[str, Any]:
     return {"args": argparse.Namespace(**asked, arch=name), "model": dict(parts[-1])}
 
 
-def batches(rows: Sequence[Sequence[int]], *, left: bool) -> list[torch.Tensor]:
-    """Tokens of sentences, padded on that side."""
+def batches(rows: Sequence[Sequence[int]]) -> list[torch.Tensor]:
+    """Return tokens of sentences, padded on the left."""
     found = by_length([len(row) for row in rows], BATCH_TOKENS, "", False)
-    return [padded([rows[i] for i in batch], dictionary(), left=left) for batch in found]
+    return [padded([rows[i] for i in batch], dictionary(), left=True) for batch in found]
 
 
 def ours(place: Path) -> Translate:
-    """A model folder, by the search behind :func:`hyptrans.load`."""
+    """Return the search behind :func:`hyptrans.load` of a model folder."""
     models, most = hyptrans.load(place).models, MADE - 1
 
     def translate(rows: Sequence[Sequence[int]], beam: int) -> int:
         asked = Options(beam=beam, shortest=most)
-        found = [search(models, source, most, asked) for source in batches(rows, left=True)]
+        found = [search(models, source, most, asked) for source in batches(rows)]
         return len(found[0][0][0].tokens)
 
     return translate
 
 
 def ctranslate2(kept: Mapping[str, Any], out: Path) -> Translate:
-    """CTranslate2's form of a twin's parameters."""
+    """Return CTranslate2's form of a twin's parameters."""
     library = importlib.import_module("ctranslate2")
     data, args = out.parent / TWIN, kept["args"]
     args.task, (args.source_lang, args.target_lang) = "translation", LANGUAGES
@@ -138,31 +137,8 @@ def ctranslate2(kept: Mapping[str, Any], out: Path) -> Translate:
     return translate
 
 
-def marian() -> Translate:
-    """Marian of the library transformers, with random weights."""
-    library, words, size = extras.transformers(), dictionary(), flags_of("tiny")
-    asked: dict[str, Any] = {"vocab_size": SYMBOLS, "d_model": size["encoder_embed_dim"], **LAYERS}
-    for side in ("encoder", "decoder"):
-        asked[f"{side}_ffn_dim"] = size["encoder_ffn_embed_dim"]
-        asked[f"{side}_attention_heads"] = size["encoder_attention_heads"]
-    asked |= {"pad_token_id": words.pad(), "eos_token_id": words.eos(), "bos_token_id": None}
-    asked |= {"decoder_start_token_id": words.eos(), "forced_eos_token_id": None}
-    asked["activation_function"] = "relu"
-    torch.manual_seed(1)
-    model = library.MarianMTModel(library.MarianConfig(**asked)).eval()
-    lengths = {"min_new_tokens": MADE, "max_new_tokens": MADE, "do_sample": False}
-
-    def translate(rows: Sequence[Sequence[int]], beam: int) -> int:
-        for source in batches(rows, left=False):
-            given = {"input_ids": source, "attention_mask": source.ne(words.pad())}
-            found = model.generate(**given, num_beams=beam, **lengths)
-        return int(found.size(1) - 1)
-
-    return translate
-
-
 def measure(sentences: int, rounds: int) -> dict[str, dict[str, float]]:
-    """CPU seconds per token of each model in each way, medians over rounds in turn."""
+    """Return CPU seconds per token of each model in each way, medians over rounds in turn."""
     draw = random.Random(1)
     rows = [
         [*(draw.randrange(4, SYMBOLS) for _ in range(draw.randint(SHORTEST, LONGEST))), 2]
@@ -176,7 +152,6 @@ def measure(sentences: int, rounds: int) -> dict[str, dict[str, float]]:
             models[CTRANSLATE2] = ctranslate2(kept[TWIN], out / "ctranslate2")
         else:
             print("CTranslate2 is left out: pip install ctranslate2", file=sys.stderr)
-        models[MARIAN] = marian()
     taken: dict[tuple[str, str], list[float]] = {}
     for _ in tqdm(range(rounds + 1), unit="round", disable=None):
         for way, (batched, beam) in WAYS.items():
@@ -192,52 +167,28 @@ def measure(sentences: int, rounds: int) -> dict[str, dict[str, float]]:
 
 
 def table(found: Mapping[str, Any]) -> str:
-    """Microseconds per token, and in brackets how many times the twin's; with those of before."""
-    lines = []
-    for when in ("now", "before"):
-        for name, ways in found.get(when, {}).get("seconds", {}).items():
-            twin = found[when]["seconds"].get(TWIN)
-            cells = [
-                f"{1e6 * ways[way]:,.0f}" + (f" ({ways[way] / twin[way]:.2f})" if twin else "")
-                for way in WAYS
-            ]
-            lines.append([name if when == "now" else f"{name}, before", *cells])
+    """Write microseconds per token, and in brackets how many times the twin's."""
     now = found["now"]
+    twin = now["seconds"][TWIN]
+    lines = [
+        [name, *(f"{1e6 * ways[way]:,.0f} ({ways[way] / twin[way]:.2f})" for way in WAYS)]
+        for name, ways in now["seconds"].items()
+    ]
     about = ", ".join(f"{name} {version}" for name, version in now["versions"].items())
     return f"{tables.markdown(['model', *WAYS], lines)}\n\n{now['device']}, 1 thread; {about}"
-
-
-def earlier(path: Path) -> dict[str, Any]:
-    """What an earlier version measured.
-
-    Raises:
-        UserError: it is another file.
-    """
-    try:
-        found: dict[str, Any] = read_json(path.read_text(encoding="utf-8"))["now"]
-    except (ValueError, KeyError) as error:
-        raise UserError(f"--before {path} is not what --json wrote ({error})") from error
-    return found
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure and print the table."""
     parser = options.script_parser(__doc__, Path(__file__))
-    add = parser.add_argument
-    for name, default in (("sentences", 500), ("rounds", 7)):
-        add(f"--{name}", type=int, default=default, metavar="N", help="(default: %(default)s)")
-    add("--json", type=Path, metavar="FILE", help="write what was measured there")
-    about = "what an earlier version wrote with --json: its rows stand below"
-    add("--before", type=Path, metavar="FILE", help=about)
+    options.add_number(parser, "--sentences", 500, "sentences to translate")
+    options.add_number(parser, "--rounds", 7, "turns of each model")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write what was measured there")
     args = parser.parse_args(argv)
-    options.check_positive(args, "sentences", "rounds")
-    before = earlier(args.before) if args.before else None  # before minutes are spent
     torch.set_num_threads(1)
     seconds = measure(args.sentences, args.rounds)
-    packages = versions("torch", "ctranslate2", "transformers", "numba")
+    packages = versions("torch", "ctranslate2", "numba")
     found = {"now": {"device": processor(), "versions": packages, "seconds": seconds}}
-    if before:
-        found["before"] = before
     print(table(found))
     if args.json:
         write_json(args.json, found)

@@ -1,12 +1,11 @@
 """COGS in variable-free form: do hyperbolic Transformers generalize by structure?
 
 Exact match on all sentences of the generalization set and by kind of generalization, beside a
-published Transformer's. Trainings run one after the other, and the same command goes on with them.
+published Transformer's.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.lines import read_lines
 from recipes.cogs.plan import DEV, GEN, PER_KIND, TEST, trainings
 from recipes.cogs.table import PUBLISHED, table
-from recipes.common import exact, lines, options
+from recipes.common import exact, lines, options, results
 
 HERE = Path(__file__).resolve().parent
 FOLDER = "cogs_variable_free"
@@ -42,14 +41,14 @@ def main(argv: Sequence[str] | None = None) -> None:
         found = {name: examples(args.data, stem) for name, stem in FILES.items()}
         return found | {DEV: first_of_each_kind(found[GEN])}
 
-    def beside() -> exact.Results:
+    def others() -> exact.Results:
         return [{"name": PUBLISHED, "stage": PUBLISHED, "seeds": _published(args.data)}]
 
-    exact.run(HERE, args, trainings, sets, table, beside)
+    exact.run(HERE, args, trainings, sets, table, others)
 
 
 def examples(data: Path, stem: str) -> list[exact.Example]:
-    """The sentences of a file with their forms and kinds.
+    """Read the sentences of a file with their forms and kinds.
 
     Raises:
         UserError: the file is missing or a line has other parts.
@@ -65,7 +64,7 @@ def examples(data: Path, stem: str) -> list[exact.Example]:
 
 
 def first_of_each_kind(found: Sequence[exact.Example]) -> list[exact.Example]:
-    """The part of the generalization set that settings are chosen by."""
+    """Return the part of the generalization set that settings are chosen by."""
     seen: Counter[str] = Counter()
     kept = []
     for example in found:
@@ -79,7 +78,7 @@ def _published(data: Path) -> list[dict[str, float]]:
     """Percent of right answers of a published Transformer, by seed and kind."""
     path = data / PUBLISHED_FILE
     try:
-        return list(json.loads(path.read_text(encoding="utf-8")).values())
+        return list(results.read_json(path).values())
     except (OSError, ValueError, AttributeError) as error:
         raise UserError(f"--data: {path} cannot be read: {error}") from error
 

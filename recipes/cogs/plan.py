@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from statistics import fmean
 
-from recipes.common.exact import (
-    MODELS,
-    TWIN,
-    Flags,
-    Results,
-    Training,
-    best,
-    rate_trials,
-    scores_of,
-    size_flags,
-)
+from recipes.common.exact import MODELS, TWINS, Flags, Results, Training, score_in, size_flags
+from recipes.common.search import Search, search
 
 TEST, GEN, DEV = "test", "gen", "gen_dev"
 """In-distribution test set, generalization set, and the part of it that settings are chosen by."""
 PER_KIND = 100
 """Sentences of each kind of generalization in that part."""
-UPDATES, FINAL_UPDATES = 3000, 10000
-LONGER, LONGER_MODELS = 30000, (TWIN, "hybonet_plus")
-"""Updates of two models at their best rates, which tell what final trainings leave out."""
+UPDATES, FINAL_UPDATES, LONG_UPDATES = 3000, 10000, 30000
 RATES = (1e-3, 2e-3, 4e-3, 8e-3)
-"""Rates that each model is tried at; twice the last one too, and so on, where it is the best."""
+"""Rates that each model is tried at; while one at an edge is the best, the search goes on."""
 RATE = 2e-3
 """Where the twin's settings are tried."""
-SEEDS, TRIAL_SEEDS, SPACE_SEEDS = (1, 2, 3, 4, 5), (1, 2), (1, 2, 3)
+FINALS: dict[str, Sequence[int]] = {
+    **dict.fromkeys(MODELS, range(1, 6)),
+    **dict.fromkeys(("euclidean_postnorm", "hybonet_plus"), range(1, 16)),
+}
+"""Seeds of final trainings."""
+LONG: dict[str, Sequence[int]] = dict.fromkeys((*TWINS, "hybonet_plus"), range(1, 6))
+"""Seeds of trainings that tell what final ones leave out."""
+TRIAL_SEEDS, SPACE_SEEDS = (1, 2), (1, 2, 3)
 GAIN = 1.0
 """Points that a change has to gain to be tried together with others."""
-PLAIN = "plain"
+PLAIN, TWIN = "plain", TWINS[0]
 _SHARE_ALL = "--share-all-embeddings"
 _PLAIN: Flags = {
     **size_flags(width=64, heads=4),
@@ -50,82 +48,125 @@ CHANGES: dict[str, Flags] = {
     "unscaled": {},
 }
 """What the twin is tried with, one by one and then together."""
+_OWN: dict[tuple[str, str], Flags] = {
+    (TWIN, "sinusoidal"): {
+        "--arch": "transformer",
+        **{"--encoder-normalize-before": None, "--decoder-normalize-before": None},
+    },
+    **{(model, "unscaled"): {"--no-scale-embedding": None} for model in TWINS},
+}
+"""Flags of twins where others are needed: they alone multiply their embeddings, and fairseq's own
+sizes, which the recorded trainings name, have sinusoidal positions."""
 _FIXED: Flags = {"--no-hypformer-learn-curvature": None}
 SPACES: dict[str, Flags] = {"fixed": _FIXED, "flat": {**_FIXED, "--curvature": "0.01"}}
 """What ``hybonet_plus`` is without learned curvatures, and nearly without curvature."""
-_PRENORM: Flags = {"--encoder-normalize-before": None, "--decoder-normalize-before": None}
-_OF_TWIN: dict[str, Flags] = {
-    "sinusoidal": {"--arch": "transformer", **_PRENORM},
-    "unscaled": {"--no-scale-embedding": None},
-}
-"""The twin's flags where it has others: fairseq's sizes have sinusoidal positions, and it alone
-multiplies its embeddings."""
 
 
 def trainings(results: Results) -> list[Training]:
-    """All that can be named so far: what is tried first decides on what is trained later."""
-    tried = _of_twin([PLAIN, *CHANGES])
-    if scores := scores_of(results, tried, DEV):
-        of_change = dict(zip([trial.setting for trial in tried], scores, strict=True))
-        helpful = [name for name in CHANGES if of_change[name] >= of_change[PLAIN] + GAIN]
-        tried += _of_twin(["+".join(helpful)] if len(helpful) > 1 else [])
-    setting = best(results, tried, DEV)
+    """Return all that can be named so far: earlier results decide on later trainings."""
+    tried, setting = _settings(results)
     if setting is None:
         return tried
-    rates: list[Training] = []
-    finals: list[Training] = []
-    longer: list[Training] = []
-    spaces: list[Training] = []
-    for model in MODELS:
-        of_model = _rates(results, model, setting.setting)
-        rates += of_model
-        if chosen := best(results, of_model, DEV):
-            finals += [_final(chosen, seed) for seed in SEEDS]
-            if model in LONGER_MODELS:
-                longer.append(replace(chosen, stage="longer", updates=LONGER))
-            if model == "hybonet_plus":
-                for space in SPACES:
-                    spaces += (of_space := _in_space(of_model, space))
-                    if curved := best(results, of_space, DEV):
-                        long = replace(curved, updates=FINAL_UPDATES)
-                        spaces += [replace(long, seed=seed) for seed in SPACE_SEEDS]
-    finals.sort(key=lambda training: training.seed)
-    return [*tried, *rates, *finals, *spaces, *longer]
+    searches = {model: rates(results, model, setting) for model in MODELS}
+    finals = _seeded(searches, "final", FINAL_UPDATES, FINALS)
+    longer = _seeded(searches, "long", LONG_UPDATES, LONG)
+    spaces = [
+        one for space in SPACES for one in _in_space(results, searches["hybonet_plus"], space)
+    ]
+    trials = [trial for found in searches.values() for trial in found.trials]
+    return [*tried, *trials, *finals, *spaces, *longer]
+
+
+def _settings(results: Results) -> tuple[list[Training], str | None]:
+    """Trainings of the twin that choose the setting, and the best setting once all are done."""
+    tried = _of_twin([PLAIN, *CHANGES])
+    means = _means(results, tried)
+    if len(means) == 1 + len(CHANGES):
+        helpful = [name for name in CHANGES if means[name] >= means[PLAIN] + GAIN]
+        tried += _of_twin(["+".join(helpful)] if len(helpful) > 1 else [])
+        means = _means(results, tried)
+    all_done = len(means) == len(tried) / len(TRIAL_SEEDS)
+    return tried, max(means, key=lambda name: means[name]) if all_done else None
+
+
+def finals(results: Results) -> Results:
+    """Return final trainings at the setting and the rates that are best so far."""
+    _, setting = _settings(results)
+    best = {model: rates(results, model, setting).best for model in MODELS} if setting else {}
+    rate = {model: one.rate for model, one in best.items() if one}
+    return [
+        line
+        for line in results
+        if line["stage"] == "final"
+        and (setting, rate.get(line["model"])) == (line["setting"], line["rate"])
+    ]
+
+
+def rates(results: Results, model: str, setting: str) -> Search[Training]:
+    """Return the search for a model's rate."""
+    trial = partial(_trial, "rates", model, setting, seed=1)
+    return search(trial, RATES, score_in(results, DEV))
+
+
+def _seeded(
+    searches: Mapping[str, Search[Training]],
+    stage: str,
+    updates: int,
+    seeds: Mapping[str, Sequence[int]],
+) -> list[Training]:
+    """Trainings at the rates that are found, all models of one seed before those of the next."""
+    found = [
+        replace(best, stage=stage, updates=updates, seed=seed, answers=(DEV, GEN, TEST))
+        for model, several in seeds.items()
+        if (best := searches[model].best) and not searches[model].is_open
+        for seed in several
+    ]
+    return sorted(found, key=lambda training: training.seed)
 
 
 def _of_twin(settings: Sequence[str]) -> list[Training]:
-    return [_trial("twin", TWIN, name, RATE, seed) for name in settings for seed in TRIAL_SEEDS]
+    return [_trial("twin", TWIN, one, RATE, seed=seed) for one in settings for seed in TRIAL_SEEDS]
 
 
-def _rates(results: Results, model: str, setting: str) -> list[Training]:
-    def trial(rate: float) -> Training:
-        return _trial("rates", model, setting, rate, SEEDS[0])
+def _means(results: Results, trials: Sequence[Training]) -> dict[str, float]:
+    """Mean score over seeds by setting, of the settings where all seeds are done."""
+    score = score_in(results, DEV)
+    means = {}
+    for setting in dict.fromkeys(trial.setting for trial in trials):
+        scores = [score(trial) for trial in trials if trial.setting == setting]
+        done = [one for one in scores if one is not None]
+        if len(done) == len(scores):
+            means[setting] = fmean(done)
+    return means
 
-    return rate_trials(results, trial, RATES, DEV)
 
-
-def _trial(stage: str, model: str, setting: str, rate: float, seed: int) -> Training:
+def _trial(stage: str, model: str, setting: str, rate: float, *, seed: int) -> Training:
     flags = dict(_PLAIN)
     for change in [] if setting == PLAIN else setting.split("+"):
-        flags |= _OF_TWIN.get(change, CHANGES[change]) if model == TWIN else CHANGES[change]
+        flags |= _OWN.get((model, change), CHANGES[change])
         if change == "two_tables":
             del flags[_SHARE_ALL]
     return Training(stage, model, setting, rate, UPDATES, seed, flags, (DEV,))
 
 
-def _in_space(trials: Sequence[Training], space: str) -> list[Training]:
-    """The trials of rates, with the curvature set."""
-    return [
+def _in_space(results: Results, found: Search[Training], space: str) -> list[Training]:
+    """Short trainings with the curvature set, and long ones at the best of their rates."""
+    score = score_in(results, DEV)
+    trials = [
         replace(
             trial,
             stage="curvature",
             setting=f"{trial.setting}+{space}",
             flags={**trial.flags, **SPACES[space]},
         )
-        for trial in trials[: len(RATES) - 1]
+        for trial in found.trials
+        if trial.rate in RATES[:-1]
     ]
-
-
-def _final(chosen: Training, seed: int) -> Training:
-    answers = (DEV, GEN, TEST)
-    return replace(chosen, stage="final", updates=FINAL_UPDATES, seed=seed, answers=answers)
+    scores = [score(trial) for trial in trials]
+    if found.best is None or None in scores:
+        return trials if found.best else []
+    best = max(trials, key=lambda trial: score(trial) or 0.0)
+    return [
+        *trials,
+        *(replace(best, updates=FINAL_UPDATES, seed=seed) for seed in SPACE_SEEDS),
+    ]

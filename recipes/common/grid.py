@@ -1,7 +1,4 @@
-"""Models over seeds: which trainings there are, means and spreads, and what is told by chance.
-
-A grid has a cell for each width or data set; in each, every model is tried at the same rates.
-"""
+"""Models over cells (widths, data sets) and seeds: which trainings there are, and their table."""
 
 from __future__ import annotations
 
@@ -11,25 +8,25 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from hyptrans.support.extras import require
 from hyptrans.support.tables import markdown
-from recipes.common import results
-from recipes.common.exact import MODELS, TWIN, Results, Training, rate_trials, scores_of
+from recipes.common import results, seeds
+from recipes.common.exact import MODELS, TWINS, Results, Training, right, score_in
+from recipes.common.search import search
 
 
 @dataclass(frozen=True)
 class Grid:
     """Trainings with one seed at each rate, and with all seeds where a rate may be the best.
 
-    A rate is as good as the mean over its seeds. So the rate whose first seed is best has all, and
-    then each other one whose first seed is better than that mean: one lucky seed chooses nothing.
+    A rate is as good as the mean over its seeds. So the rate whose first seed is best gets all
+    seeds, and then each other one whose first seed is better than that mean.
 
     Attributes:
         title: what the cells are.
         training: of a model, in a cell, at a rate, with the first seed.
         valid: the set that rates are chosen by.
         test: the set that the table is of.
-        only: the models of a cell, where not all are tried in it.
+        only: the models of a cell that does not try all.
         hardest: the kind of answers that has a column of its own.
     """
 
@@ -44,126 +41,117 @@ class Grid:
     hardest: str = ""
 
     def trainings(self, lines: Results) -> list[Training]:
-        """All that can be named so far."""
+        """Return all that can be named so far."""
+        score = score_in(lines, self.valid)
         tried: list[Training] = []
         seeded: list[Training] = []
         for cell in self.cells:
             for model in self.models(cell):
                 trials = self._trials(lines, cell, model)
                 tried += trials
-                seeded += [one for group in self._seeded(lines, trials) for one in group[1:]]
+                if all(score(one) is not None for one in trials):
+                    groups = self._seeded(lines, cell, model)
+                    seeded += [one for group in groups for one in group[1:]]
         return [*tried, *sorted(seeded, key=lambda training: training.seed)]
 
     def models(self, cell: str) -> Sequence[str]:
-        """Those that are tried in a cell."""
+        """Return the models that are tried in a cell."""
         return self.only.get(cell, MODELS)
 
-    def _trials(self, lines: Results, cell: str, model: str) -> list[Training]:
-        return rate_trials(lines, partial(self.training, model, cell), self.rates, self.valid)
-
-    def _seeded(self, lines: Results, trials: Sequence[Training]) -> list[list[Training]]:
-        """All seeds of each rate that may be the best; nothing while a rate is not tried."""
-        first = scores_of(lines, trials, self.valid)
-        if first is None:
-            return []
-        groups: list[list[Training]] = []
-        mean = -1.0
-        for score, trial in sorted(zip(first, trials, strict=True), key=lambda pair: -pair[0]):
-            if score <= mean:
-                break
-            groups.append([replace(trial, seed=seed) for seed in self.seeds])
-            means = scores_of(lines, groups[-1], self.valid)
-            if means is None:
-                break
-            mean = max(mean, means[0])
-        return groups
-
     def best(self, lines: Results, cell: str, model: str) -> list[Training]:
-        """All seeds of the rate that is best so far."""
-        groups = self._seeded(lines, self._trials(lines, cell, model))
-        means = [scores_of(lines, group, self.valid) or [-1.0] for group in groups]
-        # the first of them, where none is done
+        """Return all seeds of the rate that is best so far, by the mean over the seeds done."""
+        groups = self._seeded(lines, cell, model)
+        means = [self._mean(lines, group) for group in groups]
+        # the first group, where none is done
         return groups[means.index(max(means))] if groups else []
 
-    def _open(self, lines: Results, cell: str, model: str) -> bool:
-        """Whether another rate may turn out to be the best."""
-        groups = self._seeded(lines, self._trials(lines, cell, model))
-        return any(scores_of(lines, group, self.valid) is None for group in groups)
+    def twin(self, lines: Results, cell: str) -> str:
+        """Return the Transformer that is better on the validation set of a cell so far."""
+        own = [model for model in TWINS if model in self.models(cell)]
+        best = {model: self._mean(lines, self.best(lines, cell, model)) for model in own}
+        return max(own, key=lambda model: best[model], default="")
+
+    def is_open(self, lines: Results, cell: str, model: str) -> bool:
+        """Return whether another rate may turn out to be the best."""
+        score = score_in(lines, self.valid)
+        left = [*self._trials(lines, cell, model)]
+        left += [one for group in self._seeded(lines, cell, model) for one in group]
+        return any(score(one) is None for one in left)
 
     def table(self, lines: Results, cells: Sequence[str] = ()) -> str:
-        """Exact match on the test set by cell (default: all) and model, at each one's best rate."""
+        """Write exact match on the test set by cell (default: all) and model, at its best rate."""
         known = {line["name"]: line for line in lines}
-        rows = []
+        rows: list[list[object]] = []
+        floors: list[float] = []
+        shown: list[Mapping[str, Any]] = []
         for cell in cells or self.cells:
-            groups = [self.best(lines, cell, model) for model in self.models(cell)]
-            names = [one.name for group in groups for one in group]
-            finals = [known[name] for name in names if name in known]
-            found = by_model(finals, self._right)
-            hardest = by_model(finals, partial(self._right, kind=self.hardest or "all"))
-            rate = {line["model"]: f"{line['rate']:g}" for line in finals}
-            rate |= {model: f"({rate[model]})" for model in rate if self._open(lines, cell, model)}
-            p = against_twin(found)
+            names = {model: self.best(lines, cell, model) for model in self.models(cell)}
+            finals = [known[one.name] for of in names.values() for one in of if one.name in known]
+            found = by_model(finals, partial(right, subset=self.test))
+            hardest = by_model(finals, partial(right, subset=self.test, kind=self.hardest or "all"))
+            twin = self.twin(lines, cell)
+            p = seeds.against(twin, found)
+            floors += seeds.floors(p, twin, found)
+            shown += finals
             for model, scores in found.items():
-                shown = f"{p[model]:.3f}" if model in p else ""
-                row = [cell, model, rate[model], len(scores), results.spread(scores)]
+                rate = f"{names[model][0].rate:g}"
+                rate = f"({rate})" if self.is_open(lines, cell, model) else rate
+                row = [cell, model, rate, len(scores), seeds.spread(scores)]
                 beside = [f"{statistics.fmean(hardest[model]):.1f}"] if self.hardest else []
-                rows.append([*row, *beside, shown])
+                rows.append([*row, *beside, f"{p[model]:.3f}" if model in p else ""])
         if not rows:
             return results.NOT_MEASURED
         beside = [self.hardest.replace("_", " ")] if self.hardest else []
         header = [self.title, "model", "rate", "seeds", "exact match", *beside, "p"]
+        return f"{markdown(header, rows, texts=2)}\n\n{self._caption(shown, floors)}"
+
+    def _caption(self, finals: Results, floors: Sequence[float]) -> str:
         return (
-            f"{markdown(header, rows, texts=2)}\n\nPercent of exact matches on the test set after "
-            f"{lines[0]['updates']:,} updates, mean ± standard deviation over seeds, at the rate "
-            "whose mean is best on the validation set (in brackets: another one is still to be "
-            "tried with all seeds); p: of the difference from the twin in the "
-            f"same {self.title}, by permutation of seeds, two-sided, Holm's correction."
+            f"Percent of exact matches on the test set after {finals[0]['updates']:,} updates, "
+            "mean ± standard deviation over seeds, at the rate whose mean is best on the "
+            "validation set (in brackets: its search is open); p: of the difference from the twin "
+            f"in the same {self.title}, by permutation of seeds, two-sided, Holm's correction over "
+            f"the models of a {self.title}{seeds.at_least(floors)}, and not over the "
+            f"{self.title}s; {results.made_by(finals)}."
         )
 
-    def _right(self, line: Mapping[str, Any], kind: str = "all") -> float:
-        return float(line["exact"][self.test][kind]) if line["exact"] else 0.0
+    def _trials(self, lines: Results, cell: str, model: str) -> list[Training]:
+        """Each rate with the first seed; beyond an edge where that seed, or the mean, is best."""
+        trial, score = partial(self.training, model, cell), score_in(lines, self.valid)
+
+        def mean(first: Training) -> float | None:
+            scores = [score(replace(first, seed=seed)) for seed in self.seeds]
+            done = [found for found in scores if found is not None]
+            return statistics.fmean(done) if done else None
+
+        tried = [one for by in (score, mean) for one in search(trial, self.rates, by).trials]
+        return sorted({one.rate: one for one in tried}.values(), key=lambda one: one.rate)
+
+    def _seeded(self, lines: Results, cell: str, model: str) -> list[list[Training]]:
+        """All seeds of each rate that may be the best; nothing while a given rate is not tried."""
+        score, groups, highest = score_in(lines, self.valid), [], -1.0
+        trials = self._trials(lines, cell, model)
+        first = {one: found for one in trials if (found := score(one)) is not None}
+        if any(one.rate in self.rates and one not in first for one in trials):
+            return []
+        for trial in sorted(first, key=lambda one: -first[one]):
+            if first[trial] <= highest:
+                break
+            groups.append([replace(trial, seed=seed) for seed in self.seeds])
+            if any(score(one) is None for one in groups[-1]):
+                break
+            highest = max(highest, self._mean(lines, groups[-1]))
+        return groups
+
+    def _mean(self, lines: Results, group: Sequence[Training]) -> float:
+        """Mean score on the validation set over all seeds, -1 while one is missing."""
+        scores = [found for one in group if (found := score_in(lines, self.valid)(one)) is not None]
+        return statistics.fmean(scores) if scores and len(scores) == len(group) else -1.0
 
 
-def by_model(
-    results: Results, value: Callable[[Mapping[str, Any]], float]
-) -> dict[str, list[float]]:
-    """A value of each line, sorted by model in the order of the tables and then by seed."""
+def by_model(results: Results, value: Callable[..., float]) -> dict[str, list[float]]:
+    """Sort a value of each line by model, in the order of the tables, and then by seed."""
     found: dict[str, list[float]] = {}
-    for model in MODELS:
-        lines = sorted(
-            (x for x in results if x.get("model") == model), key=lambda line: line["seed"]
-        )
-        if lines:
-            found[model] = [value(line) for line in lines]
-    return found
-
-
-def by_chance(some: Sequence[float], others: Sequence[float]) -> float:
-    """Part of the ways to deal all scores to the two that gives means as far apart.
-
-    Two-sided: twice that of the side on which they are, as scipy has it.
-    """
-    stats = require("scipy.stats", "probing")
-
-    def difference(one: Any, other: Any, axis: int) -> Any:
-        return one.mean(axis=axis) - other.mean(axis=axis)
-
-    return float(stats.permutation_test((some, others), difference).pvalue)
-
-
-def against_twin(found: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """How likely each model's difference from the twin is by the choice of seeds alone: p.
-
-    The part of all ways to deal the seeds' scores to the two models that gives means as far apart,
-    corrected for the number of models (Holm 1979). None without several seeds.
-    """
-    p = {
-        model: by_chance(scores, found[TWIN])
-        for model, scores in found.items()
-        if model != TWIN and min(len(scores), len(found.get(TWIN, ()))) > 1
-    }
-    corrected, least = {}, 0.0
-    for number, model in enumerate(sorted(p, key=lambda model: p[model])):
-        least = max(least, min(1.0, p[model] * (len(p) - number)))
-        corrected[model] = least
-    return corrected
+    for line in sorted(results, key=lambda line: line.get("seed", 0)):
+        found.setdefault(line.get("model", ""), []).append(value(line))
+    return {model: found[model] for model in MODELS if model in found}

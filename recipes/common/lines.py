@@ -1,33 +1,34 @@
 """Trainings one after the other, each a line of results.jsonl once it is scored.
 
-Whatever stops the command, the same one goes on; with --write-readme the results are those beside
-the recipe: what is in them is done, and what is finished is added.
+The same command goes on with an unfinished training; with --write-readme the results are those
+beside the recipe: the command skips what is in them and adds what it finishes.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hyptrans.support import flags
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import one_at_a_time, write_whole
+from hyptrans.support.steps import Step
 from recipes.common import options, results, translation
+from recipes.common.commands import execute, portable, say
 from recipes.common.results import Results
-from recipes.common.runner import Runner
 from recipes.common.settings import Model
-from recipes.common.steps import Step, portable_command
-from recipes.common.translation import Run
+from recipes.common.translation import Run, Search
 
 RESULTS = "results.jsonl"
 STOPPED = "the same command goes on with the unfinished training"
 
 
 def make_parser(recipe: Path, description: str | None, example: str) -> argparse.ArgumentParser:
-    """A parser with the options of every recipe that keeps lines."""
+    """Return a parser with the options of every recipe that keeps lines."""
     parser = options.script_parser(description, recipe)
     parser.epilog = f"example: {parser.prog} {example}"
     add = parser.add_argument
@@ -36,8 +37,7 @@ def make_parser(recipe: Path, description: str | None, example: str) -> argparse
     add("--write-readme", action="store_true", help="go on with the results beside this file")
     add("--only", nargs="+", metavar="NAME", help="trainings to run, of those that --list names")
     add("--list", action="store_true", help="list the trainings, and which are done, and stop")
-    add("--threads", type=int, default=1, metavar="N", help="CPU threads (default: 1)")
-    add("--cpu", action="store_true", help="keep off the GPU")
+    options.add_number(parser, "--threads", 1, "CPU threads")
     return parser
 
 
@@ -47,9 +47,9 @@ class Queue:
     Args:
         recipe: its folder.
         args: of :func:`make_parser`.
-        trainings: those that can be named so far, by the ``name`` of their lines; earlier results
-            decide on later ones.
-        publish: shows the lines beside the recipe whenever one is added.
+        trainings: names the trainings so far, from the results so far; the ``name`` of each is the
+            name of its line.
+        publish: shows the lines beside the recipe whenever the queue adds one.
 
     Raises:
         UserError: ``--only`` names none of the trainings.
@@ -62,7 +62,6 @@ class Queue:
         trainings: Callable[[Results], Sequence[Any]],
         publish: Callable[[Results], object],
     ) -> None:
-        options.check_positive(args, "threads")
         self.path = (recipe if args.write_readme else args.out) / RESULTS
         self._only = args.only
         self._trainings = trainings
@@ -83,17 +82,15 @@ class Queue:
         for training, done in self._states():
             print(f"{training.name}{'  done' if done else ''}")
 
+    def left(self) -> list[Any]:
+        """Return the trainings that are not done, of those that the user wants."""
+        wanted = [one for one, done in self._states() if not done]
+        return [one for one in wanted if self._only is None or one.name in self._only]
+
     def run(self, score: Callable[[Any], Mapping[str, Any]]) -> None:
         """Add the line that ``score`` gives of each training that is not done."""
-        while unfinished := next(
-            (
-                training
-                for training, done in self._states()
-                if not done and (self._only is None or training.name in self._only)
-            ),
-            None,
-        ):
-            self.add(score(unfinished))
+        while left := self.left():
+            self.add(score(left[0]))
 
     def _states(self) -> list[tuple[Any, bool]]:
         """The trainings, and whether each is done."""
@@ -106,7 +103,7 @@ class Queue:
 
         Args:
             line: with a name.
-            measured: here, so that what numbers depend on is noted too.
+            measured: here, so that the line also gets what numbers depend on.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with one_at_a_time(self.path.parent):
@@ -117,21 +114,47 @@ class Queue:
                 self._publish(lines)
 
 
-def train(runner: Runner, run: Run, model: Model, prepared: Step) -> tuple[dict[str, Any], bool]:
-    """Train a model; returns what its line has of that, and False where it diverged.
+def train(run: Run, model: Model, out: Path, prepared: Step) -> tuple[dict[str, Any], bool]:
+    """Train; returns what the training's line has of it, and False where it diverged.
 
     Raises:
         UserError: something else ended it.
     """
-    trained, finished = translation.train(run, model), True
-    runner.run(prepared)
-    log = runner.log(trained.name)
+    finished, log = True, out / "logs" / f"train_{model.name}.log"
     try:
-        runner.run(trained)
+        translation.train(run, model, out, prepared)
     except UserError:
-        if not translation.diverged(log):
+        if not (log.exists() and translation.diverged(log)):
             raise
         finished = False
-        runner.say(f"{model.name}: diverged")
-    command = portable_command(trained, runner.out)
-    return {"command": command, **translation.course(log)}, finished
+        say(f"{model.name}: diverged")
+    return {"command": portable(run.train(model), out), **translation.course(log)}, finished
+
+
+def translate(
+    run: Run, name: str, out: Path, searches: Iterable[Search], *, validated: bool = False
+) -> dict[str, Any]:
+    """Translate with a training; returns what its line has of the model.
+
+    Args:
+        run: what the commands of the recipe share.
+        name: of the training.
+        out: folder of the recipe's run.
+        searches: test sets, and how to search.
+        validated: measure the perplexity of the validation set too.
+    """
+    commands = {f"average_{name}": run.average(name)} if run.averaged > 1 else {}
+    commands |= {f"validate_{name}": run.validate(name)} if validated else {}
+    for search in searches:
+        commands[f"translate_{run.output(name, search).parent.name}"] = run.generate(name, search)
+    for command_name, command in commands.items():
+        log = out / "logs" / f"{command_name}.log"
+        log.unlink(missing_ok=True)
+        execute(command, log, threads=run.threads)
+    found: dict[str, Any] = {}
+    if validated:
+        perplexity = translation.perplexity(out / "logs" / f"validate_{name}.log")
+        # no JSON number is infinite or none
+        found["valid_perplexity"] = perplexity if math.isfinite(perplexity) else None
+    parameters = results.count_parameters(run.checkpoint(name), run.user_dir)
+    return {**found, "parameters": parameters}

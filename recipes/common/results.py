@@ -1,24 +1,24 @@
-"""``results.json`` and the tables made from it; no number of a table is typed by hand."""
+"""Files of results, and the pages whose tables are made from them."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
-import statistics
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hyptrans.support import provenance
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import write_json, write_whole
+from hyptrans.support.files import write_whole
 from hyptrans.support.logs import quiet
 
 _MARKER = "<!-- {name}: {end} -->"
 RESULTS = "results"
-"""What a recipe's file and block of results are called, where it has one."""
-BEGIN, END = (_MARKER.format(name=RESULTS, end=end) for end in ("begin", "end"))
+"""Name of a recipe's file of results and of its block in the README."""
+BEGIN = _MARKER.format(name=RESULTS, end="begin")
 NOT_MEASURED = "Not measured yet."
 Results = Sequence[Mapping[str, Any]]
 """Lines of a file of results."""
@@ -26,13 +26,13 @@ _PACKAGES = ("torch", "fairseq", "geoopt", "sentencepiece", "sacrebleu", "numpy"
 
 
 def surroundings() -> dict[str, Any]:
-    """What else a number depends on: versions, cores, and the commit, if the code is in one."""
+    """Return what else a number depends on: versions, cores, and the code's commit, if any."""
     versions = provenance.versions(*_PACKAGES)
     return {"versions": versions, "cpu_cores": os.cpu_count(), "commit": provenance.commit()}
 
 
 def count_parameters(checkpoint: Path, user_dir: str = "hyptrans") -> int:
-    """Learned numbers of a model of a plug-in; what two of its parts share counts once."""
+    """Count the learned numbers of a model; what two of its parts share counts once."""
     with quiet():
         # slow to import, and of no use where only tables are made
         import hyptrans.fairseq  # noqa: F401
@@ -47,8 +47,26 @@ def count_parameters(checkpoint: Path, user_dir: str = "hyptrans") -> int:
     return learned_numbers(models[0])
 
 
+def made_by(lines: Results) -> str:
+    """Say which code made the runs: versions of torch and fairseq, and how many commits."""
+    versions = [line["versions"] for line in lines if "versions" in line]
+    several = (
+        sorted({one[name] for one in versions if name in one}) for name in ("torch", "fairseq")
+    )
+    torch, fairseq = (" and ".join(found) for found in several)
+    named = " ".join(line["commit"] or "" for line in lines if "commit" in line)
+    commits = set(re.findall(r"\b[0-9a-f]{40}\b", named))
+    of = "one commit" if len(commits) == 1 else f"{len(commits)} commits"
+    return f"runs of {of}, torch {torch}, fairseq {fairseq}"
+
+
+def read_json(path: Path) -> Any:
+    """Read a file of JSON."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Read a file of one JSON object a line; none where it is missing.
+    """Read a file of one JSON object a line; no file means no lines.
 
     Raises:
         UserError: a line is something else.
@@ -67,19 +85,19 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     return lines
 
 
-def put_into(readme: Path, block: str, name: str = RESULTS) -> bool:
-    """Replace what is between the markers of a name in a README; False if it was the same.
+def put_into(page: Path, block: str, name: str = RESULTS) -> bool:
+    """Replace what is between the markers of a name in a page; False if it was the same.
 
     Raises:
         UserError: the markers are missing.
     """
-    text = readme.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
     first, last = (_MARKER.format(name=name, end=end) for end in ("begin", "end"))
-    before, begin, rest = text.partition(first)
-    _, end, after = rest.partition(last)
+    head, begin, rest = text.partition(first)
+    _, end, tail = rest.partition(last)
     if not (begin and end):
-        raise UserError(f"{readme} lacks the lines {first} and {last}")
-    return write_changed(readme, f"{before}{first}\n{block}\n{last}{after}")
+        raise UserError(f"{page} lacks the lines {first} and {last}")
+    return write_changed(page, f"{head}{first}\n{block}\n{last}{tail}")
 
 
 def write_changed(path: Path, text: str) -> bool:
@@ -88,15 +106,3 @@ def write_changed(path: Path, text: str) -> bool:
         return False
     write_whole(path, text)
     return True
-
-
-def spread(values: Sequence[float], decimals: int = 1) -> str:
-    """Mean and, of several, their standard deviation, for a table."""
-    mean = f"{statistics.fmean(values):.{decimals}f}"
-    return f"{mean} ± {statistics.stdev(values):.{decimals}f}" if len(values) > 1 else mean
-
-
-def publish(recipe: Path, found: Mapping[str, Any], table: str, name: str = RESULTS) -> None:
-    """Put results and table into the folder of a recipe, which may have several by name."""
-    write_json(recipe / f"{name}.json", found)
-    put_into(recipe / "README.md", table, name)

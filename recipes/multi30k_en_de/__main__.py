@@ -3,42 +3,75 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from hyptrans.support.errors import run_command
-from recipes.common import experiment, options, translation
-from recipes.common.experiment import Column, Experiment
-from recipes.multi30k_en_de import data
+from hyptrans.support.errors import UserError, run_command
+from hyptrans.support.steps import Step
+from recipes.common import options, translation
+from recipes.common.corpus import Column, Corpus
+from recipes.common.translation import Run
 
 HERE = Path(__file__).resolve().parent
-MODELS = "hybonet_plus_iwslt_d64,euclidean_prenorm_iwslt_d64"
-COLUMNS = (
-    Column("bleu_beam1", "BLEU, greedy", 1),
-    Column("bleu_beam5", "BLEU, beam 5", 5),
-    Column("chrf_beam5", "chrF, beam 5", 5, "chrf"),
+LANGUAGES = ("en", "de")
+SETS = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
+VOCABULARY = 6000
+"""Pieces of the joint sentencepiece model."""
+CONTENTS = "train, val and test_2016_flickr as .en and .de, plain or .gz"
+CORPUS = Corpus(
+    HERE,
+    "hybonet_plus_iwslt_d64,euclidean_prenorm_iwslt_d64",
+    (
+        Column("bleu_beam1", "BLEU, greedy", 1),
+        Column("bleu_beam5", "BLEU, beam 5", 5),
+        Column("chrf_beam5", "chrF, beam 5", 5, "chrf"),
+    ),
+    SETS["test"],
+    updates=3000,
 )
+table = CORPUS.table
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run every step, write ``results.json`` and print the table."""
+    """Train and score what is not done yet, and print the table."""
     example = "--data ~/multi30k --archs hvt_iwslt_d64,euclidean_prenorm_iwslt_d64"
-    parser = experiment.make_parser(HERE, __doc__, example, archs=MODELS, updates=3000)
-    data.add_data(parser)
-    about = "sentencepiece pieces (default: %(default)s)"
-    parser.add_argument("--vocab-size", type=int, default=data.VOCABULARY, metavar="N", help=about)
+    parser = CORPUS.parser(__doc__, example)
+    options.add_data(parser, CONTENTS, name=HERE.name)
+    options.add_number(parser, "--vocab-size", VOCABULARY, "sentencepiece pieces")
     args = parser.parse_args(argv)
-    options.check_positive(args, "vocab_size")
-    files = data.files(args.data)
-    made = Experiment(HERE, args, data.LANGUAGES)
-    made.runner.run(translation.prepare(made.run, files, args.vocab_size))
-    made.finish(made.measure(COLUMNS), table)
+    found = files(args.data)
+
+    def prepare(run: Run) -> Step:
+        inputs = [path for pair in found.values() for path in pair]
+        command = translation.prepare(run, found, args.vocab_size)
+        return translation.step(
+            command, "prepare", args.out, [run.data], inputs=inputs, resumes=True
+        )
+
+    CORPUS.run(args, LANGUAGES, prepare)
 
 
-def table(found: Mapping[str, Any]) -> str:
-    """The results as Markdown."""
-    return experiment.table(found, COLUMNS, data.SETS["test"])
+def files(data: Path | None) -> dict[str, tuple[Path, Path]]:
+    """Return source and target file of each set in a folder.
+
+    Raises:
+        UserError: a file is missing, or the user names no folder.
+    """
+    if data is None:
+        raise UserError(
+            "--data is needed: a folder with Multi30k task 1 as raw text, "
+            "from https://github.com/multi30k/dataset"
+        )
+    found = {}
+    for split, name in SETS.items():
+        source, target = (
+            options.plain_or_zipped(data / f"{name}.{language}") for language in LANGUAGES
+        )
+        for path in (source, target):
+            if not path.is_file():
+                raise UserError(f"--data: {path} and {path.name}.gz are both missing")
+        found[split] = source, target
+    return found
 
 
 if __name__ == "__main__":

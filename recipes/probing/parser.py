@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from hyptrans.support import steps
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
-from recipes.common.runner import Runner
-from recipes.common.steps import Step
-from recipes.common.translation import Run
+from hyptrans.support.steps import Step
+from recipes.common.translation import Run, step
 from recipes.probing import treebank
 from recipes.probing.treebank import PACKAGE
 
 ENGLISH = ("--lang", "en", "--shorthand", f"en_{PACKAGE}", "--save_name", f"{PACKAGE}.pt")
 NETWORK = ("--no_pretrain", "--hidden_dim", "200", "--num_layers", "2", "--char_hidden_dim", "100")
-SHARED = "--share_hid"
-"""One hidden layer for all tags; a bilinear map for each takes six times as long on a CPU."""
-BIAFFINE = ("--deep_biaff_hidden_dim", "128")
-"""Of the parser; its own 400 take most of a step on a CPU."""
-SENTENCES, WORDS = "60", "1500"
-"""In a batch of the tagger and of the parser: small ones, for a CPU."""
+SMALL = {
+    # one hidden layer for all tags; a bilinear map for each takes six times as long on a CPU
+    "pos": ("--batch_size", "60", "--share_hid"),
+    # of the parser; its own 400 take most of a step on a CPU
+    "depparse": ("--batch_size", "1500", "--deep_biaff_hidden_dim", "128", "--no_second_optim"),
+}
+"""What suits a CPU."""
 LOOKS = 10
 """Times that each trainer looks at the development set; it keeps what was best there."""
 SCORES = ("upos", "uas", "las")
@@ -30,17 +31,15 @@ class Parser:
     """A pipeline of four models.
 
     Args:
-        run: what the recipe's steps share.
-        runner: who runs them.
+        run: what the recipe's commands share.
         steps: of the training of each model.
     """
 
-    def __init__(self, run: Run, runner: Runner, steps: int) -> None:
-        self._run, self._runner, self._steps = run, runner, steps
+    def __init__(self, run: Run, steps: int) -> None:
+        self._run, self._steps = run, steps
         self._files = run.out / "stanza" / "treebank"
         self._models = run.out / "stanza" / "models"
         """As stanza's downloads are."""
-        self._trained: list[str] = []
 
     def train(self, trees: Mapping[str, Path]) -> dict[str, float]:
         """Train all models; return how good they are on words of the test set, with their counts.
@@ -54,56 +53,47 @@ class Parser:
             treebank.write_list_of_models(self._models)
 
         outputs = [self._files, self._models / "resources.json"]
-        self._runner.once(
-            "parser_treebank", prepare, settings={}, inputs=trees.values(), outputs=outputs
-        )
-        gold, each = ["--gold_file", self._file("dev.conllu")], str(max(1, self._steps // LOOKS))
-        both = ["--train_file", self._file("train.conllu"), "--eval_file", self._file("dev.conllu")]
-        looks = ["--max_steps", str(self._steps), "--eval_interval", each]
-        flags = ["--txt_file", self._file("train.txt"), "--label_file", self._file("train.labels")]
-        flags += ["--dev_txt_file", self._file("dev.txt")]
-        flags += ["--dev_label_file", self._file("dev.labels")]
-        flags += ["--dev_conll_gold", self._file("dev.conllu")]
-        flags += ["--mwt_json_file", self._file("dev.mwt.json")]
-        flags += ["--steps", str(self._steps), "--eval_steps", each]
+        settings = {"trees": [path.name for path in trees.values()]}
+        steps.run([Step("parser_treebank", outputs, prepare, settings)], self._run.out)
+        every = str(max(1, self._steps // LOOKS))
+        looks = ["--max_steps", str(self._steps), "--eval_interval", every]
+        file = {path.name: str(path) for path in self._files.iterdir()}
+        both = ["--train_file", file["train.conllu"], "--eval_file", file["dev.conllu"]]
+        flags = ["--txt_file", file["train.txt"], "--label_file", file["train.labels"]]
+        flags += ["--dev_txt_file", file["dev.txt"], "--dev_label_file", file["dev.labels"]]
+        flags += ["--dev_conll_gold", file["dev.conllu"], "--mwt_json_file", file["dev.mwt.json"]]
+        flags += ["--steps", str(self._steps), "--eval_steps", every]
         self._train("tokenize", "tokenizer", flags)
         # English has few of them: a list does
-        self._train("mwt", "mwt_expander", [*both, *gold, "--dict_only"])
-        network = [*both, *NETWORK]
-        self._train("pos", "tagger", [*network, "--batch_size", SENTENCES, *looks, SHARED])
-        # the only one of them that goes on where it was stopped
-        own = [*BIAFFINE, "--no_second_optim"]
-        flags = [*network, "--batch_size", WORDS, *looks, *own]
-        self._train("depparse", "parser", flags, resumes=True)
+        gold = ["--gold_file", file["dev.conllu"], "--dict_only"]
+        self._train("mwt", "mwt_expander", [*both, *gold])
+        for folder, module in (("pos", "tagger"), ("depparse", "parser")):
+            self._train(folder, module, [*both, *NETWORK, *SMALL[folder], *looks])
         parsed = self._run.out / "stanza" / "test.parsed.conllu"
         self.parse("parser_test", self._files / "test.words", parsed, "--pretokenized")
         return accuracy(self._files / "test.conllu", parsed)
 
     def parse(self, name: str, text: Path, out: Path, flag: str = "") -> None:
-        """Parse a text with the trained models; ``flag`` says otherwise than a sentence a line."""
-        command = ["python", "-m", "probing", "annotate", "--text", str(text), "--out", str(out)]
+        """Parse a text, a sentence a line unless ``flag`` says otherwise."""
+        command = ["hyptrans", "probe", "annotate", "--text", str(text), "--out", str(out)]
         command += ["--stanza-dir", str(self._models), flag or "--one-sentence-per-line"]
-        command += self._run.device
-        threads = self._run.threads
-        self._runner.run(Step(name, command, [out], self._trained, threads, inputs=[text]))
+        models = sorted(self._models.glob(f"en/*/{PACKAGE}.pt"))
+        self._do(command, name, [out], [text, *models])
 
-    def _train(
-        self, folder: str, module: str, flags: Sequence[str], *, resumes: bool = False
-    ) -> None:
-        place, name = self._models / "en" / folder, f"parser_{folder}"
-        command = ["python", "-m", f"stanza.models.{module}", *flags, *ENGLISH, *self._run.device]
-        command += ["--save_dir", str(place)]
+    def _train(self, folder: str, module: str, flags: Sequence[str]) -> None:
+        place = self._models / "en" / folder
+        command = ["python", "-m", f"stanza.models.{module}", *flags, *ENGLISH]
         outputs = [place / f"{PACKAGE}.pt"]
-        if resumes:
-            # which stanza goes on from, whatever it was made with
-            outputs.append(place / f"{PACKAGE}_checkpoint.pt")
-        after = self._trained[-1:] or ["parser_treebank"]
-        threads = self._run.threads
-        self._runner.run(Step(name, command, outputs, after, threads, resumes=resumes))
-        self._trained.append(name)
+        # stanza would go on from this one, whatever made it: with the outputs it is removed first
+        outputs += [place / f"{PACKAGE}_checkpoint.pt"] if folder == "depparse" else []
+        command += ["--save_dir", str(place)]
+        self._do(command, f"parser_{folder}", outputs, [self._files])
 
-    def _file(self, name: str) -> str:
-        return str(self._files / name)
+    def _do(
+        self, command: Sequence[str], name: str, outputs: Sequence[Path], inputs: Sequence[Path]
+    ) -> None:
+        out, threads = self._run.out, self._run.threads
+        steps.run([step(command, name, out, outputs, inputs=inputs, threads=threads)], out)
 
 
 def accuracy(gold: Path, parsed: Path) -> dict[str, float]:

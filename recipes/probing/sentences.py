@@ -1,4 +1,4 @@
-"""Distinct sentences to parse: all of one text, or those of dev and test of texts of their own."""
+"""Distinct sentences to parse, those of dev and test from texts that no encoder has seen."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def draw(
 
     Args:
         text: a sentence a line, plain or gzipped.
-        held_out_text: texts to draw dev and test from, or none; what stands in them is not drawn to
-            train on, and of two that a sentence stands in, the first has it.
+        held_out_text: texts to draw dev and test from; what stands in them is not drawn to train
+            on, and of two that a sentence stands in, the first has it.
         sentences: of all three sets.
         held_out: of dev and of test, each.
         seed: of the draw.
@@ -40,10 +40,6 @@ def draw(
         UserError: a text has fewer sentences.
     """
     rng = random.Random(seed)
-    if not held_out_text:
-        lines = _sample(_distinct(text), sentences, text, rng)
-        first, second = held_out, 2 * held_out
-        return {"train": lines[second:], "dev": lines[:first], "test": lines[first:second]}
     valid_text, test_text = held_out_text
     valid = _distinct(valid_text)
     test = _distinct(test_text, valid)
@@ -64,7 +60,7 @@ def _distinct(text: Path, others: Collection[str] = ()) -> list[str]:
 def _sample(lines: Sequence[str], count: int, text: Path, rng: random.Random) -> list[str]:
     if len(lines) < count:
         raise UserError(
-            f"{text} has {len(lines)} distinct sentences and {count} are asked for: "
+            f"{text} has {len(lines)} distinct sentences and the options want {count}: "
             "lower --sentences or --held-out"
         )
     return rng.sample(lines, count)

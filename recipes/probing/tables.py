@@ -129,8 +129,7 @@ def _parsed(found: Mapping[str, Any]) -> list[str]:
         # with the two decimals that they are printed with
         cells = " | ".join(f"{value:.2f}" for value in figures)
         lines.append(f"| {name}, as Chen et al. print it | {cells} |  |")
-    # whether the encoders use their curvature is said beside the gold trees
-    parser, parsed = found["parser"], found["probes"]["parsed"] | {"spaces": {}}
+    parser, parsed = found["parser"], found["probes"]["parsed"]
     about = "Parses of the encoders' own corpus, its parts kept as in the paper: probes learn from"
     about += " the training text and are scored on the test text, which no encoder has seen:"
     if not found.get("held_out"):

@@ -1,7 +1,4 @@
-"""SCAN: commands to actions, in three splits; exact match of hyperbolic Transformers and a twin.
-
-Trainings run one after the other, and the same command goes on with them.
-"""
+"""SCAN: commands to actions, in three splits; exact match of hyperbolic Transformers and a twin."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ HERE = Path(__file__).resolve().parent
 FOLDER = "scan"
 SPLITS = ("simple", "length", "addprim_jump")
 HELD_OUT = 20
-"""Every one of so many training pairs is for validation, as SCAN has no set for it."""
+"""One of so many training pairs is for validation, as SCAN has no set for it."""
 RATES, UPDATES, SEEDS = (1e-3, 2e-3, 4e-3), 3000, (1, 2, 3, 4, 5)
 VALID, TEST = "valid", "test"
 _FLAGS: Flags = {
@@ -44,12 +41,11 @@ def main(argv: Sequence[str] | None = None) -> None:
         raise UserError(
             "--data is needed: a folder with SCAN, from https://github.com/brendenlake/SCAN"
         )
-
     exact.run(HERE, args, GRID.trainings, cache(partial(sets, args.data)), table)
 
 
 def sets(data: Path, split: str) -> exact.Sets:
-    """The examples of a split, with those that are held out of training."""
+    """Return the examples of a split, with those that are held out of training."""
     train = examples(data, f"tasks_train_{split}.txt")
     return {
         "train": [one for i, one in enumerate(train) if i % HELD_OUT],
@@ -59,7 +55,7 @@ def sets(data: Path, split: str) -> exact.Sets:
 
 
 def examples(data: Path, name: str) -> list[exact.Example]:
-    """Commands and actions of a file; the kind is the number of actions, in tens.
+    """Read commands and actions; the kind is the number of actions, in tens.
 
     Raises:
         UserError: the file is missing, or a line is something else.

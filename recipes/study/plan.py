@@ -3,55 +3,59 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from recipes.common.results import Results
+from recipes.common.search import Search, search
 from recipes.common.settings import in_name
 
-RATES = {
-    "hybonet": (5e-3, 1e-2, 2e-2, 4e-2),
-    "euclidean_prenorm": (2.5e-3, 5e-3, 1e-2, 2e-2),
-    "euclidean": (1.25e-3, 2.5e-3, 5e-3, 1e-2),
-    "hypformer": (2.5e-3, 5e-3, 1e-2, 2e-2),
-    "han": (1.25e-3, 2.5e-3, 5e-3, 1e-2),
-    "hvt": (1.5e-3, 3e-3, 6e-3, 1.2e-2),
+TWINS = ("euclidean_prenorm", "euclidean_postnorm", "euclidean")
+WIDTHS = {"d16": 16, "d32": 32}
+"""Units of the states by stage, where models do not have their flags' 64."""
+WIDTH = 64
+_WIDE, _SHELLS = (1e-2, 2e-2, 4e-2, 8e-2), ("lorentz_shell", "lorentz_free")
+_COMPARED = (*TWINS[:2], "sphere", "hybonet", "hybonet_plus")
+RATES: dict[str, dict[str, tuple[float, ...]]] = {
+    "rates": {
+        "hybonet": (5e-3, 1e-2, 2e-2, 4e-2),
+        "euclidean_prenorm": (2.5e-3, 5e-3, 1e-2, 2e-2),
+        "euclidean_postnorm": (2.5e-3, 5e-3, 1e-2, 2e-2),
+        "euclidean": (1.25e-3, 2.5e-3, 5e-3, 1e-2),
+        "hypformer": (2.5e-3, 5e-3, 1e-2, 2e-2),
+        "han": (1.25e-3, 2.5e-3, 5e-3, 1e-2),
+        "hvt": (1.5e-3, 3e-3, 6e-3, 1.2e-2),
+    },
+    "candidates": {
+        "hybonet_plus": (5e-3, 1e-2, 2e-2),
+        "sphere": (1e-2, 2e-2),
+        "lorentz_shell": (1e-2,),
+        "lorentz_free": (1e-2,),
+    },
+    "d16": {**dict.fromkeys(_COMPARED, _WIDE), **dict.fromkeys(_SHELLS, (4e-2,))},
+    "d32": dict.fromkeys((*_COMPARED, *_SHELLS), (2e-2,)),
 }
-"""Rates that each model is tried at: as many, and as far apart, for all."""
-CANDIDATES = {
-    "hybonet_plus": (5e-3, 1e-2, 2e-2),
-    "sphere": (1e-2, 2e-2),
-    "lorentz_shell": (1e-2,),
-    "lorentz_free": (1e-2,),
-}
-"""What else was tried, as long, at the twin's best rate, and what went on to final trainings at
-others too; results of candidates that led nowhere are of commit c174f7c."""
-ADVANCED = {"hybonet_plus": 1e-2, "sphere": 1e-2, "lorentz_shell": 1e-2}
-"""Candidates that went on to final trainings as HyboNet's, and their rate."""
-PUBLISHED = {"published_euclidean_prenorm": 1e-2, "published_hybonet_plus": 1e-2}
-"""Models of the size of a published baseline, at its dropout and each at its best rate here."""
-PUBLISHED_STAGES = ("published", "lowercased")
-"""Those models with the text of all others, and with the baseline's: lower-cased Moses tokens."""
-PUBLISHED_DROPOUT = 0.3
-RATES_UPDATES, FINAL_UPDATES, PUBLISHED_UPDATES = 600, 3000, 6000
+"""By stage of short trainings the rates that a model is tried at first. A single one is taken from
+others and not searched: the pre-norm twin's best, at width 16 that of `sphere` too, at width 32
+all between the bests of 16 and 64. Candidates that led nowhere are of commit c174f7c."""
+TUNED = ("hybonet", *TWINS[:2], "hybonet_plus", "sphere", "lorentz_shell")
+"""Models whose final trainings have every dropout and several seeds."""
+UNTUNED, UNTUNED_DROPOUT = ("euclidean", "hypformer", "han", "hvt"), 0.2
+"""The others, with one seed and the dropout that is best for the pre-norm twin."""
+PUBLISHED = ("published_euclidean_prenorm", "published_hybonet_plus")
+"""Models of the size of a published baseline, at its dropout and at their best rate here."""
+PUBLISHED_RATE, PUBLISHED_DROPOUT, PUBLISHED_UPDATES = 1e-2, 0.3, 6000
+PUBLISHED_TEXTS = {"published": "joined", "lowercased": "lowercased"}
+"""By stage the text: ours with one dictionary, and the baseline's lower-cased Moses tokens."""
+AVERAGED = "averaged"
+"""The stage that translates with the average of the last checkpoints, at dropout 0.1."""
+AVERAGED_MODELS = (*TWINS[:2], "hybonet_plus")
+SHORT_UPDATES, FINAL_UPDATES = 600, 3000
 DROPOUT, DROPOUTS = 0.1, (0.1, 0.2, 0.3)
 """While rates are tried, and those that are tried in final trainings."""
-TWINS = ("euclidean_prenorm", "euclidean")
-WIDTH = 64
-"""Of the models that rates are tried with."""
-WIDTH_RATES = (1e-2, 2e-2, 4e-2, 8e-2)
-_COMPARED = ("euclidean_prenorm", "sphere", "hybonet", "hybonet_plus")
-_SHELLS = ("lorentz_shell", "lorentz_free")
-WIDTHS: dict[str, tuple[int, dict[str, tuple[float, ...]]]] = {
-    "d16": (16, {**dict.fromkeys(_COMPARED, WIDTH_RATES), **dict.fromkeys(_SHELLS, (4e-2,))}),
-    "d32": (32, dict.fromkeys((*_COMPARED, *_SHELLS), (2e-2,))),
-}
-"""By stage the width, and the rates that models are tried at: the last two at the best of the twin
-and of `sphere`, and at width 32 all between that and the best of 64."""
-SEEDS = 3
-"""Final trainings of HyboNet, the better twin and advanced candidates as they are best, and all at
-small widths; one of all others."""
+SEEDS = 5
+"""Of final trainings of tuned models, and of all at small widths."""
 
 Setting = tuple[float, float]
 """Rate and dropout."""
@@ -70,74 +74,83 @@ class Training:
 
     @property
     def name(self) -> str:
-        """What its folder, its log and its line of the results are called."""
+        """Name of the training's folder, log and line of the results."""
         dropout = "" if self.dropout == DROPOUT else f"-dropout{in_name(self.dropout)}"
         return f"{self.stage}-{self.model}-lr{in_name(self.rate)}{dropout}-seed{self.seed}"
 
     @property
-    def width(self) -> int | None:
-        """Units of its states, where its stage says another number than its model's flags."""
-        return WIDTHS[self.stage][0] if self.stage in WIDTHS else None
-
-    @property
     def text(self) -> str:
-        """What the text is: empty, or ``joined``, with one dictionary for both languages.
-
-        Or ``lowercased``: that, of lower-cased Moses tokens in subwords of byte-pair encoding.
-        """
-        return {"published": "joined", "lowercased": "lowercased"}.get(self.stage, "")
+        """Kind of text: empty, ``joined`` (one dictionary), or ``lowercased`` Moses tokens."""
+        return PUBLISHED_TEXTS.get(self.stage, "")
 
 
 def trainings(results: Results) -> list[Training]:
-    """All that can be named so far: what is tried first decides on what is trained later."""
-    rates = [
-        Training(stage, model, rate, RATES_UPDATES)
-        for stage, models in (("rates", RATES), ("candidates", CANDIDATES))
-        for model, tried in models.items()
-        for rate in tried
-    ]
-    twin = better_twin(results)
-    of_twin = best_setting(results, twin) if twin else None
-    first, later = [], []
-    for model in (*RATES, *ADVANCED):
-        if model in ("hybonet", twin, *ADVANCED):
-            first += [_final(model, setting) for setting in final_settings(results, model)]
-            if best := best_setting(results, model):
-                later += [_final(model, best, seed) for seed in range(2, SEEDS + 1)]
-        elif of_twin and (rate := best_rate(results, model)):
-            later.append(_final(model, (rate, of_twin[1])))
+    """Return all that can be named so far: earlier results decide on later trainings."""
+    tried = {
+        (stage, model): rate_search(results, stage, model)
+        for stage, models in RATES.items()
+        for model in models
+    }
+    first, later, averaged, widths = [], [], [], []
+    for model in TUNED:
+        settings = final_settings(results, model)
+        first += [_final(model, setting) for setting in settings]
+        if best := best_setting(results, model):
+            later += [_final(model, best, seed) for seed in range(2, SEEDS + 1)]
+        if model in AVERAGED_MODELS and settings:
+            of_model = (AVERAGED, model, settings[0][0], FINAL_UPDATES)
+            averaged += [Training(*of_model, seed) for seed in range(1, SEEDS + 1)]
+    for model in UNTUNED:
+        trial = tried["rates", model].best
+        if trial and not tried["rates", model].is_open:
+            later.append(_final(model, (trial.rate, UNTUNED_DROPOUT)))
+    for (stage, model), found in tried.items():
+        if stage in WIDTHS and found.best and not found.is_open:
+            of_model = (stage, model, found.best.rate, SHORT_UPDATES)
+            widths += [Training(*of_model, seed) for seed in range(2, SEEDS + 1)]
     published = [
-        Training(stage, model, rate, PUBLISHED_UPDATES, dropout=PUBLISHED_DROPOUT)
-        for stage in PUBLISHED_STAGES
-        for model, rate in PUBLISHED.items()
+        Training(stage, model, PUBLISHED_RATE, PUBLISHED_UPDATES, dropout=PUBLISHED_DROPOUT)
+        for stage in PUBLISHED_TEXTS
+        for model in PUBLISHED
     ]
-    finals = [*first, *sorted(later, key=lambda training: training.seed)]
-    return [*rates, *finals, *published, *_widths(results)]
+    of_width = [one for (stage, _), x in tried.items() if stage in WIDTHS for one in x.trials]
+    wide = [one for (stage, _), x in tried.items() if stage not in WIDTHS for one in x.trials]
+    finals = [*first, *_by_seed(later), *_by_seed(averaged)]
+    return [*wide, *finals, *published, *of_width, *_by_seed(widths)]
 
 
-def _widths(results: Results) -> list[Training]:
-    """Every rate with the first seed, then the best with the others."""
-    trials, others = [], []
-    for stage, (_, models) in WIDTHS.items():
-        for model in models:
-            trials += [Training(stage, model, rate, RATES_UPDATES) for rate in models[model]]
-            if best := best_of_width(results, stage, model):
-                seeds = range(2, SEEDS + 1)
-                others += [Training(stage, model, best, RATES_UPDATES, seed) for seed in seeds]
-    return [*trials, *sorted(others, key=lambda training: training.seed)]
+def _by_seed(several: Iterable[Training]) -> list[Training]:
+    return sorted(several, key=lambda training: training.seed)
 
 
-def best_of_width(results: Results, stage: str, model: str) -> float | None:
-    """The rate with the lowest validation perplexity at a width, once all are tried."""
-    rates = WIDTHS[stage][1][model]
-    best = _best(results, stage, model, [(rate, DROPOUT) for rate in rates])
-    return best[0] if best else None
+def rate_search(results: Results, stage: str, model: str) -> Search[Training]:
+    """Return the search for a model's rate in a stage of short trainings."""
+    rates, tried = RATES[stage][model], _tried(results, stage, model)
+
+    def trial(rate: float) -> Training:
+        return Training(stage, model, rate, SHORT_UPDATES)
+
+    def score(training: Training) -> float | None:
+        perplexity = tried.get((training.rate, DROPOUT))
+        return None if perplexity is None else -perplexity
+
+    if len(rates) > 1:
+        return search(trial, rates, score)
+    only = trial(rates[0])
+    done = score(only) is not None
+    return Search([only], only if done else None, not done)
+
+
+def is_open(results: Results, stage: str, model: str) -> bool:
+    """Return whether another rate may turn out to be the best, as where a single one was tried."""
+    return len(RATES[stage][model]) < 2 or rate_search(results, stage, model).is_open
 
 
 def of_width(results: Results, stage: str, model: str) -> Results:
-    """The trainings of a model at a width and at its best rate there; none before all are tried."""
-    asked = (stage, model, best_of_width(results, stage, model))
-    return [x for x in results if (x["stage"], x["model"], x.get("rate")) == asked]
+    """Return the trainings of a model at a width and at its best rate there."""
+    best = rate_search(results, stage, model).best
+    wanted = (stage, model, best.rate if best else None)
+    return [x for x in results if (x["stage"], x["model"], x.get("rate")) == wanted]
 
 
 def _final(model: str, setting: Setting, seed: int = 1) -> Training:
@@ -145,48 +158,30 @@ def _final(model: str, setting: Setting, seed: int = 1) -> Training:
     return Training("final", model, rate, FINAL_UPDATES, seed, dropout)
 
 
-def best_rate(results: Results, model: str) -> float | None:
-    """The rate with the lowest validation perplexity, once all of a model's rates are tried."""
-    best = _best(results, "rates", model, _rates(model))
-    return best[0] if best else None
-
-
 def final_settings(results: Results, model: str) -> list[Setting]:
-    """Rates and dropouts of a model's final trainings with the first seed, known so far.
+    """Return rates and dropouts of a model's final trainings with the first seed, known so far.
 
     Its best rate of the short trainings at every dropout, then half that rate, as long trainings
     often ask for a lower one, at the dropout that was best.
     """
-    rate = ADVANCED.get(model) or best_rate(results, model)
-    if rate is None:
+    stage = "rates" if model in RATES["rates"] else "candidates"
+    found = rate_search(results, stage, model)
+    best = found.best
+    if best is None or found.is_open:
         return []
-    settings = [(rate, dropout) for dropout in DROPOUTS]
-    best = _best(results, "final", model, settings)
-    return [*settings, (rate / 2, best[1])] if best else settings
+    settings = [(best.rate, dropout) for dropout in DROPOUTS]
+    chosen = _best(results, model, settings)
+    return [*settings, (best.rate / 2, chosen[1])] if chosen else settings
 
 
 def best_setting(results: Results, model: str) -> Setting | None:
-    """Rate and dropout with the lowest validation perplexity, once all are tried."""
+    """Return rate and dropout with the lowest validation perplexity, once all are tried."""
     settings = final_settings(results, model)
-    return _best(results, "final", model, settings) if len(settings) > len(DROPOUTS) else None
+    return _best(results, model, settings) if len(settings) > len(DROPOUTS) else None
 
 
-def better_twin(results: Results) -> str | None:
-    """The twin with the lowest validation perplexity after short trainings, once all are tried."""
-    lowest = {}
-    for twin in TWINS:
-        if best := _best(results, "rates", twin, _rates(twin)):
-            lowest[twin] = _tried(results, "rates", twin)[best]
-    return min(TWINS, key=lambda twin: lowest[twin]) if len(lowest) == len(TWINS) else None
-
-
-def _rates(model: str) -> list[Setting]:
-    return [(rate, DROPOUT) for rate in RATES[model]]
-
-
-def _best(results: Results, stage: str, model: str, settings: Sequence[Setting]) -> Setting | None:
-    """The setting with the lowest perplexity; None while one is not tried."""
-    tried = _tried(results, stage, model)
+def _best(results: Results, model: str, settings: list[Setting]) -> Setting | None:
+    tried = _tried(results, "final", model)
     return min(settings, key=lambda one: tried[one]) if tried.keys() >= set(settings) else None
 
 
@@ -200,6 +195,6 @@ def _tried(results: Results, stage: str, model: str) -> dict[Setting, float]:
 
 
 def perplexity_of(line: Mapping[str, Any]) -> float:
-    """Of a finished training; infinite where it diverged."""
+    """Return a training's validation perplexity, infinite where it diverged."""
     found = line["valid_perplexity"]
     return math.inf if found is None else float(found)

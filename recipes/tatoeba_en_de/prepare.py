@@ -1,22 +1,30 @@
-"""Split Tatoeba by distinct English sentence and prepare it.
+"""Split Tatoeba so that no sentence of valid or test, on either side, is in train; prepare it.
 
 ``--table`` is ``deu-eng.zip`` or the ``deu.txt`` in it; with HYPTRANS_DATA set, it is
 ``tatoeba_en_de/deu-eng.zip`` there unless named. Other options go to ``hyptrans prepare text``.
 """
 
 import shlex
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from hyptrans.data.commands.cli import main as prepare
 from hyptrans.data.sources import tatoeba
+from hyptrans.support import flags
 from hyptrans.support.errors import UserError, run_command
 from recipes.common import options
 
 TABLE = "tatoeba_en_de/deu-eng.zip"
-SPLIT = "split-seed1-2000"
+SPLIT = "split-both-seed1-2000"
 """Of the prepared folder: the text of each set, split as by default."""
+Sets = dict[str, list[tuple[str, str]]]
+
+
+def command(table: Path, out: Path) -> list[str]:
+    """Return the command of this program."""
+    program = ["python", "-m", "recipes.tatoeba_en_de.prepare"]
+    return [*program, "--table", str(table), "--out", str(out)]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -32,28 +40,46 @@ def main(argv: Sequence[str] | None = None) -> None:
     add(
         "--out", type=Path, default=Path("data/tatoeba_en_de"), help="folder (default: %(default)s)"
     )
-    add("--held-out", type=int, default=2000, help="sentences of valid and of test (default: 2000)")
-    add("--seed", type=int, default=1, help="seed of the shuffle (default: 1)")
+    options.add_number(parser, "--held-out", 2000, "sentences of valid and of test")
+    flags.add_seed(parser, "of the shuffle")
     args, others = parser.parse_known_args(argv)
     if args.table is None:
         raise UserError("--table is needed: deu-eng.zip from https://www.manythings.org/anki")
-    if args.held_out < 1:
-        raise UserError(f"--held-out must be above 0, not {args.held_out}")
     pairs = tatoeba.read_table(args.table)
     sets, left_out = tatoeba.split(pairs, held_out=args.held_out, seed=args.seed)
-    folder = args.out / f"split-seed{args.seed}-{args.held_out}"
+    sets, seen = apart(sets)
+    folder = args.out / f"split-both-seed{args.seed}-{args.held_out}"
     tatoeba.write(sets, folder)
     for name, members in sets.items():
         sentences = len({source for source, _ in members})
         print(f"{name}: {len(members)} pairs of {sentences} distinct English sentences")
     print(f"further translations left out of valid and test: {left_out}")
-    words = ["text", "--raw-text", "--vocab-size", "8000"]
+    print(f"pairs left out whose German sentence a later set has: {seen}")
+    words = ["hyptrans", "prepare", "text", "--raw-text", "--vocab-size", "8000"]
     for name in tatoeba.SETS:
         words += [f"--{name}", str(folder / f"{name}.en"), str(folder / f"{name}.de")]
     words += [*others, "--out", str(args.out)]
-    print(f"$ {shlex.join(['hyptrans', 'prepare', *words])}", flush=True)
-    if status := prepare(words):
-        sys.exit(status)
+    print(f"$ {shlex.join(words)}", flush=True)
+    done = subprocess.run([str(Path(sys.executable).parent / words[0]), *words[1:]])
+    if done.returncode:
+        sys.exit(done.returncode)
+
+
+def apart(sets: Sets) -> tuple[Sets, int]:
+    """Leave out of each set the pairs whose target sentence a later set has.
+
+    The split deals sentences out by their source; another source may have the same translation.
+
+    Returns:
+        The sets, and how many pairs they have less.
+    """
+    kept: Sets = {}
+    taken: set[str] = set()
+    for name, pairs in reversed(sets.items()):
+        kept[name] = [pair for pair in pairs if pair[1] not in taken]
+        taken |= {target for _, target in pairs}
+    lost = sum(len(sets[name]) - len(kept[name]) for name in sets)
+    return {name: kept[name] for name in sets}, lost
 
 
 if __name__ == "__main__":

@@ -1,33 +1,33 @@
-"""Recipes whose answers are right as a whole: what is counted, chosen and tested."""
+"""Recipes whose answers are right as a whole: what is counted, chosen and shown."""
 
 import gzip
-import itertools
 import json
+from pathlib import Path
 
 import pytest
 
 from hyptrans.support.errors import UserError
 from recipes.cogs import __main__ as cogs
 from recipes.cogs import plan, table
-from recipes.common import exact, grid
-from recipes.common.exact import Training
+from recipes.common import exact, results
+from recipes.common.commands import portable
 from recipes.scan import __main__ as scan
 from recipes.trees import __main__ as trees
-from recipes.trees import radius, tree
+from recipes.trees import tree
 from tests.real_data import real_data
+from tests.recipes.scripts import RECIPES
 
 
-def line_of(training, score, **exact_of):
+def line_of(training, score):
     found = {"gen_dev": {"all": score}, "valid": {"all": score}, "test": {"all": score}}
-    fields = ("stage", "model", "setting", "rate", "updates", "seed", "name")
+    found["gen"] = {"all": score, "pp_recursion": 8.0}
+    fields = ("stage", "model", "setting", "rate", "updates", "seed", "name", "task")
     line = {name: getattr(training, name) for name in fields}
-    return {
-        **line,
-        "exact": None if score is None else found | exact_of,
-        "curve": [[10, 1.5]],
-        "updates_per_second": 9.0,
-        "parameters": 1000,
-    }
+    line |= {"curve": [[10, 1.5]], "updates_per_second": 9.0, "commit": "a" * 40}
+    line |= {"versions": {"torch": "2.13.0", "fairseq": "0.12.2"}}
+    return (
+        {**line, "exact": None} if score is None else {**line, "exact": found, "parameters": 1000}
+    )
 
 
 def all_done(trainings, score):
@@ -49,21 +49,6 @@ def test_matches_are_counted_word_for_word_in_all_and_by_kind(tmp_path):
         exact.matches(output, examples[:3])
 
 
-def test_p_is_the_part_of_deals_that_differ_as_much_with_holms_correction():
-    found = {
-        "euclidean_prenorm": [1.0, 2, 3, 4],
-        "sphere": [5.0, 6, 7, 8],
-        "hybonet": [2.0, 3, 1, 4],
-    }
-    deals = list(itertools.combinations(range(8), 4))
-    scores = [1, 2, 3, 4, 5, 6, 7, 8]
-    apart = [abs(2 * sum(scores[i] for i in deal) - 36) / 4 for deal in deals]
-    by_hand = sum(one >= 4 for one in apart) / len(deals)
-    p = grid.against_twin(found)
-    assert p == pytest.approx({"sphere": 2 * by_hand, "hybonet": 1.0})
-    assert grid.against_twin({"euclidean_prenorm": [1.0], "sphere": [2.0]}) == {}
-
-
 def test_the_twin_is_tried_first_and_helpful_changes_together():
     assert {t.stage for t in plan.trainings([])} == {"twin"}
     scores = {"plain": 40, "no_dropout": 45, "decay": 42, "small_batches": 40.9, "unscaled": None}
@@ -77,35 +62,35 @@ def test_the_twin_is_tried_first_and_helpful_changes_together():
     assert all(t.flags["--lr-scheduler"] == "polynomial_decay" for t in rates)
 
 
-def test_rates_go_on_while_the_largest_is_best_and_the_best_is_trained_with_all_seeds():
+def test_every_model_is_searched_and_trained_with_its_seeds_at_its_best_rate():
     lines = all_done(
         plan.trainings, lambda t: 50 - abs(t.rate - (0.03 if t.model == "sphere" else 2e-3))
     )
     tried = {
-        model: [x["rate"] for x in lines if (x["stage"], x["model"]) == ("rates", model)]
+        model: sorted(x["rate"] for x in lines if (x["stage"], x["model"]) == ("rates", model))
         for model in exact.MODELS
     }
     assert tried["hybonet"] == list(plan.RATES)
     assert tried["sphere"] == pytest.approx([*plan.RATES, 0.016, 0.032, 0.064])
     finals = [x for x in lines if x["stage"] == "final"]
-    assert [x["seed"] for x in finals if x["model"] == "sphere"] == list(plan.SEEDS)
+    for model, several in plan.FINALS.items():
+        assert sorted(x["seed"] for x in finals if x["model"] == model) == list(several)
     assert {x["rate"] for x in finals if x["model"] == "sphere"} == {0.032}
     assert {x["updates"] for x in finals} == {plan.FINAL_UPDATES}
-    longer = {x["model"]: x["rate"] for x in lines if x["updates"] == plan.LONGER}
-    assert longer == dict.fromkeys(plan.LONGER_MODELS, 2e-3)
+    # both sides of the first hypothesis, and 30,000 updates of both twins
+    assert {len(plan.FINALS[m]) for m in ("euclidean_postnorm", "hybonet_plus")} == {15}
+    assert {x["model"] for x in lines if x["stage"] == "long"} == {*exact.TWINS, "hybonet_plus"}
     spaces = [t for t in plan.trainings(lines) if t.stage == "curvature"]
-    assert {t.model for t in spaces} == {"hybonet_plus"}
     curved = {(t.setting.split("+")[-1], t.flags.get("--curvature")) for t in spaces}
     assert curved == {("fixed", None), ("flat", "0.01")}
     long = [(t.setting, t.rate, t.seed) for t in spaces if t.updates == plan.FINAL_UPDATES]
     named = (f"{plan.PLAIN}+{space}" for space in ("fixed", "flat"))
     assert long == [(name, 2e-3, seed) for name in named for seed in plan.SPACE_SEEDS]
-    assert all("--no-hypformer-learn-curvature" in t.flags for t in spaces)
 
 
 def test_a_model_has_the_flags_of_its_own_for_what_the_twin_is_tried_with():
     flags = {
-        (model, setting): plan._trial("rates", model, setting, 1e-3, 1).flags
+        (model, setting): plan._trial("rates", model, setting, 1e-3, seed=1).flags
         for model in ("euclidean_prenorm", "sphere")
         for setting in ("plain", "sinusoidal", "unscaled", "two_tables")
     }
@@ -121,22 +106,40 @@ def test_the_unread_part_leaves_out_what_settings_are_chosen_by():
     assert table.unread(line) == pytest.approx((550 - 100) / 900 * 100)
 
 
-def test_the_tables_show_published_figures_beside_ours():
-    kinds = {"all": 50.0, "pp_recursion": 2.0, "prim_to_inf_arg": 90.0}
+def test_tables_show_published_figures_and_a_row_for_the_twin_with_norms():
     lines = all_done(plan.trainings, lambda t: 50.0)
-    for line in lines:
-        line["exact"]["gen"] = kinds
     published = [{"overall_acc": 80.0, "pp_recursion": 4.0, "lex_acc": 99.0}] * 2
     lines.append({"name": "published", "stage": "published", "seeds": published})
     shown = table.table(lines)
     assert "| published |  |  | 2 | 80.0 ± 0.0 |" in shown
-    of_each = "2.0 ± 0.0 | " * len(exact.MODELS)
+    assert "| euclidean_postnorm | 1,000 | 0.001 | 15 | 50.0 ± 0.0 |" in shown
+    of_each = "8.0 ± 0.0 | " * len(exact.MODELS)
     assert f"| pp_recursion | {of_each}4.0 ± 0.0 |" in shown
     assert "99.0 on average" in shown
     assert table.table([]) == table.means([]) == "Not measured yet."
     alone = [line for line in lines if line["name"] != "published"]
-    assert "| pp_recursion | " in table.table(alone)
     assert "\n| published |" not in table.table(alone)
+
+
+def test_the_twin_of_a_table_is_the_transformer_that_is_better_on_the_development_set():
+    for better, worse in (exact.TWINS, exact.TWINS[::-1]):
+        scores = {better: 60.0, worse: 50.0}
+        lines = all_done(plan.trainings, lambda t, of=scores: of.get(t.model, 40.0) + t.seed / 10)
+        rows = {row.split(" | ")[0]: row for row in table.means(lines).splitlines()}
+        assert rows[f"| {better}"].split(" | ")[-2] == ""
+        assert float(rows[f"| {worse}"].split(" | ")[-2]) < 0.05
+
+
+def test_a_table_marks_an_open_search_and_names_floor_and_commits():
+    lines = all_done(plan.trainings, lambda t: 50 - abs(t.rate - 1e-3))
+    assert "| sphere | 1,000 | 0.001 | 5 |" in table.means(lines)
+    lines = [x for x in lines if x["rate"] >= 1e-3]
+    next(x for x in lines if x["stage"] == "final")["commit"] = "b" * 40
+    shown = table.means(lines)
+    assert "| sphere | 1,000 | (0.001) | 5 |" in shown
+    assert not [t for t in plan.trainings(lines) if t.stage == "final"]
+    assert "at least 0.00" in shown
+    assert "runs of 2 commits" in shown
 
 
 def test_a_final_training_that_diverged_has_no_right_answer_and_stays_in_the_mean():
@@ -145,11 +148,6 @@ def test_a_final_training_that_diverged_has_no_right_answer_and_stays_in_the_mea
         return None if of_sphere and training.seed > 4 else 80.0
 
     lines = all_done(plan.trainings, score)
-    for line in lines:
-        if line["exact"]:
-            line["exact"]["gen"] = {"all": 80.0, "pp_recursion": 8.0}
-        else:
-            del line["parameters"]
     assert "| sphere | 1,000 | 0.001 | 5 | 64.0 ± 35.8 | 64.0 ± 35.8 |" in table.means(lines)
     assert "| 6.4 ± 3.6 |" in table.table(lines)
 
@@ -158,15 +156,32 @@ def test_other_curvatures_stand_beside_those_that_are_learned():
     def score(training):
         return (60.0 if "flat" in training.setting else 80.0) + training.seed
 
-    lines = all_done(plan.trainings, score)
-    for line in lines:
-        line["exact"]["gen"] = {"all": 50.0}
+    lines = [x for x in all_done(plan.trainings, score) if x["seed"] < 6]
     shown = table.spaces(lines)
     # one of the 56 deals is as far apart on this side: scipy doubles the smaller side
     assert f"| flat | 0.001 | 3 | 62.0 ± 1.0 | {2 / 56:.3f} |" in shown
     assert "| learned | 0.001 | 5 | 83.0 ± 1.6 |  |" in shown
     assert shown in table.table(lines)
     assert table.spaces(lines[:3]) == ""
+
+
+def test_other_trees_are_asked_at_the_grids_best_rates_and_tested_over_trees():
+    def score(training):
+        by_tree = int(training.task.removeprefix("tree")) if training.stage == trees.FOREST else 0
+        lead = {"hybonet_plus": 10.0, "sphere": (-1) ** by_tree}.get(training.model, 0.0)
+        return 50 - 100 * abs(training.rate - 1e-2) + by_tree / 10 + lead
+
+    lines = all_done(trees.trainings, score)
+    of_forest = [x for x in lines if x["stage"] == trees.FOREST]
+    assert {x["rate"] for x in of_forest} == {1e-2}
+    assert len(of_forest) == 10 * 3 * len(trees.FOREST_CELLS) * len(trees.FOREST_MODELS)
+    rows = [row.strip("| ").split(" | ") for row in trees.forest(lines).splitlines()]
+    found = {(row[0], row[1]): row for row in rows if len(row) > 3}
+    # two of 1,024 flips, in each of the 12 tests of the family
+    assert float(found["d16", "hybonet_plus"][4]) == pytest.approx(12 * 2 / 1024, abs=1e-3)
+    assert found["d16", "sphere"][4] == "1.000"
+    assert trees.forest([x for x in lines if x["stage"] != trees.FOREST]) == ""
+    assert trees.sets("tree3")["test"] != trees.sets("data")["test"]
 
 
 def test_the_trainings_are_listed_without_the_data(tmp_path, capsys, monkeypatch):
@@ -219,50 +234,6 @@ def test_the_answer_is_the_path_to_the_lowest_common_ancestor_and_no_pair_is_in_
             assert [drawn.names[node] for node in shared] == answer.split()
             assert kind == f"level_{len(shared) - 1}"
         assert all(pairs[name].isdisjoint(pairs[x]) for x in sets if x != name)
-    assert len(pairs["test"]) == tree.SIZES["test"]
-
-
-def test_trees_are_tried_with_one_seed_and_trained_with_the_others_at_the_best_rate():
-    lines = all_done(trees.GRID.trainings, lambda t: 50 - abs(t.rate - 1e-2) + t.seed)
-    at_best = [x for x in lines if (x["model"], x["setting"], x["rate"]) == ("sphere", "d8", 1e-2)]
-    assert [x["seed"] for x in at_best] == list(trees.SEEDS)
-    others = [x for x in lines if x["rate"] != 1e-2]
-    assert {x["seed"] for x in others} == {1}
-    for line in lines:
-        line["exact"][trees.TEST][trees.GRID.hardest] = line["seed"] / 10
-    table = trees.table(lines)
-    assert table.count("| sphere |") == len(trees.CELLS) - 2
-    assert table.count("| lorentz_shell |") == len(trees.CELLS) - len(trees.ONLY)
-    assert "| level 4 |" in table
-    assert "| 53.0 ± 1.6 | 0.3 |" in table
-
-
-def test_a_rate_is_as_good_as_the_mean_over_its_seeds():
-    right = {0.03: (90, 10, 10, 10, 10), 0.01: (70, 60, 60, 60, 60), 0.003: (61, 90, 90, 90, 90)}
-    lines = all_done(trees.GRID.trainings, lambda t: right.get(t.rate, [0] * 5)[t.seed - 1])
-    of_sphere = [x for x in lines if (x["model"], x["setting"]) == ("sphere", "d8")]
-    seeds = {rate: [x["seed"] for x in of_sphere if x["rate"] == rate] for rate in right}
-    assert seeds == {0.03: [1, 2, 3, 4, 5], 0.01: [1, 2, 3, 4, 5], 0.003: [1]}
-    for line in lines:
-        line["exact"][trees.TEST][trees.GRID.hardest] = 0.0
-    assert "| d8 | sphere | 0.01 | 5 | 62.0 ± 4.5 |" in trees.table(lines)
-    assert trees.GRID.table(lines, ["d16"]).count("| sphere |") == 1
-    of_best = [x for x in radius.chosen(lines) if (x["model"], x["setting"]) == ("sphere", "d8")]
-    assert [(x["rate"], x["seed"]) for x in of_best] == [(0.01, seed) for seed in trees.SEEDS]
-    one_missing = [x for x in lines if x["rate"] != 0.01 or x["seed"] < 5]
-    assert "| d8 | sphere | (0.03) | 5 | 26.0 ± 35.8 |" in trees.table(one_missing)
-    two_missing = [x for x in one_missing if x["rate"] != 0.03 or x["seed"] < 5]
-    assert "| d8 | sphere | (0.03) | 4 | 30.0 ± 40.0 |" in trees.table(two_missing)
-
-
-def test_figures_of_radii_are_of_one_rate_and_a_seed_takes_no_others_place():
-    def figures(rate, *seeds):
-        return [{"setting": "d8", "model": "sphere", "rate": rate, "seed": x} for x in seeds]
-
-    assert radius.merged(figures(0.01, 1, 2), figures(0.01, 2, 3)) == figures(0.01, 1, 2, 3)
-    assert radius.merged(figures(0.01, 1, 2), figures(0.03, 2)) == figures(0.03, 2)
-    other = [{**figures(0.01, 1)[0], "setting": "d16"}]
-    assert radius.merged(other, figures(0.03, 2)) == [*other, *figures(0.03, 2)]
 
 
 def test_every_twentieth_command_is_held_out_and_lines_are_commands_and_actions(tmp_path):
@@ -288,14 +259,32 @@ def test_a_recipe_runs_from_its_tree_to_its_table_and_goes_on(tmp_path, monkeypa
     monkeypatch.setattr(trees, "UPDATES", 10)
     monkeypatch.setattr(tree, "SIZES", {"train": 300, "valid": 20, "test": 30})
     known = trees.GRID.trainings([])[0]
-    trees.main(["--out", str(tmp_path), "--cpu", "--only", known.name])
+    trees.main(["--out", str(tmp_path), "--only", known.name])
     (line,) = [json.loads(x) for x in (tmp_path / "results.jsonl").read_text().splitlines()]
     assert line["name"] == known.name
     assert set(line["exact"]) == {"valid", "test"}
     assert line["curve"][-1][0] == 10
+    fields = {"stage", "model", "setting", "rate", "updates", "seed", "answers", "task", "command"}
+    assert line.keys() == fields | {
+        *("name", "curve", "updates_per_second", "parameters", "exact"),
+        *("versions", "cpu_cores", "commit"),
+    }
     before = (tmp_path / "results.jsonl").read_bytes()
-    trees.main(["--out", str(tmp_path), "--cpu", "--only", known.name])
+    trees.main(["--out", str(tmp_path), "--only", known.name])
     assert (tmp_path / "results.jsonl").read_bytes() == before
     with pytest.raises(UserError, match="--only: no training is called nonsense"):
         trees.main(["--out", str(tmp_path), "--only", "nonsense"])
-    assert isinstance(known, Training)
+
+
+def test_commands_are_those_of_the_recorded_trainings():
+    """What is new reproduces what is recorded, word for word but for folders of machines."""
+    recipes = {"cogs": plan.trainings, "trees": trees.trainings, "scan": scan.GRID.trainings}
+    for name, trainings in recipes.items():
+        lines = results.read_lines(RECIPES / name / "results.jsonl")
+        known = {line["name"]: line for line in lines if "command" in line}
+        again = [one for one in trainings(lines) if one.name in known]
+        assert len(again) > 0.8 * len([x for x in known.values() if x["stage"] != "longer"])
+        for one in again:
+            run, model = exact.run_of(one, Path("out"), threads=1)
+            wanted = known[one.name]["command"].replace(" --cpu", "")
+            assert portable(run.train(model), Path("out")) == wanted

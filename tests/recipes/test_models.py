@@ -11,14 +11,15 @@ from fairseq.models import ARCH_MODEL_REGISTRY
 import recipes.study.candidates  # noqa: F401 - registers those that the study tries
 from hyptrans.support.errors import UserError
 from recipes.common import results
-from recipes.common.settings import FILE, _names, _parsed, read_models
-from recipes.study.findings import finals
+from recipes.common.settings import FILE, read_models
+from recipes.study.table import chosen
 from tests.models.conftest import task_of
 from tests.recipes.scripts import RECIPES
 
 
 def available(recipe):
-    return sorted(_names(_parsed(recipe)))
+    sections = re.findall(r"^\[(.+)\]$", (recipe / FILE).read_text(), flags=re.MULTILINE)
+    return sorted({name for section in sections for name in section.split() if "*" not in name})
 
 
 RECIPE_NAMES = sorted(path.parent.name for path in RECIPES.rglob(FILE))
@@ -114,7 +115,7 @@ def test_multi30k_has_the_settings_of_the_study_and_the_best_of_its_rates_and_dr
     model = name.removesuffix("_iwslt_d64")
     args, studied = parse("multi30k_en_de", name), parse("study", model)
     lines = results.read_lines(RECIPES / "study" / "results.jsonl")
-    settings = {one.model: (one.rate, one.dropout) for one in finals.chosen(lines).values()}
+    settings = {one.model: (one.rate, one.dropout) for one in chosen(lines).values()}
     best = settings.get(model) or (_best_rate(lines, model), settings["euclidean_prenorm"][1])
     assert (args.lr, args.dropout) == ([best[0]], best[1])
     own = ("lr", "dropout", "warmup_updates", "hybonet_residual")

@@ -2,24 +2,19 @@
 
 import gzip
 import json
-import re
+import os
 from functools import partial
 
 import pytest
 
 from hyptrans.support.errors import UserError
 from probing.text.trees import read_conllu
-from recipes.common.runner import Runner
 from recipes.common.translation import Run
-from recipes.probing import __main__ as recipe
 from recipes.probing import parser as parsers
-from recipes.probing import radius, sentences, tables, treebank
+from recipes.probing import sentences, tables, treebank
 from recipes.probing.parser import Parser, accuracy
-from tests.probing.commands.runs import write_trees
-from tests.probing.helpers.model import make_checkpoint, prepared_folder, real_trees
+from tests.probing.helpers.model import real_trees
 from tests.recipes.scripts import ROOT, run_script
-
-run_recipe = partial(run_script, "probing")
 
 TREES = """\
 # newdoc id = a
@@ -92,22 +87,6 @@ def test_accuracy_counts_heads_and_relations_without_subtypes(trees, tmp_path):
         accuracy(gold, parsed)
 
 
-def test_sentences_are_drawn_once_and_apart(tmp_path):
-    text = tmp_path / "text"
-    text.write_text("".join(f"line {i % 50}\n\n" for i in range(120)))
-    draw = partial(sentences.draw, text, (), held_out=10, seed=1)
-    sets = draw(sentences=40)
-    assert {name: len(lines) for name, lines in sets.items()} == {
-        "train": 20,
-        "dev": 10,
-        "test": 10,
-    }
-    assert len({line for lines in sets.values() for line in lines}) == 40
-    assert draw(sentences=40) == sets
-    with pytest.raises(UserError, match="50 distinct sentences and 60 are asked for"):
-        draw(sentences=60)
-
-
 def test_sentences_of_held_out_texts_are_kept_apart(tmp_path):
     texts = {"train": (0, 40), "valid": (30, 42), "test": (38, 60)}
     for name, numbers in texts.items():
@@ -124,7 +103,7 @@ def test_sentences_of_held_out_texts_are_kept_apart(tmp_path):
     # of two texts that a sentence stands in, the first has it
     assert all(42 <= i < 60 for i in found["test"])
     assert all(i < 30 for i in found["train"])
-    with pytest.raises(UserError, match="valid has 12 distinct sentences and 13 are asked for"):
+    with pytest.raises(UserError, match="valid has 12 distinct sentences and the options want 13"):
         draw(sentences=40, held_out=13, seed=1)
 
 
@@ -234,12 +213,12 @@ def test_a_parser_is_trained_scored_and_not_trained_twice(tmp_path, monkeypatch,
         text = gzip.decompress((real_trees() / f"en_ewt-ud-{part}.conllu.gz").read_bytes()).decode()
         trees[part] = tmp_path / f"{part}.conllu"
         trees[part].write_text("\n\n".join(text.split("\n\n")[:count]) + "\n\n", encoding="utf-8")
-    run = Run(tmp_path, "en", "de", seed=1, updates=None, threads=1, cpu=True)
+    run = Run(tmp_path, "en", "de", seed=1, updates=1, threads=1)
     text, out = tmp_path / "text", tmp_path / "parsed.conllu"
     text.write_text("The dog doesn't bark.\nA cat sees it. It runs.\n")
 
     def make():
-        parser = Parser(run, Runner(tmp_path), steps=6)
+        parser = Parser(run, steps=6)
         found = parser.train(trees)
         parser.parse("parse", text, out)
         return found
@@ -252,120 +231,23 @@ def test_a_parser_is_trained_scored_and_not_trained_twice(tmp_path, monkeypatch,
     assert listed["en"]["packages"]["default"] == dict.fromkeys(treebank.PROCESSORS, "ewt")
     capsys.readouterr()
     assert make() == found
-    assert capsys.readouterr().out.count(": reused from an earlier run") == 6
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """Tiny checkpoints, and a folder of data with trees in place of the treebank."""
-    folder = tmp_path_factory.mktemp("recipe")
-    data = prepared_folder(folder / "prepared")
-    for name, arch in (("hybo", "hybonet_tiny"), ("twin", "euclidean_tiny")):
-        make_checkpoint(folder / f"{name}.pt", data, arch)
-    (folder / "ud_english_ewt").mkdir()
-    for i, (part, count) in enumerate({"train": 30, "dev": 12, "test": 15}.items()):
-        trees = write_trees(folder / f"{part}.conllu", count, seed=i)
-        place = folder / "ud_english_ewt" / f"en_ewt-ud-{part}.conllu.gz"
-        place.write_bytes(gzip.compress(trees.read_bytes()))
-    return folder
-
-
-def words_of(made, out, *extra):
-    words = ["--data", str(made), "--out", str(out), "--prepared", str(made / "prepared")]
-    for name in ("hybo", "twin"):
-        words += ["--checkpoint", f"{name}={made / f'{name}.pt'}"]
-    return [*words, "--steps", "6", "--seeds", "2", "--ranks", "2,3", "--cpu", *extra]
-
-
-@pytest.mark.slow
-def test_checkpoints_fill_the_table_and_a_second_run_repeats_nothing(made, tmp_path):
-    words = words_of(made, tmp_path, "--text", str(made / "prepared" / "text"))
-    done = run_recipe(*words)
-    assert done.returncode == 0, done.stderr + done.stdout
-    found = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
-    gold = found["probes"]["gold"]
-    names = [model["name"] for model in gold["models"]]
-    assert names[2:5] == ["hybo", "hybo, random", "twin"]
-    assert gold["seeds"] == 2
-    assert gold["vocabularies"]["hybo"]["unseen"] is not None
-    assert {point["dimensions"] for point in gold["ranks"]} == {2, 3}
-    assert tables.table(found) in done.stdout
-    assert "| twin | " in done.stdout
-    assert "fairseq-train" not in done.stdout
-    again = run_recipe(*words)
-    assert again.stdout.count(": reused from an earlier run of") == 1
-    assert (tmp_path / "probes" / "report.html").is_file()
-    with open(made / "prepared" / "text", "a", encoding="utf-8") as text:
-        text.write("another sentence\n")
-    assert "reused" not in run_recipe(*words).stdout
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize(
-    ("extra", "message"),
+    ("words", "message"),
     [
-        (
-            ["--checkpoint", "x=one.pt", "--checkpoint", "x=other.pt"],
-            "--checkpoint: two have one name; tables need a name for each",
-        ),
-        (
-            ["--checkpoint", "x=none.pt"],
-            "--checkpoint must be NAME=FILE of a file, not 'x=none.pt'",
-        ),
-        (["--text", "none"], "--text: none is missing"),
-        (["--held-out-text", "a", "b"], "--held-out-text is of --parsed: give both, or neither"),
-        (
-            ["--text", __file__, "--parsed", "--held-out-text", "none", "none"],
-            "--held-out-text: none is missing",
-        ),
-        (["--parsed"], "--text is needed: the source side that the checkpoints were trained on"),
-        (["--seeds", "0"], "at least 1 is needed: --seeds 0"),
-        (["--ranks", "2,x"], "--ranks must be numbers with commas, not '2,x'"),
-        (["--ranks", "1"], "--ranks 1: a space of at least 2 dimensions is needed"),
+        ([], "--data is needed: a folder with tatoeba_en_de/deu-eng.zip"),
+        (["--data", "none"], "--data: none/ud_english_ewt/en_ewt-ud-train.conllu.gz is missing"),
         (
             ["--parsed", "--sentences", "20", "--held-out", "10"],
             "--sentences 20 leaves nothing to train on beside two times --held-out 10",
         ),
     ],
 )
-def test_what_is_missing_is_told_before_any_work(made, tmp_path, extra, message):
-    out = tmp_path / "out"
-    with pytest.raises(UserError, match=f"^{re.escape(message)}"):
-        recipe.main(words_of(made, out, *extra))
-    assert not out.exists()
-
-
-@pytest.mark.parametrize("flag", ["--prepared", "--text"])
-def test_what_checkpoints_were_made_of_is_not_taken_without_them(made, tmp_path, flag):
-    words = ["--data", str(made), "--out", str(tmp_path / "out"), flag, str(made / "prepared")]
-    with pytest.raises(UserError, match="--held-out-text go with --checkpoint: name the encoders"):
-        recipe.main(words)
+def test_what_is_missing_is_named_before_any_work(tmp_path, words, message):
+    environment = {key: value for key, value in os.environ.items() if key != "HYPTRANS_DATA"}
+    done = run_script("probing", *words, "--out", str(tmp_path / "out"), env=environment)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith(f"error: {message}")
     assert not (tmp_path / "out").exists()
-
-
-def test_a_text_of_too_few_sentences_is_told_before_any_probe_is_trained(made, tmp_path):
-    out, text = tmp_path / "out", str(made / "prepared" / "text")
-    words = words_of(made, out, "--text", text, "--parsed", "--sentences", "5000")
-    with pytest.raises(UserError, match="sentences and 5000 are asked for: lower --sentences"):
-        recipe.main(words)
-    assert not (out / "probes").exists()
-    assert not (out / "stanza").exists()
-
-
-def test_layers_of_one_radius_share_a_row_of_the_table_of_radii():
-    one = {"value": 0.5, "low": 0.4, "high": 0.6}
-    told = dict.fromkeys(radius.FIGURES, one)
-    layers = [
-        {"name": "embedding", "radius": 2.0, "spread": 0.5, **told},
-        *({"name": n, "radius": 1.0, "spread": 0.0, **dict.fromkeys(told)} for n in ("0", "1")),
-    ]
-    found = {"sphere_iwslt_d64": {"updates": 4000, "layers": layers}}
-    cell = "0.50 [0.40, 0.60]"
-    assert radius.table(found).splitlines()[2:] == [
-        f"| sphere | 4,000 | embedding | 2.00 ± 0.500 | {cell} | {cell} | {cell} |",
-        "| sphere | 4,000 | 0, 1 | all equal |  |  |  |",
-    ]
-
-
-def test_radii_need_the_checkpoints_of_the_recipe(tmp_path):
-    with pytest.raises(UserError, match=r"checkpoint_last\.pt is missing: run python -m recipes"):
-        radius.main(["--out", str(tmp_path)])

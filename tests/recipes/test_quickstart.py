@@ -1,23 +1,23 @@
+"""Recipes of a corpus: from a command to a table, and what is missing is named before any work."""
+
 import json
 import re
-import subprocess
 import sys
 
 import pytest
 
-from hyptrans.support.errors import run_command
+from hyptrans.support.errors import UserError, run_command
+from recipes.multi30k_en_de.__main__ import main as multi30k
 from recipes.quickstart.__main__ import main
-from tests.recipes.scripts import ROOT, run_script
-
-pytestmark = pytest.mark.slow
+from recipes.tatoeba_en_de.prepare import apart
+from tests.recipes.scripts import run_script
 
 MODEL = "euclidean_prenorm_tiny"
 SMALL = ("--updates", "30", "--sentences", "400", "--vocab-size", "350", "--probe-steps", "30")
-SMALL = (*SMALL, "--no-untrained")
 
 
 def quickstart(out, *options):
-    return run_script("quickstart", "--out", str(out), "--cpu", *options)
+    return run_script("quickstart", "--out", str(out), *options)
 
 
 @pytest.fixture(scope="module")
@@ -25,10 +25,51 @@ def finished(tmp_path_factory):
     out = tmp_path_factory.mktemp("quickstart")
     run = quickstart(out, "--archs", MODEL, *SMALL)
     assert run.returncode == 0, run.stderr + run.stdout
-    return out, run.stdout
+    lines = (out / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    return out, run.stdout, {line["name"]: line for line in map(json.loads, lines)}
 
 
-def test_an_extra_that_is_missing_is_told_before_any_work(tmp_path, monkeypatch, capsys):
+@pytest.mark.slow
+def test_it_ends_with_scores_trees_and_the_table_of_them(finished):
+    out, shown, lines = finished
+    scores, probed = lines[f"{MODEL}-30-seed1"], lines["probe"]
+    assert scores["bleu_signature"].startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|")
+    row = next(line for line in shown.splitlines() if line.startswith(f"| {MODEL} |"))
+    assert f"| {scores['bleu']:.1f} | {scores['chrf']:.1f} |" in row
+    assert probed["probe"].keys() >= {"linear chain", MODEL, f"{MODEL}, random"}
+    assert 0 < probed["probe"][MODEL]["uuas"] < 1
+    assert "<svg" in (out / "report.html").read_text(encoding="utf-8")
+    assert str(out / "report.html") in shown
+    printed = (out / f"{MODEL}_beam4" / "generate-test.txt").read_text(encoding="utf-8")
+    theirs = float(re.search(r"Generate test with beam=4: BLEU = ([\d.]+) ", printed)[1])
+    assert scores["bleu"] == pytest.approx(theirs, abs=0.006)
+    assert re.search(rf"\] train_{MODEL}: update 30, valid perplexity [\d.]+\n", shown)
+
+
+@pytest.mark.slow
+def test_a_second_run_repeats_nothing_and_another_command_takes_no_trainings_place(finished):
+    out, _, lines = finished
+    run = quickstart(out, "--archs", MODEL, *SMALL)
+    assert run.returncode == 0, run.stderr
+    assert "fairseq-train" not in run.stdout
+    again = (out / "results.jsonl").read_text(encoding="utf-8").splitlines()
+    assert {line["name"]: line for line in map(json.loads, again)} == lines
+    run = quickstart(out, "--archs", MODEL, *SMALL, "--seed", "2")
+    assert run.returncode == 2
+    assert f"{out / MODEL} holds a training by another command or of other data" in run.stderr
+
+
+@pytest.mark.slow
+def test_both_models_learn_the_toy_language(tmp_path):
+    run = quickstart(tmp_path)
+    assert run.returncode == 0, run.stderr
+    lines = map(json.loads, (tmp_path / "results.jsonl").read_text().splitlines())
+    bleu = {line["model"]: line["bleu"] for line in lines if "bleu" in line}
+    assert min(bleu.values()) > 60
+    assert bleu.keys() == {"hybonet_plus_tiny", MODEL}
+
+
+def test_an_extra_that_is_missing_is_named_before_any_work(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "conllu", None)
     monkeypatch.setattr(sys, "argv", ["run.py", "--out", str(tmp_path / "out")])
     assert run_command(main) == 2
@@ -37,99 +78,53 @@ def test_an_extra_that_is_missing_is_told_before_any_work(tmp_path, monkeypatch,
     assert not (tmp_path / "out").exists()
 
 
-def test_it_ends_with_results_and_a_table_of_them(finished):
-    out, shown = finished
-    found = json.loads((out / "results.json").read_text(encoding="utf-8"))
-    signatures, scores = found["signatures"], found["models"][MODEL]
-    assert signatures["bleu"].startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
-    assert found["models"].keys() == {MODEL}
-    row = next(line for line in shown.splitlines() if line.startswith(f"| {MODEL} |"))
-    assert f"| {scores['parameters']:,} | {scores['bleu']:.1f} | {scores['chrf']:.1f} |" in row
-    assert all(signature in shown for signature in signatures.values())
-    assert found["updates"] == 30
-
-
-def test_it_ends_with_the_trees_in_the_encoders(finished):
-    out, shown = finished
-    found = json.loads((out / "results.json").read_text(encoding="utf-8"))
-    assert found["probe"].keys() >= {"linear chain", MODEL, f"{MODEL}, random"}
-    scores = found["probe"][MODEL]
-    assert scores.keys() == {"uuas", "dspr", "root", "nspr"}
-    assert 0 < scores["uuas"] < 1
-    assert f"| {MODEL} | {scores['uuas']:.3f} | {scores['dspr']:.3f} |" in shown
-    report = (out / "report.html").read_text(encoding="utf-8")
-    assert "<svg" in report
-    assert str(out / "report.html") in shown
-
-
-def test_score_is_the_one_that_fairseq_generate_prints(finished):
-    out, _ = finished
-    ours = json.loads((out / "results.json").read_text(encoding="utf-8"))["models"][MODEL]["bleu"]
-    printed = (out / f"{MODEL}_beam4" / "generate-test.txt").read_text(encoding="utf-8")
-    theirs = float(re.search(r"Generate test with beam=4: BLEU = ([\d.]+) ", printed)[1])
-    assert ours == pytest.approx(theirs, abs=0.006)
-    assert ours > 0
-
-
-def test_every_command_shown_is_one_a_user_can_type(finished):
-    _, shown = finished
-    commands = [line[2:] for line in shown.splitlines() if line.startswith("$ ")]
-    programs = [
-        re.search(r"(\w[\w-]*(\.py)?) ", command.split("bin/")[1])[1] for command in commands
-    ]
-    assert programs == ["python", "python", "fairseq-train", "fairseq-generate", "python"]
-    assert " --arch euclidean_prenorm_tiny " in commands[2]
-    help_of_first = commands[0].split(" --out")[0] + " --help"
-    run = subprocess.run(help_of_first, shell=True, cwd=ROOT, capture_output=True, check=False)
-    assert run.returncode == 0
-
-
-def test_progress_shows_updates_and_perplexities(finished):
-    _, shown = finished
-    assert re.search(rf"\] train_{MODEL}: update 30, valid perplexity [\d.]+\n", shown)
-
-
-def test_number_of_parameters_leaves_out_what_fairseq_keeps_twice(finished):
-    out, _ = finished
-    found = json.loads((out / "results.json").read_text(encoding="utf-8"))
-    log = (out / "logs" / f"train_{MODEL}.log").read_text(encoding="utf-8")
-    stated = int(re.search(r"num\. shared model params: ([\d,]+)", log)[1].replace(",", ""))
-    # two encoder layers: attention 4 d d + 4 d, feed-forward 2 d f + d + f, kept a second time
-    d, f = 128, 512
-    assert stated - found["models"][MODEL]["parameters"] == 2 * (
-        4 * d * d + 4 * d + 2 * d * f + d + f
-    )
-
-
-def test_a_second_run_reuses_every_step(finished):
-    out, _ = finished
-    before = json.loads((out / "results.json").read_text(encoding="utf-8"))
-    run = quickstart(out, "--archs", MODEL, *SMALL)
-    assert run.returncode == 0
-    assert run.stdout.count(": reused from an earlier run of") == 5
-    assert ": done in" not in run.stdout
-    assert json.loads((out / "results.json").read_text(encoding="utf-8")) == before
-
-
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("words", "message"),
     [
-        (["--archs", "nothing_tiny"], "error: --archs: no settings for nothing_tiny"),
-        (["--updates", "0", "--jobs", "-1"], "error: at least 1 is needed: --updates 0, --jobs -1"),
+        ([], "--data is needed: a folder with Multi30k task 1"),
+        (["--data", "there"], "--data: there/train.de and train.de.gz are both missing"),
+        (["--data", "there", "--archs", "nothing"], "--data: there/train.de and"),
     ],
 )
-def test_bad_options_are_one_sentence_and_status_2(tmp_path, options, message):
-    run = quickstart(tmp_path / "out", *options)
-    assert run.returncode == 2
-    assert run.stderr.startswith(message)
-    assert run.stderr.count("\n") == 1
+def test_what_is_missing_is_named_before_any_work(tmp_path, monkeypatch, words, message):
+    monkeypatch.delenv("HYPTRANS_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "train.en").write_text("a\n", encoding="utf-8")
+    with pytest.raises(UserError, match=f"^{message}"):
+        multi30k([*words, "--out", "out"])
     assert not (tmp_path / "out").exists()
 
 
-def test_both_models_learn_the_toy_language(tmp_path):
-    run = quickstart(tmp_path)
-    assert run.returncode == 0, run.stderr
-    found = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
-    bleu = {name: row["bleu"] for name, row in found["models"].items()}
-    assert bleu["hybonet_plus_tiny"] > bleu["euclidean_prenorm_tiny"] > 60
-    assert bleu["hybonet_plus_tiny, untrained"] < 5
+def test_a_model_without_settings_is_named_before_any_work(tmp_path):
+    with pytest.raises(UserError, match=r"^--archs: no settings for nothing_tiny; this recipe has"):
+        main(["--archs", "nothing_tiny", "--out", str(tmp_path / "out")])
+    assert not (tmp_path / "out").exists()
+
+
+def test_data_are_taken_from_the_folder_that_the_variable_names(tmp_path, monkeypatch):
+    monkeypatch.setenv("HYPTRANS_DATA", str(tmp_path))
+    with pytest.raises(UserError, match=f"^--data: {tmp_path}/multi30k_en_de/train.en and "):
+        multi30k(["--out", str(tmp_path / "out")])
+
+
+def test_help_names_units_defaults_and_an_example():
+    run = run_script("multi30k_en_de", "--help")
+    assert run.returncode == 0
+    assert "optimizer steps of each training (default: 3000)" in " ".join(run.stdout.split())
+    assert "example: python -m recipes.multi30k_en_de" in run.stdout
+
+
+def test_no_sentence_of_a_held_out_set_is_in_an_earlier_one_on_either_side():
+    sets = {
+        "train": [("a", "A"), ("b", "B"), ("b", "B2"), ("c", "C")],
+        "valid": [("d", "B"), ("e", "F")],
+        "test": [("f", "F"), ("g", "A")],
+    }
+    kept, lost = apart(sets)
+    assert kept == {
+        "train": [("b", "B2"), ("c", "C")],
+        "valid": [("d", "B")],
+        "test": sets["test"],
+    }
+    assert lost == 3

@@ -1,13 +1,17 @@
-import json
+"""Tables and pictures of the pages, scores of translations, and logs."""
+
+import math
 import re
-from copy import deepcopy
 
 import pytest
+from fairseq.logging.progress_bar import SimpleProgressBar
 
 from hyptrans.support.errors import UserError
 from recipes import tables
-from recipes.common import results
-from recipes.multi30k_en_de.__main__ import table as multi30k
+from recipes.common import results, scoring, translation
+from recipes.common.settings import Model
+from recipes.common.translation import Run
+from recipes.quickstart.__main__ import CORPUS
 
 BLOCKS = tables.blocks()
 
@@ -24,6 +28,11 @@ def test_there_are_tables_to_check():
 def test_readme_shows_the_committed_results_and_nothing_else(readme, name):
     shown = f"<!-- {name}: begin -->\n{BLOCKS[readme, name]}\n<!-- {name}: end -->"
     assert shown in readme.read_text(encoding="utf-8")
+
+
+def test_tables_made_twice_are_the_same_to_the_byte():
+    assert tables.blocks() == BLOCKS
+    assert tables.drawings() == tables.drawings()
 
 
 def test_pictures_are_drawn_from_the_committed_results():
@@ -43,62 +52,139 @@ def parts(picture):
     return re.split(r"(-?\d+\.\d+)", picture)
 
 
-FOUND = {
-    "models": {
-        "b": {
-            "parameters": 1234567,
-            "valid_perplexity": 7.8,
-            "bleu_beam1": 29.26,
-            "bleu_beam5": 30.0,
-        }
-    },
-    "signatures": {"bleu_beam1": "tok:13a", "bleu_beam5": "tok:13a"},
-    "updates": 1500,
-    "seed": 3,
-    "versions": {"torch": "2.6.0", "fairseq": "0.12.2"},
-}
-
-
-def test_a_difference_from_the_twin_has_its_p_beside_the_score():
-    found = deepcopy(FOUND)
-    found["models"]["twin"] = found["models"]["b"]
-    found |= {"baseline": "twin", "p": {"b": {"bleu_beam5": 0.0312}}, "averaged": 5}
-    found["comparison_signatures"] = {"bleu": "bs:1000|tok:13a", "chrf": "bs:1000|nc:6"}
-    table = multi30k(found).splitlines()
-    assert table[0] == "| model | parameters | valid perplexity | BLEU, greedy | BLEU, beam 5 |"
-    assert table[2] == "| b | 1,234,567 | 7.80 | 29.3 | 30.0 (0.031) |"
-    assert table[3] == "| twin | 1,234,567 | 7.80 | 29.3 | 30.0 |"
-    assert (
-        "in brackets p of the difference from `twin` by the choice of sentences alone" in table[-1]
-    )
-    signed = "bootstrap: one-sided, not corrected), `bs:1000|tok:13a`, `bs:1000|nc:6`;"
-    assert signed in table[-1]
-    assert "the average of the last 5 checkpoints of each" in table[-1]
-
-
 def test_results_go_between_the_markers_of_their_name_and_nowhere_else(tmp_path):
-    readme = tmp_path / "README.md"
-    other = "<!-- checkpoints: begin -->\nold\n<!-- checkpoints: end -->\n"
-    readme.write_text(f"# T\n\n{results.BEGIN}\nold\n{results.END}\n{other}end\n")
-    results.publish(tmp_path, {"a": 1}, "| own |")
-    assert readme.read_text() == f"# T\n\n{results.BEGIN}\n| own |\n{results.END}\n{other}end\n"
-    results.publish(tmp_path, {"b": 2}, "| given |", "checkpoints")
-    assert "begin -->\n| own |\n<!-- results: end" in readme.read_text()
-    assert "begin -->\n| given |\n<!-- checkpoints: end" in readme.read_text()
-    assert json.loads((tmp_path / "results.json").read_text(encoding="utf-8")) == {"a": 1}
-    assert json.loads((tmp_path / "checkpoints.json").read_text(encoding="utf-8")) == {"b": 2}
-    assert not results.put_into(readme, "| own |")
+    page = tmp_path / "README.md"
+    blocks = {name: f"<!-- {name}: begin -->\nold\n<!-- {name}: end -->\n" for name in ("a", "b")}
+    page.write_text(f"# T\n\n{blocks['a']}{blocks['b']}end\n")
+    assert results.put_into(page, "| own |", "b")
+    new = blocks["b"].replace("old", "| own |")
+    assert page.read_text() == f"# T\n\n{blocks['a']}{new}end\n"
+    assert not results.put_into(page, "| own |", "b")
+    with pytest.raises(UserError, match=r"README\.md lacks the lines <!-- results: begin -->"):
+        results.put_into(page, "| new |")
 
 
-def test_a_readme_without_markers_is_an_error(tmp_path):
-    readme = tmp_path / "README.md"
-    readme.write_text("# T\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"README\.md lacks the lines"):
-        results.put_into(readme, "| new |")
-    assert readme.read_text(encoding="utf-8") == "# T\n"
-
-
-def test_results_name_versions_and_cores():
+def test_results_name_versions_and_cores_and_a_caption_counts_the_commits():
     found = results.surroundings()
     assert found["versions"].keys() >= {"python", "torch", "fairseq", "sacrebleu", "hyptrans"}
     assert found["cpu_cores"] >= 1
+    versions = {"torch": "2.0", "fairseq": "0.12.2"}
+    several = [{"commit": letter * 40 + " with changes", "versions": versions} for letter in "ab"]
+    several.append({"commit": f"{'a' * 40}, {'c' * 40}", "versions": versions | {"torch": "2.1"}})
+    said = "runs of 3 commits, torch 2.0 and 2.1, fairseq 0.12.2"
+    assert results.made_by([*several, {"name": "published"}]) == said
+
+
+def test_a_table_of_a_corpus_has_a_row_a_training():
+    line = {"name": "b-700-seed3", "model": "b", "updates": 700, "seed": 3, "parameters": 1234567}
+    line |= {"valid_perplexity": 7.8, "bleu": 29.26, "chrf": 50.0, "train_seconds": 348}
+    line |= {"bleu_signature": "tok:13a", "chrf_signature": "nc:6", "averaged": 5}
+    line |= {"versions": {"torch": "2.6.0", "fairseq": "0.12.2"}, "commit": "a" * 40}
+    lost = {key: line[key] for key in ("name", "updates", "seed", "versions", "commit")}
+    shown = CORPUS.table([line, lost | {"model": "c", "valid_perplexity": None}]).splitlines()
+    assert shown[2] == "| b | 700 | 3 | 1,234,567 | 7.80 | 29.3 | 50.0 | 348 |"
+    assert shown[3] == "| c | 700 | 3 |  |  |  |  |  |"
+    assert (
+        "`tok:13a`, `nc:6` on the toy test set; one training a row; averages of the last 5"
+        in (shown[-1])
+    )
+    assert CORPUS.table([]) == results.NOT_MEASURED
+
+
+OUTPUT = """\
+S-1\tb a
+T-1\tthe cat sat down.
+H-1\t-0.5\tthe cat sat up.
+D-1\t-0.5\tthe cat sat up.
+P-1\t-0.1 -0.2
+D-0\t-0.3\ta dog, a bird and a fox.
+D-2\t-9.9\t
+Generate test with beam=4: BLEU = 12.34
+"""
+
+
+@pytest.fixture
+def output(tmp_path):
+    path = tmp_path / "generate-test.txt"
+    path.write_text(OUTPUT, encoding="utf-8")
+    return path
+
+
+def write_references(tmp_path, *lines):
+    path = tmp_path / "test.de"
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def test_a_score_is_that_of_a_hand_count_and_has_a_signature(output, tmp_path):
+    references = ("a dog, a bird and a fox.", "the cat sat down.", "nothing")
+    found = scoring.score("bleu", output, write_references(tmp_path, *references))
+    # 14 tokens against 15; of their n-grams 13/14, 10/12, 8/10 and 6/8 are in the reference
+    product = 13 / 14 * 10 / 12 * 8 / 10 * 6 / 8
+    expected = 100 * product**0.25 * 2.718281828459045 ** (1 - 15 / 14)
+    assert found.value == pytest.approx(expected, abs=0.006)
+    assert found.signature.startswith("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
+    with pytest.raises(UserError, match="3 translations for 2 lines"):
+        scoring.score("bleu", output, write_references(tmp_path, "a", "b"))
+
+
+def run(tmp_path, **fields):
+    return Run(tmp_path, "en", "de", seed=1, updates=1500, threads=1, **fields)
+
+
+def value(command, flag):
+    return command[command.index(flag) + 1]
+
+
+MODEL = Model("m", {"--arch": "hybonet_tiny", "--total-num-update": "{updates}"})
+
+
+def test_the_last_or_the_best_checkpoint_translates(tmp_path):
+    plain = run(tmp_path).train(MODEL)
+    assert value(plain, "--total-num-update") == "1500"
+    assert "--save-interval-updates" not in plain
+    best = run(tmp_path, best=True, save_every=1000)
+    assert value(best.train(MODEL), "--save-interval-updates") == "1000"
+    assert value(best.train(MODEL), "--keep-interval-updates") == "1"
+    assert value(best.train(MODEL), "--best-checkpoint-metric") == "nll_loss"
+    assert value(best.generate("m", (5, "test")), "--path").endswith("/m/checkpoint_best.pt")
+
+
+@pytest.mark.parametrize(("save_every", "every"), [(0, "30"), (1000, "30"), (20, "20")])
+def test_an_average_is_of_checkpoints_that_the_training_keeps(tmp_path, save_every, every):
+    of_five = run(tmp_path, averaged=5, save_every=save_every)
+    assert value(of_five.train(MODEL), "--save-interval-updates") == every
+    assert value(of_five.train(MODEL), "--keep-interval-updates") == "5"
+    average = str(tmp_path / "m" / "average.pt")
+    assert value(of_five.average("m"), "--last") == "5"
+    assert value(of_five.average("m"), "--out") == average
+    assert value(of_five.generate("m", (5, "test")), "--path") == average
+
+
+@pytest.mark.parametrize("perplexity", [9.25, 741455.0, 1.48291e6, math.inf])
+def test_perplexities_are_read_as_fairseq_writes_them(tmp_path, caplog, perplexity):
+    stats = {"loss": 5.0, "ppl": perplexity, "wps": 9.0, "num_updates": 150}
+    with caplog.at_level("INFO"):
+        SimpleProgressBar([], epoch=1).print(stats, tag="valid")
+    log = tmp_path / "validate.log"
+    log.write_text(f"2026-01-01 | INFO | {caplog.records[-1].name} | {caplog.messages[-1]}\n")
+    assert translation.perplexity(log) == perplexity
+    # JSON has no word for what is infinite, and a picture no place
+    points = [(150, perplexity)] if math.isfinite(perplexity) else []
+    assert translation.course(log)["curve"] == points
+
+
+@pytest.mark.parametrize(
+    ("last", "diverged"),
+    [
+        ("FloatingPointError: gradients are Nan/Inf", True),
+        ("fairseq-train: error: gradients are NaN at update 7: lower --lr or", True),
+        ("FloatingPointError: Minimum loss scale reached. Your loss is probably exploding.", True),
+        ("fairseq-train: error: checkpoint a.pt cannot be written (No space left)", False),
+    ],
+)
+def test_a_training_diverged_if_that_is_what_ended_it(tmp_path, last, diverged):
+    log = tmp_path / "train.log"
+    before = "| valid | epoch 001 | valid on 'valid' subset | loss 2000 | ppl inf | num_updates 150"
+    log.write_text(f"{before}\n{last}\n\n", encoding="utf-8")
+    assert translation.diverged(log) is diverged

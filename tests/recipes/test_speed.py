@@ -1,102 +1,73 @@
-"""The table of speed beside the twin."""
+"""The tables of speed and of CPU time per token."""
 
 import itertools
 import json
+import subprocess
+import sys
 from functools import partial
 
 import pytest
 import torch
 
-from hyptrans.inference import describe
-from hyptrans.kernels import operator
-from recipes.benchmark import contenders, timing
-from tests.recipes.scripts import run_script
+from hyptrans.support.errors import UserError
+from recipes.benchmark import contenders, latency, speed
+from tests.recipes.scripts import ROOT, run_script
 
 run = partial(run_script, "benchmark.speed")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("quick", [[], ["--quick"]], ids=["whole", "quick"])
-def test_script_prints_and_writes_the_rows_asked_for(tmp_path, quick):
+def test_the_command_prints_and_writes_the_rows_that_the_user_names(tmp_path, quick):
     out = tmp_path / "speed.json"
     done = run("--rows", "hybonet decode d=64", "--rounds", "1", *quick, "--json", str(out))
     assert done.returncode == 0, done.stderr[-2000:]
-    found = json.loads(out.read_text(encoding="utf-8"))
-    (row,) = found["rows"]
+    (row,) = json.loads(out.read_text(encoding="utf-8"))["rows"]
     assert (row["arch"], row["phase"], row["dim"], row["length"]) == ("hybonet", "decode", 64, 32)
     assert row["seconds"] > 0
     assert (row["peak_mb"] is None) == bool(quick)
-    assert f"| euclidean | {row['ratio']:.2f} | 0.95 |" in done.stdout
+    shown = f"| fairseq's transformer | {row['ratio']:.2f} | {row['ratio_same']:.2f} |"
+    assert shown in done.stdout + done.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--rounds", "-1"], "error: at least 1 is needed: --rounds -1"),
-        (
-            ["--rows", "decode", "--write-readme"],
-            "error: --write-readme takes all rows on --device cpu, those of --checkpoint and "
-            "--data too: the table is of those",
-        ),
-        (["--rows", "fast"], "error: --rows 'fast' is in the name of no row"),
+        (["--rows", "fast"], "--rows 'fast' is in the name of no row"),
+        (["--rows", "decode", "--write-readme"], "--write-readme takes all rows on --device cpu"),
         pytest.param(
             ["--device", "cuda"],
-            "error: --device cuda: torch finds no CUDA device here",
+            "--device cuda: torch finds no CUDA device here",
             marks=pytest.mark.skipif(torch.cuda.is_available(), reason="there is one"),
         ),
     ],
 )
-def test_a_wrong_option_is_one_sentence(options, message):
-    done = run(*options)
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == message
-
-
-def test_the_ending_of_a_name_says_how_a_contender_runs(monkeypatch):
-    monkeypatch.setenv("HYPTRANS_KERNELS", "numba")
-    size, asked = contenders.Size("wmt_d64", 4, layers=1, target_tokens=8), []
-    chosen = operator.possible
-    monkeypatch.setattr(operator, "possible", lambda x: asked.append(chosen(x)) or asked[-1])
-    for ending, backend in {contenders.EAGER: "eager", contenders.FOREACH: "numba"}.items():
-        asked.clear()
-        contenders.training_step(f"hybonet_plus{ending}", size, "cpu")()
-        assert set(asked) == {backend}
+def test_a_wrong_option_is_one_sentence(monkeypatch, options, message):
+    monkeypatch.setattr(sys, "argv", ["speed", *options])
+    with pytest.raises(UserError, match=f"^{message}"):
+        speed.main()
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_the_twin_through_fused_attention_computes_what_the_twin_does(training):
+def test_both_transformers_are_built_in_one_size(training):
     fields = contenders.Size("wmt_d64", 12, layers=2, dropout=0.0).fields()
-    names = (contenders.TWIN, contenders.TWIN_SDPA)
-    twins = [contenders.build(name, "cpu", fields) for name in names]
+    theirs, ours = (
+        contenders.build(name, "cpu", fields).train(training)
+        for name in (contenders.FAIRSEQ, contenders.TWIN)
+    )
+    assert type(theirs).__module__.startswith("fairseq.")
+    assert type(ours).__module__.startswith("hyptrans.")
     source, previous = torch.randint(4, contenders.VOCABULARY, (2, 3, 12))
     lengths = torch.full((3,), 12)
-    out = [twin.train(training)(source, lengths, previous)[0] for twin in twins]
-    torch.testing.assert_close(*out, rtol=0, atol=1e-4)
-
-
-def test_the_floor_has_the_matrix_products_of_the_twin():
-    fields = contenders.Size("wmt_d64", 12, layers=2).fields()
-    names = (contenders.TWIN, contenders.FLOOR)
-    twin, floor = (contenders.build(name, "cpu", fields) for name in names)
-    ours = sum(
-        p.numel()
-        for n, p in floor.named_parameters()
-        if p.dim() == 2 and "embed_positions" not in n
-    )
-    theirs = sum(
-        p.numel()
-        for n, p in twin.named_parameters()
-        if p.dim() == 2 and "embed_positions" not in n and not describe._COPIES.match(n)
-    )
-    assert ours == theirs
+    shapes = [model(source, lengths, previous)[0].shape for model in (theirs, ours)]
+    assert shapes[0] == shapes[1] == (3, 12, contenders.VOCABULARY)
 
 
 def test_peak_of_memory_sees_what_a_step_takes():
     def step():
         torch.ones(64 * 2**20 // 4)
 
-    assert timing.peak_of(step, "cpu") == pytest.approx(64, abs=8)
+    assert speed.peak_of(step, "cpu") == pytest.approx(64, abs=8)
 
 
 def test_a_field_that_a_configuration_lacks_is_an_error():
@@ -108,9 +79,9 @@ def test_contenders_take_turns_and_a_ratio_is_the_median_over_the_rounds(monkeyp
     turns, clock = [], itertools.count(5.0, 2.0)
     monkeypatch.setattr("time.perf_counter", lambda: next(clock))
     steps = {name: partial(turns.append, name) for name in ("one", "other")}
-    assert timing.in_turn(steps, 3, "cpu") == {"one": [2.0] * 3, "other": [2.0] * 3}
+    assert speed.in_turn(steps, 3, "cpu") == {"one": [2.0] * 3, "other": [2.0] * 3}
     assert turns == ["one", "other"] * 3
-    assert timing.ratio([2.0, 30.0, 4.0], [1.0, 3.0, 1.0]) == 4.0
+    assert speed.ratio([2.0, 30.0, 4.0], [1.0, 3.0, 1.0]) == 4.0
 
 
 @pytest.mark.parametrize("name", [contenders.SOFTMAX, "hybonet, fairseq's loss"])
@@ -123,3 +94,28 @@ def test_the_two_sides_of_a_row_differ_in_what_it_says(name):
     else:
         for each in (name, "hybonet"):
             contenders.training_step(each, size, "cpu", updates=False)()
+
+
+def test_a_row_of_latency_stands_beside_its_twin():
+    ways = dict.fromkeys(latency.WAYS, 2e-6)
+    now = {latency.TWIN: ways, "hybonet": dict.fromkeys(latency.WAYS, 3e-6)}
+    shown = latency.table({"now": {"device": "a CPU", "versions": {"torch": "2"}, "seconds": now}})
+    assert "| hybonet | 3 (1.50) | 3 (1.50) | 3 (1.50) | 3 (1.50) |" in shown
+    assert shown.endswith("a CPU, 1 thread; torch 2")
+
+
+def test_every_model_of_latency_makes_as_many_tokens(tmp_path):
+    for arch in (latency.TWIN, "hybonet"):
+        latency.made(arch, tmp_path / arch)
+        translate = latency.ours(tmp_path / arch)
+        for beam in (1, 2):
+            assert translate([[4, 5, 6, 2], [7, 2]], beam) == latency.MADE
+
+
+@pytest.mark.slow
+def test_the_command_of_latency_prints_a_row_of_each_model():
+    command = [sys.executable, "-m", "recipes.benchmark.latency", "--rounds", "1"]
+    command += ["--sentences", "2"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert all(f"| {name} |" in done.stdout for name in latency.OURS)

@@ -7,7 +7,7 @@ import torch
 
 from hyptrans.geometry import lorentz
 from hyptrans.layers.lorentz.mix import lorentz_mix
-from recipes.benchmark.curves import curve
+from tests.training.curves import curve
 
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 APART = {"hybonet": 0.1, "han": 0.02, "hypformer": 0.03, "hybonet_plus": 0.04}

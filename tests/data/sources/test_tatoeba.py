@@ -182,7 +182,7 @@ def test_real_table_has_the_known_numbers(data):
     ("words", "problem"),
     [
         (["--table", "nowhere.zip"], "nowhere.zip has no deu.txt that can be read"),
-        (["--held-out", "0", "--table", "x"], "--held-out must be above 0"),
+        (["--held-out", "0", "--table", "x"], "--held-out: '0' is not a whole number above 0"),
         (["--table", "deu.txt", "--held-out", "1", "--bpe", "no"], "argument --bpe: invalid"),
     ],
 )

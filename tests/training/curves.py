@@ -1,4 +1,4 @@
-"""Short trainings on a task that is copied or reversed: loss curves by precision, and by seed."""
+"""Short trainings on sentences that are copied or reversed: loss curves by precision and seed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PAD, EOS, COPY, REVERSE, WORDS = 1, 2, 4, 5, range(6, 46)
 
 
 def batches(device: str) -> Iterator[tuple[Tensor, Tensor]]:
-    """Sentences to copy or to reverse, as their first word says: sources and targets."""
+    """Yield sentences to copy or to reverse, as their first word says: sources and targets."""
     rng = torch.Generator().manual_seed(1)
     end = torch.full((SENTENCES, 1), EOS)
     while True:
@@ -45,7 +45,7 @@ def curve(
     dropout: float = 0.0,
     **fields: str,
 ) -> list[float]:
-    """Means of the loss per token, in nats, over every ``PERIOD`` updates.
+    """Return means of the loss per token, in nats, over every ``PERIOD`` updates.
 
     Args:
         arch: an architecture, of the size ``tiny``.

@@ -1,0 +1,133 @@
+"""Pictures of the study as SVG: the same results, the same bytes."""
+
+from __future__ import annotations
+
+import io
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hyptrans.support.extras import require
+from recipes.common import seeds
+from recipes.study.plan import RATES, WIDTH, WIDTHS, of_width, perplexity_of
+from recipes.study.table import CURVES, SCORED, WIDE, Line, Setting, chosen
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_STYLE = {
+    **{"font.size": 9, "svg.fonttype": "none", "svg.hashsalt": "hyptrans", "axes.axisbelow": True},
+    **{"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True},
+    **{"grid.color": "#d6dbe0", "axes.titlelocation": "left", "axes.titlesize": 10},
+}
+_COLORS = ("#0063a6", "#c24e00", "#00795a", "#9e3d7b", "#846000", "#4d5b6a", "#b3261e", "#5b4bc4")
+_MARKS, _DASHES = "os^DvPX", ("-", "--", ":", "-.")
+_MOST = 4.0
+"""The axis of perplexities ends at so many times the lowest, so that ends can be told apart."""
+
+
+def pictures(lines: Sequence[Line]) -> dict[str, str]:
+    """Draw SVG by file name; none where no final training is finished.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+    """
+    finals = {model: one for model, one in chosen(lines).items() if one.finished}
+    if not finals:
+        return {}
+    title = "Validation perplexity by update: mean, lowest and highest of the seeds"
+    drawn = {
+        SCORED: _draw(
+            "BLEU on test_2016_flickr: a dot for each seed, a line at the mean", _dots, finals
+        ),
+        CURVES: _draw(title, _curves, finals),
+    }
+    if found := by_width(lines):
+        title = "Validation perplexity by width after 600 updates, a dot for each seed"
+        drawn[WIDE] = _draw(title, _widths, found)
+    return drawn
+
+
+def _draw(title: str, fill: Callable[[Axes, Any], None], found: Mapping[str, Any]) -> str:
+    figure_of = require("matplotlib.figure", "plot").Figure
+    with require("matplotlib", "plot").rc_context(_STYLE):
+        figure = figure_of((7.6, 3.6), layout="constrained")
+        axes = figure.add_subplot(title=title)
+        fill(axes, found)
+        file = io.BytesIO()
+        metadata = {"Title": title, "Date": None, "Creator": None}
+        figure.savefig(file, format="svg", metadata=metadata)
+    return file.getvalue().decode()
+
+
+def _dots(axes: Axes, finals: Mapping[str, Setting]) -> None:
+    """A row of dots for each model, on an axis that begins where the data do."""
+    for place, setting in enumerate(finals.values()):
+        values, color = setting.values("bleu"), _COLORS[place % len(_COLORS)]
+        axes.plot(values, [place] * len(values), "o", color=color, alpha=0.7)
+        axes.plot([statistics.fmean(values)] * 2, [place - 0.3, place + 0.3], color=color)
+        axes.text(
+            1.02, place, seeds.spread(values), transform=axes.get_yaxis_transform(), va="center"
+        )
+    axes.set_yticks(range(len(finals)), list(finals))
+    axes.invert_yaxis()
+
+
+def _curves(axes: Axes, finals: Mapping[str, Setting]) -> None:
+    ends = []
+    for place, (model, setting) in enumerate(finals.items()):
+        by_seed = [dict(line["curve"]) for line in setting.finished]
+        updates = sorted(set.intersection(*map(set, by_seed)))
+        values = [[curve[update] for curve in by_seed] for update in updates]
+        color, dashes = _COLORS[place % len(_COLORS)], _DASHES[place // len(_COLORS)]
+        means = [statistics.fmean(of) for of in values]
+        axes.plot(updates, means, dashes, color=color, label=model)
+        lowest, highest = [*map(min, values)], [*map(max, values)]
+        axes.fill_between(updates, lowest, highest, color=color, alpha=0.2, linewidth=0)
+        ends += means
+    axes.set(xlabel="updates", yscale="log", ylim=(0.97 * min(ends), _MOST * min(ends)))
+    _scale(axes)
+
+
+def by_width(lines: Sequence[Line]) -> dict[str, dict[int, list[float]]]:
+    """Return perplexities by model and width, at the best rate of each, where there are several.
+
+    Trainings that diverged have no place in the picture.
+    """
+    found: dict[str, dict[int, list[float]]] = {}
+    for stage, width in WIDTHS.items():
+        for model in RATES[stage]:
+            found.setdefault(model, {})[width] = _finite(of_width(lines, stage, model))
+    for model, widths in found.items():
+        short = [x for x in lines if x["stage"] in ("rates", "candidates") and x["model"] == model]
+        widths[WIDTH] = sorted(_finite(short))[:1]
+    some = {model: {w: v for w, v in widths.items() if v} for model, widths in found.items()}
+    return {model: widths for model, widths in sorted(some.items()) if len(widths) > 1}
+
+
+def _finite(lines: Sequence[Line]) -> list[float]:
+    return [value for value in map(perplexity_of, lines) if math.isfinite(value)]
+
+
+def _widths(axes: Axes, found: Mapping[str, Mapping[int, Sequence[float]]]) -> None:
+    for place, (model, widths) in enumerate(found.items()):
+        color, mark = _COLORS[place % len(_COLORS)], _MARKS[place % len(_MARKS)]
+        means = [statistics.fmean(values) for values in widths.values()]
+        axes.plot([*widths], means, f"{mark}-", color=color, label=model)
+        for width, values in widths.items():
+            axes.plot([width] * len(values), values, ".", color=color, alpha=0.6)
+    axes.set(xlabel="width", yscale="log", xscale="log")
+    axes.set_xticks(sorted({width for widths in found.values() for width in widths}))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.minorticks_off()
+    _scale(axes)
+
+
+def _scale(axes: Axes) -> None:
+    """Plain numbers on the logarithmic axis, and the names of the lines beside it."""
+    ticker = require("matplotlib.ticker", "plot")
+    axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 1.5, 2, 3, 4, 5, 6, 8)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_locator(ticker.NullLocator())
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)

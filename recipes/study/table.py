@@ -1,0 +1,181 @@
+"""The study's results as Markdown."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hyptrans.support import tables
+from recipes.common import results, seeds
+from recipes.study.plan import AVERAGED, DROPOUT, RATES, TWINS, WIDTHS, is_open, perplexity_of
+
+Line = Mapping[str, Any]
+CURVES, SCORED, WIDE = "findings/curves.svg", "findings/bleu.svg", "findings/widths.svg"
+"""The pictures, as seen from the README."""
+SCORES = {"bleu": "BLEU", "chrf": "chrF", "bleu_lowercased": "BLEU, lower-cased tokens"}
+_HEADER = ("model", "rate", "dropout", "seeds", "parameters", "valid perplexity", *SCORES.values())
+_STAGES = {
+    "final": "Final trainings",
+    AVERAGED: "Averages of the last five checkpoints",
+    **{stage: f"Width {width}" for stage, width in WIDTHS.items()},
+    "published": "The published baseline's size",
+    "lowercased": "The published baseline's size and text, scored without case",
+    "candidates": "Candidates",
+    "rates": "Rates",
+}
+"""Titles of the tables."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A rate and a dropout of a model in a stage, and its trainings by seed."""
+
+    stage: str
+    model: str
+    rate: float
+    dropout: float
+    updates: int
+    lines: tuple[Line, ...]
+
+    @property
+    def finished(self) -> list[Line]:
+        """The trainings that did not diverge."""
+        return [line for line in self.lines if line["valid_perplexity"] is not None]
+
+    @property
+    def perplexity(self) -> float:
+        """The mean of those that did not diverge, infinite where all did."""
+        finished = [*map(perplexity_of, self.finished)]
+        return statistics.fmean(finished) if finished else math.inf
+
+    def values(self, key: str) -> list[float]:
+        """Return a measure of each training that did not diverge."""
+        return [float(line[key]) for line in self.finished]
+
+
+def settings(lines: Iterable[Line], stage: str) -> list[Setting]:
+    """Return all settings of a stage; the longest trainings, and in them the best, are first."""
+    found: dict[tuple[str, float, float, int], list[Line]] = {}
+    for line in sorted(lines, key=lambda line: int(line["seed"])):
+        if line["stage"] == stage:
+            dropout = line.get("dropout", DROPOUT)
+            key = (line["model"], line["rate"], dropout, line["updates"])
+            found.setdefault(key, []).append(line)
+    made = [Setting(stage, *key, tuple(trained)) for key, trained in found.items()]
+    # by name where all diverged, so that the order of the results decides nothing
+    return sorted(made, key=lambda one: (-one.updates, one.perplexity, one.model, one.dropout))
+
+
+def chosen(lines: Sequence[Line]) -> dict[str, Setting]:
+    """Return the final setting of each model, the best by its first seed, as the plan has it.
+
+    Of two that are level the plan names first the one of the higher rate and lower dropout.
+    """
+    best: dict[str, Setting] = {}
+    for setting in sorted(settings(lines, "final"), key=lambda one: (-one.rate, one.dropout)):
+        other = best.get(setting.model)
+        if other is None or perplexity_of(setting.lines[0]) < perplexity_of(other.lines[0]):
+            best[setting.model] = setting
+    return dict(sorted(best.items(), key=lambda item: (item[1].perplexity, item[0])))
+
+
+def table(lines: Sequence[Line]) -> str:
+    """Write a table of each stage, with pictures and recorded comparisons."""
+    blocks: list[str] = []
+    for stage, title in _STAGES.items():
+        found = settings(lines, stage)
+        for updates in sorted({one.updates for one in found}, reverse=True):
+            rows = [_row(one, lines) for one in found if one.updates == updates]
+            blocks += [f"{title}, {updates:,} updates:", tables.markdown(_HEADER, rows)]
+        if stage == "final" and any(one.finished for one in found):
+            blocks.append(f"![Validation perplexity of the final trainings by update]({CURVES})")
+            blocks.append(f"![BLEU of the final trainings, each seed a dot]({SCORED})")
+            blocks += _comparisons(lines)
+        if found and stage == list(WIDTHS)[-1]:
+            blocks.append(f"![Validation perplexity by width, each seed a dot]({WIDE})")
+    if not blocks:
+        return results.NOT_MEASURED
+    signed = dict.fromkeys(
+        f"`{x[key]}`" for s in SCORES for x in lines if (key := f"{s}_signature") in x
+    )
+    about = [CAPTION, results.made_by(lines), f"sacreBLEU: {', '.join(signed)}"]
+    return "\n\n".join([*blocks, "; ".join(about)])
+
+
+CAPTION = (
+    "Mean ± standard deviation over seeds; a rate in brackets: another one may turn out to be the "
+    "best, as the best so far is at an edge or was the only one tried"
+)
+
+
+def summary(lines: Sequence[Line]) -> str:
+    """Write the final trainings of each model at the rate and the dropout that are best for it."""
+    best = {model: one for model, one in chosen(lines).items() if one.finished}
+    if not best:
+        return results.NOT_MEASURED
+    twin = next((model for model in best if model in TWINS), "")
+    scores = {model: one.values("bleu") for model, one in best.items()}
+    p = seeds.against(twin, scores)
+    rows = [
+        [*_row(one, lines)[:-1], f"{p[model]:.3f}" if model in p else ""]
+        for model, one in best.items()
+    ]
+    return (
+        f"{tables.markdown([*_HEADER[:-1], 'p'], rows)}\n\n{CAPTION}; p: of the difference in BLEU "
+        f"from `{twin}` by permutation of seeds, two-sided, Holm's correction over {len(p)} models"
+        f"{seeds.at_least(seeds.floors(p, twin, scores))}; "
+        f"{results.made_by([line for one in best.values() for line in one.lines])}"
+    )
+
+
+def _row(setting: Setting, lines: Sequence[Line]) -> list[object]:
+    """Cells of a setting; its rate in brackets where another one may turn out to be the best."""
+    stages = [setting.stage] if setting.stage in WIDTHS else ["rates", "candidates"]
+    searched = [stage for stage in stages if setting.model in RATES[stage]]
+    shown = setting.stage in (*WIDTHS, "final", AVERAGED)
+    searching = shown and any(is_open(lines, stage, setting.model) for stage in searched)
+    rate = f"({setting.rate:g})" if searching else f"{setting.rate:g}"
+    lost = len(setting.lines) - len(setting.finished)
+    several = f"{len(setting.lines)}, {lost} diverged" if lost else str(len(setting.lines))
+    asked = [setting.model, rate, f"{setting.dropout:g}", several]
+    if not setting.finished:
+        return [*asked, *[None] * (len(SCORES) + 2)]
+    scores = [seeds.spread(setting.values(key)) for key in SCORES]
+    perplexity = seeds.spread(setting.values("valid_perplexity"), 2)
+    return [*asked, f"{setting.finished[0]['parameters']:,}", perplexity, *scores]
+
+
+def _comparisons(lines: Sequence[Line]) -> list[str]:
+    """Recorded comparisons of what is chosen now."""
+    shown = {line["name"] for setting in chosen(lines).values() for line in setting.lines}
+    found = [x for x in lines if x["stage"] == "comparison" and shown.issuperset(x["trainings"])]
+    rows = []
+    for line in sorted(found, key=lambda line: (line["model"], line["baseline"], line["seed"])):
+        row: list[object] = [line["model"], line["baseline"], line["seed"]]
+        for score in (line["scores"]["bleu"], line["scores"]["chrf"]):
+            difference = score["model"] - score["baseline"]
+            row += [f"{score['model']:.1f}", f"{difference:+.1f}", f"{score['p']:.3f}"]
+        rows.append(row)
+    header = ["model", "against", "seed", "BLEU", "difference", "p", "chrF", "difference", "p"]
+    about = (
+        "Final trainings of the same seed; p: of the difference by the choice of sentences alone "
+        "(sacreBLEU's paired bootstrap: one-sided, not corrected), so it says nothing of other "
+        "seeds:"
+    )
+    return [about, tables.markdown(header, rows, texts=2)] if rows else []
+
+
+def forms(lines: Sequence[Line]) -> str:
+    """Write forms of short trainings over seeds, the lowest mean perplexity first."""
+    found: dict[tuple[str, float], list[Line]] = {}
+    for line in lines:
+        found.setdefault((line["form"], line["rate"]), []).append(line)
+    tried = sorted(found.items(), key=lambda one: statistics.fmean(map(perplexity_of, one[1])))
+    rows = []
+    for (form, rate), of in tried:
+        perplexity = seeds.spread([*map(perplexity_of, of)], 2)
+        rows.append([form, f"{rate:g}", len(of), f"{of[0]['parameters']:,}", perplexity])
+    return tables.markdown(("form", "rate", "seeds", "parameters", "valid perplexity"), rows)
