@@ -5,11 +5,11 @@
 """
 
 import shlex
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from hyptrans.data.commands.cli import main as prepare
 from hyptrans.data.sources import tatoeba
 from hyptrans.support import flags
 from hyptrans.support.errors import UserError, run_command
@@ -55,14 +55,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(f"{name}: {len(members)} pairs of {sentences} distinct English sentences")
     print(f"further translations left out of valid and test: {left_out}")
     print(f"pairs left out whose German sentence a later set has: {seen}")
-    words = ["hyptrans", "prepare", "text", "--raw-text", "--vocab-size", "8000"]
+    words = ["text", "--raw-text", "--vocab-size", "8000"]
     for name in tatoeba.SETS:
         words += [f"--{name}", str(folder / f"{name}.en"), str(folder / f"{name}.de")]
     words += [*others, "--out", str(args.out)]
-    print(f"$ {shlex.join(words)}", flush=True)
-    done = subprocess.run([str(Path(sys.executable).parent / words[0]), *words[1:]])
-    if done.returncode:
-        sys.exit(done.returncode)
+    print(f"$ {shlex.join(['hyptrans', 'prepare', *words])}", flush=True)
+    if status := prepare(words):
+        sys.exit(status)
 
 
 def apart(sets: Sets) -> tuple[Sets, int]:

@@ -5,8 +5,8 @@ import os
 import pytest
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.steps import run
 from hyptrans.support.files import take_lock
+from hyptrans.support.steps import run
 from recipes.common.commands import execute, portable
 from recipes.common.translation import step
 
