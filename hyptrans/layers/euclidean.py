@@ -108,8 +108,6 @@ class AddedPositions(nn.Module):
         max_positions: positions from 0 to one less than this can be encoded.
         learned: vectors are learned, starting at N(0, 1 / width); else sinusoidal. None for no
             vectors: nothing is added.
-        first_row: of a learned table, that of position 0; fairseq's has rows before it, which
-            nothing reads, the last of them zero.
         norm: normalize the sum.
         dropout: probability of zeroing a number of the result while training.
     """
@@ -122,26 +120,23 @@ class AddedPositions(nn.Module):
         max_positions: int,
         *,
         learned: bool | None = True,
-        first_row: int = 0,
         norm: bool = False,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.dropout, self.first_row = dropout, first_row if learned else 0
+        self.dropout = dropout
         self.norm = nn.LayerNorm(width) if norm else None
         if learned is None:
             self.vectors = None
         elif learned:
-            self.vectors = nn.Parameter(torch.empty(first_row + max_positions, width))
+            self.vectors = nn.Parameter(torch.empty(max_positions, width))
             nn.init.normal_(self.vectors, std=width**-0.5)
-            if first_row:
-                nn.init.zeros_(self.vectors[first_row - 1])
         else:
             register_sinusoids(self, "vectors", max_positions, width)
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
         if self.vectors is not None:
-            x = x + F.embedding(positions + self.first_row, self.vectors)
+            x = x + F.embedding(positions, self.vectors)
         if self.norm is not None:
             x = self.norm(x)
         return relu_dropout(x, self.dropout, training=self.training)

@@ -24,25 +24,21 @@ from hyptrans.layers.euclidean import (
     FeedForward,
     ScaledEmbedding,
 )
-from hyptrans.seq2seq.architectures import Architecture, register, with_defaults
+from hyptrans.layers.positions import FIRST_POSITION
+from hyptrans.seq2seq.architectures import Architecture, register, register_sizes, with_defaults
 from hyptrans.seq2seq.config import SkeletonConfig
 from hyptrans.seq2seq.parts import Parts, Role
-from hyptrans.seq2seq.sizes import SIZES, Side, flags_of
+from hyptrans.seq2seq.sizes import SIZES, Side
 from hyptrans.seq2seq.version import KEY, this_version
 from hyptrans.support.options import option
 
 PRENORM = {"encoder_normalize_before": True, "decoder_normalize_before": True}
-POSTNORM = {"layernorm_embedding": True}
-TWINS: dict[str, dict[str, Any]] = {
-    f"{name}_{size}": flags_of(size) | norms
-    for name, norms in (
-        ("euclidean", {}),
-        ("euclidean_postnorm", POSTNORM),
-        ("euclidean_prenorm", PRENORM),
-    )
-    for size in SIZES
+TWINS: Mapping[str, dict[str, Any]] = {
+    "euclidean": {},
+    "euclidean_postnorm": {"layernorm_embedding": True},
+    "euclidean_prenorm": PRENORM,
 }
-"""What each twin sets of the options of fairseq's Transformer."""
+"""What each twin, of any size, sets of the options of fairseq's Transformer."""
 
 
 def _sizes(width: int, inner: int, layers: int, heads: int) -> dict[str, Any]:
@@ -176,7 +172,6 @@ class EuclideanParts(Parts):
             learned=None
             if self.cfg.no_token_positional_embeddings
             else self.side.learned_positions,
-            first_row=before.padding_idx + 1,
             norm=self.cfg.layernorm_embedding,
             dropout=self.cfg.dropout,
         )
@@ -217,6 +212,8 @@ class EuclideanParts(Parts):
                     others = [name.replace(f"{maps[0]}_proj", f"{one}_proj") for one in maps]
                     if all(other in parameters for other in others):
                         tensor = torch.cat([parameters[other] for other in others])
+            if name.endswith("embed_positions.weight"):
+                tensor = tensor[FIRST_POSITION:]  # nothing reads the rows before it
             if not _LEFT_OUT.fullmatch(name):
                 for pattern, ours in NAMES:
                     name = re.sub(pattern, ours, name)
@@ -224,6 +221,9 @@ class EuclideanParts(Parts):
         return found
 
 
-for _name, _defaults in {**OF_FAIRSEQ, **TWINS}.items():
+for _name, _defaults in OF_FAIRSEQ.items():
     _config = with_defaults(TransformerConfig, _name, _defaults)
     register(Architecture(_name, _config, EuclideanParts))
+for _name, _defaults in TWINS.items():
+    _config = with_defaults(TransformerConfig, _name, _defaults)
+    register_sizes(_name, _config, SIZES)(EuclideanParts)

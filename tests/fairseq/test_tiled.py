@@ -61,7 +61,7 @@ PRODUCTS = [arch for arch in ARCHITECTURES if arch != "geodesic_logits_tiny"]
 
 
 @pytest.mark.parametrize("options", [{}, {"ignore_prefix_size": 1}], ids=["whole", "prefix"])
-@pytest.mark.parametrize("arch", [*PRODUCTS, "euclidean_tiny"])
+@pytest.mark.parametrize("arch", [*PRODUCTS, "transformer_tiny"])
 def test_loss_and_gradients_are_those_of_fairseqs_criterion(arch, options, pairs):
     model = small(arch) if arch in ARCHITECTURES else build(arch, **SMALL).double().eval()
     sample = sample_of(pairs)

@@ -54,7 +54,7 @@ def own(models, source, *, prefix=None, longest=LONGEST, seed=None, **options):
     return [[(h.tokens.tolist(), h.score, h.scores.tolist()) for h in row] for row in found]
 
 
-@pytest.mark.parametrize("arch", [*NAMES, *TWINS])
+@pytest.mark.parametrize("arch", NAMES)
 def test_beams_of_every_architecture(arch):
     words = dictionary()
     theirs, ours = pair(arch, words)

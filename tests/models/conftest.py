@@ -102,15 +102,3 @@ def batch(pairs, symbols):
 
 def trained(model):
     return sum(p.numel() for p in model.parameters() if p.requires_grad)
-
-
-def parameters_of_the_twin(size, task):
-    """Trained parameters of fairseq's Transformer, without its encoder's duplicate fast path."""
-    twin = build(f"euclidean_{size}", task)
-    duplicates = ("in_proj_weight", "in_proj_bias", "out_proj_weight", "out_proj_bias")
-    duplicates += ("fc1_weight", "fc1_bias", "fc2_weight", "fc2_bias")
-    return sum(
-        p.numel()
-        for name, p in twin.named_parameters()
-        if not name.endswith(duplicates) and p.requires_grad
-    )

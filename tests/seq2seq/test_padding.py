@@ -8,7 +8,6 @@ from hyptrans.seq2seq.architectures import ARCHITECTURES
 from tests.models.conftest import ARCHITECTURES as NAMES
 from tests.models.conftest import SMALL, dictionary
 
-TWINS = ("euclidean_tiny", "euclidean_prenorm_tiny", "euclidean_postnorm_tiny")
 WORDS = dictionary()
 PAD, EOS = WORDS.pad(), WORDS.eos()
 SOURCE = torch.tensor([[PAD, PAD, 5, 9, 4, 7, EOS], [5, 6, 11, 12, 4, 8, EOS]])
@@ -16,7 +15,7 @@ WHOLE = torch.tensor([[EOS, 5, 6, 7, 8, 9], [EOS, 10, 11, 12, 13, 14]])
 HOLES = torch.tensor([[EOS, 5, PAD, 6, PAD, PAD, 7, 8, 9], [EOS, 10, 11, 12, 13, 14, *[PAD] * 3]])
 EXACT = {"rtol": 0, "atol": 1e-9}
 
-pytestmark = pytest.mark.parametrize("arch", [*NAMES, *TWINS])
+pytestmark = pytest.mark.parametrize("arch", NAMES)
 
 
 def small(arch, **options):
