@@ -23,10 +23,9 @@ def refuse_inputs(out: Path, work: Path, inputs: Iterable[Path]) -> None:
     places = [place for place in (work, *(out / name for name in OUTPUTS)) if place.exists()]
     for path in inputs:
         # a link in the folder would be removed as well as a file that a link leads to
-        named, real = Path(os.path.abspath(path)), path.resolve()
-        around = [named, *named.parents, real, *real.parents]
+        named = path.parent.resolve() / path.name
         for place in places:
-            if any(one.exists() and one.samefile(place) for one in around):
+            if any(one.is_relative_to(place.resolve()) for one in (named, path.resolve())):
                 raise UserError(
                     f"{path} is an input, and what is in {place} is replaced; choose another --out"
                 )

@@ -13,7 +13,7 @@ LONGEST_LINE = 4 << 20
 """Bytes of a line: as many as a book has, and no more than a computer can hold many times."""
 MOST_TIMES = 100
 """Unpacked against packed; text is at most a tenth of its size when it is packed."""
-_NO_QUESTION = 64 << 20
+_NO_QUESTION = 8 << 20
 """Unpacked bytes for which no ratio is asked."""
 _BLOCK = 1 << 18
 """Bytes that are read at a time."""
@@ -40,7 +40,8 @@ def read_lines(path: Path, *, may_be_empty: bool = False) -> Iterator[str]:
             )
         if number == 1:
             line = line.removeprefix(_BOM)
-        yield decode(line.removesuffix(b"\r"), path, number)
+        line = line.removesuffix(b"\r")
+        yield decode(line, path, number) if line else ""
     if number == 0 and not may_be_empty:
         raise UserError(f"{path} is empty")
 

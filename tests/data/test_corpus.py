@@ -1,5 +1,6 @@
 import gzip
 import os
+import time
 import tracemalloc
 
 import pytest
@@ -113,13 +114,23 @@ def test_line_without_end_is_refused_before_it_is_in_memory(tmp_path, zipped):
 def test_gzip_that_unpacks_to_much_is_read_until_it_is_suspicious(tmp_path):
     path = tmp_path / "bomb.gz"
     line = b"x" * (1 << 20) + b"\n"
-    path.write_bytes(gzip.compress(line * 60))
-    assert sum(1 for _ in read_lines(path)) == 60
-    path.write_bytes(gzip.compress(line * 70))
-    with pytest.raises(UserError, match=r"bomb\.gz is refused: it unpacks to more than 67,108,864"):
+    path.write_bytes(gzip.compress(line * 7))
+    assert sum(1 for _ in read_lines(path)) == 7
+    path.write_bytes(gzip.compress(line * 9))
+    with pytest.raises(UserError, match=r"bomb\.gz is refused: it unpacks to more than 8,388,608"):
         list(read_lines(path))
     path.write_bytes(line * 70)
     assert sum(1 for _ in read_lines(path)) == 70
+
+
+def test_blank_lines_in_a_small_gzip_file_are_over_in_a_moment(tmp_path):
+    path = tmp_path / "blank.gz"
+    path.write_bytes(gzip.compress(b"\n" * 34_000_000))
+    assert path.stat().st_size < 35_000
+    begun = time.process_time()
+    with pytest.raises(UserError, match=r"blank\.gz is refused: it unpacks to more than 8,388,608"):
+        list(read_lines(path))
+    assert time.process_time() - begun < 5
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder"])

@@ -58,7 +58,7 @@ def main(args: argparse.Namespace) -> None:
     words = args.bpe == WORDS
     problems = [*_wrong_languages(args, given), *_wrong_options(args, given)]
     job = make_job(args, "data-prep/prepare_text.py", _SIZES, problems)
-    named = hub.HubSet(args.hub, args.hub_config, args.hub_revision) if args.hub else None
+    named = hub.of_options(args)
     files = [Path(path) for pairs in given.values() for pair in pairs for path in pair]
 
     def make_plan() -> Plan:
@@ -86,9 +86,7 @@ def _wrong_options(args: argparse.Namespace, given: Given) -> Iterator[str]:
         yield "--lowercase and --raw-text exclude each other"
     if args.lowercase and args.bpe == WORDS:
         yield f"--lowercase and --bpe {WORDS}, which keeps words, exclude each other"
-    for option in ("hub_config", "hub_revision"):
-        if getattr(args, option) and not args.hub:
-            yield f"--{option.replace('_', '-')} needs --hub"
+    yield from hub.wrong_options(args)
     typed = [f"--{name}" for name in _SETS if given[name]]
     if args.hub and typed:
         yield f"--hub brings all sets, so {', '.join(typed)} cannot go with it"

@@ -1,4 +1,4 @@
-"""Downloads whose SHA-256 is noted the first time and checked ever after."""
+"""Files that come over the network, whole or not at all."""
 
 import http.client
 import shutil
@@ -11,12 +11,8 @@ from urllib.parse import urlsplit
 from tqdm import tqdm
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import read_bytes, sha256, whole_file, write_json
-from hyptrans.support.stored import read_json
+from hyptrans.support.files import whole_file
 
-_PINS = "sha256.json"
-_MOST_OF_PINS = 1 << 20
-"""Bytes; some hundred for each download."""
 _TIMEOUT = 60.0
 
 
@@ -25,46 +21,12 @@ def file_name(url: str) -> str:
     return Path(urlsplit(url).path).name
 
 
-def fetch(url: str, folder: Path, pinned: str | None = None) -> Path:
-    """Return the file behind ``url``, downloaded into ``folder`` unless it is there already.
-
-    The hash of the first download is kept in ``folder/sha256.json``; any later copy must have it.
-
-    Args:
-        url: where the file is.
-        folder: where it goes.
-        pinned: the SHA-256 it must have, if the user knows it.
+def download(url: str, path: Path) -> None:
+    """Write the file behind ``url`` to ``path``.
 
     Raises:
-        UserError: no connection, an incomplete file, or another SHA-256.
+        UserError: no connection, another answer than the file, or an incomplete one.
     """
-    path, pins = folder / file_name(url), _read_pins(folder)
-    if not path.is_file():
-        _download(url, path)
-    found = sha256(path)
-    for expected, whose in ((pinned, "--sha256"), (pins.get(url), "its first download")):
-        if expected and expected != found:
-            raise UserError(
-                f"{path} has SHA-256 {found}, but {whose} says {expected}; "
-                "remove the file to download it again"
-            )
-    if pins.get(url) != found:
-        write_json(folder / _PINS, dict(sorted({**pins, url: found}.items())))
-    return path
-
-
-def _read_pins(folder: Path) -> dict[str, str]:
-    """SHA-256 by URL of all that was downloaded into ``folder``."""
-    path = folder / _PINS
-    if not path.exists():
-        return {}
-    try:
-        return read_json(read_bytes(path, _MOST_OF_PINS).decode())
-    except ValueError as error:
-        raise UserError(f"{path} is damaged ({error}); remove it and the files") from error
-
-
-def _download(url: str, path: Path) -> None:
     sys.stderr.write(f"downloading {url}\n")
     # not by pooch or requests: they unpack a .tgz that the server calls "encoded" as gzip, and its
     # hash is then not the published one

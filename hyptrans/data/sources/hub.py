@@ -28,6 +28,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--hub-revision", metavar="REV", help="revision of the data set on the hub")
 
 
+def wrong_options(args: argparse.Namespace) -> Iterator[str]:
+    """Say which options go with ``--hub`` alone, and were given without it."""
+    for option in ("hub_config", "hub_revision"):
+        if getattr(args, option) and not args.hub:
+            yield f"--{option.replace('_', '-')} needs --hub"
+
+
+def of_options(args: argparse.Namespace) -> "HubSet | None":
+    """The data set that was named; None if none was."""
+    return HubSet(args.hub, args.hub_config, args.hub_revision) if args.hub else None
+
+
 @dataclass(frozen=True)
 class HubSet:
     """A data set by name or path, with the configuration and the revision that were typed."""

@@ -8,6 +8,7 @@ from itertools import islice
 import pytest
 
 from hyptrans.data.clean import CleanRule
+from hyptrans.data.commands import named
 from hyptrans.data.plan import Job, Plan, Tally
 from hyptrans.data.sources.files import parallel_files, xml_segments
 from hyptrans.data.stages import Stages
@@ -194,7 +195,25 @@ def test_archive_gives_the_same_as_the_unpacked_tree(tmp_path, run, original, ar
 
 def test_archive_with_another_hash_is_refused(tmp_path, run, archive):
     words = ["--archive", archive, "--sha256", "0" * 64, "--out", tmp_path / "out"]
-    assert "but --sha256 says 000" in error_of(run("iwslt14", *words))
+    assert "which --sha256 does not name: get the file again" in error_of(run("iwslt14", *words))
+
+
+def test_downloads_are_kept_and_unpacked(tmp_path, run, archive, monkeypatch):
+    fetched = []
+
+    def download(url, path):
+        fetched.append(url)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(archive.read_bytes())
+
+    monkeypatch.setattr(named, "download", download)
+    out = tmp_path / "out"
+    words = ["--out", out, *SMALL]
+    assert run("iwslt14", *words)[0] == 0
+    assert (out / "downloads/de-en.tgz").is_file()
+    assert "nothing to do" in run("iwslt14", *words)[1]
+    assert run("iwslt14", *words, "--joined-dictionary", "--overwrite")[0] == 0
+    assert fetched == ["https://dl.fbaipublicfiles.com/fairseq/data/iwslt14/de-en.tgz"]
 
 
 def test_missing_files_are_all_named(tmp_path, run, original):
@@ -229,7 +248,7 @@ def test_a_missing_segment_is_located(tmp_path, run, original, missing):
 
 def test_bad_options_are_reported_at_once(tmp_path, run):
     words = ["--source-lang", "fr", "--target-lang", "en", "--raw", "nowhere", "--hub", "x"]
-    more = ["--sha256", "12", "--archive", "no.tgz", "--max-unpacked", "inf", "--out", tmp_path]
+    more = ["--sha256", "1" * 64, "--archive", "no.tgz", "--max-unpacked", "inf", "--out", tmp_path]
     message = error_of(run("iwslt14", *words, *more))
     for part in (
         "unknown language pair fr-en: this data set has de-en and en-de",

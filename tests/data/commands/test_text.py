@@ -1,4 +1,5 @@
 import gzip
+import os
 import random
 import re
 from collections import Counter
@@ -7,6 +8,8 @@ import pytest
 import sentencepiece
 
 from hyptrans.data import learn, recorded, subwords
+from hyptrans.data.commands.cli import PROGRAM
+from hyptrans.data.commands.options import make_job
 from tests.data.conftest import (
     encoded,
     error_of,
@@ -113,6 +116,15 @@ def test_output_does_not_depend_on_the_workers(tmp_path, run, corpus, options):
         where = ["--workers", workers, "--out", tmp_path / f"out{workers}"]
         assert run("text", *words, *where)[0] == 0
     assert tree(tmp_path / "out1") == tree(tmp_path / "out2")
+
+
+def test_there_are_no_more_workers_than_cores(corpus):
+    cores = len(os.sched_getaffinity(0))
+    for typed, used in (("1", 1), ("300", cores)):
+        parser = PROGRAM.parser("text")
+        words = [*map(str, corpus()), "--workers", typed, "--out", "x", "--source-lang", "en"]
+        args = parser.parse_args([*words, "--target-lang", "de"])
+        assert make_job(args, "text", {"subword-nmt": 10}, []).workers == used
 
 
 def test_manifest_and_summary_say_what_was_dropped(tmp_path, run, corpus):
@@ -222,6 +234,9 @@ def test_languages_that_are_not_given_are_the_endings(tmp_path, run, corpus, opt
         (("s.en", "t.txt"), []),
         (("s.text.gz", "t.de"), []),
         (("s.tok", "t.tok"), ["--target-lang", "de"]),
+        (("s.src", "t.tgt"), []),
+        (("s.source", "t.target"), []),
+        (("s.TXT", "t.csv"), []),
     ],
 )
 def test_ending_that_is_no_language_asks_for_the_flags(tmp_path, run, names, options):

@@ -2,7 +2,7 @@ import pytest
 
 from hyptrans.data import subwords
 from hyptrans.data.commands import wmt14
-from tests.data.conftest import encoded, error_of, make_sentences, manifest_of, write
+from tests.data.conftest import encoded, make_sentences, manifest_of, write
 
 SMALL = ["--vocab-size", 80, "--workers", 1]
 CORPORA = ("europarl-v7", "commoncrawl", "news-commentary-v12", "news-commentary-v9")
@@ -118,10 +118,3 @@ def test_raw_text_skips_the_moses_steps(tmp_path, run, original):
     pieces = (out / "intermediate/encoded/test.de").read_text().split("\n")[:-1]
     back = [subwords.decode("sentencepiece", line) for line in pieces]
     assert back == (out / "raw/test.de").read_text().split("\n")[:-1]
-
-
-def test_pins_must_say_which_archive(tmp_path, run):
-    words = ["--out", tmp_path / "out", "--sha256", "0" * 64, "--sha256", f"x.tgz={'1' * 64}"]
-    message = error_of(run("wmt14", *words))
-    assert "must say NAME= as there are 5 archives" in message
-    assert "no archive is called x.tgz" in message
