@@ -2,12 +2,13 @@
 
 import argparse
 import shlex
+from collections.abc import Mapping
 from typing import Any
 
-from fairseq import options as fairseq_options
-from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
+from fairseq.dataclass.configs import FairseqConfig
+from fairseq.models import ARCH_CONFIG_REGISTRY, MODEL_DATACLASS_REGISTRY
 from fairseq.registry import REGISTRIES
-from fairseq.tasks import TASK_REGISTRY
+from fairseq.tasks import TASK_DATACLASS_REGISTRY
 from omegaconf import OmegaConf
 
 from hyptrans.seq2seq.architectures import ARCHITECTURES
@@ -19,7 +20,7 @@ _LEFT_OUT |= {"no_progress_bar", "plasma_path", "restore_file", "stop_time_hours
 _LEFT_OUT |= {"tensorboard_logdir", "user_dir", "pad", "eos", "unk", "no_seed_provided"}
 _BEGINNINGS_LEFT_OUT = ("_", "keep_", "log_", "save_", "validate_", "wandb_")
 _GROUPS = ("common", "optimization", "dataset", "distributed_training", "checkpoint", "ema")
-_CHOSEN = ("model", "criterion", "optimizer", "lr_scheduler", "task")
+_CHOSEN = ("criterion", "optimizer", "lr_scheduler", "task")
 _TASK = "translation"
 """Where none is named."""
 
@@ -32,55 +33,40 @@ def of(cfg: Any) -> str:
     Args:
         cfg: the configuration of a checkpoint.
     """
-    given: dict[str, Any] = {}
-    for group in (*_GROUPS, *_CHOSEN):
-        values = cfg.get(group)
-        if values is not None:
-            given |= _plain(values)
-    architecture = given.get("arch") or _plain(cfg.model).get("_name")
-    words = ["fairseq-train", "DATA", "--user-dir", "hyptrans", "--arch", str(architecture)]
-    chosen = {group: _plain(cfg.get(group) or {}).get("_name") for group in _CHOSEN}
-    known, own = list(words), set[str]()
-    for group in ("criterion", "optimizer", "lr_scheduler", "task"):
-        flag = [f"--{group.replace('_', '-')}", str(chosen[group])] if chosen[group] else []
-        if chosen[group] != _TASK:
-            words += flag
-        known_names = TASK_REGISTRY if group == "task" else REGISTRIES[group]["registry"]
-        if chosen[group] in known_names:
-            known += flag
-        else:
-            # of another plug-in: what its options are by default is not known here
-            own |= _plain(cfg.get(group) or {}).keys()
-    defaults = dict.fromkeys(own) | _defaults(known)
-    switches = set()
-    if architecture in ARCHITECTURES:
-        # fairseq's parser has no defaults of a model's own options
-        defaults |= _model_defaults(str(architecture))
-        switches = _switches(str(architecture))
-    for name, value in sorted(given.items()):
-        if name in defaults and name not in chosen and not _is_left_out(name):
-            words += _words(name, value, defaults[name], switch=name in switches)
-    return shlex.join(words)
+    given = {group: _plain(cfg.get(group) or {}) for group in (*_GROUPS, *_CHOSEN, "model")}
+    architecture = str(given["model"].get("arch") or given["model"].get("_name"))
+    words = ["fairseq-train", "DATA", "--user-dir", "hyptrans", "--arch", architecture]
+    for group in _CHOSEN:
+        name = given[group].get("_name")
+        if name not in (None, _TASK):
+            words += [_flag(group), str(name)]
+    found: dict[str, list[str]] = {}
+    for group, values in given.items():
+        name = architecture if group == "model" else values.get("_name")
+        defaults = _defaults(group, name)
+        ours = group == "model" and name in ARCHITECTURES
+        # of another plug-in: what its options are by default is not known here
+        for option in defaults or values:
+            if option not in _LEFT_OUT and not option.startswith(_BEGINNINGS_LEFT_OUT):
+                default = (defaults or {}).get(option)
+                found[option] = _words(option, values.get(option), default, ours=ours)
+    return shlex.join(sum((found[option] for option in sorted(found)), words))
 
 
-def _model_defaults(architecture: str) -> dict[str, Any]:
-    if ARCHITECTURES[architecture].parts is not None:
-        return vars(MODEL_DATACLASS_REGISTRY[architecture]())
-    args = argparse.Namespace(arch=architecture)
-    ARCH_CONFIG_REGISTRY[architecture](args)
-    return vars(args)
-
-
-def _switches(architecture: str) -> set[str]:
-    """Options that ``--no-NAME`` switches off."""
-    parser = argparse.ArgumentParser(add_help=False)
-    ARCH_MODEL_REGISTRY[architecture].add_args(parser)
-    found = parser._actions
-    return {one.dest for one in found if isinstance(one, argparse.BooleanOptionalAction)}
-
-
-def _is_left_out(name: str) -> bool:
-    return name in _LEFT_OUT or name.startswith(_BEGINNINGS_LEFT_OUT)
+def _defaults(group: str, name: Any) -> Mapping[str, Any] | None:
+    """The options of a group, or of what is chosen for it, as they are by default."""
+    known = {"model": MODEL_DATACLASS_REGISTRY, "task": TASK_DATACLASS_REGISTRY}
+    known |= {name: entry["dataclass_registry"] for name, entry in REGISTRIES.items()}
+    options = getattr(FairseqConfig(), group) if group in _GROUPS else known[group].get(name)
+    if options is not None:
+        made = vars(options if group in _GROUPS else options())
+        # what refers to another group's option is that one
+        return {option: value for option, value in made.items() if "${" not in str(value)}
+    if group == "model" and name in ARCH_CONFIG_REGISTRY:
+        args = argparse.Namespace(arch=name)
+        ARCH_CONFIG_REGISTRY[name](args)
+        return vars(args)
+    return None
 
 
 def _plain(values: Any) -> dict[str, Any]:
@@ -89,25 +75,21 @@ def _plain(values: Any) -> dict[str, Any]:
     return dict(values) if isinstance(values, dict) else dict(vars(values))
 
 
-def _defaults(words: list[str]) -> dict[str, Any]:
-    """What each option is where the command does not say it."""
-    parser = fairseq_options.get_training_parser()
-    parsed = fairseq_options.parse_args_and_arch(parser, words[1:])
-    found = parsed[0] if isinstance(parsed, tuple) else parsed
-    return vars(found) if isinstance(found, argparse.Namespace) else dict(found)
-
-
-def _words(name: str, value: Any, default: Any, *, switch: bool) -> list[str]:
+def _words(option: str, value: Any, default: Any, *, ours: bool) -> list[str]:
     value, default = _single(value), _single(default)
     if value is None or str(value) == str(default) or (value is False and default is None):
         return []
-    flag = f"--{name.replace('_', '-')}"
-    if switch and not value:
-        return [f"--no-{flag.removeprefix('--')}"]
+    if ours and not value and default is True:
+        return [f"--no-{_flag(option).removeprefix('--')}"]
     if isinstance(value, bool):
         # fairseq names the switch of what is true by default as the option itself
-        return [flag]
-    return [flag, str(value).removesuffix(".0") if isinstance(value, float) else str(value)]
+        return [_flag(option)]
+    number = isinstance(value, float)
+    return [_flag(option), str(value).removesuffix(".0") if number else str(value)]
+
+
+def _flag(option: str) -> str:
+    return f"--{option.replace('_', '-')}"
 
 
 def _single(value: Any) -> Any:

@@ -11,6 +11,10 @@ from hyptrans import __version__
 from hyptrans.support.errors import run_command
 from hyptrans.support.logs import quiet
 
+SPIN_COUNT = "1000"
+"""Rounds that a waiting thread of libgomp loops for, as in fairseq's programs: by default they take
+milliseconds, and work on all cores gets many times slower as soon as another program runs."""
+
 
 @dataclass(frozen=True)
 class Command:
@@ -55,6 +59,8 @@ class Program:
 
     def run(self, argv: Sequence[str] | None = None) -> int:
         """Run a command and return its exit status: 0, 2 after an error, 130 after Ctrl-C."""
+        if "OMP_WAIT_POLICY" not in os.environ:
+            os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)
         words = list(sys.argv[1:] if argv is None else argv)
         if words[:1] == ["help"]:
             # as git has it

@@ -81,6 +81,14 @@ def test_threads_of_fairseq_wait_briefly_unless_the_user_says_how(name, said, se
     assert program(SPINS, name, **said) == seen
 
 
+def test_threads_of_our_programs_wait_briefly_too(program):
+    code = (
+        "from hyptrans.commands.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
+    )
+    assert program(code + SPINS).endswith("1000")
+    assert program(code + SPINS, OMP_WAIT_POLICY="active").endswith("None")
+
+
 def test_the_line_survives_the_absence_of_the_hook(program):
     line = (ROOT / "hyptrans.pth").read_text()
     code = f"import sys; sys.modules['hyptrans_startup'] = None; exec({line!r}); print('went on')"
