@@ -23,14 +23,14 @@ def register(architecture: Architecture) -> None:
 
 
 def _of_fairseq(config: type) -> type[FairseqDataclass]:
-    """A configuration as fairseq takes it: its base class, and lists of choices as types."""
+    """The configuration as a dataclass of fairseq's, whose choices are types."""
     fields = []
     for f in dataclasses.fields(config):
         choices = f.metadata.get("choices")
         kind = ChoiceEnum(list(choices)) if choices else f.type
         fields.append((f.name, kind, field(default=f.default, metadata=f.metadata)))
     made = dataclasses.make_dataclass(config.__name__, fields, bases=(FairseqDataclass,))
-    # a process that is handed a configuration looks its class up in the module
+    # pickle looks the class of a configuration up in its module
     made.__module__ = __name__
     setattr(sys.modules[__name__], made.__name__, made)
     return made

@@ -53,7 +53,7 @@ class HypEncoder(Encoder, FairseqEncoder):
         }
 
     def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
-        # beam search asks at every step, and mostly moves hypotheses within their sentence
+        # beam search calls this at every step, and mostly moves hypotheses within their sentence
         for sentences in encoder_out.get(SENTENCES, []):
             if torch.equal(sentences.index_select(0, new_order), sentences):
                 return encoder_out
@@ -72,8 +72,8 @@ class HypDecoder(Decoder, FairseqIncrementalDecoder):
 
     Beside them it returns what fairseq's transformer decoder does: ``inner_states``, the embeddings
     first, are ``[T, B, D]``. With an ``incremental_state`` only the last token is new; the rest is
-    in its :class:`DecoderState`. Attention to the source, ``attn``, is given where ``need_attn`` of
-    fairseq's ``make_generation_fast_`` asked for it, that of the last layer as a mean over heads.
+    in its :class:`DecoderState`. ``attn`` is the last layer's attention to the source, a mean over
+    heads, once ``make_generation_fast_`` was called with ``need_attn``.
     """
 
     gives_attention = False
@@ -144,7 +144,7 @@ class HypDecoder(Decoder, FairseqIncrementalDecoder):
     def reorder_incremental_state_scripting(
         self, incremental_state: IncrementalState, new_order: Tensor
     ) -> None:
-        # fairseq's asks every module, one by one; here the decoder itself knows all states
+        # fairseq's calls every module, one by one; here the decoder itself has all states
         self.reorder_incremental_state(incremental_state, new_order)
 
     def max_positions(self) -> int:

@@ -1,7 +1,5 @@
 """The states of all layers of an encoder, and the spaces that they are points of."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -21,7 +19,7 @@ def all_states(encoder: Any, tokens: Tensor) -> Tensor:
         ``[layers + 1, B, T, D]``.
     """
     lengths = tokens.ne(encoder.dictionary.pad()).sum(1)
-    with torch.inference_mode(), _unfused(encoder):
+    with torch.inference_mode():
         out = encoder(tokens, src_lengths=lengths, return_all_hiddens=True)
     # with --encoder-normalize-before the output has one more norm than the last layer's state
     states = [*out["encoder_states"][:-1], out["encoder_out"][0]]
@@ -33,16 +31,3 @@ def spaces_of(part: Any) -> list[Space]:
     if hasattr(part, "state_spaces"):
         return list(part.state_spaces())
     return [Space("euclidean")] * (len(part.layers) + 1)
-
-
-@contextmanager
-def _unfused(encoder: Any) -> Iterator[None]:
-    """Keep fairseq from torch's fused layer, whose states are nested or transposed tensors."""
-    fused = [layer for layer in encoder.modules() if getattr(layer, "can_use_fastpath", False)]
-    for layer in fused:
-        layer.can_use_fastpath = False
-    try:
-        yield
-    finally:
-        for layer in fused:
-            layer.can_use_fastpath = True

@@ -47,7 +47,7 @@ class TiledCrossEntropy(LabelSmoothedCrossEntropyCriterion):
     def compute_loss(
         self, model: Any, net_output: Any, sample: dict[str, Any], reduce: bool = True
     ) -> tuple[Tensor, Tensor]:
-        """Both losses, summed: no caller of fairseq asks for those of single tokens."""
+        """Both losses, summed: no caller of fairseq needs those of single tokens."""
         features = net_output[0][:, self.ignore_prefix_size :]
         targets = sample["target"][:, self.ignore_prefix_size :]
         targets = targets.flatten()

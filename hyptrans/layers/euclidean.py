@@ -28,7 +28,7 @@ ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
 
 
 def inverse_softplus(value: float) -> float:
-    """Where a parameter starts whose softplus is to be ``value``, which may be tiny."""
+    """The inverse of softplus, also for a tiny ``value``."""
     return value + math.log(-math.expm1(-value))
 
 
@@ -47,8 +47,8 @@ class ResidualNorm(nn.Module):
     Shapes: x, update ``[..., width]`` -> ``[..., width]``.
 
     Args:
-        width: numbers of a state.
-        dropout: probability of zeroing a number of the update while training.
+        width: of a state.
+        dropout: probability of zeroing an entry of the update in training.
         norm_first: normalize what enters the sublayer, and not what leaves it.
     """
 
@@ -58,7 +58,7 @@ class ResidualNorm(nn.Module):
         self.norm = nn.LayerNorm(width)
 
     def enter(self, x: Tensor) -> Tensor:
-        """What the sublayer computes its update of."""
+        """The input of the sublayer's maps: normalized with ``norm_first``."""
         return self.norm(x) if self.norm_first else x
 
     def forward(self, x: Tensor, update: Tensor) -> Tensor:
@@ -73,8 +73,8 @@ class ScaledEmbedding(nn.Module):
 
     Args:
         num_embeddings: size of the vocabulary.
-        width: numbers of a vector.
-        padding_idx: this row starts at zero and gets no gradient from the lookup.
+        width: of a vector.
+        padding_idx: row that starts at zero and gets no gradient from the lookup.
         scale: multiplies what is looked up; None for ``sqrt(width)``.
     """
 
@@ -104,12 +104,12 @@ class AddedPositions(nn.Module):
     Shapes: x ``[B, T, width]``, positions ``[B, T]`` (from 0) -> ``[B, T, width]``.
 
     Args:
-        width: numbers of a vector.
+        width: of a vector.
         max_positions: positions from 0 to one less than this can be encoded.
         learned: vectors are learned, starting at N(0, 1 / width); else sinusoidal. None for no
             vectors: nothing is added.
         norm: normalize the sum.
-        dropout: probability of zeroing a number of the result while training.
+        dropout: probability of zeroing an entry of the result in training.
     """
 
     vectors: Tensor | None
@@ -148,9 +148,9 @@ class DotProductAttention(Attention):
     Source: Vaswani et al. (2017), section 3.2.
 
     Args:
-        width: numbers of a state of the input and the output.
+        width: of the input and the output.
         heads: number of heads.
-        memory_width: numbers of a state of the memory; given for cross-attention only.
+        memory_width: of the memory; for cross-attention only.
         norm_first: see :class:`ResidualNorm`.
         dropout: probability of zeroing a number of the update.
         attention_dropout: probability of zeroing a weight.
@@ -215,11 +215,11 @@ class FeedForward(nn.Module):
     Shapes: ``[..., width]`` -> ``[..., width]``.
 
     Args:
-        width: numbers of a state.
-        inner_width: numbers between the two layers.
-        dropout: probability of zeroing a number of the update while training.
+        width: of a state.
+        inner_width: width between the two layers.
+        dropout: probability of zeroing an entry of the update in training.
         activation: a name of :data:`ACTIVATIONS`.
-        activation_dropout: probability of zeroing a number between the layers while training.
+        activation_dropout: probability of zeroing an entry between the layers in training.
         norm_first: see :class:`ResidualNorm`.
     """
 
@@ -254,9 +254,9 @@ class DotProductLogits(nn.Module):
 
     Args:
         num_embeddings: size of the vocabulary.
-        width: numbers of a state.
-        table: share its vectors (unscaled) with the output; else they are the layer's own.
-        inner_width: numbers of a vector, where they are not ``width``.
+        width: of a state.
+        table: whose vectors (unscaled) the output shares; None for vectors of its own.
+        inner_width: of a vector; None for ``width``.
 
     Raises:
         ValueError: the table has vectors of another width.
@@ -288,7 +288,7 @@ class DotProductLogits(nn.Module):
             )
 
     def forward(self, x: Tensor, state: State | None = None) -> Tensor:
-        """Logits; there is nothing to keep in a decoding ``state``."""
+        """Logits; a decoding ``state`` stays as it is."""
         return products.linear(*self.factors(x))
 
     def factors(self, x: Tensor) -> tuple[Tensor, Tensor]:

@@ -38,7 +38,7 @@ TWINS: Mapping[str, dict[str, Any]] = {
     "euclidean_postnorm": {"layernorm_embedding": True},
     "euclidean_prenorm": PRENORM,
 }
-"""What each twin, of any size, sets of the options of fairseq's Transformer."""
+"""The options of fairseq's Transformer that each twin sets, whatever its size."""
 
 
 def _sizes(width: int, inner: int, layers: int, heads: int) -> dict[str, Any]:
@@ -60,7 +60,7 @@ OF_FAIRSEQ: Mapping[str, dict[str, Any]] = {
     | PRENORM
     | {"dropout": 0.3, "attention_dropout": 0.1, "activation_dropout": 0.1},
 }
-"""Architectures that fairseq itself has of its Transformer, by what they set."""
+"""fairseq's own names for its Transformer, with the options that each sets."""
 
 
 @dataclass
@@ -83,7 +83,7 @@ class TransformerConfig(SkeletonConfig):
         False, "normalize before each decoder block, not after it", in_formula=True
     )
     decoder_output_dim: Optional[int] = option(
-        None, "numbers per state before the output (default: the decoder's)"
+        None, "width before the output (default: the decoder's)"
     )
     activation_fn: str = option(
         "relu", "between the feed-forward maps", choices=[*ACTIVATIONS], in_formula=True
@@ -111,7 +111,7 @@ INERT = {
     **dict.fromkeys(("checkpoint_activations", "offload_activations"), False),
     **dict.fromkeys(("base_shuffle", "tie_adaptive_proj", "export"), False),
 }
-"""Options of fairseq's that change nothing here, with their kind."""
+"""Options of fairseq's that change nothing here, each with a value of its type."""
 ABSENT = {
     **dict.fromkeys(("adaptive_input", "tie_adaptive_weights", "char_inputs"), False),
     **dict.fromkeys(("no_cross_attention", "cross_self_attention"), False),
@@ -121,7 +121,7 @@ ABSENT = {
     **dict.fromkeys(("encoder_xformers_att_config", "decoder_xformers_att_config"), None),
     **dict.fromkeys(("encoder_embed_path", "decoder_embed_path"), None),
 }
-"""Options of fairseq's that are not computed here, with the only value that is taken."""
+"""Options of fairseq's that this package lacks, with the one value that it accepts."""
 
 NAMES = (
     (r"self_attn_layer_norm", "attention.residual.norm"),
@@ -141,15 +141,15 @@ NAMES = (
     (r"project_out_dim", "logits.project"),
     (r"output_projection", "logits"),
 )
-"""Patterns of fairseq's names of parameters, with what stands there in ours, in this order."""
+"""Patterns in fairseq's names of parameters and what replaces them, in this order."""
 _JOINED = {"self_attn.q_proj": "qkv", "encoder_attn.k_proj": "kv"}
-"""Of maps that are one here, the first, with the letters of all."""
+"""The first of the maps that are one map here, with the letters of all of them."""
 _LEFT_OUT = re.compile(
     r"(encoder|decoder)\.(version|embed_positions\.(weights|_float_tensor))|"
     r"encoder\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)|"
     r".*\.(self_attn\.[kv]|encoder_attn\.v)_proj\.(weight|bias)"
 )
-"""Of a file of fairseq's: versions, sinusoids, copies of weights, and what is joined to another."""
+"""Names in fairseq's files to skip: versions, sinusoids, copies, and maps joined to another."""
 
 
 class EuclideanParts(Parts):
@@ -202,7 +202,7 @@ class EuclideanParts(Parts):
 
     @classmethod
     def current_names(cls, parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Parameters by our names, where they have fairseq's; there these come with no version."""
+        """Translate fairseq's names of parameters, of files without a version, to ours."""
         if not any(".self_attn." in name for name in parameters):
             return dict(parameters)
         found: dict[str, Tensor] = {KEY: this_version()}

@@ -30,7 +30,7 @@ class HANConfig(SkeletonConfig):
 
     han_coordinates: str = option(
         "polar",
-        "how numbers are read as points: polar, a direction and a radius; cartesian, "
+        "how vectors become points: polar, a direction and a radius; cartesian, "
         "the space coordinates",
         in_formula=True,
         choices=COORDINATES,

@@ -61,7 +61,7 @@ class HypformerConfig(LorentzConfig):
 
 @register_sizes("hypformer", HypformerConfig, ("tiny", "iwslt_d64", "base"))
 class HypformerParts(Parts):
-    """A chain of blocks: each takes the curvature of the one before and creates its own."""
+    """A chain of blocks, each of which reads the curvature of the one before and has its own."""
 
     def __init__(self, cfg: Any, side: Side) -> None:
         super().__init__(cfg, side)
@@ -71,7 +71,7 @@ class HypformerParts(Parts):
         return Curvature(self.cfg.curvature, learned=self.cfg.hypformer_learn_curvature)
 
     def _block_options(self, before: Any) -> dict[str, Any]:
-        """What every block is given: the curvature it takes, its own, and its maps' gain."""
+        """Options of every block: the curvature of its input, its own, and the gain of its maps."""
         curvatures = {"input_curvature": before.curvature, "curvature": self._curvature()}
         return {**curvatures, "gain": HTC_GAIN}
 
@@ -138,7 +138,7 @@ def _check(cfg: Any, side: Side) -> None:
         )
     if softmax and side.width == side.heads:
         raise ValueError(
-            "--hypformer-attention softmax needs at least two numbers a head (one is its time), "
+            "--hypformer-attention softmax needs heads of width 2 or more, time included, "
             f"got --{side.name}-attention-heads {side.heads} for --{side.name}-embed-dim "
             f"{side.width}"
         )

@@ -16,12 +16,12 @@ PartsType = TypeVar("PartsType", bound=type[Parts])
 
 @dataclass(frozen=True)
 class Architecture:
-    """What a name stands for.
+    """An architecture and what its name means.
 
     Attributes:
-        name: as of ``--arch``.
+        name: its ``--arch``.
         config: dataclass of its options; their defaults are those of the name.
-        parts: what the skeleton puts together.
+        parts: the class whose parts :class:`EncoderDecoder` puts together.
     """
 
     name: str
@@ -38,14 +38,14 @@ _watching: list[Callable[[Architecture], None]] = []
 
 
 def register(architecture: Architecture) -> None:
-    """Make a name known; one that is known already means something else from now on."""
+    """Register an architecture; it replaces another of the same name."""
     ARCHITECTURES[architecture.name] = architecture
     for act in _watching:
         act(architecture)
 
 
 def watch(act: Callable[[Architecture], None]) -> None:
-    """Call a function with every architecture, those that come later among them."""
+    """Call ``act`` with every architecture, now and whenever another is registered."""
     _watching.append(act)
     for architecture in ARCHITECTURES.values():
         act(architecture)
@@ -80,7 +80,7 @@ def with_defaults(config: type, name: str, defaults: Mapping[str, Any]) -> type:
     ]
     title = "".join(part.capitalize() for part in name.split("_"))
     made = dataclasses.make_dataclass(config.__name__ + title, fields, bases=(config,))
-    # a process that is handed a configuration looks its class up in the module
+    # pickle looks the class of a configuration up in its module
     made.__module__ = config.__module__
     setattr(sys.modules[config.__module__], made.__name__, made)
     return made

@@ -12,7 +12,7 @@ CURVATURES = (1e-6, 1e6)
 
 @dataclass
 class SkeletonConfig:
-    """Options of every architecture; named and meant as those of fairseq's transformer."""
+    """Options of every architecture; names and meanings are those of fairseq's transformer."""
 
     dropout: float = option(0.1, "dropout probability", of_size=True)
     attention_dropout: float = option(
@@ -20,11 +20,11 @@ class SkeletonConfig:
     )
     encoder_embed_dim: int = option(
         512,
-        "numbers per encoder state, a time coordinate included where there is one",
+        "width of the encoder's states, a time coordinate included where there is one",
         of_size=True,
     )
     encoder_ffn_embed_dim: int = option(
-        2048, "numbers per state inside the encoder's feed-forward blocks", of_size=True
+        2048, "width inside the encoder's feed-forward blocks", of_size=True
     )
     encoder_layers: int = option(6, "number of encoder layers", of_size=True)
     encoder_attention_heads: int = option(
@@ -34,11 +34,11 @@ class SkeletonConfig:
         True, "learned positions in the encoder (default), else sinusoidal", in_formula=True
     )
     decoder_embed_dim: Optional[int] = option(
-        None, "numbers per decoder state (default: as --arch has it, else the encoder's)"
+        None, "width of the decoder's states (default: as --arch has it, else the encoder's)"
     )
     decoder_ffn_embed_dim: Optional[int] = option(
         None,
-        "numbers per state inside the decoder's feed-forward blocks (default: as --arch has it, "
+        "width inside the decoder's feed-forward blocks (default: as --arch has it, "
         "else the encoder's)",
     )
     decoder_layers: int = option(6, "number of decoder layers", of_size=True)
@@ -59,8 +59,8 @@ class SkeletonConfig:
         "(needs a joined dictionary and one embed dim)",
         in_formula=True,
     )
-    max_source_positions: int = option(1024, "longest source the encoder takes, in tokens")
-    max_target_positions: int = option(1024, "longest target the decoder takes, in tokens")
+    max_source_positions: int = option(1024, "longest source, in tokens")
+    max_target_positions: int = option(1024, "longest target, in tokens")
 
 
 @dataclass
@@ -80,7 +80,7 @@ class HyperbolicConfig(SkeletonConfig):
 
 
 def dropout_of_inputs() -> Any:
-    """The option ``--attention-dropout`` where it is not of weights."""
+    """The option ``--attention-dropout`` of architectures that do not drop weights."""
     return option(
         0.0,
         "dropout probability on the inputs of the query, key and value maps "

@@ -15,8 +15,8 @@ class Layered(nn.Module):
     """An encoder or decoder: embedding, positions, and layers whose states are points.
 
     Attributes:
-        dictionary: of its tokens.
-        longest: most tokens of a sentence, its end included.
+        dictionary: its vocabulary.
+        longest: the most tokens of a sentence, its end included.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Layered(nn.Module):
         self.space_of = parts.space
 
     def last_parts(self) -> list[nn.Module]:
-        """The parts that the states come out of, the embeddings first."""
+        """The parts whose outputs are the states, the embeddings first."""
         return [self.embed_positions, *(layer.feed_forward for layer in self.layers)]
 
     def state_spaces(self) -> list[Space]:
@@ -75,14 +75,17 @@ class EncoderLayer(nn.Module):
 
 
 def any_of(*masks: Tensor) -> list[bool]:
-    """Which masks have anything; one wait for the device. For a compiler all of them have."""
+    """Whether each mask has a true place; waits for the device once.
+
+    While a compiler traces the model, the answer is always yes.
+    """
     if torch.compiler.is_compiling():
         return [True] * len(masks)
     return [bool(found) for found in torch.stack([mask.any() for mask in masks]).tolist()]
 
 
 class Encoded(NamedTuple):
-    """What an encoder makes of tokens ``[B, S]``."""
+    """The output of an encoder for tokens ``[B, S]``."""
 
     embedded: Tensor
     """``[B, S, D]``: the tokens' points, without their positions."""
@@ -113,7 +116,7 @@ class Encoder(Layered):
         return Encoded(embedded, states, padding)
 
     def attentions(self, tokens: Tensor) -> tuple[Encoded, list[Tensor]]:
-        """What :meth:`forward` returns, and the weights of each layer, ``[B, H, S, S]``."""
+        """The result of :meth:`forward`, and the weights of each layer, ``[B, H, S, S]``."""
         found = Encoder.forward(self, tokens)
         layers = zip(self.layers, found.states[:-1], strict=True)
         return found, [layer.attention.look(x, padding=found.padding) for layer, x in layers]

@@ -1,4 +1,4 @@
-"""Encoder and decoder as one model, with the version that its parameters are of."""
+"""Encoder and decoder as one model, which knows the version of its parameters."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -15,7 +15,7 @@ from hyptrans.seq2seq.version import KEY, check_version, this_version
 
 
 class Words(Protocol):
-    """What a model asks of a dictionary."""
+    """The part of a dictionary that a model needs."""
 
     def __len__(self) -> int: ...
 
@@ -72,7 +72,7 @@ class EncoderDecoder(nn.Module):
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, *args: Any, **options: Any
     ) -> Any:
-        """Load the parameters of a file; they are then of this version.
+        """Load the parameters of a file and mark them as this version's.
 
         Raises:
             UserError: another version wrote them, or parameters differ that the model shares.

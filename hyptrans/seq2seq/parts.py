@@ -1,4 +1,4 @@
-"""What makes an architecture of the one encoder-decoder: its parts."""
+"""The parts that an architecture puts into the one encoder-decoder."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -16,12 +16,12 @@ Part = TypeVar("Part", bound=nn.Module)
 
 @dataclass(frozen=True)
 class Role:
-    """What an attention attends to: its own side, or a memory.
+    """Whether an attention attends to its own side or to a memory.
 
     Attributes:
         causal: no position sees a later one.
-        memory: the part that the memory comes out of, in cross-attention.
-        memory_width: numbers of a point of the memory.
+        memory: in cross-attention, the part whose output the memory is.
+        memory_width: width of the memory.
     """
 
     causal: bool = False
@@ -30,11 +30,11 @@ class Role:
 
 
 class Parts(ABC):
-    """What an architecture puts into one side, encoder or decoder, of the skeleton.
+    """The parts of one side, encoder or decoder, of an architecture.
 
     All states between the parts are ``[B, T, side.width]``, points of the architecture's space. A
     sublayer owns its residual, as some architectures add it inside their last linear map.
-    ``before`` is the part whose points a part is given, for architectures in which it must know.
+    ``before`` is the part whose output a part reads: some architectures need its curvature.
 
     Args:
         cfg: the architecture's configuration.
@@ -109,4 +109,4 @@ class Parts(ABC):
 
     @abstractmethod
     def space(self, part: Any) -> Space:
-        """The space of what comes out of a part: of the positions or of a feed-forward."""
+        """The space of the output of a part, which is the positions or a feed-forward block."""

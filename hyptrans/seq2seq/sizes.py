@@ -46,7 +46,7 @@ class Side:
 
 
 def side_of(cfg: Any, name: str) -> Side:
-    """Sizes of one side of a configuration, with the decoder's defaults taken from the encoder."""
+    """Sizes of one side of a configuration; the decoder's default to the encoder's."""
 
     def size(field_name: str) -> Any:
         value = getattr(cfg, f"{name}_{field_name}")

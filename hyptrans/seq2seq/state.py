@@ -1,4 +1,4 @@
-"""What a decoder keeps between steps; hypotheses of one sentence share what is computed of it."""
+"""The state of a decoder between steps; hypotheses of one sentence share that of their source."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ from hyptrans.layers.decoding_state import State
 
 @dataclass
 class LayerState:
-    """What a decoder layer keeps; the cross-attention one row for all hypotheses of a sentence."""
+    """The state of a layer; cross-attention has one row for all hypotheses of a sentence."""
 
     attention: State = field(default_factory=State)
     cross_attention: State = field(default_factory=State)
@@ -17,7 +17,7 @@ class LayerState:
 
 @dataclass
 class DecoderState:
-    """What a decoder keeps between steps; that of the logits is the same for all hypotheses."""
+    """The state of a decoder; all hypotheses share that of the logits."""
 
     layers: list[LayerState]
     logits: State = field(default_factory=State)
@@ -27,8 +27,7 @@ class DecoderState:
 
         Args:
             new_order: ``[B']``.
-            sentences: row of the cross-attention's state for each that is left of it; None where
-                all stay as they are.
+            sentences: rows of the cross-attention's state that stay; None for all of them.
         """
         if self.layers[0].attention.kept is None:
             return

@@ -11,16 +11,16 @@ from hyptrans import __version__
 from hyptrans.support.errors import UserError
 
 KEY = "version"
-"""Name of a model's buffer; fairseq leaves buffers of that name out of its moving averages."""
+"""Name of a model's buffer; fairseq's moving averages leave out buffers of that name."""
 BEFORE = (0, 1, 0)
-"""Wrote no version."""
+"""The version that wrote none."""
 OLDEST = (0, 2)
-"""Of the versions whose parameters and options mean what they mean here, the first two numbers."""
+"""Major and minor number of the first version whose checkpoints this one reads."""
 
 
 def this_version() -> Tensor:
     """Major, minor and patch as three integers ``[3]``."""
-    # of a pre-release only the numbers
+    # a pre-release has more than numbers
     return torch.tensor([int(number) for number in re.findall(r"\d+", __version__)[:3]])
 
 

@@ -194,7 +194,7 @@ def test_dropout_options_reach_every_block():
         ),
         (
             {"hypformer_attention": "softmax", "encoder_attention_heads": 16},
-            "--hypformer-attention softmax needs at least two numbers a head",
+            "--hypformer-attention softmax needs heads of width 2 or more",
         ),
     ],
 )

@@ -48,7 +48,7 @@ def test_all_attention_has_the_precision(arch, precision):
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_each_side_takes_as_many_positions_as_it_is_told(arch):
+def test_each_side_has_as_many_positions_as_its_option_says(arch):
     options = SMALL | {"max_source_positions": 40, "max_target_positions": 50}
     model = build(arch, **options)
     assert (model.encoder.max_positions(), model.decoder.max_positions()) == (40, 50)

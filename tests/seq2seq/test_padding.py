@@ -75,7 +75,7 @@ def test_gradients_are_finite_in_evaluation_and_with_rows_of_padding_alone(arch)
             assert torch.isfinite(parameter.grad).all(), name
 
 
-def test_what_loading_is_asked_for_reaches_torch(arch):
+def test_the_arguments_of_load_state_dict_reach_torch(arch):
     model = small(arch)
     state = model.state_dict()
     name = next(name for name in state if "layers.0" in name)

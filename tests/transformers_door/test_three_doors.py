@@ -16,7 +16,8 @@ from tests.inference.conftest import export
 from tests.models.conftest import left_padded, right_padded
 from tests.probing.helpers.model import make_checkpoint, prepared_folder, sentences
 
-FAMILIES = ("hybonet", "hybonet_plus", "hypformer", "han", "hvt", "euclidean_prenorm")
+FAMILIES = ("hybonet", "hybonet_plus", "hypformer", "han", "hvt", "sphere")
+FAMILIES += ("euclidean_postnorm", "euclidean_prenorm")
 NAMES = [f"{family}_{size}" for size in ("tiny", "iwslt_d64") for family in FAMILIES]
 BEGINNING, LONGEST, PAD, EOS, BATCH = 8, 20, 1, 2, 250
 
