@@ -71,6 +71,12 @@ class Dictionary:
             raise UserError(f"{path} is no dictionary of fairseq ({error})") from error
         if len(made) == made.nspecial:
             raise UserError(f"{path} has no words")
+        # its lines are YAML, a word and its number
+        if made.symbols[made.nspecial].strip("\"':") in SPECIAL:
+            raise UserError(
+                f"{path} is a vocabulary of Marian, no dictionary of fairseq: name the data folder "
+                "that the model was trained on"
+            )
         return made
 
     def _add(self, line: str, number: int) -> None:
