@@ -18,7 +18,6 @@ from recipes.common import options
 TABLE = "tatoeba_en_de/deu-eng.zip"
 SPLIT = "split-both-seed1-2000"
 """Of the prepared folder: the text of each set, split as by default."""
-Sets = dict[str, list[tuple[str, str]]]
 
 
 def command(table: Path, out: Path) -> list[str]:
@@ -47,14 +46,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         raise UserError("--table is needed: deu-eng.zip from https://www.manythings.org/anki")
     pairs = tatoeba.read_table(args.table)
     sets, left_out = tatoeba.split(pairs, held_out=args.held_out, seed=args.seed)
-    sets, seen = apart(sets)
     folder = args.out / f"split-both-seed{args.seed}-{args.held_out}"
     tatoeba.write(sets, folder)
     for name, members in sets.items():
         sentences = len({source for source, _ in members})
         print(f"{name}: {len(members)} pairs of {sentences} distinct English sentences")
-    print(f"further translations left out of valid and test: {left_out}")
-    print(f"pairs left out whose German sentence a later set has: {seen}")
+    print(f"pairs left out, as a small set has their sentence or its translation: {left_out}")
     words = ["text", "--raw-text", "--vocab-size", "8000"]
     for name in tatoeba.SETS:
         words += [f"--{name}", str(folder / f"{name}.en"), str(folder / f"{name}.de")]
@@ -62,23 +59,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(f"$ {shlex.join(['hyptrans', 'prepare', *words])}", flush=True)
     if status := prepare(words):
         sys.exit(status)
-
-
-def apart(sets: Sets) -> tuple[Sets, int]:
-    """Leave out of each set the pairs whose target sentence a later set has.
-
-    The split deals sentences out by their source; another source may have the same translation.
-
-    Returns:
-        The sets, and how many pairs they have less.
-    """
-    kept: Sets = {}
-    taken: set[str] = set()
-    for name, pairs in reversed(sets.items()):
-        kept[name] = [pair for pair in pairs if pair[1] not in taken]
-        taken |= {target for _, target in pairs}
-    lost = sum(len(sets[name]) - len(kept[name]) for name in sets)
-    return {name: kept[name] for name in sets}, lost
 
 
 if __name__ == "__main__":

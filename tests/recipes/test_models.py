@@ -134,7 +134,7 @@ def _best_rate(lines, model):
 @pytest.mark.parametrize("recipe", ["quickstart", "multi30k_en_de", "probing"])
 def test_a_model_and_its_twin_differ_in_the_learning_rate_alone(recipe):
     names = available(RECIPES / recipe)
-    (twin_name,) = (name for name in names if re.match("euclidean_(?!prenorm)", name))
+    (twin_name,) = (name for name in names if re.match("euclidean_(?!prenorm|postnorm)", name))
     (twin,) = read_models(RECIPES / recipe, [twin_name])
     others = [name for name in names if not name.startswith("euclidean")]
     assert len(others) >= 2
@@ -154,7 +154,9 @@ def test_prenorm_twin_is_trained_as_the_twin(recipe, name):
 
 def test_every_recipe_has_a_prenorm_twin_of_every_size_of_a_twin():
     twins = {
-        pair for pair in CONFIGURATIONS if re.match("euclidean_(?!prenorm)|euclidean$", pair[1])
+        pair
+        for pair in CONFIGURATIONS
+        if re.match("euclidean_(?!prenorm|postnorm)|euclidean$", pair[1])
     }
     prenorm = {(recipe, name.replace("_prenorm", "")) for recipe, name in PRENORM}
     assert prenorm - {("study", "published_euclidean")} == twins

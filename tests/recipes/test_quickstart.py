@@ -9,7 +9,6 @@ import pytest
 from hyptrans.support.errors import UserError, run_command
 from recipes.multi30k_en_de.__main__ import main as multi30k
 from recipes.quickstart.__main__ import main
-from recipes.tatoeba_en_de.prepare import apart
 from tests.recipes.scripts import run_script
 
 MODEL = "euclidean_prenorm_tiny"
@@ -113,18 +112,3 @@ def test_help_names_units_defaults_and_an_example():
     assert run.returncode == 0
     assert "optimizer steps of each training (default: 3000)" in " ".join(run.stdout.split())
     assert "example: python -m recipes.multi30k_en_de" in run.stdout
-
-
-def test_no_sentence_of_a_held_out_set_is_in_an_earlier_one_on_either_side():
-    sets = {
-        "train": [("a", "A"), ("b", "B"), ("b", "B2"), ("c", "C")],
-        "valid": [("d", "B"), ("e", "F")],
-        "test": [("f", "F"), ("g", "A")],
-    }
-    kept, lost = apart(sets)
-    assert kept == {
-        "train": [("b", "B2"), ("c", "C")],
-        "valid": [("d", "B")],
-        "test": sets["test"],
-    }
-    assert lost == 3
