@@ -22,7 +22,7 @@ from hyptrans.geometry import lorentz
 from hyptrans.inference.architecture import checked, fresh
 from hyptrans.inference.contents import AVERAGED
 from hyptrans.inference.dictionary import Dictionary
-from hyptrans.layers.lorentz.manifold import StableLorentz
+from hyptrans.layers.manifold import StableLorentz
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import check_is_checkpoint, whole_file
 from hyptrans.support.progress import bar

@@ -18,8 +18,8 @@ CurvatureLike = float | Tensor
 SPACE_NORM_EPSILON = 1e-6
 """Of float32; see :func:`space_norm_epsilon`."""
 TIME_MARGIN = 0.1
-"""Keeps the times that :func:`points` makes strictly above the origin's, so that the direction of
-the space part counts."""
+"""Keeps the times that :func:`from_linear` makes strictly above the origin's, so that the direction
+of the space part counts."""
 TIME_SHARE_MARGIN = 1e-4
 """Keeps the argument of a time finite: see :func:`time_argument`."""
 
@@ -139,11 +139,11 @@ def normalize(v: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     direction and gives NaN. Source: HyboNet eq. 4.
     """
     v = at_least_float32(v)
-    # a sum of points has |v|_L^2 >= (sum of weights)^2 / c, so only rounding, which grows with
-    # v_t^2, can bring the difference of squares near or below zero
-    floor = torch.finfo(v.dtype).eps * v[..., :1].square()
-    squared = -inner(v, v).unsqueeze(-1)
-    return lift(v[..., 1:] / (torch.maximum(squared, floor) * c).sqrt(), c=c)
+    # the slope |v_s| / v_t of a sum of points is below 1; only rounding brings it near or above.
+    # It is squared, not v: squares of vectors of 1e-20 would underflow
+    slope = v[..., 1:] / v[..., :1]
+    gap = (1 - slope.square().sum(-1, keepdim=True)).clamp_min(torch.finfo(v.dtype).eps)
+    return lift(slope / (gap * c).sqrt(), c=c)
 
 
 def centroid(points: Tensor, weights: Tensor | None = None, *, c: CurvatureLike = 1.0) -> Tensor:
@@ -158,8 +158,8 @@ def centroid(points: Tensor, weights: Tensor | None = None, *, c: CurvatureLike 
     return normalize(matrix_product(weights, points), c=c)
 
 
-def points(z: Tensor, log_scale: Tensor, *, c: float = 1.0) -> Tensor:
-    """Make points from any numbers: all of HyboNet's linear layer that is not a matrix product.
+def from_linear(z: Tensor, log_scale: Tensor, *, c: float = 1.0) -> Tensor:
+    """Make points of a linear map's results: HyboNet's linear layer but for its matrix product.
 
     The time is ``sigmoid(z_t) exp(log_scale) + 1/sqrt(c) + 0.1``, the space part ``z_s`` rescaled
     to fit; zero ``z_s`` gives the origin. The time that comes out is that of the space part, and so
@@ -180,10 +180,10 @@ def points(z: Tensor, log_scale: Tensor, *, c: float = 1.0) -> Tensor:
 
 
 def time_argument(time: Tensor, log_scale: Tensor, *, c: float = 1.0) -> Tensor:
-    """The ``a`` at which the times of :func:`points` are ``time``, or as near as they come.
+    """The ``a`` at which the times of :func:`from_linear` are ``time``, or as near as they come.
 
     Shapes: time ``[...]``, log_scale broadcasts against it -> ``[...]``.
-    Range: about -9.2 to 9.2. Gradient: zero for times that :func:`points` comes no nearer to.
+    Range: about -9.2 to 9.2. Gradient: zero for times that :func:`from_linear` comes no nearer to.
     """
     scale = at_least_float32(log_scale).exp()
     share = (at_least_float32(time) - (c**-0.5 + TIME_MARGIN)) / scale

@@ -16,6 +16,7 @@ from hyptrans.inference.allowance import stored_bytes, within_bytes
 from hyptrans.inference.bounds import MOST_POSITIONS_TIMES_WIDTH, check_number
 from hyptrans.models.euclidean import ABSENT, INERT, TransformerConfig
 from hyptrans.seq2seq.architectures import ARCHITECTURES
+from hyptrans.seq2seq.config import REMOVED_OPTIONS
 from hyptrans.seq2seq.model import EncoderDecoder, Words
 from hyptrans.support.errors import UserError
 
@@ -70,6 +71,8 @@ def check_options(architecture: str, given: Mapping[str, Any]) -> dict[str, Opti
         UserError: names the first option that is wrong.
     """
     fields = _fields(architecture)
+    # an option of an earlier version may stay where it means what is done now
+    given = {n: v for n, v in given.items() if n in fields or REMOVED_OPTIONS.get(n, ...) != v}
     for name, value in given.items():
         if name not in fields:
             raise UserError(f"{architecture} has no option {name[:80]!r}")

@@ -14,7 +14,6 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from hyptrans.inference.options import Options
-from hyptrans.kernels.operator import kept_backends
 from hyptrans.layers.curvature import kept_curvatures
 from hyptrans.support.errors import UserError
 
@@ -56,7 +55,7 @@ def search(
     Raises:
         UserError: no hypothesis has a score that is a number.
     """
-    with kept_curvatures(*models), kept_backends():
+    with kept_curvatures(*models):
         return _search(models, source, longest, options or Options(), prefix)
 
 

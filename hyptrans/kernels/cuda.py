@@ -130,4 +130,6 @@ def device_constants(scalars: tuple[float, ...], like: Tensor) -> Tensor:
 
 @functools.lru_cache(maxsize=1024)
 def _on_device(scalars: tuple[float, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-    return torch.tensor(scalars, dtype=dtype, device=device)
+    # a training saves for its gradients what a translation before it made, in inference mode
+    with torch.inference_mode(False):
+        return torch.tensor(scalars, dtype=dtype, device=device)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +11,8 @@ from torch.nn import functional as F
 
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels import cuda
-from hyptrans.kernels.cpu import BLOCK, blocks_of, inlined, matrix, read, run
-from hyptrans.kernels.operator import Case, Draw, Grads, Kept, Kernels, Made, Operator
+from hyptrans.kernels.backend import backend, no_second_derivative
+from hyptrans.kernels.cpu import BLOCK, inlined, matrix, read, run
 
 if TYPE_CHECKING:
     import triton.language as tl  # type: ignore
@@ -39,10 +38,10 @@ def relu_dropout(x: Tensor, p: float, *, relu: bool = False, training: bool = Tr
         raise ValueError(f"a dropout probability must be between 0 and 1, got {p}")
     if not training or p == 0:
         return F.relu(x) if relu else x
-    backend = "eager" if p == 1 else RELU_DROPOUT.backend(x)
-    if backend == "eager" or (backend == "triton" and cuda.is_captured()):
+    chosen = "eager" if p == 1 else backend(x, triton=True, half=True)
+    if chosen == "eager" or (chosen == "triton" and cuda.is_captured()):
         return F.dropout(F.relu(x) if relu else x, p)
-    made: Tensor = RELU_DROPOUT.run(backend, x, p, relu, drawn_seed())
+    made: Tensor = _Dropout.apply(x, (*threshold_and_scale(p), relu, drawn_seed(), chosen))
     return made
 
 
@@ -54,33 +53,6 @@ def drawn_seed() -> int:
 def threshold_and_scale(p: float) -> tuple[int, float]:
     """The least hash of a number that dropout keeps, and the factor of such a number."""
     return min(round(p * 2**32), 2**32 - 1), 1 / (1 - p)
-
-
-def plain_relu_dropout(x: Tensor, p: float, relu: bool, seed: int) -> Tensor:
-    """Dropout by the hashes of a seed, in plain torch."""
-    factors = kept_factors(x, p, seed)
-    return torch.where(factors > 0, (F.relu(x) if relu else x) * factors, 0)
-
-
-def kept_factors(like: Tensor, p: float, seed: int) -> Tensor:
-    """The factor of each number that dropout keeps, 0 for each other number.
-
-    Shapes: ``[..., d]`` -> ``[..., d]``.
-    """
-    threshold, scale = threshold_and_scale(p)
-    columns = like.size(-1)
-    row = torch.arange(like.numel() // max(1, columns), device=like.device).unsqueeze(-1)
-    column = torch.arange(columns, device=like.device)
-    key = _plain_mix((row + seed) & _32_BITS) ^ (seed >> 32)
-    # made negative to fit 32 bits with a sign, in which compiled code may count columns
-    hashes = _plain_mix((key + column * (GOLDEN - 2**32)) & _32_BITS)
-    return ((hashes >= threshold).to(like.dtype) * scale).view_as(like)
-
-
-def _plain_mix(h: Tensor) -> Tensor:
-    h = ((h ^ (h >> 16)) * 0x7FEB352D) & _32_BITS
-    h = ((h ^ (h >> 15)) * 0x846CA68B) & _32_BITS
-    return h ^ (h >> 16)
 
 
 def dropout(block: int, pointer: Any) -> None:
@@ -152,22 +124,39 @@ def _mix(number: int) -> np.uint32:
     return np.uint32(h ^ (h >> np.uint32(16)))
 
 
-def _forward(x: Tensor, p: float, relu: bool, seed: int) -> tuple[Made, Kept]:
-    x = x.contiguous()
-    out, (threshold, scale) = torch.empty_like(x), threshold_and_scale(p)
-    run(dropout, blocks_of(x), (x, out), (scale,), (seed, threshold, relu))
-    return out, (out if relu else None, p, seed)
+Options = tuple[int, float, bool, int, str]
+"""Threshold and scale of dropout, whether ReLU is first, the seed, and the backend."""
 
 
-def _backward(kept: Kept, grad: Tensor) -> Grads:
-    made, p, seed = kept
-    if made is None:
-        return (_forward(grad, p, False, seed)[0],)  # type: ignore
-    grad = grad.contiguous()
-    grad_x = torch.empty_like(grad)
-    scale = threshold_and_scale(p)[1]
-    run(relu_dropout_backward, blocks_of(grad), (grad, made, grad_x), (scale,))
-    return (grad_x,)
+class _Dropout(torch.autograd.Function):
+    """Kernels of :func:`relu_dropout`: by a seed, which stands for the mask."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, options: Options) -> Tensor:
+        ctx.options = options
+        made = _dropped(x.contiguous(), None, options)
+        ctx.save_for_backward(made if options[2] else None)
+        return made
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled():
+            raise no_second_derivative()
+        (made,) = ctx.saved_tensors
+        return _dropped(grad.contiguous(), made, ctx.options), None
+
+
+def _dropped(x: Tensor, made: Tensor | None, options: Options) -> Tensor:
+    """Dropout of ``x``; where its result ``made`` is given, the gradient before it."""
+    threshold, scale, relu, seed, chosen = options
+    out = torch.empty_like(x)
+    if chosen == "triton":
+        _launch(x, made, out, options)
+    elif made is None:
+        run(dropout, (x, out), (scale,), (seed, threshold, relu))
+    else:
+        run(relu_dropout_backward, (x, made, out), (scale,))
+    return out
 
 
 @cuda.kernel("rows", "low", "high", "threshold")
@@ -213,20 +202,9 @@ def _mix_cuda(h: tl.tensor) -> Any:
     return h ^ (h >> 16)
 
 
-def _forward_cuda(x: Tensor, p: float, relu: bool, seed: int) -> tuple[Made, Kept]:
-    x = x.contiguous()
-    out = _dropped(x, None, p, relu, seed)
-    return out, (out if relu else None, p, seed)
-
-
-def _backward_cuda(kept: Kept, grad: Tensor) -> Grads:
-    made, p, seed = kept
-    return (_dropped(grad.contiguous(), made, p, False, seed),)
-
-
-def _dropped(x: Tensor, made: Tensor | None, p: float, relu: bool, seed: int) -> Tensor:
-    threshold, scale = threshold_and_scale(p)
-    out, columns = torch.empty_like(x), x.size(-1)
+def _launch(x: Tensor, made: Tensor | None, out: Tensor, options: Options) -> None:
+    threshold, scale, relu, seed, _ = options
+    columns, relu = x.size(-1), relu and made is None
     count, (width, height) = x.numel() // columns, cuda.tile(columns, COLUMNS)
     bits = [_signed(number) for number in (seed & _32_BITS, seed >> 32, threshold)]
     # the dtype of the scale is that of the arithmetic
@@ -234,24 +212,8 @@ def _dropped(x: Tensor, made: Tensor | None, p: float, relu: bool, seed: int) ->
     grid = (-(-count // height), -(-columns // width))
     args = (x, made, scales, out, count, columns, *bits)
     cuda.launch(dropout_cuda, grid, x, *args, RELU=relu, WIDTH=width, ROWS=height)
-    return out
 
 
 def _signed(bits: int) -> int:
     """The same 32 bits as a signed number: every seed makes arguments of one type."""
     return bits - 2**32 if bits >= 2**31 else bits
-
-
-def _cases(draw: Draw) -> Iterator[Case]:
-    yield "dropout", (draw.rows(), 0.25, False, 2**40 + 1)
-    yield "dropout after ReLU", (draw.rows(), 0.25, True, 2**63 - 2)
-
-
-RELU_DROPOUT = Operator(
-    "dropout",
-    plain_relu_dropout,
-    cases=_cases,
-    cpu=Kernels(_forward, _backward),
-    cuda=Kernels(_forward_cuda, _backward_cuda),
-    half=True,
-)

@@ -1,78 +1,103 @@
-"""Points read from plain numbers, and their midpoints in Klein coordinates, as HAN has them."""
+"""Points read from the directions and radii of heads, as HAN has them."""
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from hyptrans.geometry import klein
 from hyptrans.geometry.precision import at_least_float32
-from hyptrans.kernels.cpu import inlined, sinh_ratio, tanh_ratio
-from hyptrans.kernels.heads import (
-    cut,
-    gradient_of_numbers,
-    gradient_of_points,
-    made_numbers,
-    made_points,
-    numbers_backward,
-    numbers_forward,
-    points_backward,
-    points_forward,
-    sums_of_points,
+from hyptrans.kernels.backend import backend, no_second_derivative
+from hyptrans.kernels.cpu import (
+    BLOCK,
+    TILE,
+    inlined,
+    matrix,
+    read,
+    run,
+    sinh_ratio,
+    tanh_ratio,
 )
-from hyptrans.kernels.operator import MOST_PROJECTIONS, Case, Draw, Kept, Kernels, Made, Operator
 
 TINY = 1e-30
-"""Added to what a ratio divides by; nothing to any other number."""
+"""Added to what a ratio divides by, where it is nothing to any other number; a squared length below
+it counts as zero, as its root would have few digits or none."""
 
 
-def polar_heads(numbers: Tensor, heads: int, max_radius: float) -> tuple[Tensor, ...]:
-    """:func:`hyptrans.geometry.klein.polar_points` of the numbers of each head.
+def split_heads(z: Tensor, heads: int) -> Tensor:
+    """Rows in equal parts, one a head: ``[B, T, P, H n]`` -> ``[P, B, H, T, n]``."""
+    return z.unflatten(-1, (heads, -1)).permute(2, 0, 3, 1, 4)
 
-    Shapes: ``[B, T, P, H n]`` -> ``P`` tensors ``[B, H, T, n]``.
+
+def polar_heads(z: Tensor, heads: int, max_radius: float) -> Tensor:
+    """:func:`hyptrans.geometry.klein.polar_points` of the coordinates of each head.
+
+    Shapes: ``[B, T, P, H n]`` -> ``[P, B, H, T, n]``.
     """
-    apply = POLAR_HEADS if numbers.size(2) <= MOST_PROJECTIONS else plain_polar_heads
-    made: tuple[Tensor, ...] = apply(at_least_float32(numbers), heads, max_radius)
+    z = at_least_float32(z)
+    if backend(z) == "eager":
+        return klein.polar_points(split_heads(z, heads), max_radius)
+    made: Tensor = _PolarHeads.apply(z, (heads, max_radius))
     return made
 
 
-def plain_polar_heads(numbers: Tensor, heads: int, max_radius: float) -> tuple[Tensor, ...]:
-    """:func:`polar_heads` in plain torch."""
-    return klein.polar_points(cut(numbers, heads), max_radius).unbind()
+class _PolarHeads(torch.autograd.Function):
+    """Kernels of :func:`polar_heads`."""
 
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, options: tuple[int, float]) -> Tensor:
+        z, (heads, max_radius) = z.contiguous(), options
+        batch, length, projections, width = z.shape
+        ctx.sizes = batch, length, projections, heads
+        ctx.scalars = max_radius, klein.DIRECTION_EPSILON, TINY
+        ctx.save_for_backward(z)
+        # in place of the radius a point has a time
+        out = z.new_empty(projections, batch, heads, length, width // heads)
+        run(polar_forward, (out, z.view(-1, out.size(-1))), ctx.scalars, ctx.sizes)
+        return out
 
-def midpoint_of_sum(total: Tensor) -> Tensor:
-    """:func:`hyptrans.geometry.klein.midpoint_of_sum` of heads.
-
-    Shapes: ``[B, H, T, D]`` -> ``[B, H, T, D - 1]``, in memory positions before heads.
-    """
-    made: Tensor = MIDPOINT(total)
-    return made
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled():
+            raise no_second_derivative()
+        (z,) = ctx.saved_tensors
+        grad, grad_z = grad.contiguous(), torch.empty_like(z)
+        rows = (-1, grad.size(-1))
+        matrices = (grad, z.view(rows), grad_z.view(rows))
+        run(polar_backward, matrices, ctx.scalars, ctx.sizes)
+        return grad_z, None
 
 
 @inlined
-def _polar(squared: float, radius: float, scalars: Any) -> Any:
-    """The factor of a direction and the time, of the direction's squared length and a radius.
+def _place(row: int, sizes: Any) -> int:
+    """Where a row of ``[P B H T]`` is in ``[B T P H]``."""
+    batch, length, projections, heads = sizes[0], sizes[1], sizes[2], sizes[3]
+    t, rest = row % length, row // length
+    h, rest = rest % heads, rest // heads
+    b, p = rest % batch, rest // batch
+    return ((b * length + t) * projections + p) * heads + h
 
-    Scalars: the largest radius, what is added to a length, 1, a tiny number.
-    """
-    most, epsilon, one, tiny = scalars[0], scalars[1], scalars[2], scalars[3]
-    length = math.sqrt(squared)
+
+@inlined
+def _scale_and_time(squared: float, radius: float, scalars: Any) -> Any:
+    """The factor of a direction and the time, of the direction's squared length and a radius."""
+    most, epsilon, tiny = scalars[0], scalars[1], scalars[2]
+    length = math.sqrt(squared) if squared > tiny else squared - squared
     radius *= tanh_ratio(abs(radius) / most + tiny)
     radius *= sinh_ratio(abs(radius) + tiny)
     scale = radius / (length + epsilon)
     length *= scale
-    return scale, math.sqrt(length * length + one)
+    return scale, math.sqrt(length * length + most / most)
 
 
 @inlined
-def _polar_gradients(
-    squared: float, along: float, radius: float, by_time: float, scalars: Any
-) -> Any:
+def _gradients(squared: float, along: float, radius: float, by_time: float, scalars: Any) -> Any:
     """The factors of gradient and direction in the direction's gradient, and the radius's."""
-    most, epsilon, one, tiny = scalars[0], scalars[1], scalars[2], scalars[3]
-    length = math.sqrt(squared)
+    most, epsilon, tiny = scalars[0], scalars[1], scalars[2]
+    one = most / most
+    length = math.sqrt(squared) if squared > tiny else one - one
     share = radius / most
     share *= tanh_ratio(abs(share) + tiny)
     reach = share * most
@@ -87,70 +112,58 @@ def _polar_gradients(
     return scale, along, by_radius * (one - share * share)
 
 
-@inlined
-def _midpoint(_: float, time: float, scalars: Any) -> Any:
-    """Scalars: the least time of a sum, 1."""
-    least, one = scalars[0], scalars[1]
-    return one / (one if time < least else time)
-
-
-@inlined
-def _midpoint_gradients(_: float, along: float, time: float, scalars: Any) -> Any:
-    """The factors of gradient and space part in the space part's gradient, and the time's."""
-    least, one = scalars[0], scalars[1]
-    inverse = one / (one if time < least else time)
-    by_time = one - one if time < least else -along * inverse * inverse
-    return inverse, one - one, by_time
-
-
 def polar_forward(block: int, pointer: Any) -> None:
-    """Directions and radii to points."""
-    points_forward(block, pointer, -1, _polar)
+    """Directions and radii to points, a head's together.
+
+    Matrices: points ``[P B H T, n]``, coordinates ``[B T P H, n]``, radii last. Scalars: the
+    largest radius, what is added to a length, a tiny number. Integers: B, T, P, H.
+    """
+    job = read(pointer)
+    out, given = matrix(job, 0), matrix(job, 1)
+    (rows, d), zero = out.shape, out.dtype.type(0)
+    scales, times = np.empty((2, TILE), out.dtype)
+    for start in range(block * BLOCK, min((block + 1) * BLOCK, rows), TILE):
+        tile = min(TILE, min((block + 1) * BLOCK, rows) - start)
+        for k in range(tile):
+            n, squared = _place(start + k, job.integers), zero
+            for j in range(d - 1):
+                squared += given[n, j] * given[n, j]
+                out[start + k, j + 1] = given[n, j]
+            scales[k], times[k] = squared, given[n, d - 1]
+        for k in range(tile):
+            scales[k], times[k] = _scale_and_time(scales[k], times[k], job.scalars)
+        for k in range(tile):
+            scale = scales[k]
+            for j in range(1, d):
+                out[start + k, j] *= scale
+            out[start + k, 0] = times[k]
 
 
 def polar_backward(block: int, pointer: Any) -> None:
-    """Gradient of :func:`polar_forward`."""
-    points_backward(block, pointer, -1, _polar_gradients)
+    """Gradient of :func:`polar_forward`.
 
-
-def midpoint_forward(block: int, pointer: Any) -> None:
-    """Sums of points to the midpoints in Klein coordinates: :func:`numbers_forward`."""
-    numbers_forward(block, pointer, _midpoint)
-
-
-def midpoint_backward(block: int, pointer: Any) -> None:
-    """Gradient of :func:`midpoint_forward`."""
-    numbers_backward(block, pointer, _midpoint_gradients)
-
-
-def _polar_heads(numbers: Tensor, heads: int, max_radius: float) -> tuple[Made, Kept]:
-    # in place of the radius the points have a time
-    scalars = (max_radius, klein.DIRECTION_EPSILON, 1.0, TINY)
-    return made_points(polar_forward, numbers, heads, scalars, 0)
-
-
-def _polar_cases(draw: Draw) -> Iterator[Case]:
-    yield "polar heads", (draw(*draw.batch, 3, 2 * draw.width), 2, 6 * draw.c)
-
-
-def _midpoint_cases(draw: Draw) -> Iterator[Case]:
-    yield "midpoint of heads", (sums_of_points(draw),)
-
-
-POLAR_HEADS = Operator(
-    "polar heads",
-    plain_polar_heads,
-    cases=_polar_cases,
-    cpu=Kernels(_polar_heads, lambda kept, *grads: gradient_of_points(polar_backward, kept, grads)),
-)
-
-
-MIDPOINT = Operator(
-    "midpoint of heads",
-    klein.midpoint_of_sum,
-    cases=_midpoint_cases,
-    cpu=Kernels(
-        lambda total: made_numbers(midpoint_forward, total, (klein.LEAST_TIME, 1.0)),
-        lambda kept, grad: gradient_of_numbers(midpoint_backward, kept, grad),
-    ),
-)
+    Matrices: gradient of the points, coordinates, gradient of the coordinates. Scalars and integers
+    as there.
+    """
+    job = read(pointer)
+    grad, given, grad_given = matrix(job, 0), matrix(job, 1), matrix(job, 2)
+    (rows, d), zero = grad.shape, grad.dtype.type(0)
+    scales, alongs, radii, times = np.empty((4, TILE), grad.dtype)
+    for start in range(block * BLOCK, min((block + 1) * BLOCK, rows), TILE):
+        tile = min(TILE, min((block + 1) * BLOCK, rows) - start)
+        for k in range(tile):
+            n, squared, along = _place(start + k, job.integers), zero, zero
+            for j in range(d - 1):
+                squared += given[n, j] * given[n, j]
+                along += given[n, j] * grad[start + k, j + 1]
+            scales[k], alongs[k] = squared, along
+            radii[k], times[k] = given[n, d - 1], grad[start + k, 0]
+        for k in range(tile):
+            scales[k], alongs[k], radii[k] = _gradients(
+                scales[k], alongs[k], radii[k], times[k], job.scalars
+            )
+        for k in range(tile):
+            n, scale, along = _place(start + k, job.integers), scales[k], alongs[k]
+            for j in range(d - 1):
+                grad_given[n, j] = scale * grad[start + k, j + 1] + along * given[n, j]
+            grad_given[n, d - 1] = radii[k]

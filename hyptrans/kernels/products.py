@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from hyptrans.geometry.precision import full_precision, matrix_product
-from hyptrans.kernels.operator import possible
+from hyptrans.kernels.backend import backend
 
 LEAST_PRODUCTS = 3 << 19
 """Fewer products of two numbers take less time than oneDNN's way to its kernel."""
@@ -81,7 +81,7 @@ class _Linear(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
         of_x, of_weight, of_bias = ctx.needs_input_grad
-        rows, grad_rows = x.reshape(-1, x.size(-1)), grad.reshape(-1, len(weight))
+        rows, grad_rows = x.reshape(-1, x.size(-1)), grad.reshape(-1, weight.size(0))
         grad_weight = None
         if of_weight and grad_rows.size(1) < rows.size(1):
             grad_weight = times_transposed(grad_rows.t(), rows.t())
@@ -103,9 +103,12 @@ def _dense(matrix: Tensor) -> Tensor:
 
 
 def _in_onednn(x: Tensor, weight: Tensor) -> bool:
-    if not x.dtype == weight.dtype == torch.float32 or x.numel() * len(weight) < LEAST_PRODUCTS:
+    # a graph is for every batch and length: sizes must not decide anything in it
+    if torch.compiler.is_compiling() or not x.dtype == weight.dtype == torch.float32:
         return False
-    return possible(x) == "numba" and _faster() and not torch.is_autocast_enabled("cpu")
+    if x.numel() * weight.size(0) < LEAST_PRODUCTS:
+        return False
+    return backend(x) == "numba" and _faster() and not torch.is_autocast_enabled("cpu")
 
 
 @functools.cache

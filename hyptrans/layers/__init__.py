@@ -35,8 +35,7 @@ from hyptrans.layers.hypformer import (
     HypformerPositions,
 )
 from hyptrans.layers.hypformer_attention import LinearAttention, SoftmaxAttention
-from hyptrans.layers.lorentz.embedding import LorentzEmbedding
-from hyptrans.layers.lorentz.logits import LorentzLogits
+from hyptrans.layers.lorentz import LorentzEmbedding, LorentzLogits
 
 __all__ = [
     "HTC",

@@ -1,17 +1,50 @@
 """Multi-head attention of every geometry: heads, masks, weights and decoding state."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from hyptrans.geometry.precision import full_precision, matrix_product
-from hyptrans.kernels.weights import masked_softmax
-from hyptrans.layers.decoding_state import Memory, Past, State, append
 
 Map = Literal["qkv", "q", "kv"]
 """The maps of an attention by what they make: queries, keys and values."""
+
+
+@dataclass
+class State:
+    """What one part of a decoder keeps between decoding steps."""
+
+    kept: Any = None
+    """None before the first step. Attention keeps an object with one row for each hypothesis or
+    sentence: its ``rows`` is their number, and row ``i`` of the result of ``reorder(order)`` is row
+    ``order[i]``. The logits keep an object that is the same for all hypotheses."""
+
+
+class Memory(NamedTuple):
+    """Keys and values ``[B, H, S, d]``: of the encoder's output, or of earlier positions."""
+
+    key: Tensor
+    value: Tensor
+
+    @property
+    def rows(self) -> int:
+        """How many hypotheses or sentences."""
+        return self.key.size(0)
+
+    def reorder(self, order: Tensor) -> Memory:
+        """Row ``i`` of the result is row ``order[i]``."""
+        return Memory(*(t.index_select(0, order) for t in self))
+
+    def extended(self, key: Tensor, value: Tensor) -> Memory:
+        """These positions, and further ones behind them."""
+        pairs = zip(self, (key, value), strict=True)
+        return Memory(*(torch.cat(pair, dim=2) for pair in pairs))
 
 
 class Attention(nn.Module, ABC):
@@ -105,17 +138,10 @@ class Attention(nn.Module, ABC):
 
         ``allowed`` ``[B, 1, 1, S]`` is of all positions, the earlier ones included.
         """
-        past = append(state, key, value)
-        if query.size(2) == 1 and allowed is None:
-            return self.mix_past(query, past)
-        key, value = past.gather()
+        earlier = state.kept
+        state.kept = Memory(key, value) if earlier is None else earlier.extended(key, value)
         is_causal = self.causal and query.size(2) > 1
-        return self.mix(query, key, value, allowed=allowed, is_causal=is_causal)
-
-    def mix_past(self, query: Tensor, past: Past | Memory) -> Tensor:
-        """Mix the values of earlier positions for one query a hypothesis."""
-        key, value = past.gather()
-        return self.mix(query, key, value, allowed=None, is_causal=False)
+        return self.mix(query, *state.kept, allowed=allowed, is_causal=is_causal)
 
     def remember(self, memory: Tensor, allowed: Tensor | None) -> Any:
         """What is kept of a memory while a batch is decoded; ``allowed`` ``[B, 1, 1, S]``."""
@@ -177,6 +203,40 @@ class Attention(nn.Module, ABC):
             state.kept = kept
         mixed = self.recall(fold_beams(query, kept.rows), kept, allowed)
         return unfold_beams(mixed, x.size(0))
+
+
+def masked_softmax(scores: Tensor, *, allowed: Tensor | None, is_causal: bool) -> Tensor:
+    """Softmax over the keys that may be looked at; masks as in :meth:`Attention.mix`.
+
+    Shapes: scores ``[B, H, T, S]``, which are written over -> ``[B, H, T, S]``.
+    """
+    if is_causal:
+        allowed = causal_mask(scores.size(-1), allowed, scores.device)
+    if allowed is not None:
+        scores = scores.masked_fill_(~allowed, -torch.inf)
+    return scores.softmax(-1)
+
+
+def causal_mask(length: int, allowed: Tensor | None, device: torch.device) -> Tensor:
+    """True where a query may look: at itself, and at earlier positions that are ``allowed``.
+
+    Shapes: allowed ``[B, 1, 1, T]`` or None -> ``[B, 1, T, T]`` or ``[T, T]``.
+    """
+    past = torch.ones(length, length, dtype=torch.bool, device=device).tril()
+    if allowed is None:
+        return past
+    # a padding position that sees nothing would have no weights to normalize, hence NaN
+    return (allowed & past) | torch.eye(length, dtype=torch.bool, device=device)
+
+
+def one_mask(key: Tensor, allowed: Tensor | None, is_causal: bool) -> tuple[Tensor | None, bool]:
+    """``attn_mask`` and ``is_causal`` for torch's fused attention, which takes only one of the two.
+
+    Shapes: key ``[B, H, T, d]``, allowed ``[B, 1, 1, T]``.
+    """
+    if is_causal and allowed is not None:
+        return causal_mask(key.size(2), allowed, key.device), False
+    return allowed, is_causal
 
 
 def _allowed(padding: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32
+from hyptrans.layers.checks import check_curvature
 from hyptrans.layers.euclidean import inverse_softplus
 
 
@@ -30,8 +31,7 @@ class Curvature(nn.Module):
 
     def __init__(self, c: float = 1.0, *, learned: bool = True) -> None:
         super().__init__()
-        if not c > 0:
-            raise ValueError(f"curvature c must be above 0 (the space has -c), got {c}")
+        check_curvature(c)
         self.start = c
         self.raw = nn.Parameter(torch.tensor(inverse_softplus(c))) if learned else None
 

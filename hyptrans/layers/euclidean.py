@@ -11,9 +11,7 @@ from torch.nn import functional as F
 from hyptrans.geometry.precision import matrix_product
 from hyptrans.kernels import products
 from hyptrans.kernels.dropout import relu_dropout
-from hyptrans.kernels.weights import one_mask
-from hyptrans.layers.attention import Attention, Map
-from hyptrans.layers.decoding_state import State
+from hyptrans.layers.attention import Attention, Map, State, one_mask
 from hyptrans.layers.positions import register_sinusoids
 
 QUERY_KEY_VALUE_GAIN = 2**-0.5

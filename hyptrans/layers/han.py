@@ -6,28 +6,23 @@ in Klein coordinates, an ordinary vector, with which the Transformer goes on.
 """
 
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from hyptrans.geometry import klein, lorentz
+from hyptrans.geometry import klein
 from hyptrans.geometry.precision import (
     DEFAULT_MAX_RADIUS,
     LARGEST_MAX_RADIUS,
     at_least_float32,
     full_precision,
-    matrix_product,
 )
-from hyptrans.kernels import klein as kernels
 from hyptrans.kernels.dropout import relu_dropout
-from hyptrans.kernels.few_queries import MIDPOINTS, in_one_pass, midpoints
-from hyptrans.kernels.heads import cut
-from hyptrans.kernels.weights import distance_weights, masked_softmax
-from hyptrans.layers.attention import Attention, Map
-from hyptrans.layers.choices import check_choice
-from hyptrans.layers.decoding_state import Memory, Past, as_table
+from hyptrans.kernels.klein import polar_heads, split_heads
+from hyptrans.layers.attention import Attention, Map, masked_softmax
+from hyptrans.layers.checks import check_choice
 from hyptrans.layers.euclidean import Linear, ResidualNorm, inverse_softplus
 
 Coordinates = Literal["polar", "cartesian"]
@@ -114,59 +109,29 @@ class HyperbolicAttention(Attention):
         """Points ``[B, H, T, D / H + 1]``, read from the results of a linear map."""
         z = getattr(self, name)(x).unflatten(-1, (len(name), -1))  # [B, T, maps, H * n]
         if self.coordinates == "polar":
-            return kernels.polar_heads(z, self.heads, self.max_radius)
-        return self.points(cut(z, self.heads)).unbind()
-
-    def points(self, z: Tensor) -> Tensor:
-        """The coordinates of each head ``[..., n]`` as a point ``[..., D / H + 1]``."""
-        if self.coordinates == "polar":
-            return klein.polar_points(z, self.max_radius)
-        return klein.cartesian_points(z, self.max_radius)
+            return polar_heads(z, self.heads, self.max_radius).unbind()
+        return klein.cartesian_points(split_heads(z, self.heads), self.max_radius).unbind()
 
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
     ) -> Tensor:
         """Midpoints in Klein coordinates, ``[B, H, T, D / H]``."""
-        in_table = self._in_table() and not is_causal
-        if in_table and (table := as_table(query, key, value, allowed, MIDPOINTS)):
-            return midpoints(query, *table, self._scale())
         with full_precision(query):
             weights = self.weights(query, key, allowed, is_causal=is_causal)
             weights = relu_dropout(weights, self.attention_dropout, training=self.training)
-            return kernels.midpoint_of_sum(matrix_product(weights, value))
-
-    def mix_past(self, query: Tensor, past: Past | Memory) -> Tensor:
-        if isinstance(past, Past) and self._in_table() and in_one_pass(query, MIDPOINTS):
-            tables = past.tables
-            return midpoints(query, tables.keys, tables.values, past.places, self._scale())
-        return super().mix_past(query, past)
-
-    def _in_table(self) -> bool:
-        """Whether there is an operator for the weights of a few queries."""
-        return self.c is None and not (self.training and self.attention_dropout > 0)
-
-    def remember(self, memory: Tensor, allowed: Tensor | None) -> Memory:
-        key, value = self.keys_and_values(memory)
-        if self._in_table() and not torch.is_grad_enabled():
-            # once, and not at every step, for the operator that reads a table
-            key, value = (t.transpose(1, 2).contiguous().transpose(1, 2) for t in (key, value))
-        return Memory(key, value)
+            return klein.midpoint(weights, value)
 
     def weights(
         self, query: Tensor, key: Tensor, allowed: Tensor | None, *, is_causal: bool
     ) -> Tensor:
         """What the values are weighted with, by distances."""
-        masks: dict[str, Any] = {"allowed": allowed, "is_causal": is_causal}
-        if self.c is None:
-            products = lorentz.pairwise_inner(query, key)
-            return distance_weights(products, self._scale(), squared=False, **masks)
         apart = klein.distances(query, key)
-        c = at_least_float32(self.c)[:, None, None]
-        return masked_softmax(F.logsigmoid(torch.addcmul(-c, apart, -self.beta)), **masks)
-
-    def _scale(self) -> Tensor:
-        """What distances are multiplied with, ``[H]``."""
-        return -self.beta.flatten()
+        if self.c is None:
+            scores = apart * -self.beta
+        else:
+            c = at_least_float32(self.c)[:, None, None]
+            scores = F.logsigmoid(torch.addcmul(-c, apart, -self.beta))
+        return masked_softmax(scores, allowed=allowed, is_causal=is_causal)
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         joined = heads.transpose(1, 2).flatten(2)

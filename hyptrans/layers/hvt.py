@@ -20,12 +20,11 @@ from torch import Tensor, nn
 
 from hyptrans.geometry import poincare
 from hyptrans.geometry.precision import at_least_float32
-from hyptrans.kernels import products
-from hyptrans.kernels.ball import residual, tangents
+from hyptrans.kernels import poincare_residual, products
 from hyptrans.kernels.dropout import relu_dropout
-from hyptrans.layers.decoding_state import State
-from hyptrans.layers.lorentz.embedding import LorentzEmbedding
-from hyptrans.layers.lorentz.logits import LorentzLogits
+from hyptrans.kernels.poincare import add_tangents
+from hyptrans.layers.attention import State
+from hyptrans.layers.lorentz import LorentzEmbedding, LorentzLogits
 from hyptrans.layers.positions import position_vectors
 
 NORM_EPSILON = 1e-5
@@ -56,12 +55,12 @@ class MobiusLinear(nn.Module):
             nn.init.xavier_uniform_(part)
 
     def forward(self, x: Tensor) -> Tensor:
-        tangent = self.tangent(tangents.log_origin(x, c=self.c))
-        return tangents.exp_origin(tangent, c=self.c)
+        tangent = self.tangent(poincare.log_origin(x, c=self.c))
+        return poincare.exp_origin(tangent, c=self.c)
 
     def tangent(self, u: Tensor, *, relu: bool = False) -> Tensor:
         """The layer between the tangents of its input and of its output, after ReLU if wanted."""
-        return tangents.add_tangents(self.product(u), self.bias, c=self.c, relu=relu)
+        return add_tangents(self.product(u), self.bias, c=self.c, relu=relu)
 
     def product(self, u: Tensor) -> Tensor:
         """:meth:`tangent` before the bias.
@@ -79,7 +78,7 @@ class TangentNorm(nn.Module):
     """Gain and shift of a LayerNorm of tangents, with a gain that starts at ``1 / sqrt(width)``.
 
     :class:`ScaledResidual` computes it with its sum, as
-    :func:`hyptrans.kernels.ball.residual.plain_norm` or a kernel.
+    :func:`hyptrans.kernels.poincare_residual.plain_norm` or a kernel.
 
     At gain 1 tangents have length ``sqrt(width)`` and all points would sit on the clamp. The
     factor stays outside the parameters, so that a step of the optimizer changes gain and bias by
@@ -113,8 +112,8 @@ class ScaledResidual(nn.Module):
         self.norm = TangentNorm(width)
 
     def forward(self, x: Tensor, product: Tensor, bias: Tensor) -> Tensor:
-        return residual.norm_residual(
-            residual.ResidualOperands(
+        return poincare_residual.norm_residual(
+            poincare_residual.ResidualOperands(
                 x, product, bias, self.beta, self.norm.weight, self.norm.bias
             ),
             c=self.c,
@@ -145,7 +144,7 @@ class PoincareFeedForward(nn.Module):
         self.residual = ScaledResidual(width, c=c, dropout=dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        hidden = self.expand.tangent(tangents.log_origin(x, c=self.c), relu=True)
+        hidden = self.expand.tangent(poincare.log_origin(x, c=self.c), relu=True)
         return self.residual(x, self.contract.product(hidden), self.contract.bias)
 
 
@@ -200,9 +199,9 @@ class PoincarePositions(nn.Module):
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
         moves = at_least_float32(self.vectors(positions)) * at_least_float32(self.scale)
-        total = tangents.add_tangents(tangents.log_origin(x, c=self.c), moves, c=self.c)
+        total = add_tangents(poincare.log_origin(x, c=self.c), moves, c=self.c)
         total = relu_dropout(total, self.dropout, training=self.training)
-        return tangents.exp_origin(total, c=self.c)
+        return poincare.exp_origin(total, c=self.c)
 
 
 class PoincareLogits(LorentzLogits):

@@ -6,15 +6,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from hyptrans.geometry import lorentz
+from hyptrans.geometry import poincare
 from hyptrans.geometry.precision import at_least_float32, full_precision, matrix_product
-from hyptrans.kernels.ball import heads as of_heads
-from hyptrans.kernels.ball import tangents
 from hyptrans.kernels.dropout import relu_dropout
-from hyptrans.kernels.heads import cut
-from hyptrans.kernels.weights import distance_weights
-from hyptrans.layers.attention import Attention, Map
-from hyptrans.layers.choices import check_choice
+from hyptrans.kernels.klein import split_heads
+from hyptrans.layers.attention import Attention, Map, masked_softmax
+from hyptrans.layers.checks import check_choice
 from hyptrans.layers.euclidean import inverse_softplus
 from hyptrans.layers.hvt import MobiusLinear, ScaledResidual
 
@@ -87,12 +84,11 @@ class PoincareAttention(Attention):
 
     def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
         """Lifted heads ``[B, H, T, d + 1]``; values as they are mixed."""
-        # [B, T, maps, width]
-        made = getattr(self, name).tangent(tangents.log_origin(x, c=self.c))
+        u = getattr(self, name).tangent(poincare.log_origin(x, c=self.c))  # [B, T, maps, width]
+        u = split_heads(u, self.heads)
         if "v" not in name or self.aggregation == "midpoint":
-            return of_heads.lift_heads(made, self.heads, c=self.c)
-        lifted = of_heads.lift_heads(made[:, :, :-1], self.heads, c=self.c)
-        return *lifted, cut(made, self.heads)[-1]
+            return poincare.lift_tangent(u, c=self.c).unbind()
+        return *poincare.lift_tangent(u[:-1], c=self.c), u[-1]
 
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
@@ -104,7 +100,7 @@ class PoincareAttention(Attention):
             mixed = matrix_product(weights, value)
             if self.aggregation == "tangent":
                 return mixed
-            return of_heads.centroid_tangent(mixed, c=self.c)
+            return poincare.centroid_tangent(mixed, c=self.c)
 
     def weights(
         self, query: Tensor, key: Tensor, allowed: Tensor | None, *, is_causal: bool
@@ -112,8 +108,9 @@ class PoincareAttention(Attention):
         """What the values are weighted with, by distances."""
         alpha = F.softplus(at_least_float32(self.raw_alpha))
         scale = -1 / (alpha * self.c * (query.size(-1) - 1) ** 0.5)
-        inner = lorentz.pairwise_inner(query, key)
-        return distance_weights(inner, scale, squared=True, allowed=allowed, is_causal=is_causal)
+        apart = poincare.pairwise_squared_distance(query, key)
+        scores = apart * scale[:, None, None]
+        return masked_softmax(scores, allowed=allowed, is_causal=is_causal)
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         return self.residual(x, self.out.product(heads.transpose(1, 2).flatten(2)), self.out.bias)

@@ -23,11 +23,8 @@ from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32, full_precision
 from hyptrans.kernels import products
 from hyptrans.kernels.dropout import relu_dropout
-from hyptrans.kernels.hyperboloid import lift
-from hyptrans.kernels.hypformer import norm_points
 from hyptrans.layers.curvature import Curvature, Passage
-from hyptrans.layers.lorentz.embedding import LorentzEmbedding, Storage
-from hyptrans.layers.lorentz.logits import LorentzLogits
+from hyptrans.layers.lorentz import LorentzEmbedding, LorentzLogits, Storage
 from hyptrans.layers.positions import position_vectors
 
 NORM_EPSILON = 1e-5
@@ -43,7 +40,7 @@ def readjust(numbers: Tensor, *, c: lorentz.CurvatureLike) -> Tensor:
 
     Shapes: numbers ``[..., D - 1]`` -> ``[..., D]``. Source: Hypformer eq. 13.
     """
-    return lift(numbers, c=c)
+    return lorentz.lift(numbers, c=c)
 
 
 class HTC(nn.Module):
@@ -117,7 +114,7 @@ class HypformerEmbedding(LorentzEmbedding):
 
     def forward(self, tokens: Tensor) -> Tensor:
         rows = F.embedding(tokens, self.weight, self.padding_idx)
-        return self._points(rows, self.curvature())
+        return self._lifted(rows, self.curvature())
 
     def points(self, c: lorentz.CurvatureLike | None = None) -> Tensor:
         """As :meth:`LorentzEmbedding.points`; without ``c`` at the curvature that is learned."""
@@ -173,7 +170,10 @@ class CentroidNorm(nn.Module):
         """The block's points; ``scale`` moves its input to its curvature ``-c``."""
         with full_precision(x):
             out = relu_dropout(out, self.dropout, training=self.training)
-            return norm_points(x, out, scale, self.weight, self.bias, c=c, epsilon=NORM_EPSILON)
+            total = at_least_float32(out) + at_least_float32(x[..., 1:]) * scale
+            gain, bias = at_least_float32(self.weight), at_least_float32(self.bias)
+            normed = F.layer_norm(total, gain.shape, gain, bias, NORM_EPSILON)
+            return lorentz.lift(normed, c=c)
 
 
 class HypformerPositions(nn.Module):
@@ -252,5 +252,5 @@ class HypformerFeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         c, scale = self.curvature(), self.passage()
-        inner = lift(self.expand(x, scale), c=c, relu=True)
+        inner = readjust(F.relu(self.expand(x, scale)), c=c)
         return self.norm(x, self.contract(inner), scale, c=c)

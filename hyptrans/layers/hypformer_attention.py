@@ -6,18 +6,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from hyptrans.geometry import lorentz
-from hyptrans.geometry.precision import at_least_float32, full_precision, half_in_force
+from hyptrans.geometry.precision import at_least_float32, full_precision
 from hyptrans.kernels.dropout import relu_dropout
-from hyptrans.kernels.few_queries import in_one_pass
-from hyptrans.kernels.linear_attention import STEP, focus, head_maps, linear_read, linear_step
+from hyptrans.kernels.linear_attention import features, step
 from hyptrans.layers import hypformer_linear_attention as linear_attention
-from hyptrans.layers.attention import Attention, Map
+from hyptrans.layers.attention import Attention, Map, State
 from hyptrans.layers.curvature import Curvature, Passage
-from hyptrans.layers.decoding_state import Memory, Past, State
+from hyptrans.layers.hybonet import mixed_centroids, scaled_query
 from hyptrans.layers.hypformer import HTC, CentroidNorm, readjust
-from hyptrans.layers.hypformer_linear_attention import DENOMINATOR_FLOOR, Kept, Sums
-from hyptrans.layers.lorentz.mix import lorentz_mix, lorentz_mix_past
+from hyptrans.layers.hypformer_linear_attention import Sums
 
 
 class HypformerAttention(Attention):
@@ -146,58 +143,40 @@ class LinearAttention(HypformerAttention):
         self, query: Tensor, key: Tensor, allowed: Tensor | None, *, is_causal: bool
     ) -> Tensor:
         """What the values are weighted with, written out."""
-        features = self._features(query), self._features(key, allowed)
-        return linear_attention.weights(*features, causal=is_causal)
+        query, key = self._features(query), self._features(key, allowed)
+        return linear_attention.weights(query, key, causal=is_causal)
 
     def mix_next(
         self, query: Tensor, key: Tensor, value: Tensor, state: State, allowed: Tensor | None
     ) -> Tensor:
         """Mix the values of these positions and of those whose sums ``state`` has; add theirs."""
-        kept: Kept | None = state.kept
         if allowed is not None:
             allowed = allowed[..., -key.size(2) :]
         with full_precision(query):
-            if query.size(2) == 1 and allowed is None and self._in_one_pass(query):
-                kept = kept or self._nothing(query, value)
-                maps = self._maps(kept)
-                mixed, *sums = linear_step(
-                    (query, key, value), *kept.sums, kept.order, maps, least=DENOMINATOR_FLOOR
-                )
-                state.kept = Kept(Sums(*sums), maps=maps)
+            if query.size(2) == 1:
+                sums = self._no_sums(query, value) if state.kept is None else state.kept
+                known = sums.key_value, sums.key, self.scale, self.psi, self.power
+                mixed, *after = step(query, key, value, *known, allowed)
+                state.kept = Sums(*after)
                 return mixed
             query, key = self._features(query), self._features(key, allowed)
-            if kept is None:
-                mixed, after = linear_attention.causal(query, key, value)
-            else:
-                mixed, after = linear_attention.step(query, key, value, kept.own())
-            state.kept = Kept(after)
+            mixed, state.kept = linear_attention.causal(query, key, value)
             return self._with_own(mixed, value)
 
-    def _nothing(self, query: Tensor, value: Tensor) -> Kept:
+    def _no_sums(self, query: Tensor, value: Tensor) -> Sums:
         """Sums of no positions."""
         batch, heads, _, size = query.shape
         shape = (batch, heads, size)
-        return Kept(Sums(query.new_zeros(*shape, value.size(-1)), query.new_zeros(shape)))
+        return Sums(query.new_zeros(*shape, value.size(-1)), query.new_zeros(shape))
 
-    def _maps(self, kept: Kept) -> Tensor:
-        if kept.maps is None:
-            kept.maps = head_maps(self.scale, self.psi)
-        return kept.maps
-
-    def _in_one_pass(self, query: Tensor) -> bool:
-        return self.power == 2 and in_one_pass(query, STEP)
-
-    def remember(self, memory: Tensor, allowed: Tensor | None) -> Kept:
+    def remember(self, memory: Tensor, allowed: Tensor | None) -> Sums:
         key, value = self.keys_and_values(memory)
         with full_precision(key):
-            return Kept(linear_attention.summarize(self._features(key, allowed), value))
+            return linear_attention.summarize(self._features(key, allowed), value)
 
-    def recall(self, query: Tensor, kept: Kept, allowed: Tensor | None) -> Tensor:
+    def recall(self, query: Tensor, kept: Sums, allowed: Tensor | None) -> Tensor:
         with full_precision(query):
-            if self._in_one_pass(query):
-                maps, least = self._maps(kept), DENOMINATOR_FLOOR
-                return linear_read(query, *kept.sums, kept.order, maps, least=least)
-            mixed = linear_attention.read(self._features(query), kept.own())
+            mixed = linear_attention.read(self._features(query), kept)
             return self._with_own(mixed, query)
 
     def _with_own(self, mixed: Tensor, own: Tensor) -> Tensor:
@@ -205,49 +184,40 @@ class LinearAttention(HypformerAttention):
         return mixed + own @ at_least_float32(self.psi)
 
     def _features(self, numbers: Tensor, allowed: Tensor | None = None) -> Tensor:
-        features = focus(numbers, self.scale, self.power)
-        return features if allowed is None else features * allowed.transpose(-1, -2)
+        found = features(numbers, self.scale, self.power)
+        return found if allowed is None else found * allowed.transpose(-1, -2)
 
 
 class SoftmaxAttention(HypformerAttention):
-    """Attention of the Lorentz model (:func:`lorentz_mix`) between Hypformer's HTC maps.
+    """HyboNet's attention between Hypformer's HTC maps.
 
-    ``tau`` is learned and starts at ``sqrt(width)``.
+    The weights are those of :func:`hyptrans.layers.hybonet.scaled_query`; ``tau`` is learned and
+    starts at ``sqrt(width)``.
 
     Args:
         width: numbers of a point of the input and the output, time included.
         heads: number of heads; each has ``width / heads`` numbers, one of them its time.
-        half_precision: see :class:`hyptrans.layers.hybonet.LorentzAttention`.
         options: see :class:`HypformerAttention`.
 
     Raises:
         ValueError: ``width`` is not divisible by ``heads``, or a head has no space coordinate.
     """
 
-    def __init__(
-        self, width: int, heads: int, *, half_precision: bool = False, **options: Any
-    ) -> None:
+    def __init__(self, width: int, heads: int, **options: Any) -> None:
         super().__init__(width, heads, width // heads - 1, **options)
-        self.half_precision = half_precision
         self.tau = nn.Parameter(torch.tensor(width**0.5))
 
     def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
         # lifted as they lie, then seen by head: nothing is copied
         points = readjust(self._mapped(name, x), c=self.curvature()).unbind(2)
         first, *rest = (made.transpose(1, 2) for made in points)
-        if "q" in name:
-            signs = lorentz.flip_time(first.new_ones(first.size(-1)))
-            first = first * (signs * (2 / at_least_float32(self.tau)))
-        return first, *rest
+        return (scaled_query(first, self.tau) if "q" in name else first), *rest
 
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
     ) -> Tensor:
-        c, half = self.curvature(), half_in_force(query, self.tau) if self.half_precision else None
-        return lorentz_mix(query, key, value, c=c, half=half, allowed=allowed, is_causal=is_causal)
-
-    def mix_past(self, query: Tensor, past: Past | Memory) -> Tensor:
-        return lorentz_mix_past(query, past, c=self.curvature())
+        c = self.curvature()
+        return mixed_centroids(query, key, value, c=c, allowed=allowed, is_causal=is_causal)
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         return super().merge(heads[..., 1:], x)

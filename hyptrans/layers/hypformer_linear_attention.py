@@ -2,28 +2,26 @@
 
     Z_i = phi(q_i) (sum_j phi(k_j)^T v_j) / (phi(q_i) . sum_j phi(k_j))
 
-``j`` runs over all positions, or over those up to ``i`` (causal). The functions take features
-``phi(.)``, of :func:`hyptrans.kernels.linear_attention.focus`, all positive; a key whose features
-are zero takes no part, which is how padding is left out. Shapes: query and key ``[B, H, T, d]``,
-value ``[B, H, T, e]`` -> ``[B, H, T, e]``.
+``j`` runs over all positions, or over those up to ``i`` (causal). The functions take ``phi(.)``,
+the :func:`hyptrans.kernels.linear_attention.features`, all positive; a key whose features are zero
+takes no part, which is how padding is left out. Shapes: query and key ``[B, H, T, d]``, value
+``[B, H, T, e]`` -> ``[B, H, T, e]``.
 
 :func:`quadratic` is the formula as it stands, in O(T^2); :func:`summarize` with :func:`read`, and
-:func:`causal` for training, take O(T) time and memory; :func:`step` decodes one position from sums
-of a constant size.
+:func:`causal` for training, take O(T) time and memory;
+:func:`hyptrans.kernels.linear_attention.step` decodes one position from sums of a constant size.
 
 Source: Hypformer eq. 16 and 19 (space coordinates only; the values stay raw, as in its code).
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-DENOMINATOR_FLOOR = 1e-30
-"""A smaller sum of products of features counts as no key seen, and the result tends to zero instead
-of 0/0. Sums of keys come near it only where powers of features underflow."""
+from hyptrans.kernels.linear_attention import ratio
+
 CHUNK = 64
 """Positions whose mutual weights are computed at once: as many as a head has coordinates, about, so
 that weights ``[T, CHUNK]`` and sums ``[T / CHUNK, d, e]`` take no more room than the queries."""
@@ -47,47 +45,19 @@ class Sums(NamedTuple):
         return Sums(*(t.index_select(0, order) for t in self))
 
 
-@dataclass
-class Kept:
-    """Sums between decoding steps; reordering moves no sums, but says which row is whose."""
-
-    sums: Sums
-    order: Tensor | None = None
-    """``[B]``, rows of the sums; None where hypothesis ``i`` has row ``i``."""
-    maps: Tensor | None = None
-    """Of :func:`hyptrans.kernels.linear_attention.head_maps`, where they were needed."""
-
-    @property
-    def rows(self) -> int:
-        """How many hypotheses or sentences."""
-        return self.sums.rows if self.order is None else self.order.size(0)
-
-    def reorder(self, order: Tensor) -> "Kept":
-        """Row ``i`` of the result is row ``order[i]``."""
-        rows = self.order
-        if rows is None:
-            rows = torch.arange(self.sums.rows, device=order.device)
-        # looked up even where each row is its own: kernels trust these, and this checks them
-        return Kept(self.sums, rows.index_select(0, order), self.maps)
-
-    def own(self) -> Sums:
-        """The sums of every hypothesis or sentence."""
-        return self.sums if self.order is None else self.sums.reorder(self.order)
-
-
 def quadratic(query: Tensor, key: Tensor, value: Tensor, *, causal: bool = False) -> Tensor:
     """The formula with all weights written out, ``[T, T]``: the reference of the other forms.
 
     Source: Hypformer eq. 16.
     """
     products = _products(query, key, causal=causal)
-    return _ratio(products @ value, products.sum(-1, keepdim=True))
+    return ratio(products @ value, products.sum(-1, keepdim=True))
 
 
 def weights(query: Tensor, key: Tensor, *, causal: bool = False) -> Tensor:
     """The weights of queries on keys, whose sum over the keys is 1: ``[B, H, T, S]``."""
     products = _products(query, key, causal=causal)
-    return _ratio(products, products.sum(-1, keepdim=True))
+    return ratio(products, products.sum(-1, keepdim=True))
 
 
 def _products(query: Tensor, key: Tensor, *, causal: bool) -> Tensor:
@@ -102,13 +72,7 @@ def summarize(key: Tensor, value: Tensor) -> Sums:
 
 def read(query: Tensor, sums: Sums) -> Tensor:
     """What queries get from sums."""
-    return _ratio(query @ sums.key_value, query @ sums.key.unsqueeze(-1))
-
-
-def step(query: Tensor, key: Tensor, value: Tensor, sums: Sums) -> tuple[Tensor, Sums]:
-    """One position ``[B, H, 1, .]`` after those in ``sums``: its output, and the new sums."""
-    sums = Sums(sums.key_value + key.transpose(-1, -2) * value, sums.key + key.squeeze(-2))
-    return read(query, sums), sums
+    return ratio(query @ sums.key_value, query @ sums.key.unsqueeze(-1))
 
 
 def causal(query: Tensor, key: Tensor, value: Tensor, *, chunk: int = CHUNK) -> tuple[Tensor, Sums]:
@@ -127,7 +91,7 @@ def causal(query: Tensor, key: Tensor, value: Tensor, *, chunk: int = CHUNK) -> 
     weights = (query @ key.transpose(-1, -2)).tril()
     numerator = weights @ value + query @ before.key_value
     denominator = weights.sum(-1, keepdim=True) + query @ before.key.unsqueeze(-1)
-    out = _ratio(numerator, denominator).flatten(2, 3)[:, :, :length]
+    out = ratio(numerator, denominator).flatten(2, 3)[:, :, :length]
     after = Sums(*(b[:, :, -1] + t[:, :, -1] for b, t in zip(before, own, strict=True)))
     return out, after
 
@@ -138,8 +102,3 @@ def _chunks(x: Tensor, chunk: int) -> Tensor:
     if missing:
         x = F.pad(x, (0, 0, 0, missing))
     return x.unflatten(2, (-1, chunk))
-
-
-def _ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
-    # one, and not the floor, in its place: a division by the floor would blow up the gradient
-    return numerator / denominator.masked_fill(denominator < DENOMINATOR_FLOOR, 1.0)

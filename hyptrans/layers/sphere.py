@@ -16,9 +16,7 @@ from torch.nn import functional as F
 from hyptrans.geometry.precision import at_least_float32, full_precision
 from hyptrans.kernels import products
 from hyptrans.kernels.dropout import relu_dropout
-from hyptrans.kernels.weights import one_mask
-from hyptrans.layers.attention import Attention, Map
-from hyptrans.layers.decoding_state import State
+from hyptrans.layers.attention import Attention, Map, State, one_mask
 from hyptrans.layers.hybonet import INITIAL_LOG_SCALE, INITIAL_WEIGHT_BOUND
 from hyptrans.layers.positions import position_vectors
 

@@ -6,10 +6,14 @@ from typing import Any, cast
 from torch import nn
 
 from hyptrans.geometry.space import Space
-from hyptrans.layers.hybonet import LorentzAttention, LorentzFeedForward, LorentzPositions
-from hyptrans.layers.lorentz.embedding import LorentzEmbedding
-from hyptrans.layers.lorentz.logits import LorentzLogits
-from hyptrans.layers.lorentz.residual import RESIDUALS, Residual
+from hyptrans.layers.hybonet import (
+    RESIDUALS,
+    LorentzAttention,
+    LorentzFeedForward,
+    LorentzPositions,
+    Residual,
+)
+from hyptrans.layers.lorentz import LorentzEmbedding, LorentzLogits
 from hyptrans.seq2seq.architectures import register_sizes
 from hyptrans.seq2seq.config import LorentzConfig
 from hyptrans.seq2seq.parts import Parts, Role
@@ -67,7 +71,6 @@ class HyboNetParts(Parts):
             role,
             c=self.cfg.curvature,
             residual=self.residual,
-            half_precision=self.cfg.attention_precision == "half",
         )
 
     def feed_forward(self, *, before: Any) -> nn.Module:

@@ -18,7 +18,7 @@ from hyptrans.layers.hypformer_attention import (
     LinearAttention,
     SoftmaxAttention,
 )
-from hyptrans.layers.lorentz.embedding import LorentzEmbedding
+from hyptrans.layers.lorentz import LorentzEmbedding
 from hyptrans.seq2seq.architectures import register_sizes
 from hyptrans.seq2seq.config import LorentzConfig
 from hyptrans.seq2seq.parts import Parts, Role
@@ -91,8 +91,7 @@ class HypformerParts(Parts):
         memory: Any = role.memory
         options = {**self._block_options(before), "memory_curvature": memory and memory.curvature}
         if self.cfg.hypformer_attention == "softmax":
-            half = self.cfg.attention_precision == "half"
-            return self.make_attention(SoftmaxAttention, role, half_precision=half, **options)
+            return self.make_attention(SoftmaxAttention, role, **options)
         power = self.cfg.hypformer_focus_power
         options["power"] = DEFAULT_FOCUS_POWER if power is None else power
         return self.make_attention(LinearAttention, role, **options)
@@ -131,11 +130,6 @@ def _check(cfg: Any, side: Side) -> None:
             )
         if not power > 0:
             raise ValueError(f"--hypformer-focus-power must be above 0, got {power}")
-    if cfg.attention_precision == "half" and not softmax:
-        raise ValueError(
-            "--attention-precision half acts in --hypformer-attention softmax only: "
-            "leave it out, or add that"
-        )
     if softmax and side.width == side.heads:
         raise ValueError(
             "--hypformer-attention softmax needs heads of width 2 or more, time included, "

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from hyptrans.geometry import lorentz
-from hyptrans.layers.lorentz.manifold import StableLorentz
+from hyptrans.layers.manifold import StableLorentz
 
 
 class RiemannianAdam(torch.optim.AdamW):

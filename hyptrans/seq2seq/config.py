@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from hyptrans.layers.lorentz.embedding import STORAGES
+from hyptrans.layers.lorentz import STORAGES
 from hyptrans.support.options import option
 
+REMOVED_OPTIONS = {"attention_precision": "float32"}
+"""Options that configurations of earlier versions may carry, and the value of each that means what
+is done now."""
 CURVATURES = (1e-6, 1e6)
 """Lowest and highest curvature of a configuration, far beyond any in use."""
 
@@ -94,12 +97,6 @@ class LorentzConfig(HyperbolicConfig):
     """Options of the architectures whose attention is that of the Lorentz model."""
 
     attention_dropout: float = dropout_of_inputs()
-    attention_precision: str = option(
-        "float32",
-        "under --amp, --fp16 or --bf16. float32: attention in float32; half: in that "
-        "half precision too, meant for long sentences on a GPU",
-        choices=("float32", "half"),
-    )
 
 
 def check_curvature(cfg: Any) -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from hyptrans.layers.decoding_state import State
+from hyptrans.layers.attention import State
 
 
 @dataclass

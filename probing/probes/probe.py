@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from hyptrans.geometry import lorentz, poincare
 from hyptrans.geometry.space import Space, lorentz_points, map_layers, vectors
-from hyptrans.kernels import points as point_kernels
+from hyptrans.kernels.lorentz import from_linear
 from hyptrans.support.errors import UserError
 from probing.settings import LEAST_RANK, Kind
 
@@ -265,5 +265,5 @@ def _lorentz_layer_point(z: Tensor, log_scale: Tensor) -> Tensor:
 
     Shapes: z ``[layers, words, R]``, log_scale ``[layers, 1, 1]`` -> ``[layers, words, R]``.
     """
-    maps = point_kernels.points(z.transpose(0, 1).unsqueeze(2), log_scale.flatten(), c=1.0)
-    return torch.stack([points.squeeze(1) for points in maps])
+    made = from_linear(z.transpose(0, 1).unsqueeze(2), log_scale.flatten(), c=1.0)
+    return made.squeeze(2).transpose(0, 1)

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import hyptrans.fairseq  # noqa: F401 - registers the optimizer
 from hyptrans.geometry import lorentz
-from hyptrans.layers.lorentz.manifold import StableLorentz
+from hyptrans.layers.manifold import StableLorentz
 from hyptrans.optim import RiemannianAdam
 
 

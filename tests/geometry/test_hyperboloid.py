@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from hyptrans.geometry import klein, lorentz, poincare
-from hyptrans.kernels import hyperboloid
+from hyptrans.kernels.lorentz import normalize
 from tests.geometry.helpers import CURVATURES, assert_on_hyperboloid, ball, points
 
 
@@ -23,11 +23,12 @@ FUNCTIONS = {
     "exp": moved,
     "normalize": lambda rng, c: lorentz.normalize(3 * points(rng, 50, 8, c=1.7), c=c),
     "centroid": lambda rng, c: lorentz.centroid(points(rng, 50, 9, 8, c=c), c=c),
-    "points": lambda rng, c: lorentz.points(space(rng, 50, 8), torch.ones(1).double(), c=c),
+    "from_linear": lambda rng, c: lorentz.from_linear(
+        space(rng, 50, 8), torch.ones(1).double(), c=c
+    ),
     "clamp_radius": lambda rng, c: lorentz.clamp_radius(points(rng, 50, 8, c=c), 0.5, c=c),
     "to_lorentz": lambda rng, c: poincare.to_lorentz(ball(rng, 50, 7, c=c), c=c),
-    "lifted": lambda rng, c: hyperboloid.lift(space(rng, 50, 7), c=c),
-    "normalized": lambda rng, c: hyperboloid.normalize(3 * points(rng, 50, 8, c=1.7), c=c),
+    "normalized": lambda rng, c: normalize(3 * points(rng, 50, 8, c=1.7), c=c),
 }
 
 

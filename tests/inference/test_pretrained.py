@@ -11,6 +11,7 @@ import hyptrans
 from hyptrans.data.sources import tatoeba
 from hyptrans.evaluation import scores
 from hyptrans.inference.load import SHIPPED, shipped
+from hyptrans.kernels import backend
 from hyptrans.support.files import sha256
 from tests.real_data import real_data
 
@@ -34,10 +35,10 @@ def facts(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("backend", ["numba", "eager"])
+@pytest.mark.parametrize("kernels", ["numba", "eager"])
 @pytest.mark.parametrize("name", shipped())
-def test_its_scores_are_those_of_its_card_on_both_backends(name, backend, test_set, monkeypatch):
-    monkeypatch.setenv("HYPTRANS_KERNELS", backend)
+def test_its_scores_are_those_of_its_card_on_both_backends(name, kernels, test_set, monkeypatch):
+    monkeypatch.setattr(backend, "CHOSEN", kernels)
     source, target = name.split("-")[1:]
     known = facts(name)
     for language, path in test_set.items():

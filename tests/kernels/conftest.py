@@ -2,4 +2,4 @@
 
 import pytest
 
-pytest.register_assert_rewrite("tests.kernels.contract")
+pytest.register_assert_rewrite("tests.kernels.contract", "tests.kernels.cases")

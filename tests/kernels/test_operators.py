@@ -12,22 +12,13 @@ import numpy as np
 import pytest
 import torch
 
-from hyptrans.geometry import lorentz, poincare
-from hyptrans.kernels import cpu, dropout, hyperboloid, hypformer, operator, points, weights
-from hyptrans.kernels.ball import heads
-from hyptrans.kernels.ball import residual as ball_residual
-from hyptrans.kernels.check import results_of
-from hyptrans.kernels.cpu import exponential, jobs, threads
-from hyptrans.kernels.cpu.threads import NUMBERS_PER_THREAD
-from tests.kernels.contract import (
-    TOLERANCE,
-    KernelContract,
-    assert_agree,
-    both,
-    drawn,
-    numbers,
-    operands_of,
-)
+from hyptrans.kernels import backend, cpu, cuda, dropout
+from hyptrans.kernels.cpu import exponential, jobs
+from hyptrans.kernels.cpu.jobs import NUMBERS_PER_THREAD
+from hyptrans.kernels.lorentz import from_linear, linear_forward, normalize
+from hyptrans.kernels.poincare_residual import ResidualOperands, norm_residual
+from tests.kernels.cases import CASES, Draw, numbers, results_of
+from tests.kernels.contract import KernelContract
 
 
 class TestNumba(KernelContract):
@@ -36,30 +27,10 @@ class TestNumba(KernelContract):
 
 def test_half_precision_gives_float32_points(rng):
     z = numbers(rng, 5, 1, 1, 8, dtype=torch.bfloat16).requires_grad_()
-    (out,) = points.points(z, torch.ones(1, dtype=torch.bfloat16), c=1.0)
+    out = from_linear(z, torch.ones(1, dtype=torch.bfloat16), c=1.0)
     assert out.dtype == torch.float32
     (grad,) = torch.autograd.grad(out.sum(), z)
     assert grad.dtype == torch.bfloat16
-
-
-@pytest.mark.parametrize("c", [0.5, 2.0])
-@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
-@pytest.mark.parametrize("distance", [3.5, 4.0, 5.0, 6.0, 8.0, math.inf])
-def test_midpoints_of_heads_far_from_the_origin(distance, dtype, c, rng, monkeypatch):
-    # an infinite distance has a sum as long as its time: beyond the clamp of either dtype
-    space = numbers(rng, 2, 3, 40, 6)
-    space /= space.norm(dim=-1, keepdim=True)
-    total = torch.cat([torch.ones(2, 3, 40, 1), math.tanh(distance) * space], dim=-1)
-    total = (total * numbers(rng, 2, 3, 40, 1).exp()).to(dtype).requires_grad_()
-    kernel, eager = both(
-        monkeypatch, [total], lambda: (heads.centroid_tangent(total, c=c),), "numba"
-    )
-    edge = 2 * math.atanh(poincare.max_norm(dtype))
-    # a unit of rounding of the slope moves a distance by cosh^2, but for sums on the clamp
-    steep = math.cosh(distance) ** 2 if distance < edge else 16
-    assert_agree(kernel, eager, 8 * torch.finfo(dtype).eps * steep)
-    lengths = 2 * c**0.5 * kernel[0].norm(dim=-1) / min(distance, edge)
-    assert (lengths - 1).abs().max() < 0.05
 
 
 # dropout
@@ -85,7 +56,7 @@ def test_dropout_is_independent_between_rows_columns_and_calls():
 
 def test_a_cuda_graph_draws_new_numbers_at_each_replay(monkeypatch):
     # as of a tensor on CUDA: a seed of the host would be the graph's for good, torch's own is not
-    monkeypatch.setattr(operator.Operator, "backend", lambda *_: "triton")
+    monkeypatch.setattr(dropout, "backend", lambda *_, **__: "triton")
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
     x = torch.ones(8, 8)
@@ -95,18 +66,9 @@ def test_a_cuda_graph_draws_new_numbers_at_each_replay(monkeypatch):
     assert torch.equal(dropped, torch.nn.functional.dropout(x, 0.5))
 
 
-def test_all_bits_of_a_seed_count():
-    x = torch.ones(64, 64)
-    masks = [
-        dropout.RELU_DROPOUT.run("numba", x, 0.5, False, 1 + (1 << bit)) for bit in (0, 31, 32, 62)
-    ]
-    for i, mask in enumerate(masks):
-        assert not any(torch.equal(mask, other) for other in masks[:i])
-
-
 @pytest.mark.parametrize("name", ["auto", "eager"])
 def test_dropout_of_none_and_of_all(name, monkeypatch):
-    monkeypatch.setenv("HYPTRANS_KERNELS", name)
+    monkeypatch.setattr(backend, "CHOSEN", name)
     x = torch.tensor([[-1.0, 2.0]])
     assert dropout.relu_dropout(x, 0.0) is x
     assert dropout.relu_dropout(x, 0.5, training=False) is x
@@ -124,7 +86,7 @@ def test_matrices_that_a_kernel_would_misread_are_refused():
         (x.to("meta"), "is on meta, not on the CPU"),
     ):
         with pytest.raises(ValueError, match=message):
-            jobs.run(hyperboloid.lift_forward, 1, (x, other))
+            jobs.run(linear_forward, (x, other))
 
 
 @pytest.mark.parametrize(("number", "size"), [(np.float32, 376), (np.float64, 400)])
@@ -186,101 +148,117 @@ def test_the_other_functions_of_kernels(ours, library, most, digits, dtype):
     assert np.isnan(out).all()
 
 
-def test_the_largest_of_a_row():
-    row = np.array([-3.0, -1.5, -np.inf, -2.0], np.float32)
-    assert exponential.largest_of(row) == -1.5
-    row[2] = np.nan
-    assert np.isnan(row - exponential.largest_of(row)).any()
-
-
 # backends, threads and processes
 
 
 def test_another_backend_is_an_error_that_names_the_choices(monkeypatch):
-    monkeypatch.setenv("HYPTRANS_KERNELS", "fast")
-    with pytest.raises(ValueError, match="auto, eager, numba, triton, inductor, got 'fast'"):
-        points.POINTS.backend(torch.ones(2))
+    monkeypatch.setattr(backend, "CHOSEN", "fast")
+    with pytest.raises(ValueError, match="auto, eager, numba, triton, got 'fast'"):
+        backend.backend(torch.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [("", "numba"), ("auto", "numba"), ("eager", "eager")]
+)
+def test_the_environment_chooses_and_empty_is_unset(value, expected):
+    code = (
+        "import torch; from hyptrans.kernels.backend import backend; print(backend(torch.ones(2)))"
+    )
+    environment = {**os.environ, "HYPTRANS_KERNELS": value}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == [expected]
 
 
 def test_a_curvature_a_row_is_left_to_eager(rng):
-    space, c = numbers(rng, 3, 4), torch.tensor([[0.5], [1.0], [2.0]], dtype=torch.float64)
-    torch.testing.assert_close(hyperboloid.lift(space, c=c), lorentz.lift(space, c=c))
+    v, c = numbers(rng, 3, 4), torch.tensor([[0.5], [1.0], [2.0]], dtype=torch.float64)
+    v[:, 0] = 9
+    for row, made in enumerate(normalize(v, c=c)):
+        torch.testing.assert_close(made, normalize(v[row], c=c[row].item()))
 
 
 def test_without_numba_the_eager_operators_run_with_one_warning(monkeypatch):
     monkeypatch.setattr(cpu, "MISSING", ImportError("No module named 'numba'"))
-    operator._loaded.cache_clear()
+    backend._installed.cache_clear()
     try:
         with pytest.warns(UserWarning, match="without numba kernels"):
-            assert points.POINTS.backend(torch.ones(2)) == "eager"
-        assert points.POINTS.backend(torch.ones(2)) == "eager"
+            assert backend.backend(torch.ones(2)) == "eager"
+        assert backend.backend(torch.ones(2)) == "eager"
     finally:
-        operator._loaded.cache_clear()
+        backend._installed.cache_clear()
+
+
+def test_constants_of_a_device_made_in_inference_serve_a_training():
+    cuda._on_device.cache_clear()
+    with torch.inference_mode():
+        kept = cuda.device_constants((1.5, 2.5), torch.ones(2))
+    assert not kept.is_inference()
+    x = torch.ones(2, requires_grad=True)
+    (x * kept).sum().backward()
+    assert x.grad.tolist() == [1.5, 2.5]
 
 
 @pytest.fixture(params=["team", "pool"])
 def kind_of_threads(request, monkeypatch):
     """Kernels on torch's own threads, and on those of systems where torch has none to share."""
     if request.param == "pool":
-        monkeypatch.setattr(threads, "_team", lambda: None)
+        monkeypatch.setattr(jobs, "_team", lambda: None)
     elif sys.platform == "linux":
-        assert threads._team() is not None
+        assert jobs._team() is not None
 
 
 @pytest.mark.usefixtures("kind_of_threads")
-def test_the_number_of_threads_does_not_change_a_bit(rng):
-    operands = operands_of("points with queries", drawn(torch.float32, shape=(25000,), width=6))
-    assert operands[0].numel() > 3 * NUMBERS_PER_THREAD
-    before = torch.get_num_threads()
-    results = []
+def test_the_number_of_threads_does_not_change_a_bit(monkeypatch):
+    case = CASES["points of three projections"](Draw(torch.float32, shape=(25000,), width=6))
+    assert case.operands[0].numel() > 3 * NUMBERS_PER_THREAD
+    before, found = torch.get_num_threads(), []
     try:
         for number in (1, 2, 3):
             torch.set_num_threads(number)
             torch.manual_seed(2)
-            dropped = dropout.relu_dropout(operands[0], 0.2)
-            results.append([*results_of(points.POINTS, operands, True), dropped])
+            dropped = dropout.relu_dropout(case.operands[0], 0.2)
+            found.append([*results_of(case, "numba", monkeypatch), dropped])
     finally:
         torch.set_num_threads(before)
-    for other in results[1:]:
-        assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+    for other in found[1:]:
+        assert all(map(torch.equal, found[0], other))
 
 
 @pytest.mark.usefixtures("kind_of_threads")
-def test_threads_at_the_same_time(rng):
-    operands = operands_of("points", drawn(torch.float32, shape=(100_000,), width=6))
-    assert operands[0].numel() > 2 * NUMBERS_PER_THREAD
-    expected = results_of(points.POINTS, operands, True)
-    wrong = []
+def test_threads_at_the_same_time(monkeypatch):
+    case = CASES["points"](Draw(torch.float32, shape=(100_000,), width=6))
+    assert case.operands[0].numel() > 2 * NUMBERS_PER_THREAD
+    expected, wrong = results_of(case, "numba", monkeypatch), []
 
     def work():
         for _ in range(5):
-            got = results_of(points.POINTS, operands, True)
-            wrong.extend(
-                n for n, (a, b) in enumerate(zip(got, expected, strict=True)) if (a != b).any()
-            )
+            made = case.function(*case.operands)
+            wrong.append(not torch.equal(made, expected[0]))
 
     workers = [threading.Thread(target=work) for _ in range(4)]
     for worker in workers:
         worker.start()
     for worker in workers:
         worker.join()
-    assert not wrong
+    assert len(wrong) == 20
+    assert not any(wrong)
 
 
 FORK = """
 import os, torch
-from hyptrans.kernels import hyperboloid
+from hyptrans.kernels.lorentz import normalize
 torch.set_num_threads(2)
-x = torch.randn(100_000, 8, requires_grad=True)
+x = torch.randn(100_000, 8).index_fill(1, torch.tensor([0]), 99).requires_grad_()
 def run():
-    y = hyperboloid.lift(x)
+    y = normalize(x)
     return torch.autograd.grad(y.square().sum(), x)[0].sum().item()
 expected = run()
 child = os.fork()
 if child == 0:
     # autograd's own threads do not survive a fork: only the operator is tried
     with torch.no_grad():
-        hyperboloid.lift(x)
+        normalize(x)
     os._exit(0)
 _, status = os.waitpid(child, 0)
 assert status == 0, status
@@ -293,75 +271,35 @@ def test_a_forked_process_has_kernels_and_so_has_its_parent():
     subprocess.run([sys.executable, "-c", FORK], check=True, timeout=120, env=environment)
 
 
-@pytest.mark.parametrize("shape", [(2, 2, 1, 3), (2, 2, 5, 3)])
-def test_causal_weights_are_those_of_as_many_queries_as_keys(shape):
-    # a kernel would read the keys of a later row
-    with pytest.raises(RuntimeError, match="match"):
-        weights.distance_weights(
-            torch.full(shape, -2.0), -torch.ones(2), squared=True, is_causal=True
-        )
-
-
 def test_a_residual_of_several_heads_is_refused(rng):
     z, log_scale = numbers(rng, 2, 1, 2, 4), numbers(rng, 1)
     for residual in (numbers(rng, 2, 4), numbers(rng, 2, 8)):
         with pytest.raises(ValueError, match=r"one projection of one head, got \(1, 2\)"):
-            points.points(z, log_scale, c=1.0, residual=residual)
+            from_linear(z, log_scale, c=1.0, residual=residual)
 
 
-def residual_of_widths(rng, bias, gain, shift):
-    x, z = numbers(rng, 2, 3, 6, dtype=torch.float32) / 9
-    others = [numbers(rng, *shape, dtype=torch.float32) for shape in (bias, (), gain, shift)]
-    operands = ball_residual.ResidualOperands(x, z, *others)
-    return ball_residual.norm_residual(operands, c=1.0, epsilon=1e-5, dropout=0.0)
-
-
-def points_of_widths(rng, x, update, gain, bias):
-    given = [numbers(rng, *shape, dtype=torch.float32) for shape in (x, update, gain, bias)]
-    x, update, gain, bias = given
-    return hypformer.norm_points(x, update, 1.0, gain, bias, c=1.0, epsilon=1e-5)
-
-
-def weights_of_heads(rng, scales):
-    products = -1 - numbers(rng, 2, 4, 3, 3, dtype=torch.float32).square()
-    return weights.distance_weights(products, -torch.arange(1.0, scales + 1), squared=False)
+def test_a_log_scale_too_few_is_refused(rng):
+    with pytest.raises(ValueError, match=r"3 projections need as many log scales, got \(1,\)"):
+        from_linear(numbers(rng, 5, 3, 4, 8), numbers(rng, 1), c=1.0)
 
 
 # a kernel would read what does not belong to them, or write beyond its result
-WRONG_WIDTHS = {
-    "bias": lambda rng: residual_of_widths(rng, [3], [6], [6]),
-    "gain": lambda rng: residual_of_widths(rng, [6], [4], [6]),
-    "shift": lambda rng: residual_of_widths(rng, [6], [6], [12]),
-    "update": lambda rng: points_of_widths(rng, [3, 8], [3, 5], [5], [5]),
-    "layer norm": lambda rng: points_of_widths(rng, [3, 6], [3, 5], [5], [3]),
-    "scales": lambda rng: weights_of_heads(rng, 2),
-}
-
-
-@pytest.mark.parametrize("operands", WRONG_WIDTHS.values(), ids=WRONG_WIDTHS)
-def test_operands_of_wrong_widths_are_refused(operands, rng):
+@pytest.mark.parametrize(
+    ("bias", "gain", "shift"), [([3], [6], [6]), ([6], [4], [6]), ([6], [6], [12])]
+)
+def test_operands_of_wrong_widths_are_refused(bias, gain, shift, rng):
+    x, z = numbers(rng, 2, 3, 6, dtype=torch.float32) / 9
+    others = [numbers(rng, *shape, dtype=torch.float32) for shape in (bias, (), gain, shift)]
     with pytest.raises(RuntimeError, match=r"size|shape"):
-        operands(rng)
-
-
-def test_one_scale_for_all_heads_is_that_of_each(rng, monkeypatch):
-    state = rng.get_state()
-    ours = weights_of_heads(rng, 1)
-    monkeypatch.setenv("HYPTRANS_KERNELS", "eager")
-    assert_agree([ours], [weights_of_heads(rng.set_state(state), 1)], TOLERANCE[torch.float32])
+        norm_residual(ResidualOperands(x, z, *others), c=1.0, epsilon=1e-5, dropout=0.0)
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
 def test_a_learned_curvature_may_have_dimensions(shape, rng):
-    x, update = (numbers(rng, 5, width, dtype=torch.float32) for width in (4, 3))
-    results = []
-    for given in (
-        torch.full(shape, 0.5, requires_grad=True),
-        torch.tensor(0.5, requires_grad=True),
-    ):
-        made = hypformer.norm_points(
-            x, update, given, torch.ones(3), torch.zeros(3), c=given, epsilon=1e-5
-        )
-        total = made.sum() + hyperboloid.lift(update, c=given, relu=True).sum()
-        results.append(torch.autograd.grad(total, given)[0].reshape(()))
-    assert torch.equal(*results)
+    v, found = numbers(rng, 5, 4), []
+    v[:, 0] = 9
+    for given in (torch.full(shape, 0.5), torch.tensor(0.5)):
+        given = given.double().requires_grad_()
+        found.append(torch.autograd.grad(normalize(v, c=given).sum(), given)[0])
+    assert found[0].shape == shape
+    assert torch.equal(found[0].reshape(()), found[1])

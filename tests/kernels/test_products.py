@@ -5,8 +5,8 @@ import torch
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from hyptrans.kernels import products
-from tests.kernels.contract import numbers
+from hyptrans.kernels import backend, products
+from tests.kernels.cases import numbers
 
 pytestmark = pytest.mark.skipif(
     not hasattr(torch.ops.mkldnn, "_linear_pointwise"), reason="a torch without oneDNN"
@@ -99,7 +99,7 @@ def test_an_operator_that_torch_may_change_is_tried_first(harm, monkeypatch):
 def test_what_is_left_to_torch(kind, rng, onednn, monkeypatch):
     x, weight = numbers(rng, 5, 4, dtype=torch.float32), numbers(rng, 3, 4, dtype=torch.float32)
     if kind == "eager":
-        monkeypatch.setenv("HYPTRANS_KERNELS", "eager")
+        monkeypatch.setattr(backend, "CHOSEN", "eager")
     if kind == "float64":
         x, weight = x.double(), weight.double()
     if kind == "small":

@@ -1,4 +1,4 @@
-"""Second derivatives: right where a formula is plain torch, refused where a kernel has none."""
+"""Second derivatives of the formulas; kernels refuse them (contract.py)."""
 
 import mpmath
 import pytest
@@ -6,43 +6,11 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from hyptrans.geometry import klein, poincare
-from hyptrans.kernels import products
-from hyptrans.kernels.loss import label_smoothed_cross_entropy
+from hyptrans.kernels import backend, products
 from hyptrans.seq2seq.encoder import Encoder
-from tests.kernels.contract import CASES, drawn, gradients_of, operands_of
 from tests.models.conftest import small
 
 ARCHITECTURES = ["hybonet_tiny", "hybonet_plus_tiny", "han_tiny", "hypformer_tiny", "hvt_tiny"]
-
-
-def differentiated(function, operands):
-    """The gradient of a sum of what a function makes, itself to be differentiated."""
-    given = [
-        x.clone().requires_grad_() if isinstance(x, torch.Tensor) and x.is_floating_point() else x
-        for x in operands
-    ]
-    made = function(*given)
-    total = sum(y.square().sum() for y in ([made] if isinstance(made, torch.Tensor) else made))
-    wanted = [x for x in given if isinstance(x, torch.Tensor) and x.requires_grad]
-    return torch.autograd.grad(total, wanted, create_graph=True)
-
-
-@pytest.mark.parametrize("name", [*filter(gradients_of, CASES)])
-def test_kernels_refuse_what_they_cannot_differentiate(name):
-    operands = operands_of(name, drawn(shape=(2, 3), width=6))
-    with pytest.raises(RuntimeError, match="HYPTRANS_KERNELS=eager"):
-        differentiated(lambda *given: CASES[name].run("numba", *given), operands)
-    assert any(one.requires_grad for one in differentiated(CASES[name].plain, operands))
-
-
-def test_the_tiled_loss_refuses_too(rng):
-    features, table = torch.randn(2, 5, 4, generator=rng)
-    targets = torch.arange(5)
-    with pytest.raises(RuntimeError, match="label_smoothed_cross_entropy without tiles"):
-        differentiated(
-            lambda f, t: label_smoothed_cross_entropy(f, t, targets, smoothing=0.1)[0],
-            (features, table),
-        )
 
 
 def test_linear_maps_in_onednn_have_second_derivatives(rng, monkeypatch):
@@ -83,7 +51,7 @@ def test_the_distance_of_equal_points_has_no_second_derivative_that_is_nan():
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_hessian_vector_products_of_a_layer_are_those_of_finite_differences(arch, monkeypatch):
-    monkeypatch.setenv("HYPTRANS_KERNELS", "eager")
+    monkeypatch.setattr(backend, "CHOSEN", "eager")
     model = small(arch)
     tokens = torch.tensor([[5, 9, 4, 7, 2], [6, 8, 10, 11, 2]])
     with torch.no_grad():

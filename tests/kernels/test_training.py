@@ -9,6 +9,7 @@ import torch
 from fairseq.models import MODEL_REGISTRY
 from torch.nn import functional as F
 
+from hyptrans.kernels import backend
 from tests.models.conftest import ARCHITECTURES, build, dictionary, task_of
 
 OWN = [arch for arch in ARCHITECTURES if MODEL_REGISTRY[arch].__module__.startswith("hyptrans.")]
@@ -51,9 +52,9 @@ def losses_of(arch, dropout):
 @pytest.mark.parametrize("arch", OWN)
 def test_the_loss_curve_is_that_of_the_plain_formulas(arch, monkeypatch):
     curves = {}
-    for backend in ("numba", "eager"):
-        monkeypatch.setenv("HYPTRANS_KERNELS", backend)
-        curves[backend] = losses_of(arch, dropout=0.0)
+    for kernels in ("numba", "eager"):
+        monkeypatch.setattr(backend, "CHOSEN", kernels)
+        curves[kernels] = losses_of(arch, dropout=0.0)
     numba, eager = curves["numba"], curves["eager"]
     assert eager[-20:].mean() < 0.8 * eager[:20].mean()
     # rounding grows from update to update, so single losses agree at first and means later
@@ -67,9 +68,9 @@ def test_the_loss_curve_is_that_of_the_plain_formulas(arch, monkeypatch):
 @pytest.mark.slow
 def test_with_dropout_the_loss_falls_as_fast_as_with_that_of_torch(monkeypatch):
     curves = {}
-    for backend in ("numba", "eager"):
-        monkeypatch.setenv("HYPTRANS_KERNELS", backend)
-        curves[backend] = losses_of("hybonet_tiny", dropout=0.1)
+    for kernels in ("numba", "eager"):
+        monkeypatch.setattr(backend, "CHOSEN", kernels)
+        curves[kernels] = losses_of("hybonet_tiny", dropout=0.1)
     ours, theirs = (curves[name][-40:].mean().item() for name in ("numba", "eager"))
     assert ours == pytest.approx(theirs, rel=0.15)
 
@@ -80,12 +81,12 @@ from torch.nn.parallel import DistributedDataParallel
 sys.path.insert(0, sys.argv[1])
 rank = int(sys.argv[2])
 dist.init_process_group("gloo", init_method=f"file://{sys.argv[3]}", rank=rank, world_size=2)
-from hyptrans.kernels.hyperboloid import LIFT
+from hyptrans.kernels.backend import backend
 from hyptrans.layers.hybonet import LorentzFeedForward
 from hyptrans.geometry import lorentz
 torch.manual_seed(0)
 layer = DistributedDataParallel(LorentzFeedForward(16, 32, dropout=0.1))
-assert LIFT.backend(torch.ones(2)) == "numba"
+assert backend(torch.ones(2)) == "numba"
 optimizer = torch.optim.Adam(layer.parameters(), lr=1e-2)
 torch.manual_seed(rank)
 for _ in range(3):
@@ -115,19 +116,19 @@ def test_two_processes_train_one_model(tmp_path):
 WORKERS = """
 import torch
 from torch.utils.data import DataLoader, Dataset
-from hyptrans.kernels import hyperboloid
+from hyptrans.kernels.lorentz import normalize
 
-class Lifted(Dataset):
+class Points(Dataset):
     def __len__(self):
         return 6
     def __getitem__(self, i):
-        return hyperboloid.lift(torch.full((150_000, 4), float(i)))
+        return normalize(torch.tensor([[5.0, 3.0]]) * (i + 1)).expand(2, 2) + i
 
 if __name__ == "__main__":
-    hyperboloid.lift(torch.ones(150_000, 4))
+    normalize(torch.tensor([[5.0, 3.0]]).repeat(150_000, 1))
     for context in ("fork", "spawn"):
-        loaded = list(DataLoader(Lifted(), num_workers=2, multiprocessing_context=context))
-        assert [batch[0, 0, 1].item() for batch in loaded] == [0, 1, 2, 3, 4, 5]
+        loaded = list(DataLoader(Points(), num_workers=2, multiprocessing_context=context))
+        assert [batch[0, 0, 1].item() for batch in loaded] == [0.75 + i for i in range(6)]
 """
 
 

@@ -1,6 +1,5 @@
 """The Triton kernels where no GPU is: in Triton's interpreter, and through Triton's compiler."""
 
-import functools
 import importlib.util
 import os
 import subprocess
@@ -11,11 +10,9 @@ import pytest
 import torch
 
 from hyptrans.geometry.precision import HALF
-from hyptrans.kernels import cuda, operator
-from hyptrans.kernels.check import results_of
-from hyptrans.kernels.dropout import RELU_DROPOUT
-from hyptrans.kernels.operator import REGISTRY
-from tests.kernels.contract import drawn
+from hyptrans.kernels import backend, cuda, dropout, lorentz
+from tests.kernels.cases import CASES as OPERATORS
+from tests.kernels.cases import ON_TRITON, Case, Draw, results_of
 
 CASES = Path(__file__).with_name("test_triton_kernels.py")
 needs_triton = pytest.mark.skipif(
@@ -49,7 +46,11 @@ TYPES = {
 }
 
 
-ON_CUDA = [one for one in REGISTRY.values() if one.kernels["triton"]]
+def dropped(draw):
+    return Case(lambda x: dropout.relu_dropout(x, 0.25, relu=True), [draw.rows()])
+
+
+ON_CUDA = {**{name: OPERATORS[name] for name in ON_TRITON}, "dropout": dropped}
 
 
 def compile_for(capability, kernel, args, num_warps=4, **constants):
@@ -82,13 +83,11 @@ def compile_for(capability, kernel, args, num_warps=4, **constants):
     "capability",
     [80, pytest.param(90, marks=pytest.mark.slow), pytest.param(100, marks=pytest.mark.slow)],
 )
-@pytest.mark.parametrize(
-    "one", [one for one in REGISTRY.values() if one.kernels["triton"]], ids=lambda one: one.name
-)
-def test_kernels_compile_for_a_gpu(one, capability, dtype, width, monkeypatch, tmp_path):
+@pytest.mark.parametrize("name", ON_CUDA)
+def test_kernels_compile_for_a_gpu(name, capability, dtype, width, monkeypatch, tmp_path):
     if os.environ.get("TRITON_INTERPRET") == "1":
         pytest.skip("what is interpreted is not compiled")
-    if dtype in HALF and not one.half:
+    if dtype in HALF and name != "dropout":
         pytest.skip("no kernel of half precision")
     # older ones compile from another description
     pytest.importorskip("triton", minversion="3.3")
@@ -102,10 +101,9 @@ def test_kernels_compile_for_a_gpu(one, capability, dtype, width, monkeypatch, t
         done.add(key)
 
     monkeypatch.setattr(cuda, "launch", launch)
-    kernels = one.kernels["triton"]
-    for _, operands in one.cases(drawn(dtype, shape=(1, 5), width=width)):
-        function = functools.partial(one.run, "triton")
-        results_of(function, operands, kernels.backward is not None)
+    for module in (lorentz, dropout):
+        monkeypatch.setattr(module, "backend", lambda *_, **__: "triton")
+    results_of(ON_CUDA[name](Draw(dtype, shape=(1, 5), width=width)), "triton", monkeypatch)
     assert done
 
 
@@ -117,23 +115,22 @@ def test_kernels_compile_for_a_gpu(one, capability, dtype, width, monkeypatch, t
         ("numba", True, "numba"),
         ("triton", False, "eager"),
         ("triton", True, "triton"),
-        ("inductor", False, "inductor"),
     ],
 )
 def test_choice_for_the_cpu(wanted, interpreted, expected, monkeypatch):
     monkeypatch.setenv("TRITON_INTERPRET", "1" if interpreted else "0")
-    monkeypatch.setenv("HYPTRANS_KERNELS", wanted)
-    # nothing is imported here, and so nothing can be checked
-    monkeypatch.setattr(operator, "_loaded", lambda _: True)
-    monkeypatch.setattr(operator, "_trusted", lambda *_: True)
-    assert RELU_DROPOUT.backend(torch.ones(2)) == expected
-    half = RELU_DROPOUT.backend(torch.ones(2, dtype=torch.bfloat16))
-    assert half == (expected if expected in ("triton", "inductor") else "eager")
+    monkeypatch.setattr(backend, "CHOSEN", wanted)
+    monkeypatch.setattr(backend, "_installed", lambda _: True)
+    half = torch.ones(2, dtype=torch.bfloat16)
+    assert backend.backend(torch.ones(2), triton=True) == expected
+    on_triton = "triton" if expected == "triton" else "eager"
+    assert backend.backend(half, triton=True, half=True) == on_triton
     # half precision reaches no other kernel
-    assert REGISTRY["lift"].backend(torch.ones(2, dtype=torch.bfloat16)) == "eager"
+    assert backend.backend(half, triton=True) == "eager"
+    assert backend.backend(torch.ones(2)) == ("eager" if expected == "triton" else expected)
 
 
-def test_nothing_is_read_from_the_environment_while_torch_compiles(monkeypatch):
-    monkeypatch.setenv("HYPTRANS_KERNELS", "no such backend")
+def test_nothing_is_chosen_while_torch_compiles(monkeypatch):
+    monkeypatch.setattr(backend, "CHOSEN", "no such backend")
     monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
-    assert operator.possible(torch.ones(2)) == "eager"
+    assert backend.backend(torch.ones(2)) == "eager"

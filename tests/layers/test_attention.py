@@ -7,8 +7,9 @@ from typing import NamedTuple
 import pytest
 import torch
 
-from hyptrans.layers.attention import Attention
-from hyptrans.layers.decoding_state import Past, State
+from hyptrans.layers import hybonet
+from hyptrans.layers import hypformer_attention as hypformer_attention_module
+from hyptrans.layers.attention import Attention, State
 from hyptrans.layers.hvt_attention import PoincareAttention
 from hyptrans.layers.hybonet import LorentzAttention
 from hyptrans.layers.hypformer_attention import LinearAttention, SoftmaxAttention
@@ -135,25 +136,20 @@ def test_steps_with_a_state_equal_the_whole_sequence(parts, gradient, kind, rng)
     assert state.kept.rows == 3
 
 
-@pytest.mark.parametrize("name", [name for name in KINDS if name != "hypformer-linear"])
-def test_a_state_is_a_list_of_places_of_each_sentence(name, rng):
-    layer, state = attention(KINDS[name], rng, causal=True), State()
-    for _ in range(5):
-        layer(KINDS[name].inputs(rng, 3, 1, WIDTH), state=state)
-    assert isinstance(state.kept, Past)
-    assert state.kept.places.shape == (3, 5)
-
-
 def test_reordered_hypotheses_go_on_as_if_they_had_always_been_there(kind, rng):
     layer = attention(kind, rng, causal=True)
     x, order = kind.inputs(rng, 3, 5, WIDTH), torch.tensor([2, 0, 0, 1])
     state = State()
     for i in range(3):
         layer(x[:, i : i + 1], state=state)
+    before = State(state.kept)
     state.kept = state.kept.reorder(order)
     steps = [layer(x[order, i : i + 1], state=state) for i in range(3, 5)]
     expected = layer(x[order])[:, 3:]
     torch.testing.assert_close(torch.cat(steps, dim=1), expected, **kind.tolerance)
+    # a state that was copied goes on by itself
+    again = layer(x[:, 3:4], state=before)
+    torch.testing.assert_close(again, layer(x)[:, 3:4], **kind.tolerance)
 
 
 def test_cross_attention_reads_the_memory_once(kind, rng):
@@ -184,7 +180,6 @@ def test_a_memory_given_once_for_its_beams_is_as_if_given_to_each(
 
 
 def test_a_memory_without_positions_gives_what_it_gives_with_gradients(kind, rng):
-    # kernels that attend in one pass would read beyond a table of no rows
     layer = attention(kind, rng, looks_at_memory=True)
     x, memory = kind.inputs(rng, 2, 1, WIDTH), kind.inputs(rng, 2, 0, MEMORY_WIDTH)
     wanted = layer(x, memory).detach()
@@ -247,3 +242,28 @@ def test_a_row_of_padding_alone_leaves_all_others_and_all_gradients_as_they_are(
     if gradient:
         weighted_sum(out, rng).backward()
         assert all(torch.isfinite(p.grad).all() for p in layer.parameters() if p.grad is not None)
+
+
+@pytest.mark.parametrize("name", ["lorentz", "hypformer-softmax"])
+@pytest.mark.parametrize("looks_at_memory", [False, True])
+def test_the_weights_of_hybonet_stand_in_one_place(looks_at_memory, name, rng, monkeypatch):
+    kind = KINDS[name]
+    layer = attention(kind, rng, looks_at_memory=looks_at_memory, causal=not looks_at_memory)
+    x, memory = kind.inputs(rng, 2, 5, WIDTH), kind.inputs(rng, 2, 4, MEMORY_WIDTH)
+    given = (memory,) if looks_at_memory else ()
+    scaled_query = hybonet.scaled_query
+
+    def results():
+        state = State()
+        steps = [layer(part, *given, state=state) for part in x.split(1, dim=1)]
+        return layer(x, *given), torch.cat(steps, dim=1), layer.look(x, *given)
+
+    whole, _, weights = results()
+    for module in (hybonet, hypformer_attention_module):
+        monkeypatch.setattr(module, "scaled_query", lambda q, tau: 3 * scaled_query(q, tau))
+    changed, steps, sharper = results()
+    torch.testing.assert_close(steps, changed, **kind.tolerance)
+    assert (changed - whole).abs().max() > 1e-3
+    # a query that is three times as long has the weights to the power of three
+    power = weights**3
+    torch.testing.assert_close(sharper, power / power.sum(-1, keepdim=True), **kind.tolerance)

@@ -10,12 +10,12 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from hyptrans.geometry import klein, lorentz, poincare, precision
+from hyptrans.kernels import backend
 from hyptrans.kernels.loss import label_smoothed_cross_entropy
 from hyptrans.layers.han import HyperbolicAttention
 from hyptrans.layers.hvt_attention import PoincareAttention
-from hyptrans.layers.lorentz.embedding import LorentzEmbedding
-from hyptrans.layers.lorentz.logits import LorentzLogits
-from hyptrans.layers.lorentz.mix import lorentz_mix
+from hyptrans.layers.hybonet import mixed_centroids
+from hyptrans.layers.lorentz import LorentzEmbedding, LorentzLogits
 from hyptrans.layers.sphere import SphereLogits
 from tests.geometry.helpers import points
 
@@ -29,7 +29,7 @@ POINTS = {
     "centroid": lambda x: lorentz.centroid(x, x[..., :1].mT),
     "distances of Klein": lambda x: klein.distances(x, x),
     "squared distances": lambda x: poincare.pairwise_squared_distance(x, x),
-    "attention of HyboNet": lambda x: lorentz_mix(
+    "attention of HyboNet": lambda x: mixed_centroids(
         x, x, x, c=1.0, allowed=torch.ones(1, 1, 1, x.size(-2), dtype=torch.bool), is_causal=False
     ),
     "attention of HAN": lambda x: HyperbolicAttention(16, 2).mix(
@@ -75,7 +75,7 @@ def short():
 @pytest.mark.parametrize("kernels", ["auto", "eager"])
 @pytest.mark.parametrize("name", POINTS)
 def test_products_are_exact_and_so_are_their_gradients(name, kernels, rng, monkeypatch):
-    monkeypatch.setenv("HYPTRANS_KERNELS", kernels)
+    monkeypatch.setattr(backend, "CHOSEN", kernels)
     x = points(rng, 1, 2, 9, 9, radius=2.0, dtype=torch.float32).requires_grad_()
     fused = torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.FLASH_ATTENTION)
     with fused, Settings() as products:

@@ -5,7 +5,9 @@ import math
 import pytest
 import torch
 
+from hyptrans.kernels import backend
 from hyptrans.layers.hybonet import (
+    RESIDUALS,
     LorentzAttention,
     LorentzFeedForward,
     LorentzLinear,
@@ -18,8 +20,7 @@ from hyptrans.layers.hypformer import (
     HypformerPositions,
 )
 from hyptrans.layers.hypformer_attention import LinearAttention, SoftmaxAttention
-from hyptrans.layers.lorentz.embedding import LorentzEmbedding
-from hyptrans.layers.lorentz.residual import RESIDUALS
+from hyptrans.layers.lorentz import LorentzEmbedding
 from tests.geometry.helpers import CURVATURES, assert_on_hyperboloid, points
 from tests.layers.conftest import fixed, hypformer_attention, randomized
 
@@ -104,6 +105,6 @@ LAYERS = {
 @pytest.mark.parametrize("c", CURVATURES)
 @pytest.mark.parametrize("layer", LAYERS)
 def test_layers_give_points_of_their_hyperboloid(layer, c, kernels, gradient, rng, monkeypatch):
-    monkeypatch.setenv("HYPTRANS_KERNELS", kernels)
+    monkeypatch.setattr(backend, "CHOSEN", kernels)
     with torch.set_grad_enabled(gradient):
         assert_on_hyperboloid(LAYERS[layer](rng, c), c)

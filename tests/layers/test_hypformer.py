@@ -17,7 +17,7 @@ from hyptrans.layers.hypformer import (
     HypformerLogits,
     HypformerPositions,
 )
-from hyptrans.layers.lorentz.embedding import LorentzEmbedding
+from hyptrans.layers.lorentz import LorentzEmbedding
 from tests.geometry.helpers import CURVATURES, EXACT, points
 from tests.layers.conftest import CHANGES, NORMED, arrays, fixed, randomized
 from tests.oracles import hypformer as oracle
@@ -44,7 +44,7 @@ def test_curvature_stays_positive_wherever_training_goes():
 
 @pytest.mark.parametrize("c", [0.0, -1.0, math.nan])
 def test_curvature_that_is_not_positive_is_refused(c):
-    with pytest.raises(ValueError, match="curvature c must be above 0"):
+    with pytest.raises(ValueError, match="c must be above 0 and finite"):
         Curvature(c)
 
 

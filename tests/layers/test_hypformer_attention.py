@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from hyptrans.geometry import lorentz
+from hyptrans.layers.attention import State
 from hyptrans.layers.curvature import Curvature
-from hyptrans.layers.decoding_state import State
 from hyptrans.layers.hypformer_attention import LinearAttention, SoftmaxAttention
 from tests.geometry.helpers import EXACT, points
 from tests.layers.conftest import (
@@ -117,7 +117,7 @@ def test_a_linear_state_has_one_size_after_a_prefix_and_steps(rng):
     state = State()
     parts = [layer(part, state=state) for part in x.split([70, 1, 1], dim=1)]
     torch.testing.assert_close(torch.cat(parts, dim=1), layer(x), **EXACT)
-    assert [tuple(t.shape) for t in state.kept.sums] == [(3, 2, 4, 4), (3, 2, 4)]
+    assert [tuple(t.shape) for t in state.kept] == [(3, 2, 4, 4), (3, 2, 4)]
 
 
 @every_kind

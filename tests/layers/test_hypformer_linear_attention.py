@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 import torch
 
-from hyptrans.kernels.linear_attention import focus
+from hyptrans.kernels import linear_attention as kernels
+from hyptrans.kernels.linear_attention import features as focus
+from hyptrans.kernels.linear_attention import step as decode
 from hyptrans.layers import hypformer_linear_attention as linear_attention
 from hyptrans.layers.hypformer_linear_attention import (
-    Kept,
     Sums,
     causal,
     quadratic,
     read,
-    step,
     summarize,
 )
 from tests.geometry.helpers import EXACT
@@ -30,6 +30,16 @@ def inputs(rng, length, *, batch=2, heads=3, d=4, e=5, dtype=torch.float64):
     scale = torch.randn(heads, 1, d, generator=rng, dtype=torch.float64)
     query, key = focus(numbers, scale, 2.0)
     return tuple(t.to(dtype).requires_grad_() for t in (query.clone(), key.clone(), value))
+
+
+def one_step(query, key, value, sums):
+    """A decoding step whose features are the numbers themselves."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "features", lambda numbers, *_: numbers)
+        heads, d, e = query.size(1), query.size(-1), value.size(-1)
+        own = torch.zeros(heads, 1, d), torch.zeros(heads, e, e), 1.0
+        out, *after = decode(query, key, value, *sums, *(t.to(query) for t in own[:2]), own[2])
+    return out, Sums(*after)
 
 
 @pytest.mark.parametrize("power", [0.5, 1.0, 2.0, 4.0])
@@ -118,7 +128,7 @@ def test_a_thousand_steps_equal_the_parallel_form(rng):
     outputs = []
     for i in range(1000):
         now = slice(i, i + 1)
-        out, sums = step(query[:, :, now], key[:, :, now], value[:, :, now], sums)
+        out, sums = one_step(query[:, :, now], key[:, :, now], value[:, :, now], sums)
         outputs.append(out)
     torch.testing.assert_close(torch.cat(outputs, dim=2), expected, **SUMMED)
     for got, other in zip(sums, after, strict=True):
@@ -173,7 +183,7 @@ def test_gradients_agree_with_finite_differences(form, rng):
     functions = {
         "chunked": lambda q, k, v: causal(q, k, v, chunk=2)[0],
         "sums": lambda q, k, v: read(q, summarize(k, v)),
-        "step": lambda q, k, v: step(q[:, :, :1], k[:, :, :1], v[:, :, :1], sums)[0],
+        "step": lambda q, k, v: one_step(q[:, :, :1], k[:, :, :1], v[:, :, :1], sums)[0],
     }
     assert torch.autograd.gradcheck(functions[form], (query, key, value))
 
@@ -206,18 +216,3 @@ def test_training_keeps_no_matrix_a_position(rng):
     assert kept[1024] <= 4.1 * kept[256]
     assert kept[1024] < 1024 * 32 * 12
     assert linear_attention.CHUNK <= 128
-
-
-def test_rows_that_sums_have_not_are_refused(rng):
-    sums = Sums(torch.randn(2, 2, 3, 3, generator=rng), torch.randn(2, 2, 3, generator=rng))
-    with pytest.raises(IndexError):
-        Kept(sums).reorder(torch.tensor([0, 5000]))
-
-
-def test_sums_reordered_twice_are_those_of_the_last_rows(rng):
-    sums = Sums(torch.randn(4, 2, 3, 3, generator=rng), torch.randn(4, 2, 3, generator=rng))
-    first, then = torch.tensor([3, 3, 1, 0]), torch.tensor([2, 0, 0])
-    kept = Kept(sums).reorder(first).reorder(then)
-    assert kept.rows == 3
-    for found, expected in zip(kept.own(), sums.reorder(first).reorder(then), strict=True):
-        torch.testing.assert_close(found, expected, rtol=0, atol=0)

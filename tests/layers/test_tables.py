@@ -6,7 +6,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from hyptrans.inference.allowance import SPARE_BYTES, within_bytes
 from hyptrans.layers.euclidean import AddedPositions, DotProductLogits, ScaledEmbedding
-from hyptrans.layers.lorentz.embedding import LorentzEmbedding
+from hyptrans.layers.lorentz import LorentzEmbedding
 from hyptrans.support.errors import UserError
 
 ROWS, WIDTH = 3_000, 1 << 14

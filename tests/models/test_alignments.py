@@ -4,9 +4,7 @@ import pytest
 import torch
 from fairseq.sequence_generator import SequenceGeneratorWithAlignment
 
-from hyptrans.geometry import lorentz
-from hyptrans.kernels import klein
-from hyptrans.kernels.ball import heads
+from hyptrans.geometry import klein, lorentz, poincare
 from hyptrans.layers.euclidean import DotProductAttention
 from hyptrans.layers.han import HyperbolicAttention
 from hyptrans.layers.hvt_attention import PoincareAttention
@@ -24,7 +22,7 @@ MIXED = {
     SoftmaxAttention: lambda layer, w, v, q: lorentz.centroid(v, w, c=layer.curvature()),
     LinearAttention: lambda layer, w, v, q: w @ v + q @ layer.psi,
     HyperbolicAttention: lambda layer, w, v, q: klein.midpoint_of_sum(w @ v),
-    PoincareAttention: lambda layer, w, v, q: heads.centroid_tangent(w @ v, c=layer.c),
+    PoincareAttention: lambda layer, w, v, q: poincare.centroid_tangent(w @ v, c=layer.c),
     DotProductAttention: lambda layer, w, v, q: w @ v,
     SphereAttention: lambda layer, w, v, q: w @ v,
     ShellAttention: lambda layer, w, v, q: lorentz.centroid(v, w, c=layer.c),

@@ -9,7 +9,7 @@ from fairseq import models
 from fairseq.sequence_generator import SequenceGenerator
 
 from hyptrans.fairseq.model import STATE
-from hyptrans.layers.decoding_state import State
+from hyptrans.layers.attention import State
 from hyptrans.seq2seq.sizes import SIZES
 from hyptrans.seq2seq.state import DecoderState, LayerState
 from tests.models.conftest import (

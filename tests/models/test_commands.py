@@ -217,7 +217,7 @@ model:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "added",
-    ["--bf16", "--bf16 --attention-precision half", "--memory-efficient-bf16", "--store-ema"],
+    ["--bf16", "--memory-efficient-bf16", "--store-ema"],
 )
 def test_space_embeddings_train_under_any_flag_of_precision_or_averaging(data, tmp_path, added):
     plain, flagged = (

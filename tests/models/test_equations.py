@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hyptrans.kernels import operator
+from hyptrans.kernels import backend
 from tests.models.conftest import batch, dictionary, small
 
 PACKAGE = Path(__file__).parents[2] / "hyptrans"
@@ -55,7 +55,7 @@ def executed():
     pairs = [([4, 5, 6], [7, 8]), ([9], [10, 11, 12])]
     found = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(operator.VARIABLE, "eager")
+        patch.setattr(backend, "CHOSEN", "eager")
         for arch in ("hybonet", "han", "hypformer", "hvt"):
             lines = found[arch] = set()
 

@@ -5,6 +5,7 @@ import torch
 from torch.nn import functional as F
 
 from hyptrans.inference.architecture import configuration
+from hyptrans.kernels import backend
 from hyptrans.models.euclidean import PRENORM, EuclideanParts
 from hyptrans.seq2seq.architectures import ARCHITECTURES
 from hyptrans.seq2seq.sizes import SIZES
@@ -88,7 +89,7 @@ def test_dropout_acts_where_fairseqs_does(options, sentences, monkeypatch):
     source, previous = batch(sentences, WORDS)
     real = previous.ne(WORDS.pad())
     before = theirs(source, None, previous)[0][real]
-    monkeypatch.setenv("HYPTRANS_KERNELS", "eager")
+    monkeypatch.setattr(backend, "CHOSEN", "eager")
     monkeypatch.setattr("fairseq.utils.softmax", lambda x, dim, onnx_trace: x.softmax(dim))
     monkeypatch.setattr(F, "dropout", dropout)
     monkeypatch.setattr(F, "scaled_dot_product_attention", attention)

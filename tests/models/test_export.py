@@ -8,8 +8,8 @@ from torch import nn
 from torch.export import Dim, export
 
 from hyptrans.inference.architecture import configuration
-from hyptrans.layers.decoding_state import Memory
-from hyptrans.layers.hypformer_linear_attention import Kept, Sums
+from hyptrans.layers.attention import Memory
+from hyptrans.layers.hypformer_linear_attention import Sums
 from hyptrans.seq2seq.architectures import ARCHITECTURES
 
 NAMES = ("hybonet", "hybonet_plus", "hypformer", "han", "hvt", "sphere")
@@ -48,8 +48,7 @@ class Encode(nn.Module):
 
 def kept_of(state):
     """Two tensors of each layer, of the tokens before."""
-    every = [layer.attention.kept for layer in state.layers]
-    return [tuple(one.own()) if isinstance(one, Kept) else one.gather() for one in every]
+    return [tuple(layer.attention.kept) for layer in state.layers]
 
 
 class Step(nn.Module):
@@ -63,7 +62,7 @@ class Step(nn.Module):
         state = self.decoder.start()
         for i, (layer, pair) in enumerate(zip(self.decoder.layers, before, strict=True)):
             if hasattr(layer.attention, "psi"):
-                state.layers[i].attention.kept = Kept(Sums(*pair))
+                state.layers[i].attention.kept = Sums(*pair)
             else:
                 state.layers[i].attention.kept = Memory(*pair)
         return self.decoder.predict(tokens, memory, padding, state), kept_of(state)

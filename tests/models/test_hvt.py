@@ -5,7 +5,7 @@ import torch
 
 from hyptrans.geometry import lorentz, poincare
 from hyptrans.layers.hvt_attention import PoincareAttention
-from hyptrans.layers.lorentz.manifold import manifold_parameters
+from hyptrans.layers.manifold import manifold_parameters
 from tests.models.conftest import SMALL, build, dictionary, small, task_of
 
 

@@ -149,9 +149,7 @@ def test_attention_and_hypformer_focus_power_options_reach_every_layer():
     assert {(type(m), m.power) for m in kinds()} == {(LinearAttention, 2.0)}
     assert {m.power for m in kinds(hypformer_focus_power=3.5)} == {3.5}
     softmax = kinds(hypformer_attention="softmax")
-    assert {(type(m), m.half_precision) for m in softmax} == {(SoftmaxAttention, False)}
-    half = kinds(hypformer_attention="softmax", attention_precision="half")
-    assert {m.half_precision for m in half} == {True}
+    assert {type(m) for m in softmax} == {SoftmaxAttention}
 
 
 def test_hybonet_plus_is_hypformer_with_softmax_attention(sentences):
@@ -187,10 +185,6 @@ def test_dropout_options_reach_every_block():
         (
             {"hypformer_attention": "softmax", "hypformer_focus_power": 2.0},
             "--hypformer-focus-power acts in --hypformer-attention linear",
-        ),
-        (
-            {"attention_precision": "half"},
-            "--attention-precision half acts in --hypformer-attention softmax",
         ),
         (
             {"hypformer_attention": "softmax", "encoder_attention_heads": 16},

@@ -5,7 +5,7 @@ from fairseq import models
 
 from hyptrans.layers.curvature import Curvature
 from hyptrans.layers.hvt_attention import QUERY_KEY_GAIN
-from hyptrans.layers.lorentz.residual import LorentzResidual
+from hyptrans.layers.hybonet import LorentzResidual
 from tests.models.conftest import ARCHITECTURES, SMALL, build
 
 C = 0.37
@@ -33,18 +33,6 @@ def test_every_part_has_the_curvature(arch, storage):
     assert set(fixed.values()) <= {C}
     for value in learned:
         assert value.item() == pytest.approx(C, rel=1e-5)
-
-
-@pytest.mark.parametrize("precision", ["float32", "half"])
-@pytest.mark.parametrize("arch", with_option("attention_precision"))
-def test_all_attention_has_the_precision(arch, precision):
-    softmax = (
-        {"hypformer_attention": "softmax"} if arch in with_option("hypformer_attention") else {}
-    )
-    model = build(arch, **SMALL, attention_precision=precision, **softmax)
-    values = found(model, "half_precision", bool)
-    assert len(values) == 6
-    assert set(values.values()) == {precision == "half"}
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from hyptrans.fairseq.tiled import TiledCrossEntropy
-from hyptrans.kernels import loss
+from hyptrans.kernels import backend, loss
 from hyptrans.layers.curvature import Curvature
 from tests.models.conftest import ARCHITECTURES, SMALL, build, task_of
 
@@ -60,7 +60,7 @@ def _as_on_cuda(monkeypatch):
     monkeypatch.setattr(torch.Tensor, "tolist", noted)
     monkeypatch.setattr(Curvature, "forward", curvature)
     monkeypatch.setattr(loss, "_in_range", lambda targets, _: targets)
-    monkeypatch.setenv("HYPTRANS_KERNELS", "eager")
+    monkeypatch.setattr(backend, "CHOSEN", "eager")
 
 
 def waits_of_a_step(arch, criterion):

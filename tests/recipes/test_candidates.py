@@ -5,8 +5,7 @@ import math
 import torch
 
 from hyptrans.geometry import lorentz
-from hyptrans.layers.lorentz.embedding import LorentzEmbedding
-from hyptrans.layers.lorentz.logits import LorentzLogits
+from hyptrans.layers.lorentz import LorentzEmbedding, LorentzLogits
 from recipes.common import translation
 from recipes.common.commands import portable
 from recipes.study.candidates.lorentz_free import (
@@ -36,7 +35,7 @@ def test_blocks_read_points_near_a_shell_and_add_to_states_as_they_are(rng):
 
 
 def test_maps_and_logits_of_free_states_read_them_near_a_shell_and_positions_start_short(rng):
-    options = {"dropout": 0.0, "attention_dropout": 0.0, "half_precision": False, "causal": False}
+    options = {"dropout": 0.0, "attention_dropout": 0.0, "causal": False}
     layer = FreeAttention(8, 2, c=1.0, memory_width=8, **options).double()
     x = points(rng, 2, 3, 9)
     with torch.no_grad():
@@ -92,9 +91,7 @@ def test_a_state_without_length_stays_the_origin_and_has_gradients(rng):
 
 
 def test_heads_of_a_shell_have_one_length_and_their_times_beside_the_width(rng):
-    layer = ShellAttention(
-        8, 2, c=1.0, dropout=0.0, attention_dropout=0.0, half_precision=False, causal=False
-    ).double()
+    layer = ShellAttention(8, 2, c=1.0, dropout=0.0, attention_dropout=0.0, causal=False).double()
     x = points(rng, 2, 3, 9)
     query, key, value = layer.project(x)
     for made in (key, value):

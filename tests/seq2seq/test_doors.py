@@ -33,8 +33,6 @@ OTHERS = {
     **dict.fromkeys(("max_source_positions", "max_target_positions"), 32),
 }
 WITHOUT_EFFECT = {
-    # only under autocast, where tests/layers looks at it
-    *((name, "attention_precision") for name in ("hybonet", "hybonet_plus")),
     # there is no such norm where norms are behind the blocks
     *((name, "no_decoder_final_norm") for name in ("euclidean", "euclidean_postnorm")),
 }

@@ -6,7 +6,7 @@ from fairseq.trainer import Trainer
 from torch import nn
 
 from hyptrans.fairseq.around import Function, around
-from hyptrans.layers.lorentz.manifold import manifold_parameters
+from hyptrans.layers.manifold import manifold_parameters
 
 AVERAGING_BACKENDS = ("slowmo", "slow_mo", "localsgd")
 

@@ -20,7 +20,6 @@ try:
     inlined: Callable[[Any], Any] = njit(inline="always")
     from hyptrans.kernels.cpu.exponential import (  # noqa: F401 - for the files of operators
         exp,
-        largest_of,
         log1p,
         sinh_ratio,
         tanh_ratio,
@@ -28,7 +27,6 @@ try:
     from hyptrans.kernels.cpu.jobs import (  # noqa: F401
         BLOCK,
         blocks_of,
-        indices,
         matrix,
         read,
         run,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import extending, njit, types
+from numba import extending, types
 
 INLINED: Any = {"forceinline": True}
 """A loop that still calls a function stays scalar, and with some calls LLVM leaves others alone."""
@@ -45,8 +45,8 @@ def _in_float32(of_float64: Callable[[float], float]) -> Callable[[Any], Any]:
 def exp(x: float) -> float:
     """``exp(x)``; in float32 within ``1e-7 (3 + |x|)`` of it, relatively, and 2^-126 to 2^127.
 
-    What is left of the rounding is nothing to a sigmoid or a softmax, which are flat where
-    ``|x|`` is large. NaN stays NaN.
+    What is left of the rounding is nothing to a sigmoid, which is flat where ``|x|`` is large. NaN
+    stays NaN.
     """
     return math.exp(x)
 
@@ -67,20 +67,6 @@ def _exp(x: float) -> float:
     series = series * rest + _TAYLOR[0]
     bits = np.int32((np.int32(whole) + _ZERO_EXPONENT) << _FRACTION_BITS)
     return series * bits.view(np.float32)
-
-
-# masked keys are -inf, so infinities count
-@njit(fastmath={"nnan", "nsz"}, error_model="numpy")
-def largest_of(row: Any) -> Any:
-    """Row maximum; undefined if the row contains NaN.
-
-    Unlike kernels it is compiled as if there was no NaN, which makes it vector code; the difference
-    of a number that is NaN from the result is NaN all the same.
-    """
-    largest = row[0]
-    for j in range(row.size):
-        largest = max(largest, row[j])
-    return largest
 
 
 def log1p(x: float) -> float:

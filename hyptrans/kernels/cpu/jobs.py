@@ -10,7 +10,7 @@ compiled code reads it where it lies:
        8  | next       first block left     |  run, work_off   work_off, which adds one atomically
       16  | blocks     how many             |  run             work_off
       24  | itemsize   bytes of a number    |  run             vector
-      32  | matrices   10 x (address, rows, |  run             matrix, indices, vector
+      32  | matrices   10 x (address, rows, |  run             matrix, vector
           |            columns)             |
      272  | integers   10                   |  run             the kernel
      352  | scalars    6                    |  run             the kernel
@@ -26,8 +26,10 @@ be a second team beside torch's.
 import ctypes
 import functools
 import hashlib
+import os
 import struct
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +39,6 @@ from llvmlite import ir
 from numba import carray, extending, from_dtype, njit, types
 from torch import Tensor
 
-from hyptrans.kernels.cpu import threads
 from hyptrans.kernels.cpu.compiled import compiled
 
 intrinsic: Any = extending.intrinsic
@@ -49,6 +50,11 @@ MATRICES, INTEGERS, SCALARS = 10, 10, 6
 
 BLOCK = 256
 """Rows that are one thread's at a time, and that are summed up together."""
+
+NUMBERS_PER_MEMBER = 1 << 15
+"""Fewer numbers are left to one thread, as by torch (its ``GRAIN_SIZE``)."""
+NUMBERS_PER_THREAD = 1 << 18
+"""The same for a plain thread, which must be woken up first."""
 
 Kernel = Callable[[int, Any], None]
 """Computes one block of a job; what belongs to other blocks is not its business."""
@@ -93,39 +99,43 @@ _FLOATS = {
 
 def run(
     kernel: Kernel,
-    blocks: int,
     matrices: Sequence[Tensor | None],
     scalars: Sequence[float] = (),
     integers: Sequence[int] = (),
     *,
+    blocks: int | None = None,
     strided: bool = False,
-    work: int | None = None,
 ) -> None:
-    """Let threads compute all blocks.
+    """Let threads compute all blocks; return when that is done.
+
+    Where torch's threads are those of OpenMP, they do the work: they are awake between torch's own
+    operators, and there is one team of them. Elsewhere, and after a fork, which a team of OpenMP
+    does not survive, plain threads do.
 
     Args:
         kernel: compiled at its first call for a dtype, and kept in numba's cache.
-        blocks: how many there are.
-        matrices: contiguous tensors, each seen as rows of its last dimension, of one dtype, but for
-            places, which are of int64.
+        matrices: contiguous tensors of one dtype, each seen as rows of its last dimension; the size
+            of the first decides how many threads are worth while.
         scalars: of the dtype of the matrices once the kernel reads them.
         integers: signed, of 64 bits.
+        blocks: how many there are; those of the rows of the first matrix by default.
         strided: the matrices need not be contiguous, as the kernel is given their strides.
-        work: numbers to go through, those of the first matrix by default.
 
     Raises:
         ValueError: matrices that the kernel would take for something else.
     """
     first = matrices[0]
     assert first is not None, "a job has work"
-    dtype = first.dtype
+    dtype, work = first.dtype, first.numel()
+    if blocks is None:
+        blocks = -(-(work // first.size(-1)) // BLOCK)
     number, packer = _FLOATS[dtype]
     fields = [_compiled(kernel, number), 0, blocks, first.element_size()]
     for matrix in matrices:
         if matrix is None:
             fields += (0, 0, 0)
             continue
-        if matrix.dtype is not dtype and matrix.dtype is not torch.int64:
+        if matrix.dtype is not dtype:
             raise ValueError(f"matrices of {dtype} and {matrix.dtype} in one job")
         if not matrix.is_cpu:
             raise ValueError(f"a matrix of a job is on {matrix.device}, not on the CPU")
@@ -137,7 +147,62 @@ def run(
     fields += [*integers, *[0] * (INTEGERS - len(integers))]
     packed = packer.pack(*fields, *scalars, *[0] * (SCALARS - len(scalars)))
     job = _memory(packer.size).from_buffer_copy(packed)
-    threads.share(_driver(), ctypes.addressof(job), blocks, work or first.numel())
+    address, team = ctypes.addressof(job), None if _forked else _team()
+    least = NUMBERS_PER_THREAD if team is None else NUMBERS_PER_MEMBER
+    members = min(torch.get_num_threads(), blocks, max(1, work // least))
+    if members == 1:
+        _function(_driver())(address)
+    elif team is not None:
+        team(_driver(), address, members, 0)
+    else:
+        _run_in_pool(address, members)
+
+
+def _run_in_pool(job: int, members: int) -> None:
+    pool = _pools.get(members)
+    if pool is None:
+        pool = _pools.setdefault(members, ThreadPoolExecutor(members - 1, "hyptrans-kernels"))
+    others = [pool.submit(_function(_driver()), job) for _ in range(members - 1)]
+    try:
+        _function(_driver())(job)
+    finally:
+        # whatever happens here, the job's memory is theirs until they are done
+        wait(others)
+
+
+_forked = False
+_pools: dict[int, ThreadPoolExecutor] = {}
+
+
+@functools.cache
+def _function(address: int) -> Callable[[int], None]:
+    """A C function, called without Python's lock."""
+    return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+
+
+@functools.cache
+def _team() -> Any:
+    """OpenMP's ``GOMP_parallel(function, its argument, threads, flags)``, or None.
+
+    It is that of the runtime which torch itself uses: another would bring threads of its own.
+    """
+    try:
+        torch_itself = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
+        team = torch_itself.GOMP_parallel
+    except (OSError, AttributeError):
+        return None
+    team.restype = None
+    team.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
+    return team
+
+
+def _leave_team() -> None:
+    global _forked
+    _forked = True
+    _pools.clear()
+
+
+os.register_at_fork(after_in_child=_leave_team)
 
 
 @functools.cache
@@ -209,13 +274,6 @@ def matrix(job: Any, i: int) -> Any:
     """A job's matrix as an array ``[rows, columns]``, in a kernel."""
     address, rows, columns = _matrix(job, i)
     return carray(_pointer(address, job.scalars[0]), (rows, columns))
-
-
-@njit(inline="always")
-def indices(job: Any, i: int) -> Any:
-    """A job's matrix of int64 as an array ``[rows, columns]``, in a kernel."""
-    address, rows, columns = _matrix(job, i)
-    return carray(_pointer(address, address), (rows, columns))
 
 
 @njit(inline="always")

@@ -5,12 +5,10 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from hyptrans.geometry.lorentz import lift
 from hyptrans.kernels.dropout import relu_dropout
-from hyptrans.kernels.hyperboloid import lift
-from hyptrans.layers.attention import Map
-from hyptrans.layers.decoding_state import State
-from hyptrans.layers.lorentz.embedding import LorentzEmbedding
-from hyptrans.layers.lorentz.logits import LorentzLogits
+from hyptrans.layers.attention import Map, State
+from hyptrans.layers.lorentz import LorentzEmbedding, LorentzLogits
 from hyptrans.layers.positions import position_vectors
 from hyptrans.seq2seq.architectures import register_sizes
 

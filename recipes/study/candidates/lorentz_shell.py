@@ -8,17 +8,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from hyptrans.geometry import lorentz
+from hyptrans.geometry.lorentz import lift
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.geometry.space import Space
 from hyptrans.kernels.dropout import relu_dropout
-from hyptrans.kernels.hyperboloid import lift
 from hyptrans.layers.attention import Attention, Map
-from hyptrans.layers.hybonet import INITIAL_LOG_SCALE, INITIAL_WEIGHT_BOUND
+from hyptrans.layers.hybonet import (
+    INITIAL_LOG_SCALE,
+    INITIAL_WEIGHT_BOUND,
+    mixed_centroids,
+    scaled_query,
+)
 from hyptrans.layers.hypformer import HTC
-from hyptrans.layers.lorentz.embedding import LorentzEmbedding
-from hyptrans.layers.lorentz.logits import LorentzLogits
-from hyptrans.layers.lorentz.mix import PointAttention
+from hyptrans.layers.lorentz import LorentzEmbedding, LorentzLogits
 from hyptrans.layers.positions import position_vectors
 from hyptrans.layers.sphere import LEAST_LENGTH
 from hyptrans.seq2seq.architectures import register_sizes
@@ -98,7 +100,7 @@ class ShellPositions(nn.Module):
         return lift(relu_dropout(x[..., 1:], self.dropout), c=self.norm.c)
 
 
-class ShellAttention(PointAttention):
+class ShellAttention(Attention):
     """Attention by Lorentzian distances; heads of ``space / heads`` coordinates and a time.
 
     Queries, keys and values have lengths of their own, one a map. Weights are
@@ -111,7 +113,6 @@ class ShellAttention(PointAttention):
         c: the hyperboloid has curvature ``-c``.
         dropout: probability on what is added to the state.
         attention_dropout: probability on the inputs of the query, key and value maps.
-        half_precision: see :class:`hyptrans.layers.hybonet.LorentzAttention`.
         causal: no position sees a later one.
     """
 
@@ -124,11 +125,10 @@ class ShellAttention(PointAttention):
         c: float,
         dropout: float,
         attention_dropout: float,
-        half_precision: bool,
         causal: bool,
     ) -> None:
         super().__init__(space, heads, causal=causal)
-        self.c, self.attention_dropout, self.half_precision = c, attention_dropout, half_precision
+        self.c, self.attention_dropout = c, attention_dropout
         self.add_maps(lambda width, maps: linear(width, space, maps), memory_width)
         maps = {"qkv": 3} if memory_width is None else {"q": 1, "kv": 2}
         self.log_lengths = nn.ParameterDict(
@@ -145,9 +145,12 @@ class ShellAttention(PointAttention):
         unit = F.normalize(mapped, dim=-1, eps=LEAST_LENGTH)
         points = lift(unit * at_least_float32(self.log_lengths[name]).exp(), c=self.c)
         first, *rest = (made.transpose(1, 2) for made in points.unbind(2))
-        if "q" in name:
-            first = lorentz.flip_time(first) * (2 / at_least_float32(self.tau))
-        return first, *rest
+        return (scaled_query(first, self.tau) if "q" in name else first), *rest
+
+    def mix(
+        self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
+    ) -> Tensor:
+        return mixed_centroids(query, key, value, c=self.c, allowed=allowed, is_causal=is_causal)
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         joined = heads[..., 1:].transpose(1, 2).flatten(2)
@@ -171,7 +174,7 @@ class ShellFeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         unit = F.normalize(self.expand(x), dim=-1, eps=LEAST_LENGTH)
-        inner = lift(unit * at_least_float32(self.log_length).exp(), c=self.c, relu=True)
+        inner = lift(F.relu(unit * at_least_float32(self.log_length).exp()), c=self.c)
         made: Tensor = self.norm(x, self.contract(inner))
         return made
 
@@ -203,10 +206,7 @@ class ShellParts(Parts):
         return self.make_positions(self.positions_type, c=self.cfg.curvature)
 
     def attention(self, role: Role, *, before: Any) -> Attention:
-        half = self.cfg.attention_precision == "half"
-        return self.make_attention(
-            self.attention_type, role, c=self.cfg.curvature, half_precision=half
-        )
+        return self.make_attention(self.attention_type, role, c=self.cfg.curvature)
 
     def feed_forward(self, *, before: Any) -> nn.Module:
         return self.make_feed_forward(self.feed_forward_type, c=self.cfg.curvature)

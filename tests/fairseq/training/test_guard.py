@@ -8,7 +8,7 @@ from fairseq.trainer import Trainer
 from omegaconf import OmegaConf
 
 from hyptrans.fairseq.training.guard import check_manifold_flags
-from hyptrans.layers.lorentz.embedding import LorentzEmbedding
+from hyptrans.layers.lorentz import LorentzEmbedding
 
 
 def configuration(**changes):

@@ -9,7 +9,7 @@ from torch import nn
 from hyptrans.fairseq.training.statistics import PointStatistics
 from hyptrans.geometry import lorentz, poincare
 from hyptrans.geometry.space import Space
-from hyptrans.layers.lorentz.manifold import StableLorentz
+from hyptrans.layers.manifold import StableLorentz
 
 
 class Side(nn.Module):

@@ -6,7 +6,6 @@ keeps. Integers: dropout's seed and threshold.
 """
 
 import math
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,11 +15,10 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import poincare
 from hyptrans.geometry.precision import at_least_float32
-from hyptrans.kernels.ball.scalars import artanh, by_lengths, shares, tanh
-from hyptrans.kernels.ball.tangents import scalars_of
+from hyptrans.kernels.backend import backend, no_second_derivative
 from hyptrans.kernels.cpu import BLOCK, blocks_of, inlined, matrix, read, run
-from hyptrans.kernels.dropout import drawn_seed, fill_kept, kept_factors, threshold_and_scale
-from hyptrans.kernels.operator import Case, Draw, Grads, Kept, Kernels, Made, Operator
+from hyptrans.kernels.dropout import drawn_seed, fill_kept, threshold_and_scale
+from hyptrans.kernels.poincare import artanh, ball_scalars, by_lengths, shares, tanh
 
 FEW = 32
 """Rows worked on at a time: few enough for intermediate results to stay in the cache."""
@@ -63,14 +61,10 @@ def norm_residual(
     bias, beta, gain, shift = others
     alike = x.shape == z.shape and all(t.dtype == x.dtype for t in (z, *others))
     alike = alike and bias.shape == gain.shape == shift.shape == x.shape[-1:] and not beta.dim()
-    made: Tensor
-    if not alike or dropout == 1 or (backend := RESIDUAL.backend(x)) == "eager":
-        made = plain_norm_residual(x, z, bias, beta, gain, shift, c, epsilon, dropout, None)
-    else:
-        # torch's own dropout where the formula is compiled: a seed would be hashed in 64 bits
-        drawn = drawn_seed() if dropout else 0
-        seed = None if backend == "inductor" else drawn
-        made = RESIDUAL.run(backend, x, z, *others, c, epsilon, dropout, seed)
+    if not alike or dropout == 1 or backend(x) == "eager":
+        return plain_norm_residual(x, z, bias, beta, gain, shift, c, epsilon, dropout)
+    seed = drawn_seed() if dropout else 0
+    made: Tensor = _NormResidual.apply(x, z, *others, (c, epsilon, dropout, seed))
     return made
 
 
@@ -84,14 +78,9 @@ def plain_norm_residual(
     c: float,
     epsilon: float,
     dropout: float,
-    seed: int | None,
 ) -> Tensor:
-    """:func:`norm_residual` in plain torch; dropout by the hashes of a seed, or torch's own."""
-    update = poincare.add_tangents(z, bias, c=c)
-    if seed is None:
-        update = F.dropout(update, dropout)
-    elif dropout:
-        update = update * kept_factors(update, dropout, seed)
+    """:func:`norm_residual` in plain torch, dropout included."""
+    update = F.dropout(poincare.add_tangents(z, bias, c=c), dropout)
     total = poincare.add_tangents(poincare.log_origin(x, c=c), update * beta, c=c)
     return poincare.exp_origin(plain_norm(total, gain, shift, epsilon), c=c)
 
@@ -104,6 +93,35 @@ def plain_norm(u: Tensor, gain: Tensor, shift: Tensor, epsilon: float) -> Tensor
     width = u.size(-1)
     unit = width**-0.5
     return F.layer_norm(u, (width,), gain * unit, shift * unit, epsilon / width)
+
+
+class _NormResidual(torch.autograd.Function):
+    """Kernels of :func:`norm_residual`."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, *others: Any) -> Tensor:
+        *tensors, (c, epsilon, dropout, seed) = others
+        operands = [t.contiguous() for t in (x, *tensors)]
+        out, width = torch.empty_like(operands[0]), x.size(-1)
+        threshold, factor = threshold_and_scale(dropout)
+        ctx.scalars = (*ball_scalars(x, c), epsilon / width, width**-0.5, factor)
+        ctx.integers = seed, threshold
+        run(forward, (*operands, out), ctx.scalars, ctx.integers)
+        ctx.save_for_backward(*operands)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled():
+            raise no_second_derivative()
+        operands = ctx.saved_tensors
+        x, width = operands[0], grad.size(-1)
+        grad_x, grad_z = torch.empty_like(x), torch.empty_like(x)
+        partial = x.new_empty(blocks_of(x), 3 * width + 1)
+        matrices = (grad.contiguous(), *operands, grad_x, grad_z, partial)
+        run(backward, matrices, ctx.scalars, ctx.integers)
+        by_bias, by_gain, by_shift, by_beta = partial.sum(0).split([width, width, width, 1])
+        return grad_x, grad_z, by_bias, by_beta.view(()), by_gain, by_shift, None
 
 
 class Tile(NamedTuple):
@@ -371,41 +389,3 @@ def _center(row: Any, x: Any, tile: Any, k: int, epsilon: float) -> Any:
         row[j] = value
         squared += value * value
     return one / math.sqrt(squared * part + epsilon)
-
-
-def _forward(x: Tensor, *others: Any) -> tuple[Made, Kept]:
-    *tensors, c, epsilon, dropout, seed = others
-    operands = [t.contiguous() for t in (x, *tensors)]
-    out, width, (threshold, factor) = (
-        torch.empty_like(operands[0]),
-        x.size(-1),
-        threshold_and_scale(dropout),
-    )
-    scalars = (*scalars_of(x, c), epsilon / width, width**-0.5, factor)
-    run(forward, blocks_of(out), (*operands, out), scalars, (seed, threshold))
-    return out, (*operands, scalars, (seed, threshold))
-
-
-def _backward(kept: Kept, grad: Tensor) -> Grads:
-    *operands, scalars, integers = kept
-    x, width = operands[0], grad.size(-1)
-    grad_x, grad_z = torch.empty_like(x), torch.empty_like(x)
-    partial = x.new_empty(blocks_of(x), 3 * width + 1)
-    matrices = (grad.contiguous(), *operands, grad_x, grad_z, partial)
-    run(backward, len(partial), matrices, scalars, integers)
-    by_bias, by_gain, by_shift, by_beta = partial.sum(0).split([width, width, width, 1])
-    return grad_x, grad_z, by_bias, by_beta.view(()), by_gain, by_shift
-
-
-def _cases(draw: Draw) -> Iterator[Case]:
-    size = draw.width**-0.5
-    x = poincare.exp_origin(size * draw.rows(), c=draw.c)
-    given = (x, 3 * size * draw.rows(), size * draw(draw.width), draw.scalar(0.7), draw(draw.width))
-    for dropout in (0.0, 0.25):
-        name = f"residual with norm{' and dropout' if dropout else ''}"
-        yield name, (*given, draw(draw.width), draw.c, 1e-5, dropout, 20_240_301)
-
-
-RESIDUAL = Operator(
-    "residual with norm", plain_norm_residual, cases=_cases, cpu=Kernels(_forward, _backward)
-)

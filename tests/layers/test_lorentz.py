@@ -8,8 +8,7 @@ import torch
 
 from hyptrans.geometry import lorentz
 from hyptrans.layers.hybonet import LorentzFeedForward, LorentzPositions
-from hyptrans.layers.lorentz.embedding import LorentzEmbedding
-from hyptrans.layers.lorentz.logits import LorentzLogits
+from hyptrans.layers.lorentz import LorentzEmbedding, LorentzLogits
 from hyptrans.layers.positions import position_vectors, sinusoids
 from tests.geometry.helpers import CURVATURES, EXACT, points
 from tests.layers.conftest import randomized

@@ -1,0 +1,86 @@
+"""What computes an operator: kernels of numba on the CPU, of Triton on CUDA, or the formula.
+
+The environment variable ``HYPTRANS_KERNELS``, as it is when this module is imported, chooses:
+``auto`` (the default, and what an empty value means), ``eager`` (the formulas in plain torch),
+``numba`` or ``triton``.
+"""
+
+import functools
+import importlib
+import os
+import warnings
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from hyptrans.geometry.lorentz import CurvatureLike
+from hyptrans.geometry.precision import HALF
+from hyptrans.kernels import cpu
+
+Backend = Literal["eager", "numba", "triton"]
+
+VARIABLE = "HYPTRANS_KERNELS"
+CHOICES = ("auto", "eager", "numba", "triton")
+CHOSEN = os.environ.get(VARIABLE) or "auto"
+"""One of ``CHOICES``; what it is not is an error at the first operator."""
+FULL = (torch.float32, torch.float64)
+
+
+def backend(x: Tensor, *, triton: bool = False, half: bool = False) -> Backend:
+    """The backend that computes an operator of ``x``.
+
+    It is ``eager``, the formula, for tensors without numbers, dtypes or devices without a kernel,
+    and while torch compiles or exports a graph, of which kernels cannot be a part.
+
+    Args:
+        x: the operator's first operand.
+        triton: the operator has kernels of Triton.
+        half: these take half precision too.
+
+    Raises:
+        ValueError: ``HYPTRANS_KERNELS`` is none of ``CHOICES``.
+    """
+    if torch.compiler.is_compiling():
+        return "eager"
+    if CHOSEN not in CHOICES:
+        raise ValueError(f"{VARIABLE} must be one of {', '.join(CHOICES)}, got {CHOSEN!r}")
+    if CHOSEN == "eager" or not x.numel() or not x.dim():
+        return "eager"
+    if x.is_cpu and CHOSEN != "triton":
+        return "numba" if x.dtype in FULL and _installed("numba") else "eager"
+    on_device = x.is_cuda or (x.is_cpu and os.environ.get("TRITON_INTERPRET") == "1")
+    known = triton and on_device and CHOSEN != "numba"
+    fits = x.dtype in FULL or (half and x.dtype in HALF)
+    return "triton" if known and fits and _installed("triton") else "eager"
+
+
+@functools.cache
+def _installed(name: Backend) -> bool:
+    """Whether a backend can be imported; if not, a warning says so once."""
+    try:
+        if name == "numba" and cpu.MISSING:
+            raise cpu.MISSING
+        importlib.import_module(name)
+    except ImportError as error:
+        warnings.warn(f"layers run slower without {name} kernels: {error}", stacklevel=2)
+        return False
+    return True
+
+
+def no_second_derivative(
+    instead: str = f"set {VARIABLE}=eager, by which formulas are plain torch",
+) -> RuntimeError:
+    """The error of a backward pass that runs with ``create_graph=True``.
+
+    Kernels are no operators of torch. With torch's ``once_differentiable``,
+    :func:`torch.autograd.grad` would leave them out of a second derivative without an error.
+    """
+    return RuntimeError(
+        f"create_graph=True asks for a second derivative, which kernels do not have: {instead}"
+    )
+
+
+def one_number(c: CurvatureLike) -> bool:
+    """Whether a curvature is a single number, as kernels take it, and not one a row."""
+    return not isinstance(c, Tensor) or c.numel() == 1

@@ -1,1 +1,0 @@
-"""Operators between tangents of the Poincare ball, with kernels for the CPU alone."""

@@ -1,0 +1,147 @@
+"""What Lorentz architectures begin and end with: points of tokens, and logits from distances."""
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from hyptrans.geometry import lorentz
+from hyptrans.geometry.precision import at_least_float32
+from hyptrans.kernels import products
+from hyptrans.layers.attention import State
+from hyptrans.layers.checks import check_choice, check_curvature
+
+Storage = Literal["space", "manifold"]
+STORAGES: tuple[Storage, ...] = get_args(Storage)
+
+
+class LorentzEmbedding(nn.Module):
+    """A table of points, one per token.
+
+    ``storage="space"`` keeps the space coordinates as an ordinary parameter, N(0, 1 / width), and
+    computes the time on use: any optimizer, precision or averaging applies. ``"manifold"`` keeps
+    whole points as a geoopt manifold parameter, as in the HyboNet paper; it needs Riemannian Adam.
+
+    Shapes: tokens ``[...]`` -> ``[..., width]``.
+
+    Args:
+        num_embeddings: size of the vocabulary.
+        width: numbers of a point, time included.
+        padding_idx: this row starts as the origin and gets no gradient from looking it up.
+        c: the hyperboloid has curvature ``-c``.
+        storage: how the points are kept.
+
+    Raises:
+        ValueError: ``c`` is not above 0, or there is no such storage.
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        width: int,
+        *,
+        padding_idx: int | None = None,
+        c: float = 1.0,
+        storage: Storage = "space",
+    ) -> None:
+        super().__init__()
+        check_curvature(c)
+        check_choice("storage", storage, STORAGES)
+        self.width, self.padding_idx, self.c, self.storage = width, padding_idx, c, storage
+        if storage == "space":
+            self.weight = nn.Parameter(torch.empty(num_embeddings, width - 1))
+            nn.init.normal_(self.weight, std=width**-0.5)
+            padding = torch.zeros(width - 1)
+        else:
+            # geoopt is slow to import, and of no use to other models
+            from hyptrans.layers.manifold import ManifoldParameter, StableLorentz
+
+            manifold = StableLorentz(1 / c)
+            empty = torch.empty(num_embeddings, width)
+            self.weight = ManifoldParameter(empty, manifold=manifold)
+            with torch.no_grad():
+                # geoopt draws points a distance of 1 from the origin at any curvature
+                unit = StableLorentz().random_normal(num_embeddings, width)
+                self.weight.copy_(unit / c**0.5)
+            padding = lorentz.origin(width, c=c)
+        if padding_idx is not None:
+            with torch.no_grad():
+                self.weight[padding_idx] = padding
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self._lifted(F.embedding(tokens, self.weight, self.padding_idx))
+
+    def points(self, c: lorentz.CurvatureLike | None = None) -> Tensor:
+        """All points of the table, ``[num_embeddings, width]``.
+
+        With ``c``, for use at curvature ``-c``: space coordinates are lifted there; points of a
+        manifold, which stay at their curvature, are moved there, with the order of distances kept.
+        """
+        return self._lifted(self.weight, c)
+
+    def _lifted(self, rows: Tensor, c: lorentz.CurvatureLike | None = None) -> Tensor:
+        # recomputing the time keeps a point stored in half precision on the hyperboloid
+        if self.storage == "space":
+            return lorentz.lift(rows, c=self.c if c is None else c)
+        if c is None:
+            return lorentz.lift(rows[..., 1:], c=self.c)
+        return lorentz.lift(at_least_float32(rows[..., 1:]) * (self.c / c) ** 0.5, c=c)
+
+
+def distance_table(points: Tensor, bias: Tensor, *, c: lorentz.CurvatureLike) -> Tensor:
+    """What :func:`distance_features` meet of the tokens: their points, and ``b_v + 2/c``.
+
+    Shapes: points ``[V, D]``, bias ``[V]`` -> ``[V, D + 1]``.
+    """
+    return torch.cat([points, (at_least_float32(bias) + 2 / c).unsqueeze(-1)], dim=-1)
+
+
+def distance_features(x: Tensor) -> Tensor:
+    """Numbers whose dot products with a :func:`distance_table` are ``-d2(x, e_v) + b_v``.
+
+    That is ``2/c + 2 <x, e_v> + b_v``. The bias is one more coordinate, which meets a one: added by
+    itself it would cost two more passes over the logits.
+
+    Shapes: ``[..., D]`` -> ``[..., D + 1]``. Source: HyboNet's authors' code.
+    """
+    x = at_least_float32(x)
+    time, space = x[..., :1], x[..., 1:]
+    return torch.cat([-2 * time, 2 * space, torch.ones_like(time)], dim=-1)
+
+
+class LorentzLogits(nn.Module):
+    """Negative squared Lorentzian distances to the points of a table, plus a bias a token.
+
+    Shapes: ``[..., width]`` -> ``[..., num_embeddings]``. Source: HyboNet's authors' code.
+
+    Args:
+        table: the points ``e_v``; share the embedding of the input here to tie them.
+    """
+
+    def __init__(self, table: LorentzEmbedding) -> None:
+        super().__init__()
+        self.table = table
+        self.bias = nn.Parameter(torch.zeros(table.weight.size(0)))
+
+    @property
+    def curvature(self) -> lorentz.CurvatureLike:
+        """Where points and tokens are compared."""
+        return self.table.c
+
+    def forward(self, x: Tensor, state: State | None = None) -> Tensor:
+        """Logits; a ``state`` keeps the tokens' points from one decoding step to the next."""
+        features, table = self.factors(x, state)
+        return products.exact_linear(features, table)
+
+    def factors(self, x: Tensor, state: State | None = None) -> tuple[Tensor, Tensor]:
+        """``[..., K]`` and ``[num_embeddings, K]``, whose product in float32 the logits are."""
+        if state is None:
+            return distance_features(x), self._table()
+        if state.kept is None:
+            state.kept = self._table()
+        return distance_features(x), state.kept
+
+    def _table(self) -> Tensor:
+        c = self.curvature
+        return distance_table(self.table.points(c), self.bias, c=c)

@@ -1,1 +1,0 @@
-"""What the Lorentz architectures share: embedding, logits, attention's mix, manifold."""
