@@ -1,0 +1,61 @@
+"""Models of earlier releases load, and translate and train as they did then."""
+
+import importlib.util
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+import hyptrans
+
+HERE = Path(__file__).parent
+RELEASES = sorted(path.parent for path in HERE.glob("*/expected.json"))
+CASES = [
+    pytest.param(release, name, id=f"{release.name}-{name}")
+    for release in RELEASES
+    for name in json.loads((release / "expected.json").read_text())["models"]
+]
+TOLERANCE = 1e-5
+"""Of log-probabilities in float32, and of losses in float64."""
+
+
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory):
+    """A folder of each release's models, by its name."""
+    places = {release.name: tmp_path_factory.mktemp(release.name) for release in RELEASES}
+    for release in RELEASES:
+        with tarfile.open(release / "models.tar.xz") as archive:
+            archive.extractall(places[release.name], filter="data")
+    return places
+
+
+def expected(release, name):
+    return json.loads((release / "expected.json").read_text())["models"][name]
+
+
+@pytest.mark.parametrize(("release", "name"), CASES)
+def test_checkpoint_and_model_folder_translate_as_then(release, name, unpacked):
+    place, wanted = unpacked[release.name], expected(release, name)
+    models = (
+        hyptrans.load(place / f"{name}.pt", data=place / "data"),
+        hyptrans.load(place / "folders" / name),
+    )
+    for model in models:
+        found = [one[0] for one in model.n_best(wanted["sources"], 1, beam=3)]
+        assert [one.text for one in found] == wanted["translations"]
+        assert [one.score for one in found] == pytest.approx(wanted["scores"], abs=TOLERANCE)
+        scores = model.score(wanted["sources"], wanted["targets"])
+        assert scores == pytest.approx(wanted["log_probabilities"], rel=TOLERANCE, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize(("release", "name"), CASES)
+def test_thirty_updates_have_the_losses_of_then(release, name, unpacked):
+    wanted = expected(release, name)
+    if wanted["losses"] is None:
+        pytest.skip("Adam does not keep its embeddings on their space")
+    spec = importlib.util.spec_from_file_location("make", release / "make.py")
+    make = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(make)
+    found = make.losses(unpacked[release.name], name, wanted["sources"], wanted["targets"])
+    assert found == pytest.approx(wanted["losses"], abs=TOLERANCE)
