@@ -70,6 +70,16 @@ def test_raw_text_comes_back_from_the_binary_files(tmp_path, corpus):
     }
 
 
+@pytest.mark.parametrize("options", [["--raw-text"], ["--bpe", "subword-nmt"]])
+def test_neither_fairseq_nor_torch_is_needed(tmp_path, corpus, options):
+    code = "import sys; sys.modules['fairseq'] = sys.modules['torch'] = None; "
+    code += "from hyptrans.commands.cli import main; sys.exit(main())"
+    words = [*corpus(), *options, "--vocab-size", 200, "--out", tmp_path / "out"]
+    succeeds(sys.executable, "-c", code, "prepare", "text", *words)
+    made = {path.name for path in (tmp_path / "out/data-bin").iterdir()}
+    assert {"dict.en.txt", "train.en-de.de.bin", "test.en-de.en.idx"} <= made
+
+
 def test_codes_are_those_of_subword_nmt_on_the_text_itself(tmp_path):
     lines = make_sentences(300, "en") + make_sentences(300, "de")
     paths = [write(tmp_path / "en", lines[:300]), write(tmp_path / "de", lines[300:])]

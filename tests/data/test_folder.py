@@ -1,5 +1,6 @@
 """Output folders in which files of another stand, or no longer all that was written."""
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -135,6 +136,17 @@ def test_a_finished_folder_is_not_touched_nor_one_called_as_that_of_the_work_in_
     assert "is finished, with other options or input" in error_of(others)
     assert tree(out) == {**before, "intermediate/notes.txt": b"mine"}
     assert {path: path.stat().st_mtime_ns for path in out.rglob("*")} == times
+
+
+def test_a_folder_of_an_earlier_release_is_replaced_only_with_overwrite(run, finished):
+    words, out, before = finished
+    path = out / "manifest.json"
+    path.write_text(json.dumps(dict(json.loads(path.read_text()), made_from=None)))
+    assert "or by another release; choose another --out, or --overwrite" in error_of(
+        run("text", *words)
+    )
+    assert run("text", *words, "--overwrite")[0] == 0
+    assert tree(out) == before
 
 
 @ANY
