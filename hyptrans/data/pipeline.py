@@ -62,7 +62,7 @@ def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[], Plan]) -> 
             # refused before anything was made of it
             if not notes:
                 remove(job.work)
-                if new:
+                if new and not any(job.out.iterdir()):
                     job.out.rmdir()
             raise
         placed = folder.put_in_place(stages.files, stages.result, job.out, finished)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -57,7 +58,8 @@ class Stages:
 
     def steps(self) -> Iterator[Step]:
         """All steps in order."""
-        yield from self.plan.before
+        for step in self.plan.before:
+            yield replace(step, settings=self.settings)
         for name in self.plan.sets:
             yield self._step(f"read {name}", self._text[name], partial(self._read, name))
             yield from self._tokenize(name)

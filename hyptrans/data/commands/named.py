@@ -98,16 +98,15 @@ class Named:
     ) -> Iterator[Step]:
         """Steps that download archives, if none is given, and take the files out of them."""
         archives = list(args.archive)
-        settings = {"names": sorted(names), "sha256": args.sha256}
         for url in self.urls if not archives else ():
             path = job.out / "downloads" / file_name(url)
             archives.append(path)
             if not path.exists():
-                yield Step(f"download {path.name}", [path], partial(download, url, path), settings)
+                yield Step(f"download {path.name}", [path], partial(download, url, path))
         for number, path in enumerate(archives):
             folder = job.work / "unpacked" / f"{number} {path.name}"
             work = partial(_unpack, path, names, folder, args.max_unpacked, args.sha256)
-            yield Step(f"unpack {path.name}", [folder], work, settings)
+            yield Step(f"unpack {path.name}", [folder], work)
 
     def _wrong_languages(self, args: argparse.Namespace) -> Iterator[str]:
         """Fill in the languages not given; only the default pair, in either direction, is known."""

@@ -198,6 +198,21 @@ def test_archive_with_another_hash_is_refused(tmp_path, run, archive):
     assert "which --sha256 does not name: get the file again" in error_of(run("iwslt14", *words))
 
 
+def test_an_archive_that_changed_is_unpacked_again(tmp_path, run, original, archive, monkeypatch):
+    out = tmp_path / "out"
+    words = ["--archive", archive, "--out", out, *SMALL, "--keep-intermediate"]
+    with monkeypatch.context() as patch:
+        patch.setattr("hyptrans.data.learn.learn", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            run("iwslt14", *words)
+    path = original / "de-en/IWSLT14.TED.tst2012.de-en.en.xml"
+    path.write_text(path.read_text().replace("R&amp;D", "Q&amp;A"))
+    with tarfile.open(archive, "w:gz") as tar:
+        tar.add(original / "de-en", "de-en")
+    assert run("iwslt14", *words)[0] == 0
+    assert "Q&A" in (out / "raw/test.en").read_text()
+
+
 def test_downloads_are_kept_and_unpacked(tmp_path, run, archive, monkeypatch):
     fetched = []
 
