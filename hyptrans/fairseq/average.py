@@ -179,9 +179,10 @@ def write(state: Mapping[str, Any], out: Path) -> None:
 
 def _add(sums: dict[str, Tensor], found: Mapping[str, Tensor], first: Path, path: Path) -> None:
     """Add a checkpoint's parameters, which must be those of the first."""
-    for name in {**sums, **found} if sums else found:
+    others = bool(sums)
+    for name in {**sums, **found}:
         tensor, total = found.get(name), sums.get(name)
-        if tensor is None or (sums and (total is None or total.shape != tensor.shape)):
+        if tensor is None or (others and (total is None or total.shape != tensor.shape)):
             raise UserError(f"{path} and {first} are of different models: {name} differs")
         if not tensor.is_floating_point():
             if total is not None and not torch.equal(total, tensor):
