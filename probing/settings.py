@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, get_args
 
 from hyptrans.support.errors import UserError
@@ -12,7 +11,7 @@ from hyptrans.support.flags import MOST_SEED
 SETS = ("train", "dev", "test")
 Kind = Literal["lorentz", "poincare", "euclidean"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-Punctuation = Literal["upos", "ptb"]
+Punctuation = Literal["upos", "ptb", "none"]
 PUNCTUATIONS: tuple[Punctuation, ...] = get_args(Punctuation)
 LEAST_RANK = 2
 """Coordinates of a point, and dimensions of the spaces of rank curves."""
@@ -26,11 +25,6 @@ BATCH_LINES = 256
 """Lines that are parsed together."""
 SENTENCES = 300
 """Sentences whose states are looked at for the use of their space."""
-WORDNET = Path("/usr/share/wordnet")
-LINES = 20_000
-"""Of a text, for the mean radii of its words."""
-LEAST_NOUNS = 300
-"""For a correlation of radius and depth."""
 
 
 @dataclass(frozen=True)

@@ -1,43 +1,94 @@
-"""Parse plain text into dependency trees."""
+"""Parse plain text into dependency trees with stanza."""
 
 import argparse
+import json
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
 
+import torch
+
+from hyptrans.support.errors import UserError, one_line
+from hyptrans.support.extras import require
+from hyptrans.support.files import whole_file
 from hyptrans.support.lines import read_lines
 from hyptrans.support.progress import bar
-from probing.text.parse import annotate, load_pipeline
+from probing.states.encoder import moved
+
+_PROCESSORS = ("tokenize", "mwt", "pos", "lemma", "depparse")
 
 
 def main(args: argparse.Namespace) -> None:
-    """Run ``python -m probing annotate``.
+    """Run ``python -m probing annotate``; a sentence is called after its line, ``7`` or ``7-2``.
 
     Raises:
         UserError: the text cannot be parsed, or an option cannot be used.
     """
     whole_lines = args.one_sentence_per_line or args.pretokenized
-    # an unusable file is told before the models are loaded
+    # an unusable file is reported before the models are loaded
     total = sum(1 for _ in read_lines(args.text))
-    pipeline = load_pipeline(
-        args.lang,
-        args.stanza_dir,
-        device=args.device,
-        pretokenized=args.pretokenized,
-        one_sentence_per_line=whole_lines,
-    )
-    summary = annotate(
-        pipeline,
-        bar(read_lines(args.text), "annotate", total),
-        args.out,
-        one_sentence_per_line=whole_lines,
-        batch_lines=args.batch_size,
-    )
-    print(
-        f"{args.out}: {summary.sentences} sentences, {summary.words} words of {summary.lines} lines"
-    )
-    if summary.empty:
-        print(f"without text: lines {_numbers(summary.empty)}")
-    if summary.changed:
-        print(f"characters that did not come back: lines {_numbers(summary.changed)}")
+    pipeline = _pipeline(args, whole_lines)
+    sentences = words = 0
+    numbered = enumerate(bar(read_lines(args.text), "annotate", total), 1)
+    with whole_file(args.out) as file:
+        while batch := list(islice(numbered, args.batch_size)):
+            for number, document in _parse(pipeline, batch):
+                found = document.sentences
+                if whole_lines and len(found) != 1:
+                    raise UserError(f"line {number} of {args.text} became {len(found)} sentences")
+                for i, sentence in enumerate(found, 1):
+                    sentence.sent_id = f"{number}" if len(found) == 1 else f"{number}-{i}"
+                    file.write(f"{sentence:C}\n\n".encode())
+                sentences, words = sentences + len(found), words + document.num_words
+        if not sentences:
+            raise UserError(f"{args.text} has no sentence: all its lines are empty")
+    print(f"{args.out}: {sentences} sentences, {words} words of {total} lines")
 
 
-def _numbers(numbers: list[int]) -> str:
-    return ", ".join(map(str, numbers))
+def _parse(pipeline: Any, batch: list[tuple[int, str]]) -> Iterator[tuple[int, Any]]:
+    """The lines with text, by number; no sentence goes over the end of a line."""
+    full = [(number, line) for number, line in batch if line.strip()]
+    stanza = require("stanza", "probing")
+    documents = [stanza.Document([], text=line) for _, line in full]
+    parsed = pipeline.bulk_process(documents) if documents else []
+    return zip((number for number, _ in full), parsed, strict=True)
+
+
+def _pipeline(args: argparse.Namespace, whole_lines: bool) -> Any:
+    """Stanza with models that are on this machine; nothing is downloaded."""
+    stanza = require("stanza", "probing")
+    if args.device is not None:
+        # anything with parameters shows whether torch can use it
+        moved(torch.nn.Linear(1, 1), args.device)
+    place = args.stanza_dir or Path(stanza.resources.common.DEFAULT_MODEL_DIR)
+    try:
+        return stanza.Pipeline(
+            args.lang,
+            dir=str(place),
+            package=None,
+            processors=_processors(place, args.lang, pretokenized=args.pretokenized),
+            download_method=None,
+            device=args.device,
+            tokenize_pretokenized=args.pretokenized,
+            tokenize_no_ssplit=whole_lines,
+            logging_level="ERROR",
+        )
+    except Exception as error:
+        # a model file that is missing or damaged raises whatever stanza or torch runs into
+        where = f", model_dir={str(place)!r}" if args.stanza_dir else ""
+        raise UserError(
+            f"stanza's models for {args.lang} in {place} cannot be loaded "
+            f"({one_line(str(error), 200)}); fetch them with: python -c "
+            f'"import stanza; stanza.download({args.lang!r}{where})"'
+        ) from error
+
+
+def _processors(place: Path, language: str, *, pretokenized: bool) -> dict[str, str]:
+    """What runs, by name, of that which the language's default package has."""
+    resources = json.loads((place / "resources.json").read_text(encoding="utf-8"))
+    entry = resources[resources[language].get("alias", language)]["packages"]["default"]
+    wanted = [name for name in _PROCESSORS if not (pretokenized and name == "mwt")]
+    found = {name: "default" for name in wanted if name in entry or name == "tokenize"}
+    # the parser insists on lemmas; where a language has none, stanza takes the words themselves
+    return {"lemma": "identity"} | found

@@ -4,22 +4,24 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from torch import Tensor
 
+from hyptrans.inference.contents import Contents
 from hyptrans.support import tables
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256, write_json
 from hyptrans.support.progress import bar
 from probing.commands.options import typed_command
-from probing.commands.sources import of_checkpoint
+from probing.commands.sources import text_options
 from probing.geometry.layers import HEADER, Layer, Words, cells, measure, verdict
 from probing.geometry.states import both_sides
 from probing.geometry.words import words_of
 from probing.report.results import versions
-from probing.states.checkpoint import Loaded, load_model
 from probing.states.encoder import moved
 from probing.states.extract import extract
+from probing.states.model import ModelEncoder, build_model, read_model
 from probing.text.trees import read_conllu
 
 
@@ -29,20 +31,19 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         UserError: a file, flag or value that is wrong.
     """
-    if args.data is None and args.data_bin is None:
-        raise UserError("the data are missing: name a folder with --data or --data-bin")
-    data = args.data_bin or args.data
-    loaded = load_model(args.checkpoint, data, user_dir=args.user_dir)
-    moved(loaded.model, args.device)
-    words = _words(args) if args.trees else None
-    at_words = (words.states, words.depths) if words else None
-    layers = look(loaded, data, at_words, args)
+    if args.data is None:
+        raise UserError("the data are missing: name a folder with --data")
+    own_data = None if args.checkpoint.is_dir() else args.data
+    contents = read_model(args.checkpoint, own_data, text_options(args), args.user_dir)
+    model = moved(build_model(contents), args.device)
+    words = _words(contents, args) if args.trees else None
+    layers = look(model, contents, words, args)
     sides = [[layer for layer in layers if layer.side == side] for side in ("encoder", "decoder")]
     sentence = " ".join(map(verdict, sides))
     if args.out is not None:
         figures = {
             "checkpoint_sha256": sha256(args.checkpoint),
-            "architecture": loaded.architecture,
+            "architecture": contents.architecture,
             "command": typed_command(),
             "layers": [asdict(layer) for layer in layers],
             "verdict": sentence,
@@ -54,13 +55,11 @@ def main(args: argparse.Namespace) -> None:
 
 
 def look(
-    loaded: Loaded,
-    data: Path,
-    words: tuple[Tensor, Tensor] | None,
-    args: argparse.Namespace,
+    model: Any, contents: Contents, words: Words | None, args: argparse.Namespace
 ) -> list[Layer]:
-    """The figures of all layers of both sides; ``words``: states ``[layers, W, D]``, depths."""
-    sides = both_sides(loaded, data, subset=args.subset, sentences=args.sentences)
+    """The figures of all layers of both sides; radii and depths of ``words`` for the encoder's."""
+    wanted = {"subset": args.subset, "sentences": args.sentences}
+    sides = both_sides(model, contents, args.data, **wanted)
     every = [(side, number) for side in sides for number in range(len(side.spaces))]
     return [
         measure(
@@ -69,23 +68,26 @@ def look(
             side.spaces[number],
             side=side.name,
             number=number,
-            words=(words[0][number], words[1]) if words and side.name == "encoder" else None,
+            words=_of_layer(words, number) if side.name == "encoder" else None,
             seed=args.seed,
         )
         for side, number in bar(every, "measure", unit=" layers")
     ]
 
 
-def _words(args: argparse.Namespace) -> Words:
+def _of_layer(words: Words | None, number: int) -> tuple[Tensor, Tensor] | None:
+    return None if words is None else (words.states[number], words.depths)
+
+
+def _words(contents: Contents, args: argparse.Namespace) -> Words:
     """States of the words of trees that are one token, and their gold depths."""
     trees = read_conllu(args.trees)
-    source = of_checkpoint(args, args.checkpoint, args.data)
-    encoder = source.load(random=False, seed=args.seed)
+    encoder = ModelEncoder(contents, args.checkpoint, random=False, seed=args.seed)
     with TemporaryDirectory() as folder:
         states = extract(
             encoder,
             trees,
-            Path(folder) / "states",
+            Path(folder) / "states.npy",
             trees=args.trees,
             batch_tokens=args.batch_tokens,
             device=args.device,

@@ -1,14 +1,13 @@
-"""The options of every command; torch is loaded when they are read and right, not before."""
+"""The options of every command; torch is loaded when they are right, not before."""
 
 import argparse
-import inspect
 import shlex
 import sys
+from dataclasses import fields
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from hyptrans.support.flags import (
-    add_alias,
     add_data,
     add_device,
     add_out,
@@ -22,15 +21,11 @@ from probing.settings import (
     CONTROL_RANKS,
     KINDS,
     LEAST_IMPROVEMENT,
-    LINES,
     PUNCTUATIONS,
     SENTENCES,
     SETS,
-    WORDNET,
     Settings,
 )
-
-Options = TypeVar("Options")
 
 
 def annotate(parser: argparse.ArgumentParser) -> None:
@@ -63,58 +58,15 @@ def annotate(parser: argparse.ArgumentParser) -> None:
         help="lines parsed together (default: %(default)s)",
     )
     add_device(parser, None, "cuda where there is one")
-    for old, device in (("--gpu", "cuda"), ("--cpu", "cpu")):
-        add_alias(parser, old, "device", device)
-
-
-def extract(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``python -m probing extract``."""
-    add_source_arguments(parser, several=False)
-    add = parser.add_argument
-    add(
-        "--trees",
-        type=Path,
-        required=True,
-        metavar="CONLLU",
-        help="sentences, in CoNLL-U, plain or gzipped",
-    )
-    add_out(parser, "states to write, safetensors", required=True)
-    add(
-        "--random",
-        action="store_true",
-        help="the same architecture with fresh parameters, a baseline",
-    )
-    add_seed(parser, "of the fresh parameters")
-    add_model_arguments(parser)
-
-
-def train(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``python -m probing train``."""
-    add_set_arguments(parser, "train", "dev")
-    add_out(parser, "probes to write, safetensors", required=True)
-    add_training_arguments(parser)
-    add_device(parser)
-
-
-def evaluate(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``python -m probing evaluate``."""
-    parser.add_argument(
-        "--probes", type=Path, required=True, metavar="FILE", help="probes, as train writes them"
-    )
-    add_set_arguments(parser, "dev", "test")
-    add_out(parser, "figures to write, JSON")
-    parser.add_argument(
-        "--name", default="encoder", help="label of the encoder (default: %(default)s)"
-    )
-    add_punct_argument(parser)
 
 
 def geometry(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``python -m probing geometry``."""
     add = parser.add_argument
-    add("--checkpoint", type=Path, required=True, metavar="FILE", help="checkpoint of fairseq")
+    about = "checkpoint of fairseq, or model folder of hyptrans export"
+    add("--checkpoint", type=Path, required=True, metavar="PLACE", help=about)
     add_data(parser)
-    add_model_arguments(parser)
+    _add_model(parser)
     add("--subset", default="valid", metavar="NAME", help="set of --data (default: %(default)s)")
     add(
         "--sentences",
@@ -128,50 +80,11 @@ def geometry(parser: argparse.ArgumentParser) -> None:
     add_seed(parser, "of samples")
 
 
-def radius(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``python -m probing radius``."""
-    add = parser.add_argument
-    add("--checkpoint", type=Path, required=True, metavar="FILE", help="checkpoint of fairseq")
-    add_data(parser)
-    add_model_arguments(parser)
-    add(
-        "--text",
-        type=Path,
-        required=True,
-        metavar="FILE",
-        help="text, plain or gzipped: in a layer a word's radius is its mean over where it stands",
-    )
-    add(
-        "--sentences",
-        type=positive,
-        default=LINES,
-        metavar="N",
-        help="most lines of --text to read (default: %(default)s)",
-    )
-    add(
-        "--counts",
-        type=Path,
-        metavar="FILE",
-        help="text to count words in, for their frequency (default: the dictionary's counts of "
-        "tokens in the training text)",
-    )
-    add(
-        "--wordnet",
-        type=Path,
-        default=WORDNET,
-        metavar="DIR",
-        help="folder of WordNet's index.noun and data.noun (default: %(default)s, Debian's package "
-        "wordnet-base)",
-    )
-    add_out(parser, "figures to write, JSON")
-    add_seed(parser, "of resamples of words")
-
-
 def run(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``python -m probing run``."""
     add = parser.add_argument
-    add_source_arguments(parser, several=True)
-    add_model_arguments(parser)
+    _add_sources(parser)
+    _add_model(parser)
     add("--names", nargs="+", metavar="NAME", help="labels (default: the checkpoints' folders)")
     for name, use in zip(SETS, ("train probes", "choose layers", "report"), strict=True):
         add(f"--{name}", type=Path, required=True, metavar="CONLLU", help=f"trees to {use} on")
@@ -180,7 +93,7 @@ def run(parser: argparse.ArgumentParser) -> None:
     add(
         "--control",
         action="store_true",
-        help="tell selectivity: train probes of gold trees and of control trees, in which each "
+        help="report selectivity: train probes of gold trees and of control trees, in which each "
         "word type drew its head, of the dimensions of --ranks (default: "
         f"{' '.join(map(str, CONTROL_RANKS))})",
     )
@@ -201,7 +114,7 @@ def run(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="TEXT",
         help="text that the encoders were trained on, plain or gzipped, one for all or one for "
-        "each: the share of the test set's words that it lacks is told",
+        "each: report the share of the test set's words that it lacks",
     )
     add(
         "--examples",
@@ -213,8 +126,14 @@ def run(parser: argparse.ArgumentParser) -> None:
     add_overwrite(
         parser, "make again what an earlier run in --out made, as after a change of the code"
     )
-    add_punct_argument(parser)
-    add_training_arguments(parser)
+    add(
+        "--punct",
+        choices=PUNCTUATIONS,
+        default="upos",
+        help="what is punctuation, which UUAS and Root leave out: words tagged PUNCT in the column "
+        "UPOS, one of seven Penn Treebank tags in XPOS, or none (default: %(default)s)",
+    )
+    _add_training(parser)
     add(
         "--seeds",
         type=positive,
@@ -225,46 +144,33 @@ def run(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_source_arguments(parser: argparse.ArgumentParser, *, several: bool) -> None:
-    """Add ``--checkpoint``, ``--hf`` and ``--data``; :func:`sources_of` reads them."""
-    more = "; may be given several times" if several else ""
-    add = parser.add_argument
-    add(
+def _add_sources(parser: argparse.ArgumentParser) -> None:
+    """Add what :func:`probing.commands.sources.sources_of` reads."""
+    several = partial(parser.add_argument, action="append", default=[])
+    several(
         "--checkpoint",
         type=Path,
-        action="append",
-        default=[],
         metavar="FILE",
-        help=f"checkpoint of fairseq{more}",
+        help="checkpoint of fairseq; may be given several times",
     )
-    add(
+    several(
         "--hf",
-        action="append",
-        default=[],
         metavar="NAME_OR_FOLDER",
         help="encoder of Hugging Face's transformers: a folder of save_pretrained or of hyptrans "
-        f"export, or a name, which is fetched unless it is in the cache{more}",
+        "export, or a name, which is fetched unless it is in the cache; may be given several times",
     )
-    add(
+    several(
         "--data",
         type=Path,
-        action="append",
-        default=[],
         metavar="DIR",
-        help="folder that data-prep/ wrote for the checkpoint"
-        + ("; one for all, or one for each" if several else ""),
+        help="folder that hyptrans prepare wrote for the checkpoint, or that of its dictionaries; "
+        "one for all, or one for each (default: that of its training)",
     )
 
 
-def add_model_arguments(parser: argparse.ArgumentParser) -> None:
+def _add_model(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how a checkpoint reads text."""
     add = parser.add_argument
-    add(
-        "--data-bin",
-        type=Path,
-        metavar="DIR",
-        help="folder of the dictionaries, where it is not DIR/data-bin of --data",
-    )
     add(
         "--sentencepiece-model",
         type=Path,
@@ -274,12 +180,6 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     add("--bpe-codes", type=Path, metavar="FILE", help="subword-nmt codes, likewise")
     add("--moses", action="store_true", help="tokenize and escape as Moses before, likewise")
     add("--lowercase", action="store_true", help="lower-case before, likewise")
-    add(
-        "--language",
-        default="en",
-        metavar="LANG",
-        help="language of the Moses rules (default: %(default)s)",
-    )
     add(
         "--user-dir",
         metavar="DIR",
@@ -295,8 +195,8 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     add_device(parser)
 
 
-def add_training_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what a training of probes depends on; :func:`filled` reads it."""
+def _add_training(parser: argparse.ArgumentParser) -> None:
+    """Add what a training of probes depends on; :func:`settings_of` reads it."""
     default = Settings()
 
     def number(flag: str, about: str, metavar: str = "N", why: str = "") -> None:
@@ -331,43 +231,17 @@ def add_training_arguments(parser: argparse.ArgumentParser) -> None:
     add_seed(parser, "of initial weights and order of sentences", default.seed)
 
 
-def add_punct_argument(parser: argparse.ArgumentParser) -> None:
-    """Add ``--punct``."""
-    parser.add_argument(
-        "--punct",
-        choices=PUNCTUATIONS,
-        default="upos",
-        help="what is punctuation, which UUAS and Root leave out: words tagged PUNCT in the column "
-        "UPOS, or one of seven Penn Treebank tags in XPOS (default: %(default)s)",
-    )
-
-
-def add_set_arguments(parser: argparse.ArgumentParser, *names: str) -> None:
-    """Add a file of states and one of trees for each data set."""
-    for name in names:
-        for flag, metavar, about in (
-            (f"--{name}-states", "FILE", f"states of the {name} set, as extract writes them"),
-            (
-                f"--{name}",
-                "CONLLU",
-                f"trees of the {name} set, those that the states were extracted for",
-            ),
-        ):
-            parser.add_argument(flag, type=Path, required=True, metavar=metavar, help=about)
-
-
 def typed_command() -> str:
     """The command of this process, to be typed again."""
     program = ["hyptrans"] if sys.argv[1:2] == ["probe"] else ["python", "-m", "probing"]
     return shlex.join([*program, *sys.argv[1:]])
 
 
-def filled(kind: type[Options], args: argparse.Namespace) -> Options:
-    """A dataclass with the values of the flags that are named as its fields.
+def settings_of(args: argparse.Namespace) -> Settings:
+    """The settings of a training.
 
     Raises:
-        UserError: of settings, values out of range.
+        UserError: values out of range.
     """
-    given = vars(args)
-    names = [name for name in inspect.signature(kind).parameters if name in given]
-    return kind(**{name: given[name] for name in names})
+    names = [field.name for field in fields(Settings) if field.name in vars(args)]
+    return Settings(**{name: getattr(args, name) for name in names})

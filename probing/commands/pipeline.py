@@ -1,42 +1,36 @@
-"""The stages of a run: states, probes and scores of every encoder, kept from earlier runs."""
+"""The steps of a run: states, probes and scores of every encoder, kept from earlier runs."""
 
-import json
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from hyptrans import __version__
+from hyptrans.geometry.space import Space
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import write_whole
-from hyptrans.support.records import Record, digest
-from hyptrans.support.stored import build, read_json
-from probing.commands import extract
-from probing.commands.evaluate import of_baselines, read_scored, save_scored, score
+from hyptrans.support.files import whole_file
+from hyptrans.support.steps import Notes, Step, follow
 from probing.commands.sources import Subject
 from probing.geometry.layers import Layer, SpaceUse, space_use, word_counts
+from probing.geometry.measures import Estimate
 from probing.geometry.words import words_of
 from probing.probes import baselines
 from probing.probes.control import control_tree
 from probing.probes.corpus import Corpus
-from probing.probes.evaluation import SELECTED_BY
-from probing.probes.file import FORMAT as PROBES
+from probing.probes.evaluation import SELECTED_BY, best_layer, evaluate
 from probing.probes.file import load_probes, save_probes
-from probing.probes.metrics import Scores, mean_scores
-from probing.probes.training import train
-from probing.report.data import ModelResult, RankPoint, Role, Selectivity
-from probing.report.results import over_seeds, signature
+from probing.probes.metrics import Scores, defined_in_all, mean_scores
+from probing.probes.training import Trained, train
+from probing.report.data import ModelResult, RankPoint, Selectivity
+from probing.report.results import describe, over_seeds
 from probing.settings import KINDS, Punctuation, Settings
-from probing.states.encoder import WordEncoder
-from probing.states.extract import extract as extract_states
-from probing.states.file import FORMAT, States
+from probing.states.extract import extract
+from probing.states.file import States, about
 from probing.text.trees import Sentence
 
-FIGURES = "hyptrans figures 2"
-"""Of a file of scores; the first ones had no edges by length."""
-RECORD = ".inputs.json"
-"""Ending of what tells what a file was made from."""
 Scored = tuple[ModelResult, Scores]
 """A result, and what it is made of by sentence."""
 
@@ -50,10 +44,43 @@ class Trees:
     sha256: str
 
 
+@dataclass(frozen=True)
+class Fit:
+    """One training of probes of an encoder.
+
+    Attributes:
+        subject: the encoder.
+        settings: with its seed.
+        control: on control trees.
+    """
+
+    subject: Subject
+    settings: Settings
+    control: bool = False
+
+    @property
+    def name(self) -> str:
+        """Of its files and steps."""
+        settings = self.settings
+        parts = [settings.probe, f"rank{settings.rank}", *(["control"] if self.control else [])]
+        return f"{'-'.join(parts)}-seed{settings.seed}"
+
+    @property
+    def probes(self) -> Path:
+        """Where its probes are."""
+        return self.subject.folder / f"{self.name}.probes.pt"
+
+    @property
+    def figures(self) -> Path:
+        """Where its scores are."""
+        return self.subject.folder / f"{self.name}.figures.pt"
+
+
 @dataclass
 class Run:
-    """What all stages of a run share."""
+    """What all steps of a run share."""
 
+    out: Path
     subjects: list[Subject]
     trees: dict[str, Trees]
     settings: Settings
@@ -61,21 +88,21 @@ class Run:
     punct: Punctuation
     batch_tokens: int
     device: str
-    overwrite: bool = False
-    """Make again what an earlier run made."""
-    seconds: dict[str, dict[str, float]] = field(default_factory=dict)
-    keys: dict[str, dict[str, str]] = field(default_factory=dict)
-    """What the states of each encoder are, by data set."""
 
     @property
     def trained(self) -> list[Subject]:
         """The encoders whose parameters are not fresh."""
         return [subject for subject in self.subjects if not subject.random]
 
-    @property
-    def each_seed(self) -> range:
-        """The seeds of the probes."""
-        return range(self.settings.seed, self.settings.seed + self.seeds)
+    def fits(self, subject: Subject, settings: Settings, control: bool = False) -> list[Fit]:
+        """A training of one size for every seed."""
+        seeds = range(settings.seed, settings.seed + self.seeds)
+        return [Fit(subject, replace(settings, seed=seed), control) for seed in seeds]
+
+    def of_size(self, kind: str, dimensions: int) -> Settings:
+        """Settings of probes whose space has so many dimensions."""
+        # hyperbolic points have one coordinate more, their time
+        return replace(self.settings, probe=kind, rank=dimensions + (kind != "euclidean"))
 
     def common(self, part: str) -> set[int]:
         """Places of the sentences that every encoder has states of, so that all are scored alike.
@@ -83,7 +110,7 @@ class Run:
         Raises:
             UserError: there is none.
         """
-        kept = [set(States.open(subject.states(part)).kept) for subject in self.subjects]
+        kept = [set(States(subject.states(part)).kept) for subject in self.subjects]
         common = set.intersection(*kept)
         if not common:
             raise UserError(f"no sentence of {self.trees[part].path} has states of every encoder")
@@ -94,72 +121,202 @@ class Run:
         only = self.common("test")
         return [tree for i, tree in enumerate(self.trees["test"].sentences) if i in only]
 
-    def corpus(self, subject: Subject, part: str, only: set[int] | None = None) -> Corpus:
-        """States of a data set beside their gold trees."""
-        path = subject.states(part)
-        return Corpus(States.open(path), self.trees[part].sentences, str(path), only)
+    def corpus(
+        self, subject: Subject, part: str, only: set[int] | None = None, *, control: bool = False
+    ) -> Corpus:
+        """States of a data set beside their gold or control trees."""
+        path, trees = subject.states(part), self.trees[part].sentences
+        if control:
+            trees = [control_tree(tree, self.settings.seed, self.punct) for tree in trees]
+        return Corpus(States(path), trees, str(path), only)
 
 
-@dataclass(frozen=True)
-class Fit:
-    """One training of probes of an encoder.
+def make(run: Run, fits: Sequence[Fit]) -> dict[str, dict[str, float]]:
+    """Make states, probes and scores where an earlier run did not.
 
-    Attributes:
-        settings: with its seed.
-        control: on control trees.
+    Returns:
+        Seconds by encoder and stage.
     """
-
-    settings: Settings
-    control: bool = False
-
-    def file(self, subject: Subject, ending: str) -> Path:
-        """Where its probes or figures are."""
-        settings = self.settings
-        parts = [settings.probe, f"rank{settings.rank}", *(["control"] if self.control else [])]
-        return subject.folder / f"{'-'.join(parts)}-seed{settings.seed}.{ending}"
-
-    def corpus(self, run: Run, subject: Subject, part: str, only: set[int] | None = None) -> Corpus:
-        """What it learns from or is scored on."""
-        whole = run.corpus(subject, part, only)
-        if not self.control:
-            return whole
-        trees = run.trees[part].sentences
-        sentences = [control_tree(sentence, run.settings.seed, run.punct) for sentence in trees]
-        return Corpus(whole.states, sentences, whole.name, only)
+    notes: dict[str, Notes] = {}
+    follow(_steps(run, fits), run.out, notes)
+    seconds: dict[str, dict[str, float]] = {subject.name: {} for subject in run.subjects}
+    for note in notes.values():
+        own, stage = seconds[note["encoder"]], note["stage"]
+        own[stage] = round(own.get(stage, 0.0) + note["seconds"], 1)
+    return seconds
 
 
-def stages(run: Run) -> list[Scored]:
-    """Baselines and all encoders."""
-    if run.overwrite:
-        # all at once, so that what goes on from where this one was stopped keeps nothing older
-        for subject in run.subjects:
-            for record in subject.folder.glob(f"*{RECORD}"):
-                record.unlink()
+def _steps(run: Run, fits: Sequence[Fit]) -> Iterator[Step]:
+    """Generates one after the other, as what is scored depends on the states that there are."""
+    states = {}
     for subject in run.subjects:
-        run.keys[subject.name] = _extract(run, subject)
-    found = of_baselines(run.scored_trees(), run.punct)
-    for subject in run.subjects:
-        found.append(_over_seeds(run, subject, run.settings))
+        origin = subject.source.made_from() | {
+            "version": __version__,
+            "fresh": run.settings.seed if subject.random else None,
+        }
+        for part, trees in run.trees.items():
+            states[subject.name, part] = settings = origin | {"trees": trees.sha256}
+            out = subject.states(part)
+            yield _step(run, subject, "extract", out, settings, _extract, part)
+    only = {part: run.common(part) for part in ("dev", "test")}
+    for fit in fits:
+        subject, control = fit.subject, run.settings.seed if fit.control else None
+        settings = {"settings": asdict(fit.settings), "control": control}
+        settings |= {part: states[subject.name, part] for part in ("train", "dev")}
+        yield _step(run, subject, "train", fit.probes, settings, _train, fit)
+        settings |= {"test": states[subject.name, "test"], "punct": run.punct}
+        settings |= {"only": {part: sorted(places) for part, places in only.items()}}
+        yield _step(run, subject, "evaluate", fit.figures, settings, _score, fit, only)
+    for subject in run.trained:
+        parts = {part: states[subject.name, part] for part in ("train", "test")}
+        settings = parts | {"seed": run.settings.seed}
+        yield _step(run, subject, "space", subject.folder / "space.pt", settings, _space)
+
+
+def _step(
+    run: Run,
+    subject: Subject,
+    stage: str,
+    out: Path,
+    settings: Mapping[str, Any],
+    work: Callable[..., None],
+    *of: Any,
+) -> Step:
+    def made() -> Notes:
+        start = time.monotonic()
+        work(run, subject, out, *of)
+        return {
+            "encoder": subject.name,
+            "stage": stage,
+            "seconds": round(time.monotonic() - start, 1),
+        }
+
+    outputs = [out, about(out)] if stage == "extract" else [out]
+    return Step(f"{subject.folder.name}-{out.stem}", outputs, made, settings)
+
+
+def _extract(run: Run, subject: Subject, out: Path, part: str) -> None:
+    trees = run.trees[part]
+    extract(
+        subject.load(run.settings.seed),
+        trees.sentences,
+        out,
+        trees=trees.path,
+        batch_tokens=run.batch_tokens,
+        device=run.device,
+    )
+
+
+def _train(run: Run, subject: Subject, out: Path, fit: Fit) -> None:
+    train_set, dev_set = (
+        run.corpus(subject, part, control=fit.control) for part in ("train", "dev")
+    )
+    name = f"{subject.name}, control trees" if fit.control else subject.name
+    save_probes(out, train(train_set, dev_set, fit.settings, name=name, device=run.device))
+
+
+def _score(run: Run, subject: Subject, out: Path, fit: Fit, only: Mapping[str, set[int]]) -> None:
+    sets = [run.corpus(subject, part, only[part], control=fit.control) for part in ("dev", "test")]
+    result, scores = score(load_probes(fit.probes), *sets, punct=run.punct, name=subject.name)
+    result = replace(result, role="fresh" if subject.random else "encoder", of=subject.of)
+    rows = {name: torch.from_numpy(row) for name, row in vars(scores).items()}
+    with whole_file(out) as file:
+        torch.save({"result": asdict(result), "scores": rows}, file)
+
+
+def score(
+    trained: Trained, dev_set: Corpus, test_set: Corpus, *, punct: Punctuation, name: str
+) -> Scored:
+    """All layers on the development set, those chosen there on the test set."""
+    probes = trained.distance, trained.depth
+    layers = evaluate(dev_set, *probes, punct=punct, name=f"{name}, dev").metrics()
+    chosen = best_layer(layers, "distance"), best_layer(layers, "depth")
+    needed = sorted(set(chosen))
+    test = evaluate(test_set, *probes, punct=punct, layers=needed, name=f"{name}, test")
+    scores = test.of(needed.index(chosen[0]), needed.index(chosen[1]))
+    result = ModelResult(
+        name=name,
+        architecture=test_set.states.architecture,
+        space=describe(trained.distance.spaces),
+        probe=trained.settings.probe,
+        layers=layers,
+        distance_layer=chosen[0],
+        depth_layer=chosen[1],
+        test=scores.metrics()[0],
+    )
+    return result, scores
+
+
+def scored(fit: Fit) -> Scored:
+    """The scores of a training that :func:`make` made."""
+    found = torch.load(fit.figures, weights_only=True)
+    scores = {name: row.numpy() for name, row in found["scores"].items()}
+    return ModelResult(**found["result"]), Scores(**scores)
+
+
+def over_each_seed(run: Run, subject: Subject, settings: Settings) -> Scored:
+    """Probes of every seed as one result.
+
+    A sentence whose correlation is undefined in one seed is left out of it in all, so that the mean
+    over seeds is that over sentences.
+    """
+    results, scores = zip(*map(scored, run.fits(subject, settings)), strict=True)
+    alike = defined_in_all(scores)
+    several = [
+        replace(result, test=own.metrics()[0]) for result, own in zip(results, alike, strict=True)
+    ]
+    mean = mean_scores(alike)
+    return replace(over_seeds(several), undefined=mean.undefined()), mean
+
+
+def of_baselines(sentences: Sequence[Sentence], punct: Punctuation) -> list[Scored]:
+    """The trees that need no states, with their scores by sentence."""
+    found = []
+    for name in baselines.BASELINES:
+        scores = baselines.score(name, sentences, punct)
+        (test,) = scores.metrics()
+        found.append((ModelResult(name, "", "", "", [], 0, 0, test, role="baseline"), scores))
     return found
+
+
+def rank_fits(run: Run, ranks: Sequence[int]) -> list[Fit]:
+    """Trainings of probes of all kinds and sizes, for every trained encoder."""
+    return [
+        fit
+        for subject in run.trained
+        for kind in KINDS
+        for size in sorted(set(ranks))
+        for fit in run.fits(subject, run.of_size(kind, size))
+    ]
 
 
 def rank_points(run: Run, ranks: Sequence[int]) -> list[RankPoint]:
-    """Probes of all kinds, of spaces of some dimensions, for every trained encoder."""
+    """The results of :func:`rank_fits`."""
     found = []
     for subject in run.trained:
         for kind in KINDS:
-            for dimensions in sorted(set(ranks)):
-                result, _ = _over_seeds(run, subject, _of_size(run, kind, dimensions))
-                point = RankPoint(subject.name, kind, dimensions, result.test, result.spread)
-                found.append(point)
+            for size in sorted(set(ranks)):
+                result, _ = over_each_seed(run, subject, run.of_size(kind, size))
+                found.append(RankPoint(subject.name, kind, size, result.test, result.spread))
     return found
+
+
+def control_fits(run: Run, ranks: Sequence[int]) -> list[Fit]:
+    """Trainings on gold trees and on control trees, for every encoder, of fresh parameters too."""
+    return [
+        fit
+        for subject in run.subjects
+        for size in sorted(set(ranks))
+        for control in (False, True)
+        for fit in run.fits(subject, run.of_size(run.settings.probe, size), control)
+    ]
 
 
 def selectivities(run: Run, ranks: Sequence[int]) -> list[Selectivity]:
     """How much better probes of the run's kind learn gold trees than control trees.
 
-    For a chain of neighbours and for every encoder, of fresh parameters too; each probe on the
-    layer that is best for it on the development set.
+    For a chain of neighbours and for every encoder; each probe on the layer that is best for it on
+    the development set.
     """
     metric, sizes, gold = SELECTED_BY["distance"], sorted(set(ranks)), run.scored_trees()
     made = [control_tree(sentence, run.settings.seed, run.punct) for sentence in gold]
@@ -168,166 +325,38 @@ def selectivities(run: Run, ranks: Sequence[int]) -> list[Selectivity]:
     found = [Selectivity(baselines.CHAIN, size, *shares) for size in sizes]
     for subject in run.subjects:
         for size in sizes:
-            settings = _of_size(run, run.settings.probe, size)
+            settings = run.of_size(run.settings.probe, size)
             pair = [
-                [result.test[metric] for result, _ in _each_seed(run, subject, settings, control)]
+                [scored(fit)[0].test[metric] for fit in run.fits(subject, settings, control)]
                 for control in (False, True)
             ]
             found.append(Selectivity(subject.name, size, *pair))
     return found
 
 
-def _of_size(run: Run, kind: str, dimensions: int) -> Settings:
-    # hyperbolic points have one coordinate more, their time
-    return replace(run.settings, probe=kind, rank=dimensions + (kind != "euclidean"))
-
-
-def _over_seeds(run: Run, subject: Subject, settings: Settings) -> Scored:
-    """Probes of every seed, as one result."""
-    results, scores = zip(*_each_seed(run, subject, settings), strict=True)
-    return over_seeds(results), mean_scores(scores)
-
-
-def _each_seed(
-    run: Run, subject: Subject, settings: Settings, control: bool = False
-) -> list[Scored]:
-    return [
-        scored(run, subject, Fit(replace(settings, seed=seed), control)) for seed in run.each_seed
-    ]
-
-
-def scored(run: Run, subject: Subject, wanted: Fit) -> Scored:
-    """Train and score the probes of one encoder with one seed."""
-    keys, settings = run.keys[subject.name], wanted.settings
-    inputs: dict[str, Any] = {
-        "version": __version__,
-        "format": PROBES,
-        "states": {part: keys[part] for part in ("train", "dev")},
-        "settings": asdict(settings),
-        "control": ["word types", run.settings.seed, run.punct] if wanted.control else None,
-    }
-    probes = wanted.file(subject, "probes.safetensors")
-    name = f"{subject.name}, control trees" if wanted.control else subject.name
-
-    def make_probes() -> None:
-        train_set, dev_set = (wanted.corpus(run, subject, part) for part in ("train", "dev"))
-        save_probes(probes, train(train_set, dev_set, settings, name=name, device=run.device))
-
-    learned = _timed(run, subject, "train", probes, inputs, make_probes)
-    role: Role = "fresh" if subject.random else "encoder"
-    only = {part: run.common(part) for part in ("dev", "test")}
-    inputs |= {"probes": learned, "test": keys["test"]}
-    inputs |= {"punct": run.punct, "name": name, "of": subject.of, "figures": FIGURES}
-    inputs |= {"only": digest({part: sorted(places) for part, places in only.items()})}
-    figures = wanted.file(subject, "figures.json")
-
-    def make_figures() -> None:
-        dev_set, test_set = (wanted.corpus(run, subject, p, only[p]) for p in ("dev", "test"))
-        result = score(
-            load_probes(probes),
-            dev_set,
-            test_set,
-            name=name,
-            architecture=States.open(subject.states("test")).architecture,
-            punct=run.punct,
-            role=role,
-            of=subject.of,
-        )
-        save_scored(figures, *result, signature(settings, run.punct))
-
-    _timed(run, subject, "evaluate", figures, inputs, make_figures)
-    return read_scored(figures)
-
-
-def _extract(run: Run, subject: Subject) -> dict[str, str]:
-    """Make the three files of states; returns the id of each."""
-    keys, encoders = {}, list[WordEncoder]()
-    seed = run.settings.seed
-    inputs = {
-        "version": __version__,
-        "format": FORMAT,
-        "source": subject.source.made_from(),
-        "random": subject.random,
-        "seed": seed if subject.random else 0,
-    }
-
-    def encoder() -> WordEncoder:
-        """Loaded once, and only where something is missing."""
-        if not encoders:
-            encoders.append(subject.source.load(random=subject.random, seed=seed))
-        return encoders[0]
-
-    for part, trees in run.trees.items():
-        own = inputs | {"trees": trees.sha256}
-        out = subject.states(part)
-
-        def make(out: Path = out, trees: Trees = trees) -> None:
-            states = extract_states(
-                encoder(),
-                trees.sentences,
-                out,
-                trees=trees.path,
-                batch_tokens=run.batch_tokens,
-                device=run.device,
-            )
-            print(extract.summary(states), file=sys.stderr)
-
-        keys[part] = _timed(run, subject, "extract", out, own, make)
-    return keys
+def _space(run: Run, subject: Subject, out: Path) -> None:
+    """How a trained encoder uses its space, at words of the test set that are one token."""
+    encoder = subject.load(run.settings.seed)
+    states = States(subject.states("test"))
+    words = words_of(states, run.trees["test"].sentences, encoder)
+    use = SpaceUse([], "no word of the test set is one token")
+    if len(words):
+        counts = word_counts(run.trees["train"].sentences)
+        use = space_use(words, states.spaces, counts, seed=run.settings.seed)
+    with whole_file(out) as file:
+        torch.save(asdict(use), file)
 
 
 def space_uses(run: Run) -> dict[str, SpaceUse]:
-    """How the trained encoders use their space, at words of the test set that are one token."""
+    """What the runs' last steps found, where words were one token."""
     found = {}
     for subject in run.trained:
-        file = subject.folder / "space.json"
-        inputs = {
-            "version": __version__,
-            "states": run.keys[subject.name]["test"],
-            "trees": {part: run.trees[part].sha256 for part in ("train", "test")},
-            "seed": run.settings.seed,
-            "figures": [one.name for one in fields(Layer)],
-        }
-
-        def make(subject: Subject = subject, file: Path = file) -> None:
-            encoder = subject.source.load(random=False, seed=run.settings.seed)
-            states = States.open(subject.states("test"))
-            words = words_of(states, run.trees["test"].sentences, encoder)
-            counts = word_counts(run.trees["train"].sentences)
-            use = SpaceUse([], "no word of the test set is one token")
-            if len(words):
-                use = space_use(words, states.spaces, counts, seed=run.settings.seed)
-            # with its NaN, which json reads again
-            write_whole(file, json.dumps(asdict(use)))
-
-        _timed(run, subject, "space", file, inputs, make)
-        use = build(SpaceUse, read_json(file.read_text(encoding="utf-8")))
-        if use.layers:
-            found[subject.name] = use
+        use = torch.load(subject.folder / "space.pt", weights_only=True)
+        for layer in use["layers"]:
+            layer["space"] = Space(**layer["space"])
+            for name in ("flat_stress", "tangent_stress", "delta"):
+                layer[name] = Estimate(**layer[name])
+        if use["layers"]:
+            layers = [Layer(**layer) for layer in use["layers"]]
+            found[subject.name] = SpaceUse(layers, use["verdict"])
     return found
-
-
-def _timed(
-    run: Run,
-    subject: Subject,
-    stage: str,
-    path: Path,
-    inputs: Mapping[str, Any],
-    make: Callable[[], None],
-) -> str:
-    """Make a file unless an earlier run made it from the same inputs, which stand beside it.
-
-    Returns:
-        What the file holds, by which later stages know it: where it is made anew and is another
-        one, so are they.
-    """
-    record = Record(path.with_name(f"{path.name}{RECORD}"), inputs, [path])
-    done = record.earlier()
-    if done:
-        print(f"{path}: from an earlier run", file=sys.stderr)
-    else:
-        done = record.make(make)
-    spent = run.seconds.setdefault(subject.name, {})
-    # version 0.2.0 noted none at first
-    spent[stage] = round(spent.get(stage, 0.0) + (done.seconds or 0.0), 1)
-    return done.id

@@ -13,7 +13,7 @@ from torch import Tensor
 from hyptrans.geometry import lorentz
 from hyptrans.support.errors import UserError
 from hyptrans.support.lines import read_lines
-from probing.commands.pipeline import Fit, Run, Scored, space_uses
+from probing.commands.pipeline import Run, Scored, space_uses
 from probing.probes.corpus import Corpus
 from probing.probes.file import load_probes
 from probing.probes.metrics import ARC_LENGTHS, kept_words, predicted_root
@@ -22,13 +22,14 @@ from probing.probes.training import Trained
 from probing.report.data import (
     Arcs,
     Example,
+    ModelResult,
     Prediction,
     RankPoint,
     Report,
     Selectivity,
     Vocabulary,
 )
-from probing.report.results import signature, table
+from probing.report.results import TITLES, signature, table
 from probing.settings import SETS, Punctuation
 from probing.states.file import States
 from probing.text.trees import Sentence, depths, minimum_spanning_edges
@@ -72,7 +73,7 @@ def report(
     sentences: list[Sentence] = []
     for subject in run.subjects:
         corpus = run.corpus(subject, "test", only)
-        trained = load_probes(Fit(run.settings).file(subject, "probes.safetensors"))
+        trained = load_probes(run.fits(subject, run.settings)[0].probes)
         sentences, model = corpus.sentences, by_name[subject.name]
         layers = model.distance_layer, model.depth_layer
         for i in choose(sentences, examples, run.settings.seed):
@@ -86,7 +87,7 @@ def report(
         examples=[example(sentences[i], found, run.punct) for i, found in predictions.items()],
         radii=found_radii,
         table=table(models),
-        notes=_notes(run),
+        notes=_notes(run, models),
         about=about(run, command),
         comparisons=_comparisons(scored, run.subjects[0].name),
         ranks=ranks,
@@ -123,7 +124,7 @@ def vocabularies(run: Run, texts: Sequence[Path | None]) -> dict[str, Vocabulary
     known = {text: vocabulary(read_lines(text)) for text in texts if text is not None}
     sentences, found = run.trees["test"].sentences, {}
     for subject, text in zip(run.trained, texts, strict=True):
-        states = States.open(subject.states("test"))
+        states = States(subject.states("test"))
         words = sum(states.lengths)
         unknown, split = states.contents.unknown, states.contents.split
         unseen = unseen_share([sentences[i] for i in states.kept], known[text]) if text else None
@@ -140,7 +141,7 @@ def about(run: Run, command: str) -> list[tuple[str, list[str]]]:
     ]
     encoders = []
     for subject in run.trained:
-        contents = States.open(subject.states("test")).contents
+        contents = States(subject.states("test")).contents
         data = f", data {subject.source.data}" if subject.source.data else ""
         encoders.append(
             f"{subject.name}: {contents.architecture}, {subject.source.name} "
@@ -168,16 +169,27 @@ def _comparisons(found: Sequence[Scored], first: str) -> dict[str, list[Comparis
     return {model.name: compare(own, scores) for model, scores in found if model.name != first}
 
 
-def _notes(run: Run) -> list[str]:
+def _notes(run: Run, models: Sequence[ModelResult]) -> list[str]:
     """On the sentences that encoders were compared on."""
     scored, total = len(run.common("test")), len(run.trees["test"].sentences)
-    note = f"Scored on {scored} of {total} sentences of the test set."
+    notes = [f"Scored on {scored} of {total} sentences of the test set."]
     if scored < total:
-        note += (
-            " The others are too long for some encoder or have words that it cannot take; extract "
-            "listed them."
+        notes.append(
+            "The others are too long for some encoder or have words that it cannot take; "
+            "results.json lists them."
         )
-    return [note]
+    missing = [
+        f"{count} in {TITLES[metric]} of {model.name}"
+        for model in models
+        for metric, count in model.undefined.items()
+        if count
+    ]
+    if missing:
+        notes.append(
+            "A sentence whose correlation is undefined in one seed, as all of its predictions are "
+            f"equal, is left out of it in all: {', '.join(missing)}."
+        )
+    return notes
 
 
 def choose(sentences: Sequence[Sentence], count: int, seed: int) -> list[int]:

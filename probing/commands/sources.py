@@ -9,11 +9,10 @@ from typing import Any
 
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256
-from probing.commands.options import filled
 from probing.probes.baselines import BASELINES
 from probing.states import huggingface
 from probing.states.encoder import WordEncoder
-from probing.text import segment
+from probing.states.model import ModelEncoder, TextOptions, is_model_folder, read_model
 
 _PREPARED = ("data-bin/dict.*.txt", "dict.*.txt", "*.model", "bpe.codes", "manifest.json")
 """The files of a prepared data folder that decide how text becomes numbers."""
@@ -25,15 +24,15 @@ class Source:
 
     Attributes:
         name: the file, folder or name.
-        data: folder that ``data-prep/`` wrote for the checkpoint.
-        pieces: how the checkpoint reads text, where the folder does not say so.
+        data: folder that ``hyptrans prepare`` wrote for the checkpoint.
+        text: how the checkpoint reads text, where the folder does not say so.
         user_dir: plug-in of fairseq that has its architecture.
-        hf: it is of Hugging Face's format.
+        hf: it is of Hugging Face's format, or a model folder.
     """
 
     name: str
     data: Path | None = None
-    pieces: segment.Options = field(default_factory=segment.Options)
+    text: TextOptions = field(default_factory=TextOptions)
     user_dir: str | None = None
     hf: bool = False
 
@@ -53,15 +52,16 @@ class Source:
         """
         if self.hf:
             return {"hf": huggingface.identity(self.name)}
-        given = asdict(self.pieces)
+        given = asdict(self.text)
         for name, value in given.items():
-            if isinstance(value, Path) and not value.exists():
-                raise UserError(f"--{name.replace('_', '-')} {value} is missing")
+            if isinstance(value, Path) and not value.is_file():
+                raise UserError(f"--{name.replace('_', '-')} {value} is not a file")
+        plugin = Path(self.user_dir) if self.user_dir else None
         return {
             "checkpoint": sha256(Path(self.name)),
-            "data": of_data(self.data) if self.data else {},
-            "pieces": {name: _contents(value) for name, value in given.items()},
-            "user_dir": _plugin(self.user_dir),
+            "data": _hashes(self.data, _PREPARED) if self.data else {},
+            "text": {k: sha256(v) if isinstance(v, Path) else v for k, v in given.items()},
+            "user_dir": _hashes(plugin, ("**/*.py",)) if plugin else None,
         }
 
     def load(self, *, random: bool, seed: int) -> WordEncoder:
@@ -70,19 +70,22 @@ class Source:
         Raises:
             UserError: a file, flag or value that is wrong.
         """
-        if self.hf:
+        place = Path(self.name)
+        if self.hf and not (place.is_dir() and is_model_folder(place)):
             return huggingface.from_hugging_face(self.name, random=random, seed=seed)
-        # fairseq comes with it, which encoders of Hugging Face's format do without
-        from probing.states.checkpoint import from_checkpoint
+        contents = read_model(place, self.data, self.text, self.user_dir)
+        return ModelEncoder(contents, place, random=random, seed=seed)
 
-        return from_checkpoint(
-            Path(self.name),
-            data=self.data,
-            random=random,
-            seed=seed,
-            user_dir=self.user_dir,
-            pieces=self.pieces,
-        )
+
+def _hashes(folder: Path, patterns: Sequence[str]) -> dict[str, str]:
+    files = {file for pattern in patterns for file in folder.glob(pattern) if file.is_file()}
+    return {str(file.relative_to(folder)): sha256(file) for file in sorted(files)}
+
+
+def text_options(args: argparse.Namespace) -> TextOptions:
+    """How a checkpoint reads text, as flags say."""
+    names = TextOptions.__dataclass_fields__
+    return TextOptions(**{name: getattr(args, name) for name in names})
 
 
 def sources_of(args: argparse.Namespace) -> list[Source]:
@@ -102,56 +105,12 @@ def sources_of(args: argparse.Namespace) -> list[Source]:
     for checkpoint in checkpoints:
         if not checkpoint.is_file():
             raise UserError(f"--checkpoint {checkpoint} is not a file")
-    found = [of_checkpoint(args, file, own) for file, own in zip(checkpoints, data, strict=True)]
+    text = text_options(args)
+    found = [
+        Source(str(file), own, text, args.user_dir)
+        for file, own in zip(checkpoints, data, strict=True)
+    ]
     return found + [Source(name, hf=True) for name in args.hf]
-
-
-def only_source(args: argparse.Namespace) -> Source:
-    """The encoder of a command that takes one.
-
-    Raises:
-        UserError: there is none, or there are several.
-    """
-    found = sources_of(args)
-    if len(found) > 1:
-        raise UserError(f"one encoder is taken at a time, {len(found)} are named")
-    return found[0]
-
-
-def of_checkpoint(args: argparse.Namespace, file: Path, data: Path | None) -> Source:
-    """A checkpoint, read as the options of ``add_model_arguments`` say.
-
-    Raises:
-        UserError: a step of text is named where a data folder says which there are.
-    """
-    pieces = filled(segment.Options, args)
-    ways = segment.ways(pieces)
-    if ways and data and not (pieces.sentencepiece_model or pieces.bpe_codes):
-        raise UserError(
-            f"{ways[0]} goes with --sentencepiece-model or --bpe-codes: {data} itself says what "
-            "happens to text before pieces"
-        )
-    return Source(str(file), data, pieces, args.user_dir)
-
-
-def _contents(value: Any) -> Any:
-    if not isinstance(value, Path):
-        return value
-    return of_data(value) if value.is_dir() else sha256(value)
-
-
-def _plugin(user_dir: str | None) -> Any:
-    """What a plug-in's programs are; what Python keeps beside them says nothing new."""
-    if user_dir is None or not Path(user_dir).is_dir():
-        return user_dir
-    folder = Path(user_dir)
-    return {str(file.relative_to(folder)): sha256(file) for file in sorted(folder.rglob("*.py"))}
-
-
-def of_data(folder: Path) -> dict[str, str]:
-    """Hashes of what a prepared data folder says of pieces and their numbers."""
-    files = {file for pattern in _PREPARED for file in folder.glob(pattern) if file.is_file()}
-    return {str(file.relative_to(folder)): sha256(file) for file in sorted(files)}
 
 
 @dataclass(frozen=True)
@@ -171,7 +130,11 @@ class Subject:
 
     def states(self, part: str) -> Path:
         """The file of the states of a data set."""
-        return self.folder / f"{part}.states.safetensors"
+        return self.folder / f"{part}.states.npy"
+
+    def load(self, seed: int) -> WordEncoder:
+        """The encoder; ``seed`` draws fresh parameters."""
+        return self.source.load(random=self.random, seed=seed)
 
 
 def subjects_of(

@@ -54,7 +54,7 @@ def control_tree(sentence: Sentence, seed: int, punct: Punctuation = "upos") -> 
     """The sentence with its control tree in place of its own.
 
     Raises:
-        UserError: Penn Treebank tags are asked for and the trees have none.
+        UserError: the sentence has none of the tags that tell punctuation.
     """
     behaviors = [behavior(word, seed) for word in sentence.words]
     heads = control_heads(behaviors, kept_words(sentence, punct).tolist())

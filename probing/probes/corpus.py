@@ -3,16 +3,14 @@
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import sha256
 from probing.states.file import States
-from probing.text.trees import Sentence, distance_matrix, read_conllu
+from probing.text.trees import Sentence, distance_matrix
 
 LARGEST_PAIRS = 1 << 20
 """Pairs of words in a batch; fewer sentences than asked for are taken where they are long (32 of
@@ -91,21 +89,6 @@ class Corpus:
         self.places = [states.kept[row] for row in self.rows]
         self.sentences = [sentences[i] for i in self.places]
         self.lengths = [len(sentence) for sentence in self.sentences]
-
-    @classmethod
-    def open(cls, states_file: Path, trees: Path) -> "Corpus":
-        """States from a file beside their trees.
-
-        Raises:
-            UserError: no file of states, or of other trees.
-        """
-        states, sentences = States.open(states_file), read_conllu(trees)
-        contents = states.contents
-        if contents.trees_sha256 != sha256(trees):
-            raise UserError(
-                f"{states_file} is of other trees ({contents.trees}) than {trees}; extract it again"
-            )
-        return cls(states, sentences, str(states_file))
 
     def __len__(self) -> int:
         return len(self.sentences)

@@ -52,16 +52,19 @@ def kept_words(sentence: Sentence, punct: Punctuation = "upos") -> np.ndarray:
     Shapes: -> ``[n]``, bool.
 
     Raises:
-        UserError: Penn Treebank tags are asked for and the trees have none.
+        UserError: the sentence has none of the tags that tell punctuation.
     """
-    if punct == "upos":
-        return np.array([tag != "PUNCT" for tag in sentence.upos])
-    if set(sentence.xpos) == {"_"}:
+    if punct == "none":
+        return np.ones(len(sentence), bool)
+    tags, marks = (sentence.upos, ("PUNCT",)) if punct == "upos" else (sentence.xpos, PTB_TAGS)
+    if set(tags) == {"_"}:
+        column = "UPOS" if punct == "upos" else "XPOS"
         raise UserError(
-            f"--punct ptb needs tags in the column XPOS and sentence {sentence.id} has none; "
-            "use --punct upos"
+            f"--punct {punct} needs tags in the column {column} and sentence {sentence.id} has "
+            f"none; use --punct {'ptb' if punct == 'upos' else 'upos'}, or none to count "
+            "punctuation"
         )
-    return np.array([tag not in PTB_TAGS for tag in sentence.xpos])
+    return np.array([tag not in marks for tag in tags])
 
 
 def predicted_root(depths: np.ndarray, keep: np.ndarray) -> int:
@@ -148,6 +151,15 @@ class Scores:
             return self.correct, int(self.edges.sum())
         return self.roots, len(self.lengths)
 
+    def undefined(self) -> dict[str, int]:
+        """Sentences of :data:`SHORTEST` to :data:`LONGEST` words without each correlation.
+
+        Of scores of one row.
+        """
+        scored = (self.lengths >= SHORTEST) & (self.lengths <= LONGEST)
+        missing = {name: np.isnan(getattr(self, name)[0]) & scored for name in ("dspr", "nspr")}
+        return {name: int(found.sum()) for name, found in missing.items()}
+
     def contributions(self, metric: str, used: np.ndarray) -> np.ndarray:
         """What each sentence adds to a metric that is taken over some sentences: they sum to it.
 
@@ -162,6 +174,20 @@ class Scores:
         for length, count in zip(found, counts, strict=True):
             shares[used & (self.lengths == length)] = 1 / count / len(found)
         return values * shares
+
+
+def defined_in_all(several: Sequence[Scores]) -> list[Scores]:
+    """Scores of several runs without correlations of sentences where one run has none."""
+    kept = {
+        name: ~np.any([np.isnan(getattr(scores, name)) for scores in several], axis=0)
+        for name in ("dspr", "nspr")
+    }
+    return [
+        replace(
+            scores, **{n: np.where(rows, getattr(scores, n), np.nan) for n, rows in kept.items()}
+        )
+        for scores in several
+    ]
 
 
 def mean_scores(several: Sequence[Scores]) -> Scores:

@@ -42,6 +42,8 @@ class ModelResult:
     """Standard deviations of ``test`` over seeds; empty where there was one."""
     chosen: list[tuple[int, int]] = field(default_factory=list)
     """The two layers of every seed."""
+    undefined: dict[str, int] = field(default_factory=dict)
+    """Sentences left out of a correlation, which one seed at least does not have."""
 
     @property
     def baseline(self) -> bool:

@@ -1,7 +1,5 @@
 """What an extraction asks of an encoder."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import torch
@@ -9,9 +7,9 @@ from torch import Tensor, nn
 
 from hyptrans.geometry.space import Space
 from hyptrans.support.errors import UserError
-from probing.text.align import Piece
+from probing.text.pieces import Span
 
-Tokens = list[tuple[int, Piece]]
+Tokens = list[tuple[int, Span]]
 """Numbers of tokens, each with its characters of the text; a mark of the end has none."""
 
 
@@ -49,44 +47,6 @@ class WordEncoder(Protocol):
 
     def states(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Shapes: tokens ``[B, T]``, padded, lengths ``[B]`` -> ``[layers, B, T, width]``."""
-
-
-@dataclass
-class SegmentedEncoder:
-    """A :class:`WordEncoder` of a dictionary's pieces, whose sentences have a mark at their end.
-
-    Attributes:
-        dictionary: numbers of the pieces.
-        segmenter: text to pieces.
-        run: tokens ``[B, T]``, where padding is seen, to states ``[layers, B, T, width]``.
-    """
-
-    name: str
-    identity: str
-    architecture: str
-    spaces: list[Space]
-    max_tokens: int
-    random: bool
-    seed: int
-    module: nn.Module
-    dictionary: Any
-    segmenter: Callable[[str], list[Piece]]
-    run: Callable[[Tensor], Tensor]
-
-    def __post_init__(self) -> None:
-        self.pad, self.unknown = self.dictionary.pad(), self.dictionary.unk()
-        end = torch.tensor([[self.dictionary.eos()]])
-        self.width = self.states(end, torch.tensor([1])).size(-1)
-
-    def tokenize(self, text: str) -> Tokens:
-        """The pieces and the end of sentence."""
-        found = [(self.dictionary.index(piece.text), piece) for piece in self.segmenter(text)]
-        return [*found, (self.dictionary.eos(), Piece("", 0, 0))]
-
-    @torch.inference_mode()
-    def states(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Of all layers, on the device of the parameters."""
-        return self.run(tokens.to(device_of(self.module)))
 
 
 def device_of(part: nn.Module) -> torch.device:

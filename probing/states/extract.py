@@ -1,6 +1,5 @@
 """States of words: the sentences of a tree file through an encoder, every layer."""
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,13 +9,12 @@ import torch
 from torch import Tensor
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import sha256
 from hyptrans.support.progress import bar
 from probing.settings import BATCH_TOKENS
 from probing.states.encoder import WordEncoder, moved
-from probing.states.file import Contents, LeftOut, States, room_for, writing
+from probing.states.file import Contents, LeftOut, States, writing
 from probing.states.pooling import pool
-from probing.text.align import align, surface
+from probing.text.pieces import align, surface
 from probing.text.trees import Sentence
 
 
@@ -56,7 +54,7 @@ def extract(
         encoder: whose states.
         sentences: all of a tree file.
         out: file to write.
-        trees: the tree file.
+        trees: the tree file, for messages.
         batch_tokens: most tokens that go through the encoder at once, padding included.
         device: where the encoder runs.
 
@@ -74,8 +72,6 @@ def extract(
         identity=encoder.identity,
         random=encoder.random,
         seed=encoder.seed,
-        trees=str(trees),
-        trees_sha256=sha256(trees),
         spaces=encoder.spaces,
         kept=list(kept),
         lengths=[sentence.count for sentence in aligned],
@@ -83,11 +79,9 @@ def extract(
         unknown=sum(sentence.unknown for sentence in aligned),
         split=sum(sentence.split for sentence in aligned),
     )
-    size = room_for(out, contents, encoder.width)
-    print(f"{out}: {size} of states will be written", file=sys.stderr)
     moved(encoder.module, device)
     _write(encoder, aligned, out, contents, batch_tokens)
-    return States.open(out)
+    return States(out)
 
 
 def _align(
@@ -111,7 +105,7 @@ def align_sentence(encoder: WordEncoder, sentence: Sentence) -> Aligned | str:
     found = encoder.tokenize(text)
     if len(found) > encoder.max_tokens:
         return f"{len(found)} tokens, the model takes {encoder.max_tokens}"
-    indices = align([piece for _, piece in found], words)
+    indices = align([span for _, span in found], words)
     if isinstance(indices, str):
         return indices
     tokens = np.array([number for number, _ in found], np.int32)
@@ -177,7 +171,7 @@ def states_of_words(encoder: WordEncoder, batch: Sequence[Aligned]) -> Tensor:
     found = pool(states.flatten(1, 2), pairs[0], pairs[1], count, encoder.spaces)
     if not bool(found.isfinite().all()):
         raise UserError(
-            f"checkpoint {encoder.name}: its states are not finite numbers; take one of before its "
+            f"{encoder.name}: its states are not finite numbers; take one of before its "
             "training broke"
         )
     return found

@@ -7,9 +7,9 @@ for a folder nothing is fetched.
 
 import importlib
 import sys
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,25 +19,23 @@ import torch
 from torch import Tensor, nn
 
 from hyptrans.geometry.space import Space
-from hyptrans.inference.allowance import within_bytes
 from hyptrans.support import extras
-from hyptrans.support.errors import UserError
+from hyptrans.support.errors import UserError, out_of_memory, unquoted
 from hyptrans.support.files import sha256
-from probing.states import folder
-from probing.states.encoder import Tokens, WordEncoder
-from probing.states.failures import reason, told
-from probing.states.model_folder import from_model_folder, is_model_folder
-from probing.text.align import Piece, Span
+from probing.states.encoder import Tokens
+from probing.text.pieces import Span
 
 _UNUSED = "pooler"
 """A part of some models that no state goes through; files of other tasks leave it out."""
 _SPACES = ("\u2581", "\u0120")
 """Tokens that stand for a space alone, of sentencepiece and of byte-level BPE."""
 _OPTIONS = {"trust_remote_code": False, "attn_implementation": "eager"}
-"""Of a model: whatever its configuration says, no code is fetched for it.
+"""Whatever its configuration says, no code is fetched for a model.
 
 None, the library's default, would ask on the terminal whether the model's own code may run.
 """
+_MOST_CHARACTERS = 240
+"""Of a reason; some list all that would have been right."""
 
 
 class HuggingFaceEncoder:
@@ -75,11 +73,7 @@ class HuggingFaceEncoder:
         Raises:
             UserError: its tokenizer fails on the text, or knows pieces that the model does not.
         """
-        with told(
-            lambda error: (
-                f"--hf {self.name}: its tokenizer fails on {text[:40]!r} ({reason(error)})"
-            )
-        ):
+        with _failing(f"--hf {self.name}: its tokenizer fails on {text[:40]!r}"):
             found = self._tokenizer(text, return_offsets_mapping=True, verbose=False)
             numbers, spans = found["input_ids"], found["offset_mapping"]
             names = self._tokenizer.convert_ids_to_tokens(numbers)
@@ -90,7 +84,7 @@ class HuggingFaceEncoder:
                     f"its model has no more than {self._numbers:,}; save the two that go together"
                 )
         return [
-            (number, Piece(name, *self._characters(text, name, span)))
+            (number, self._characters(text, name, span))
             for number, name, span in zip(numbers, names, spans, strict=True)
         ]
 
@@ -121,13 +115,30 @@ def library() -> ModuleType:
     return transformers
 
 
-def from_hugging_face(name: str, *, random: bool = False, seed: int = 1) -> WordEncoder:
+@contextmanager
+def _failing(what: str, also: str = "") -> Iterator[None]:
+    """Report whatever the library raises as an error of the user's files; full memory stays.
+
+    Raises:
+        UserError: ``what`` happened, why, and ``also``.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except BaseException as error:
+        # what Rust ends with, no Exception; no class of it can be imported
+        panic = type(error).__name__ == "PanicException"
+        if not (panic or isinstance(error, Exception)) or out_of_memory(error):
+            raise
+        text = textwrap.shorten(unquoted(error), _MOST_CHARACTERS).rstrip(".")
+        if not text or isinstance(error, KeyError):
+            text = f"{type(error).__name__}: {text}".rstrip(": ")
+        raise UserError(f"{what} ({text}){also}") from error
+
+
+def from_hugging_face(name: str, *, random: bool = False, seed: int = 1) -> HuggingFaceEncoder:
     """The encoder of a folder that ``save_pretrained`` wrote, or of a model's name.
-
-    A model folder of this package is read as such.
-
-    What a folder asks for is held against its files. A name is fetched by the library as a whole:
-    neither its settings nor its size are looked at before.
 
     Args:
         name: folder or name.
@@ -137,64 +148,66 @@ def from_hugging_face(name: str, *, random: bool = False, seed: int = 1) -> Word
     Raises:
         UserError: there is none, or it cannot be used; says why.
     """
-    local = Path(name).is_dir()
-    if local and is_model_folder(Path(name)):
-        return from_model_folder(Path(name), random=random, seed=seed)
-    transformers = library()
-    if local:
-        folder.check(Path(name))
+    transformers, local = library(), Path(name).is_dir()
     where = {"local_files_only": local, "trust_remote_code": False}
-    with told(partial(_unusable, name)), _without_network(local):
+    known = identity(name)
+    also = ": its files must be as save_pretrained writes them"
+    with _failing(f"--hf {name} cannot be used", also), _without_network(local):
         tokenizer = transformers.AutoTokenizer.from_pretrained(name, **where)
-        # read first: options that are given as it is read yield to settings of its own
         config = transformers.AutoConfig.from_pretrained(name, **where)
-        model = _fresh(name, config, seed) if random else _trained(name, config)
+        if local:
+            _check_size(name, config)
+        model = _fresh(config, seed) if random else _trained(name, config, where)
     if not getattr(tokenizer, "is_fast", False):
         raise UserError(
             f"--hf {name}: its tokenizer does not tell which characters a token has; save one of "
             "the tokenizers library (tokenizer.json) beside the model"
         )
-    known = identity(name)
-    with told(
-        lambda error: (
-            f"--hf {name} gives no states of layers for text ({reason(error)}): an "
-            "encoder or decoder of text is needed"
-        )
-    ):
+    also = ": an encoder or decoder of text is needed"
+    with _failing(f"--hf {name} gives no states of layers for text", also):
         if model.config.is_encoder_decoder:
             model = model.get_encoder()
         return HuggingFaceEncoder(name, known, model, tokenizer, random=random, seed=seed)
 
 
-def _trained(name: str, config: Any) -> Any:
+def _trained(name: str, config: Any, where: dict[str, bool]) -> Any:
     """A model with all of its parameters."""
-    with _within_parameters(name):
-        model, loading = library().AutoModel.from_pretrained(
-            name,
-            config=config,
-            use_safetensors=True,
-            output_loading_info=True,
-            local_files_only=Path(name).is_dir(),
-            **_OPTIONS,
-        )
-    missing = {key for key in loading["missing_keys"] if _UNUSED not in key}
+    model, loading = library().AutoModel.from_pretrained(
+        name, config=config, use_safetensors=True, output_loading_info=True, **where | _OPTIONS
+    )
+    missing = sorted(key for key in loading["missing_keys"] if _UNUSED not in key)
     if missing:
         raise UserError(
-            f"--hf {name} lacks parameters of its own architecture ({sorted(missing)[0]} and "
+            f"--hf {name} lacks parameters of its own architecture ({missing[0]} and "
             f"{len(missing) - 1} more): its files are of another model"
         )
     return model
 
 
-def _fresh(name: str, config: Any, seed: int) -> Any:
+def _fresh(config: Any, seed: int) -> Any:
     """A model of fresh parameters."""
-    made = library().AutoModel.from_config
-    with torch.device("meta"), _within_parameters(name):
-        # takes no memory, whatever the configuration says
-        made(config, **_OPTIONS)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return made(config, **_OPTIONS)
+        return library().AutoModel.from_config(config, **_OPTIONS)
+
+
+def _check_size(name: str, config: Any) -> None:
+    """Refuse a configuration of more parameters than the folder's files can hold.
+
+    Raises:
+        UserError: it asks for more.
+    """
+    # a number takes a byte at least
+    held = sum(file.stat().st_size for file in Path(name).glob("*.safetensors"))
+    with torch.device("meta"):
+        # takes no memory, whatever the configuration says
+        model = library().AutoModel.from_config(config, **_OPTIONS)
+    asked = sum(p.numel() for key, p in model.named_parameters() if _UNUSED not in key)
+    if asked > held:
+        raise UserError(
+            f"--hf {name} cannot be used: its config.json asks for {asked:,} parameters, and its "
+            f"safetensors files have {held:,} bytes; save the two that go together"
+        )
 
 
 @contextmanager
@@ -209,53 +222,20 @@ def _without_network(local: bool) -> Iterator[None]:
         hub.HF_HUB_OFFLINE = before
 
 
-@contextmanager
-def _within_parameters(name: str) -> Iterator[None]:
-    """Build the model of a folder within what its parameters account for; a name's is not held.
-
-    Raises:
-        UserError: its configuration asks for more.
-    """
-    if not Path(name).is_dir():
-        yield
-        return
-    size = sum(file.stat().st_size for file in Path(name).glob("*.safetensors"))
-    try:
-        with within_bytes(size):
-            yield
-    except UserError as error:
-        raise UserError(f"--hf {name} cannot be used: {error}") from error
-
-
 def identity(name: str) -> str:
     """The hash of a folder's files, or the commit of a model that has a name.
 
     Raises:
         UserError: there is no such folder or model.
     """
+    needed = "config.json, tokenizer.json and model.safetensors"
     if Path(name).is_dir():
         return sha256(Path(name))
-    with told(partial(_unusable, name)):
+    what = f"--hf {name} is neither a folder with {needed} nor a model that can be fetched"
+    with _failing(what):
         config = Path(library().utils.cached_file(name, "config.json"))
     # the cache has a folder for each commit
     return f"{name}@{config.parent.name}"
-
-
-def _unusable(name: str, error: BaseException) -> str:
-    place, errors = Path(name), importlib.import_module("huggingface_hub.errors")
-    there = not isinstance(error, (OSError, errors.HFValidationError))
-    if place.is_dir():
-        files = (place / "config.json", place / "tokenizer.json")
-        there = all(file.is_file() for file in files) and any(place.glob("*.safetensors"))
-    if there:
-        return (
-            f"--hf {name} cannot be used ({reason(error)}): its files must be as save_pretrained "
-            "writes them"
-        )
-    return (
-        f"--hf {name} is neither a folder with config.json, tokenizer.json and model.safetensors "
-        f"nor a model that can be fetched ({reason(error)})"
-    )
 
 
 def _numbers(model: Any) -> int:

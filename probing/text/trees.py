@@ -1,8 +1,8 @@
 """Dependency trees of CoNLL-U, checked, and distances in them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -106,18 +106,19 @@ def _sentence(block: str, where: str) -> Sentence:
     words = [row for row in rows if isinstance(row["id"], int)]
     if not words or [row["id"] for row in words] != list(range(1, len(words) + 1)):
         raise UserError(f"{where}: words must be numbered 1, 2, 3 and so on")
-    tokens = tuple(_tokens(rows, len(words), where))
+    tokens = _spaced(list(_tokens(rows, len(words), where)), rows.metadata.get("text") or "")
     return Sentence(
         id=name,
         words=tuple(row["form"] for row in words),
         heads=_heads([row["head"] for row in words], where),
         upos=tuple(row["upos"] or "_" for row in words),
         xpos=tuple(row["xpos"] or "_" for row in words),
-        tokens=tokens,
+        tokens=tuple(tokens),
     )
 
 
 def _tokens(rows: Any, words: int, where: str) -> Iterator[Token]:
+    glued = {row["id"] for row in rows if (row["misc"] or {}).get("SpaceAfter") == "No"}
     covered = 0
     for row in rows:
         number = row["id"]
@@ -130,9 +131,22 @@ def _tokens(rows: Any, words: int, where: str) -> Iterator[Token]:
         else:
             continue
         if last > covered:
-            space_after = (row["misc"] or {}).get("SpaceAfter") != "No"
-            yield Token(row["form"], first - 1, last - 1, space_after)
+            # some treebanks mark a multiword token, others its last word
+            yield Token(row["form"], first - 1, last - 1, not glued & {number, last})
             covered = last
+
+
+def _spaced(tokens: list[Token], text: str) -> list[Token]:
+    """The tokens with the spaces of a sentence's ``# text``, where it differs by spaces alone."""
+    forms = ["".join(token.form.split()) for token in tokens]
+    if "".join(forms) != "".join(text.split()):
+        return tokens
+    ends = list(accumulate(map(len, forms)))
+    # of every character that is no space, whether one follows it
+    before_space = [after.isspace() for one, after in pairwise([*text, " "]) if not one.isspace()]
+    return [
+        replace(t, space_after=before_space[end - 1]) for t, end in zip(tokens, ends, strict=True)
+    ]
 
 
 def _heads(numbers: list[int | None], where: str) -> tuple[int, ...]:

@@ -1,0 +1,140 @@
+"""Models of this package and of fairseq: checkpoints, and folders that ``hyptrans export`` wrote.
+
+Only tensors, numbers and typed options are read, and nothing that a file holds is called.
+"""
+
+import sys
+from argparse import Namespace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hyptrans.inference import architecture
+from hyptrans.inference.contents import Contents
+from hyptrans.inference.load import read
+from hyptrans.inference.sharing import folder
+from hyptrans.support.errors import UserError
+from hyptrans.support.files import sha256
+from probing.states.encoder import Tokens, device_of
+from probing.text.pieces import place_pieces
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """How text becomes subwords, where the data folder of a checkpoint does not say so.
+
+    Attributes:
+        sentencepiece_model: file of a sentencepiece model.
+        bpe_codes: file of subword-nmt codes.
+        moses: tokenize and escape as Moses does.
+        lowercase: lower-case the text.
+    """
+
+    sentencepiece_model: Path | None = None
+    bpe_codes: Path | None = None
+    moses: bool = False
+    lowercase: bool = False
+
+
+def read_model(
+    place: Path,
+    data: Path | None = None,
+    options: TextOptions | None = None,
+    user_dir: str | None = None,
+) -> Contents:
+    """What a model is made of.
+
+    Args:
+        place: checkpoint of ``fairseq-train``, or model folder.
+        data: of a checkpoint, the folder that ``hyptrans prepare`` wrote, or its ``data-bin``.
+        options: of text.
+        user_dir: plug-in that registers the architecture.
+
+    Raises:
+        UserError: a part is missing or damaged, or parts do not go together.
+    """
+    options = options or TextOptions()
+    if user_dir is not None:
+        _import_user_dir(user_dir)
+    models = {"sentencepiece": options.sentencepiece_model, "subword-nmt": options.bpe_codes}
+    named = {kind: model for kind, model in models.items() if model is not None}
+    if options.lowercase and not named:
+        raise UserError(
+            "--lowercase goes with --sentencepiece-model or --bpe-codes: a prepared folder itself "
+            "says what happens to text before subwords"
+        )
+    contents = read(place, data=data, subword_models=named, moses=options.moses)
+    if options.lowercase:
+        source, target = contents.text.steps
+        steps = (replace(source, lowercase=True), target)
+        contents = replace(contents, text=replace(contents.text, steps=steps))
+    return contents
+
+
+def is_model_folder(place: Path) -> bool:
+    """Whether ``hyptrans export`` or this package's door to transformers wrote a folder."""
+    try:
+        folder.own_config(place)
+    except UserError:
+        return False
+    return True
+
+
+def _import_user_dir(user_dir: str) -> None:
+    from fairseq.utils import import_user_module
+
+    try:
+        import_user_module(Namespace(user_dir=user_dir))
+    except (UserError, OSError, ImportError) as error:
+        raise UserError(f"--user-dir {user_dir} cannot be imported ({error})") from error
+
+
+def build_model(contents: Contents, *, random: bool = False, seed: int = 1) -> Any:
+    """The encoder-decoder in evaluation, with its parameters or with fresh ones of a seed.
+
+    Raises:
+        UserError: parameters and options do not go together.
+    """
+    name, made_of = contents.architecture, (contents.dictionaries, contents.parameters)
+    try:
+        if not random:
+            return architecture.build(name, contents.options, *made_of)
+        cfg = architecture.checked(name, contents.options, *made_of)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return architecture.fresh(name, cfg, *made_of).eval().requires_grad_(False)
+    except UserError as error:
+        raise UserError(f"{contents.place} cannot be used: {error}") from error
+
+
+class ModelEncoder:
+    """The encoder of a translation model, whose sentences end in a mark; see ``WordEncoder``."""
+
+    def __init__(self, contents: Contents, place: Path, *, random: bool, seed: int) -> None:
+        self.module = build_model(contents, random=random, seed=seed).encoder
+        self.name, self.identity = str(place), sha256(place)
+        self.architecture, self.random, self.seed = contents.architecture, random, seed
+        self.spaces = list(self.module.state_spaces())
+        self.max_tokens = min(self.module.longest, sys.maxsize)
+        words = contents.dictionaries[0]
+        self._words, self.pad, self.unknown = words, words.pad(), words.unk()
+        known = frozenset(words.symbols[words.nspecial :])
+        self._cut: Callable[[str], list[str]] = contents.text.encoder(0, known)
+        self._kind, self._escaped = contents.text.kind, contents.text.steps[0].tokenize
+        self.width = self.states(torch.tensor([[words.eos()]]), torch.tensor([1])).size(-1)
+
+    def tokenize(self, text: str) -> Tokens:
+        """The subwords, each with its characters, and the end of the sentence."""
+        pieces = self._cut(text)
+        spans = place_pieces(text, pieces, self._kind, escaped=self._escaped)
+        found = [(self._words.index(p), s) for p, s in zip(pieces, spans, strict=True)]
+        return [*found, (self._words.eos(), (0, 0))]
+
+    @torch.inference_mode()
+    def states(self, tokens: Tensor, lengths: Tensor) -> Tensor:
+        """Of all layers, on the device of the parameters."""
+        return torch.stack(self.module(tokens.to(device_of(self.module))).states)

@@ -1,0 +1,147 @@
+"""Encoders of checkpoints and model folders, against the models that they were made of."""
+
+import itertools
+
+import pytest
+import torch
+
+from hyptrans.support.errors import UserError
+from probing.commands.sources import Source
+from probing.states.model import ModelEncoder, TextOptions, is_model_folder, read_model
+from tests.inference.conftest import export
+from tests.probing.helpers.model import make_checkpoint, prepared_folder
+
+ARCHS = {
+    "hybonet": [],
+    "hypformer": [],
+    "hvt": ["--curvature", "0.5"],
+    "han": [],
+    "transformer": [],
+    "euclidean_tiny": ["--encoder-normalize-before"],
+}
+SPACES = {"hybonet": "lorentz", "hypformer": "lorentz", "hvt": "poincare"}
+
+
+def load(place, data=None, *, random=False, seed=1, **options):
+    contents = read_model(place, data, TextOptions(**options))
+    return ModelEncoder(contents, place, random=random, seed=seed)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return prepared_folder(tmp_path_factory.mktemp("data") / "mine")
+
+
+@pytest.fixture(scope="module", params=ARCHS)
+def made(request, data, tmp_path_factory):
+    """A checkpoint and the model of fairseq's door that wrote it."""
+    path = tmp_path_factory.mktemp("runs") / f"{request.param}.pt"
+    user_dir = None if request.param == "transformer" else "hyptrans"
+    return path, make_checkpoint(
+        path, data, request.param, *ARCHS[request.param], user_dir=user_dir
+    )
+
+
+def tokens_of(encoder, *lengths):
+    rng = torch.Generator().manual_seed(0)
+    rows = torch.full((len(lengths), max(lengths) + 1), encoder.pad)
+    for row, length in zip(rows, lengths, strict=True):
+        row[:length] = torch.randint(4, 30, (length,), generator=rng)
+        row[length] = 2
+    return rows, torch.tensor(lengths) + 1
+
+
+def test_states_are_those_of_the_model_in_training_without_dropout(made, data):
+    path, model = made
+    encoder = load(path, data)
+    tokens, lengths = tokens_of(encoder, 5, 9, 2)
+    model.train()
+    for module in model.modules():
+        for name in ("p", "dropout", "dropout_p"):
+            if isinstance(getattr(module, name, None), float):
+                setattr(module, name, 0.0)
+    out = model.encoder(tokens, lengths, return_all_hiddens=True)
+    states, real = encoder.states(tokens, lengths), tokens.ne(encoder.pad)
+    assert states.shape == (3, 3, 10, 16)
+    for got, want in zip(states[:-1], out["encoder_states"], strict=False):
+        torch.testing.assert_close(got[real], want.transpose(0, 1)[real], atol=2e-5, rtol=2e-5)
+    last = out["encoder_out"][0].transpose(0, 1)
+    torch.testing.assert_close(states[-1][real], last[real], atol=2e-5, rtol=2e-5)
+
+
+def test_padding_changes_no_state_and_every_space_is_known(made, data):
+    path, _ = made
+    encoder = load(path, data)
+    tokens, lengths = tokens_of(encoder, 4, 9)
+    together = encoder.states(tokens, lengths)[:, 0, :5]
+    alone = encoder.states(tokens[:1, :5], lengths[:1])[:, 0]
+    torch.testing.assert_close(together, alone, atol=2e-5, rtol=2e-5)
+    assert [space.kind for space in encoder.spaces] == [SPACES.get(path.stem, "euclidean")] * 3
+    if path.stem == "hvt":
+        assert {space.c for space in encoder.spaces} == {0.5}
+
+
+def test_fresh_parameters_follow_their_seed_alone(made, data):
+    state = torch.random.get_rng_state()
+    encoders = [load(made[0], data, random=True, seed=seed) for seed in (3, 3, 4)]
+    encoders.append(load(made[0], data))
+    assert torch.equal(torch.random.get_rng_state(), state)
+    first, *others = (encoder.states(*tokens_of(encoder, 7)) for encoder in encoders)
+    assert [torch.equal(first, other) for other in others] == [True, False, False]
+
+
+def test_a_model_folder_is_the_checkpoint_that_it_was_made_of(made, data, tmp_path):
+    checkpoint = load(made[0], data)
+    place = export(made[0], tmp_path / "model", data=data)
+    assert is_model_folder(place)
+    assert not is_model_folder(tmp_path)
+    folder = Source(str(place), hf=True).load(random=False, seed=1)
+    text = "the dog sees \u4f60 caf\u00e9"
+    assert folder.tokenize(text) == checkpoint.tokenize(text)
+    assert folder.unknown in [number for number, _ in folder.tokenize(text)]
+    wanted = checkpoint.states(*tokens_of(checkpoint, 5))
+    assert torch.equal(folder.states(*tokens_of(folder, 5)), wanted)
+    assert (folder.spaces, folder.max_tokens) == (checkpoint.spaces, checkpoint.max_tokens)
+    (place / "model.safetensors").unlink()
+    with pytest.raises(UserError, match=r"model\.safetensors"):
+        load(place)
+
+
+def test_subword_models_are_named_apart_from_a_folder(made, data):
+    text, model = "The DOG sees", data / "sentencepiece.model"
+    prepared = load(made[0], data)
+    named = load(made[0], data / "data-bin", sentencepiece_model=model)
+    assert named.tokenize(text) == prepared.tokenize(text)
+    lower = load(made[0], data / "data-bin", sentencepiece_model=model, lowercase=True)
+    assert lower.tokenize(text) == prepared.tokenize(text.lower())
+    with pytest.raises(UserError, match="--lowercase goes with --sentencepiece-model or"):
+        load(made[0], data, lowercase=True)
+
+
+def test_what_is_missing_is_named(made, data, tmp_path):
+    with pytest.raises(UserError, match=r"none\.pt is neither a file"):
+        load(tmp_path / "none.pt", data)
+    with pytest.raises(UserError, match="absent is not there; name it with --data"):
+        load(made[0], tmp_path / "absent")
+    with pytest.raises(UserError, match="--user-dir nowhere"):
+        read_model(made[0], data, user_dir="nowhere")
+
+
+def test_a_source_is_known_by_what_its_files_hold(tmp_path):
+    plugin, data = tmp_path / "plugin", tmp_path / "bin"
+    files = [tmp_path / "a.pt", tmp_path / "m.model", data / "dict.en.txt", plugin / "a.py"]
+    for file in files:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("one")
+    source = Source(str(files[0]), data, TextOptions(files[1]), str(plugin))
+    found = [source.made_from()]
+    for file in files:
+        file.write_text("two")
+        found.append(source.made_from())
+    # what an import leaves there says nothing new
+    (plugin / "a.pyc").write_text("x")
+    assert source.made_from() == found[-1]
+    assert all(one != other for one, other in itertools.combinations(found, 2))
+    files[1].unlink()
+    with pytest.raises(UserError, match=r"--sentencepiece-model .*m\.model is not a file"):
+        source.made_from()

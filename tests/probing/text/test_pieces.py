@@ -1,0 +1,150 @@
+"""Characters of subwords, against counting characters that are no spaces."""
+
+import html
+import random
+import re
+
+import pytest
+import sentencepiece
+
+from hyptrans.inference.text import TextRules
+from probing.states.model import TextOptions, read_model
+from probing.text.pieces import align, place_pieces, surface
+from probing.text.trees import read_conllu
+from tests.probing.helpers.model import make_checkpoint, prepared_folder, real_trees, sentences
+from tests.probing.helpers.trees import tokenized
+
+MARK = "\u2581"
+# spaces of all kinds, zero-width and control characters, quotes, entities, emoji, other scripts
+STRANGE = "a b\xa0c\u2009d\u3000e \u200bf\ufeff g\x07h \u201cq\u201d \u2019s &amp; <b> [x] | "
+STRANGE += "\u4f60\u597d \U0001f600 e\u0301 \ufb01n \u0130stanbul @-@ a-b 5\u20ac "
+STRANGE += "\u0928\u092e\u0938\u094d\u0924\u0947"
+
+
+def cutter(folder, **options):
+    """A prepared folder's way from text to subwords and their characters."""
+    made = folder / "a.pt"
+    make_checkpoint(made, folder, "han")
+    return cutter_of(read_model(made, folder, TextOptions(**options)))
+
+
+def cutter_of(contents):
+    words, rules = contents.dictionaries[0], contents.text
+    assert isinstance(rules, TextRules)
+    cut = rules.encoder(0, frozenset(words.symbols[words.nspecial :]))
+
+    def pieces_of(text):
+        pieces = cut(text)
+        return pieces, place_pieces(text, pieces, rules.kind, escaped=rules.steps[0].tokenize)
+
+    return pieces_of
+
+
+@pytest.fixture(scope="module")
+def raw(tmp_path_factory):
+    return cutter(prepared_folder(tmp_path_factory.mktemp("raw") / "data"))
+
+
+@pytest.fixture(scope="module")
+def moses(tmp_path_factory):
+    lines = [re.sub(r"([.%])", r" \1", line.lower()) for line in sentences(300)]
+    steps = {"kind": "subword-nmt", "size": 40, "steps": ("tokenize", "lowercase"), "raw": False}
+    return cutter(prepared_folder(tmp_path_factory.mktemp("moses") / "data", lines, **steps))
+
+
+def words_of(text):
+    return [match.span() for match in re.finditer(r"\S+", text)]
+
+
+def counted(text, pieces):
+    """The n-th character of the subwords, an escape as one, is the n-th of the text but spaces."""
+    kept = [i for i, character in enumerate(text) if not character.isspace()]
+    joined, owners = "", []
+    for number, piece in enumerate(pieces):
+        ended = MARK in "".join(pieces) or not piece.endswith("@@")
+        part = piece.removesuffix("@@").replace(MARK, "") + (" " if ended else "")
+        joined, owners = joined + part, owners + [number] * len(part)
+    found = [[] for _ in pieces]
+    unit = r"\S" if MARK in "".join(pieces) else r"&[a-z#0-9]+;|(?<!\S)@-@(?!\S)|\S"
+    units = list(re.finditer(unit, joined))
+    assert len(units) == len(kept), (text, joined)
+    for place, unit in zip(kept, units, strict=True):
+        assert len(html.unescape(unit.group()).replace("@-@", "-")) == 1
+        for owner in set(owners[unit.start() : unit.end()]):
+            found[owner].append(place)
+    return [(own[0], own[-1] + 1) if own else (0, 0) for own in found]
+
+
+@pytest.mark.parametrize("way", ["raw", "moses"])
+@pytest.mark.parametrize("text", [*sentences(25, seed=1), "&amp; [x]'s | R&D well-known"])
+def test_characters_are_those_of_counting(request, way, text):
+    text = text.replace("\u0130", "I")  # lower case has two characters for it
+    pieces, spans = request.getfixturevalue(way)(text)
+    assert spans == counted(text, pieces)
+
+
+@pytest.mark.parametrize("way", ["raw", "moses"])
+def test_every_word_of_strange_text_has_subwords_over_all_its_characters(request, way):
+    rng, parts = random.Random(0), STRANGE.split(" ")
+    for _ in range(100):
+        text = " ".join(rng.choices(parts, k=6)).strip()
+        words = words_of(text)
+        _, spans = request.getfixturevalue(way)(text)
+        indices = align(spans, words)
+        assert not isinstance(indices, str), text
+        for (start, end), own in zip(words, indices, strict=True):
+            covered = {i for k in own for i in range(*spans[k])}
+            # preparation takes out what no reader sees
+            seen = {i for i in range(start, end) if text[i].isprintable()}
+            assert seen <= covered, text
+
+
+def test_normalization_of_a_foreign_model_is_followed(tmp_path):
+    lines = [*sentences(200), "fine office \u201cquotes\u201d 1/2 123"] * 2
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines),
+        model_prefix=str(tmp_path / "nfkc"),
+        minloglevel=2,
+        hard_vocab_limit=False,
+        vocab_size=60,
+        normalization_rule_name="nmt_nfkc_cf",
+    )
+    folder = prepared_folder(tmp_path / "data")
+    own = cutter(folder, sentencepiece_model=tmp_path / "nfkc.model")
+    text = "o\ufb03ce  \uff11\uff12 \u00bd THE\u200b \u2026 dog"
+    pieces, spans = own(text)
+    wanted = ["office", "12", "1\u20442", "the", "...", "dog"]
+    for word, made in zip(words_of(text), wanted, strict=True):
+        (found,) = align(spans, [word])
+        assert "".join(pieces[i] for i in found).replace(MARK, "") == made
+
+
+def test_a_subword_over_two_words_belongs_to_both():
+    spans = place_pieces("of the", ["\u2581of\u2581th", "e"], "sentencepiece")
+    assert spans == [(0, 5), (5, 6)]
+    assert align(spans, [(0, 2), (3, 6)]) == [[0], [0, 1]]
+
+
+def test_words_of_a_multiword_token_share_its_characters():
+    spelled = tokenized(["do", "n't", "."], [("don't", 0, 1, False), (".", 2, 2, True)])
+    assert surface(spelled) == ("don't.", [(0, 2), (2, 5), (5, 6)])
+    merged = tokenized(["de", "le", "chat"], [("du", 0, 1, True), ("chat", 2, 2, True)])
+    assert surface(merged) == ("du chat", [(0, 2), (0, 2), (3, 7)])
+
+
+def test_a_word_that_preparation_leaves_out_is_named():
+    assert align([(0, 3)], [(0, 3), (4, 5)]).startswith("word 2 has no piece")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["sentencepiece", "subword-nmt"])
+def test_ewt_is_aligned(tmp_path, kind):
+    trees = read_conllu(real_trees() / "en_ewt-ud-dev.conllu.gz")
+    lines = [surface(tree)[0].replace("\xa0", " ") for tree in trees]
+    way = cutter(prepared_folder(tmp_path / "data", lines, kind=kind, size=1000))
+    for tree in trees:
+        text, words = surface(tree)
+        pieces, spans = way(text)
+        assert not isinstance(align(spans, words), str), tree.id
+        if kind == "sentencepiece":
+            assert spans == counted(text, pieces), tree.id
