@@ -45,7 +45,7 @@ def distances(tangents: Tensor, where: Space) -> Tensor:
     Shapes: ``[N, D]`` -> ``[N, N]``, in units of curvature -1; of a flat space, Euclidean ones.
     """
     if where.kind == "euclidean":
-        return _flat_distances(tangents)
+        return torch.cdist(tangents, tangents, compute_mode="donot_use_mm_for_euclid_dist")
     points = lorentz.exp_origin(tangents)
     return lorentz.distance(points[:, None], points[None])
 
@@ -62,9 +62,9 @@ def flat_stress(tangents: Tensor, where: Space) -> float:
     points in one place. More points never have less stress, and up to ``D + 1`` often have none.
     Source: Kruskal (1964), stress-1; De Leeuw (1977) and Borg and Groenen (2005), ch. 8, SMACOF.
     """
-    found = distances(tangents, where)
     if _in_one_place(tangents):
         return math.nan
+    found = distances(tangents, where)
     rng = torch.Generator().manual_seed(1)
     drawn = torch.randn(tangents.shape, generator=rng, dtype=tangents.dtype)
     starts = (tangents, classical_scaling(found, tangents.size(-1)), drawn)
@@ -73,8 +73,10 @@ def flat_stress(tangents: Tensor, where: Space) -> float:
 
 def tangent_stress(tangents: Tensor, where: Space) -> float:
     """Stress of the tangent vectors at the origin, at the scale that fits best; else as above."""
-    found = distances(tangents, where)
-    return math.nan if _in_one_place(tangents) else _stress(found, _scaled(found, tangents))
+    if _in_one_place(tangents):
+        return math.nan
+    found, flat = distances(tangents, where), _flat_distances(tangents)
+    return _stress(found, _scale(found, flat) * flat)
 
 
 def classical_scaling(found: Tensor, width: int) -> Tensor:
@@ -88,35 +90,38 @@ def classical_scaling(found: Tensor, width: int) -> Tensor:
     return vectors[:, -width:] * values[-width:].clamp_min(0).sqrt()
 
 
-def _smacof(found: Tensor, start: Tensor) -> float:
+def _smacof(found: Tensor, points: Tensor) -> float:
     """The stress that Guttman's transforms reach from flat points ``[N, D]``; none raises it."""
-    points = _scaled(found, start)
-    stress = _stress(found, points)
+    flat = _flat_distances(points)
+    scale = _scale(found, flat)
+    points, flat = scale * points, scale * flat
+    stress = _stress(found, flat)
     for _ in range(SMACOF_STEPS):
-        flat = _flat_distances(points)
         # points in one place stay together: the direction between them is rounding
         ratios = torch.where(flat > ONE_PLACE * flat.max(), found / flat, 0.0)
         points = (ratios.sum(1, keepdim=True) * points - ratios @ points) / len(points)
-        before, stress = stress, _stress(found, points)
+        flat = _flat_distances(points)
+        before, stress = stress, _stress(found, flat)
         if before - stress <= SMACOF_TOLERANCE * before:
             break
     return stress
 
 
-def _scaled(found: Tensor, points: Tensor) -> Tensor:
-    """Flat points at the scale whose distances come closest to those found."""
-    flat = _flat_distances(points)
+def _scale(found: Tensor, flat: Tensor) -> float:
+    """The factor on distances that brings them closest to those found."""
     squares = float(flat.square().sum())
-    return points * (float((flat * found).sum()) / squares if squares > 0 else 1.0)
+    return float((flat * found).sum()) / squares if squares > 0 else 1.0
 
 
-def _stress(found: Tensor, points: Tensor) -> float:
-    missed = (_flat_distances(points) - found).square().sum()
-    return float((missed / found.square().sum()).sqrt())
+def _stress(found: Tensor, flat: Tensor) -> float:
+    return float(((flat - found).square().sum() / found.square().sum()).sqrt())
 
 
 def _flat_distances(points: Tensor) -> Tensor:
-    return torch.cdist(points, points, compute_mode="donot_use_mm_for_euclid_dist")
+    """By one product, up to 1e-8 of the largest length."""
+    squares = points.square().sum(-1)
+    found = squares[:, None] + squares - 2 * points @ points.T
+    return found.clamp_min(0).fill_diagonal_(0).sqrt()
 
 
 def gromov_delta(found: Tensor) -> float:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from hyptrans.geometry.space import Space
 from hyptrans.support import extras
@@ -34,6 +35,8 @@ _OPTIONS = {"trust_remote_code": False, "attn_implementation": "eager"}
 
 None, the library's default, would ask on the terminal whether the model's own code may run.
 """
+_LEAST_PARAMETERS = 1 << 24
+"""That a configuration may ask for whatever its folder holds."""
 _MOST_CHARACTERS = 240
 """Of a reason; some list all that would have been right."""
 
@@ -151,6 +154,11 @@ def from_hugging_face(name: str, *, random: bool = False, seed: int = 1) -> Hugg
     transformers, local = library(), Path(name).is_dir()
     where = {"local_files_only": local, "trust_remote_code": False}
     known = identity(name)
+    if local:
+        needed = {"config.json", "tokenizer.json", *(() if random else ("*.safetensors",))}
+        missing = sorted(pattern for pattern in needed if not any(Path(name).glob(pattern)))
+        if missing:
+            raise UserError(f"--hf {name} lacks {missing[0]}: name what save_pretrained wrote")
     also = ": its files must be as save_pretrained writes them"
     with _failing(f"--hf {name} cannot be used", also), _without_network(local):
         tokenizer = transformers.AutoTokenizer.from_pretrained(name, **where)
@@ -192,22 +200,30 @@ def _fresh(config: Any, seed: int) -> Any:
 
 
 def _check_size(name: str, config: Any) -> None:
-    """Refuse a configuration of more parameters than the folder's files can hold.
+    """Refuse a configuration of far more parameters than the folder's files can hold.
 
     Raises:
         UserError: it asks for more.
     """
-    # a number takes a byte at least
     held = sum(file.stat().st_size for file in Path(name).glob("*.safetensors"))
-    with torch.device("meta"):
-        # takes no memory, whatever the configuration says
-        model = library().AutoModel.from_config(config, **_OPTIONS)
-    asked = sum(p.numel() for key, p in model.named_parameters() if _UNUSED not in key)
-    if asked > held:
-        raise UserError(
-            f"--hf {name} cannot be used: its config.json asks for {asked:,} parameters, and its "
-            f"safetensors files have {held:,} bytes; save the two that go together"
-        )
+    most, asked = max(held, _LEAST_PARAMETERS), 0
+
+    def count(module: nn.Module, key: str, parameter: Tensor) -> None:
+        nonlocal asked
+        asked += parameter.numel()
+        # as soon as there are too many: building layer after layer takes memory, too
+        if asked > most:
+            raise UserError(
+                f"--hf {name} cannot be used: its config.json asks for more parameters than the "
+                f"{held:,} bytes of its safetensors files hold; save the two that go together"
+            )
+
+    watching = register_module_parameter_registration_hook(count)
+    try:
+        with torch.device("meta"):
+            library().AutoModel.from_config(config, **_OPTIONS)
+    finally:
+        watching.remove()
 
 
 @contextmanager
@@ -228,11 +244,9 @@ def identity(name: str) -> str:
     Raises:
         UserError: there is no such folder or model.
     """
-    needed = "config.json, tokenizer.json and model.safetensors"
     if Path(name).is_dir():
         return sha256(Path(name))
-    what = f"--hf {name} is neither a folder with {needed} nor a model that can be fetched"
-    with _failing(what):
+    with _failing(f"--hf {name} is neither a folder nor a model that can be fetched"):
         config = Path(library().utils.cached_file(name, "config.json"))
     # the cache has a folder for each commit
     return f"{name}@{config.parent.name}"

@@ -6,7 +6,8 @@ from itertools import pairwise
 import pytest
 
 from probing.commands.cli import main
-from probing.commands.evaluate import read_scored, score
+from probing.commands.pipeline import Fit, score, scored
+from probing.commands.sources import Source, Subject
 from probing.probes.control import control_tree
 from probing.probes.corpus import Corpus
 from probing.probes.file import load_probes
@@ -64,13 +65,12 @@ def test_selectivity_is_of_probes_of_gold_and_of_control_trees(made, controlled)
         several = []
         for seed in (1, 2):
             sets = [
-                Corpus(States.open(controlled / "hybonet-random" / f"{part}.states.safetensors"), t)
+                Corpus(States(controlled / "hybonet-random" / f"{part}.states.npy"), t)
                 for part, t in trees.items()
             ]
             settings = Settings(steps=6, evaluate_every=3, rank=4, batch_size=8, seed=seed)
             trained = train(*sets[:2], settings)
-            named = {"name": "x", "architecture": "x", "punct": "upos"}
-            several.append(score(trained, *sets[1:], **named)[0].test["uuas"])
+            several.append(score(trained, *sets[1:], name="x", punct="upos")[0].test["uuas"])
         assert found["hybonet, random", 3][name] == pytest.approx(several)
         (chain,) = found["linear chain", 2][name]
         words = [[w for w in range(len(t)) if t.upos[w] != "PUNCT"] for t in trees["test"]]
@@ -92,8 +92,9 @@ def test_selectivity_is_of_probes_of_gold_and_of_control_trees(made, controlled)
     assert cell in (controlled / "report.html").read_text()
 
 
-def probes_of(out, kind, rank, seed, ending):
-    return out / "hybonet" / f"{kind}-rank{rank}-seed{seed}.{ending}"
+def fit_of(out, kind, rank, seed):
+    subject = Subject("hybonet", out / "hybonet", Source("a.pt"))
+    return Fit(subject, Settings(probe=kind, rank=rank, seed=seed))
 
 
 def test_ranks_are_those_of_all_geometries_on_all_layers(made, controlled, capsys):
@@ -104,12 +105,11 @@ def test_ranks_are_those_of_all_geometries_on_all_layers(made, controlled, capsy
     assert all(0 <= p["test"]["uuas"] <= 1 and p["spread"] for p in results["ranks"])
     (model,) = (m for m in results["models"] if m["name"] == "hybonet")
     for kind, rank in (("lorentz", 4), ("euclidean", 3)):
-        probes = load_probes(probes_of(controlled, kind, rank, 1, "probes.safetensors"))
+        probes = load_probes(fit_of(controlled, kind, rank, 1).probes)
         assert probes.settings.rank == rank
         assert len(probes.distance.spaces) == len(model["layers"])
         # its own best of them, not the one that the run's probes chose
-        files = [probes_of(controlled, kind, rank, seed, "figures.json") for seed in (1, 2)]
-        found = [read_scored(file)[0] for file in files]
+        found = [scored(fit_of(controlled, kind, rank, seed))[0] for seed in (1, 2)]
         for result in found:
             best = max(layer["uuas"] for layer in result.layers)
             assert result.layers[result.distance_layer]["uuas"] == best
@@ -122,7 +122,7 @@ def test_ranks_are_those_of_all_geometries_on_all_layers(made, controlled, capsy
     # three sets of two encoders, the space of one; probes and figures of two seeds of two rows, of
     # six ranks, and of two ranks of both encoders on gold and on control trees
     made_before = 3 * 2 + 2 * 2 * (2 + 6 + 2 * 4) + 1
-    assert capsys.readouterr().err.count("from an earlier run") == made_before
+    assert capsys.readouterr().err.count("done by an earlier run") == made_before
 
 
 def test_words_that_the_encoder_does_not_know_are_counted(made, controlled):
@@ -131,7 +131,7 @@ def test_words_that_the_encoder_does_not_know_are_counted(made, controlled):
     tokens = [token.form for s in sentences for token in s.tokens if token.form != "."]
     known = {"the", "a", "dog", "cat", "sees"}
     assert shares["unseen"] == pytest.approx(sum(t not in known for t in tokens) / len(tokens))
-    states = States.open(controlled / "hybonet" / "test.states.safetensors").contents
+    states = States(controlled / "hybonet" / "test.states.npy").contents
     assert shares["split"] == pytest.approx(states.split / sum(states.lengths))
     assert 0 < shares["split"] < 1
     assert shares["unknown"] == 0

@@ -1,14 +1,11 @@
 """``python -m probing``: what goes wrong, and its help."""
 
-import os
 import subprocess
 import sys
 
 import pytest
 import torch
-from safetensors.torch import save_file
 
-from hyptrans.support.files import take_lock
 from probing.commands.cli import PROGRAM, main
 from probing.probes.metrics import METRICS
 from probing.report.data import ModelResult
@@ -24,21 +21,9 @@ def test_a_file_as_out_is_refused(made, tmp_path, capsys):
     assert out.read_text() == "mine"
 
 
-def test_two_runs_at_once_in_one_folder_are_refused(made, tmp_path, capsys):
-    held = take_lock(tmp_path / ".lock", tmp_path)
-    try:
-        error = error_of(capsys, run_words(made, tmp_path))
-    finally:
-        os.close(held)
-    assert error == f"error: another run is at work in {tmp_path}; wait for it or stop it"
-    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
-
-
 def test_an_encoder_must_be_named(made, tmp_path, capsys):
     assert "no encoder is named" in error_of(capsys, run_words(made, tmp_path, models=[]))
     assert "--hf" in error_of(capsys, run_words(made, tmp_path, "--hf", "/none", models=[]))
-    words = ["extract", "--hf", "a", "--hf", "b", "--trees", made / "test.conllu", "--out", "o"]
-    assert "2 are named" in error_of(capsys, words)
 
 
 def test_broken_trees_end_in_one_sentence_before_any_work(made, tmp_path, capsys):
@@ -72,7 +57,11 @@ def test_wrong_options_are_told_in_one_sentence(made, tmp_path, capsys):
     data = [word for i in range(2) for word in ("--data", str(made / "data"))]
     assert "--data has 3 values for 2" in error(*data)
     assert "--steps 0 (at least 1), --lr -1 (above 0)" in error("--steps", "0", "--lr", "-1")
-    assert "--punct ptb needs tags" in error("--punct", "ptb")
+    assert "--punct ptb needs tags in the column XPOS" in error("--punct", "ptb")
+    bare = tmp_path / "bare.conllu"
+    bare.write_text((made / "test.conllu").read_text().replace("PUNCT", "_").replace("NOUN", "_"))
+    untagged = error("--test", str(bare))
+    assert "--punct upos needs tags in the column UPOS and sentence s2-0 has none" in untagged
     tagged = []
     for part in ("dev", "test"):
         path = tmp_path / f"{part}.conllu"
@@ -85,13 +74,13 @@ def test_wrong_options_are_told_in_one_sentence(made, tmp_path, capsys):
     assert "--rank 1" in error("--rank", "1")
     # its last one is too large
     assert "--seed 4294967296 (0" in error("--seed", "4294967294", "--seeds", "3")
-    assert "--lowercase goes with --sentencepiece-model or --bpe-codes" in error("--lowercase")
     assert "--ranks 1" in error("--ranks", "4", "1")
     assert "--examples must be 0 or more, not -3" in error("--examples", "-3")
     assert "--seen has 3 values for 2" in error(*["--seen", str(made / "test.conllu")] * 3)
-    for flag in ("--sentencepiece-model", "--bpe-codes", "--data-bin"):
-        assert error(flag, "none") == f"error: {flag} none is missing"
     assert not (tmp_path / "out").exists()
+    for flag in ("--sentencepiece-model", "--bpe-codes"):
+        assert error(flag, "none") == f"error: {flag} none is not a file"
+    assert "--lowercase goes with --sentencepiece-model or --bpe-codes" in error("--lowercase")
 
 
 WRONG = """import sys
@@ -116,7 +105,6 @@ def test_options_that_no_command_has_are_refused_before_torch_is_loaded():
     [
         (["run"], "--seeds", "0"),
         (["run"], "--batch-tokens", "-5"),
-        (["extract"], "--batch-tokens", "0"),
         (["geometry"], "--sentences", "0"),
         (["annotate"], "--batch-size", "x"),
     ],
@@ -134,40 +122,6 @@ def test_a_checkpoint_that_is_none_is_told(made, tmp_path, capsys):
     error = error_of(capsys, [*words, "--checkpoint", tmp_path / "other.pt"])
     assert "other.pt" in error
     assert "was not written by fairseq" in error
-
-
-def test_states_of_other_trees_and_encoders_are_told(made, done, tmp_path, capsys):
-    train = ["--train-states", done / "hybonet" / "train.states.safetensors"]
-    dev = ["--dev-states", done / "hybonet" / "dev.states.safetensors"]
-    words = ["train", *train, "--train", made / "train.conllu", *dev]
-    end = ["--out", tmp_path / "probes"]
-    error = error_of(capsys, [*words, "--dev", made / "test.conllu", *end])
-    assert "dev.states.safetensors is of other trees" in error
-    twin = ["--dev-states", done / "twin" / "dev.states.safetensors"]
-    error = error_of(capsys, [*words[:-2], *twin, "--dev", made / "dev.conllu", *end])
-    assert "come from different encoders" in error
-    fresh = ["--dev-states", done / "hybonet-random" / "dev.states.safetensors"]
-    error = error_of(capsys, [*words[:-2], *fresh, "--dev", made / "dev.conllu", *end])
-    assert "come from different encoders" in error
-    save_file({"states": torch.zeros(1)}, tmp_path / "foreign")
-    words = [*words[:-1], tmp_path / "foreign", "--dev", made / "dev.conllu", *end]
-    assert "no file of states" in error_of(capsys, words)
-    words[words.index(tmp_path / "foreign")] = tmp_path / "none"
-    assert "none is not a file" in error_of(capsys, words)
-
-
-def test_probes_of_another_encoder_are_told(made, done, capsys):
-    words = ["evaluate", "--probes", done / "hybonet" / "lorentz-rank8-seed1.probes.safetensors"]
-    for part in ("dev", "test"):
-        words += [f"--{part}-states", done / "twin" / f"{part}.states.safetensors"]
-        words += [f"--{part}", made / f"{part}.conllu"]
-    assert "was trained on states of another encoder" in error_of(capsys, words)
-    fresh = [str(word).replace("/twin/", "/hybonet-random/") for word in words]
-    assert "one of the same sizes with other parameters" in error_of(capsys, fresh)
-    own = [str(word).replace("/twin/", "/hybonet/") for word in words]
-    untagged = error_of(capsys, [*own, "--punct", "ptb"])
-    # the first of all, and not of those that are scored together
-    assert "--punct ptb needs tags in the column XPOS and sentence s1-0 has none" in untagged
 
 
 @pytest.mark.parametrize("command", PROGRAM.commands)

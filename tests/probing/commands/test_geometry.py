@@ -13,7 +13,7 @@ from probing.commands.cli import main
 from probing.geometry.layers import Layer, verdict
 from probing.geometry.measures import Estimate
 from probing.geometry.states import both_sides
-from probing.states.checkpoint import load_model
+from probing.states.model import build_model, read_model
 from tests.probing.commands.runs import error_of, write_trees
 from tests.probing.helpers.model import make_checkpoint, prepared_folder, sentences
 
@@ -43,6 +43,12 @@ def made(tmp_path_factory):
         builder.finalize(f"{prefix}.idx")
     write_trees(folder / "trees.conllu", 12, seed=3)
     return folder
+
+
+def load(place, data):
+    """The model, and what it is made of."""
+    contents = read_model(place, data)
+    return build_model(contents), contents
 
 
 def words_of(made, name, *extra):
@@ -77,13 +83,13 @@ def test_every_layer_of_both_sides_has_its_figures(made, name, tmp_path, capsys)
 
 
 def test_states_are_those_that_a_forward_pass_goes_through(made):
-    loaded = load_model(made / "hybonet.pt", made / "data")
+    loaded = load(made / "hybonet.pt", made / "data")
     seen = {"encoder": [], "decoder": []}
     for name, states in seen.items():
-        side = getattr(loaded.model, name)
+        side = getattr(loaded[0], name)
         for part in (side.embed_positions, *(layer.feed_forward for layer in side.layers)):
             part.register_forward_hook(lambda *given, states=states: states.append(given[-1]))
-    (encoder, decoder) = both_sides(loaded, made / "data", subset="valid", sentences=1)
+    (encoder, decoder) = both_sides(*loaded, made / "data", subset="valid", sentences=1)
     for side in (encoder, decoder):
         # each side runs once
         assert len(seen[side.name]) == len(side.states)
@@ -97,8 +103,8 @@ def test_states_are_those_that_a_forward_pass_goes_through(made):
 def test_a_model_against_the_direction_of_the_files_names_reads_their_other_side(made, tmp_path):
     data = made / "data"
     make_checkpoint(tmp_path / "reverse.pt", data, "euclidean_tiny", "-s", "de", "-t", "en")
-    loaded = load_model(tmp_path / "reverse.pt", data)
-    found = both_sides(loaded, data, subset="valid", sentences=3)
+    loaded = load(tmp_path / "reverse.pt", data)
+    found = both_sides(*loaded, data, subset="valid", sentences=3)
     # German, which was drawn as the decoder's, is what this encoder reads
     for side, other in zip(found, ("decoder", "encoder"), strict=True):
         lengths = [len(line.replace(" ", "")) for line in sentences(3, SEEDS[other])]
@@ -106,8 +112,8 @@ def test_a_model_against_the_direction_of_the_files_names_reads_their_other_side
 
 
 def test_a_pair_longer_than_the_batchs_others_is_not_cut_or_padded_in(made):
-    loaded = load_model(made / "twin.pt", made / "data")
-    together = both_sides(loaded, made / "data", subset="valid", sentences=7)
+    loaded = load(made / "twin.pt", made / "data")
+    together = both_sides(*loaded, made / "data", subset="valid", sentences=7)
     lengths = {
         side: [len(line.replace(" ", "")) for line in sentences(7, seed)]
         for side, seed in SEEDS.items()
@@ -118,7 +124,7 @@ def test_a_pair_longer_than_the_batchs_others_is_not_cut_or_padded_in(made):
         # where the end of a sentence stands before the first word of the target
         first = 0 if whole.name == "encoder" else 1
         assert whole.tokens.position.tolist() == [place + first for place in places]
-    alone = both_sides(loaded, made / "data", subset="valid", sentences=1)
+    alone = both_sides(*loaded, made / "data", subset="valid", sentences=1)
     for whole, one in zip(together, alone, strict=True):
         torch.testing.assert_close(whole.states[:, : one.states.size(1)], one.states)
         assert whole.tokens.position[: len(one.tokens.position)].tolist() == list(
@@ -160,8 +166,8 @@ def test_one_sentence_sums_a_side_up(layers, said):
 
 
 def test_radii_of_the_table_are_distances_from_the_origin(made, capsys):
-    loaded = load_model(made / "hybonet.pt", made / "data")
-    encoder, _ = both_sides(loaded, made / "data", subset="valid", sentences=20)
+    loaded = load(made / "hybonet.pt", made / "data")
+    encoder, _ = both_sides(*loaded, made / "data", subset="valid", sentences=20)
     points = encoder.states[1]
     origin = lorentz.origin(points.size(-1)).expand_as(points)
     radius = float(lorentz.distance(points, origin).mean())
@@ -173,4 +179,4 @@ def test_what_is_wrong_is_named(made, capsys):
     found = error_of(capsys, words_of(made, "hybonet", "--subset", "nothing"))
     assert found.endswith("nothing.en-de.en is not there: name another set with --subset")
     found = error_of(capsys, ["geometry", "--checkpoint", made / "hybonet.pt"])
-    assert found == "error: the data are missing: name a folder with --data or --data-bin"
+    assert found == "error: the data are missing: name a folder with --data"

@@ -1,30 +1,24 @@
-"""``python -m probing``: stages one by one, and all of them in one."""
+"""``python -m probing run``: what it writes, and what it does not repeat."""
 
-import dataclasses
-import functools
-import itertools
 import json
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 
 import pytest
 import torch
 
 from probing.commands import pipeline
 from probing.commands.cli import main
-from probing.commands.evaluate import score
+from probing.commands.pipeline import score
 from probing.commands.sources import Source
 from probing.geometry.layers import Words
 from probing.probes.corpus import Corpus
 from probing.probes.metrics import METRICS
 from probing.probes.training import train
 from probing.settings import Settings
-from probing.states import extract
-from probing.text.segment import Options
 from probing.text.trees import read_conllu
-from tests.probing.commands.runs import FAST, run_words
+from tests.probing.commands.runs import run_words
 from tests.probing.helpers import huggingface
 from tests.probing.helpers.model import make_checkpoint
 from tests.probing.helpers.states import MemoryStates
@@ -89,7 +83,7 @@ def test_a_second_run_repeats_nothing_and_says_the_same(made, done, capsys, monk
     assert main(run_words(made, done)) == 0
     captured = capsys.readouterr()
     # three sets of states, probes and figures, and the space of those trained
-    assert captured.err.count("from an earlier run") == 4 * 5 + 2
+    assert captured.err.count("done by an earlier run") == 4 * 5 + 2
     assert {p: p.stat().st_mtime_ns for p in done.rglob("*") if p.parent != done} == files
     assert (done / "results.md").read_text() == figures
     # of the work, whoever did it
@@ -102,137 +96,52 @@ def test_all_is_made_again_where_that_is_asked_for(made, done, tmp_path, capsys)
     capsys.readouterr()
     words = run_words(made, tmp_path / "out", "--no-random", "--overwrite", models=["twin"])
     assert main(words) == 0
-    assert "from an earlier run" not in capsys.readouterr().err
+    assert "done by an earlier run" not in capsys.readouterr().err
     found, before = (json.loads((p / "results.json").read_text()) for p in (tmp_path / "out", done))
     assert found["probe"]["twin"] == before["probe"]["twin"]
-
-
-def other_states(*given, pool=extract.pool):
-    return pool(*given).flip(0)
-
-
-def other_probes(train_set, dev_set, settings, **named):
-    return train(train_set, dev_set, replace(settings, lr=0.1), **named)
-
-
-@pytest.mark.parametrize(
-    ("changed", "name", "stopped_in", "kept"),
-    [(extract, "pool", "extract_states", 1), (pipeline, "train", "train", 3)],
-)
-def test_what_is_made_of_other_files_is_made_anew(
-    made, done, tmp_path, monkeypatch, capsys, changed, name, stopped_in, kept
-):
-    """Where the code has changed and a run of --overwrite was stopped in its first stages."""
-    monkeypatch.setattr(changed, name, {"pool": other_states, "train": other_probes}[name])
-    out = tmp_path / "out"
-    shutil.copytree(done, out)
-    make, calls = getattr(pipeline, stopped_in), []
-
-    def stopped(*given, **named):
-        calls.append(given)
-        if len(calls) > kept % 3:
-            sys.exit("stopped")
-        return make(*given, **named)
-
-    words = functools.partial(run_words, made, models=["twin"])
-    with monkeypatch.context() as patched:
-        patched.setattr(pipeline, stopped_in, stopped)
-        with pytest.raises(SystemExit):
-            main(words(out, "--no-random", "--overwrite"))
-    capsys.readouterr()
-    assert main(words(out, "--no-random")) == 0
-    assert capsys.readouterr().err.count("from an earlier run") == kept
-    assert main(words(tmp_path / "clean", "--no-random")) == 0
-    found, clean = (json.loads((p / "results.json").read_text()) for p in (out, tmp_path / "clean"))
-    assert found["probe"] == clean["probe"]
-    assert found["probe"] != json.loads((done / "results.json").read_text())["probe"]
-
-
-@pytest.mark.parametrize(
-    ("changed", "name", "file", "kept"),
-    [(extract, "pool", "train.states.*", 3), (pipeline, "train", "*.probes.*", 4)],
-)
-def test_what_was_made_of_a_file_that_is_made_again_and_another_is_not_kept(
-    made, done, tmp_path, monkeypatch, capsys, changed, name, file, kept
-):
-    shutil.copytree(done, tmp_path / "out")
-    for path in (tmp_path / "out" / "twin").glob(file):
-        path.unlink()
-    monkeypatch.setattr(changed, name, {"pool": other_states, "train": other_probes}[name])
-    capsys.readouterr()
-    assert main(run_words(made, tmp_path / "out", "--no-random", models=["twin"])) == 0
-    assert capsys.readouterr().err.count("from an earlier run") == kept
 
 
 def test_an_encoder_that_cuts_every_word_has_no_use_of_space_to_tell(
     made, done, tmp_path, monkeypatch
 ):
     shutil.copytree(done, tmp_path / "out")
-    for file in (tmp_path / "out").glob("*/space.json"):
+    for file in (tmp_path / "out").glob("*/space.pt"):
         file.unlink()
     no_words = Words(torch.empty(3, 0, 8), [], torch.empty(0), torch.empty(0))
     monkeypatch.setattr(pipeline, "words_of", lambda *given: no_words)
     assert main(run_words(made, tmp_path / "out")) == 0
     assert json.loads((tmp_path / "out" / "results.json").read_text())["spaces"] == {}
-    assert "This model" not in (tmp_path / "out" / "results.md").read_text()
+    assert "The encoder" not in (tmp_path / "out" / "results.md").read_text()
 
 
-def test_a_use_of_space_with_other_figures_is_made_again(made, done, tmp_path, monkeypatch, capsys):
-    shutil.copytree(done, tmp_path / "out")
-    words = run_words(made, tmp_path / "out", "--no-random", models=["twin"])
+def test_a_run_that_was_stopped_goes_on_with_the_step_that_it_was_in(
+    made, done, tmp_path, monkeypatch, capsys
+):
+    words, learn = run_words(made, tmp_path, "--no-random"), pipeline.train
+
+    def stopped(*given, name, **named):
+        return sys.exit("stopped") if name == "twin" else learn(*given, name=name, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(pipeline, "train", stopped)
+        with pytest.raises(SystemExit):
+            main(words)
     capsys.readouterr()
-    kept = []
-    for known in (lambda kind: (), dataclasses.fields, dataclasses.fields):
-        monkeypatch.setattr(pipeline, "fields", known)
-        assert main(words) == 0
-        kept.append(capsys.readouterr().err.count("from an earlier run"))
-    assert kept[0] == kept[1] == kept[2] - 1
+    assert main(words) == 0
+    # states of both, and probes and figures of the first
+    assert capsys.readouterr().err.count("done by an earlier run") == 2 * 3 + 2
+    found, whole = (json.loads((out / "results.json").read_text()) for out in (tmp_path, done))
+    assert found["probe"]["twin"] == whole["probe"]["twin"]
 
 
 def test_other_settings_train_again_on_the_same_states(made, done, tmp_path, capsys):
     shutil.copytree(done, tmp_path / "out")
     capsys.readouterr()
     assert main(run_words(made, tmp_path / "out", "--lr", "0.01")) == 0
-    assert capsys.readouterr().err.count("from an earlier run") == 4 * 3 + 2
+    assert capsys.readouterr().err.count("done by an earlier run") == 4 * 3 + 2
     # a seed draws fresh parameters and nothing of trained encoders
     assert main(run_words(made, tmp_path / "out", "--lr", "0.01", "--seed", "2")) == 0
-    assert capsys.readouterr().err.count("from an earlier run") == 2 * 3
-
-
-def test_pieces_are_told_by_what_their_files_hold(tmp_path):
-    model, dictionaries = tmp_path / "bpe.model", tmp_path / "bin"
-    dictionaries.mkdir()
-    dictionary = dictionaries / "dict.en.txt"
-    checkpoint = tmp_path / "checkpoint.pt"
-    for file in (model, dictionary, checkpoint):
-        file.write_text("one")
-    pieces = Options(data_bin=dictionaries, sentencepiece_model=model, lowercase=True)
-    source = Source(str(checkpoint), pieces=pieces)
-    found = [source.made_from()]
-    for file in (model, dictionary):
-        file.write_text("two")
-        found.append(source.made_from())
-    assert source.made_from() == found[2]
-    assert all(one != other for one, other in itertools.combinations(found, 2))
-
-
-def test_a_plug_in_is_told_by_its_programs(tmp_path):
-    plugin = tmp_path / "plugin"
-    plugin.mkdir()
-    (plugin / "__init__.py").write_text("WIDTH = 3\n")
-    checkpoint = tmp_path / "a.pt"
-    checkpoint.write_bytes(b"x")
-
-    def made_from():
-        return Source(str(checkpoint), user_dir=str(plugin)).made_from()
-
-    before = made_from()
-    # what an import leaves there
-    (plugin / "__pycache__").mkdir()
-    (plugin / "__pycache__" / "a.pyc").write_bytes(b"x")
-    assert made_from() == before
-    (plugin / "__init__.py").write_text("WIDTH = 4\n")
-    assert made_from() != before
+    assert capsys.readouterr().err.count("done by an earlier run") == 2 * 3
 
 
 def test_a_changed_checkpoint_is_extracted_again(made, done, tmp_path, capsys):
@@ -246,34 +155,11 @@ def test_a_changed_checkpoint_is_extracted_again(made, done, tmp_path, capsys):
     capsys.readouterr()
     assert main(words) == 0
     # what the twin has, and nothing of the other
-    assert capsys.readouterr().err.count("from an earlier run") == 2 * 5 + 1
+    assert capsys.readouterr().err.count("done by an earlier run") == 2 * 5 + 1
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     before = json.loads((done / "results.json").read_text())
     assert results["probe"]["twin"] == before["probe"]["twin"]
     assert results["probe"]["hybonet"] != before["probe"]["hybonet"]
-
-
-def test_stages_one_by_one_give_what_a_run_gives(made, done, tmp_path, capsys):
-    for part in ("train", "dev", "test"):
-        words = ["extract", "--checkpoint", made / "hybonet" / "checkpoint_best.pt"]
-        words += ["--data", made / "data", "--trees", made / f"{part}.conllu"]
-        assert main([str(w) for w in [*words, "--out", tmp_path / part]]) == 0
-    sets = {
-        part: [f"--{part}-states", tmp_path / part, f"--{part}", made / f"{part}.conllu"]
-        for part in ("train", "dev", "test")
-    }
-    probes = tmp_path / "probes"
-    words = ["train", *sets["train"], *sets["dev"], "--out", probes, *FAST]
-    assert main([str(word) for word in words]) == 0
-    assert "of layer 0: " in capsys.readouterr().out
-    words = ["evaluate", "--probes", probes, *sets["dev"], *sets["test"], "--name", "hybonet"]
-    assert main([str(word) for word in [*words, "--out", tmp_path / "figures.json"]]) == 0
-    found = json.loads((tmp_path / "figures.json").read_text())
-    results = json.loads((done / "results.json").read_text())
-    assert found["probe"] == {name: results["probe"][name] for name in found["probe"]}
-    assert list(found["probe"]) == ["linear chain", "right-branching", "hybonet"]
-    assert found["signature"] == results["signature"]
-    assert found["models"][-1]["layers"] == results["models"][2]["layers"]
 
 
 @pytest.mark.parametrize("probe", ["poincare", "euclidean"])
@@ -301,9 +187,7 @@ def test_an_encoder_of_hugging_face_stands_beside_a_checkpoint(made, tmp_path):
         states = [states_by_library(model, tokenizer, sentence.words) for sentence in trees]
         sets.append(Corpus(MemoryStates(states), trees))
     settings = Settings(steps=6, evaluate_every=3, rank=8, batch_size=8)
-    result, _ = score(
-        train(*sets[:2], settings), *sets[1:], name="small", architecture="bert", punct="upos"
-    )
+    result, _ = score(train(*sets[:2], settings), *sets[1:], name="small", punct="upos")
     assert result.test == pytest.approx(results["probe"]["small"], abs=1e-6)
     assert result.layers == [
         pytest.approx(layer, abs=1e-6) for layer in results["models"][3]["layers"]
@@ -320,6 +204,7 @@ class Blocked:
 
 sys.meta_path.insert(0, Blocked())
 from probing.commands.cli import main
+from probing.commands.pipeline import score
 sys.exit(main(sys.argv[1:]))
 """
 

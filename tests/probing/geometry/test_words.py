@@ -11,7 +11,6 @@ from hyptrans.geometry.space import Space
 from probing.geometry.layers import space_use, word_counts
 from probing.geometry.words import words_of
 from probing.states.file import Contents, States, writing
-from probing.text.align import Piece
 from probing.text.trees import depths, read_conllu
 
 LORENTZ = Space("lorentz", 1.0)
@@ -42,8 +41,6 @@ def states(path, trees, vectors):
         identity="x",
         random=False,
         seed=1,
-        trees="t",
-        trees_sha256="y",
         spaces=[LORENTZ, LORENTZ],
         kept=kept,
         lengths=[len(trees[i]) for i in kept],
@@ -57,7 +54,7 @@ def states(path, trees, vectors):
             level = 2 * own / own.norm(dim=-1, keepdim=True)
             layers = [lorentz.exp_origin(one).float() for one in (own, level)]
             writer.write(place, torch.stack(layers, 1))
-    return States.open(path)
+    return States(path)
 
 
 class Reader:
@@ -73,7 +70,7 @@ class Reader:
         for word in text.split(" "):
             ends = [1, len(word)] if word in self.cut else [len(word)]
             for before, end in zip([0, *ends], ends, strict=False):
-                found.append((9, Piece(word[before:end], start + before, start + end)))
+                found.append((9, (start + before, start + end)))
             start += len(word) + 1
         return found
 
@@ -86,7 +83,7 @@ def test_a_radius_that_is_the_depth_goes_with_it(trees, tmp_path, rng):
         vectors[i] = directions * (1 + depths(trees[i]))[:, None]
     # rare words are far out too: words of the second sentence stand as often as they are deep
     counts = Counter({"w1": 9, "w2": 7, "w3": 5, "w4": 3, "w5": 1})
-    words = words_of(states(tmp_path / "s", trees, vectors), trees, Reader())
+    words = words_of(states(tmp_path / "s.npy", trees, vectors), trees, Reader())
     found = space_use(words, [LORENTZ, LORENTZ], counts, seed=1)
     free, level = found.layers
     # rounding parts words of one depth
@@ -101,7 +98,7 @@ def test_a_radius_that_is_the_depth_goes_with_it(trees, tmp_path, rng):
 
 def test_words_of_several_tokens_are_left_out(trees, tmp_path, rng):
     vectors = {i: torch.randn(len(trees[i]), 3, generator=rng) for i in (0, 2)}
-    stored = states(tmp_path / "s", trees, vectors)
+    stored = states(tmp_path / "s.npy", trees, vectors)
     found = words_of(stored, trees, Reader("W2", "W5"))
     assert found.words == ["W1", "W3", "W4", "W1", "W3", "W4"]
     assert found.positions.tolist() == [0, 2, 3, 0, 2, 3]

@@ -9,7 +9,7 @@ import torch
 from hyptrans.support.errors import UserError
 from probing.states.extract import extract
 from probing.states.huggingface import from_hugging_face, identity, library
-from probing.text.align import align, surface
+from probing.text.pieces import align, surface
 from probing.text.trees import read_conllu
 from tests.probing.helpers import huggingface as helper
 from tests.probing.helpers.model import sentences
@@ -48,7 +48,7 @@ def test_states_are_the_means_of_what_the_library_gives(made, tmp_path):
     )
     parsed = read_conllu(trees)
     encoder = from_hugging_face(str(folder))
-    got = extract(encoder, parsed, tmp_path / "s", trees=trees, batch_tokens=64)
+    got = extract(encoder, parsed, tmp_path / "s.npy", trees=trees, batch_tokens=64)
     assert (got.layers, got.width, got.architecture) == (3, 16, kind)
     assert {space.kind for space in got.spaces} == {"euclidean"}
     assert got.kept == list(range(24))
@@ -73,7 +73,7 @@ def test_words_have_the_pieces_that_the_library_says(tmp_path):
     found = tokenizer(words, is_split_into_words=True)
     assert numbers == found["input_ids"]
     trees = write_conllu(tmp_path / "t.conllu", [" ".join(words)])
-    states = extract(encoder, read_conllu(trees), tmp_path / "s", trees=trees)
+    states = extract(encoder, read_conllu(trees), tmp_path / "s.npy", trees=trees)
     owners = [word for word in found.word_ids() if word is not None]
     assert states.contents.split == sum(owners.count(word) > 1 for word in range(5))
     assert states.contents.unknown == 1
@@ -81,7 +81,8 @@ def test_words_have_the_pieces_that_the_library_says(tmp_path):
 
 def test_a_space_put_before_the_sentence_is_of_no_word(tmp_path):
     helper.save(tmp_path / "m", "t5")
-    helper.unigram(["\u2581", "(", "a", "\u2581b", "c"]).save_pretrained(tmp_path / "m")
+    tokenizer = helper.unigram(["\u2581", "(", "a", "\u2581b", "c"])
+    tokenizer.save_pretrained(tmp_path / "m")
     encoder = from_hugging_face(str(tmp_path / "m"))
     # a text may have the sign itself, too
     for line, wanted in (
@@ -90,8 +91,9 @@ def test_a_space_put_before_the_sentence_is_of_no_word(tmp_path):
     ):
         (tree,) = read_conllu(write_conllu(tmp_path / "t.conllu", [line]))
         text, spans = surface(tree)
-        pieces = [piece for _, piece in encoder.tokenize(text)]
-        assert [[pieces[i].text for i in own] for own in align(pieces, spans)] == wanted
+        numbers, pieces = zip(*encoder.tokenize(text), strict=True)
+        names = tokenizer.convert_ids_to_tokens(numbers)
+        assert [[names[i] for i in own] for own in align(pieces, spans)] == wanted
 
 
 def test_fresh_parameters_follow_the_seed_and_leave_torch_alone(tmp_path):
@@ -141,7 +143,7 @@ def test_a_name_is_found_in_the_cache_and_known_by_its_commit(tmp_path, monkeypa
     assert encoder.identity == identity("someone/small") == f"someone/small@{commit}"
     for name, parameter in model.named_parameters():
         assert torch.equal(encoder.module.get_parameter(name), parameter)
-    with pytest.raises(UserError, match=r"--hf someone/other is neither a folder .* nor a model"):
+    with pytest.raises(UserError, match=r"--hf someone/other is neither a folder nor a model"):
         from_hugging_face("someone/other")
 
 
@@ -161,8 +163,8 @@ def test_what_cannot_be_used_is_told_in_one_sentence(tmp_path):
         return str(caught.value)
 
     (tmp_path / "empty").mkdir()
-    assert "empty is neither a folder with config.json" in error(tmp_path / "empty")
-    assert "none is neither a folder with config.json" in error(tmp_path / "none")
+    assert "empty lacks *.safetensors: name what" in error(tmp_path / "empty")
+    assert "none is neither a folder nor a model that can" in error(tmp_path / "none")
     helper.save(tmp_path / "m")
     rename(tmp_path / "m", "layer.1.attention", "layer.7.attention")
     assert "lacks parameters of its own architecture (encoder.layer.1" in error(tmp_path / "m")
@@ -170,7 +172,7 @@ def test_what_cannot_be_used_is_told_in_one_sentence(tmp_path):
     weights = tmp_path / "p" / "model.safetensors"
     torch.save({}, tmp_path / "p" / "pytorch_model.bin")
     weights.unlink()
-    assert "p is neither a folder with config.json" in error(tmp_path / "p")
+    assert "p lacks *.safetensors" in error(tmp_path / "p")
     helper.save(tmp_path / "t")
     (tmp_path / "t" / "tokenizer.json").write_text("{}")
     assert "t cannot be used (" in error(tmp_path / "t")
@@ -194,9 +196,9 @@ def test_code_that_a_model_brings_is_not_run(tmp_path, monkeypatch, random):
 @pytest.mark.parametrize("random", [False, True])
 def test_a_configuration_that_asks_for_more_than_the_parameters_is_refused(tmp_path, random):
     helper.save(tmp_path / "m")
-    config = json.loads((tmp_path / "m" / "config.json").read_text()) | {"num_hidden_layers": 9_999}
+    config = json.loads((tmp_path / "m" / "config.json").read_text()) | {"num_hidden_layers": 10**9}
     (tmp_path / "m" / "config.json").write_text(json.dumps(config))
-    with pytest.raises(UserError, match=r"--hf .*m cannot be used: its options ask for a far larg"):
+    with pytest.raises(UserError, match=r"--hf .*m cannot be used: its config.json asks for more"):
         from_hugging_face(str(tmp_path / "m"), random=random)
 
 
@@ -209,7 +211,7 @@ def test_a_folder_without_parameters_has_a_limit_too(tmp_path):
     (tmp_path / "m" / "model.safetensors").unlink()
     assert from_hugging_face(str(tmp_path / "m"), random=True).width == 16
     change(tmp_path / "m" / "config.json", vocab_size=2_000_000)
-    with pytest.raises(UserError, match=r"--hf .*m cannot be used: its options ask for a far larg"):
+    with pytest.raises(UserError, match=r"--hf .*m cannot be used: its config.json asks for more"):
         from_hugging_face(str(tmp_path / "m"), random=True)
 
 
@@ -293,7 +295,7 @@ def test_padding_needs_no_row_of_its_own(tmp_path):
     tokenizer.save_pretrained(tmp_path / "m")
     encoder = from_hugging_face(str(tmp_path / "m"))
     trees = write_conllu(tmp_path / "t.conllu", ["a", "the dog sees a cat"])
-    assert extract(encoder, read_conllu(trees), tmp_path / "s", trees=trees).kept == [0, 1]
+    assert extract(encoder, read_conllu(trees), tmp_path / "s.npy", trees=trees).kept == [0, 1]
 
 
 def test_releases_that_look_once_for_other_libraries_are_taken(monkeypatch):
