@@ -12,8 +12,7 @@ from hyptrans.support.errors import run_command
 from tests.commands.conftest import typed
 from tests.inference.conftest import export
 from tests.probing.commands.conftest import made  # noqa: F401
-from tests.probing.commands.runs import FAST, run_words
-from tests.probing.text import test_wordnet
+from tests.probing.commands.runs import run_words
 
 NUMBERS = ["nope", "-1", "0", "nan", "1e999"]
 PLACE = "no/such/place"
@@ -26,10 +25,6 @@ TAKEN = {
     "--probe-steps=0": "no probes",
 }
 """What is odd and means something, and what."""
-LATER = {
-    "probe extract --hf": "there is a --checkpoint, too",
-}
-"""Options whose values are not come to, and why."""
 WORDS = {"--out", "--dataset", "--license", "--name", "--names", "--language"}
 """Options whose words are only shown, or name what is written, which other tests are of."""
 RECIPES = ["quickstart.__main__", "transformers.__main__", "multi30k_en_de.__main__"]
@@ -62,15 +57,6 @@ def ordinary(made, tmp_path_factory):  # noqa: F811
     (folder / "a").write_text("Ein Hund.\nDas ist gut.\n")
     source = [f"--checkpoint={checkpoint}", f"--data={made / 'data'}"]
     trees = {part: made / f"{part}.conllu" for part in ("train", "dev", "test")}
-    for part, path in trees.items():
-        states = ["extract", *source, f"--trees={path}", f"--out={folder / part}"]
-        assert PROGRAM.within("probe").run(states) == 0
-    sets = [[f"--{part}-states={folder / part}", f"--{part}={trees[part]}"] for part in trees]
-    probes = folder / "probes"
-    trained = ["train", *sets[0], *sets[1], *FAST, f"--out={probes}"]
-    assert PROGRAM.within("probe").run(trained) == 0
-    (folder / "data.noun").write_text(test_wordnet.DATA)
-    (folder / "index.noun").write_text(test_wordnet.INDEX)
     pairs = [word for name in ("train", "valid", "test") for word in (f"--{name}", "a", "a")]
     return folder, {
         "translate": [str(checkpoint), source[1]],
@@ -86,11 +72,7 @@ def ordinary(made, tmp_path_factory):  # noqa: F811
         "prepare wmt14": ["--out=wmt14"],
         "prepare toy": ["--out=toy"],
         "probe annotate": ["--text=a", "--stanza-dir=none", "--out=annotated"],
-        "probe extract": [*source, f"--trees={trees['test']}", "--out=states"],
-        "probe train": trained[1:],
-        "probe evaluate": [*sets[1], *sets[2], f"--probes={probes}"],
         "probe geometry": [*source, f"--trees={trees['test']}"],
-        "probe radius": [*source, "--text=a", f"--wordnet={folder}"],
         "probe run": run_words(made, folder / "run")[1:],
     }
 
@@ -120,7 +102,7 @@ def test_what_an_option_cannot_be_is_told(name, ordinary, monkeypatch, capsys):
         if not option.option_strings or option.nargs == 0 or WORDS & {*option.option_strings}:
             continue
         flag = option.option_strings[-1]
-        for value in [] if f"{name} {flag}" in LATER else odd_values(option):
+        for value in odd_values(option):
             if f"{flag}={value}" in TAKEN:
                 continue
             typed(monkeypatch, b"a dog\n")
