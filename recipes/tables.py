@@ -15,7 +15,7 @@ from recipes.benchmark import latency
 from recipes.cogs.table import means
 from recipes.common import results, seeds
 from recipes.common.lines import RESULTS as LINES
-from recipes.probing.tables import CHECKPOINTS, SELECTIVITY, selectivity, table
+from recipes.probing.tables import CHECKPOINTS, table
 from recipes.study.pictures import pictures
 from recipes.study.table import SCORED, WIDE, chosen, forms, summary
 from recipes.trees.__main__ import FOREST_CELLS, GRID
@@ -77,7 +77,6 @@ def blocks() -> dict[tuple[Path, str], str]:
         (page, "busy"): busy(gpu),
         (page, latency.NAME): latency.table(latencies),
         (probed, CHECKPOINTS): table(results.read_json(PROBING / f"{CHECKPOINTS}.json")),
-        (probed, SELECTIVITY): selectivity(results.read_json(PROBING / f"{SELECTIVITY}.json")),
     }
 
 

@@ -26,19 +26,17 @@ class Column:
         title: its name in the table.
         beam: hypotheses that beam search keeps.
         metric: one of those that :func:`recipes.common.scoring.score` has.
-        subset: the test set.
     """
 
     key: str
     title: str
     beam: int
     metric: str = "bleu"
-    subset: str = "test"
 
     @property
     def search(self) -> Search:
         """Columns with the same search score the same file."""
-        return self.beam, self.subset
+        return self.beam, "test"
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,6 @@ class Corpus:
         columns: the scores.
         test: name of the test sets.
         updates: of each training; None: as many as a model's flags say.
-        lowercase: score without case.
         of_run: fields of :class:`Run`.
     """
 
@@ -71,7 +68,6 @@ class Corpus:
     columns: Sequence[Column]
     test: str
     updates: int | None = None
-    lowercase: bool = False
     of_run: Mapping[str, Any] = field(default_factory=dict)
 
     def parser(self, description: str | None, example: str) -> argparse.ArgumentParser:
@@ -154,8 +150,8 @@ class Corpus:
         searches = dict.fromkeys(column.search for column in self.columns)
         line |= lines.translate(run, name, out, searches, validated=True)
         for column in self.columns:
-            files = run.output(name, column.search), run.references(column.subset)
-            score = scoring.score(column.metric, *files, lowercase=self.lowercase)
+            files = run.output(name, column.search), run.references()
+            score = scoring.score(column.metric, *files)
             line |= {column.key: score.value, f"{column.key}_signature": score.signature}
         return line
 

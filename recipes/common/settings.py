@@ -1,14 +1,19 @@
-"""Flags of ``fairseq-train`` by model, in one file a recipe."""
+"""Flags of ``fairseq-train`` by model, in one file a recipe.
+
+``python -m recipes.common.settings RECIPE MODEL | xargs fairseq-train data-bin …`` takes them.
+"""
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Iterable
 from configparser import ConfigParser
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from hyptrans.support.errors import UserError
+from hyptrans.support.errors import UserError, run_command
 
 FILE = "models.ini"
 _UPDATES = "--max-update"
@@ -83,3 +88,14 @@ def _read(sections: ConfigParser, name: str) -> Model:
     # what is a model's own stands before what all share
     ordered = sorted(flags, key=lambda flag: flag in shared)
     return Model(name, {f"--{flag}": flags[flag] for flag in ordered})
+
+
+def main() -> None:
+    """Print the flags of the model that the command line names."""
+    recipe, name = sys.argv[1:]
+    (model,) = read_models(Path(__file__).resolve().parents[1] / recipe, [name])
+    print(shlex.join(model.flags_for(model.updates)))
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main, stopped=""))

@@ -52,7 +52,6 @@ class Run:
         user_dir: fairseq's plug-in with the architectures.
         save_every: updates between checkpoints, from which an interrupted training goes on; 0:
             there are none, and it starts anew.
-        best: translate with the checkpoint of the lowest validation perplexity, not the last one.
         averaged: translate with the average of so many of the last checkpoints; 1: with one.
         train_flags: further flags of every training.
         text_flags: flags that join subwords to text.
@@ -67,7 +66,6 @@ class Run:
     threads: int
     user_dir: str = "hyptrans"
     save_every: int = 0
-    best: bool = False
     averaged: int = 1
     train_flags: Sequence[str] = ()
     text_flags: Sequence[str] = ("--remove-bpe", "sentencepiece")
@@ -97,7 +95,7 @@ class Run:
         """Return the checkpoint of a training to translate with."""
         if self.averaged > 1:
             return self.out / name / "average.pt"
-        return self.out / name / f"checkpoint_{'best' if self.best else 'last'}.pt"
+        return self.out / name / "checkpoint_last.pt"
 
     def train(self, model: Model) -> list[str]:
         """Return the command of a training."""
@@ -106,8 +104,6 @@ class Run:
         command += ["--save-dir", str(self.out / model.name), "--no-epoch-checkpoints"]
         command += ["--log-format", "simple", "--log-interval", "50"]
         command += ["--num-workers", "0"]  # the data fit into memory: no second process to start
-        # of the lowest perplexity; fairseq's own choice has label smoothing in it
-        command += ["--best-checkpoint-metric", "nll_loss"] if self.best else []
         every = self.save_every
         if self.averaged > 1:
             every = min(every or self.updates, max(1, self.updates // _SAVED))

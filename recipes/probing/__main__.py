@@ -6,21 +6,21 @@ with --parsed also on parses of their own corpus, as the HyboNet paper does.
 
 from __future__ import annotations
 
+import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hyptrans.support import steps
 from hyptrans.support.errors import UserError, run_command
 from hyptrans.support.extras import require
-from hyptrans.support.files import write_json, write_whole
+from hyptrans.support.files import write_json
 from hyptrans.support.steps import Step
 from recipes.common import options, results, translation
 from recipes.common.corpus import Column, Corpus
 from recipes.common.translation import Run
 from recipes.probing import sentences
-from recipes.probing.parser import Parser
 from recipes.probing.tables import summary, table
 from recipes.tatoeba_en_de.prepare import SPLIT, TABLE, command
 
@@ -37,7 +37,6 @@ CORPUS = Corpus(
 COUNTS = (
     ("steps", 2000, "steps of each probe"),
     ("seeds", 3, "trainings of each with our settings"),
-    ("parser-steps", 1500, "steps of each stanza model"),
     ("sentences", 10000, "sentences to parse"),
     ("held-out", 1000, "of those, in dev and in test"),
     ("paper-steps", 20000, "of each as in the paper"),
@@ -49,13 +48,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run every step and write ``results.json`` and the table."""
     parser = CORPUS.parser(__doc__, "--data ~/corpora --write-readme")
     options.add_data(parser, f"{TABLE} and {TREES['train']}, …")
-    about = "probe on parses of their own corpus too"
+    about = "probe on parses of their own corpus too, by stanza's models"
     parser.add_argument("--parsed", action="store_true", help=about)
+    about = "folder of stanza's models (default: stanza's own)"
+    parser.add_argument("--stanza-dir", metavar="DIR", help=about)
     for name, default, about in COUNTS:
         options.add_number(parser, f"--{name}", default, about)
     args = parser.parse_args(argv)
     if args.parsed:
-        sentences.check_counts(args.sentences, args.held_out)
         require("stanza", "probing")
     trees = {split: _file(args.data, name) for split, name in TREES.items()}
     pairs, out = _file(args.data, TABLE), args.out
@@ -71,14 +71,17 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     first = next(iter(runs.values()))
     encoders = {name: run.checkpoint(name) for name, run in runs.items()}
-    train, *held_out = (first.data / SPLIT / f"{name}.en" for name in ("train", "valid", "test"))
+    texts = {
+        part: first.data / SPLIT / f"{name}.en"
+        for part, name in (("train", "train"), ("dev", "valid"), ("test", "test"))
+    }
 
     def probe(name: str, on: dict[str, Path], how: Sequence[str]) -> dict[str, Any]:
         folder, inputs = out / name, [*encoders.values(), *on.values()]
         made = ["hyptrans", "probe", "run", "--data", str(first.data), "--names", *encoders]
         made += [word for path in encoders.values() for word in ("--checkpoint", str(path))]
         made += [word for part, path in on.items() for word in (f"--{part}", str(path))]
-        made += [*how, "--seen", str(train), "--out", str(folder)]
+        made += [*how, "--seen", str(texts["train"]), "--out", str(folder)]
         steps.run([translation.step(made, name, out, [folder], inputs=inputs)], out)
         return summary(results.read_json(folder / "results.json"))
 
@@ -89,13 +92,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "probes": {"gold": probe("probes", trees, [*ours, "--control", "--ranks", "2", "8", "64"])},
     }
     if args.parsed:
-        counts = {"sentences": args.sentences, "held_out": args.held_out, "seed": args.seed}
-        drawn = _drawn(out, train, held_out, counts)
-        stanza = Parser(first, args.parser_steps)
-        found["parser"] = stanza.train(trees)
-        parses = {split: text.with_suffix(".conllu") for split, text in drawn.items()}
-        for split, text in drawn.items():
-            stanza.parse(f"parse_{split}", text, parses[split])
+        parses = _parses(out, texts, args)
         # ten times as long, so one of each, and none of encoders that the paper has not
         paper = ["--seed", str(args.seed), "--seeds", "1", "--no-random", "--lr", "5e-5"]
         paper += ["--steps", str(args.paper_steps), "--evaluate-every", "500"]
@@ -117,18 +114,19 @@ def _file(data: Path | None, name: str) -> Path:
     return data / name
 
 
-def _drawn(
-    out: Path, train: Path, held_out: Sequence[Path], counts: dict[str, int]
-) -> dict[str, Path]:
-    """Draw sentences to parse, a file for each set."""
-    files = {split: out / "parsed" / f"{split}.txt" for split in TREES}
-
-    def make() -> None:
-        for split, lines in sentences.draw(train, held_out, **counts).items():
-            write_whole(files[split], "".join(f"{line}\n" for line in lines))
-
-    steps.run([Step("draw_sentences", [*files.values()], make, counts)], out)
-    return files
+def _parses(out: Path, texts: Mapping[str, Path], args: argparse.Namespace) -> dict[str, Path]:
+    """Draw sentences and parse them, a file for each set."""
+    parses = {part: out / "parsed" / f"{part}.conllu" for part in texts}
+    counts = {"sentences": args.sentences, "held_out": args.held_out, "seed": args.seed}
+    for part, lines in sentences.draw(texts, **counts).items():
+        text = parses[part].with_suffix(".txt")
+        results.write_changed(text, "".join(f"{line}\n" for line in lines))
+        made = ["hyptrans", "probe", "annotate", "--text", str(text), "--out", str(parses[part])]
+        made += ["--one-sentence-per-line"]
+        made += ["--stanza-dir", args.stanza_dir] if args.stanza_dir else []
+        outputs, inputs = [parses[part]], [text]
+        steps.run([translation.step(made, f"parse_{part}", out, outputs, inputs=inputs)], out)
+    return parses
 
 
 if __name__ == "__main__":

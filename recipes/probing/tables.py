@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
-from hyptrans.support.tables import escaped
-from probing.probes.significance import Comparison
-from probing.report import results
-from probing.report.data import Arcs, ModelResult, RankPoint, Selectivity, Vocabulary
+from hyptrans.support.tables import escaped, markdown
 
 PAPER = {
     "Transformer": (0.36, 0.30, 0.12, 0.88),
@@ -17,10 +14,10 @@ PAPER = {
     "HyboNet": (0.59, 0.70, 0.64, 0.92),
 }
 """Chen et al. 2022, sec. 4.2.2."""
-SELECTIVITY = "selectivity"
-"""Name of what ``results.json`` of a probing run with control trees says of them."""
 CHECKPOINTS = "checkpoints"
-"""Name of the results of checkpoints that the options name."""
+"""Name of the results of encoders of the study."""
+METRICS = {"uuas": "UUAS", "dspr": "Dspr.", "root": "Root", "nspr": "Nspr."}
+SETTINGS = {"parsed": "our settings", "paper": "the paper's rate and steps"}
 KEPT = (
     "signature",
     "seeds",
@@ -30,119 +27,67 @@ KEPT = (
     "ranks",
     "selectivities",
     "arcs",
-    "settings",
 )
-SETTINGS = {"parsed": "our settings", "paper": "the paper's rate and steps"}
 
 
 def summary(found: Mapping[str, Any]) -> dict[str, Any]:
-    """What of ``results.json`` of a probing run the recipe records: all but single layers."""
+    """Return what the recipe records of a probing run's ``results.json``: all but single layers."""
     models = [model | {"layers": []} for model in found["models"]]
-    # earlier records have wrong verdicts, by the spread of radii, under "spaces"
+    # version 0.2.0 had verdicts by the spread of radii, which are wrong, under "spaces"
     curvature = {name: use["verdict"] for name, use in found["spaces"].items()}
-    # of all who worked on it, where it was stopped and went on
-    seconds = sum(sum(stages.values()) for stages in found["seconds"].values())
-    kept = {key: found[key] for key in KEPT}
-    return {"models": models, "curvature": curvature, "seconds": round(seconds, 1)} | kept
+    return {"models": models, "curvature": curvature} | {key: found.get(key) for key in KEPT}
 
 
 def table(found: Mapping[str, Any]) -> str:
-    """The results as Markdown."""
+    """Write figures on gold trees and on parses, beside the paper's."""
     gold = found["probes"]["gold"]
-    models = _models(gold)
-    blocks = ["Gold trees of UD English EWT:", results.table(models), _about(gold), *_notes(gold)]
+    blocks = ["Gold trees of UD English EWT:", _figures({"": gold}), _about(gold)]
+    if "parsed" in found["probes"]:
+        of_text = "their test text, which no encoder has seen"
+        if not found.get("held_out"):
+            of_text = "their own training text, those of the test set too"
+        several = {f", {name}": found["probes"][key] for key, name in SETTINGS.items()}
+        blocks += [f"Parses of {of_text}:", _figures(several, paper=True)]
+        blocks += [_about(one) for one in several.values()]
     if "parser" in found:
-        blocks += _parsed(found)
-    if "bleu" in found:
-        scores = ", ".join(f"{name} {bleu:.1f}" for name, bleu in found["bleu"].items())
-        blocks.append(
-            f"Encoders: {found['updates']:,} updates; BLEU of their translations of the Tatoeba "
-            f"test set: {scores}"
+        scores = (
+            f"{key.upper()} {100 * found['parser'][key]:.1f}" for key in ("las", "uas", "upos")
         )
+        blocks.append(f"Parser: stanza's, trained on EWT; on its test set: {', '.join(scores)}.")
+    if "bleu" in found:
+        scores = (f"{name} {bleu:.1f}" for name, bleu in found["bleu"].items())
+        blocks.append(f"Encoders: {found['updates']:,} updates; BLEU: {', '.join(scores)}.")
     return "\n\n".join(blocks)
 
 
-def selectivity(found: Mapping[str, Any]) -> str:
-    """What one probing run says of long edges and of control trees, as Markdown."""
-    several = [Selectivity(**one) for one in found["selectivities"]]
-    tables = results.beside({}, {}, [], several, Arcs(**found["arcs"]), "")
-    about = f"One training of each probe. {found['notes'][0]} Signature: `{found['signature']}`"
-    return "\n\n".join([*(table.markdown() for table in tables), about])
+def _figures(several: Mapping[str, Mapping[str, Any]], *, paper: bool = False) -> str:
+    """A row of each model; trees that need no encoder are the same in all settings."""
+    rows = [
+        [
+            escaped(model["name"]) + ("" if model["role"] == "baseline" else settings),
+            *(_cell(model["test"].get(key), model["spread"].get(key)) for key in METRICS),
+        ]
+        for place, (settings, probes) in enumerate(several.items())
+        for model in probes["models"]
+        if model["role"] != "baseline" or place == 0
+    ]
+    for name, figures in PAPER.items() if paper else ():
+        rows.append([f"{name}, as Chen et al. print it", *(f"{value:.2f}" for value in figures)])
+    return markdown(["model", *METRICS.values()], rows)
 
 
-def _models(probes: Mapping[str, Any]) -> list[ModelResult]:
-    made = []
-    for model in probes["models"]:
-        figures = {key: _defined(model[key]) for key in ("test", "spread")}
-        made.append(ModelResult(**model | figures))
-    return made
+def _cell(value: float | None, deviation: float | None) -> str:
+    if value is None or not math.isfinite(value):
+        return "-"
+    return f"{value:.3f}" + ("" if deviation is None else f" ± {deviation:.3f}")
 
 
-def _defined(figures: Mapping[str, float | None]) -> dict[str, float]:
-    return {metric: value for metric, value in figures.items() if value is not None}
-
-
-def _about(probes: Mapping[str, Any], *, legends: bool = True) -> str:
+def _about(probes: Mapping[str, Any]) -> str:
     seeds = probes["seeds"]
-    runs = f"means and standard deviations over {seeds} probe seeds" if seeds > 1 else "one run"
-    legend = (
-        f"All from 0 to 1 (correlations from -1), {runs}; layers: of "
-        "UUAS and Dspr. / of Root and Nspr., 0 = embeddings, each the best on the development set "
-        "(from the lowest to the highest over seeds)."
-    )
-    said = [*probes["notes"], *([legend] if legends else [])]
-    return f"{' '.join(said)} Signature: `{probes['signature']}`"
-
-
-def _notes(probes: Mapping[str, Any]) -> list[str]:
-    first = next(model["name"] for model in probes["models"] if model["role"] == "encoder")
-    comparisons = {
-        name: [Comparison(**one) for one in found] for name, found in probes["comparisons"].items()
-    }
-    words = {name: Vocabulary(**shares) for name, shares in probes["vocabularies"].items()}
-    points = [
-        RankPoint(**p | {key: _defined(p[key]) for key in ("test", "spread")})
-        for p in probes["ranks"]
-    ]
-    # neither is of what was recorded earlier
-    arcs = Arcs(**probes["arcs"]) if probes.get("arcs") else None
-    selective = [Selectivity(**one) for one in probes.get("selectivities", [])]
-    alike: dict[str, list[str]] = {}
-    for name, verdict in probes.get("curvature", {}).items():
-        alike.setdefault(verdict, []).append(escaped(name))
-    told = [f"{', '.join(names)}: {verdict}" for verdict, names in alike.items()]
-    also = results.beside(comparisons, words, points, selective, arcs, first)
-    return [*(table.markdown() for table in also), *told]
-
-
-def _parsed(found: Mapping[str, Any]) -> list[str]:
-    """Both settings on parses, beside the paper's figures."""
-    models = [model for model in _models(found["probes"]["parsed"]) if model.role == "baseline"]
-    models += [
-        replace(model, name=f"{model.name}, {settings}")
-        for name, settings in SETTINGS.items()
-        for model in _models(found["probes"][name])
-        if model.role != "baseline"
-    ]
-    lines = [results.table(models)]
-    for name, figures in PAPER.items():
-        # with the two decimals that they are printed with
-        cells = " | ".join(f"{value:.2f}" for value in figures)
-        lines.append(f"| {name}, as Chen et al. print it | {cells} |  |")
-    parser, parsed = found["parser"], found["probes"]["parsed"]
-    about = "Parses of the encoders' own corpus, its parts kept as in the paper: probes learn from"
-    about += " the training text and are scored on the test text, which no encoder has seen:"
-    if not found.get("held_out"):
-        # of their own training text they have seen every word
-        parsed = parsed | {"vocabularies": {}}
-        about = "Parses of the encoders' own training text, those of the test set too (the paper"
-        about += " keeps the parts of its data, so its test sentences are new to its encoders):"
-    quality = ", ".join(f"{key.upper()} {100 * parser[key]:.1f}" for key in ("las", "uas", "upos"))
-    return [
-        about,
-        "\n".join(lines),
-        f"Parser: stanza's, trained on EWT; on its test set, of gold words: {quality}.",
-        _about(parsed, legends=False),
-        *_notes(parsed),
-        f"Signature of {SETTINGS['paper']}: `{found['probes']['paper']['signature']}`",
-    ]
+    runs = f"means ± standard deviations over {seeds} probe seeds" if seeds > 1 else "one probe"
+    told: dict[str, list[str]] = {}
+    for name, verdict in (probes.get("curvature") or {}).items():
+        told.setdefault(verdict, []).append(escaped(name))
+    verdicts = [f"{', '.join(names)}: {verdict}" for verdict, names in told.items()]
+    about = f"From 0 to 1 (correlations from -1), {runs} of one encoder each."
+    return " ".join([*probes["notes"], about, *verdicts, f"Signature: `{probes['signature']}`"])

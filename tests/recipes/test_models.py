@@ -2,6 +2,7 @@ import copy
 import functools
 import math
 import re
+import shlex
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from fairseq.models import ARCH_MODEL_REGISTRY
 
 import recipes.study.candidates  # noqa: F401 - registers those that the study tries
 from hyptrans.support.errors import UserError
-from recipes.common import results
+from recipes.common import results, settings
 from recipes.common.settings import FILE, read_models
 from recipes.study.table import chosen
 from tests.models.conftest import task_of
@@ -53,6 +54,14 @@ def test_settings_are_understood_by_fairseq_train_and_make_a_model(recipe, name)
     with torch.device("meta"):
         model = models.build_model(copy.copy(args), task_of())
     assert isinstance(model, ARCH_MODEL_REGISTRY[args.arch])
+
+
+def test_settings_are_printed_for_a_shell(capsys, monkeypatch):
+    name = "hybonet_wmt_d64"
+    monkeypatch.setattr("sys.argv", ["settings", "wmt14_en_de", name])
+    settings.main()
+    (model,) = read_models(RECIPES / "wmt14_en_de", [name])
+    assert shlex.split(capsys.readouterr().out) == model.flags_for(200000)
 
 
 @pytest.mark.parametrize("recipe", ["iwslt14_en_de", "wmt14_en_de"])
