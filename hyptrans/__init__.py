@@ -16,7 +16,7 @@ __version__ = "0.3.0"
 __all__ = ["Space", "Translator", "UserError", "__version__", "load", "models"]
 PUBLIC = (
     *("hyptrans.load", "hyptrans.models", "hyptrans.UserError"),
-    *(f"hyptrans.inference.{name}" for name in ("translator", "options.Asked", "results")),
+    *(f"hyptrans.inference.{name}" for name in ("translator", "options.SearchOptions", "results")),
     *(f"hyptrans.geometry.{name}" for name in ("lorentz", "poincare", "klein", "space")),
     *(f"hyptrans.layers.{name}" for name in ("hybonet", "han", "curvature", "hypformer", "hvt")),
     "hyptrans.evaluation.significance",

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from hyptrans.commands.text_options import add_text_arguments, n_best, subword_models
+from hyptrans.inference.plugin import add_user_dir
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import check_is_checkpoint
 from hyptrans.support.flags import add_data, add_out
@@ -24,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("checkpoint", type=Path, metavar="CHECKPOINT", help="file that fairseq-train wrote")
     add_data(parser)
+    add_user_dir(parser)
     add_out(parser, "folder to write", folder=True, required=True)
     add(
         "--precision",
@@ -53,7 +55,7 @@ def main(args: argparse.Namespace) -> None:
     check_is_checkpoint(args.checkpoint)
     with quiet():
         from hyptrans.fairseq import checkpoint, training_command
-        from hyptrans.inference.defaults import BEAM
+        from hyptrans.inference.options import BEAM
         from hyptrans.inference.sharing import folder
         from hyptrans.inference.translator import Translator
 

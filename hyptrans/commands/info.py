@@ -8,6 +8,7 @@ from typing import Any
 
 from hyptrans.commands.text_options import add_text_arguments, subword_models
 from hyptrans.inference.load import MODEL_HELP, load
+from hyptrans.inference.plugin import add_user_dir
 from hyptrans.support.errors import one_line
 from hyptrans.support.files import finite
 from hyptrans.support.flags import add_data
@@ -18,6 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("model", metavar="MODEL", help=MODEL_HELP)
     add_data(parser)
+    add_user_dir(parser)
     add("--json", action="store_true", help="the same as JSON")
     add_text_arguments(parser)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hyptrans.support.errors import UserError
 
 if TYPE_CHECKING:
-    from hyptrans.inference.options import Asked
+    from hyptrans.inference.options import SearchOptions
     from hyptrans.inference.translator import Hypothesis, Translator
 
 
@@ -35,7 +35,7 @@ def subword_models(args: argparse.Namespace) -> dict[str, Path | None]:
 
 
 def n_best(
-    model: "Translator", lines: list[str], n: int, options: "Asked", done: int = 0
+    model: "Translator", lines: list[str], n: int, options: "SearchOptions", done: int = 0
 ) -> list[list["Hypothesis"]]:
     """Translations of lines, empty where the model takes no sentence that long, which is said.
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from hyptrans.commands.text_options import add_text_arguments, n_best, subword_models
 from hyptrans.data.corpus import Scrubber
-from hyptrans.inference.defaults import BATCH_TOKENS, BEAM, LENPEN
 from hyptrans.inference.load import MODEL_HELP, load
-from hyptrans.inference.options import Asked, decide
+from hyptrans.inference.options import BATCH_TOKENS, BEAM, LENPEN, SearchOptions, check
+from hyptrans.inference.plugin import add_user_dir
 from hyptrans.support.errors import UserError
-from hyptrans.support.flags import add_data, add_device, positive
+from hyptrans.support.flags import add_data, add_device, positive, seed
 from hyptrans.support.lines import decode
 
 if TYPE_CHECKING:
@@ -29,31 +29,42 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add = parser.add_argument
     add("model", metavar="MODEL", help=MODEL_HELP)
-    beam = "hypotheses that are kept of each sentence (default: %(default)s)"
-    add("--beam", type=int, default=BEAM, metavar="N", help=beam)
-    add(
-        "--n-best",
-        type=int,
-        metavar="N",
-        help="write N lines a sentence: its number from 1, log-probability over length, text",
-    )
-    add(
-        "--lenpen",
-        type=float,
-        default=LENPEN,
-        metavar="X",
-        help="above 1 favors long translations (default: %(default)s)",
-    )
-    add(
-        "--batch-tokens",
-        type=positive,
-        default=BATCH_TOKENS,
-        metavar="N",
-        help="source tokens that go through the model at once (default: %(default)s)",
-    )
+    about = f"hypotheses that the search keeps of each sentence (default: {BEAM})"
+    add("--beam", type=int, metavar="N", help=about)
+    about = "write N lines a sentence: its number from 1, log-probability (natural logarithm) over "
+    add("--n-best", type=int, metavar="N", help=f"{about}length, text")
+    about = "above 1 favors long translations (default: %(default)s)"
+    add("--lenpen", type=float, default=LENPEN, metavar="X", help=about)
+    about = "most subwords of a translation (default: twice those of its source, rounded up to a "
+    add("--max-length", type=int, metavar="N", help=f"{about}multiple of 8, and 10 more)")
+    add("--prefix", metavar="TEXT", help="what every translation begins with")
+    about = "draw subwords by their probabilities instead of searching with a beam"
+    add("--sampling", action="store_true", help=about)
+    about = "draw from so many of the most probable (default: all)"
+    add("--sampling-topk", type=int, metavar="N", help=about)
+    about = "divides the logits: below 1 makes probable subwords more probable (default: 1)"
+    add("--temperature", type=float, metavar="X", help=about)
+    add("--seed", type=seed, metavar="N", help="of the samples (default: none, as chance has it)")
+    about = "source tokens that go through the model at once (default: %(default)s)"
+    add("--batch-tokens", type=positive, default=BATCH_TOKENS, metavar="N", help=about)
     add_data(parser)
     add_device(parser)
+    add_user_dir(parser)
     add_text_arguments(parser)
+
+
+def _search_options(args: argparse.Namespace) -> SearchOptions:
+    """The options that are typed, checked before torch is imported."""
+    beam = args.beam or BEAM
+    if args.n_best is not None and not (args.sampling or 1 <= args.n_best <= beam):
+        raise UserError(f"--n-best must be from 1 to --beam, {beam}, got {args.n_best}")
+    names = ("beam", "lenpen", "max_length", "prefix", "sampling_topk", "temperature", "seed")
+    typed: Any = {name: getattr(args, name) for name in (*names, "batch_tokens")}
+    options: Any = {name: value for name, value in typed.items() if value is not None}
+    options["sampling"] = args.sampling
+    check(options, args.n_best)
+    found: SearchOptions = options
+    return found
 
 
 def main(args: argparse.Namespace) -> None:
@@ -62,10 +73,7 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         UserError: the model cannot be used, an option is out of range, or a line is not UTF-8.
     """
-    if args.n_best is not None and not 1 <= args.n_best <= max(args.beam, 1):
-        raise UserError(f"--n-best must be from 1 to --beam, {args.beam}, got {args.n_best}")
-    options = Asked(beam=args.beam, lenpen=args.lenpen, batch_tokens=args.batch_tokens)
-    decide(options, args.n_best)
+    options = _search_options(args)
     model = load(
         args.model,
         data=args.data,
@@ -74,11 +82,11 @@ def main(args: argparse.Namespace) -> None:
         device=args.device,
     )
     if isinstance(sys.stdout, TextIOWrapper):
-        # as the text that it is given, and not as the terminal is set
+        # as the text that comes in, and not as the terminal is set
         sys.stdout.reconfigure(encoding="utf-8")
     typed = sys.stdin.isatty()
     options["progress"] = sys.stderr.isatty() and not typed
-    # someone who types wants an answer to each line
+    # who types waits for an answer to each line
     size = 1 if typed else _AT_A_TIME
     done, scrub = 0, Scrubber(raw_text=False)
     for lines in _chunks(_lines(sys.stdin.buffer), size):
@@ -108,7 +116,7 @@ def _chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
 
 
 def _translated(
-    model: "Translator", lines: list[str], done: int, n: int | None, options: Asked
+    model: "Translator", lines: list[str], done: int, n: int | None, options: SearchOptions
 ) -> Iterator[str]:
     found = n_best(model, lines, n or 1, options, done)
     for number, hypotheses in enumerate(found, start=done + 1):

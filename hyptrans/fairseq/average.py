@@ -19,7 +19,7 @@ from hyptrans.fairseq.checkpoint import (
     updates_of,
 )
 from hyptrans.geometry import lorentz
-from hyptrans.inference.architecture import checked, fresh
+from hyptrans.inference.architecture import outline
 from hyptrans.inference.contents import AVERAGED
 from hyptrans.inference.dictionary import Dictionary
 from hyptrans.layers.manifold import StableLorentz
@@ -242,18 +242,13 @@ def _points(path: Path, made: Model, parameters: Mapping[str, Tensor]) -> dict[s
     architecture, options = made
     try:
         symbols = (_symbols(parameters, "encoder"), _symbols(parameters, "decoder"))
-        cfg = checked(architecture, options, symbols, parameters)
+        model, _ = outline(architecture, options, symbols, parameters)
         # of a manifold are embeddings, where they are kept so
         if options.get("embedding_storage") != "manifold":
             return {}
-        model = fresh(architecture, cfg, symbols, parameters)
         # what is shared has a name for each of its uses
         named = dict(model.named_parameters(remove_duplicate=False))
         points = {name: one for name, one in named.items() if isinstance(one, ManifoldParameter)}
-        for name, point in points.items():
-            if name in parameters and parameters[name].shape != point.shape:
-                wanted, found = tuple(point.shape), tuple(parameters[name].shape)
-                raise UserError(f"its {name} is {found} and {wanted} by its options")
     except UserError as error:
         raise UserError(f"checkpoint {path} cannot be averaged: {error}") from error
     return {name: point.manifold for name, point in points.items()}

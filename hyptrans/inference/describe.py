@@ -1,6 +1,5 @@
 """What a model is, in numbers."""
 
-import re
 from typing import Any
 
 import torch
@@ -10,14 +9,10 @@ from hyptrans.geometry.space import Space, vectors
 from hyptrans.inference.contents import AVERAGED
 from hyptrans.inference.translator import Translator
 
-# weights that fairseq's encoder layer keeps a second time for inference
-_COPIES = re.compile(r"encoder\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)$")
-
 
 def learned_numbers(model: nn.Module) -> int:
-    """Learned numbers of a model; what two of its parts share counts once."""
-    named = model.named_parameters()
-    return sum(weights.numel() for name, weights in named if not _COPIES.match(name))
+    """Learned numbers of a model; a parameter that two of its parts share counts once."""
+    return sum(parameter.numel() for parameter in model.parameters())
 
 
 def radii(side: Any) -> dict[str, float]:

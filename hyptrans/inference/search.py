@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from hyptrans.inference.options import Options
+from hyptrans.inference.options import Settings
 from hyptrans.layers.curvature import kept_curvatures
 from hyptrans.support.errors import UserError
 
@@ -38,7 +38,7 @@ def search(
     models: Sequence[Any],
     source: Tensor,
     longest: int,
-    options: Options | None = None,
+    settings: Settings | None = None,
     *,
     prefix: Tensor | None = None,
 ) -> list[list[Found]]:
@@ -49,40 +49,40 @@ def search(
             averaged.
         source: tokens ``[B, S]``, padded on either side, with the end of sentence.
         longest: most tokens of a hypothesis, without its end.
-        options: how to search.
+        settings: how to search.
         prefix: tokens ``[B, P]`` that hypotheses begin with, padded on the right.
 
     Raises:
         UserError: no hypothesis has a score that is a number.
     """
     with kept_curvatures(*models):
-        return _search(models, source, longest, options or Options(), prefix)
+        return _search(models, source, longest, settings or Settings(), prefix)
 
 
 def _search(
-    models: Sequence[Any], source: Tensor, longest: int, options: Options, prefix: Tensor | None
+    models: Sequence[Any], source: Tensor, longest: int, settings: Settings, prefix: Tensor | None
 ) -> list[list[Found]]:
     words = models[0].decoder.dictionary
     longest = min(longest, *(model.decoder.longest - 1 for model in models))
-    if options.shortest > longest:
+    if settings.shortest > longest:
         raise UserError(
-            f"at least {options.shortest} tokens are asked for and at most {longest} allowed"
+            f"a translation cannot have at least {settings.shortest} and at most {longest} tokens"
         )
-    sampling = options.sample_from is not None
-    beam = options.beam if sampling else min(options.beam, len(words) - 1)
+    sampling = settings.sample_from is not None
+    beam = settings.beam if sampling else min(settings.beam, len(words) - 1)
     live = _Live(models, source, beam, longest, words)
     done = _Done(len(source), beam, longest, words, source.device)
     for step in range(longest + 1):
-        scores = live.next_scores(step, options.temperature)
-        _restrict(scores, step, longest, words, options)
-        if step < options.shortest:
+        scores = live.next_scores(step, settings.temperature)
+        _restrict(scores, step, longest, words, settings)
+        if step < settings.shortest:
             scores[:, :, words.eos()] = -torch.inf
         if prefix is not None and step < min(prefix.size(1), longest):
             scores = live.follow(prefix[:, step], scores, step)
-        if options.sample_from is None:
+        if settings.sample_from is None:
             values, tokens, parents = _best(scores, live.before(step))
         else:
-            values, tokens, parents = _drawn(scores, live.before(step), options)
+            values, tokens, parents = _drawn(scores, live.before(step), settings)
         ended = tokens.eq(words.eos()) & values.ne(-torch.inf)
         rows = parents + live.first_rows
         if step < longest and not live.lacks and not bool(ended.any()):
@@ -90,7 +90,7 @@ def _search(
             live.extend(*(one[:, :beam] for one in (values, tokens, rows)), step=step)
             continue
         ended[:, :beam] &= ~live.ignored
-        full = done.add(live, ended[:, :beam], values, parents, step, options.lenpen)
+        full = done.add(live, ended[:, :beam], values, parents, step, settings.lenpen)
         finished = full | ended[:, :beam].any(1) if step == longest else full
         if step == longest or bool(finished.all()):
             break
@@ -124,7 +124,7 @@ class _Live:
         shape = (len(source), beam, longest + 2)
         self.tokens = source.new_full(shape, words.pad())
         self.tokens[:, :, 0] = words.eos()
-        self.sums = torch.zeros(shape, device=source.device)
+        self.sums = torch.zeros(shape, dtype=torch.float32, device=source.device)
         """Of the scores of the tokens so far, from the second token on."""
 
     def before(self, step: int) -> Tensor | None:
@@ -212,8 +212,9 @@ class _Done:
     def __init__(self, rows: int, beam: int, longest: int, words: Any, device: Any) -> None:
         self.beam, self.eos = beam, words.eos()
         self.tokens = torch.zeros(rows, beam, longest + 1, dtype=torch.long, device=device)
-        self.scores = torch.zeros(rows, beam, longest + 1, device=device)
-        self.totals = torch.full((rows, beam), -torch.inf, device=device)
+        # log-probabilities are float32, whatever torch makes by default
+        self.scores = torch.zeros(rows, beam, longest + 1, dtype=torch.float32, device=device)
+        self.totals = torch.full((rows, beam), -torch.inf, dtype=torch.float32, device=device)
         self.lengths = torch.zeros(rows, beam, dtype=torch.long, device=device)
         self.counts = torch.zeros(rows, dtype=torch.long, device=device)
 
@@ -263,11 +264,11 @@ class _Done:
         ]
 
 
-def _restrict(scores: Tensor, step: int, longest: int, words: Any, options: Options) -> None:
+def _restrict(scores: Tensor, step: int, longest: int, words: Any, settings: Settings) -> None:
     """No padding, a penalty for unknown subwords, and the end at the longest length."""
     scores[:, :, words.pad()] = -torch.inf
-    if options.unkpen:
-        scores[:, :, words.unk()] -= options.unkpen
+    if settings.unkpen:
+        scores[:, :, words.unk()] -= settings.unkpen
     if step == longest:
         scores[:, :, : words.eos()] = -torch.inf
         scores[:, :, words.eos() + 1 :] = -torch.inf
@@ -285,14 +286,16 @@ def _best(scores: Tensor, before: Tensor | None) -> tuple[Tensor, Tensor, Tensor
     return values, places.fmod(vocabulary), places.div(vocabulary, rounding_mode="trunc")
 
 
-def _drawn(scores: Tensor, before: Tensor | None, asked: Options) -> tuple[Tensor, Tensor, Tensor]:
+def _drawn(
+    scores: Tensor, before: Tensor | None, settings: Settings
+) -> tuple[Tensor, Tensor, Tensor]:
     """A token drawn for each hypothesis, ``[n, beam]``: as :func:`_best`."""
     rows, beam = scores.shape[:2]
-    most = min(asked.sample_from or 1, scores.size(2))
+    most = min(settings.sample_from or 1, scores.size(2))
     top, tokens = (scores[:, :1] if before is None else scores).topk(most)
     probabilities = top.exp()
     count = beam if before is None else 1
-    options: dict[str, Any] = {"replacement": True, "generator": asked.generator}
+    options: dict[str, Any] = {"replacement": True, "generator": settings.generator}
     drawn = torch.multinomial(probabilities.flatten(0, 1), count, **options).view(rows, beam, 1)
     every = (-1, beam, -1)
     values = probabilities.expand(*every).gather(2, drawn).log().squeeze(2)

@@ -1,4 +1,4 @@
-"""Sentences of one language as tokens of a model, and what of its input cannot be taken."""
+"""Sentences of one language as tokens of a model, and checks of what callers give."""
 
 from collections.abc import Callable, Iterable, Sequence
 from numbers import Real
@@ -29,19 +29,25 @@ class Language:
 
         Raises:
             TypeError: no text.
-            UserError: one has more tokens than the model takes, or characters that are none.
+            UserError: one has more tokens than the model takes, or half of a character.
         """
+        return [row for row, _ in self.cut_all(texts)]
+
+    def cut_all(self, texts: str | Iterable[str]) -> list[tuple[list[int], tuple[str, ...]]]:
+        """What :meth:`rows` returns, each row with the subwords of its text."""
         if isinstance(texts, bytes) or not isinstance(texts, Iterable):
             raise TypeError(f"text or a list of sentences is needed, got {type(texts).__name__}")
-        rows = []
+        made = []
         for number, text in enumerate([texts] if isinstance(texts, str) else texts):
-            rows.append(self._row(number, text))
-            if len(rows[-1]) > self.longest:
+            subwords = self._subwords_of(number, text)
+            row = [*map(self.words.index, subwords), self.words.eos()] if subwords else []
+            if len(row) > self.longest:
                 raise UserError(
-                    f"{self.side} sentence {number} has {len(rows[-1]):,} tokens, the model takes "
+                    f"{self.side} sentence {number} has {len(row):,} tokens, the model takes "
                     f"{self.longest:,}: split it or leave it out"
                 )
-        return rows
+            made.append((row, subwords))
+        return made
 
     def too_long(self, texts: Sequence[str]) -> dict[int, int]:
         """Sentences that the model cannot take: their places in the list, and their tokens."""
@@ -52,7 +58,7 @@ class Language:
         """What stands for tokens in the dictionary."""
         return tuple(self.words[token] for token in tokens)
 
-    def _row(self, number: int, text: str) -> list[int]:
+    def _subwords_of(self, number: int, text: str) -> tuple[str, ...]:
         if not isinstance(text, str):
             raise TypeError(f"{self.side} sentence {number} is no text but {type(text).__name__}")
         try:
@@ -62,21 +68,25 @@ class Language:
                 f"{self.side} sentence {number} has half of a character "
                 f"({error.object[error.start]!a}): decode its file as UTF-8"
             ) from error
-        row = [self.words.index(subword) for subword in self._cut(text)]
-        return [*row, self.words.eos()] if row else []
+        return tuple(self._cut(text))
+
+
+MOST = 2**31 - 1
+"""Of anything that is counted here."""
 
 
 def check_at_least_one(**values: SupportsIndex) -> None:
-    """Raise TypeError for what is no whole number, UserError for one below 1."""
+    """Raise TypeError for what is no integer, UserError for one below 1 or above ``MOST``."""
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, SupportsIndex):
             raise TypeError(f"{name} is a whole number, got {type(value).__name__}")
-        if value.__index__() < 1:
-            raise UserError(f"{name} must be at least 1, got {value}")
+        if not 1 <= value.__index__() <= MOST:
+            bound = "at least 1" if value.__index__() < 1 else f"at most {MOST:,}"
+            raise UserError(f"{name} must be {bound}, got {value}")
 
 
 def check_bounded(least: float, most: float, **values: float) -> None:
-    """Raise TypeError for what is no number, UserError for one outside of the bounds."""
+    """Raise TypeError for what is no number, UserError for one out of bounds."""
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, Real):
             raise TypeError(f"{name} is a number, got {type(value).__name__}")

@@ -12,12 +12,12 @@ from hyptrans.geometry.space import Space
 from hyptrans.inference.architecture import build
 from hyptrans.inference.batches import by_length, padded
 from hyptrans.inference.contents import Contents, check_alike
-from hyptrans.inference.defaults import BATCH_TOKENS
 from hyptrans.inference.forced import force
 from hyptrans.inference.options import (
+    BATCH_TOKENS,
     LENGTH_STEP,
-    Asked,
-    Batches,
+    BatchOptions,
+    SearchOptions,
     check_names,
     decide,
     limits,
@@ -128,36 +128,40 @@ class Translator:
         return self
 
     @overload
-    def translate(self, sources: str, **asked: "Unpack[Asked]") -> str: ...  # type: ignore[overload-overlap]
+    def translate(self, sources: str, **options: "Unpack[SearchOptions]") -> str: ...  # type: ignore[overload-overlap]
     @overload
-    def translate(self, sources: Iterable[str], **asked: "Unpack[Asked]") -> list[str]: ...
-    def translate(self, sources: str | Iterable[str], **asked: "Unpack[Asked]") -> Any:
+    def translate(
+        self, sources: Iterable[str], **options: "Unpack[SearchOptions]"
+    ) -> list[str]: ...
+    def translate(self, sources: str | Iterable[str], **options: "Unpack[SearchOptions]") -> Any:
         """Translate sentences by beam search, or by samples.
 
         Args:
             sources: raw text, a sentence each.
-            asked: options, see :class:`~hyptrans.inference.options.Asked`; the best known are
+            options: see :class:`~hyptrans.inference.options.SearchOptions`; the best known are
                 ``beam`` and ``length_penalty``.
 
         Raises:
             TypeError: something else than text, or an option that is none.
             UserError: a sentence is longer than the model takes, or an option out of range.
         """
-        texts = [found[0].text for found in self.n_best(_several(sources), 1, **asked)]
+        texts = [found[0].text for found in self.n_best(_several(sources), 1, **options)]
         return texts[0] if isinstance(sources, str) else texts
 
     @overload
     def n_best(  # type: ignore[overload-overlap]
-        self, sources: str, n: int | None = None, **asked: "Unpack[Asked]"
+        self, sources: str, n: int | None = None, **options: "Unpack[SearchOptions]"
     ) -> list[Hypothesis]: ...
     @overload
     def n_best(
-        self, sources: Iterable[str], n: int | None = None, **asked: "Unpack[Asked]"
+        self, sources: Iterable[str], n: int | None = None, **options: "Unpack[SearchOptions]"
     ) -> list[list[Hypothesis]]: ...
     def n_best(
-        self, sources: str | Iterable[str], n: int | None = None, **asked: "Unpack[Asked]"
+        self, sources: str | Iterable[str], n: int | None = None, **options: "Unpack[SearchOptions]"
     ) -> Any:
-        """The ``n`` best translations of each sentence, best first; options as of `translate`.
+        """The ``n`` best translations of each sentence, best first.
+
+        The options are those of :meth:`translate`.
 
         By default there are as many as the beam has, fewer where beam search found fewer, and one,
         empty, of empty text.
@@ -166,33 +170,36 @@ class Translator:
             TypeError: something else than text, or an option that is none.
             UserError: a sentence is longer than the model takes, or an option out of range.
         """
-        options, most = decide(asked, n, self.dictionary_sizes[1], self.device)
+        settings, most = decide(options, n, self.dictionary_sizes[1], self.device)
         rows, words = self._source.rows(sources), self._target.words
-        longest = limits(rows, asked, self._target.longest - 1)
-        begun = prefixes(asked, self._target, longest)
+        longest = limits(rows, options, self._target.longest - 1)
+        begun = prefixes(options, self._target, longest)
         found = [[Hypothesis("", 0.0, 0.0, ())] for _ in rows]
-        tokens, shown = asked.get("batch_tokens") or BATCH_TOKENS, asked.get("progress")
+        tokens, shown = options.get("batch_tokens") or BATCH_TOKENS, options.get("progress")
         with _on(self.device):
             for batch in by_length(_sizes(rows), tokens, "translate", shown, step=LENGTH_STEP):
                 made = search(
                     self.models,
                     self._input(rows, batch),
                     longest[batch[0]],
-                    options,
-                    prefix=padded([begun[i] for i in batch], words).to(self.device),
+                    settings,
+                    prefix=padded([begun[i][0] for i in batch], words).to(self.device),
                 )
                 for i, hypotheses in zip(batch, made, strict=True):
-                    found[i] = [self._hypothesis(one) for one in hypotheses[:most]]
+                    found[i] = [self._hypothesis(one, begun[i][1]) for one in hypotheses[:most]]
         return found[0] if isinstance(sources, str) else found
 
     @overload
-    def score(self, sources: str, targets: str, **how: "Unpack[Batches]") -> float: ...  # type: ignore[overload-overlap]
+    def score(self, sources: str, targets: str, **options: "Unpack[BatchOptions]") -> float: ...  # type: ignore[overload-overlap]
     @overload
     def score(
-        self, sources: Iterable[str], targets: Iterable[str], **how: "Unpack[Batches]"
+        self, sources: Iterable[str], targets: Iterable[str], **options: "Unpack[BatchOptions]"
     ) -> list[float]: ...
     def score(
-        self, sources: str | Iterable[str], targets: str | Iterable[str], **how: "Unpack[Batches]"
+        self,
+        sources: str | Iterable[str],
+        targets: str | Iterable[str],
+        **options: "Unpack[BatchOptions]",
     ) -> Any:
         """Log-probabilities, base e, of given translations, the ends of the sentences included.
 
@@ -203,18 +210,21 @@ class Translator:
             TypeError: something else than text.
             UserError: lists of different length, or a sentence longer than the model takes.
         """
-        made = self._forced(sources, targets, how, look=False)
+        made = self._forced(sources, targets, options, look=False)
         scores = [math.fsum(one.log_probabilities) for one in made]
         return scores[0] if isinstance(sources, str) else scores
 
     @overload
-    def align(self, sources: str, targets: str, **how: "Unpack[Batches]") -> Alignment: ...  # type: ignore[overload-overlap]
+    def align(self, sources: str, targets: str, **options: "Unpack[BatchOptions]") -> Alignment: ...  # type: ignore[overload-overlap]
     @overload
     def align(
-        self, sources: Iterable[str], targets: Iterable[str], **how: "Unpack[Batches]"
+        self, sources: Iterable[str], targets: Iterable[str], **options: "Unpack[BatchOptions]"
     ) -> list[Alignment]: ...
     def align(
-        self, sources: str | Iterable[str], targets: str | Iterable[str], **how: "Unpack[Batches]"
+        self,
+        sources: str | Iterable[str],
+        targets: str | Iterable[str],
+        **options: "Unpack[BatchOptions]",
     ) -> Any:
         """Attention and log-probability of each subword of given translations; see :meth:`score`.
 
@@ -222,14 +232,16 @@ class Translator:
             TypeError: something else than text.
             UserError: lists of different length, or a sentence longer than the model takes.
         """
-        made = self._forced(sources, targets, how, look=True)
+        made = self._forced(sources, targets, options, look=True)
         return made[0] if isinstance(sources, str) else made
 
     @overload
-    def encode(self, sources: str, **how: "Unpack[Batches]") -> Encoding: ...  # type: ignore[overload-overlap]
+    def encode(self, sources: str, **options: "Unpack[BatchOptions]") -> Encoding: ...  # type: ignore[overload-overlap]
     @overload
-    def encode(self, sources: Iterable[str], **how: "Unpack[Batches]") -> list[Encoding]: ...
-    def encode(self, sources: str | Iterable[str], **how: "Unpack[Batches]") -> Any:
+    def encode(
+        self, sources: Iterable[str], **options: "Unpack[BatchOptions]"
+    ) -> list[Encoding]: ...
+    def encode(self, sources: str | Iterable[str], **options: "Unpack[BatchOptions]") -> Any:
         """The encoder's states of all layers for each sentence, with the spaces they lie in.
 
         Raises:
@@ -240,7 +252,7 @@ class Translator:
         rows = [row or [self._source.words.eos()] for row in self._source.rows(sources)]
         found: list[Any] = [None] * len(rows)
         with _on(self.device):
-            for batch in self._batches(_sizes(rows), "encode", how):
+            for batch in self._batches(_sizes(rows), "encode", options):
                 # not left on a device, whose memory ends before that of the machine
                 states = torch.stack(encoder(self._input(rows, batch)).states).cpu()
                 for i, own in zip(batch, states.unbind(1), strict=True):
@@ -269,18 +281,21 @@ class Translator:
         longest = min((one.encoder, one.decoder)[side].longest for one in self.models)
         return Language(("source", "target")[side], words, cut, longest)
 
-    def _batches(self, sizes: Sequence[int], name: str, how: Batches) -> Iterator[list[int]]:
-        check_names(how, Batches)
-        tokens = how.get("batch_tokens", BATCH_TOKENS)
+    def _batches(
+        self, sizes: Sequence[int], name: str, options: BatchOptions
+    ) -> Iterator[list[int]]:
+        check_names(options, BatchOptions)
+        tokens = options.get("batch_tokens", BATCH_TOKENS)
         check_at_least_one(batch_tokens=tokens)
-        return by_length(sizes, tokens, name, how.get("progress"))
+        return by_length(sizes, tokens, name, options.get("progress"))
 
     def _input(self, rows: Sequence[Sequence[int]], batch: Sequence[int]) -> Tensor:
         return padded([rows[i] for i in batch], self._source.words, left=True).to(self.device)
 
-    def _hypothesis(self, found: Found) -> Hypothesis:
+    def _hypothesis(self, found: Found, prefix: tuple[str, ...]) -> Hypothesis:
         eos = self._target.words.eos()
-        subwords = self._target.subwords([t for t in found.tokens.tolist() if t != eos])
+        made = self._target.subwords([t for t in found.tokens.tolist() if t != eos])
+        subwords = (*prefix, *made[len(prefix) :])
         text, each = self._join(" ".join(subwords)), tuple(found.scores.tolist())
         return Hypothesis(text, found.score, float(found.scores.sum()), subwords, each)
 
@@ -288,7 +303,7 @@ class Translator:
         self,
         sources: str | Iterable[str],
         targets: str | Iterable[str],
-        how: Batches,
+        options: BatchOptions,
         *,
         look: bool,
     ) -> list[Alignment]:
@@ -304,7 +319,7 @@ class Translator:
         found: list[Any] = [None] * len(rows)
         sizes = list(map(max, _sizes(rows), _sizes(wanted)))
         with _on(self.device):
-            for batch in self._batches(sizes, "score", how):
+            for batch in self._batches(sizes, "score", options):
                 source, own = self._input(rows, batch), [wanted[i] for i in batch]
                 each, weights = force(self.models, source, own, look=look)
                 for place, i in enumerate(batch):

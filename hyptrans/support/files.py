@@ -1,6 +1,7 @@
 """Files that appear whole or not at all, their hashes, and transparent gzip."""
 
 import contextlib
+import ctypes
 import errno
 import fcntl
 import gzip
@@ -9,6 +10,7 @@ import json
 import math
 import os
 import shutil
+import sys
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -173,6 +175,40 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+def put_in_place(new: Path, folder: Path) -> None:
+    """Give a folder another name, even that of a folder which is there.
+
+    The system exchanges both names in one step, so that whoever ends this process, and whenever,
+    finds the former folder or the new one. The former one is then called ``new``.
+
+    Raises:
+        UserError: the file system has no such step.
+    """
+    try:
+        new.rename(folder)  # takes the place of an empty folder, too
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        _exchange(new, folder)
+
+
+def _exchange(one: Path, other: Path) -> None:
+    system, names = ctypes.CDLL(None, use_errno=True), (os.fsencode(one), os.fsencode(other))
+    here, exchange = -100, 2  # AT_FDCWD, and RENAME_EXCHANGE or RENAME_SWAP
+    try:
+        if sys.platform == "darwin":
+            failed = system.renamex_np(*names, exchange)
+        else:
+            failed = system.renameat2(here, names[0], here, names[1], exchange)
+    except AttributeError:
+        failed = True  # an older system
+    if failed:
+        raise UserError(
+            f"{other} is there already, and this file system cannot exchange two folders: remove "
+            "it, or name another"
+        )
 
 
 @contextmanager

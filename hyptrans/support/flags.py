@@ -10,7 +10,7 @@ from hyptrans.support.files import out_file, out_folder
 
 MOST_SEED = 2**32 - 1
 """What every generator of random numbers takes."""
-_DEVICE = re.compile(r"(cpu|cuda|mps|xpu|hpu|mtia|xla|npu|mlu|musa)(:\d+)?")
+_DEVICE = re.compile(r"auto|(cpu|cuda|mps|xpu|hpu|mtia|xla|npu|mlu|musa)(:\d+)?")
 
 
 def add_out(
@@ -43,7 +43,7 @@ def add_device(
     parser: argparse.ArgumentParser, default: str | None = "cpu", about: str = "%(default)s"
 ) -> None:
     """Add ``--device``; ``about`` says what it is where it is not given."""
-    where = f"cpu or cuda, where the model computes (default: {about})"
+    where = f"cpu, cuda, or auto for cuda where there is one (default: {about})"
     parser.add_argument("--device", type=device, default=default, metavar="NAME", help=where)
 
 

@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from transformers import PreTrainedConfig
 
-from hyptrans.inference.architecture import check_options, configuration, require_known
+from hyptrans.inference.architecture import check_options, fresh, require_known
 from hyptrans.inference.contents import Contents
 from hyptrans.inference.dictionary import Dictionary
 from hyptrans.inference.sharing import folder
-from hyptrans.seq2seq.architectures import ARCHITECTURES
 from hyptrans.seq2seq.model import EncoderDecoder
 from hyptrans.support.errors import UserError
 
@@ -76,7 +75,7 @@ class HyptransConfig(PreTrainedConfig):
         if checked.get("share_all_embeddings") and kept[1][0] != kept[1][1]:
             raise UserError(
                 "share_all_embeddings needs one dictionary for both languages: prepare the data "
-                "with --joined-dictionary"
+                "with a joined dictionary"
             )
         return cls.of_contents(
             Contents("a new model", architecture, checked, *kept, {}, tokenizer.rules)
@@ -102,7 +101,5 @@ class HyptransConfig(PreTrainedConfig):
                 "have none: write the folder again with hyptrans export"
             )
         name = require_known(self.architecture)
-        cfg = configuration(name, check_options(name, self.options))
-        return ARCHITECTURES[name].build(
-            cfg, _Words(self.source_vocab_size), _Words(self.vocab_size)
-        )
+        words = (_Words(self.source_vocab_size), _Words(self.vocab_size))
+        return fresh(name, check_options(name, self.options), words)

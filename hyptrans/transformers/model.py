@@ -1,7 +1,9 @@
 """A translation model of this package as one of the library transformers."""
 
+import copy
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,28 +12,40 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from transformers import GenerationConfig, GenerationMixin, PreTrainedModel
+from transformers import (
+    GenerationConfig,
+    GenerationMixin,
+    PreTrainedModel,
+    StoppingCriteria,
+    StoppingCriteriaList,
+)
 from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 from transformers.utils import GENERATION_CONFIG_NAME
 
+from hyptrans.geometry import lorentz
 from hyptrans.inference import architecture
-from hyptrans.inference.defaults import BEAM
+from hyptrans.inference.describe import embedding_space, learned_numbers
 from hyptrans.inference.load import read
+from hyptrans.inference.options import BEAM
+from hyptrans.inference.sharing import card, folder
 from hyptrans.seq2seq.version import KEY, this_version
 from hyptrans.support.errors import UserError
+from hyptrans.support.files import write_whole
 from hyptrans.transformers.cache import HyptransCache
 from hyptrans.transformers.configuration import HyptransConfig
 
 IGNORED = -100
 """A label that has no loss."""
 LONGEST = 200
-"""Most tokens that ``generate`` makes, unless it is told; a model may take fewer."""
+"""Most tokens that ``generate`` makes by default; a model may take fewer."""
+OFF = 1e-5
+"""By how much of its squared time a point may be off its space: a hundred times the rounding."""
 _DTYPES = (torch.float32, torch.float64, torch.bfloat16)
 _REFUSED = {
     *("attn_implementation", "device_map", "load_in_4bit", "load_in_8bit", "output_loading_info"),
     *("quantization_config", "subfolder", "torch_dtype", "tp_plan"),
 }
-"""Options of the library's own loader that would be asked for in vain."""
+"""Options of the library's own loader that this one lacks."""
 
 
 class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
@@ -66,7 +80,7 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
             max_length=min(LONGEST, self.decoder.longest) + 1,
             num_beams=BEAM,
             early_stopping=True,
-            min_new_tokens=1,
+            min_length=2,  # the start and a token: only a prefix may be followed by the end
             suppress_tokens=[config.pad_token_id],
         )
         self.post_init()
@@ -89,20 +103,24 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
             config: its options go before those of the folder.
             revision: of a repository of the hub.
             token: of the hub.
-            dtype: float32, the default, float64 or bfloat16.
+            dtype: float32, the default, float64 or bfloat16; ``auto`` for that of the folder, where
+                half precision is computed in float32.
             options: what the library's own loader takes, which is not needed here.
 
         Raises:
             UserError: there is no such model, its files are damaged, the precision is another, or
-                an option is asked for that this loader does not have.
+                this loader does not have an option.
         """
         for name in sorted(_REFUSED & {name for name, value in options.items() if value}):
             raise UserError(f"models of hyptrans are loaded without {name}: leave it out")
-        wanted = torch.float32 if dtype in (None, "auto") else dtype
+        found = read(pretrained_model_name_or_path, revision=revision, token=token)
+        if dtype == "auto":
+            stored = next(t.dtype for t in found.parameters.values() if t.is_floating_point())
+            dtype = stored if stored in _DTYPES else None
+        wanted = dtype or torch.float32
         wanted = getattr(torch, wanted, None) if isinstance(wanted, str) else wanted
         if wanted not in _DTYPES:
             raise UserError(f"dtype must be float32, float64 or bfloat16, got {dtype}")
-        found = read(pretrained_model_name_or_path, revision=revision, token=token)
         chosen = found.options
         if isinstance(config, HyptransConfig) and config.options is not None:
             chosen = architecture.check_options(found.architecture, config.options)
@@ -123,6 +141,9 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         labels: Tensor | None = None,
         encoder_outputs: Any = None,
         cache: Any = None,
+        past_key_values: Any = None,
+        inputs_embeds: Tensor | None = None,
+        decoder_inputs_embeds: Tensor | None = None,
         use_cache: bool | None = None,
         num_items_in_batch: Any = None,
         output_attentions: bool | None = None,
@@ -133,13 +154,16 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
 
         Args:
             input_ids: source, with the end of sentence, padded on either side.
-            attention_mask: ``[B, S]``, zero at padding; what the encoder took for padding is
-                padding, too.
+            attention_mask: ``[B, S]``, zero at padding; the encoder's padding stays padding.
             decoder_input_ids: target, the end of sentence first; by default as labels have it.
             decoder_attention_mask: ``[B, T]``, zero at padding; by default the tokens tell.
             labels: target, with the end of sentence last and ``IGNORED`` at padding.
             encoder_outputs: of ``get_encoder()``, instead of ``input_ids``.
             cache: of earlier tokens; ``decoder_input_ids`` has only new ones.
+            past_key_values: another name of ``cache``.
+            inputs_embeds: what ``get_input_embeddings()`` makes of tokens, ``[B, S, D]``, instead
+                of them; points of its space, where it has points.
+            decoder_inputs_embeds: the same of the target, ``[B, T, D]``, without a cache.
             use_cache: return a cache.
             num_items_in_batch: what the sum of losses is divided by; by default that of labels.
             output_attentions: give the weights of each layer and head: of the source
@@ -148,17 +172,26 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
             return_dict: an output with names, the default, or a tuple.
 
         Raises:
-            UserError: there is no source or no target, or a cache is to have padding first.
+            UserError: there is no source or no target, or there are two of one; or a cache is to
+                have padding first.
         """
+        if self.training:
+            self._check_points()
+        cache = past_key_values if cache is None else cache
         if output_attentions is None:
             output_attentions = self.config.output_attentions
         if output_hidden_states is None:
             output_hidden_states = self.config.output_hidden_states
         if encoder_outputs is None:
             encoder_outputs = self.get_encoder()(
-                *(input_ids, attention_mask, output_attentions, output_hidden_states)
+                *(input_ids, attention_mask, output_attentions, output_hidden_states),
+                inputs_embeds=inputs_embeds,
             )
-        if decoder_input_ids is None:
+        if decoder_inputs_embeds is not None:
+            if use_cache or cache is not None:
+                raise UserError("decoder_inputs_embeds go without a cache: say use_cache=False")
+            decoder_input_ids = self._stand_in(decoder_input_ids, decoder_inputs_embeds)
+        elif decoder_input_ids is None:
             decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
         tokens = self._padded(decoder_input_ids, decoder_attention_mask)
         new, memory = tokens.size(1), encoder_outputs[0]
@@ -170,10 +203,11 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         if cache is not None:
             logits = self._step(tokens, memory, padding, cache)
             tokens = cache.tokens
-        if output_attentions:
-            states, own, cross = self.decoder.attentions(tokens, memory, padding)
-        elif cache is None or output_hidden_states:
-            states = self.decoder(tokens, memory, padding)
+        with _embedded(self.decoder.embed_tokens, decoder_inputs_embeds):
+            if output_attentions:
+                states, own, cross = self.decoder.attentions(tokens, memory, padding)
+            elif cache is None or output_hidden_states:
+                states = self.decoder(tokens, memory, padding)
         if cache is None:
             logits = self.decoder.logits(states[-1], None)
         made = Seq2SeqLMOutput(
@@ -192,7 +226,7 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
     def _padding_of_source(
         self, encoder_outputs: Any, input_ids: Tensor | None, attention_mask: Tensor | None
     ) -> Tensor:
-        """True at padding ``[B, S]``: what the encoder took for it, and what the mask says."""
+        """True at padding ``[B, S]``: the encoder's, and that of the mask."""
         padding = getattr(encoder_outputs, "padding", None)
         if padding is None and input_ids is not None:
             padding = input_ids.eq(self.config.pad_token_id)
@@ -252,6 +286,72 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         # of a cache, the mask has earlier tokens, too
         return tokens.masked_fill(mask[:, -tokens.size(1) :].eq(0), self.config.pad_token_id)
 
+    def _check_points(self) -> None:
+        """Refuse what moves embeddings off their space in training.
+
+        Raises:
+            UserError: noise was put onto them, or an optimizer takes them for vectors.
+        """
+        table = self.encoder.embed_tokens
+        curved = embedding_space(self.encoder).kind != "euclidean"
+        if curved and getattr(table, "neftune_noise_alpha", None):
+            raise UserError("neftune_noise_alpha moves points off their space: leave it out")
+        for name, point in self.named_parameters():
+            if hasattr(point, "manifold") and point.dtype in (torch.float32, torch.float64):
+                with torch.no_grad():
+                    off = lorentz.violation(point, c=point.manifold.c).max()
+                if off > OFF:
+                    raise UserError(
+                        f"{name} has points that the optimizer moved off their space: train with "
+                        'hyptrans.optim.RiemannianAdam, or with embedding_storage="space"'
+                    )
+
+    def _stand_in(self, tokens: Tensor | None, vectors: Tensor) -> Tensor:
+        """Tokens in whose place vectors ``[B, T, D]`` are read: none of them is padding."""
+        if tokens is not None:
+            raise UserError("a model takes input_ids or inputs_embeds, not both")
+        return torch.full(vectors.shape[:2], self.config.eos_token_id, device=vectors.device)
+
+    def save_pretrained(
+        self, save_directory: str | os.PathLike[str], *given: Any, **more: Any
+    ) -> Any:
+        """What the library writes, and a model card unless there is one."""
+        super().save_pretrained(save_directory, *given, **more)
+        place = Path(save_directory)
+        if more.get("is_main_process", True) and not (place / folder.CARD).exists():
+            write_whole(place / folder.CARD, self._card(place.resolve().name))
+
+    def _card(self, name: str) -> str:
+        named = str(next(self.parameters()).dtype).removeprefix("torch.")
+        return card.make(
+            name,
+            folder=name,
+            architecture=self.config.architecture,
+            languages=self.config.languages,
+            facts=self.config.facts,
+            spaces=self.encoder.state_spaces(),
+            parameters=learned_numbers(self),
+            precision=named,
+        )
+
+    def _get_stopping_criteria(
+        self, generation_config: Any, stopping_criteria: Any, tokenizer: Any = None
+    ) -> Any:
+        """The library's; but it would look for ``stop_strings`` in the source's dictionary."""
+        strings, own = generation_config.stop_strings, StoppingCriteriaList(stopping_criteria or ())
+        if strings is not None and tokenizer is not None:
+            generation_config = copy.copy(generation_config)
+            generation_config.stop_strings = None
+            own.append(_StopStrings([strings] if isinstance(strings, str) else strings, tokenizer))
+        made: Any = super()._get_stopping_criteria  # type: ignore[misc]
+        return made(generation_config, own, tokenizer)
+
+    def prepare_inputs_for_generation(
+        self, *given: Any, tokenizer: Any = None, **kwargs: Any
+    ) -> Any:  # the library asks for the name kwargs
+        """What the library makes for ``forward``, which has no use for the tokenizer."""
+        return super().prepare_inputs_for_generation(*given, **kwargs)
+
     def _init_weights(self, module: Any) -> None:
         """Nothing: the parts of a model have the values that their papers say."""
 
@@ -284,10 +384,11 @@ class _Encode:
 
     def forward(
         self,
-        input_ids: Tensor | None,
+        input_ids: Tensor | None = None,
         attention_mask: Tensor | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
+        inputs_embeds: Tensor | None = None,
         **_: Any,
     ) -> EncoderOutput:
         """The encoder's last states ``[B, S, D]``; see the model's own ``forward``.
@@ -295,17 +396,20 @@ class _Encode:
         Raises:
             UserError: there is no source.
         """
+        if inputs_embeds is not None:
+            input_ids = self.model._stand_in(input_ids, inputs_embeds)
         if input_ids is None:
             raise UserError("a model needs input_ids: name them, or encoder_outputs")
         tokens, encoder = self.model._padded(input_ids, attention_mask), self.model.encoder
         weights = None
-        if output_attentions:
-            (_, states, padding), weights = encoder.attentions(tokens)
-        elif output_hidden_states:
-            _, states, padding = encoder(tokens)
-        else:
-            memory, padding = encoder.memory(tokens)
-            states = [memory]
+        with _embedded(encoder.embed_tokens, inputs_embeds):
+            if output_attentions:
+                (_, states, padding), weights = encoder.attentions(tokens)
+            elif output_hidden_states:
+                _, states, padding = encoder(tokens)
+            else:
+                memory, padding = encoder.memory(tokens)
+                states = [memory]
         return EncoderOutput(
             states[-1],
             hidden_states=_each(states if output_hidden_states else None),
@@ -314,6 +418,31 @@ class _Encode:
         )
 
     __call__ = forward
+
+
+class _StopStrings(StoppingCriteria):
+    """Ends a hypothesis as soon as its text has one of some strings."""
+
+    def __init__(self, strings: Sequence[str], tokenizer: Any) -> None:
+        self.strings, self.tokenizer = strings, tokenizer
+
+    def __call__(self, input_ids: Tensor, scores: Any, **_: Any) -> Any:
+        texts = self.tokenizer.batch_decode(input_ids, skip_special_tokens=True)
+        found = [any(string in text for string in self.strings) for text in texts]
+        return torch.tensor(found, device=input_ids.device)
+
+
+@contextmanager
+def _embedded(table: torch.nn.Module, vectors: Tensor | None) -> Iterator[None]:
+    """Let a table give vectors, whatever tokens it is called with; its own where there are none."""
+    if vectors is None:
+        yield
+        return
+    hook = table.register_forward_hook(lambda *_: vectors)
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 def _each(found: Sequence[Tensor] | None, count: int = 0) -> tuple[Tensor, ...] | None:

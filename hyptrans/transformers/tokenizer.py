@@ -47,7 +47,8 @@ class HyptransTokenizer(PreTrainedTokenizer):
     ) -> None:
         self.languages, self.dictionaries, self.rules = languages, dictionaries, rules
         self._side = 0
-        self._cuts: dict[int, Callable[[str], list[str]]] = {}
+        # datasets leaves an attribute of this name out when it compares tokenizers
+        self.cache: dict[int, Callable[[str], list[str]]] = {}
         self._join = rules.decoder()
         bos, pad, eos, unk = SPECIAL
         names = {"bos_token": bos, "pad_token": pad, "eos_token": eos, "unk_token": unk}
@@ -126,11 +127,11 @@ class HyptransTokenizer(PreTrainedTokenizer):
         return tuple(map(str, written))
 
     def _tokenize(self, text: str, **_: Any) -> list[str]:
-        if self._side not in self._cuts:
+        if self._side not in self.cache:
             words = self.dictionaries[self._side]
             known = frozenset(words.symbols[words.nspecial :])
-            self._cuts[self._side] = self.rules.encoder(self._side, known)
-        return self._cuts[self._side](text)
+            self.cache[self._side] = self.rules.encoder(self._side, known)
+        return self.cache[self._side](text)
 
     def _convert_token_to_id(self, token: str) -> int:
         return self.dictionaries[self._side].index(token)

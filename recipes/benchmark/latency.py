@@ -31,9 +31,8 @@ from hyptrans.data.subwords import WORDS
 from hyptrans.inference.architecture import configuration, require_known
 from hyptrans.inference.batches import by_length, padded
 from hyptrans.inference.contents import Contents
-from hyptrans.inference.defaults import BATCH_TOKENS, BEAM
 from hyptrans.inference.dictionary import Dictionary
-from hyptrans.inference.options import Options
+from hyptrans.inference.options import BATCH_TOKENS, BEAM, Settings
 from hyptrans.inference.search import search
 from hyptrans.inference.sharing import folder
 from hyptrans.inference.text import TextRules
@@ -105,7 +104,7 @@ def ours(place: Path) -> Translate:
     models, most = hyptrans.load(place).models, MADE - 1
 
     def translate(rows: Sequence[Sequence[int]], beam: int) -> int:
-        asked = Options(beam=beam, shortest=most)
+        asked = Settings(beam=beam, shortest=most)
         found = [search(models, source, most, asked) for source in batches(rows)]
         return len(found[0][0][0].tokens)
 

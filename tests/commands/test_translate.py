@@ -5,6 +5,7 @@ import shutil
 import sys
 
 import pytest
+import torch
 
 import hyptrans
 from hyptrans.commands import translate
@@ -75,8 +76,8 @@ def test_a_terminal_sees_what_is_translated(model, texts, capsys, monkeypatch):
 
 
 def test_each_line_is_cut_into_subwords_once(model, texts, capsys, monkeypatch):
-    cut, row = [], Language._row
-    monkeypatch.setattr(Language, "_row", lambda *one: (cut.append(one[-1]), row(*one))[1])
+    cut, of = [], Language._subwords_of
+    monkeypatch.setattr(Language, "_subwords_of", lambda *one: (cut.append(one[-1]), of(*one))[1])
     monkeypatch.setattr(Language, "too_long", lambda *_: pytest.fail("none is"))
     typed(monkeypatch, "\n".join(texts).encode())
     assert call(capsys, "translate", model)[0] == 0
@@ -131,3 +132,60 @@ def test_a_file_without_lines_is_not_read_to_its_end(model, capsys, monkeypatch)
 def test_no_input_has_no_output(model, capsys, monkeypatch):
     typed(monkeypatch, b"")
     assert call(capsys, "translate", model)[:2] == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (["--device", "auto"], {}),
+        (["--prefix", "the"], {"prefix": "the"}),
+        (["--max-length", "3"], {"max_length": 3}),
+        (
+            ["--sampling", "--sampling-topk", "5", "--temperature", "0.7", "--seed", "3"],
+            {"sampling": True, "sampling_topk": 5, "temperature": 0.7, "seed": 3},
+        ),
+    ],
+    ids=lambda case: case[0] if isinstance(case, list) else "",
+)
+def test_the_shell_has_the_options_of_python(words, options, model, texts, capsys, monkeypatch):
+    wanted = hyptrans.load(model).translate(texts, **options)
+    typed(monkeypatch, "".join(f"{text}\n" for text in texts).encode())
+    assert call(capsys, "translate", model, *words)[:2] == (0, "".join(f"{w}\n" for w in wanted))
+
+
+PLUGIN = """
+from hyptrans.models.hybonet import HyboNetConfig, HyboNetParts
+from hyptrans.seq2seq.architectures import Architecture, register
+
+register(Architecture("own_net", HyboNetConfig, HyboNetParts))
+"""
+
+
+def test_an_architecture_of_a_plug_in_is_named_by_its_folder(make, tmp_path, capsys, monkeypatch):
+    from hyptrans.seq2seq.architectures import ARCHITECTURES
+
+    checkpoint = make("hybonet")
+    state = torch.load(checkpoint, weights_only=True)
+    state["cfg"]["model"] |= {"_name": "own_net", "arch": "own_net"}
+    torch.save(state, checkpoint)
+    plugin = tmp_path / "own_plugin"
+    plugin.mkdir()
+    (plugin / "__init__.py").write_text(PLUGIN)
+    typed(monkeypatch, b"a dog\n")
+    status, _, error = call(capsys, "translate", checkpoint)
+    assert (status, "'own_net' is neither" in error, "--user-dir" in error) == (2, True, True)
+    named = ["--user-dir", plugin]
+    try:
+        for words in (
+            ["info", checkpoint, *named],
+            ["export", checkpoint, "--out", tmp_path / "model", *named],
+            ["translate", tmp_path / "model", *named],
+        ):
+            typed(monkeypatch, b"a dog\n")
+            assert call(capsys, *words)[0] == 0
+    finally:
+        ARCHITECTURES.pop("own_net", None)
+        sys.modules.pop("own_plugin", None)
+    nothing = call(capsys, "info", checkpoint, "--user-dir", tmp_path / "none")
+    assert nothing[0] == 2
+    assert "none is neither a folder nor a module here" in nothing[2]

@@ -11,6 +11,12 @@ from hyptrans.inference.sharing import card, hub
 LINES = "\n```\n\n# Heading\n"
 
 
+def made(name="model", *, folder="model", languages=("en", "de"), **facts):
+    about = {"architecture": "hybonet", "parameters": 1, "precision": "half"}
+    space = [Space("euclidean")]
+    return card.make(name, folder=folder, languages=languages, facts=facts, spaces=space, **about)
+
+
 def test_what_a_checkpoint_says_stays_in_its_line_and_its_block():
     facts = {
         "license": f"mit{LINES}",
@@ -18,19 +24,10 @@ def test_what_a_checkpoint_says_stays_in_its_line_and_its_block():
         "command": f"fairseq-train DATA --valid-subset 'a{LINES}'",
         "data": {f"train.en{LINES}": "0" * 64, "": "```", "b": f"1\x9b{LINES}"},
     }
-    made = card.make(
-        "model",
-        folder="model",
-        architecture="hybonet",
-        languages=("en", "de"),
-        facts=facts,
-        spaces=[Space("euclidean")],
-        parameters=1,
-        precision="half",
-    )
-    lines = made.splitlines()
+    text = made(**facts)
+    lines = text.splitlines()
     assert [line for line in lines if line.startswith("#")] == ["# model", "## Training"]
-    assert not {*made} & {*"\x1b\x07\x9b\u2028"}
+    assert not {*text} & {*"\x1b\x07\x9b\u2028"}
     assert lines[-5:] == [
         # a mark that none of the lines has
         "````",
@@ -43,17 +40,16 @@ def test_what_a_checkpoint_says_stays_in_its_line_and_its_block():
 
 def test_languages_and_names_are_what_they_are_for_yaml_and_python():
     library = pytest.importorskip("huggingface_hub")
-    made = card.make(
-        'a "b"',
-        folder='a "b"',
-        architecture="hybonet",
-        languages=("en", "no"),
-        facts={},
-        spaces=[Space("euclidean")],
-        parameters=1,
-        precision="half",
-    )
-    assert library.ModelCard(made).data.language == ["en", "no"]
-    (loaded,) = re.findall(r"^model = hyptrans.load\((.*)\)$", made, re.MULTILINE)
+    text = made('a "b"', folder='a "b"', languages=("en", "no"))
+    assert library.ModelCard(text).data.language == ["en", "no"]
+    (loaded,) = re.findall(r"^model = hyptrans.load\((.*)\)$", text, re.MULTILINE)
     assert ast.literal_eval(loaded) == 'a "b"'
-    assert hub._LOADED.search(made.encode())
+    assert hub._LOADED.search(text.encode())
+
+
+def test_the_name_of_a_data_set_is_not_cut():
+    library = pytest.importorskip("huggingface_hub")
+    data = 'Tatoeba, "short" sentences: 2026'
+    text = made(dataset=data, scores=[{"name": "BLEU", "value": 1.5, "signature": "s"}])
+    (result,) = library.ModelCard(text).data.eval_results
+    assert (result.dataset_name, result.metric_value) == (data, 1.5)

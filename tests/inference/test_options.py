@@ -70,6 +70,30 @@ def test_a_translation_begins_with_its_prefix_and_has_the_score_of_the_whole(mod
     assert same == model.translate(TEXTS, prefix=["Ich"] * 4, batch_tokens=1)
 
 
+def test_a_word_of_a_prefix_that_the_model_does_not_know_stays_what_it_is(model):
+    # the dictionary has no Chinese
+    found = model.n_best(TEXTS[0], 2, prefix="\u5317\u4eac ist")
+    assert all(one.text.startswith("\u5317\u4eac ist") for one in found)
+    assert all("<unk>" not in one.subwords for one in found)
+    assert all(len(one.subwords) + 1 == len(one.log_probabilities) for one in found)
+
+
+def test_torchs_default_dtype_changes_nothing(model):
+    wanted = model.n_best(TEXTS, 2), model.score(TEXTS, TEXTS[::-1])
+    for dtype in (torch.float64, torch.bfloat16):
+        torch.set_default_dtype(dtype)
+        try:
+            loaded = hyptrans.load("tatoeba-en-de")
+            found = [
+                (one.n_best(TEXTS, 2), one.score(TEXTS, TEXTS[::-1])) for one in (model, loaded)
+            ]
+            states = loaded.encode(TEXTS[0]).states
+        finally:
+            torch.set_default_dtype(torch.float32)
+        assert found == [wanted, wanted]
+        assert states.dtype == torch.float32
+
+
 def test_samples_follow_seed_and_softmax(model):
     drawn = {"sampling": True, "max_length": 1, "temperature": 1.5}
     few = model.n_best(TEXTS[0], 1000, seed=1, **drawn)
@@ -168,6 +192,8 @@ def test_words_are_aligned_with_their_translations(model):
         ({"sampling": True, "seed": -1}, UserError, "seed must be from 0 to 4"),
         ({"sampling": True, "seed": 1.5}, TypeError, "float"),
         ({"temperature": 0}, UserError, "temperature must be from 0.01 to 100, got 0"),
+        ({"beam": 10**20}, UserError, "beam must be at most 2,147,483,647, got 1000"),
+        ({"sampling": True, "sampling_topk": 10**30}, UserError, "sampling_topk must be at most"),
         ({"max_length": 0}, UserError, "max_length must be at least 1, got 0"),
         ({"max_length": 10**6}, UserError, "max_length must be at most 1,023"),
         ({"prefix": ["a", "b"]}, UserError, "1 sources cannot have 2 prefixes"),

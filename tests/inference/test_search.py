@@ -7,7 +7,7 @@ import torch
 from fairseq.search import Sampling
 from fairseq.sequence_generator import SequenceGenerator
 
-from hyptrans.inference.search import Options, search
+from hyptrans.inference.search import Settings, search
 from hyptrans.seq2seq.architectures import ARCHITECTURES
 from hyptrans.support.errors import UserError
 from tests.models.conftest import ARCHITECTURES as NAMES
@@ -50,7 +50,7 @@ def oracle(models, words, source, *, prefix=None, longest=LONGEST, **options):
 
 def own(models, source, *, prefix=None, longest=LONGEST, seed=None, **options):
     draws = None if seed is None else torch.Generator().manual_seed(seed)
-    found = search(models, source, longest, Options(**options, generator=draws), prefix=prefix)
+    found = search(models, source, longest, Settings(**options, generator=draws), prefix=prefix)
     return [[(h.tokens.tolist(), h.score, h.scores.tolist()) for h in row] for row in found]
 
 
@@ -141,7 +141,7 @@ def test_a_temperature_divides_the_logits():
 def test_what_cannot_be_found_is_told():
     words = dictionary()
     _, ours = pair("hybonet_tiny", words)
-    with pytest.raises(UserError, match="at least 13 tokens are asked for and at most 12 allowed"):
+    with pytest.raises(UserError, match="cannot have at least 13 and at most 12 tokens"):
         own([ours], sources(words), shortest=13)
     ours.decoder.embed_tokens.weight.data.fill_(math.nan)
     with pytest.raises(UserError, match="no translation has a score that is a number"):

@@ -1,10 +1,5 @@
 """A model folder in the library transformers computes what it computes here."""
 
-import json
-import re
-import shutil
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -13,7 +8,6 @@ from hyptrans.data.sources import tatoeba
 from hyptrans.support.errors import UserError
 from tests.real_data import real_data
 
-ROOT = Path(__file__).parents[2]
 TARGETS = ["Gute Nacht.", "Tom hat es gestern Abend gesehen.", "Nein."]
 SOURCES = ["Good night.", "Tom saw it yesterday evening.", "No."]
 EPSILON = 0.1
@@ -194,28 +188,3 @@ def test_what_cannot_be_is_refused(model, library, place, tokenizer):
         library.AutoModelForSeq2SeqLM.from_pretrained(place, device_map="auto")
     with pytest.raises(UserError, match="hyptrans export"):
         library.AutoModelForSeq2SeqLM.from_config(type(model.config)(architecture="hybonet_tiny"))
-
-
-def test_a_folder_of_an_earlier_version_is_to_be_exported_again(library, place, tmp_path):
-    earlier = shutil.copytree(place, tmp_path / "earlier")
-    config = json.loads((place / "config.json").read_text())
-    del config["model_type"]
-    (earlier / "config.json").write_text(json.dumps(config))
-    for auto in (library.AutoModelForSeq2SeqLM, library.AutoModel, library.AutoTokenizer):
-        with pytest.raises(UserError, match=r"earlier was written before .* hyptrans export"):
-            auto.from_pretrained(pretrained_model_name_or_path=earlier)
-    # what is not ours is told of as ever
-    (earlier / "config.json").write_text("{}")
-    with pytest.raises(ValueError, match="Unrecognized model"):
-        library.AutoModel.from_pretrained(earlier)
-
-
-def test_the_versions_are_those_of_the_extra():
-    from hyptrans.transformers import VERSIONS, check_version
-
-    found = re.search(r'"transformers>=([\d.]+),<(\d+)"', (ROOT / "setup.py").read_text())
-    assert found.groups() == VERSIONS
-    check_version("5.24.0")
-    for version in ("4.57.1", "5.9.0", "6.0.0"):
-        with pytest.raises(UserError, match=rf"transformers {version} .* 5\.24 to below 6"):
-            check_version(version)

@@ -48,5 +48,5 @@ def test_a_new_model_with_wrong_options_is_refused(tokenizer):
 
     with pytest.raises(UserError, match="has no option 'width'"):
         HyptransConfig.of(tokenizer, "hybonet_tiny", width=3)
-    with pytest.raises(UserError, match="--joined-dictionary"):
+    with pytest.raises(UserError, match="a joined dictionary"):
         HyptransConfig.of(tokenizer, "hybonet_tiny", share_all_embeddings=True)

@@ -40,15 +40,17 @@ def make(
     what = f"`{architecture}` of hyptrans {__version__}"
     curvatures = sorted({f"{space.c:.2g}" for space in spaces}, key=float)
     between = " to ".join(dict.fromkeys([curvatures[0], curvatures[-1]]))
-    kind = spaces[0].kind
+    kind, loaded = spaces[0].kind, json.dumps(one_line(folder), ensure_ascii=False)
     states = "flat space" if kind == "euclidean" else f"{kind} space of curvature -c, c = {between}"
     blocks = [
         _front(name, architecture, languages, facts),
         f"# {name}",
         f"Translates from `{source}` to `{target}`: {what}, {parameters:,} parameters in "
         f"{precision} precision, states in {states}.",
-        f"```python\nimport hyptrans\n\nmodel = hyptrans.load({_quoted(one_line(folder))})\n"
+        f"```python\nimport hyptrans\n\nmodel = hyptrans.load({loaded})\n"
         'model.translate(["A sentence."])\n```',
+        "In the library transformers, after `import hyptrans.transformers`: `AutoTokenizer`, "
+        "`AutoModelForSeq2SeqLM` and `generate`; its version 5 has no `pipeline` for translation.",
         _scores(facts),
         "## Training",
         _training(facts),
@@ -59,22 +61,22 @@ def make(
 def _front(
     name: str, architecture: str, languages: tuple[str, str], facts: Mapping[str, Any]
 ) -> str:
-    scores = facts.get("scores") or []
-    lines = ["---", "language:", *(f"- {_quoted(language)}" for language in languages)]
+    """What the hub reads: YAML, of which JSON is a part."""
+    front: dict[str, Any] = {"language": list(languages)}
     if facts.get("license"):
-        lines.append(f"license: {_quoted(facts['license'])}")
-    lines += ["library_name: hyptrans", "pipeline_tag: translation", "tags:"]
-    lines += [f"- {_quoted(tag)}" for tag in ("fairseq", "hyperbolic", architecture)]
-    if scores:
-        lines += ["model-index:", f"- name: {_quoted(name)}", "  results:", "  - task:"]
-        lines += ["      type: translation", "    dataset:"]
-        # the corpus, as its description begins; the files of the test say nothing elsewhere
-        named = str(facts.get("dataset") or facts.get("test") or "test set").partition(",")[0]
-        lines += [f"      type: {_quoted(named)}", f"      name: {_quoted(named)}", "    metrics:"]
-        for score in scores:
-            lines += [f"    - type: {score['name'].lower()}", f"      value: {score['value']}"]
-            lines += [f"      name: {_quoted(score['name'])}"]
-    return "\n".join([*lines, "---"])
+        front["license"] = facts["license"]
+    front |= {"library_name": "hyptrans", "pipeline_tag": "translation"}
+    front["tags"] = ["fairseq", "hyperbolic", architecture]
+    if scores := facts.get("scores"):
+        data = str(facts.get("dataset") or facts.get("test") or "test set")
+        metrics = [
+            {"type": one["name"].lower(), "value": one["value"], "name": one["name"]}
+            for one in scores
+        ]
+        result = {"task": {"type": "translation"}, "dataset": {"type": data, "name": data}}
+        front["model-index"] = [{"name": name, "results": [{**result, "metrics": metrics}]}]
+    lines = (f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in front.items())
+    return "\n".join(["---", *lines, "---"])
 
 
 def _cleaned(value: Any) -> Any:
@@ -92,11 +94,6 @@ def _block(*lines: str) -> list[str]:
     while any(mark in line for line in lines):
         mark += "`"
     return [mark, *lines, mark]
-
-
-def _quoted(text: Any) -> str:
-    """Text as YAML, of which JSON is a part."""
-    return json.dumps(str(text), ensure_ascii=False)
 
 
 def _scores(facts: Mapping[str, Any]) -> str:

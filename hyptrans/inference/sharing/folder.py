@@ -2,8 +2,9 @@
 
 import shutil
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,12 +17,13 @@ from torch import Tensor
 from hyptrans import __version__
 from hyptrans.data import subwords
 from hyptrans.inference import text
-from hyptrans.inference.architecture import check_options, require_known
+from hyptrans.inference.architecture import check_options, one_sentence, require_known
 from hyptrans.inference.contents import AVERAGED, Contents, checked_languages, dictionary_file
-from hyptrans.inference.dictionary import Dictionary
+from hyptrans.inference.dictionary import Dictionary, fingerprint
+from hyptrans.seq2seq.architectures import ARCHITECTURES
 from hyptrans.support import provenance, stored
 from hyptrans.support.errors import UserError, unquoted
-from hyptrans.support.files import whole_file, write_json, write_whole
+from hyptrans.support.files import put_in_place, whole_file, write_json, write_whole
 
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 FORMAT = 1
@@ -30,15 +32,16 @@ MODEL_TYPE = "hyptrans"
 """By which the library transformers knows a model folder."""
 PRECISIONS: Mapping[str, torch.dtype] = {"half": torch.float16, "full": torch.float32}
 
-# fairseq's sinusoidal positions keep one number, of which only the type is used, and never set it
-_WITHOUT_MEANING = "._float_tensor"
-_FACTS: Mapping[str, type] = {
-    **dict.fromkeys(("license", "dataset", "test", "command"), str),
-    **dict.fromkeys(("updates", "beam"), int),
-    "data": dict,
-    **dict.fromkeys(("scores", AVERAGED), list),
+_DICTIONARIES = "dictionaries"
+"""Of a configuration, the fingerprints of both; 0.2.0 wrote none."""
+FILES = [CONFIG, WEIGHTS, CARD, "dict.*.txt", *subwords.MODEL_NAMES.values()]
+"""Patterns of the names of its files."""
+_FACTS: Mapping[str, tuple[type, type]] = {
+    **dict.fromkeys(("license", "dataset", "test", "command"), (str, str)),
+    **dict.fromkeys(("updates", "beam"), (int, int)),
+    **{"data": (dict, str), "scores": (list, dict), AVERAGED: (list, int)},
 }
-"""Of the training: names, and what they are."""
+"""Names of facts of the training, with their types and those of the parts of a list."""
 _MOST_BYTES = 64 << 20
 """Of a file other than the parameters; real ones have a hundredth of it."""
 _POINTER = b"version https://git-lfs.github.com/spec/"
@@ -61,12 +64,18 @@ def read(folder: Path, *, with_parameters: bool = True) -> Contents:
         languages = checked_languages(config.get("languages"))
     except UserError as error:
         raise UserError(f"{folder / CONFIG} cannot be used: {error}") from error
+    dictionaries = (_dictionary(folder, languages[0]), _dictionary(folder, languages[1]))
+    if config.get(_DICTIONARIES, _fingerprints(dictionaries)) != _fingerprints(dictionaries):
+        raise UserError(
+            f"{folder}: a dictionary is not the one that the model was exported with: export the "
+            "model again"
+        )
     return Contents(
         place=str(folder),
         architecture=architecture,
         options=options,
         languages=languages,
-        dictionaries=(_dictionary(folder, languages[0]), _dictionary(folder, languages[1])),
+        dictionaries=dictionaries,
         parameters=_parameters(folder / WEIGHTS) if with_parameters else {},
         text=text.from_json(config.get("text"), folder, languages),
         facts=_facts(folder / CONFIG, config.get("facts")),
@@ -122,6 +131,7 @@ def as_json(contents: Contents, precision: str) -> dict[str, Any]:
         "languages": list(contents.languages),
         "source_vocab_size": source,
         "vocab_size": target,
+        _DICTIONARIES: _fingerprints(contents.dictionaries),
         "text": contents.text.as_json(),
         "precision": precision,
         "facts": dict(contents.facts),
@@ -129,70 +139,55 @@ def as_json(contents: Contents, precision: str) -> dict[str, Any]:
     }
 
 
+def _fingerprints(dictionaries: Sequence[Dictionary]) -> dict[str, str]:
+    return dict(zip(("source", "target"), map(fingerprint, dictionaries), strict=True))
+
+
 def check_replaceable(folder: Path) -> None:
     """Refuse a folder that a new model folder must not take the place of.
 
     Raises:
-        UserError: it is a file, or holds what :func:`write` did not write.
+        UserError: it is a file, or holds what no model folder has.
     """
     if not folder.exists():
         return
     if not folder.is_dir():
         raise UserError(f"{folder} is a file, a folder is needed: name another --out")
     entries = sorted(folder.iterdir())
-    written = _names(folder) if entries else set()
+    try:
+        if entries:
+            own_config(folder)
+    except UserError as error:
+        raise UserError(
+            f"{folder} is there already and is no model folder: name another --out"
+        ) from error
     for entry in entries:
-        if entry.name not in written or not entry.is_file():
+        if not (entry.is_file() and is_own(entry.name)):
             raise UserError(
                 f"{folder} is there already and holds {entry.name}, which hyptrans export did not "
                 "write: name another --out"
             )
 
 
-def _names(folder: Path) -> set[str]:
-    """The files that :func:`write` wrote, as the configuration tells.
-
-    Raises:
-        UserError: it is not one of a model folder.
-    """
-    try:
-        config = own_config(folder)
-        languages = checked_languages(config.get("languages"))
-        kind = str(_mapping(config, "text").get("subwords"))
-    except UserError as error:
-        raise UserError(
-            f"{folder} is there already and is no model folder: name another --out"
-        ) from error
-    return files_of(languages, kind)
-
-
-def files_of(languages: tuple[str, str], kind: str) -> set[str]:
-    """What a folder consists of, for its languages and kind of subwords."""
-    dictionaries = (dictionary_file(Path(), language).name for language in languages)
-    return {CONFIG, WEIGHTS, CARD, *dictionaries, subwords.MODEL_NAMES.get(kind, CONFIG)}
+def is_own(name: str) -> bool:
+    """Whether a file is called as one of a model folder."""
+    return any(fnmatchcase(name, pattern) for pattern in FILES)
 
 
 @contextmanager
 def _whole_folder(folder: Path) -> Iterator[Path]:
-    """Fill another folder and give it the name only when it is complete."""
+    """Fill another folder, which gets the name of this one only when it is complete."""
     folder = folder.resolve()
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # beside it, as a folder is renamed only within a file system
+    # beside it, as names change places only within a file system
     with TemporaryDirectory(dir=folder.parent, prefix=f"{folder.name}.partial-") as scratch:
-        new, old = Path(scratch) / "new", Path(scratch) / "old"
+        new = Path(scratch) / "new"
         # the outer one is its owner's alone
         new.mkdir()
         yield new
         # something may have been put there meanwhile
         check_replaceable(folder)
-        try:
-            if folder.exists():
-                folder.rename(old)
-            new.rename(folder)
-        except BaseException:
-            if old.exists() and not folder.exists():
-                old.rename(folder)
-            raise
+        put_in_place(new, folder)
 
 
 def own_config(folder: Path) -> dict[str, Any]:
@@ -247,27 +242,23 @@ def _mapping(config: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 
 def _facts(path: Path, found: Any) -> dict[str, Any]:
-    """What is known of the training, as far as :func:`write` writes it; other entries are left out.
+    """The facts of the training that :func:`write` knows; others are left out.
 
     Raises:
-        UserError: an entry is of another kind.
+        UserError: one is of another type.
     """
     found = found if isinstance(found, dict) else {}
     facts = {name: found[name] for name in _FACTS if found.get(name) is not None}
-    wrong = [name for name, value in facts.items() if not isinstance(value, _FACTS[name])]
-    scores = facts.get("scores", [])
-    if not wrong and not all(isinstance(one, dict) and _is_score(one) for one in scores):
-        wrong = ["scores"]
-    if not wrong and not all(isinstance(one, int) for one in facts.get(AVERAGED, [])):
-        wrong = [AVERAGED]
-    if wrong:
-        raise UserError(f"{path} is damaged: its {wrong[0]} is not what hyptrans export writes")
+    for name, value in facts.items():
+        kind, part = _FACTS[name]
+        parts = value if isinstance(value, list) else ()
+        if not isinstance(value, kind) or not all(isinstance(one, part) for one in parts):
+            raise UserError(f"{path} is damaged: its {name} is not what hyptrans export writes")
+    for score in facts.get("scores", ()):
+        kinds = {"name": str, "signature": str, "value": float}
+        if not all(isinstance(score.get(name), kind) for name, kind in kinds.items()):
+            raise UserError(f"{path} is damaged: its scores is not what hyptrans export writes")
     return facts
-
-
-def _is_score(found: Mapping[str, Any]) -> bool:
-    names = (found.get("name"), found.get("signature"))
-    return isinstance(found.get("value"), float) and all(isinstance(name, str) for name in names)
 
 
 def _dictionary(folder: Path, language: str) -> Dictionary:
@@ -293,11 +284,12 @@ def _parameters(path: Path) -> dict[str, Tensor]:
 
 
 def _write_parameters(contents: Contents, path: Path, dtype: torch.dtype) -> None:
+    with one_sentence():
+        parts = ARCHITECTURES[contents.architecture].parts
+        parameters = parts.current_names(contents.parameters)
     kept: dict[str, Tensor] = {}
     places: set[tuple[int, torch.Size]] = set()
-    for name, tensor in contents.parameters.items():
-        if name.endswith(_WITHOUT_MEANING):
-            continue
+    for name, tensor in parameters.items():
         # what two parts of a model share is written once
         place = (tensor.data_ptr(), tensor.shape)
         if place in places and tensor.numel():

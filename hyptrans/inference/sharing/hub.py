@@ -1,18 +1,15 @@
 """Model folders of the Hugging Face hub, through its own library."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hyptrans.data import subwords
 from hyptrans.inference.sharing import folder
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 
-_FILES = [folder.CONFIG, folder.WEIGHTS, folder.CARD, "dict.*.txt", *subwords.MODEL_NAMES.values()]
-"""What is fetched: nothing else of a repository is of use."""
 _NAME = re.compile(r"[\w.-]+/[\w.-]+")
 _LOADED = re.compile(rb'hyptrans\.load\("(?:[^"/\\]|\\.)*"\)')
 """How a card loads its model by a name that is none of the hub's."""
@@ -30,9 +27,11 @@ def fetch(repository: str, revision: str | None = None, token: str | None = None
         UserError: there is no such repository or revision, or it cannot be reached.
     """
     hub = require("huggingface_hub", "hub")
-    with _told(hub, repository, "fetched"):
+    with _in_a_sentence(hub, repository, "fetched"):
         return Path(
-            hub.snapshot_download(repository, revision=revision, token=token, allow_patterns=_FILES)
+            hub.snapshot_download(
+                repository, revision=revision, token=token, allow_patterns=folder.FILES
+            )
         )
 
 
@@ -52,10 +51,10 @@ def push(place: Path, repository: str, *, private: bool = False) -> str:
         raise UserError(f"{place} is no model folder: hyptrans export makes one of a checkpoint")
     if not _NAME.fullmatch(repository):
         raise UserError(f"a repository is called user/name, got {repository!r}")
-    contents = folder.read(place)
-    files = _own_files(place, folder.files_of(contents.languages, contents.text.kind))
+    folder.read(place)
+    files = _own_files(place)
     hub = require("huggingface_hub", "hub")
-    with _told(hub, repository, "written"):
+    with _in_a_sentence(hub, repository, "written"):
         api = hub.HfApi()
         api.create_repo(repository, private=private, exist_ok=True)
         done = api.create_commit(
@@ -66,13 +65,15 @@ def push(place: Path, repository: str, *, private: bool = False) -> str:
     return str(done.commit_url)
 
 
-def _own_files(place: Path, names: Collection[str]) -> list[Path]:
-    """The files of these names.
+def _own_files(place: Path) -> list[Path]:
+    """The files of a model folder.
 
     Raises:
         UserError: one is a link to what is not in the folder, which may be anything of the user's.
     """
-    files = [place / name for name in sorted(names) if (place / name).is_file()]
+    files = [
+        path for path in sorted(place.iterdir()) if path.is_file() and folder.is_own(path.name)
+    ]
     for path in files:
         if not path.resolve().is_relative_to(place.resolve()):
             raise UserError(
@@ -91,7 +92,7 @@ def _content(path: Path, repository: str) -> str | bytes:
 
 
 @contextmanager
-def _told(hub: Any, repository: str, what: str) -> Iterator[None]:
+def _in_a_sentence(hub: Any, repository: str, what: str) -> Iterator[None]:
     """Errors of the hub's library as one sentence.
 
     They are of its own kinds, of the system's, and of the HTTP library that it happens to use.

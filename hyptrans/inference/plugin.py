@@ -1,0 +1,35 @@
+"""Architectures of the user's own, from a plug-in that fairseq would take as ``--user-dir``."""
+
+import argparse
+import importlib
+import os
+import sys
+from pathlib import Path
+
+from hyptrans.support.errors import UserError
+
+
+def add_user_dir(parser: argparse.ArgumentParser) -> None:
+    """Add ``--user-dir``; what it names is imported as soon as it is read."""
+    about = "folder or module of a plug-in that registers an architecture; it is imported, and runs"
+    parser.add_argument("--user-dir", type=import_plugin, metavar="DIR", help=about)
+
+
+def import_plugin(place: str) -> str:
+    """Import a plug-in: a folder with ``__init__.py``, or a module by its name.
+
+    Raises:
+        UserError: there is none.
+    """
+    path = Path(place)
+    if path.is_dir():
+        path = path.resolve()
+        sys.path.insert(0, os.fspath(path.parent))
+        place = path.name
+    try:
+        importlib.import_module(place)
+    except ModuleNotFoundError as error:
+        if error.name != place:
+            raise
+        raise UserError(f"--user-dir {place} is neither a folder nor a module here") from error
+    return place
