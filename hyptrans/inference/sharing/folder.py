@@ -162,16 +162,12 @@ def check_replaceable(folder: Path) -> None:
             f"{folder} is there already and is no model folder: name another --out"
         ) from error
     for entry in entries:
-        if not (entry.is_file() and is_own(entry.name)):
+        known = any(fnmatchcase(entry.name, pattern) for pattern in FILES)
+        if not (known and entry.is_file()):
             raise UserError(
                 f"{folder} is there already and holds {entry.name}, which hyptrans export did not "
                 "write: name another --out"
             )
-
-
-def is_own(name: str) -> bool:
-    """Whether a file is called as one of a model folder."""
-    return any(fnmatchcase(name, pattern) for pattern in FILES)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from hyptrans.inference.contents import Contents, dictionary_file
 from hyptrans.inference.sharing import folder
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
@@ -51,8 +52,7 @@ def push(place: Path, repository: str, *, private: bool = False) -> str:
         raise UserError(f"{place} is no model folder: hyptrans export makes one of a checkpoint")
     if not _NAME.fullmatch(repository):
         raise UserError(f"a repository is called user/name, got {repository!r}")
-    folder.read(place)
-    files = _own_files(place)
+    files = _own_files(folder.read(place), place)
     hub = require("huggingface_hub", "hub")
     with _in_a_sentence(hub, repository, "written"):
         api = hub.HfApi()
@@ -65,22 +65,22 @@ def push(place: Path, repository: str, *, private: bool = False) -> str:
     return str(done.commit_url)
 
 
-def _own_files(place: Path) -> list[Path]:
-    """The files of a model folder.
+def _own_files(contents: Contents, place: Path) -> list[Path]:
+    """The files of a model folder, and no other that may lie there.
 
     Raises:
         UserError: one is a link to what is not in the folder, which may be anything of the user's.
     """
-    files = [
-        path for path in sorted(place.iterdir()) if path.is_file() and folder.is_own(path.name)
-    ]
+    dictionaries = (dictionary_file(place, language) for language in contents.languages)
+    names = (folder.CONFIG, folder.WEIGHTS, folder.CARD, contents.text.model_name or folder.CONFIG)
+    files = {path for path in (*dictionaries, *map(place.joinpath, names)) if path.is_file()}
     for path in files:
         if not path.resolve().is_relative_to(place.resolve()):
             raise UserError(
                 f"{path} is a link to a file outside of its folder, which is not published: put "
                 "the file itself there"
             )
-    return files
+    return sorted(files)
 
 
 def _content(path: Path, repository: str) -> str | bytes:
