@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 import hyptrans.models  # noqa: F401 - names the architectures
 from hyptrans.layers.curvature import Curvature
@@ -139,6 +140,16 @@ def fresh(
         )
 
 
+class _Unfilled(TorchFunctionMode):
+    """Draws nothing: on the meta device torch would import its compiler to do so."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        of_init = getattr(func, "__module__", "") == "torch.nn.init"
+        draws = of_init or getattr(func, "__name__", "") in ("normal_", "uniform_")
+        kwargs = kwargs or {}
+        return (args[0] if args else kwargs["tensor"]) if draws else func(*args, **kwargs)
+
+
 def outline(
     architecture: str,
     options: Mapping[str, Option],
@@ -161,7 +172,7 @@ def outline(
         state = known.parts.current_names(parameters)
         check_version(state)
         _check_layers(configuration(architecture, options), state)
-        with torch.device("meta"):
+        with torch.device("meta"), _Unfilled():
             model = fresh(architecture, options, dictionaries)
     stored = model.state_dict(keep_vars=True)
     computed = [part for name, part in model.named_buffers() if name not in stored]
