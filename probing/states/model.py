@@ -103,10 +103,11 @@ def build_model(contents: Contents, *, random: bool = False, seed: int = 1) -> A
     try:
         if not random:
             return architecture.build(name, contents.options, *made_of)
-        cfg = architecture.checked(name, contents.options, *made_of)
+        architecture.outline(name, contents.options, *made_of)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            return architecture.fresh(name, cfg, *made_of).eval().requires_grad_(False)
+            model = architecture.fresh(name, contents.options, contents.dictionaries)
+            return model.eval().requires_grad_(False)
     except UserError as error:
         raise UserError(f"{contents.place} cannot be used: {error}") from error
 
