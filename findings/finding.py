@@ -10,7 +10,15 @@ _changed: list[str] = []
 
 def versions(*packages: str) -> None:
     """Print the versions of Python and of ``packages``."""
-    print("versions:", ", ".join([f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in packages)]))
+    print(
+        "versions:",
+        ", ".join(
+            [
+                f"Python {platform.python_version()}",
+                *(f"{name} {version(name)}" for name in packages),
+            ]
+        ),
+    )
 
 
 def seen(what: str, got: object, expected: object = True) -> None:

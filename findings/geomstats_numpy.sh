@@ -6,12 +6,13 @@
 # Versions: geomstats 2.8.0, numpy 2.4.6 and 2.3.5; 2026-11-27. Source: this run.
 source "$(dirname "$0")/environment"
 try() {
-    packages geomstats==2.8.0 numpy==$1 scipy==1.17.1
     "$python" -m pip check
-    "$python" -c 'import geomstats.geometry.hyperboloid; print("imported")' 2>&1 | tail -n 1 | sed 's/ (.*//'
+    "$python" -c 'import geomstats.geometry.hyperboloid; print("imported")' 2>&1 | tail -n 1 | sed 's/ (.*//' || true
 }
-try 2.4.6 > "$work/new"
-try 2.3.5 > "$work/old"
+packages geomstats==2.8.0 numpy==2.4.6 scipy==1.17.1
+try > "$work/new"
+"$python" -m pip install --quiet numpy==2.3.5
+try > "$work/old"
 "$python" - "$work" <<'PY'
 import sys
 from pathlib import Path

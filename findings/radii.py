@@ -109,7 +109,9 @@ def hypll_ball(dtype):
     from hypll.manifolds.poincare_ball import Curvature, PoincareBall
     from hypll.tensors import ManifoldTensor, TangentTensor
 
-    space = PoincareBall(Curvature(1.0, constraining_strategy=lambda value: value.to(getattr(torch, dtype))))
+    space = PoincareBall(
+        Curvature(1.0, constraining_strategy=lambda value: value.to(getattr(torch, dtype)))
+    )
 
     def point(x):
         return ManifoldTensor(x, manifold=space)
@@ -190,7 +192,9 @@ def hyperbolix_hyperboloid(dtype):
     array, operations = _hyperbolix(dtype, "Hyperboloid")
     from hyperbolix.nn_layers.hyperboloid_core import lorentz_midpoint
 
-    operations["centroid"] = lambda x, y: lorentz_midpoint(jnp.stack([x, y]), jnp.array([[0.5, 0.5]], dtype), 1.0)[0]
+    operations["centroid"] = lambda x, y: lorentz_midpoint(
+        jnp.stack([x, y]), jnp.array([[0.5, 0.5]], dtype), 1.0
+    )[0]
     return Hyperboloid, array, operations
 
 
@@ -201,7 +205,9 @@ def hyperbolix_ball(dtype):
     from hyperbolix import manifolds
     from hyperbolix.nn_layers.poincare_batchnorm import poincare_midpoint
 
-    operations["centroid"] = lambda x, y: poincare_midpoint(jnp.stack([x, y]), manifolds.Poincare(dtype=getattr(jnp, dtype)), 1.0)
+    operations["centroid"] = lambda x, y: poincare_midpoint(
+        jnp.stack([x, y]), manifolds.Poincare(dtype=getattr(jnp, dtype)), 1.0
+    )
     return Ball, array, operations
 
 
@@ -230,7 +236,11 @@ def error(model, array, operations, what: str, text: str):
     def numbers(result) -> list:
         return [mpf(float(x)) for x in result.reshape(-1).tolist()]
 
-    x, y, beyond = array(model.point(0, r)), array(model.point(1, r)), array(model.point(0, r * mpf("1.1")))
+    x, y, beyond = (
+        array(model.point(0, r)),
+        array(model.point(1, r)),
+        array(model.point(0, r * mpf("1.1"))),
+    )
     if what == "distance":
         got, expected = numbers(operations[what](x, y))[0], acosh(cosh(r) ** 2)
     elif what == "ray":
@@ -243,7 +253,10 @@ def error(model, array, operations, what: str, text: str):
         expected = atanh(tanh(r) / sqrt(2))
         got = model.radius(numbers(operations[what](x, y)))
     else:
-        got, expected = model.length(numbers(operations[what](x, y, array(model.across(r)))), r), mpf(1)
+        got, expected = (
+            model.length(numbers(operations[what](x, y, array(model.across(r)))), r),
+            mpf(1),
+        )
     return abs(got - expected) / expected, got
 
 
@@ -267,4 +280,9 @@ if __name__ == "__main__":
     for library in sys.argv[1:]:
         for dtype in ("float32", "float64"):
             made = LIBRARIES[library](dtype)
-            print(f"| {library} | {dtype} |", " | ".join(stretch(*made, what) for what in OPERATIONS), "|", flush=True)
+            print(
+                f"| {library} | {dtype} |",
+                " | ".join(stretch(*made, what) for what in OPERATIONS),
+                "|",
+                flush=True,
+            )
