@@ -169,6 +169,16 @@ def test_file_added_to_a_stopped_run_is_not_touched(tmp_path, run, finished, mon
     assert tree(out) == expected
 
 
+def test_a_folder_that_is_half_replaced_does_not_count_as_finished(run, finished, monkeypatch):
+    words, out, before = finished
+    with monkeypatch.context() as patch:
+        patch.setattr("hyptrans.data.pipeline.write_json", full_disk)
+        error_of(run("text", *words, "--joined-dictionary", "--overwrite"))
+    assert not (out / "manifest.json").exists()
+    assert run("text", *words)[0] == 0
+    assert tree(out) == before
+
+
 def test_work_that_a_killed_run_left_is_removed_by_the_next_run(run, finished, tmp_path):
     words, out, before = finished
     assert run("text", *words, "--out", out, "--overwrite", "--keep-intermediate")[0] == 0

@@ -89,16 +89,18 @@ def split(rows: Iterable[Pair], *, held_out: int, seed: int) -> tuple[dict[str, 
     order = list(translations)
     random.Random(seed).shuffle(order)
     small: dict[str, dict[str, str]] = {"test": {}, "valid": {}}
-    rest = iter(order)
+    rest, passed = iter(order), []
     for chosen in small.values():
         others = {target for other in small.values() for target in other.values()}
         for source in rest:
-            if translations[source][0] not in others:
+            if translations[source][0] in others:
+                passed.append(source)
+            else:
                 chosen[source] = translations[source][0]
             if len(chosen) == held_out:
                 break
     others = {target for chosen in small.values() for target in chosen.values()}
-    left = [(source, target) for source in rest for target in translations[source]]
+    left = [(source, target) for source in (*passed, *rest) for target in translations[source]]
     sets = {
         "train": [pair for pair in left if pair[1] not in others],
         **{name: list(small[name].items()) for name in ("valid", "test")},

@@ -16,7 +16,7 @@ ROWS = [(f"sentence {number // 3}", f"Satz {number}") for number in range(300)]
 
 def test_no_sentence_of_either_side_is_in_two_sets():
     # every sentence has several translations, on both sides
-    rows = [(f"sentence {n // 3}", f"Satz {(7 * n) % 150}") for n in range(300)]
+    rows = [(f"sentence {n // 3}", f"Satz {(7 * n) % 40}") for n in range(300)]
     sets, left_out = split(iter(rows), held_out=10, seed=1)
     for side in (0, 1):
         found = [{pair[side] for pair in pairs} for pairs in sets.values()]
@@ -93,8 +93,8 @@ def test_bad_zip_is_a_sentence(tmp_path):
         list(read_table(tmp_path / "nothing.zip"))
 
 
-LOCAL, CENTRAL = b"PK\3\4", b"PK\1\2"
-"""How the two headers of a member begin."""
+CENTRAL = b"PK\1\2"
+"""How the header of a member begins in the list at the end."""
 
 
 def zipped(content, method=zipfile.ZIP_DEFLATED):
@@ -102,32 +102,6 @@ def zipped(content, method=zipfile.ZIP_DEFLATED):
     with zipfile.ZipFile(file, "w", method) as archive:
         archive.writestr("deu.txt", content)
     return bytearray(file.getvalue())
-
-
-def set_field(data, place, value):
-    """Write two bytes into the header of the member and into the list at the end."""
-    for signature, further in ((LOCAL, 0), (CENTRAL, 2)):
-        start = data.index(signature) + place + further
-        data[start : start + len(value)] = value
-
-
-@pytest.mark.parametrize(
-    ("place", "value", "problem"),
-    [
-        (6, b"\1\0", r"has no deu\.txt that can be read \(File .* is encrypted"),
-        (6, b"\x20\0", "flag bit 5"),
-        (4, b"\xff\0", "zip file version"),
-        (8, b"\x61\0", "packed by another method.*; unpack it"),
-    ],
-    ids=["encrypted", "patched", "version", "method"],
-)
-def test_zip_that_cannot_be_read_is_a_sentence(tmp_path, place, value, problem):
-    data = zipped(b"a\tb\n" * 9)
-    set_field(data, place, value)
-    path = tmp_path / "deu.zip"
-    path.write_bytes(data)
-    with pytest.raises(UserError, match=problem):
-        list(read_table(path))
 
 
 @pytest.mark.parametrize("name", ["a place", "deflated bytes", "a name"])
