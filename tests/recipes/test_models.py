@@ -3,6 +3,7 @@ import functools
 import math
 import re
 import shlex
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,9 +12,12 @@ from fairseq.models import ARCH_MODEL_REGISTRY
 
 import recipes.study.candidates  # noqa: F401 - registers those that the study tries
 from hyptrans.support.errors import UserError
-from recipes.common import results, settings
+from recipes.cogs import plan
+from recipes.common import exact, results, settings
 from recipes.common.settings import FILE, read_models
+from recipes.scan import __main__ as scan
 from recipes.study.table import chosen
+from recipes.trees import __main__ as trees
 from tests.models.conftest import task_of
 from tests.recipes.scripts import RECIPES
 
@@ -226,3 +230,24 @@ def test_a_number_of_updates_that_nobody_gave_is_asked_for(recipe):
 def test_a_model_without_settings_is_an_error(recipe, names, message):
     with pytest.raises(UserError, match=message):
         read_models(recipe, names)
+
+
+@pytest.mark.parametrize("name", exact.MODELS)
+@pytest.mark.parametrize("recipe", ["cogs", "trees", "scan"])
+def test_flags_of_exact_tasks_are_understood_and_make_a_model(recipe, name):
+    training = {
+        "cogs": lambda: plan._trial("rates", name, "sinusoidal", 1e-3, seed=1),
+        "trees": lambda: trees._training(name, "d16", 1e-2),
+        "scan": lambda: scan._training(name, "length", 1e-3),
+    }[recipe]()
+    run, model = exact.run_of(training, RECIPES, threads=1)
+    # candidates are registered already
+    run = replace(run, user_dir="hyptrans")
+    words = ["data-bin", *run.train(model)[2:]]
+    parser = options.get_training_parser()
+    args = options.parse_args_and_arch(parser, words, modify_parser=None)
+    with torch.device("meta"):
+        built = models.build_model(copy.copy(args), task_of())
+    assert len(built.encoder.layers) == len(built.decoder.layers) == 2
+    norms = {part for part, _ in built.named_modules() if "embed_positions.norm" in part}
+    assert bool(norms) == (name == "euclidean_postnorm") or not name.startswith("euclidean")
