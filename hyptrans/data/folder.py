@@ -54,18 +54,14 @@ def refuse_others(out: Path, work: Path, finished: Mapping[str, Any] | None) -> 
         )
 
 
-def put_in_place(
-    files: Iterable[Path], result: Path, out: Path, finished: Mapping[str, Any] | None
-) -> list[Path]:
+def put_in_place(files: Iterable[Path], result: Path, out: Path) -> list[Path]:
     """Replace what an earlier run left in ``out`` by a whole result, and return its files there.
 
     They stay in ``result`` too, so that after a kill this can be done again.
     """
-    earlier = [out / path.relative_to(result) for path in _files(result)]
-    # the manifest goes last: until then the folder is the finished one
-    for path in [*(out / name for name in (finished or {}).get("outputs", ())), *earlier]:
-        remove(path)
-    remove(out / manifest.NAME)
+    # the manifest goes last: it says which of these files are no one else's
+    for name in (*OUTPUTS, manifest.NAME):
+        remove(out / name)
     placed = {path: out / path.relative_to(result) for path in sorted(files)}
     for source, target in placed.items():
         target.parent.mkdir(exist_ok=True)

@@ -65,7 +65,7 @@ def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[], Plan]) -> 
                 if new and not any(job.out.iterdir()):
                     job.out.rmdir()
             raise
-        placed = folder.put_in_place(stages.files, stages.result, job.out, finished)
+        placed = folder.put_in_place(stages.files, stages.result, job.out)
         content = {
             "command": list(job.command),
             "made_from": made_from,
