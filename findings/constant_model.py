@@ -1,6 +1,7 @@
-"""Models whose next-token probabilities never change, so that a search's scores can be worked out on paper.
+"""Models whose next-token probabilities never change: scores of a search follow on paper.
 
-``logits`` may be log probabilities or those plus a constant. All weights are 0 but the bias of the output.
+``logits`` may be log probabilities or those plus a constant. All weights are 0 but the bias of
+the output.
 """
 
 import logging
@@ -89,9 +90,10 @@ def transformers_model(logits=LOGITS):
 
     model = MarianMTModel(
         MarianConfig(
-            vocab_size=len(WORDS), d_model=WIDTH, encoder_layers=1, decoder_layers=1, encoder_attention_heads=1,
-            decoder_attention_heads=1, encoder_ffn_dim=WIDTH, decoder_ffn_dim=WIDTH, pad_token_id=0, eos_token_id=1,
-            decoder_start_token_id=0, forced_eos_token_id=None, max_position_embeddings=64,
+            vocab_size=len(WORDS), d_model=WIDTH, encoder_layers=1, decoder_layers=1,
+            encoder_attention_heads=1, decoder_attention_heads=1, encoder_ffn_dim=WIDTH,
+            decoder_ffn_dim=WIDTH, pad_token_id=0, eos_token_id=1, decoder_start_token_id=0,
+            forced_eos_token_id=None, max_position_embeddings=64,
         )
     ).eval()  # fmt: skip
     with torch.no_grad():

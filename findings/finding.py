@@ -1,4 +1,5 @@
-"""What the findings' scripts share: print versions, print what was seen, and fail where it changed."""
+# ruff: noqa: T201
+"""What the findings' scripts share: print versions and what was seen; fail where that changed."""
 
 import atexit
 import os

@@ -12,7 +12,10 @@ logging.disable(logging.WARNING)
 
 
 def export(model: torch.nn.Module, arguments: tuple, dynamic_shapes=None):
-    """Export ``model`` with torch's current exporter; returns a function from arrays to the list of outputs, and its operators."""
+    """Export ``model`` with torch's current exporter.
+
+    Returns a function from arrays to the list of outputs, and the graph's operators.
+    """
     with contextlib.redirect_stdout(io.StringIO()):
         program = torch.onnx.export(
             model, arguments, dynamo=True, dynamic_shapes=dynamic_shapes, verbose=False

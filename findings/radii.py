@@ -1,8 +1,9 @@
-"""Radii at which libraries of hyperbolic geometry are right: ``python radii.py LIBRARY...`` prints a table.
+# ruff: noqa: T201, D103
+"""Radii at which libraries of hyperbolic geometry are right: ``radii.py LIBRARY...``, a table.
 
 Curvature is -1. Points are exact ones (mpmath, 60 digits), rounded to the library's numbers. Each
-operation is held against mpmath at radii 1e-8 to 40; a cell is the stretch of radii around 1 whose relative
-error stays below 1 %.
+operation is held against mpmath at radii 1e-8 to 40; a cell is the stretch of radii around 1
+whose relative error stays below 1 %.
 
 * ``distance``: from the point at radius r on one axis to the point at r on another
 * ``ray``: from r to 1.1 r on one axis
@@ -17,8 +18,9 @@ from mpmath import acosh, asinh, atanh, cosh, mp, mpf, sinh, sqrt, tanh
 
 mp.dps = 60
 RADII = [
-    "1e-8", "1e-7", "1e-6", "1e-5", "1e-4", "1e-3", ".01", ".1", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10",
-    "11", "12", "13", "14", "15", "16", "18", "20", "22", "25", "30", "35", "40",
+    "1e-8", "1e-7", "1e-6", "1e-5", "1e-4", "1e-3", ".01", ".1", "1", "2", "3", "4", "5", "6",
+    "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "18", "20", "22", "25", "30",
+    "35", "40",
 ]  # fmt: skip
 TOLERANCE = mpf("0.01")
 OPERATIONS = ("distance", "ray", "exp", "log", "centroid", "transport")
@@ -89,7 +91,8 @@ def geoopt_lorentz(dtype):
 
     space = Lorentz(k=torch.tensor(1.0, dtype=getattr(torch, dtype)))
     return Hyperboloid, _tensors(dtype), {
-        "distance": space.dist, "exp": space.expmap0, "log": space.logmap0, "transport": space.transp,
+        "distance": space.dist, "exp": space.expmap0, "log": space.logmap0,
+        "transport": space.transp,
     }  # fmt: skip
 
 
@@ -99,7 +102,8 @@ def geoopt_ball(dtype):
 
     space = PoincareBall(c=torch.tensor(1.0, dtype=getattr(torch, dtype)))
     return Ball, _tensors(dtype), {
-        "distance": space.dist, "exp": space.expmap0, "log": space.logmap0, "transport": space.transp,
+        "distance": space.dist, "exp": space.expmap0, "log": space.logmap0,
+        "transport": space.transp,
         "centroid": lambda x, y: space.weighted_midpoint(torch.stack([x, y])),
     }  # fmt: skip
 
@@ -261,7 +265,10 @@ def error(model, array, operations, what: str, text: str):
 
 
 def stretch(model, array, operations, what: str) -> str:
-    """The radii around 1 at which the operation is right, as text: ``.01-8``, ``none``, or ``-`` if there is no such operation."""
+    """The radii around 1 at which the operation is right.
+
+    As text: ``.01 to 8``, ``none``, or ``-`` if the library has no such operation.
+    """
     if ("distance" if what == "ray" else what) not in operations:
         return "-"
     right = [error(model, array, operations, what, text)[0] < TOLERANCE for text in RADII]
