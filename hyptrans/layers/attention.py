@@ -132,12 +132,13 @@ class Attention(nn.Module, ABC):
         """Join the heads ``[B, H, T, D / H]`` and add the residual ``x``."""
 
     def mix_next(
-        self, query: Tensor, key: Tensor, value: Tensor, state: State, allowed: Tensor | None
+        self, query: Tensor, key: Tensor, value: Tensor, state: State, padding: Tensor | None
     ) -> Tensor:
         """Add these positions to ``state``; mix the values of all that it then has.
 
-        ``allowed`` ``[B, 1, 1, S]`` is of all positions, the earlier ones included.
+        ``padding`` ``[B, S]`` is of all positions, the earlier ones included.
         """
+        allowed = None if padding is None else _allowed(padding)
         earlier = state.kept
         state.kept = Memory(key, value) if earlier is None else earlier.extended(key, value)
         is_causal = self.causal and query.size(2) > 1
@@ -175,7 +176,7 @@ class Attention(nn.Module, ABC):
                 raise ValueError(
                     f"decoding with earlier positions takes one position at a time, got {x.size(1)}"
                 )
-            return self.merge(self.mix_next(query, key, value, state, allowed), x)
+            return self.merge(self.mix_next(query, key, value, state, padding), x)
         is_causal = self.causal and x.size(1) > 1
         return self.merge(self.mix(query, key, value, allowed=allowed, is_causal=is_causal), x)
 

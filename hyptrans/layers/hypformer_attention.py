@@ -147,11 +147,11 @@ class LinearAttention(HypformerAttention):
         return linear_attention.weights(query, key, causal=is_causal)
 
     def mix_next(
-        self, query: Tensor, key: Tensor, value: Tensor, state: State, allowed: Tensor | None
+        self, query: Tensor, key: Tensor, value: Tensor, state: State, padding: Tensor | None
     ) -> Tensor:
         """Mix the values of these positions and of those whose sums ``state`` has; add theirs."""
-        if allowed is not None:
-            allowed = allowed[..., -key.size(2) :]
+        # the sums must leave padding out, even where a row has nothing else yet
+        allowed = None if padding is None else ~padding[:, None, None, -key.size(2) :]
         with full_precision(query):
             if query.size(2) == 1:
                 sums = self._no_sums(query, value) if state.kept is None else state.kept

@@ -52,14 +52,15 @@ def test_padding_inside_a_long_target_is_as_none(arch):
 
 
 @pytest.mark.parametrize("gradients", [True, False], ids=["gradients", "none"])
-def test_padding_inside_a_target_is_as_none_in_steps(arch, gradients):
+@pytest.mark.parametrize("tokens", [HOLES, HOLES.roll(2, 1)], ids=["inside", "first"])
+def test_padding_of_a_target_is_as_none_in_steps(arch, tokens, gradients):
     model = small(arch)
     with torch.set_grad_enabled(gradients):
         memory, padding = model.encoder.memory(SOURCE)
-        wanted, state = model(SOURCE, HOLES).log_softmax(-1), model.decoder.start()
-        for length in range(1, HOLES.size(1) + 1):
-            step = model.decoder.predict(HOLES[:, :length], memory, padding, state)
-            rows = HOLES[:, length - 1].ne(PAD)
+        wanted, state = model(SOURCE, tokens).log_softmax(-1), model.decoder.start()
+        for length in range(1, tokens.size(1) + 1):
+            step = model.decoder.predict(tokens[:, :length], memory, padding, state)
+            rows = tokens[:, length - 1].ne(PAD)
             found = step[rows, -1].log_softmax(-1)
             torch.testing.assert_close(found, wanted[rows, length - 1], **EXACT)
 
