@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import read_bytes, sha256
-from hyptrans.support.stored import read_json
+from hyptrans.support.files import read_bytes, read_json, sha256
 
 NAME = "manifest.json"
 _MOST_BYTES = 16 << 20

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.stored import read_json
+from hyptrans.support.files import read_json
 
 _LINE = re.compile(r"(?:\| |^)(train_inner|valid) \|(.*)")
 # "loss=6.9," in --log-format simple, "| loss 6.9 |" in what is printed at the end of a validation

@@ -15,10 +15,6 @@ _CONTROL = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
 
-# of what a terminal acts on, only progress bars write these alone, and libraries colors
-_MOVES = re.compile(r"[\n\r]*(\x1b\[A)*")
-_COLORS = re.compile(r"\x1b\[[\d;]*m")
-
 
 def clean(text: str) -> str:
     """The text with characters that no document may hold shown as U+FFFD; a terminal acts on some.
@@ -26,21 +22,6 @@ def clean(text: str) -> str:
     Tabs and ends of lines stay.
     """
     return _CONTROL.sub("\ufffd", text)
-
-
-def clean_terminals() -> None:
-    """Let this process show terminals nothing that they act on, whatever a file has in it.
-
-    Results, errors, logs and tracebacks are then written without colors, and otherwise as by
-    :func:`clean`.
-    """
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None and stream.isatty():
-            vars(stream)["write"] = _writer(stream.write)
-
-
-def _writer(write: Callable[[str], int]) -> Callable[[str], int]:
-    return lambda text: write(text if _MOVES.fullmatch(text) else clean(_COLORS.sub("", text)))
 
 
 class UserError(Exception):
@@ -123,9 +104,9 @@ def run_command(
         stopped: what a stop, by Ctrl-C or a full disk, means for the next run, may be empty.
         memory: what to do where memory does not suffice.
     """
-    open_closed_streams()
-    _write_any_text()
-    clean_terminals()
+    if isinstance(sys.stdout, TextIOWrapper):
+        # spell out what the terminal's encoding lacks, as errors do already
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         main()
     except _MENDED_BY_THE_USER as error:
@@ -140,7 +121,7 @@ def run_command(
 
 
 def _sentence(error: BaseException, stopped: str, memory: str) -> str | None:
-    """What is told of an error; None of a bug, or a module that no command needs."""
+    """The sentence for an error; None for a bug, or a module that no command needs."""
     if isinstance(error, KeyboardInterrupt):
         return f"\nstopped; {stopped}" if stopped else "\nstopped"
     if isinstance(error, UserError):
@@ -161,23 +142,3 @@ def out_of_memory(error: BaseException) -> bool:
     if isinstance(error, RuntimeError):
         return _TORCH_OUT_OF_MEMORY.search(str(error)) is not None
     return isinstance(error, MemoryError)
-
-
-def _write_any_text() -> None:
-    """Let standard output spell out what the terminal's encoding lacks, as errors do already."""
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")
-
-
-def open_closed_streams() -> None:
-    """Put the null device where a standard stream is closed, as by ``<&-`` in a shell.
-
-    Python has None there, and the next file to be opened would get what is meant for the stream.
-    """
-    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
-        if getattr(sys, name) is None:
-            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115 - until the end
-            # the lowest free number is the stream's own, and that goes to other processes too
-            if stream.fileno() == number:
-                os.set_inheritable(number, True)
-            setattr(sys, name, stream)

@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,7 +20,6 @@ from typing import Any, BinaryIO
 from hyptrans.support.errors import UserError
 
 _GZIP_MAGIC = b"\x1f\x8b"
-_PARTIAL = ".partial"
 
 
 def sync_folder(folder: Path) -> None:
@@ -34,7 +33,7 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Write ``path`` under another name and rename it only when every byte is on disk.
+    """Write a file under another name, and give it its own when every byte is on disk.
 
     The folder is made if needed.
 
@@ -43,21 +42,20 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         UserError: another process writes it now, or a link has the other name.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + _PARTIAL)
-    lock = take_lock(partial, path)
+    partial = path.with_name(f"{path.name}.partial")
+    descriptor = take_lock(partial, path)
     try:
-        with open(partial, "wb", opener=_open_itself) as file:
+        with open(descriptor, "wb", closefd=False) as file:
+            file.truncate(0)  # an earlier run may have been killed
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            os.fsync(descriptor)
         os.replace(partial, path)
     except BaseException:
-        # once it is renamed, the name may be another process's
-        if _is(partial, lock):
-            partial.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
         raise
     finally:
-        os.close(lock)
+        os.close(descriptor)
     sync_folder(path.parent)
 
 
@@ -68,7 +66,7 @@ def take_lock(path: Path, place: Path) -> int:
 
     Args:
         path: the file, in a folder that is there.
-        place: what is locked by it, for the message.
+        place: what the lock is for, for the message.
 
     Returns:
         The descriptor, which the caller may close.
@@ -76,44 +74,21 @@ def take_lock(path: Path, place: Path) -> int:
     Raises:
         UserError: another process has the lock, or the file is a link.
     """
+    if path.is_symlink():
+        raise UserError(f"{path} is a link, which nothing is written through: remove it")
     while True:
-        descriptor = _open_itself(path, os.O_RDWR | os.O_CREAT)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             os.close(descriptor)
             raise UserError(f"another run is at work in {place}; wait for it or stop it") from error
         except OSError:
-            # a file system without locks
-            return descriptor
-        if _is(path, descriptor):
-            return descriptor
-        # who had it has removed the file in between
-        os.close(descriptor)
-
-
-def _open_itself(path: str | os.PathLike[str], flags: int) -> int:
-    """Open what has a name itself, never what a link leads to, which may be anybody's.
-
-    Raises:
-        UserError: it is a link.
-    """
-    try:
-        return os.open(path, flags | os.O_NOFOLLOW, 0o666)
-    except OSError as error:
-        if error.errno == errno.ELOOP and os.path.islink(path):
-            raise UserError(
-                f"{path} is a link, which nothing is written through: remove it"
-            ) from error
-        raise
-
-
-def _is(path: Path, descriptor: int) -> bool:
-    """Whether a name is still that of an open file."""
-    try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path))
-    except FileNotFoundError:
-        return False
+            return descriptor  # a file system without locks
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                return descriptor
+        os.close(descriptor)  # who had the lock renamed or removed the file in between
 
 
 def out_file(name: str) -> Path:
@@ -158,6 +133,32 @@ def write_json(path: Path, values: Mapping[str, Any] | list[Any]) -> None:
     with whole_file(path) as file:
         # names of files may hold bytes that are no UTF-8; JSON reads what stands for them
         file.write(text.encode(errors="backslashreplace"))
+
+
+def read_json(text: str, *, unique: bool = False) -> dict[str, Any]:
+    """Return the object that a text holds.
+
+    Args:
+        text: JSON.
+        unique: refuse two fields of one name, of which other readers may take the other.
+
+    Raises:
+        ValueError: no JSON, no object, brackets in brackets without end, or fields of one name.
+    """
+    try:
+        found = json.loads(text, object_pairs_hook=_unique if unique else None)
+    except RecursionError as error:
+        raise ValueError("its JSON has brackets in brackets without end") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"its JSON is a {type(found).__name__}, not an object")
+    return found
+
+
+def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("its JSON has two fields of one name")
+    return found
 
 
 def finite(value: Any) -> Any:

@@ -54,11 +54,6 @@ def add_data(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", type=Path, metavar="DIR", help=about)
 
 
-def add_alias(parser: argparse.ArgumentParser, old: str, dest: str, value: object) -> None:
-    """Add a switch of an earlier release that now is a value of another option; help hides it."""
-    parser.add_argument(old, dest=dest, action="store_const", const=value, help=argparse.SUPPRESS)
-
-
 def device(text: str) -> str:
     """A device as it is typed, for argparse; torch, which says if it is here, is slow to import.
 

@@ -14,9 +14,7 @@ LONGEST_LINE = 4 << 20
 MOST_TIMES = 100
 """Unpacked against packed; text is at most a tenth of its size when it is packed."""
 _NO_QUESTION = 8 << 20
-"""Unpacked bytes for which no ratio is asked."""
-_BLOCK = 1 << 18
-"""Bytes that are read at a time."""
+"""Unpacked bytes below which any ratio passes."""
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -32,37 +30,25 @@ def read_lines(path: Path, *, may_be_empty: bool = False) -> Iterator[str]:
             ``LONGEST_LINE`` bytes (says where), or a gzip file that unpacks to suspiciously much.
     """
     number = 0
-    for number, line in enumerate(_raw_lines(path), start=1):
-        if len(line) > LONGEST_LINE:
-            raise UserError(
-                f"{path}, line {number} has more than {LONGEST_LINE:,} bytes, as no sentence has; "
-                "break it into lines"
-            )
-        if number == 1:
-            line = line.removeprefix(_BOM)
-        line = line.removesuffix(b"\r")
-        yield decode(line, path, number) if line else ""
-    if number == 0 and not may_be_empty:
-        raise UserError(f"{path} is empty")
-
-
-def _raw_lines(path: Path) -> Iterator[bytes]:
-    r"""Yield lines without ``\n``; of one that is too long, its beginning, and nothing after it."""
-    rest = b""
     with open_maybe_gzip(path) as file:
         # never less than a plain file has
         left = most = most_by_ratio(path.stat().st_size)
-        while len(rest) <= LONGEST_LINE and (block := file.read(_BLOCK)):
-            left -= len(block)
+        while line := file.readline(LONGEST_LINE + len(b"\r\n") + 1):
+            number, left = number + 1, left - len(line)
             if left < 0:
                 raise UserError(
                     f"{path} is refused: it unpacks to more than {most:,} bytes, suspiciously much "
                     "for its size; if you trust it, unpack it and name the text"
                 )
-            *lines, rest = (rest + block).split(b"\n")
-            yield from lines
-    if rest:
-        yield rest
+            line = line.removesuffix(b"\n").removesuffix(b"\r")
+            if len(line) > LONGEST_LINE:
+                raise UserError(
+                    f"{path}, line {number} has more than {LONGEST_LINE:,} bytes, as no sentence "
+                    "has; break it into lines"
+                )
+            yield decode(line.removeprefix(_BOM) if number == 1 else line, path, number)
+    if number == 0 and not may_be_empty:
+        raise UserError(f"{path} is empty")
 
 
 def decode(data: bytes, where: object, number: int | None = None) -> str:

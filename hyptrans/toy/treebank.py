@@ -11,8 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import read_bytes, remove, sha256, write_json, write_whole
-from hyptrans.support.stored import read_json
+from hyptrans.support.files import read_bytes, read_json, remove, sha256, write_json, write_whole
 from hyptrans.toy.grammar import Sampler
 from hyptrans.toy.languages import english, tovari
 from hyptrans.toy.trees import Word, conllu, text

@@ -1,7 +1,6 @@
 """The program as a whole: help, options of one meaning, streams that are closed or full."""
 
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -64,17 +63,6 @@ def test_options_of_one_meaning_are_read_alike(program):
                 assert found in (SAME[option], ("FILE", out_file)), (program.name, name, option)
 
 
-def test_switches_of_the_release_before_still_work_and_are_not_shown(capsys):
-    probe = PROGRAM.within("probe")
-    for program, name, words, old in [
-        (probe, "annotate", ["--text", "t", "--out", "o"], {"--cpu": "cpu", "--gpu": "cuda"}),
-    ]:
-        parser = program.parser(name)
-        for switch, device in old.items():
-            assert switch not in parser.format_help()
-            assert parser.parse_args([*words, switch]).device == device
-
-
 def test_examples_name_models_that_are_there(capsys):
     examples = [command.example for command in PROGRAM.commands.values()]
     named = [example.split()[1] for example in examples if example.startswith(("tr", "info"))]
@@ -97,27 +85,6 @@ def test_a_folder_as_out_is_refused_before_anything_is_read(tmp_path, capsys):
             )
             refused.append(name)
     assert len(refused) == 8
-
-
-STARTED = {
-    "translate": ["-m", "hyptrans", "translate", "tatoeba-en-de"],
-    "compare": ["-m", "hyptrans", "compare", "text", "text", "text"],
-    "prepare_text.py": [ROOT / "data-prep" / "prepare_text.py", "--help"],
-}
-
-
-@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-@pytest.mark.parametrize(
-    "command", [pytest.param("translate", marks=pytest.mark.slow), *list(STARTED)[1:]]
-)
-def test_a_stream_that_is_closed_is_empty(command, closed, tmp_path):
-    (tmp_path / "text").write_text("Hello.\n" * 3)
-    typed = shlex.join([sys.executable, *map(str, STARTED[command])])
-    done = subprocess.run(
-        f"{typed} {closed}", shell=True, cwd=tmp_path, input="", capture_output=True, text=True
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert bool(done.stdout) == (command != "translate" and ">&-" not in closed.split())
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")

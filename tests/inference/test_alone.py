@@ -94,9 +94,7 @@ def test_a_dictionary_is_fairseqs(tmp_path):
 
 
 def test_an_interpreter_that_drops_docstrings_is_refused_in_one_sentence_where_geoopt_is_needed():
-    code = (
-        "import hyptrans; hyptrans.load('tatoeba-en-de')\nimport hyptrans.layers.manifold"
-    )
+    code = "import hyptrans; hyptrans.load('tatoeba-en-de')\nimport hyptrans.layers.manifold"
     command = [sys.executable, "-OO", "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     message = "python -OO leaves out docstrings, which geoopt edits: run python -O\n"

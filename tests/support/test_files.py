@@ -12,6 +12,7 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.files import (
     one_at_a_time,
     read_bytes,
+    read_json,
     remove,
     sha256,
     short_names,
@@ -79,39 +80,6 @@ def test_nothing_is_written_through_a_link(tmp_path):
     assert not (tmp_path / "not there").exists()
 
 
-def test_a_link_that_comes_after_the_lock_is_not_followed(tmp_path, monkeypatch):
-    mine, partial = tmp_path / "mine", tmp_path / "file.partial"
-    mine.write_text("years")
-
-    def lock_and_link(name, place):
-        descriptor = take_lock(name, place)
-        partial.unlink()
-        partial.symlink_to(mine)
-        return descriptor
-
-    monkeypatch.setattr(files, "take_lock", lock_and_link)
-    with pytest.raises(UserError, match="is a link"):
-        write_whole(tmp_path / "file", "new")
-    assert mine.read_text() == "years"
-
-
-def test_a_file_that_another_process_finished_meanwhile_is_not_written_over(tmp_path, monkeypatch):
-    path, partial = tmp_path / "file", tmp_path / "file.partial"
-    renamed = []
-
-    def lock_too_late(name, place):
-        descriptor = take_lock(name, place)
-        if not renamed:
-            partial.write_text("of the other")
-            renamed.append(partial.rename(tmp_path / "other"))
-        return descriptor
-
-    monkeypatch.setattr(files, "take_lock", lock_too_late)
-    write_whole(path, "own")
-    assert (tmp_path / "other").read_text() == "of the other"
-    assert path.read_text() == "own"
-
-
 def test_a_file_system_without_locks_is_written_to(tmp_path, monkeypatch):
     def no_locks(descriptor, kind):
         raise OSError(errno.ENOLCK, "No locks available")
@@ -122,19 +90,19 @@ def test_a_file_system_without_locks_is_written_to(tmp_path, monkeypatch):
     assert (tmp_path / "file").read_text() == "text"
 
 
-def test_what_stops_after_the_end_takes_nothing_of_another_process(tmp_path, monkeypatch):
-    stock = files.os.replace
+def test_who_waits_for_a_lock_gets_no_file_that_was_finished_meanwhile(tmp_path, monkeypatch):
+    path, partial = tmp_path / "file", tmp_path / "file.partial"
+    partial.write_text("of the other")
+    stock = files.fcntl.flock
 
-    def replace_and_stop(partial, path):
-        stock(partial, path)
-        partial.write_text("of the other")
-        raise KeyboardInterrupt
+    def rename_and_lock(descriptor, kind):
+        if partial.read_text():
+            partial.rename(path)  # the other is done between our opening and our locking
+        stock(descriptor, kind)
 
-    monkeypatch.setattr(files.os, "replace", replace_and_stop)
-    with pytest.raises(KeyboardInterrupt):
-        write_whole(tmp_path / "file", "own")
-    assert (tmp_path / "file").read_text() == "own"
-    assert (tmp_path / "file.partial").read_text() == "of the other"
+    monkeypatch.setattr(files.fcntl, "flock", rename_and_lock)
+    os.close(take_lock(partial, path))
+    assert (path.read_text(), partial.read_text()) == ("of the other", "")
 
 
 def test_a_block_waits_for_another_process(tmp_path):
@@ -217,3 +185,15 @@ def test_no_byte_more_than_is_allowed_is_read(tmp_path):
         read_bytes(path, 4)
     with pytest.raises(ValueError, match="it is no file"):
         read_bytes(tmp_path, 5)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[1]", "nope", "1"])
+def test_text_that_is_no_object_is_refused(text):
+    with pytest.raises(ValueError, match=r"JSON|Expecting"):
+        read_json(text)
+
+
+def test_a_field_that_stands_twice_is_refused_where_it_would_decide():
+    with pytest.raises(ValueError, match="two fields of one name"):
+        read_json('{"a": 1, "b": 2, "a": 3}', unique=True)
+    assert read_json('{"a": 1, "b": 2}', unique=True) == {"a": 1, "b": 2}

@@ -21,9 +21,9 @@ from hyptrans.inference.architecture import check_options, one_sentence, require
 from hyptrans.inference.contents import AVERAGED, Contents, checked_languages, dictionary_file
 from hyptrans.inference.dictionary import Dictionary, fingerprint
 from hyptrans.seq2seq.architectures import ARCHITECTURES
-from hyptrans.support import provenance, stored
+from hyptrans.support import provenance
 from hyptrans.support.errors import UserError, unquoted
-from hyptrans.support.files import put_in_place, whole_file, write_json, write_whole
+from hyptrans.support.files import put_in_place, read_json, whole_file, write_json, write_whole
 
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 FORMAT = 1
@@ -194,7 +194,7 @@ def own_config(folder: Path) -> dict[str, Any]:
     """
     path = folder / CONFIG
     try:
-        config = stored.read_json(_small_file(path).decode("utf-8-sig"))
+        config = read_json(_small_file(path).decode("utf-8-sig"))
     except ValueError as error:
         raise UserError(f"{path} is damaged: it is no object of JSON") from error
     if config.get("library_name") != "hyptrans":
