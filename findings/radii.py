@@ -215,7 +215,37 @@ def hyperbolix_ball(dtype):
     return Ball, array, operations
 
 
+def hyptrans_lorentz(dtype):
+    import torch
+
+    from hyptrans.geometry import lorentz
+
+    return Hyperboloid, _tensors(dtype), {
+        "distance": lorentz.distance,
+        "exp": lambda v: lorentz.exp_origin(v[1:]),
+        "log": lambda x: torch.nn.functional.pad(lorentz.log_origin(x), (1, 0)),
+        "transport": lorentz.transport,
+        "centroid": lambda x, y: lorentz.centroid(torch.stack([x, y])),
+    }  # fmt: skip
+
+
+def hyptrans_poincare(dtype):
+    import torch
+
+    from hyptrans.geometry import poincare
+
+    weights = torch.ones(1, 2, dtype=getattr(torch, dtype))
+    return Ball, _tensors(dtype), {
+        "distance": poincare.distance,
+        "exp": poincare.exp_origin,
+        "log": poincare.log_origin,
+        "centroid": lambda x, y: poincare.midpoint(torch.stack([x, y]), weights),
+    }  # fmt: skip
+
+
 LIBRARIES = {
+    "hyptrans lorentz": hyptrans_lorentz,
+    "hyptrans poincare": hyptrans_poincare,
     "geoopt Lorentz": geoopt_lorentz,
     "geoopt PoincareBall": geoopt_ball,
     "hypll PoincareBall": hypll_ball,
