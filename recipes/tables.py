@@ -17,7 +17,7 @@ from recipes.common import results, seeds
 from recipes.common.lines import RESULTS as LINES
 from recipes.probing.tables import CHECKPOINTS, table
 from recipes.study.pictures import pictures
-from recipes.study.table import SCORED, WIDE, chosen, forms, summary
+from recipes.study.table import SCORED, WIDE, chosen, summary
 from recipes.trees.__main__ import FOREST_CELLS, GRID
 
 HERE = Path(__file__).resolve().parent
@@ -68,12 +68,10 @@ def blocks() -> dict[tuple[Path, str], str]:
         **{(readme, results.RESULTS): block_for(readme.parent) for readme in readmes},
         (README, "choices"): choices(study, _parsed(probing), ratios),
         (RESULTS, "study"): summary(study),
-        (STUDY / "README.md", "forms"): forms(results.read_lines(STUDY / "forms.jsonl")),
         (RESULTS, "trees"): trees(probing),
         (RESULTS, "cogs"): means(results.read_lines(HERE / "cogs" / LINES)),
         (RESULTS, "speed"): speed_table(speed, ratios),
         (RESULTS, "task"): GRID.table(results.read_lines(HERE / "trees" / LINES), FOREST_CELLS),
-        (page, "precisions"): precisions(gpu),
         (page, "busy"): busy(gpu),
         (page, latency.NAME): latency.table(latencies),
         (probed, CHECKPOINTS): table(results.read_json(PROBING / f"{CHECKPOINTS}.json")),
@@ -96,15 +94,6 @@ def drawings() -> dict[Path, str]:
     drawn = pictures(results.read_lines(STUDY / LINES))
     shown = {DOCS / "pictures" / Path(name).name: drawn[name] for name in (SCORED, WIDE)}
     return {**{STUDY / name: text for name, text in drawn.items()}, **shown}
-
-
-def precisions(gpu: Mapping[str, Any]) -> str:
-    """Write losses on a GPU by precision."""
-    names = list(next(iter(gpu["precisions"].values())))
-    rows = [
-        [arch, *(f"{loss[name]:.2f}" for name in names)] for arch, loss in gpu["precisions"].items()
-    ]
-    return tables.markdown(["architecture", *names], rows)
 
 
 def busy(gpu: Mapping[str, Any]) -> str:

@@ -35,7 +35,6 @@ from recipes.benchmark import contenders
 from recipes.benchmark.contenders import FAIRSEQ, MANIFOLD, SOFTMAX, TWIN, WHOLE, Size
 from recipes.common import options, results
 
-HERE = Path(__file__).resolve().parent
 SHORT, MEDIUM, WIDE = Size("wmt_d64", 32), Size("wmt_d64", 512), Size("base", 32)
 LONG = [Size("base", n, layers=1, dropout=0.0, target_tokens=n) for n in (4096, 8192)]
 SMALL = [Size("tiny", n, layers=2, target_tokens=n) for n in (512, 1024, 2048, 4096, 8192)]
@@ -129,9 +128,6 @@ def main() -> None:
         tqdm.write(table({**found, "rows": rows}))
         if args.json:
             write_json(args.json, found)
-    if args.write_readme:
-        write_json(HERE / "results.json", found)
-        results.put_into(HERE / "README.md", table(found))
 
 
 def _arguments() -> argparse.Namespace:
@@ -148,12 +144,9 @@ def _arguments() -> argparse.Namespace:
     about = "autocast to it, for twin and architecture, none for float32 (default: float32)"
     add("--precision", nargs="+", choices=list(PRECISIONS), default=["float32"], help=about)
     add("--json", type=Path, metavar="FILE", help="write the rows there")
-    add("--write-readme", action="store_true", help="put results and table beside this file")
     args = parser.parse_args()
     if args.device == "cuda" and not cuda:
         raise UserError("--device cuda: torch finds no CUDA device here")
-    if args.write_readme and (args.device == "cuda" or args.rows or args.quick):
-        raise UserError("--write-readme takes all rows on --device cpu: the table is of those")
     return args
 
 

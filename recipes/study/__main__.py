@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from hyptrans.evaluation import scores
 from hyptrans.support import steps
 from hyptrans.support.errors import run_command
 from hyptrans.support.extras import require
@@ -17,8 +18,9 @@ from recipes.common import lines, options, results, scoring, translation
 from recipes.common.settings import Flags, Model, read_models
 from recipes.common.translation import Run
 from recipes.multi30k_en_de import __main__ as multi30k
+from recipes.study import bootstrap
 from recipes.study.pictures import pictures
-from recipes.study.plan import AVERAGED, WIDTHS, Training, trainings
+from recipes.study.plan import AVERAGED, SEEDS, TWINS, WIDTHS, Training, trainings
 from recipes.study.table import table
 
 HERE = Path(__file__).resolve().parent
@@ -43,6 +45,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         return
     require("sacremoses", "data")
     queue.run(partial(_score, args=args))
+    for line in _compared(queue.lines, args):
+        queue.add(line)
     print(f"{queue.path}: every training is done")
 
 
@@ -75,6 +79,27 @@ def _score(training: Training, args: argparse.Namespace) -> dict[str, Any]:
         score = scoring.score(metric, *of, lowercase=lowercase)
         line |= {key: score.value, f"{key}_signature": score.signature}
     return line
+
+
+def _compared(found: results.Results, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Lines of the averages' comparisons, where all seeds and their translations are there."""
+    outputs: dict[str, list[list[str]]] = {}
+    for training in trainings(found):
+        if training.stage == AVERAGED:
+            run = _run_of(training, args)
+            path = run.output(training.name, SEARCH)
+            outputs.setdefault(training.model, []).extend(
+                [scores.detokenized(path)] if path.exists() else []
+            )
+    whole = {model: texts for model, texts in outputs.items() if len(texts) == SEEDS}
+    for twin in TWINS:
+        for model, texts in whole.items():
+            if twin in whole and model not in TWINS:
+                compared = bootstrap.compare(whole[twin], texts, scores.read_text(run.references()))
+                name = f"{AVERAGED}-{model}-{twin}"
+                of = {"name": name, "stage": "bootstrap", "model": model, "twin": twin}
+                # of all seeds, and no training
+                yield {**of, "seed": 0, **compared}
 
 
 def _model(training: Training) -> Model:

@@ -83,7 +83,7 @@ def chosen(lines: Sequence[Line]) -> dict[str, Setting]:
 
 
 def table(lines: Sequence[Line]) -> str:
-    """Write a table of each stage, with pictures and recorded comparisons."""
+    """Write a table of each stage, with pictures."""
     blocks: list[str] = []
     for stage, title in _STAGES.items():
         found = settings(lines, stage)
@@ -93,7 +93,8 @@ def table(lines: Sequence[Line]) -> str:
         if stage == "final" and any(one.finished for one in found):
             blocks.append(f"![Validation perplexity of the final trainings by update]({CURVES})")
             blocks.append(f"![BLEU of the final trainings, each seed a dot]({SCORED})")
-            blocks += _comparisons(lines)
+        if stage == AVERAGED:
+            blocks += _bootstraps(lines)
         if found and stage == list(WIDTHS)[-1]:
             blocks.append(f"![Validation perplexity by width, each seed a dot]({WIDE})")
     if not blocks:
@@ -131,6 +132,18 @@ def summary(lines: Sequence[Line]) -> str:
     )
 
 
+def _bootstraps(lines: Sequence[Line]) -> list[str]:
+    rows = []
+    for line in lines:
+        if line["stage"] == "bootstrap":
+            interval = "{:+.2f} to {:+.2f}".format(*line["interval"])
+            found = f"{line['difference']:+.2f}", interval, f"{line['p']:.4f}"
+            rows.append([line["model"], line["twin"], *found])
+    header = ["model", "against", "BLEU", "95 %", "p"]
+    about = "Averages, by a bootstrap of seeds and then of sentences, two-sided, not corrected:"
+    return [about, tables.markdown(header, rows, texts=2)] if rows else []
+
+
 def _row(setting: Setting, lines: Sequence[Line]) -> list[object]:
     """Cells of a setting; its rate in brackets where another one may turn out to be the best."""
     stages = [setting.stage] if setting.stage in WIDTHS else ["rates", "candidates"]
@@ -146,36 +159,3 @@ def _row(setting: Setting, lines: Sequence[Line]) -> list[object]:
     scores = [seeds.spread(setting.values(key)) for key in SCORES]
     perplexity = seeds.spread(setting.values("valid_perplexity"), 2)
     return [*asked, f"{setting.finished[0]['parameters']:,}", perplexity, *scores]
-
-
-def _comparisons(lines: Sequence[Line]) -> list[str]:
-    """Recorded comparisons of what is chosen now."""
-    shown = {line["name"] for setting in chosen(lines).values() for line in setting.lines}
-    found = [x for x in lines if x["stage"] == "comparison" and shown.issuperset(x["trainings"])]
-    rows = []
-    for line in sorted(found, key=lambda line: (line["model"], line["baseline"], line["seed"])):
-        row: list[object] = [line["model"], line["baseline"], line["seed"]]
-        for score in (line["scores"]["bleu"], line["scores"]["chrf"]):
-            difference = score["model"] - score["baseline"]
-            row += [f"{score['model']:.1f}", f"{difference:+.1f}", f"{score['p']:.3f}"]
-        rows.append(row)
-    header = ["model", "against", "seed", "BLEU", "difference", "p", "chrF", "difference", "p"]
-    about = (
-        "Final trainings of the same seed; p: of the difference by the choice of sentences alone "
-        "(sacreBLEU's paired bootstrap: one-sided, not corrected), so it says nothing of other "
-        "seeds:"
-    )
-    return [about, tables.markdown(header, rows, texts=2)] if rows else []
-
-
-def forms(lines: Sequence[Line]) -> str:
-    """Write forms of short trainings over seeds, the lowest mean perplexity first."""
-    found: dict[tuple[str, float], list[Line]] = {}
-    for line in lines:
-        found.setdefault((line["form"], line["rate"]), []).append(line)
-    tried = sorted(found.items(), key=lambda one: statistics.fmean(map(perplexity_of, one[1])))
-    rows = []
-    for (form, rate), of in tried:
-        perplexity = seeds.spread([*map(perplexity_of, of)], 2)
-        rows.append([form, f"{rate:g}", len(of), f"{of[0]['parameters']:,}", perplexity])
-    return tables.markdown(("form", "rate", "seeds", "parameters", "valid perplexity"), rows)

@@ -34,7 +34,6 @@ def test_the_command_prints_and_writes_the_rows_that_the_user_names(tmp_path, qu
     ("options", "message"),
     [
         (["--rows", "fast"], "--rows 'fast' is in the name of no row"),
-        (["--rows", "decode", "--write-readme"], "--write-readme takes all rows on --device cpu"),
         pytest.param(
             ["--device", "cuda"],
             "--device cuda: torch finds no CUDA device here",

@@ -143,15 +143,29 @@ def test_the_summary_has_p_by_seeds_its_floor_and_the_commits():
     assert table.summary([*FINALS, other]).splitlines()[2].startswith("| hybonet | (0.01) | 0.2 |")
 
 
-def test_recorded_comparisons_are_shown_while_both_trainings_are_chosen():
-    scored = {"model": 30.0, "baseline": 33.0, "p": 0.01}
-    names = [x["name"] for x in (FINALS[1], FINALS[4])]
-    line = {"stage": "comparison", "model": "hybonet", "baseline": "euclidean_prenorm", "seed": 1}
-    line |= {"name": "c", "trainings": names, "scores": {"bleu": scored, "chrf": scored}}
-    row = "| hybonet | euclidean_prenorm | 1 | 30.0 | -3.0 | 0.010 |"
-    assert row in table.table([*FINALS, line])
-    better = final("hybonet", 1, 6.0, 40.0, dropout=0.2)
-    assert row not in table.table([*FINALS, line, better])
+def test_averages_are_compared_once_all_seeds_are_there_and_shown(tmp_path, monkeypatch):
+    found = all_done(perplexity_of)
+    averaged = [t for t in plan.trainings(found) if t.stage == plan.AVERAGED]
+    args = study.lines.make_parser(study.HERE, None, "").parse_args(["--out", str(tmp_path)])
+    run = study._run_of(averaged[0], args)
+    run.references().parent.mkdir(parents=True)
+    run.references().write_text("ein alter Hund rennt\n" * 5)
+    monkeypatch.setattr(study.bootstrap, "SAMPLES", 50)
+    for training in averaged:
+        assert [*study._compared(found, args)] == []
+        output = run.output(training.name, study.SEARCH)
+        output.parent.mkdir()
+        words = (
+            "ein alter Hund rennt" if training.model == "hybonet_plus" else "ein alter Hund lief"
+        )
+        output.write_text("".join(f"D-{i}\t-1\t{words}\n" for i in range(5)))
+    several = [*study._compared(found, args)]
+    assert {(x["model"], x["twin"]) for x in several} == {
+        ("hybonet_plus", twin) for twin in plan.TWINS[:2]
+    }
+    shown = table.table([*found, *several])
+    assert "| hybonet_plus | euclidean_postnorm | +" in shown
+    assert plan.trainings([*found, *several]) == plan.trainings(found)
 
 
 def drawn(found):
