@@ -22,12 +22,20 @@ TIME_MARGIN = 0.1
 of the space part counts."""
 TIME_SHARE_MARGIN = 1e-4
 """Keeps the argument of a time finite: see :func:`time_argument`."""
+FAR = 1e3
+"""Times above this, in units of ``1/sqrt(c)``, make :func:`distance` take other forms."""
+UNRESOLVED = 1e6
+"""So many units of rounding of float64 in ``sinh(d / 2)^2`` leave a distance no digits."""
+LEAST_GAP = 1e-12
+"""Of ``|v|_L^2 / v_t^2``: what float64 tells of a centroid, to one in ten thousand."""
 
 
 def inner(x: Tensor, y: Tensor) -> Tensor:
     """Lorentz product ``-x_t y_t + x_s . y_s``.
 
     Shapes: x, y ``[..., D]``, broadcast together -> ``[...]``.
+    Range: off by about a unit of rounding of ``x_t y_t``; infinite or NaN where that overflows, at
+    times above 1e19 in float32 and 1e154 in float64.
     """
     product = at_least_float32(x) * at_least_float32(y)
     return product[..., 1:].sum(-1) - product[..., 0]
@@ -36,7 +44,7 @@ def inner(x: Tensor, y: Tensor) -> Tensor:
 def pairwise_inner(x: Tensor, y: Tensor) -> Tensor:
     """Lorentz products of all points of one list and all of another, by one matrix product.
 
-    Shapes: x ``[..., N, D]``, y ``[..., M, D]`` -> ``[..., N, M]``.
+    Shapes: x ``[..., N, D]``, y ``[..., M, D]`` -> ``[..., N, M]``. Range: as of :func:`inner`.
     """
     signs = torch.ones(x.size(-1), dtype=x.dtype, device=x.device)
     signs[0] = -1
@@ -44,7 +52,10 @@ def pairwise_inner(x: Tensor, y: Tensor) -> Tensor:
 
 
 def flip_time(x: Tensor) -> Tensor:
-    """Return ``(-x_t, x_s)``, whose ordinary dot product is the Lorentz product with ``x``."""
+    """Return ``(-x_t, x_s)``, whose ordinary dot product is the Lorentz product with ``x``.
+
+    Shapes: ``[..., D]`` -> ``[..., D]``. Range: exact.
+    """
     return torch.cat([-x[..., :1], x[..., 1:]], dim=-1)
 
 
@@ -52,6 +63,7 @@ def lift(space: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     """Point of the hyperboloid above given space coordinates; valid for any of them.
 
     Shapes: ``[..., D - 1]`` -> ``[..., D]``.
+    Range: any coordinates; beyond lengths of 1e19 in float32 (1e154 in float64) times are infinite.
     """
     space = at_least_float32(space)
     squared = space.square().sum(-1, keepdim=True)
@@ -61,7 +73,7 @@ def lift(space: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
 def time_above(squared: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     """Time ``sqrt(|x_s|^2 + 1/c)`` of the point above space coordinates of a squared length.
 
-    Shapes: any, elementwise.
+    Shapes: any, elementwise. Range: any; infinite for infinity.
     """
     return (at_least_float32(squared) + 1 / c).sqrt()
 
@@ -73,7 +85,10 @@ def origin(
     dtype: torch.dtype | None = None,
     device: torch.device | None = None,
 ) -> Tensor:
-    """The point ``(1/sqrt(c), 0, ..., 0)`` of ``width`` coordinates, time included."""
+    """The point ``(1/sqrt(c), 0, ..., 0)`` of ``width`` coordinates, time included.
+
+    Range: ``c`` above 0.
+    """
     point = torch.zeros(width, dtype=dtype, device=device)
     point[0] = c**-0.5
     return point
@@ -83,27 +98,47 @@ def distance(x: Tensor, y: Tensor, *, c: float = 1.0) -> Tensor:
     """Geodesic distance between points, for pairs (not for matrices of scores).
 
     Shapes: x, y ``[..., D]``, broadcast together -> ``[...]``.
-    Range: ``[0, inf)``; computed in float64 from the space coordinates, whatever the dtype.
+    Range: computed in float64 from the space coordinates, whatever the dtype, of lengths up to
+    1e150. At radii ``r`` and ``s`` it is off by up to ``1e-15 exp(sqrt(c) (r + s) / 2)`` or a few
+    units of rounding. Pairs so far out (``r + s`` above ``44 / sqrt(c)``) and so near each other
+    that nothing is left give NaN.
     Gradient: zero where ``x = y``.
-    Source: ``sinh(sqrt(c) d / 2)^2 = c |x - y|_L^2 / 4``. The arcosh form of the same distance is
-    off by 9 % in the median, in float32 at radius 3 for points 0.008 apart.
+    Source: ``sinh(sqrt(c) d / 2)^2 = c |x - y|_L^2 / 4``, and far out
+    ``sinh((r - s) / 2)^2 + sinh(r) sinh(s) |u - v|^2 / 4`` of radii and directions. The arcosh form
+    of the same distance is off by 9 % in the median, in float32 at radius 3 for points 0.008 apart.
     """
     dtype = at_least_float32(x).dtype
-    # float32 times lose pairs on one ray: 1 % at radius 6, 210 % at 9
-    x, y = lift(x[..., 1:].double(), c=c), lift(y[..., 1:].double(), c=c)
-    ds = x[..., 1:] - y[..., 1:]
+    # in units of 1/sqrt(c); float32 times lose pairs on one ray: 1 % at radius 6, 210 % at 9
+    x, y = torch.broadcast_tensors(x[..., 1:].double() * c**0.5, y[..., 1:].double() * c**0.5)
+    tx, ty = lift(x)[..., 0], lift(y)[..., 0]
     # the difference of the times, without subtracting two large numbers
-    dt = (ds * (x[..., 1:] + y[..., 1:])).sum(-1) / (x[..., 0] + y[..., 0])
+    dt = ((x - y) * (x + y)).sum(-1) / (tx + ty)
+    # of both forms far out: lengths that may be divided by, where the other form is taken
+    a, b = (tx.square() - 1).clamp_min(1).sqrt(), (ty.square() - 1).clamp_min(1).sqrt()
+    apart = (x / a.unsqueeze(-1) - y / b.unsqueeze(-1)).square().sum(-1)
+    by_radii = ((torch.asinh(a) - torch.asinh(b)) / 2).sinh().square() + a * b * apart / 4
+    noise = torch.finfo(x.dtype).eps ** 2 * a * b
+    lost = (noise > 1 / UNRESOLVED**2) & (by_radii < UNRESOLVED * noise)
+    squared = torch.where(
+        torch.maximum(tx, ty) < FAR,
+        ((x - y).square().sum(-1) - dt.square()) / 4,
+        torch.where(
+            torch.minimum(tx, ty) < 2,
+            (tx * ty - (x * y).sum(-1) - 1) / 2,
+            by_radii.masked_fill(lost, torch.nan),
+        ),
+    )
     # the smallest positive number keeps the square root differentiable at distance zero
-    squared = (ds.square().sum(-1) - dt.square()).clamp_min(torch.finfo(x.dtype).tiny)
-    return (2 / c**0.5 * torch.asinh((c * squared).sqrt() / 2)).to(dtype)
+    squared = squared.clamp_min(torch.finfo(x.dtype).tiny)
+    return (2 / c**0.5 * torch.asinh(squared.sqrt())).to(dtype)
 
 
 def squared_distance(x: Tensor, y: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     """Squared Lorentzian distance ``|x - y|_L^2 = -2/c - 2 <x, y>`` (Law et al. 2019).
 
     Shapes: x, y ``[..., D]``, broadcast together -> ``[...]``.
-    Range: ``[0, inf)`` in exact arithmetic; it is not the square of :func:`distance`.
+    Range: ``[0, inf)`` in exact arithmetic, with the error of :func:`inner`; it is not the square
+    of :func:`distance`.
     """
     return -2 / c - 2 * inner(x, y)
 
@@ -112,15 +147,23 @@ def exp_origin(space: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     """Exponential map at the origin of the tangent vector ``(0, space)``.
 
     Shapes: ``[..., D - 1]`` -> ``[..., D]``. The zero vector gives the origin, with gradient one.
+    Range: vectors up to a length of ``88 / sqrt(c)`` in float32 (709 in float64); beyond, times are
+    infinite.
     """
     space = at_least_float32(space)
-    return lift(space * _sinh_ratio(c * space.square().sum(-1, keepdim=True)), c=c)
+    squared = c * space.square().sum(-1, keepdim=True)
+    time = _cosh(squared) * (1 / c) ** 0.5
+    # finite, as zero times infinity would be NaN
+    moved = space * _sinh_ratio(squared).clamp_max(torch.finfo(space.dtype).max)
+    return torch.cat([time.expand_as(moved[..., :1]), moved], dim=-1)
 
 
 def log_origin(x: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     """Inverse of :func:`exp_origin`: the space part of the tangent vector at the origin.
 
     Shapes: ``[..., D]`` -> ``[..., D - 1]``.
+    Range: points up to radius ``44 / sqrt(c)`` in float32 (355 in float64), where the square of
+    their space part overflows; beyond, NaN.
     """
     space = at_least_float32(x)[..., 1:]
     # asinh of the space part keeps the digits near the origin that arcosh of the time has lost
@@ -135,8 +178,11 @@ def normalize(v: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     Any weighted sum of points with positive weights is time-like, and the result does not depend
     on the scale of the weights. So it is the points' centroid, which is how attention computes it.
 
-    Shapes: ``[..., D]`` -> ``[..., D]``. Range: the zero vector, a sum without any weight, has no
-    direction and gives NaN. Source: HyboNet eq. 4.
+    Shapes: ``[..., D]`` -> ``[..., D]``.
+    Range: vectors of any size but zero, a sum without any weight, which gives NaN. Of a single
+    point the result keeps half of the digits up to radius ``4 / sqrt(c)`` in float32 (9 in
+    float64); a sum farther out than ``8.66 / sqrt(c)`` (18.7) comes back there, so that gradients
+    stay finite. :func:`centroid` has more digits. Source: HyboNet eq. 4.
     """
     v = at_least_float32(v)
     # the slope |v_s| / v_t of a sum of points is below 1; only rounding brings it near or above.
@@ -151,11 +197,16 @@ def centroid(points: Tensor, weights: Tensor | None = None, *, c: CurvatureLike 
 
     Shapes: points ``[..., N, D]``, weights ``[..., M, N]`` (none negative, not all zero; their
     scale is free) -> ``[..., M, D]``; without weights the plain centroid ``[..., D]``.
+    Range: computed in float64 from the space coordinates, whatever the dtype: right to one in ten
+    thousand up to radius ``14 / sqrt(c)``, and NaN where the centroid is farther out.
     Source: HyboNet eq. 4.
     """
-    if weights is None:
-        return normalize(at_least_float32(points).mean(-2), c=c)
-    return normalize(matrix_product(weights, points), c=c)
+    dtype = at_least_float32(points).dtype
+    lifted = lift(points[..., 1:].double(), c=c)
+    total = lifted.mean(-2) if weights is None else matrix_product(weights.double(), lifted)
+    slope = total[..., 1:] / total[..., :1]
+    known = 1 - slope.square().sum(-1, keepdim=True) > LEAST_GAP
+    return normalize(total, c=c).masked_fill(~known, torch.nan).to(dtype)
 
 
 def from_linear(z: Tensor, log_scale: Tensor, *, c: float = 1.0) -> Tensor:
@@ -166,7 +217,8 @@ def from_linear(z: Tensor, log_scale: Tensor, *, c: float = 1.0) -> Tensor:
     less where ``|z_s|^2`` is near its epsilon.
 
     Shapes: z ``[..., d]``, log_scale broadcasts against ``[..., 1]`` -> ``[..., d]``.
-    Range: float32 or better, whatever the input.
+    Range: any finite numbers and scales; computed in float32 or better. Space parts longer than
+    1e19 in float32 are read as the origin's.
     Gradient: finite also at zero space coordinates (in float32 below 1e3 times the time).
     Source: HyboNet eq. 3, with the scale ``lambda`` as its logarithm, as in the paper's code.
     """
@@ -194,8 +246,8 @@ def time_argument(time: Tensor, log_scale: Tensor, *, c: float = 1.0) -> Tensor:
 def space_norm_epsilon(dtype: torch.dtype) -> float:
     """Added to a squared norm before dividing by it: the zero vector then has no direction.
 
-    About eight units of rounding, 1e-6 in float32 and 2e-15 in float64: below what training at that
-    precision resolves of a squared norm near 1, and enough for a finite gradient at zero.
+    Range: about eight units of rounding, 1e-6 in float32 and 2e-15 in float64: below what training
+    at that precision resolves of a squared norm near 1, and enough for a finite gradient at zero.
     """
     return SPACE_NORM_EPSILON * torch.finfo(dtype).eps / torch.finfo(torch.float32).eps
 
@@ -212,7 +264,7 @@ def violation(x: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
 def tangent_above(x: Tensor, space: Tensor) -> Tensor:
     """The tangent vector at ``x`` with given space part: ``<x, v> = 0`` fixes its time.
 
-    Shapes: x ``[..., D]``, space ``[..., D - 1]`` -> ``[..., D]``.
+    Shapes: x ``[..., D]``, space ``[..., D - 1]`` -> ``[..., D]``. Range: any point and vector.
     """
     time = (x[..., 1:] * space).sum(-1, keepdim=True) / x[..., :1]
     return torch.cat([time, space], dim=-1)
@@ -225,6 +277,7 @@ def project_tangent(x: Tensor, v: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     cannot leave it off the tangent space.
 
     Shapes: x, v ``[..., D]`` -> ``[..., D]``.
+    Range: the error of :func:`inner`, times ``c |x_s|``.
     """
     x, v = at_least_float32(x), at_least_float32(v)
     space = v[..., 1:] + c * inner(x, v).unsqueeze(-1) * x[..., 1:]
@@ -238,7 +291,7 @@ def tangent_squared_norm(x: Tensor, v: Tensor, *, c: CurvatureLike = 1.0) -> Ten
     negative in one row of three at radius 9. ``v`` may have any component along ``x``: it drops
     out, so a gradient whose time was negated needs no projection first.
 
-    Shapes: x, v ``[..., D]`` -> ``[..., 1]``.
+    Shapes: x, v ``[..., D]`` -> ``[..., 1]``. Range: ``[0, inf)``; any point and vector.
     """
     x, v = at_least_float32(x), at_least_float32(v)
     w = v[..., 1:] - v[..., :1] * x[..., 1:] / x[..., :1]
@@ -250,12 +303,12 @@ def exp(x: Tensor, v: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     """Exponential map at ``x`` of a tangent vector.
 
     Shapes: x, v ``[..., D]`` -> ``[..., D]``.
+    Range: vectors up to a length of ``88 / sqrt(c)`` less the radius of ``x`` in float32 (709 in
+    float64); beyond, infinite or NaN.
     """
     x, v = at_least_float32(x), at_least_float32(v)
     squared = c * tangent_squared_norm(x, v, c=c)
-    # cosh(a) = 1 + 2 sinh(a/2)^2, with a finite gradient at a = 0
-    cosh = 1 + squared / 2 * _sinh_ratio(squared / 4).square()
-    return lift(cosh * x[..., 1:] + _sinh_ratio(squared) * v[..., 1:], c=c)
+    return lift(_cosh(squared) * x[..., 1:] + _sinh_ratio(squared) * v[..., 1:], c=c)
 
 
 def transport(x: Tensor, y: Tensor, v: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
@@ -264,7 +317,7 @@ def transport(x: Tensor, y: Tensor, v: Tensor, *, c: CurvatureLike = 1.0) -> Ten
     ``v + <y, v> / (1/c - <x, y>) (x + y)``: the denominator is at least ``2/c``, where the form
     through logarithms divides by a squared distance that is rounding noise for small steps.
 
-    Shapes: x, y, v ``[..., D]`` -> ``[..., D]``.
+    Shapes: x, y, v ``[..., D]`` -> ``[..., D]``. Range: the errors of :func:`inner`.
     """
     x, y, v = (at_least_float32(given) for given in (x, y, v))
     along = inner(y, v).unsqueeze(-1) / (1 / c - inner(x, y).unsqueeze(-1))
@@ -275,6 +328,7 @@ def clamp_radius(x: Tensor, radius: float, *, c: float = 1.0) -> Tensor:
     """Move points farther than ``radius`` from the origin back onto that sphere, along their ray.
 
     Shapes: ``[..., D]`` -> ``[..., D]``. ``radius`` is a geodesic distance.
+    Range: radii up to ``709 / sqrt(c)``.
     """
     x = at_least_float32(x)
     bound = math.sinh(radius * c**0.5) / c**0.5
@@ -282,6 +336,11 @@ def clamp_radius(x: Tensor, radius: float, *, c: float = 1.0) -> Tensor:
     # the bound below, as a quotient that is not taken would still have its gradient, NaN at zero
     inside = lift(x[..., 1:] * (bound / length.clamp_min(bound)), c=c)
     return torch.where(length > bound, inside, x)
+
+
+def _cosh(squared: Tensor) -> Tensor:
+    """``cosh(a) = 1 + 2 sinh(a / 2)^2`` of a squared length, with a finite gradient at zero."""
+    return 1 + squared / 2 * _sinh_ratio(squared / 4).square()
 
 
 def _sinh_ratio(squared: Tensor) -> Tensor:

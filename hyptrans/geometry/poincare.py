@@ -31,14 +31,18 @@ SERIES, SERIES_BELOW = 7, 1e-2
 
 
 def max_norm(dtype: torch.dtype, *, c: float = 1.0) -> float:
-    """The largest norm that a point has; :func:`clamp` keeps it."""
+    """The largest norm that a point has; :func:`clamp` keeps it.
+
+    Range: 0.996 of the ball's radius in float32 and 0.99999 in float64, at distances of
+    ``6.2 / sqrt(c)`` and ``12.2 / sqrt(c)`` from the origin.
+    """
     return (1 - MARGINS[dtype]) / c**0.5
 
 
 def max_slope(dtype: torch.dtype) -> float:
     """The slope ``|s| / t`` of the lifted point at :func:`max_norm`; midpoints have no larger one.
 
-    It is ``tanh`` of the point's distance from the origin, ``2 artanh(1 - margin)``.
+    It is ``tanh`` of the point's distance from the origin, ``2 artanh(1 - margin)``. Range: (0, 1).
     """
     return math.tanh(2 * math.atanh(max_norm(dtype)))
 
@@ -46,7 +50,7 @@ def max_slope(dtype: torch.dtype) -> float:
 def clamp(x: Tensor, *, c: float = 1.0) -> Tensor:
     """Move points beyond :func:`max_norm`, or outside the ball, back onto it along their ray.
 
-    Shapes: ``[..., D]`` -> ``[..., D]``.
+    Shapes: ``[..., D]`` -> ``[..., D]``. Range: any vector.
     """
     x = at_least_float32(x)
     norm = x.norm(dim=-1, keepdim=True)
@@ -58,7 +62,8 @@ def exp_origin(u: Tensor, *, c: float = 1.0) -> Tensor:
     """Exponential map at the origin, ``tanh(sqrt(c) |u|) u / (sqrt(c) |u|)``, clamped.
 
     Shapes: ``[..., D]`` -> ``[..., D]``. The zero vector gives the origin, with gradient one.
-    Source: HVT eq. 9, without its factor 1/2 in ``tanh``, as in geoopt.
+    Range: any vector; those longer than ``3.1 / sqrt(c)`` in float32 (6.1 in float64) end on the
+    clamp. Source: HVT eq. 9, without its factor 1/2 in ``tanh``, as in geoopt.
     """
     u = at_least_float32(u)
     return u * _tanh_ratio(c * _square(u))
@@ -68,6 +73,7 @@ def log_origin(x: Tensor, *, c: float = 1.0) -> Tensor:
     """Inverse of :func:`exp_origin`, ``artanh(sqrt(c) |x|) x / (sqrt(c) |x|)``.
 
     Shapes: ``[..., D]`` -> ``[..., D]``. The origin gives the zero vector, with gradient one.
+    Range: points within :func:`max_norm`; others are read as on it.
     Source: HVT eq. 8, without its factor 2, as in geoopt.
     """
     x = at_least_float32(x)
@@ -79,7 +85,9 @@ def add_tangents(u: Tensor, v: Tensor, *, c: float = 1.0) -> Tensor:
 
     All but two products of a number per point with a vector happens on numbers per point.
 
-    Shapes: u, v ``[..., D]``, broadcast together -> ``[..., D]``. Source: HVT eq. 3, 8 and 9.
+    Shapes: u, v ``[..., D]``, broadcast together -> ``[..., D]``.
+    Range: tangents and sums within those of :func:`max_norm`; others are read as on it.
+    Source: HVT eq. 3, 8 and 9.
     """
     u, v = at_least_float32(u), at_least_float32(v)
     u2, v2, uv = c * _square(u), c * _square(v), c * (u * v).sum(-1, keepdim=True)
@@ -95,7 +103,8 @@ def add_tangents(u: Tensor, v: Tensor, *, c: float = 1.0) -> Tensor:
 def mobius_add(x: Tensor, y: Tensor, *, c: float = 1.0) -> Tensor:
     """Mobius addition ``x (+) y``.
 
-    Shapes: x, y ``[..., D]``, broadcast together -> ``[..., D]``. Source: HVT eq. 3.
+    Shapes: x, y ``[..., D]``, broadcast together -> ``[..., D]``. Range: as of
+    :func:`add_tangents`. Source: HVT eq. 3.
     """
     return exp_origin(add_tangents(log_origin(x, c=c), log_origin(y, c=c), c=c), c=c)
 
@@ -104,15 +113,16 @@ def to_lorentz(x: Tensor, *, c: float = 1.0) -> Tensor:
     """The same point in the Lorentz model, the ball being its stereographic projection.
 
     Shapes: ``[..., D]`` -> ``[..., D + 1]``.
+    Range: points within :func:`max_norm`; infinite or NaN on the border, NaN outside of the ball.
     """
     x = at_least_float32(x)
-    return lorentz.lift(2 * x / (1 - c * _square(x)), c=c)
+    return lorentz.lift(2 * x / _gap(_square(x), c), c=c)
 
 
 def from_lorentz(x: Tensor, *, c: float = 1.0) -> Tensor:
     """Inverse of :func:`to_lorentz`, clamped.
 
-    Shapes: ``[..., D + 1]`` -> ``[..., D]``.
+    Shapes: ``[..., D + 1]`` -> ``[..., D]``. Range: any point; those far out end on the clamp.
     """
     x = at_least_float32(x)
     return clamp(x[..., 1:] / (1 + c**0.5 * x[..., :1]), c=c)
@@ -122,6 +132,8 @@ def lift_tangent(u: Tensor, *, c: float = 1.0) -> Tensor:
     """The point of tangent ``u`` on the hyperboloid of curvature -1, where products are cheap.
 
     Shapes: ``[..., D]`` -> ``[..., D + 1]``; times are ``cosh(2 sqrt(c) |u|)``.
+    Range: vectors up to a length of ``22 / sqrt(c)`` in float32 (177 in float64); beyond, times are
+    infinite.
     """
     u = at_least_float32(u)
     squared = 4 * c * _square(u)
@@ -135,11 +147,13 @@ def distance(x: Tensor, y: Tensor, *, c: float = 1.0) -> Tensor:
     """Geodesic distance between points, for pairs (not for matrices of scores).
 
     Shapes: x, y ``[..., D]``, broadcast together -> ``[...]``.
+    Range: points within :func:`max_norm`, with the digits that ``1 - c |x|^2`` has left; infinite
+    on the border, NaN outside of the ball.
     Gradient: zero where ``x = y``.
     Source: ``sinh(sqrt(c) d / 2)^2 = c |x - y|^2 / ((1 - c |x|^2) (1 - c |y|^2))``.
     """
     x, y = at_least_float32(x), at_least_float32(y)
-    gaps = (1 - c * x.square().sum(-1)) * (1 - c * y.square().sum(-1))
+    gaps = _gap(x.square().sum(-1), c) * _gap(y.square().sum(-1), c)
     # the smallest positive number keeps the square root differentiable at distance zero
     squared = (c * (x - y).square().sum(-1) / gaps).clamp_min(torch.finfo(x.dtype).tiny)
     return 2 / c**0.5 * torch.asinh(squared.sqrt())
@@ -161,7 +175,7 @@ def pairwise_squared_distance(x: Tensor, y: Tensor) -> Tensor:
     """Squared geodesic distances on the hyperboloid of curvature -1, for attention scores.
 
     Shapes: x ``[..., N, D + 1]``, y ``[..., M, D + 1]`` as of :func:`lift_tangent`
-    -> ``[..., N, M]``.
+    -> ``[..., N, M]``. Range: as of :func:`pairwise_distance`.
     """
     return squared_arcosh(lorentz.pairwise_inner(x, y))
 
@@ -169,7 +183,8 @@ def pairwise_squared_distance(x: Tensor, y: Tensor) -> Tensor:
 def squared_arcosh(product: Tensor) -> Tensor:
     """``arcosh(-p)^2`` of Lorentz products ``p``: squared distances at curvature -1.
 
-    Shapes: any, elementwise. Gradient: finite also at distance zero, where it is -2.
+    Shapes: any, elementwise. Range: products of -1 and below; those above count as -1.
+    Gradient: finite also at distance zero, where it is -2.
     """
     squared: Tensor
     squared, _ = _SquaredArcosh.apply(product)
@@ -180,8 +195,9 @@ def midpoint(points: Tensor, weights: Tensor, *, c: float = 1.0) -> Tensor:
     """Weighted gyromidpoint: the Einstein midpoint, or Lorentz centroid, of the same points.
 
     Shapes: points ``[..., N, D]``, weights ``[..., M, N]`` (not negative; their scale is free)
-    -> ``[..., M, D]``. Source: Shimizu et al. 2021, in place of HVT eq. 24, whose sum depends on
-    the order of the points.
+    -> ``[..., M, D]``. Range: midpoints within :func:`max_norm`; others end on the clamp, and
+    weights that are all zero give the origin.
+    Source: Shimizu et al. 2021, in place of HVT eq. 24, whose sum depends on the points' order.
     """
     lifted = lift_tangent(log_origin(points, c=c), c=c)
     return exp_origin(centroid_tangent(matrix_product(weights, lifted), c=c), c=c)
@@ -193,8 +209,8 @@ def centroid_tangent(total: Tensor, *, c: float = 1.0) -> Tensor:
     Its direction is the sum's, and the sum's slope ``|s| / t = tanh(2 sqrt(c) |u|)`` is its radius;
     neither depends on the weights' scale.
 
-    Shapes: ``[..., D + 1]``, a sum of :func:`lift_tangent` -> ``[..., D]``. Source: see
-    :func:`midpoint`, in place of HVT eq. 24.
+    Shapes: ``[..., D + 1]``, a sum of :func:`lift_tangent` -> ``[..., D]``. Range: as of
+    :func:`midpoint`, as is the source, in place of HVT eq. 24.
     """
     total = at_least_float32(total)
     time, space = total.split([1, total.size(-1) - 1], dim=-1)
@@ -203,6 +219,12 @@ def centroid_tangent(total: Tensor, *, c: float = 1.0) -> Tensor:
     # rounding may make a sum as long as its time, where artanh is infinite
     inside = length.clamp_max(max_slope(total.dtype))
     return slope * (torch.atanh(inside) / (2 * c**0.5 * length))
+
+
+def _gap(squared: Tensor, c: float) -> Tensor:
+    """``1 - c |x|^2``, and NaN outside of the ball."""
+    gap = 1 - c * squared
+    return gap.masked_fill(gap < 0, torch.nan)
 
 
 def _square(x: Tensor) -> Tensor:

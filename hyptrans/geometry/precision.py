@@ -34,17 +34,6 @@ def at_least_float32(x: Tensor) -> Tensor:
     return x.float() if x.dtype in HALF else x
 
 
-def half_in_force(x: Tensor, weight: Tensor) -> torch.dtype | None:
-    """The half precision in which a product of ``x`` and ``weight`` runs, if in any.
-
-    It is autocast's, which leaves float64 alone, or else that of the weight.
-    """
-    device = x.device.type
-    autocast = torch.is_autocast_enabled(device) and x.dtype != torch.float64
-    dtype = torch.get_autocast_dtype(device) if autocast else weight.dtype
-    return dtype if dtype in HALF else None
-
-
 def full_precision(x: Tensor) -> AbstractContextManager[object]:
     """Return a context in which no operation on the device of ``x`` loses digits of float32.
 

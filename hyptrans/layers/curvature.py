@@ -14,6 +14,9 @@ from hyptrans.geometry.precision import at_least_float32
 from hyptrans.layers.checks import check_curvature
 from hyptrans.layers.euclidean import inverse_softplus
 
+LEAST_CURVATURE = 1e-7
+"""No learned ``c`` is below it; those of configurations begin at ten times this."""
+
 
 class Curvature(nn.Module):
     """The ``c > 0`` of a space of curvature ``-c``, learned as ``softplus`` of a free number.
@@ -44,9 +47,9 @@ class Curvature(nn.Module):
         if self.raw is None:
             return self.start
         if _as_tensor(self.raw):
-            return F.softplus(at_least_float32(self.raw))
+            return _of_raw(self.raw)
         raw = float(self.raw)
-        return max(raw, 0.0) + math.log1p(math.exp(-abs(raw)))
+        return max(max(raw, 0.0) + math.log1p(math.exp(-abs(raw))), LEAST_CURVATURE)
 
     def extra_repr(self) -> str:
         return f"c={self.start}, learned={self.raw is not None}"
@@ -121,13 +124,18 @@ def _keep(kept: Kept, curvatures: list[Curvature], passages: list[Passage]) -> N
         kept.update((part, part()) for part in curvatures)
         kept.update((part, part()) for part in passages)
         return
-    together = F.softplus(at_least_float32(torch.stack(raws)))
+    together = _of_raw(torch.stack(raws))
     kept.update(zip(curvatures, together.unbind(), strict=True))
     if passages:
         before = torch.stack([torch.as_tensor(passage.before()) for passage in passages])
         own = torch.stack([torch.as_tensor(passage.own()) for passage in passages])
         scales = torch.as_tensor(scale_between(before, own)).unbind()
         kept.update(zip(passages, scales, strict=True))
+
+
+def _of_raw(raw: Tensor) -> Tensor:
+    """Softplus, bounded from below: far below zero it would underflow, and ``1/c`` be infinite."""
+    return F.softplus(at_least_float32(raw)).clamp_min(LEAST_CURVATURE)
 
 
 def _as_tensor(raw: Tensor) -> bool:
