@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.compiler import is_compiling
 
 from hyptrans.geometry.precision import at_least_float32, full_precision
 from hyptrans.kernels.dropout import relu_dropout
@@ -130,7 +131,8 @@ class LinearAttention(HypformerAttention):
     ) -> Tensor:
         with full_precision(query):
             query, key = self._features(query), self._features(key, allowed)
-            if is_causal and query.size(2) <= linear_attention.CHUNK:
+            # a graph is for sentences of any length: it must not depend on that of the first
+            if is_causal and (is_compiling() or query.size(2) <= linear_attention.CHUNK):
                 # no sum is passed on
                 mixed = linear_attention.quadratic(query, key, value, causal=True)
             elif is_causal:
