@@ -104,8 +104,8 @@ class AddedPositions(nn.Module):
     Args:
         width: of a vector.
         max_positions: positions from 0 to one less than this can be encoded.
-        learned: vectors are learned, starting at N(0, 1 / width); else sinusoidal. None for no
-            vectors: nothing is added.
+        learned: vectors are learned, starting at N(0, 1 / width); else sinusoidal.
+        none: there are no vectors, and nothing is added.
         norm: normalize the sum.
         dropout: probability of zeroing an entry of the result in training.
     """
@@ -117,14 +117,15 @@ class AddedPositions(nn.Module):
         width: int,
         max_positions: int,
         *,
-        learned: bool | None = True,
+        learned: bool = True,
+        none: bool = False,
         norm: bool = False,
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
         self.dropout = dropout
         self.norm = nn.LayerNorm(width) if norm else None
-        if learned is None:
+        if none:
             self.vectors = None
         elif learned:
             self.vectors = nn.Parameter(torch.empty(max_positions, width))

@@ -23,15 +23,12 @@ from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.kernels.klein import polar_heads, split_heads
 from hyptrans.layers.attention import Attention, Map, masked_softmax
 from hyptrans.layers.checks import check_choice
-from hyptrans.layers.euclidean import Linear, ResidualNorm, inverse_softplus
+from hyptrans.layers.euclidean import QUERY_KEY_VALUE_GAIN, Linear, ResidualNorm, inverse_softplus
 
 Coordinates = Literal["polar", "cartesian"]
 COORDINATES: tuple[Coordinates, ...] = get_args(Coordinates)
 Weights = Literal["softmax", "sigmoid"]
 WEIGHTS: tuple[Weights, ...] = get_args(Weights)
-
-QUERY_KEY_VALUE_GAIN = 2**-0.5
-"""fairseq's gain for the maps of queries, keys and values where all have one width."""
 
 
 class HyperbolicAttention(Attention):

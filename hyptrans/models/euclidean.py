@@ -161,20 +161,12 @@ class EuclideanParts(Parts):
 
     def embedding(self, num_embeddings: int, padding_idx: int) -> ScaledEmbedding:
         scale = 1.0 if self.cfg.no_scale_embedding else None
-        return ScaledEmbedding(
-            num_embeddings, self.side.width, padding_idx=padding_idx, scale=scale
-        )
+        return self.make_embedding(ScaledEmbedding, num_embeddings, padding_idx, scale=scale)
 
     def positions(self, *, before: Any) -> AddedPositions:
-        return AddedPositions(
-            self.side.width,
-            self.side.max_positions,
-            learned=None
-            if self.cfg.no_token_positional_embeddings
-            else self.side.learned_positions,
-            norm=self.cfg.layernorm_embedding,
-            dropout=self.cfg.dropout,
-        )
+        none = self.cfg.no_token_positional_embeddings
+        options = {"norm": self.cfg.layernorm_embedding, "none": none}
+        return self.make_positions(AddedPositions, **options)
 
     def attention(self, role: Role, *, before: Any) -> DotProductAttention:
         return self.make_attention(DotProductAttention, role, norm_first=self.norm_first)

@@ -55,7 +55,7 @@ class HANParts(Parts):
     attention_type: type[HyperbolicAttention] = HyperbolicAttention
 
     def embedding(self, num_embeddings: int, padding_idx: int) -> ScaledEmbedding:
-        return ScaledEmbedding(num_embeddings, self.side.width, padding_idx=padding_idx)
+        return self.make_embedding(ScaledEmbedding, num_embeddings, padding_idx)
 
     def positions(self, *, before: Any) -> AddedPositions:
         return self.make_positions(AddedPositions)

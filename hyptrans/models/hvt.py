@@ -43,13 +43,8 @@ class HVTParts(Parts):
     """Layers of the Poincare ball throughout; the output through the Lorentz model."""
 
     def embedding(self, num_embeddings: int, padding_idx: int) -> PoincareEmbedding:
-        return PoincareEmbedding(
-            num_embeddings,
-            self.side.width,
-            padding_idx=padding_idx,
-            c=self.cfg.curvature,
-            storage=self.cfg.embedding_storage,
-        )
+        options = {"c": self.cfg.curvature, "storage": self.cfg.embedding_storage}
+        return self.make_embedding(PoincareEmbedding, num_embeddings, padding_idx, **options)
 
     def positions(self, *, before: Any) -> PoincarePositions:
         return self.make_positions(PoincarePositions, c=self.cfg.curvature)

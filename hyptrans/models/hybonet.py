@@ -49,13 +49,8 @@ class HyboNetParts(Parts):
         return cast(Residual, self.cfg.hybonet_residual)
 
     def embedding(self, num_embeddings: int, padding_idx: int) -> LorentzEmbedding:
-        return LorentzEmbedding(
-            num_embeddings,
-            self.side.width,
-            padding_idx=padding_idx,
-            c=self.cfg.curvature,
-            storage=self.cfg.embedding_storage,
-        )
+        options = {"c": self.cfg.curvature, "storage": self.cfg.embedding_storage}
+        return self.make_embedding(LorentzEmbedding, num_embeddings, padding_idx, **options)
 
     def positions(self, *, before: Any) -> LorentzPositions:
         return self.make_positions(

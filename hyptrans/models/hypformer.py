@@ -76,13 +76,8 @@ class HypformerParts(Parts):
         return {**curvatures, "gain": HTC_GAIN}
 
     def embedding(self, num_embeddings: int, padding_idx: int) -> HypformerEmbedding:
-        return HypformerEmbedding(
-            num_embeddings,
-            self.side.width,
-            padding_idx=padding_idx,
-            curvature=self._curvature(),
-            storage=self.cfg.embedding_storage,
-        )
+        options = {"curvature": self._curvature(), "storage": self.cfg.embedding_storage}
+        return self.make_embedding(HypformerEmbedding, num_embeddings, padding_idx, **options)
 
     def positions(self, *, before: Any) -> HypformerPositions:
         return self.make_positions(HypformerPositions, **self._block_options(before))
@@ -102,12 +97,9 @@ class HypformerParts(Parts):
     def logits(
         self, num_embeddings: int, padding_idx: int, *, tied: Any, before: Any
     ) -> HypformerLogits:
-        table = tied or LorentzEmbedding(
-            num_embeddings,
-            self.side.width,
-            padding_idx=padding_idx,
-            c=self.cfg.curvature,
-            storage=self.cfg.embedding_storage,
+        options = {"c": self.cfg.curvature, "storage": self.cfg.embedding_storage}
+        table = tied or self.make_embedding(
+            LorentzEmbedding, num_embeddings, padding_idx, **options
         )
         return HypformerLogits(table, input_curvature=before.curvature)
 

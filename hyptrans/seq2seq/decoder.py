@@ -4,8 +4,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from hyptrans.layers.positions import token_positions
-from hyptrans.seq2seq.encoder import Layered, any_of
+from hyptrans.seq2seq.encoder import Layered, any_of, token_positions
 from hyptrans.seq2seq.parts import Parts, Role
 from hyptrans.seq2seq.state import DecoderState, LayerState
 

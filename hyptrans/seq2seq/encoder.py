@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from hyptrans.geometry.space import Space
-from hyptrans.layers.positions import token_positions
 from hyptrans.seq2seq.parts import Parts, Role
 
 
@@ -60,6 +59,23 @@ class Layered(nn.Module):
         if self.final_norm is not None:
             states[-1] = self.final_norm(states[-1])
         return states
+
+
+def token_positions(padding: Tensor, longest: int) -> Tensor:
+    """Number of real tokens before each position, whichever side the padding is on.
+
+    Shapes: padding ``[B, T]``, true at padding -> ``[B, T]``.
+
+    Raises:
+        ValueError: a sentence has more than ``longest`` tokens.
+    """
+    # a row has at most as many tokens as columns, so most batches need no look at the values
+    if padding.size(1) > longest and int((~padding).sum(1).max()) > longest:
+        raise ValueError(
+            f"a sentence has {int((~padding).sum(1).max())} tokens, the model takes {longest}: "
+            "raise --max-source-positions or --max-target-positions, or leave it out"
+        )
+    return (torch.cumsum(~padding, dim=1) - 1).clamp_min(0)
 
 
 class EncoderLayer(nn.Module):

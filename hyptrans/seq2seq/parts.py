@@ -57,6 +57,12 @@ class Parts(ABC):
             )
         self.cfg, self.side = cfg, side
 
+    def make_embedding(
+        self, kind: Callable[..., Part], num_embeddings: int, padding_idx: int, **options: Any
+    ) -> Part:
+        """An embedding with this side's width."""
+        return kind(num_embeddings, self.side.width, padding_idx=padding_idx, **options)
+
     def make_positions(self, kind: Callable[..., Part], **options: Any) -> Part:
         """A layer of positions with this side's sizes and dropout."""
         side = self.side
