@@ -23,6 +23,7 @@ from hyptrans.inference.architecture import outline
 from hyptrans.inference.contents import AVERAGED
 from hyptrans.inference.dictionary import Dictionary
 from hyptrans.layers.manifold import StableLorentz
+from hyptrans.seq2seq.version import KEY
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import check_is_checkpoint, whole_file
 from hyptrans.support.progress import bar
@@ -185,7 +186,8 @@ def _add(sums: dict[str, Tensor], found: Mapping[str, Tensor], first: Path, path
         if tensor is None or (others and (total is None or total.shape != tensor.shape)):
             raise UserError(f"{path} and {first} are of different models: {name} differs")
         if not tensor.is_floating_point():
-            if total is not None and not torch.equal(total, tensor):
+            # a training that went on under a later version has that of both
+            if total is not None and name != KEY and not torch.equal(total, tensor):
                 raise UserError(f"{path} and {first} are of different models: {name} differs")
             sums[name] = tensor.clone()
         elif not tensor.isfinite().all():
