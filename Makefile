@@ -44,7 +44,7 @@ endef
 export PREFLIGHT
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test test-slow test-hostile test-pythons test-gpu format lint tables docs dist
+.PHONY: help quickstart test test-slow test-hostile test-pythons test-gpu format lint tables docs dist findings
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -74,6 +74,12 @@ test-hostile: $(TESTS)  ## files of strangers that nobody should open, drawn ane
 
 test-gpu: $(TESTS)  ## the tests that need a CUDA device
 	$(BIN)/python -m pytest -m gpu
+
+findings:  ## what other libraries do: run findings/*.sh (installs packages, half an hour)
+	@failed=; log=$$(mktemp); for script in findings/*.sh; do \
+		if bash $$script > $$log 2>&1; then echo "pass $$script"; \
+		else echo "FAIL $$script"; tail -n 20 $$log; failed=1; fi; \
+	done; rm -f $$log; test -z "$$failed"
 
 format: $(READY)  ## format the code
 	$(BIN)/ruff format .
