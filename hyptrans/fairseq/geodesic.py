@@ -101,6 +101,8 @@ def geodesic_term(points: Tensor, tokens: Tensor, *, c: float) -> Tensor:
 
     Shapes: points ``[N, D]`` of the ball, tokens ``[N]`` -> ``[]``. Range: ``[0, 1]``.
     """
+    # of half precision the mean alone would lose what an update changes
+    points = points.to(torch.promote_types(points.dtype, torch.float32))
     if not len(points):
         return points.sum()
     first, second = torch.randint(len(points), (2, SAMPLED_PAIRS), device=points.device)

@@ -53,7 +53,8 @@ if compgen -G "runs/wheels/*.whl" > /dev/null; then
     site=$("$PYTHON" -c 'import site; print(site.getsitepackages()[0])')
     # torch where it is, and the package itself without building it: its hook's file, and its folder
     printf '%s\n' "$torch" > "$site/zz_torch.pth"
-    cp hyptrans.pth "$site" && pwd > "$site/hyptrans_repository.pth"
+    # Python reads such files in the order of their names
+    pwd > "$site/a_repository.pth" && cp hyptrans.pth "$site"
 fi
 if ! "$PYTHON" -c 'import hyptrans, pytest, triton'; then
     echo "error: $PYTHON lacks what the tests need: pip install --editable '.[test]'" >&2

@@ -130,3 +130,13 @@ def test_a_weight_out_of_range_is_refused(weight):
     wanted = f"--geodesic-regularization must be at least 0 and finite, got {weight}"
     with pytest.raises(ValueError, match=wanted):
         criterion_of(weight)
+
+
+def test_the_mean_of_half_precision_is_taken_in_float32(rng):
+    points = (torch.randn(50, 4, generator=rng) / 8).bfloat16()
+    tokens = torch.arange(50)
+    torch.manual_seed(0)
+    found = geodesic_term(points, tokens, c=1.0)
+    torch.manual_seed(0)
+    assert found.dtype == torch.float32
+    assert torch.equal(found, geodesic_term(points.float(), tokens, c=1.0))
