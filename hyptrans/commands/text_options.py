@@ -44,12 +44,12 @@ def n_best(
         lines: a sentence each.
         n: hypotheses of each.
         options: of the search.
-        done: lines before these, for the numbers that are told.
+        done: number of lines before these; warnings count from there.
     """
     try:
         return model.n_best(lines, n, **options)
     except UserError:
-        # what is too long is found before anything is translated
+        # the model refuses what is too long before it translates anything
         too_long = model.too_long(lines)
         if not too_long:
             raise

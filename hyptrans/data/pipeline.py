@@ -86,7 +86,7 @@ def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[], Plan]) -> 
 
 
 def _is_whole(job: Job, finished: Mapping[str, Any], made_from: Mapping[str, Any]) -> bool:
-    """Tell whether the finished folder holds just what is asked for.
+    """Whether the finished folder holds just what this command makes.
 
     Raises:
         UserError: it holds something else, or an output that was changed.

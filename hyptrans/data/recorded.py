@@ -10,7 +10,7 @@ from hyptrans.data import manifest, subwords
 from hyptrans.data.moses import TextSteps
 from hyptrans.support.errors import UserError
 
-# in the order in which they are taken; the data preparation also escapes what stands in XML files,
+# in their order; the data preparation also escapes what stands in XML files,
 # which new text does not
 STEPS = ("straight_apostrophe", "normalize", "tokenize", "aggressive", "lowercase")
 
@@ -50,7 +50,7 @@ class Recorded:
 
 
 def read(folder: Path) -> Recorded | None:
-    """Read the manifest of a folder that ``data-prep/`` wrote; None where there is no manifest.
+    """Read the manifest of a folder that ``hyptrans prepare`` wrote; None where there is none.
 
     Raises:
         UserError: the manifest is damaged, or says too little.
@@ -66,34 +66,28 @@ def read(folder: Path) -> Recorded | None:
     if not isinstance(languages, list) or [*map(type, languages)] != [str, str] or len(kinds) != 1:
         raise UserError(f"{place} names no subword model or no languages")
     source, target = languages
-    steps = _flags(found.get("steps"))
-    if steps is None:
-        raise UserError(f"{place} does not say what was done to the text; make the folder again")
+    try:
+        # the steps that do not tokenize have other notes
+        tokenized = [step for step in found["steps"] if step["name"].startswith("tokenize ")]
+        noted = {step["name"]: step["steps"] for step in tokenized}
+        steps = _steps(noted, source), _steps(noted, target)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UserError(
+            f"{place} does not say what was done to the text; make the folder again"
+        ) from error
+    name = subwords.MODEL_NAMES.get(kinds[0])
     return Recorded(
         folder=folder,
         languages=(source, target),
         kind=kinds[0],
-        model=folder / subwords.MODEL_NAMES[kinds[0]] if kinds[0] != subwords.WORDS else None,
+        model=folder / name if name else None,
         raw_text="--raw-text" in found["command"],
-        steps=(_steps(steps, source), _steps(steps, target)),
+        steps=steps,
     )
 
 
-def _flags(steps: Any) -> dict[str, str] | None:
-    """Flags of the text by name of the step, None where these are not as they are written."""
-    if not isinstance(steps, list) or not all(isinstance(step, Mapping) for step in steps):
-        return None
-    # the steps that do not tokenize have other notes
-    noted = {
-        step["name"]: step.get("steps")
-        for step in steps
-        if str(step.get("name")).startswith("tokenize ")
-    }
-    return noted if all(isinstance(flags, str) for flags in noted.values()) else None
-
-
-def _steps(noted: Mapping[str, str], language: str) -> TextSteps:
-    # sets that stand without steps of their own are not in the list
+def _steps(noted: Mapping[str, Any], language: str) -> TextSteps:
+    """What was done to the test set, or the next best that has steps of its own."""
     names = (f"tokenize {name}.{language}" for name in ("test", "valid", "train"))
     flags = next((noted[name] for name in names if name in noted), "").split(", ")
     return TextSteps(language, **{flag: True for flag in STEPS if flag in flags})

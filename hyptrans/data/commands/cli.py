@@ -9,11 +9,12 @@ _STOPPED = "the same command continues where it stopped"
 
 PROGRAM = Program(
     "hyptrans prepare",
-    "Prepare text for fairseq-train: a folder with subwords, data-bin and all that was done.",
+    "Prepare text for a training: a folder with subwords, data-bin and all that was done.",
     {
         "text": Command(
             "hyptrans.data.commands.text",
-            "any parallel text: plain or gzipped UTF-8 files with one sentence a line",
+            "any parallel text: plain or gzipped UTF-8 files with one sentence a line, or a data "
+            "set by its name",
             "text --train train.en train.de --valid val.en val.de --test test.en test.de "
             "--raw-text --vocab-size 6000 --out data/mine",
             memory=_MEMORY,

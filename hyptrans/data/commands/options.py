@@ -1,9 +1,10 @@
-"""The options all commands share, and what is wrong with them taken together."""
+"""The options all commands share, and what is wrong with them in combination."""
 
 import argparse
 import math
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ def add_shared_arguments(
     add("--vocab-size", type=positive, metavar="N", help=about)
     add(
         "--character-coverage",
-        type=number(lambda share: 0 < share <= 1, "a number above 0 and up to 1"),
+        type=number(sys.float_info.min, 1, "a number above 0 and up to 1"),
         metavar="SHARE",
         help="share of the text that the characters in pieces of sentencepiece make up; rarer ones "
         "are symbols of their own in the dictionaries (default: 1; where that is more characters "
@@ -68,22 +69,17 @@ def _language(text: str) -> str:
     return text.replace("-", "_")
 
 
-def number(holds: Callable[[float], bool], about: str) -> Callable[[str], str]:
-    """Return a ``type`` of numbers that stay as they are typed, so that the manifest has the words.
+def number(least: float, most: float, about: str) -> Callable[[str], float]:
+    """Return a ``type`` of numbers from ``least`` to ``most``; ``about`` says so in words."""
 
-    Args:
-        holds: true of the numbers that are taken, not of NaN.
-        about: what they are.
-    """
-
-    def check(text: str) -> str:
+    def check(text: str) -> float:
         try:
             value = float(text)
         except ValueError:
             value = math.nan
-        if not holds(value):
+        if not least <= value <= most:
             raise argparse.ArgumentTypeError(f"{text!r} is not {about}")
-        return text
+        return value
 
     return check
 
@@ -122,7 +118,7 @@ def make_job(
         bpe=kind,
         vocab_size=args.vocab_size or sizes[kind],
         size_adapts=args.vocab_size is None,
-        character_coverage=float(args.character_coverage or 0) or None,
+        character_coverage=args.character_coverage,
         raw_text=args.raw_text,
         joined_dictionary=args.joined_dictionary,
         workers=min(args.workers or cores or 1, cores or 1),

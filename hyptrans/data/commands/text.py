@@ -1,7 +1,6 @@
 """``hyptrans prepare text``: any parallel text, of files or of a data set by its name."""
 
 import argparse
-import math
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -43,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = f"drop training pairs with more tokens on a side (default: {_LONGEST}; no limit with "
     about += f"--bpe {WORDS}, which takes words as spaces part them and changes none)"
     add("--max-length", type=positive, metavar="N", help=about)
-    ratio = number(lambda ratio: 1 <= ratio < math.inf, "a number of at least 1")
+    ratio = number(1, sys.float_info.max, "a number of at least 1")
     about = "drop training pairs whose numbers of tokens differ by more than this factor "
     add("--max-ratio", type=ratio, metavar="R", help=f"{about}(default: no limit)")
 
@@ -65,7 +64,7 @@ def main(args: argparse.Namespace) -> None:
         sets = named.sets(job.languages, {}) if named else _sets(given)
         flags = {} if job.raw_text or words else {"tokenize": True, "lowercase": args.lowercase}
         longest = args.max_length or (sys.maxsize if words else _LONGEST)
-        rule = CleanRule(maximum=longest, ratio=float(args.max_ratio or 0))
+        rule = CleanRule(maximum=longest, ratio=args.max_ratio or 0)
         held_out = 0 if "valid" in sets else hub.HELD_OUT
         return Plan(sets, dict.fromkeys([*sets, "valid"], flags), rule, held_out)
 
