@@ -30,10 +30,6 @@ class Word:
         for word in self.after:
             yield from word.in_order()
 
-    def depth(self) -> int:
-        """How many edges the deepest word is away from this one."""
-        return max((1 + word.depth() for word in self.before + self.after), default=0)
-
 
 def text(root: Word) -> str:
     """The sentence as it is written: no space before punctuation."""

@@ -129,9 +129,11 @@ def _files(
 
 
 def _sha256(text: str) -> str:
-    if not re.fullmatch("[0-9a-fA-F]{64}", text):
+    # an earlier release had the name of the archive before it
+    found = re.fullmatch("(?:[^=]+=)?([0-9a-fA-F]{64})", text)
+    if not found:
         raise argparse.ArgumentTypeError(f"{text!r} is not 64 hexadecimal digits")
-    return text.lower()
+    return found[1].lower()
 
 
 def _unpack(
