@@ -1,0 +1,53 @@
+"""Subword models that are damaged, or another's: one sentence that names the file."""
+
+import io
+
+import pytest
+import sentencepiece
+
+from hyptrans.data import subwords
+from hyptrans.support.errors import UserError
+
+
+@pytest.fixture
+def model(tmp_path):
+    made = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["the dog", "one two"] * 20),
+        model_writer=made,
+        vocab_size=20,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    path = tmp_path / "sentencepiece.model"
+    path.write_bytes(made.getvalue())
+    return path
+
+
+@pytest.mark.parametrize("damage", ["empty", "noise", "cut", "no text", "a folder", "too large"])
+def test_a_damaged_sentencepiece_model_is_one_sentence(model, damage, monkeypatch, capfd):
+    whole = model.read_bytes()
+    if damage == "empty":
+        model.write_bytes(b"")
+    elif damage == "noise":
+        model.write_bytes(bytes(range(256)) * 9)
+    elif damage == "cut":
+        model.write_bytes(whole[:-7])
+    elif damage == "no text":
+        model.write_bytes(whole.replace(b"\xe2\x96\x81", b"\xe2\x96\xff"))
+    elif damage == "a folder":
+        model.unlink()
+        model.mkdir()
+    else:
+        monkeypatch.setattr(subwords, "_MOST_OF_PIECES", len(whole) - 1)
+    said = r"^[^\n]*sentencepiece\.model is not a sentencepiece model \([^\n]+\)$"
+    with pytest.raises(UserError, match=said), subwords.reading("sentencepiece", model):
+        subwords.sentencepiece_encoder(model, None)("one")
+    assert capfd.readouterr().err == ""
+
+
+def test_a_model_lacks_no_pieces_of_its_dictionary_unless_each_language_has_one(model):
+    known = ["\u2581one", "\u2581elsewhere"]
+    with pytest.raises(ValueError, match="pieces of the dictionary: it is another"):
+        subwords.sentencepiece_encoder(model, known)
+    assert subwords.sentencepiece_encoder(model, known, one_model=False)("one")
