@@ -67,13 +67,17 @@ class Arcosh(torch.autograd.Function):
     Source: ``arcosh(1 + u) = log1p(u + sqrt(u (u + 2)))``.
     """
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        u = (x - 1).clamp_(min=0)
+    def forward(x: Tensor) -> Tensor:
+        u = (x - 1).clamp(min=0)
         # not in place: torch.compile of torch 2.11 loses the gradient of such a result
-        d = (u + 2).mul_(u).sqrt_().add_(u).log1p()
-        ctx.save_for_backward(d)
-        return d
+        return (u + 2).mul_(u).sqrt_().add_(u).log1p()
+
+    @staticmethod
+    def setup_context(ctx: Any, _: Any, output: Tensor) -> None:
+        ctx.save_for_backward(output)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:

@@ -256,10 +256,15 @@ def _artanh_ratio(squared: Tensor) -> Tensor:
 class _Square(torch.autograd.Function):
     """Squared norms ``[..., 1]``; their gradient in one pass, where autograd takes three."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        ctx.save_for_backward(x)
+    def forward(x: Tensor) -> Tensor:
         return x.square().sum(-1, keepdim=True)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], _: Any) -> None:
+        ctx.save_for_backward(*inputs)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
@@ -275,16 +280,21 @@ class _SquaredArcosh(torch.autograd.Function):
     from ``e (e + 2) f' + (e + 1) f = 1``. So gradients have derivatives of any order.
     """
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, product: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(product: Tensor) -> tuple[Tensor, Tensor]:
         excess = _excess(product)
         root = excess.add(2).mul_(excess).sqrt_()
         arcosh = excess.add_(root).log1p_()
         slope = arcosh / root
-        ctx.save_for_backward(product, slope)
-        ctx.set_materialize_grads(False)
         # not in place: torch.compile of torch 2.11 loses the gradient of such a result
         return arcosh.square(), slope
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: tuple[Tensor, Tensor]) -> None:
+        ctx.save_for_backward(*inputs, output[1])
+        ctx.set_materialize_grads(False)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor | None, grad_slope: Tensor | None) -> Tensor | None:

@@ -24,6 +24,7 @@ from hyptrans.kernels import poincare_residual, products
 from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.kernels.poincare import add_tangents
 from hyptrans.layers.attention import State
+from hyptrans.layers.checks import check_curvature
 from hyptrans.layers.lorentz import LorentzEmbedding, LorentzLogits
 from hyptrans.layers.positions import position_vectors
 
@@ -48,6 +49,7 @@ class MobiusLinear(nn.Module):
         self, in_width: int, out_width: int, *, c: float = 1.0, projections: int | None = None
     ) -> None:
         super().__init__()
+        check_curvature(c)
         self.c = c
         self.weight = nn.Parameter(torch.empty((projections or 1) * out_width, in_width))
         self.bias = nn.Parameter(torch.zeros(*([projections] if projections else []), out_width))
@@ -107,6 +109,7 @@ class ScaledResidual(nn.Module):
 
     def __init__(self, width: int, *, c: float = 1.0, dropout: float = 0.0) -> None:
         super().__init__()
+        check_curvature(c)
         self.c, self.dropout = c, dropout
         self.beta = nn.Parameter(torch.ones(()))
         self.norm = TangentNorm(width)
@@ -191,6 +194,7 @@ class PoincarePositions(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
+        check_curvature(c)
         self.c, self.dropout = c, dropout
         self.vectors = position_vectors(max_positions, width, learned=learned)
         if not learned:

@@ -67,11 +67,12 @@ class LorentzResidual(nn.Module):
         c: the hyperboloid has curvature ``-c``.
 
     Raises:
-        ValueError: an unknown form.
+        ValueError: an unknown form, or ``c`` is not above 0.
     """
 
     def __init__(self, form: Residual = "full", *, c: float = 1.0) -> None:
         super().__init__()
+        check_curvature(c)
         check_choice("residual", form, RESIDUALS)
         self.form, self.c = form, c
         self.log_weight = nn.Parameter(torch.zeros(())) if form == "centroid" else None

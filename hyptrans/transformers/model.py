@@ -23,6 +23,7 @@ from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
 from transformers.utils import GENERATION_CONFIG_NAME
 
 from hyptrans.geometry import lorentz
+from hyptrans.geometry.precision import at_least_float32
 from hyptrans.inference import architecture
 from hyptrans.inference.describe import embedding_space, learned_numbers
 from hyptrans.inference.load import read
@@ -458,7 +459,9 @@ def _again(layer: Any, checkpoint: Callable[..., Any], *given: Any) -> Any:
 
 def _loss(logits: Tensor, labels: Tensor, items: Any) -> Tensor:
     """Cross entropy: the mean over labels, or the sum over a number of items."""
-    summed = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum")
+    # a sum of thousands in half precision has two digits
+    logits = at_least_float32(logits.flatten(0, 1))
+    summed = F.cross_entropy(logits, labels.flatten(), reduction="sum")
     return summed / (labels.ne(IGNORED).sum() if items is None else items)
 
 

@@ -86,3 +86,17 @@ def test_hessian_vector_products_of_a_layer_are_those_of_finite_differences(arch
             expected = (high - low) / (2 * step)
             got = torch.zeros_like(expected) if got is None else got
             assert (got - expected).abs().max() <= 1e-6 * scale
+
+
+@pytest.mark.parametrize(
+    ("function", "first"),
+    [(klein.Arcosh.apply, 1.0), (poincare.squared_arcosh, -1.0), (poincare._square, -1.0)],
+    ids=["arcosh", "squared arcosh", "square"],
+)
+def test_functions_with_gradients_of_their_own_are_taken_by_torch_func(function, first, rng):
+    x = first * (1.05 + torch.rand(4, 3, generator=rng, dtype=torch.float64).square())
+    wanted = torch.autograd.functional.jacobian(lambda x: function(x).sum(-1), x)
+    found = torch.func.jacrev(lambda x: function(x).sum(-1))(x)
+    torch.testing.assert_close(found, wanted)
+    rows = torch.func.vmap(torch.func.grad(lambda row: function(row).sum()))(x)
+    torch.testing.assert_close(rows, wanted.sum(0))

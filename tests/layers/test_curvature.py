@@ -10,8 +10,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import hyptrans
 import hyptrans.fairseq.model
+from hyptrans import layers
 from hyptrans.layers import curvature as curvatures_of
 from hyptrans.layers.curvature import Curvature, kept_curvatures
+from hyptrans.layers.hvt import ScaledResidual
+from hyptrans.layers.hybonet import LorentzResidual
 from tests.models.conftest import build, dictionary, task_of
 
 
@@ -104,3 +107,28 @@ def test_another_thread_neither_sees_nor_ends_what_is_kept():
             assert isinstance(pool.submit(without_gradient).result(), float)
             assert curvature() is before
             assert before.requires_grad
+
+
+LAYERS = {
+    "linear": lambda c: layers.LorentzLinear(8, 8, c=c),
+    "positions": lambda c: layers.LorentzPositions(8, 9, c=c),
+    "attention": lambda c: layers.LorentzAttention(8, 2, c=c),
+    "feed-forward": lambda c: layers.LorentzFeedForward(8, 16, c=c),
+    "residual": lambda c: LorentzResidual(c=c),
+    "embedding": lambda c: layers.LorentzEmbedding(9, 8, c=c),
+    "embedding on the manifold": lambda c: layers.LorentzEmbedding(9, 8, c=c, storage="manifold"),
+    "linear of the ball": lambda c: layers.MobiusLinear(8, 8, c=c),
+    "positions of the ball": lambda c: layers.PoincarePositions(8, 9, c=c),
+    "attention of the ball": lambda c: layers.PoincareAttention(8, 2, c=c),
+    "feed-forward of the ball": lambda c: layers.PoincareFeedForward(8, 16, c=c),
+    "residual of the ball": lambda c: ScaledResidual(8, c=c),
+    "embedding of the ball": lambda c: layers.PoincareEmbedding(9, 8, c=c),
+    "curvature": lambda c: Curvature(c),
+}
+
+
+@pytest.mark.parametrize("c", [-1.0, 0.0, float("inf"), float("nan")])
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_of_no_negative_curvature_is_refused_at_once(layer, c):
+    with pytest.raises(ValueError, match=r"c must be above 0 and finite \(the curvature is -c\), g"):
+        LAYERS[layer](c)

@@ -1,5 +1,7 @@
 """A model folder in the library transformers computes what it computes here."""
 
+import importlib
+
 import pytest
 import torch
 
@@ -127,6 +129,14 @@ def test_loss_of_a_number_of_items_is_a_sum_over_it(model, tokenizer):
         )
     count = int(labels.ne(-100).sum())
     torch.testing.assert_close(part * 100, mean * count)
+
+
+def test_the_loss_of_logits_in_bfloat16_is_summed_in_float32(library, rng):
+    logits, labels = torch.randn(4, 50, 300, generator=rng), torch.randint(300, (4, 50))
+    loss, half = importlib.import_module("hyptrans.transformers.model")._loss, logits.bfloat16()
+    found = loss(half, labels, None)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, loss(half.float(), labels, None))
 
 
 @pytest.mark.parametrize("beam", [1, 5])
