@@ -74,7 +74,7 @@ def trainings(results: Results) -> list[Training]:
         one for space in SPACES for one in _in_space(results, searches["hybonet_plus"], space)
     ]
     trials = [trial for found in searches.values() for trial in found.trials]
-    return [*tried, *trials, *finals, *spaces, *longer]
+    return [*tried, *trials, *finals, *longer, *spaces]
 
 
 def _settings(results: Results) -> tuple[list[Training], str | None]:

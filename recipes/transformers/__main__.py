@@ -32,8 +32,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     options.add_number(parser, "--updates", 700, "of training")
     add_seed(parser, "of training")
     args = parser.parse_args(argv)
-    for library in ("transformers", "accelerate"):
-        require(library, "transformers")
+    require("transformers", "transformers")
+    require("accelerate", "transformers")
     from hyptrans.transformers import HyptransTokenizer
     from recipes.transformers.trainer import make_trainer
 

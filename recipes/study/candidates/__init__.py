@@ -2,8 +2,8 @@
 
 A plug-in of fairseq, ``--user-dir recipes/study/candidates``. A further one is a file here that
 registers ``NAME_tiny`` and ``NAME_iwslt_d64`` (``register_sizes``), its line below, a section
-``[NAME]`` in ``models.ini`` and its rates in ``CANDIDATES`` of ``plan.py``; the tests of all
-architectures find it by themselves. Candidates that led nowhere are in commit c174f7c.
+``[NAME]`` in ``models.ini`` and its rates in ``plan.py``; the tests of all architectures find it by
+themselves. Candidates that led nowhere are in commit c174f7c.
 """
 
 import hyptrans.fairseq  # noqa: F401 - registers what is named with fairseq
