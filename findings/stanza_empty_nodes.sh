@@ -2,7 +2,7 @@
 # Guess: conll2doc keeps empty nodes (4.1), as a sentence has a list empty_words, or drops them with their edges.
 # Seen: the nodes go and the edges stay: DEPS of the written file points to 2.1, which no line has.
 # conll2doc(..., ignore_gapping=False) keeps both.
-# Matters: an enhanced graph that passed through stanza can no longer be walked, and validators refuse the file.
+# Matters: an enhanced graph that passed through stanza can no longer be walked: an edge ends nowhere.
 # Versions: stanza 1.15.0, torch 2.13.0; 2026-11-27. Source: this run.
 source "$(dirname "$0")/environment"
 packages $TORCH stanza==1.15.0 conllu==6.0.0 udapi==0.5.2
