@@ -98,8 +98,11 @@ def _scores(model: "Translator", source: Path, reference: Path, *, beam: int) ->
             f"{source} has {len(sources)} lines and {reference} {len(references)}: one for each"
         )
     translations = [one[0].text for one in n_best(model, sources, 1, {"beam": beam})]
-    found = {"BLEU": scores.bleu, "chrF": scores.chrf}
-    made = {name: score(translations, references) for name, score in found.items()}
+    tokenize = scores.tokenizer_for(model.languages[1])
+    made = {
+        "BLEU": scores.bleu(translations, references, tokenize=tokenize),
+        "chrF": scores.chrf(translations, references),
+    }
     return {
         "test": shlex.join([source.name, reference.name]),
         "beam": beam,

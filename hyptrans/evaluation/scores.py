@@ -83,9 +83,8 @@ def bleu_metric(
     except (RuntimeError, ImportError, OSError) as error:
         extra = tokenize.partition("-mecab")
         how = f"install it with pip install 'sacrebleu[{extra[0]}]'" if extra[1] else str(error)
-        raise UserError(
-            f"--tokenize {tokenize} cannot be used: {how}, or name another, as --tokenize char"
-        ) from error
+        message = f"sacreBLEU's tokenizer {tokenize} cannot be used: {how}"
+        raise UserError(message) from error
 
 
 def bleu(

@@ -4,10 +4,12 @@ import gzip
 import json
 import random
 import shutil
+from types import SimpleNamespace
 
 import pytest
 import sacrebleu
 
+from hyptrans.commands import export
 from hyptrans.commands.cli import PROGRAM
 from hyptrans.evaluation import scores, significance
 from hyptrans.evaluation.curves import read_log
@@ -150,6 +152,24 @@ def test_commands_take_the_tokenizer_of_the_references_ending(
     assert ("no spaces between words" in err) == (tokenizer == "13a")
 
 
+class Parrot:
+    """A model into Chinese that answers all with one translation."""
+
+    languages = ("en", "zh_Hans")
+
+    def n_best(self, lines, n, **_):
+        return [[SimpleNamespace(text=CHINESE[0][0])] for _ in lines]
+
+
+def test_a_model_card_counts_bleu_of_its_target_language(tmp_path):
+    (tmp_path / "test.en").write_text("I like big dogs.\n")
+    (tmp_path / "test.zh").write_text(f"{CHINESE[1][0]}\n")
+    found = export._scores(Parrot(), tmp_path / "test.en", tmp_path / "test.zh", beam=1)
+    bleu, _ = found["scores"]
+    assert bleu["value"] > 50
+    assert "tok:zh" in bleu["signature"]
+
+
 @pytest.mark.parametrize("language", ["ja", "ko"])
 def test_a_tokenizer_that_is_not_installed_is_named_with_its_extra(tmp_path, capsys, language):
     for name in ("out", f"ref.{language}"):
@@ -158,8 +178,8 @@ def test_a_tokenizer_that_is_not_installed_is_named_with_its_extra(tmp_path, cap
     assert PROGRAM.run(["score", *words]) == 2
     message = capsys.readouterr().err.strip().splitlines()[-1]
     assert message == (
-        f"error: --tokenize {language}-mecab cannot be used: install it with "
-        f"pip install 'sacrebleu[{language}]', or name another, as --tokenize char"
+        f"error: sacreBLEU's tokenizer {language}-mecab cannot be used: install it with "
+        f"pip install 'sacrebleu[{language}]'"
     )
 
 
