@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.support.errors import UserError
+from hyptrans.support.files import read_bytes
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 """Symbols that every dictionary begins with and no file has."""
@@ -64,7 +65,11 @@ class Dictionary:
         """
         made = cls()
         try:
-            for number, line in enumerate(read_dictionary(path).split("\n"), 1):
+            # the ends of lines that Python knows
+            lines = read_bytes(path, MOST_BYTES).decode().replace("\r\n", "\n").replace("\r", "\n")
+            if lines.count("\n") > MOST_SYMBOLS:
+                raise ValueError(f"it has more than {MOST_SYMBOLS:,} lines")
+            for number, line in enumerate(lines.split("\n"), 1):
                 if line:
                     made._add(line.rstrip(), number)
         except ValueError as error:
@@ -91,38 +96,6 @@ class Dictionary:
         self.indices[symbol] = len(self.symbols)
         self.symbols.append(symbol)
         self.count.append(int(count))
-
-
-def read_dictionary(path: Path) -> str:
-    """Read a dictionary's lines, once, with all that can be known before they are looked at.
-
-    Raises:
-        UserError: it is no regular file, no UTF-8 text, or longer than any dictionary.
-    """
-    if path.exists() and not path.is_file():
-        raise UserError(
-            f"{path} is no regular file and no dictionary of fairseq; fairseq-preprocess writes one"
-        )
-    if not path.exists():
-        raise UserError(
-            f"{path} does not exist; give the folder that fairseq-preprocess wrote and its "
-            "languages"
-        )
-    with open(path, "rb") as file:
-        content = file.read(MOST_BYTES + 1)
-    lines = ""
-    if len(content) <= MOST_BYTES:  # else a character may be cut
-        try:
-            # as Python reads the ends of lines
-            lines = content.decode().replace("\r\n", "\n").replace("\r", "\n")
-        except UnicodeDecodeError as error:
-            raise UserError(f"{path} is not UTF-8 text; fairseq-preprocess writes one") from error
-    if len(content) > MOST_BYTES or lines.count("\n") > MOST_SYMBOLS:
-        raise UserError(
-            f"{path} has more than {MOST_SYMBOLS:,} lines or {MOST_BYTES:,} bytes, as no "
-            "dictionary has: make one with fewer words, as subwords are"
-        )
-    return lines
 
 
 def fingerprint(dictionary: Any) -> str:

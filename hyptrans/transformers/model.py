@@ -2,9 +2,7 @@
 
 import copy
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ from transformers import (
     StoppingCriteria,
     StoppingCriteriaList,
 )
-from transformers.modeling_outputs import BaseModelOutput, Seq2SeqLMOutput
+from transformers.modeling_outputs import Seq2SeqLMOutput
 from transformers.utils import GENERATION_CONFIG_NAME
 
 from hyptrans.geometry import lorentz
@@ -34,6 +32,7 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.files import write_whole
 from hyptrans.transformers.cache import HyptransCache
 from hyptrans.transformers.configuration import HyptransConfig
+from hyptrans.transformers.encoding import Encode, EncoderOutput, embedded, of_each
 
 IGNORED = -100
 """A label that has no loss."""
@@ -191,10 +190,10 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         if decoder_inputs_embeds is not None:
             if use_cache or cache is not None:
                 raise UserError("decoder_inputs_embeds go without a cache: say use_cache=False")
-            decoder_input_ids = self._stand_in(decoder_input_ids, decoder_inputs_embeds)
+            decoder_input_ids = self.stand_in(decoder_input_ids, decoder_inputs_embeds)
         elif decoder_input_ids is None:
             decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
-        tokens = self._padded(decoder_input_ids, decoder_attention_mask)
+        tokens = self.padded(decoder_input_ids, decoder_attention_mask)
         new, memory = tokens.size(1), encoder_outputs[0]
         states: Any = None
         own = cross = None
@@ -204,7 +203,7 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         if cache is not None:
             logits = self._step(tokens, memory, padding, cache)
             tokens = cache.tokens
-        with _embedded(self.decoder.embed_tokens, decoder_inputs_embeds):
+        with embedded(self.decoder.embed_tokens, decoder_inputs_embeds):
             if output_attentions:
                 states, own, cross = self.decoder.attentions(tokens, memory, padding)
             elif cache is None or output_hidden_states:
@@ -215,9 +214,9 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
             loss=None if labels is None else _loss(logits, labels, num_items_in_batch),
             logits=logits,
             cache=cache,
-            decoder_hidden_states=_each(states if output_hidden_states else None, new),
-            decoder_attentions=_each(own, new),
-            cross_attentions=_each(cross, new),
+            decoder_hidden_states=of_each(states if output_hidden_states else None, new),
+            decoder_attentions=of_each(own, new),
+            cross_attentions=of_each(cross, new),
             encoder_last_hidden_state=memory,
             encoder_hidden_states=getattr(encoder_outputs, "hidden_states", None),
             encoder_attentions=getattr(encoder_outputs, "attentions", None),
@@ -236,9 +235,9 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
             padding = memory.new_zeros(memory.shape[:2], dtype=torch.bool)
         return padding if attention_mask is None else padding | attention_mask.eq(0)
 
-    def get_encoder(self, *_: Any) -> Callable[..., "EncoderOutput"]:
+    def get_encoder(self, *_: Any) -> Callable[..., EncoderOutput]:
         """The function of the source alone."""
-        return _Encode(self)
+        return Encode(self)
 
     def get_input_embeddings(self) -> torch.nn.Module:
         """The table of the source."""
@@ -280,7 +279,7 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         )
         return torch.cat([*steps], 1)
 
-    def _padded(self, tokens: Tensor, mask: Tensor | None) -> Tensor:
+    def padded(self, tokens: Tensor, mask: Tensor | None) -> Tensor:
         """Tokens with the token of padding where a mask is zero."""
         if mask is None:
             return tokens
@@ -307,7 +306,7 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
                         'hyptrans.optim.RiemannianAdam, or with embedding_storage="space"'
                     )
 
-    def _stand_in(self, tokens: Tensor | None, vectors: Tensor) -> Tensor:
+    def stand_in(self, tokens: Tensor | None, vectors: Tensor) -> Tensor:
         """Tokens in whose place vectors ``[B, T, D]`` are read: none of them is padding."""
         if tokens is not None:
             raise UserError("a model takes input_ids or inputs_embeds, not both")
@@ -362,65 +361,6 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         return False
 
 
-@dataclass
-class EncoderOutput(BaseModelOutput):
-    """The encoder's states, with what is padding.
-
-    Attributes:
-        padding: ``[B, S]``, true at padding.
-    """
-
-    padding: Tensor | None = None
-
-
-class _Encode:
-    """What ``generate`` calls with the source.
-
-    Args:
-        model: whose encoder it is.
-    """
-
-    def __init__(self, model: HyptransForConditionalGeneration) -> None:
-        self.model = model
-
-    def forward(
-        self,
-        input_ids: Tensor | None = None,
-        attention_mask: Tensor | None = None,
-        output_attentions: bool | None = None,
-        output_hidden_states: bool | None = None,
-        inputs_embeds: Tensor | None = None,
-        **_: Any,
-    ) -> EncoderOutput:
-        """The encoder's last states ``[B, S, D]``; see the model's own ``forward``.
-
-        Raises:
-            UserError: there is no source.
-        """
-        if inputs_embeds is not None:
-            input_ids = self.model._stand_in(input_ids, inputs_embeds)
-        if input_ids is None:
-            raise UserError("a model needs input_ids: name them, or encoder_outputs")
-        tokens, encoder = self.model._padded(input_ids, attention_mask), self.model.encoder
-        weights = None
-        with _embedded(encoder.embed_tokens, inputs_embeds):
-            if output_attentions:
-                (_, states, padding), weights = encoder.attentions(tokens)
-            elif output_hidden_states:
-                _, states, padding = encoder(tokens)
-            else:
-                memory, padding = encoder.memory(tokens)
-                states = [memory]
-        return EncoderOutput(
-            states[-1],
-            hidden_states=_each(states if output_hidden_states else None),
-            attentions=_each(weights),
-            padding=padding,
-        )
-
-    __call__ = forward
-
-
 class _StopStrings(StoppingCriteria):
     """Ends a hypothesis as soon as its text has one of some strings."""
 
@@ -431,24 +371,6 @@ class _StopStrings(StoppingCriteria):
         texts = self.tokenizer.batch_decode(input_ids, skip_special_tokens=True)
         found = [any(string in text for string in self.strings) for text in texts]
         return torch.tensor(found, device=input_ids.device)
-
-
-@contextmanager
-def _embedded(table: torch.nn.Module, vectors: Tensor | None) -> Iterator[None]:
-    """Let a table give vectors, whatever tokens it is called with; its own where there are none."""
-    if vectors is None:
-        yield
-        return
-    hook = table.register_forward_hook(lambda *_: vectors)
-    try:
-        yield
-    finally:
-        hook.remove()
-
-
-def _each(found: Sequence[Tensor] | None, count: int = 0) -> tuple[Tensor, ...] | None:
-    """States or weights of every layer, by default of all positions, or of the last ones."""
-    return None if found is None else tuple(one[..., -count:, :] for one in found)
 
 
 def _again(layer: Any, checkpoint: Callable[..., Any], *given: Any) -> Any:

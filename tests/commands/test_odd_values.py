@@ -26,6 +26,7 @@ TAKEN = {
 }
 """What is odd and means something, and what."""
 WORDS = {"--out", "--dataset", "--license", "--name", "--names", "--language"}
+WORDS |= {"--prefix"}
 """Options whose words are only shown, or name what is written, which other tests are of."""
 RECIPES = ["quickstart.__main__", "transformers.__main__", "multi30k_en_de.__main__"]
 RECIPES += ["tatoeba_en_de.__main__", "probing.__main__", "cogs.__main__", "scan.__main__"]

@@ -99,6 +99,8 @@ def test_a_line_that_is_too_long_is_left_out_and_told(model, texts, capsys, monk
         (["nowhere-at-all"], b"", "error: nowhere-at-all is neither a file or folder"),
         (["MODEL", "--n-best", "7"], b"a\n", "error: --n-best must be from 1 to --beam, 5, got 7"),
         (["MODEL", "--beam", "0"], b"a\n", "error: beam must be at least 1, got 0"),
+        (["MODEL", "--max-length", "0"], b"a\n", "error: max-length must be at least 1, got 0"),
+        (["MODEL", "--seed", "1"], b"a\n", "error: seed is for samples: set --sampling, or leave"),
         (["MODEL"], b"a\n\xff\n", "error: standard input, line 2: byte 0xff at position 1"),
         (["MODEL", "--device", "tpu9"], b"a\n", "error: device tpu9 cannot be used"),
     ],
