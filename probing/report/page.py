@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,7 @@ def render(report: Report) -> str:
         undefined=jinja2.StrictUndefined,
         finalize=_printable,
     )
+    environment.filters["unbroken"] = unbroken
     style, script = _read("style.css"), _read("script.js")
     return environment.get_template("page.html").render(
         report=report,
@@ -78,22 +80,29 @@ def policy(style: str, script: str) -> str:
 def rows(models: list[ModelResult]) -> list[dict[str, Any]]:
     """The table: what each model shows in each column, its deviation, and whether it is the best.
 
-    The best are the trained encoders whose number as printed is the highest.
+    The best are the trained encoders whose number as printed is the highest, if no tree drawn
+    without an encoder has as high a one.
     """
     texts = {m.name: {k: figure_number(m.test.get(k), 3) for k in METRICS} for m in models}
     made = []
     for model in models:
         cells = []
         for metric in METRICS:
-            rivals = [texts[m.name][metric] for m in models if m.role == "encoder"]
-            numbers = [float(text) for text in rivals if text != NOTHING]
+            found = {m.name: texts[m.name][metric] for m in models if m.role != "fresh"}
+            numbers = {name: float(text) for name, text in found.items() if text != NOTHING}
+            highest = [name for name, value in numbers.items() if value == max(numbers.values())]
+            rivals = [m.name for m in models if m.role == "encoder"]
+            best = len(rivals) > 1 and model.name in highest and {*highest} <= {*rivals}
             text, deviation = texts[model.name][metric], model.spread.get(metric)
-            best = model.role == "encoder" and len(rivals) > 1 and text != NOTHING
             told = deviation is not None and text != NOTHING
-            spread = figure_number(deviation, 3) if told else ""
-            cells.append((text, spread, best and float(text) == max(numbers)))
+            cells.append((text, figure_number(deviation, 3) if told else "", best))
         made.append({"model": model, "cells": cells, "layers": results.layers_of(model)})
     return made
+
+
+def unbroken(text: str) -> str:
+    """A cell whose lines end before brackets and signs of equality alone."""
+    return re.sub(r"(?<=p) | (?![(=])", "\N{NO-BREAK SPACE}", text)
 
 
 def beside(report: Report) -> list[results.Table]:
