@@ -10,9 +10,8 @@ import numpy as np
 from markupsafe import Markup
 
 from probing.geometry.layers import HEADER, cells
-from probing.report import lines, svg
 from probing.report.data import ModelResult, RankPoint, Report
-from probing.report.lines import Line
+from probing.report.plots import LENGTH, SHARE, Line, Plot, looks, mark
 from probing.report.results import TITLES, cell
 from probing.settings import KINDS
 
@@ -27,6 +26,8 @@ TARGETS: dict[str, Callable[[float], float]] = {
     "lorentz": lambda depth: math.acosh(1 + depth / 2),
     "poincare": math.sqrt,
 }
+DASHES = dict(zip(KINDS, ("-", "--", ":"), strict=True))
+IN_TABLE = "the numbers are in the table below"
 
 
 def figure_number(value: float | None, decimals: int = 2) -> str:
@@ -53,11 +54,6 @@ class Chart:
     rows: Sequence[tuple[Any, ...]]
 
 
-def markup(picture: svg.Element) -> Markup:
-    """A picture as HTML that is escaped already."""
-    return Markup(svg.render(picture))
-
-
 def in_order(report: Report, names: Iterable[str]) -> list[str]:
     """Names of models in the order of the report, those that it does not know last."""
     order = {model.name: place for place, model in enumerate(report.models)}
@@ -72,102 +68,79 @@ def layer_charts(report: Report) -> list[Chart]:
         layered = [line for line in every if not line.flat]
         if not layered:
             continue
-        label = f"{title} over the layers of each model; the numbers are in the table below"
-        chart = Chart(
-            title,
-            markup(lines.plot(every, title, "layer", label)),
-            range(max(len(line.values) for line in layered)),
-            [
-                (line.name, [figure_number(value, 3) for value in line.values], line.rings)
-                for line in layered
-            ],
-        )
-        made.append(chart)
+        plot = Plot(title, "layer", f"{title} over the layers of each model; {IN_TABLE}")
+        rows = [
+            (line.name, [figure_number(value, 3) for value in line.values], line.rings)
+            for line in layered
+        ]
+        longest = max(len(line.values) for line in layered)
+        made.append(Chart(title, plot.of_lines(every), range(longest), rows))
     return made
 
 
 def layer_lines(models: Sequence[ModelResult], metric: str) -> list[Line]:
     """The lines of one metric over layers: of all that has a number."""
-    made, shown = [], lines.looks(models)
+    made, shown = [], looks(models)
     task = 0 if metric in OF_DISTANCE else 1
     for model in models:
-        look, flat = shown[model.name], not model.layers
         values = [one.get(metric, math.nan) for one in model.layers or [model.test]]
         rings = frozenset(pair[task] for pair in model.chosen_layers)
         if any(map(math.isfinite, values)):
-            made.append(Line(model.name, look.kind, look.mark, values, rings, flat=flat))
+            flat = not model.layers
+            made.append(Line(model.name, shown[model.name], values, rings, flat=flat))
     return made
 
 
 def rank_charts(report: Report) -> list[Chart]:
     """One for each encoder that has rank curves: UUAS against the dimensions of a probe's space."""
     points = sorted(report.ranks, key=lambda point: point.dimensions)
-    names = dict.fromkeys(point.model for point in report.ranks)
-    drawn = {
-        name: rank_lines([point for point in points if point.model == name], report.models)
-        for name in names
-    }
-    # all encoders on one
-    ticks, made = lines.axis([line for own in drawn.values() for line in own]), []
-    for name in names if ticks else ():
-        own = [point for point in points if point.model == name]
-        dimensions = list(dict.fromkeys(point.dimensions for point in own))
-        label = (
-            f"{TITLES[RANKED]} against the dimensions of the probe, {name}; the numbers are in the "
-            "table below"
-        )
-        picture = lines.plot(
-            drawn[name],
-            f"{TITLES[RANKED]}, {name}",
-            "dimensions of the probe\u2019s space",
-            label,
-            names=list(map(str, dimensions)),
-            ticks=ticks,
-        )
+    found = {name: [p for p in points if p.model == name] for name in report.rank_models}
+    drawn = {name: rank_lines(own, report.models) for name, own in found.items()}
+    # all encoders on one axis
+    reach = [end for own in drawn.values() for line in own for end in line.reach]
+    made = []
+    for name, own in found.items() if reach else ():
+        sizes = list(dict.fromkeys(point.dimensions for point in own))
+        title, across = f"{TITLES[RANKED]}, {name}", "dimensions of the probe\u2019s space"
+        label = f"{TITLES[RANKED]} against the dimensions of the probe, {name}; {IN_TABLE}"
+        plot = Plot(title, across, label, names=list(map(str, sizes)), reach=reach)
         rows = [
             (probe, [cell(point, RANKED) for point in own if point.probe == probe])
             for probe in dict.fromkeys(point.probe for point in report.ranks)
         ]
-        made.append(Chart(name, markup(picture), dimensions, rows))
+        made.append(Chart(name, plot.of_lines(drawn[name]), sizes, rows))
     return made
 
 
 def rank_lines(points: Sequence[RankPoint], models: Sequence[ModelResult]) -> list[Line]:
     """A line for each kind of probe of one encoder, in its color, and one for each baseline."""
-    made = []
+    made, shown = [], looks(models)
     for number, probe in enumerate(KINDS):
         own = [point for point in points if point.probe == probe]
         if own:
-            kind = f"{lines.looks(models)[own[0].model].kind} {probe}"
+            look = shown[own[0].model].with_form(mark(number), DASHES[probe])
             values, spread = (
                 [figures.get(RANKED, math.nan) for figures in several]
                 for several in ([point.test for point in own], [point.spread for point in own])
             )
-            mark = lines.mark(number)
-            made.append(Line(probe, kind, mark, values, spread=spread, within=lines.SHARE))
+            made.append(Line(probe, look, values, spread=spread, within=SHARE))
     for model in models:
         value = model.test.get(RANKED, math.nan)
         if model.role == "baseline" and not math.isnan(value):
-            made.append(Line(model.name, "base", None, [value], flat=True))
+            made.append(Line(model.name, shown[model.name], [value], flat=True))
     return made
 
 
 def space_charts(report: Report) -> list[Chart]:
     """One for each encoder: the radius of its states over layers."""
-    shown, made = lines.looks(report.models), []
+    shown, made = looks(report.models), []
     for name, use in report.spaces.items():
         radii = [layer.radius for layer in use.layers]
         spread = [layer.spread for layer in use.layers]
-        look = shown[name]
-        line = Line(name, look.kind, look.mark, radii, spread=spread, within=lines.LENGTH)
-        label = f"Radius of the states of {name} over layers; the numbers are in the table below"
-        chart = Chart(
-            name,
-            markup(lines.plot([line], "radius", "layer", label)),
-            HEADER,
-            [tuple(cells(layer)) for layer in use.layers],
-        )
-        made.append(chart)
+        line = Line(name, shown[name], radii, spread=spread, within=LENGTH)
+        label = f"Radius of the states of {name} over layers; {IN_TABLE}"
+        picture = Plot("radius", "layer", label).of_lines([line])
+        made.append(Chart(name, picture, HEADER, [tuple(cells(layer)) for layer in use.layers]))
     return made
 
 
@@ -202,62 +175,18 @@ def radius_charts(report: Report) -> list[Chart]:
     found = {name: boxes(sample) for name, sample in report.radii.items()}
     found = {name: groups for name, groups in found.items() if groups}
     every = [box for groups in found.values() for box in groups]
-    top = max((max((*box.few, box.quantiles[-1])) for box in every), default=0.0)
+    reach = [0.0, *(radius for box in every for radius in (*box.few, box.quantiles[-1]))]
     last = max((box.depth for box in every), default=0)
-    shown, probes = lines.looks(report.models), {m.name: m.probe for m in report.models}
+    shown, probes = looks(report.models), {m.name: m.probe for m in report.models}
     made = []
     for name in in_order(report, found):
-        kind = shown[name].kind if name in shown else "base"
-        picture = _radii(name, kind, probes.get(name, ""), found[name], max(top, 1e-6), last)
-        chart = Chart(
-            name,
-            markup(picture),
-            (),
-            [
-                (box.depth, box.count, [figure_number(value) for value in box.quantiles])
-                for box in found[name]
-            ],
-        )
-        made.append(chart)
+        label = f"Hyperbolic radius by gold depth, {name}; {IN_TABLE}"
+        plot = Plot(name, "depth in the gold tree", label, reach=reach, beside="radius")
+        target = TARGETS.get(probes.get(name, ""))
+        picture = plot.of_boxes(found[name], shown[name], last, target)
+        rows = [
+            (box.depth, box.count, [figure_number(value) for value in box.quantiles])
+            for box in found[name]
+        ]
+        made.append(Chart(name, picture, (), rows))
     return made
-
-
-def _radii(
-    model: str, kind: str, probe: str, found: list[Box], top: float, last: int
-) -> svg.Element:
-    """Depth in the gold tree against hyperbolic radius.
-
-    Args:
-        model: its name.
-        kind: classes of its color and form.
-        probe: kind of its probe; the radii that the loss of a known one asks for are drawn.
-        found: what to draw, at least one.
-        top: the upper end of the axis of radii, common to all models.
-        last: the greatest depth, common to all models.
-    """
-    label = f"Hyperbolic radius by gold depth, {model}; the numbers are in the table below"
-    picture = svg.figure(400, 270, label, "chart")
-    upwards = svg.along(svg.ticks(0, top))
-    frame = svg.Frame(42, 392, 34, 228, svg.places(last), upwards, inset=16)
-    svg.add(picture, "text", "title", model, x=2, y=16)
-    frame.draw(picture, "depth in the gold tree")
-    beside = 10 + svg.text_width(model, 14, bold=True)
-    svg.add(picture, "text", "tick start", "radius", x=beside, y=16)
-    half = min(9.0, 0.32 * (frame.x(1) - frame.x(0)) if last else 9.0)
-    for box in found:
-        x, (q5, q25, q50, q75, q95) = frame.x(box.depth), map(frame.y, box.quantiles)
-        for radius in box.few:
-            svg.add(picture, "circle", f"few {kind}", cx=x, cy=frame.y(radius), r=3)
-        if box.few:
-            continue
-        svg.add(picture, "path", f"whisker {kind}", d=f"M{svg.points(x, q5)}V{svg.number(q95)}")
-        size = {"width": 2 * half, "height": max(q25 - q75, 1)}
-        svg.add(picture, "rect", f"box {kind}", x=x - half, y=q75, **size)
-        svg.add(picture, "path", f"median {kind}", d=f"M{svg.points(x - half, q50)}h{2 * half:.1f}")
-    if probe in TARGETS:
-        # close together at the root, where the curve is steep
-        depths = [last * (step / 60) ** 2 for step in range(61)]
-        wanted = [(depth, TARGETS[probe](depth)) for depth in depths]
-        inside = [(frame.x(d), frame.y(r)) for d, r in wanted if r <= upwards.high]
-        svg.add(picture, "path", "target", d=svg.line(inside))
-    return picture

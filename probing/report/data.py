@@ -159,3 +159,8 @@ class Report:
     """By trained encoder."""
     spaces: dict[str, SpaceUse] = field(default_factory=dict)
     """By trained encoder."""
+
+    @property
+    def rank_models(self) -> list[str]:
+        """The encoders that have rank curves."""
+        return list(dict.fromkeys(point.model for point in self.ranks))

@@ -72,7 +72,9 @@ def policy(style: str, script: str) -> str:
         for text in (style, script)
     )
     return (
-        f"default-src 'none'; style-src 'sha256-{style_hash}'; script-src 'sha256-{script_hash}'; "
+        f"default-src 'none'; style-src-elem 'sha256-{style_hash}'; "
+        # a plot's elements have styles of their own
+        f"style-src-attr 'unsafe-inline'; script-src 'sha256-{script_hash}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
 

@@ -9,8 +9,9 @@ from scipy.sparse import coo_array  # type: ignore[import-untyped]
 from scipy.sparse.csgraph import breadth_first_order  # type: ignore[import-untyped]
 
 from probing.report import arcs, disk, layout
-from probing.report.charts import NOTHING, figure_number, in_order, markup
+from probing.report.charts import NOTHING, figure_number, in_order
 from probing.report.data import Edge, Example, Prediction, Report
+from probing.report.svg import markup
 
 
 def example_figures(report: Report) -> Iterator[dict[str, Any]]:

@@ -9,12 +9,21 @@ from hyptrans.support.errors import clean
 from hyptrans.support.tables import escaped
 from probing.report import ModelResult, results
 from probing.report.data import Selectivity, Vocabulary
-from tests.hostile.stores import NAMES, shown
+
+NAMES = ["<script>x</script>", "a | b | c", "`a`", "[x](https://e.org)", "https://e.org"]
+NAMES += [
+    "x\n| y | z |",
+    "abc\u202egnp.exe",
+    "![x](https://e.org/x.png)",
+    "a\x1b[31mb",
+    "&lt;b&gt;",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_name_is_no_markup(name):
-    shown(name)
+    shown = escaped(name)
+    assert not re.search(r"(?<!\\)[|`<>\[\]*&]|\w://|\n|[\x00-\x1f\u202a-\u202e]", shown)
 
 
 @pytest.mark.parametrize("name", ["hybonet_tiny", "no 1 (seed 2)", "naïve", "עברית"])

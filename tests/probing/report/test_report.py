@@ -4,7 +4,6 @@ import dataclasses
 import math
 import re
 from html.parser import HTMLParser
-from xml.etree import ElementTree
 
 import pytest
 import torch
@@ -15,12 +14,12 @@ from probing.report import (
     Prediction,
     Report,
     charts,
-    lines,
+    plots,
     results,
     write_report,
 )
 from probing.report.data import RankPoint, Vocabulary
-from probing.report.page import render, rows
+from probing.report.page import render, rows, unbroken
 
 VOID = {"meta", "link", "br", "img", "input"}
 
@@ -88,11 +87,12 @@ def test_page_names_no_other_resource(page):
             if tag == "a" and name == "href" and place.startswith("https://aclanthology.org/"):
                 continue  # a link to read on, which loads nothing
             assert re.match("#|data:,$", place), (tag, attributes)
-        assert "style" not in attributes
+        assert not re.search(r"url\((?!#)", attributes.get("style") or "")
         assert not [name for name in attributes if name.startswith("on")]
     policy = next(a["content"] for _, a in page.found if a.get("http-equiv"))
     assert policy.startswith("default-src 'none'")
-    assert "unsafe" not in policy
+    assert "style-src-elem 'sha256-" in policy
+    assert policy.count("unsafe") == policy.count("style-src-attr 'unsafe-inline'") == 1
 
 
 def test_figures_and_controls_have_names(page):
@@ -151,46 +151,52 @@ def test_curves_break_at_numbers_that_are_not_there():
     layers = [{"uuas": 0.2}, {"uuas": 0.3}, nan, {"uuas": 0.5}]
     model = ModelResult("m", "a", "lorentz", "lorentz", layers, 3, 0, nan)
     text = render(dataclasses.replace(nothing(), models=[model]))
-    (path,) = re.findall(r'class="line m0" d="([^"]*)"', text)
+    (path,) = re.findall(r'class="line">\s*<path d="([^"]*)"', text)
     assert path.count("M") == 2
     assert text.count('class="chart"') == 1
     assert "nan" not in path
 
 
-def kinds_in(text, name):
-    """Classes of the lines that end at a name, one for each chart."""
-    return re.findall(rf'class="of ([^"]*)"[^>]*>{name}</text>', text)
+def colors_of(text, name):
+    """The colors of the lines that end at a name, one for each chart."""
+    return re.findall(rf'class="of">[^>]*>?[^>]*fill: var\(--(\w+)\)[^>]*>{name}</text>', text)
 
 
 def test_a_model_has_one_color_in_all_charts_and_fresh_ones_another_form(report):
     text = render(report)
     number = {"transformer": "m0", "han": "m1", "hybonet": "m2"}
     for name, color in number.items():
-        assert kinds_in(text, name) == [color] * (4 + (name in report.spaces))
-    assert set(kinds_in(text, "random hybonet")) == {"m2 fresh"}
-    assert set(kinds_in(text, "linear chain")) == {"base"}
+        assert colors_of(text, name) == [color] * (4 + (name in report.spaces))
+    assert set(colors_of(text, "random hybonet")) == {"m2"}
+    assert set(colors_of(text, "linear chain")) == {"soft"}
+    looks = plots.looks(report.models)
+    assert [looks[name].hollow for name in ("hybonet", "random hybonet")] == [False, True]
     for name, color in (("transformer", "m0"), ("hybonet", "m2")):
-        (chart,) = re.findall(rf"<svg(?=[^>]*probe, {name};).*?</svg>", text)
-        assert set(re.findall(r"\bm\d\b", chart)) == {color}
-        assert {"lorentz", "poincare", "euclidean"} == set(
-            re.findall(rf'class="line {color} (\w+)"', chart)
+        (chart,) = re.findall(rf"<svg(?=[^>]*probe, {name};).*?</svg>", text, re.DOTALL)
+        assert set(re.findall(r"--(m\d)\b", chart)) == {color}
+        dashes = re.findall(
+            r'class="line">\s*<path[^>]*?(stroke-dasharray: [\d. ,]+)?;[^>]*>', chart
         )
+        assert len(dashes) == 3
         assert chart.count('class="whisker') == 3 * 4
-    (radii,) = re.findall(r"<svg(?=[^>]*gold depth, hybonet;).*?</svg>", text)
-    assert set(re.findall(r"\bm\d\b", radii)) == {"m2"}
+    (radii,) = re.findall(r"<svg(?=[^>]*gold depth, hybonet;).*?</svg>", text, re.DOTALL)
+    assert set(re.findall(r"--(m\d)\b", radii)) == {"m2"}
+
+
+def ticks_of(text):
+    """Numbers along the axis upwards."""
+    found = re.findall(r'class="tick">[^>]*>([-\u2212\d.]+)<', str(text))
+    return [float(tick.replace("\u2212", "-")) for tick in found]
 
 
 def test_whiskers_end_inside_the_plot():
-    values = {"values": [5.0, 5.1], "spread": [1.0, math.nan]}
-    picture = lines.plot([lines.Line("m", "m0", None, **values)], "radius", "layer", "label")
-    text = ElementTree.tostring(picture, "unicode")
-    (path,) = re.findall(r'class="whisker m0" d="M[\d.]+[ ,]([-\d.]+)V([-\d.]+)"', text)
-    axis = re.search(r'class="axis" d="M[\d.]+[ ,]([\d.]+)V([\d.]+)"', text)
-    top, bottom = map(float, axis.groups())
-    assert all(top <= float(end) <= bottom for end in path)
-    low, *_, high = lines.axis([lines.Line("m", "m0", None, [0.5], spread=[0.1])])
-    assert low <= 0.4
-    assert high >= 0.6
+    look = plots.Look("m0", "o")
+    for value, deviation in ((5.0, 1.0), (0.5, 0.1)):
+        line = plots.Line("m", look, [value, value], spread=[deviation, math.nan])
+        ticks = ticks_of(plots.Plot("radius", "layer", "label").of_lines([line]))
+        assert min(ticks) <= value - deviation
+        assert max(ticks) >= value + deviation
+        assert 2 <= len(ticks) <= 8
 
 
 def test_a_baseline_above_all_curves_is_drawn_with_them():
@@ -202,26 +208,28 @@ def test_a_baseline_above_all_curves_is_drawn_with_them():
     text = str(chart.picture)
     assert ">chain</text>" in text
     assert "rootless" not in text
-    ticks = [float(tick) for tick in re.findall(r'class="tick end"[^>]*>([\d.]+)<', text)]
+    ticks = ticks_of(text)
     assert min(ticks) <= 0.3
     assert max(ticks) >= 0.9
 
 
 def test_deviations_are_drawn_as_far_as_there_can_be_numbers():
     def ends(value, deviation, within):
-        return lines.Line("m", "m0", None, [value], spread=[deviation], within=within).ends(0)
+        look = plots.Look("m0", "o")
+        return plots.Line("m", look, [value], spread=[deviation], within=within).ends(0)
 
-    assert ends(0.98, 0.05, lines.SHARE) == (0.98 - 0.05, 1.0)
-    assert ends(0.02, 0.05, lines.SHARE) == (0.0, 0.02 + 0.05)
-    assert ends(2.0, 3.0, lines.LENGTH) == (0.0, 5.0)
+    assert ends(0.98, 0.05, plots.SHARE) == (0.98 - 0.05, 1.0)
+    assert ends(0.02, 0.05, plots.SHARE) == (0.0, 0.02 + 0.05)
+    assert ends(2.0, 3.0, plots.LENGTH) == (0.0, 5.0)
     # a number that should not be keeps its place
-    assert ends(1.5, math.nan, lines.SHARE) == (1.5, 1.5)
+    assert ends(1.5, math.nan, plots.SHARE) == (1.5, 1.5)
 
 
 def test_every_seed_has_its_layer_ringed_and_named(report):
     text = render(report)
-    (uuas, *_) = re.findall(r"<svg(?=[^>]*over the layers).*?</svg>", text)
-    assert uuas.count('class="chosen m2"') == 2
+    (uuas, *_) = re.findall(r"<svg(?=[^>]*over the layers).*?</svg>", text, re.DOTALL)
+    # of the two seeds of one model, and of two models of one seed
+    assert uuas.count('class="chosen"') == 2 + 1 + 1
     assert "<td>3\N{EN DASH}4 / 5</td>" in text
     (row,) = (row for row in rows(report.models) if row["model"].name == "hybonet")
     assert row["cells"][0] == ("0.680", "0.012", True)
@@ -234,6 +242,7 @@ def test_an_axis_that_does_not_begin_at_zero_is_marked():
         (found,) = re.findall(
             r"<svg(?=[^>]*over the layers).*?</svg>",
             render(dataclasses.replace(nothing(), models=[model])),
+            re.DOTALL,
         )
         return found
 
@@ -245,9 +254,8 @@ def test_an_axis_that_does_not_begin_at_zero_is_marked():
 
 def test_all_shares_are_on_one_scale(report):
     text = render(report)
-    (root,) = re.findall(r"<svg(?=[^>]*Root over the layers).*?</svg>", text)
-    ticks = [float(t) for t in re.findall(r'class="tick end"[^>]*>([\d.]+)<', root)]
-    assert max(ticks) <= 1
+    (root,) = re.findall(r"<svg(?=[^>]*Root over the layers).*?</svg>", text, re.DOTALL)
+    assert max(ticks_of(root)) <= 1
     assert "Root%</" not in text
 
 
@@ -262,23 +270,25 @@ def test_metrics_are_spelled_out_and_headers_lead_there(page):
 def test_page_says_what_it_was_made_from(page, report):
     for _, found in report.about:
         assert set(found) <= set(page.texts)
-    assert any("p < 0.001" in text for text in page.texts)
-    assert "12.5 %" in page.texts
+    assert any("p < 0.001" in text.replace("\xa0", " ") for text in page.texts)
+    assert "12.5\xa0%" in page.texts
 
 
-def test_best_leaves_baselines_out_and_marks_ties():
+def test_best_is_a_trained_encoder_above_the_baselines_and_ties_are_marked():
     def model(name, value, role="encoder"):
         test = dict.fromkeys(("uuas", "dspr", "root", "nspr"), value)
         return ModelResult(name, "", "", "", [], 0, 0, test, role)
 
     four = [model("a", 0.50001), model("b", 0.50002), model("c", 0.4), model("d", 0.9, "fresh")]
-    made = rows(four)
-    assert [[best for *_, best in row["cells"]] for row in made] == [
-        [True] * 4,
-        [True] * 4,
-        [False] * 4,
-        [False] * 4,
-    ]
+    best = [[best for *_, best in row["cells"]] for row in rows(four)]
+    assert best == [[True] * 4, [True] * 4, [False] * 4, [False] * 4]
+    chain = [*four, model("e", 0.6, "baseline")]
+    assert not any(best for row in rows(chain) for *_, best in row["cells"])
+
+
+def test_numbers_of_a_cell_stay_together():
+    assert unbroken("37.6 %") == "37.6\xa0%"
+    assert unbroken("+0.012 (p = 0.250)") == "+0.012 (p\xa0=\xa00.250)"
 
 
 def test_page_without_anything_is_a_page():
@@ -323,7 +333,7 @@ def test_the_use_of_the_space_is_said_and_drawn(report):
     assert 'href="#space"' in page
     section = page[page.index('id="space"') : page.index('id="about"')]
     for name, use in report.spaces.items():
-        assert use.verdict in section
+        assert use.verdict.replace(" %", "\xa0%") in section
         assert f"Figures of every layer, {name}" in section
     assert "0.0 %" in section  # flat vectors
     assert "nan" not in section
