@@ -12,7 +12,6 @@ from hyptrans.layers.hybonet import LorentzAttention
 from hyptrans.layers.hypformer_attention import LinearAttention, SoftmaxAttention
 from hyptrans.layers.sphere import SphereAttention
 from hyptrans.seq2seq.decoder import Decoder
-from hyptrans.support.errors import UserError
 from recipes.study.candidates.lorentz_shell import ShellAttention
 from tests.models.conftest import ARCHITECTURES, dictionary, small, task_of
 
@@ -105,13 +104,3 @@ def test_generator_aligns_every_word_with_one_of_the_source(arch):
             aligned = {target: place for place, target in hypothesis["alignment"]}
             assert set(aligned) == set(range(len(hypothesis["tokens"]) - 1))
             assert all(0 <= place < lengths[i] for place in aligned.values())
-
-
-def test_alignments_of_a_model_that_gives_no_attention_are_refused():
-    words = dictionary()
-    model = small("hybonet_tiny", task_of(words))
-    generator = SequenceGeneratorWithAlignment([model], words, beam_size=2, max_len_b=5)
-    source, lengths, _ = batch(words)
-    sample = {"net_input": {"src_tokens": source, "src_lengths": lengths}}
-    with pytest.raises(UserError, match="--print-alignment needs attention weights"):
-        generator.generate([model], sample)
