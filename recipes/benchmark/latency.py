@@ -1,8 +1,9 @@
 """CPU time of translation per token, beside CTranslate2 of the same size.
 
 All models have random weights, a width of 128, 3 + 3 layers and 1,500 words, and make as many
-tokens of every sentence. One thread, float32. CTranslate2's model is our twin's, converted by its
-own converter of fairseq's checkpoints; it is left out where ``pip install ctranslate2`` was not.
+tokens of every sentence. One thread, float32. CTranslate2's model is fairseq's Transformer, as
+the twin is, converted by its own converter of fairseq's checkpoints; it is left out where
+``pip install ctranslate2`` was not.
 
 example: python -m recipes.benchmark.latency --json latency.json
 """
@@ -78,8 +79,8 @@ def dictionary() -> Dictionary:
     return words
 
 
-def made(arch: str, out: Path) -> dict[str, Any]:
-    """Write a model folder with random weights; return its parameters."""
+def made(arch: str, out: Path) -> argparse.Namespace:
+    """Write a model folder with random weights; return its options."""
     asked, words = {**flags_of("tiny"), **LAYERS, "share_all_embeddings": True}, dictionary()
     if arch == TWIN:
         asked |= {f"{side}_normalize_before": True for side in ("encoder", "decoder")}
@@ -90,7 +91,7 @@ def made(arch: str, out: Path) -> dict[str, Any]:
     rules = TextRules(WORDS, None, False, (source, target))
     parts = (name, asked, LANGUAGES, (words, words), model.state_dict())
     folder.write(Contents(arch, *parts, rules), out, card="# random\n", precision="full")
-    return {"args": argparse.Namespace(**asked, arch=name), "model": dict(parts[-1])}
+    return argparse.Namespace(**asked, arch=name)
 
 
 def batches(rows: Sequence[Sequence[int]]) -> list[torch.Tensor]:
@@ -111,16 +112,26 @@ def ours(place: Path) -> Translate:
     return translate
 
 
-def ctranslate2(kept: Mapping[str, Any], out: Path) -> Translate:
-    """Return CTranslate2's form of a twin's parameters."""
+def fairseqs_own(args: argparse.Namespace) -> torch.nn.Module:
+    """Return fairseq's Transformer of a twin's options, with random weights."""
+    import hyptrans.fairseq  # noqa: F401 - lets fairseq be imported
+
+    # isort: split
+    from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
+
+    ARCH_CONFIG_REGISTRY[args.arch](args)
+    task = argparse.Namespace(source_dictionary=dictionary(), target_dictionary=dictionary())
+    model: torch.nn.Module = ARCH_MODEL_REGISTRY[args.arch].build_model(args, task)
+    return model
+
+
+def ctranslate2(args: argparse.Namespace, out: Path) -> Translate:
+    """Return CTranslate2's form of fairseq's Transformer of a twin's options."""
     library = importlib.import_module("ctranslate2")
-    data, args = out.parent / TWIN, kept["args"]
+    data = out.parent / TWIN
     args.task, (args.source_lang, args.target_lang) = "translation", LANGUAGES
     out.mkdir()
-    # fairseq's own model has no version of ours; that of a side is 3 since norms may go before
-    learned = {name: tensor for name, tensor in kept["model"].items() if name != "version"}
-    learned |= {f"{side}.version": torch.tensor([3.0]) for side in ("encoder", "decoder")}
-    torch.save({"args": args, "model": learned}, out / "twin.pt")
+    torch.save({"args": args, "model": fairseqs_own(args).state_dict()}, out / "twin.pt")
     made_of = {"user_dir": str(Path(hyptrans.__file__).parent), "unsafe_deserialization": True}
     converter = library.converters.FairseqConverter(str(out / "twin.pt"), str(data), **made_of)
     converter.convert(str(out / "converted"))
