@@ -34,7 +34,9 @@ def make_parser(recipe: Path, description: str | None, example: str) -> argparse
     add = parser.add_argument
     about, out = "folder to work in (default: %(default)s)", Path("runs") / recipe.name
     flags.add_out(parser, about, folder=True, default=out)
-    add("--write-readme", action="store_true", help="go on with the results beside this file")
+    if results.BEGIN in (recipe / "README.md").read_text(encoding="utf-8"):
+        add("--write-readme", action="store_true", help="go on with the results beside this file")
+    parser.set_defaults(write_readme=False)
     add("--only", nargs="+", metavar="NAME", help="trainings to run, of those that --list names")
     add("--list", action="store_true", help="list the trainings, and which are done, and stop")
     options.add_number(parser, "--threads", 1, "CPU threads")
