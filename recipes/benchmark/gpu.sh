@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What needs a CUDA device, in one command of at most 9 minutes: the Triton kernels' tests, half
-# precision against float32, what gpu.py asks, and the speed of every architecture against its twin.
+# precision against float32, launches of training steps, and the speed of every architecture.
 #
 # example: recipes/benchmark/gpu.sh runs/gpu
 set -euo pipefail
@@ -64,7 +64,7 @@ fi
 # the kernels themselves, whatever the caller has been trying out
 unset TRITON_INTERPRET HYPTRANS_KERNELS
 export PYTHONUNBUFFERED=1
-rm -f "$out"/{gpu,parts,speed}.json "$out"/{device,tests,half_precision,gpu,speed}.log
+rm -f "$out"/{gpu,parts,speed}.json "$out"/{device,tests,half_precision,launches,speed}.log
 failed=()
 
 # step NAME SECONDS COMMAND...: what is not done in time is stopped, with what it has written kept
@@ -85,7 +85,8 @@ several=()
 step tests 90 "$PYTHON" -m pytest -m gpu "${several[@]}" tests/kernels/test_triton_kernels.py
 step half_precision 60 "$PYTHON" -m pytest -m slow "${several[@]}" \
     tests/training/test_half_precision.py --device cuda
-step gpu 150 "$PYTHON" -m recipes.benchmark.gpu --json "$out/parts.json"
+step launches 150 "$PYTHON" -m recipes.benchmark.speed --device cuda --launches \
+    --json "$out/parts.json"
 step speed 210 "$PYTHON" -m recipes.benchmark.speed --device cuda --precision float32 bfloat16 \
     --json "$out/speed.json" "$@"
 

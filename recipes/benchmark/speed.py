@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.profiler import ProfilerActivity, profile
 from tqdm import tqdm
 
 from hyptrans.support import tables
@@ -120,6 +121,13 @@ def main() -> None:
         **results.surroundings(),
     }
     todo = [(precision, comparison) for comparison in chosen for precision in args.precision]
+    if args.launches:
+        names = dict.fromkeys((FAIRSEQ, TWIN, *ALL))
+        found["busy"] = {name: busy(name) for name in tqdm(names, unit="model", disable=None)}
+        print(found["busy"])
+        todo = []
+        if args.json:
+            write_json(args.json, found)
     for precision, comparison in tqdm(todo, unit="row", disable=None):
         turns = comparison.rounds
         rounds = args.rounds or max(1, turns // 3 if args.quick else turns)
@@ -143,8 +151,12 @@ def _arguments() -> argparse.Namespace:
     options.add_number(parser, "--threads", None, "CPU threads (default: torch's)")
     about = "autocast to it, for twin and architecture, none for float32 (default: float32)"
     add("--precision", nargs="+", choices=list(PRECISIONS), default=["float32"], help=about)
+    about = "count launches and busy time of training steps in bfloat16 instead"
+    add("--launches", action="store_true", help=about)
     add("--json", type=Path, metavar="FILE", help="write the rows there")
     args = parser.parse_args()
+    if args.launches and args.device != "cuda":
+        raise UserError("--launches counts those of a GPU: --device cuda is needed")
     if args.device == "cuda" and not cuda:
         raise UserError("--device cuda: torch finds no CUDA device here")
     return args
@@ -242,6 +254,28 @@ def peak_of(step: Callable[[], object], device: str) -> float:
     held = _status("VmRSS")
     step()
     return (_status("VmHWM") - held) / 1024
+
+
+def busy(name: str) -> dict[str, tuple[int, float]]:
+    """Return launches of a training step in bfloat16, and milliseconds that the GPU works."""
+    found = {}
+    for size in (SHORT, WIDE):
+        step = contenders.training_step(name, size, "cuda", torch.bfloat16)
+        for _ in range(3):
+            step()
+        torch.cuda.synchronize()
+        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as seen:
+            step()
+            torch.cuda.synchronize()
+        # the optimizer's span is no launch
+        launched = [
+            event
+            for event in seen.key_averages()
+            if event.device_type.name == "CUDA" and not event.key.startswith("Optimizer")
+        ]
+        milliseconds = sum(event.self_device_time_total for event in launched) / 1000
+        found[f"d={size.dim}"] = sum(e.count for e in launched), round(milliseconds, 1)
+    return found
 
 
 def _status(name: str) -> int:
