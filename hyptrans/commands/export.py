@@ -59,7 +59,7 @@ def main(args: argparse.Namespace) -> None:
         from hyptrans.inference.sharing import folder
         from hyptrans.inference.translator import Translator
 
-        # told before an hour of translating
+        # before an hour of translating
         folder.check_replaceable(args.out)
         state, named = checkpoint.read_state(args.checkpoint), subword_models(args)
         contents = checkpoint.read(

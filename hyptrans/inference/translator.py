@@ -38,8 +38,8 @@ class Translator:
     """A translation model with its text processing; :func:`hyptrans.load` makes one.
 
     All methods take one text, and then return what belongs to it, or any number of them, and return
-    a list. Results come in the order of the sentences and, but for samples, do not depend on how
-    often it is asked. Text that is empty, or has spaces only, has an empty translation.
+    a list. Results come in the order of the sentences; but for samples, the same call has the same
+    result. Text that is empty, or has spaces only, has an empty translation.
 
     Args:
         contents: what the model is made of; of several, those of an ensemble.

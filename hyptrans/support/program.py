@@ -40,7 +40,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Program:
-    """A program; each command's module is imported only when it is asked for.
+    """A program; each command's module is imported only when it runs.
 
     Attributes:
         name: as it is typed.

@@ -119,15 +119,6 @@ def test_states_are_the_encoders_with_their_spaces(arch, make, texts):
     assert found[0].spaces == model.spaces
 
 
-def test_encoding_changes_nothing_of_what_comes_after_it(make, texts):
-    # the twin has a fused layer for translating, which hands out no states
-    model = load(make("transformer"))
-    before = model.n_best(texts, 3)
-    model.encode(texts)
-    assert model.model.encoder.fuses
-    assert model.n_best(texts, 3) == before
-
-
 def test_an_empty_list_has_empty_results(model):
     assert model.translate([]) == []
     assert model.n_best([]) == []
