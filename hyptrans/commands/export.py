@@ -113,7 +113,7 @@ def _scores(model: "Translator", source: Path, reference: Path, *, beam: int) ->
 def _card(
     args: argparse.Namespace, contents: "Contents", model: "Translator", facts: dict[str, Any]
 ) -> str:
-    from hyptrans.inference.describe import learned_numbers
+    from hyptrans.inference.describe import parameter_count
     from hyptrans.inference.sharing import card
 
     folder = args.out.resolve().name
@@ -124,6 +124,6 @@ def _card(
         languages=contents.languages,
         facts=facts,
         spaces=model.spaces,
-        parameters=learned_numbers(model.model),
+        parameters=parameter_count(model.model),
         precision=args.precision,
     )

@@ -10,8 +10,8 @@ from hyptrans.inference.contents import AVERAGED
 from hyptrans.inference.translator import Translator
 
 
-def learned_numbers(model: nn.Module) -> int:
-    """Learned numbers of a model; a parameter that two of its parts share counts once."""
+def parameter_count(model: nn.Module) -> int:
+    """The parameters of a model; what two of its parts share counts once."""
     return sum(parameter.numel() for parameter in model.parameters())
 
 
@@ -48,7 +48,7 @@ def describe(translator: Translator) -> dict[str, Any]:
     return {
         "architecture": translator.architecture,
         "languages": list(translator.languages),
-        "parameters": learned_numbers(model),
+        "parameters": parameter_count(model),
         "dictionaries": list(translator.dictionary_sizes),
         "longest source": translator.max_tokens,
         "options": dict(sorted(translator.options.items())),

@@ -23,7 +23,7 @@ from transformers.utils import GENERATION_CONFIG_NAME
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.inference import architecture
-from hyptrans.inference.describe import embedding_space, learned_numbers
+from hyptrans.inference.describe import embedding_space, parameter_count
 from hyptrans.inference.load import read
 from hyptrans.inference.options import BEAM
 from hyptrans.inference.sharing import card, folder
@@ -330,7 +330,7 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
             languages=self.config.languages,
             facts=self.config.facts,
             spaces=self.encoder.state_spaces(),
-            parameters=learned_numbers(self),
+            parameters=parameter_count(self),
             precision=named,
         )
 

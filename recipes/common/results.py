@@ -40,11 +40,11 @@ def count_parameters(checkpoint: Path, user_dir: str = "hyptrans") -> int:
         # isort: split
         from fairseq import checkpoint_utils, utils
 
-        from hyptrans.inference.describe import learned_numbers
+        from hyptrans.inference.describe import parameter_count
 
         utils.import_user_module(argparse.Namespace(user_dir=user_dir))
         models, _ = checkpoint_utils.load_model_ensemble([str(checkpoint)])
-    return learned_numbers(models[0])
+    return parameter_count(models[0])
 
 
 def made_by(lines: Results) -> str:
