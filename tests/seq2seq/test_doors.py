@@ -16,6 +16,7 @@ from hyptrans.inference import architecture
 from hyptrans.inference.architecture import configuration
 from hyptrans.models.euclidean import EuclideanParts
 from hyptrans.seq2seq.architectures import ARCHITECTURES
+from hyptrans.support.errors import UserError
 from tests.models.conftest import SMALL, batch, build, dictionary, task_of
 
 NAMES = ("hybonet", "hybonet_plus", "hypformer", "han", "hvt", "sphere")
@@ -136,7 +137,7 @@ def test_every_option_acts_in_every_door_or_is_refused_there(name):
             usual = behavior(door, arch, **USUAL)
             try:
                 changed = behavior(door, arch, **USUAL | {field.name: other_value(field)})
-            except ValueError:
+            except (ValueError, UserError):
                 changed = "refused"
             if (name, field.name) not in WITHOUT_EFFECT:
                 assert changed != usual, (field.name, door.__name__)
