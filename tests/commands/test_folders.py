@@ -135,7 +135,7 @@ def test_export_names_checkpoint_and_data_that_do_not_go_together(make, prepared
     status, _, error = call(capsys, *words)
     assert status == 2
     assert error.startswith(
-        f"error: checkpoint {path} with --data {data} cannot be used: its encoder.embed_tokens.weight is"
+        f"error: checkpoint {path} with --data {data} cannot be used: its encoder.embed_tokens."
     )
 
 
