@@ -265,10 +265,36 @@ def test_punctuation_by_penn_treebank_tags_differs():
     assert len(PTB_TAGS) == 7
 
 
-def test_penn_treebank_tags_must_be_there():
-    sentence = sentence_of((-1, 0), xpos=["_", "_"], name="s7")
-    with pytest.raises(UserError, match=r"--punct ptb needs .* sentence s7 .* --punct upos"):
-        kept_words(sentence, "ptb")
+@pytest.mark.parametrize(("punct", "other"), [("ptb", "upos"), ("upos", "ptb")])
+def test_tags_that_tell_punctuation_must_be_there(punct, other):
+    sentence = sentence_of((-1, 0), upos=["_", "_"], xpos=["_", "_"], name="s7")
+    with pytest.raises(UserError, match=rf"--punct {punct} needs .* sentence s7 .* {other}, or no"):
+        kept_words(sentence, punct)
+    assert kept_words(sentence, "none").tolist() == [True, True]
+
+
+def test_a_sentence_without_a_correlation_in_one_seed_is_left_out_in_all():
+    """So that the mean over seeds of a metric is that over sentences; they differed in sign."""
+    rng, seeds = np.random.default_rng(3), []
+    for seed in range(3):
+        tally = Tally(1)
+        for k in range(12):
+            sentence = sentence_of(random_heads(6, seed=k))
+            distances, depths = rng.random((1, 6, 6)), rng.random((1, 6))
+            if (k + seed) % 4 == 0:
+                depths[:] = 1.0
+            tally.add(sentence, distances, depths)
+        seeds.append(tally.scores())
+    alike = metrics.defined_in_all(seeds)
+    mean = metrics.mean_scores(alike)
+    assert mean.undefined() == {"dspr": 0, "nspr": 9}
+    over_sentences = mean.metrics()[0]
+    for metric in metrics.METRICS:
+        over_seeds = fmean(scores.metrics()[0][metric] for scores in alike)
+        assert over_seeds == pytest.approx(over_sentences[metric])
+    # and not so where each seed leaves out its own
+    own = fmean(scores.metrics()[0]["nspr"] for scores in seeds)
+    assert own != pytest.approx(over_sentences["nspr"])
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])

@@ -72,6 +72,29 @@ def test_words_are_neither_multiword_tokens_nor_empty_nodes(tmp_path):
     )
 
 
+def spaces_of(folder, text):
+    (sentence,) = read_conllu(write(folder, text))
+    return [token.space_after for token in sentence.tokens]
+
+
+def test_the_last_word_of_a_multiword_token_may_say_that_no_space_follows(tmp_path):
+    bare = CANNOT.replace("# text = I can't go.\n", "")
+    assert spaces_of(tmp_path, bare) == [True, True, False, True]
+    glued = bare.replace("advmod\t_\t_\n", "advmod\t_\tSpaceAfter=No\n")
+    assert spaces_of(tmp_path, glued) == [True, False, False, True]
+    # its first word says nothing of what follows the token
+    first = bare.replace("aux\t_\t_\n", "aux\t_\tSpaceAfter=No\n")
+    assert spaces_of(tmp_path, first) == [True, True, False, True]
+
+
+def test_spaces_are_those_of_the_text_where_it_differs_by_spaces_alone(tmp_path):
+    text = CANNOT.replace("I can't go.", "Ican't  go .")
+    assert spaces_of(tmp_path, text) == [False, True, True, True]
+    # of another text nothing is taken
+    other = CANNOT.replace("I can't go.", "Ican't go!")
+    assert spaces_of(tmp_path, other) == [True, True, False, True]
+
+
 def test_gzip_and_windows_line_ends_and_no_final_line_give_the_same(tmp_path):
     plain = read_conllu(write(tmp_path, CANNOT + CANNOT))
     zipped = read_conllu(write(tmp_path, gzip.compress((CANNOT * 2).encode()), "trees.conllu.gz"))
