@@ -44,6 +44,7 @@ def vectors(x: Tensor, space: Space) -> Tensor:
     model: the ball's ``log_o``, half of that, is doubled.
 
     Shapes: ``[..., D]`` -> ``[..., D]``, or ``[..., D - 1]`` from the Lorentz model.
+    Range: as of the model's ``log_origin``; any flat vector.
     """
     if space.kind == "lorentz":
         return lorentz.log_origin(x, c=space.c) * space.c**0.5
@@ -56,6 +57,7 @@ def lorentz_points(x: Tensor, space: Space) -> Tensor:
     """Hyperbolic points on the hyperboloid of curvature -1.
 
     Shapes: ``[..., D]`` -> ``[..., D]``, or ``[..., D + 1]`` from the ball.
+    Range: as of :func:`lorentz.lift` and :func:`poincare.to_lorentz`.
 
     Raises:
         ValueError: the space is flat.
@@ -70,7 +72,10 @@ def lorentz_points(x: Tensor, space: Space) -> Tensor:
 def map_layers(
     function: Callable[[Tensor, Space], Tensor], x: Tensor, spaces: Sequence[Space]
 ) -> Tensor:
-    """One of the functions above, on every layer of ``x`` ``[layers, ...]`` with its own space."""
+    """One of the functions above, on every layer of ``x`` ``[layers, ...]`` with its own space.
+
+    Range: the function's.
+    """
     if len(set(spaces)) == 1:
         return function(x, spaces[0])
     return torch.stack([function(part, space) for part, space in zip(x, spaces, strict=True)])

@@ -24,40 +24,38 @@ FEW = 32
 """Rows worked on at a time: few enough for intermediate results to stay in the cache."""
 
 
-class ResidualOperands(NamedTuple):
-    """What :func:`norm_residual` reads."""
-
-    x: Tensor
-    """Points ``[..., d]``."""
-    z: Tensor
-    """Numbers of a matrix product ``[..., d]``: the update's tangents without their bias."""
-    bias: Tensor
-    """``[d]``: the tangent of the point that is Mobius-added to the update."""
-    beta: Tensor
-    """``[]``: the factor of the update."""
-    gain: Tensor
-    """``[d]``, of the norm."""
-    shift: Tensor
-    """``[d]``, of the norm."""
-
-
 def norm_residual(
-    operands: ResidualOperands, *, c: float, epsilon: float, dropout: float
+    x: Tensor,
+    z: Tensor,
+    bias: Tensor,
+    beta: Tensor,
+    gain: Tensor,
+    shift: Tensor,
+    *,
+    c: float,
+    epsilon: float,
+    dropout: float,
 ) -> Tensor:
     """The points of ``x (+) beta (x) (z (+) bias)``, normalized as tangents.
 
-    The norm is that of vectors in units of ``1 / sqrt(d)``, with ``epsilon`` added to the variance
-    in these units, and gain and shift in them.
+    The norm is that of vectors in units of ``1 / sqrt(d)``, in which ``epsilon`` is added to the
+    variance, and gain and shift are.
 
     Args:
-        operands: points, update and parameters.
+        x: points.
+        z: numbers of a matrix product: the update's tangents without their bias.
+        bias: the tangent of the point that is Mobius-added to the update.
+        beta: the factor of the update.
+        gain: of the norm.
+        shift: of the norm.
         c: the ball has curvature ``-c``.
         epsilon: see above.
         dropout: probability of zeroing a number of the update's tangent; 0 when not training.
 
-    Shapes: ``[..., d]``. Source: HVT eq. 7, 11, 12, 26 and 30.
+    Shapes: x and z ``[..., d]``, bias, gain and shift ``[d]``, beta ``[]`` -> ``[..., d]``.
+    Source: HVT eq. 7, 11, 12, 26 and 30.
     """
-    x, z, *others = (at_least_float32(t) for t in operands)
+    x, z, *others = (at_least_float32(t) for t in (x, z, bias, beta, gain, shift))
     bias, beta, gain, shift = others
     alike = x.shape == z.shape and all(t.dtype == x.dtype for t in (z, *others))
     alike = alike and bias.shape == gain.shape == shift.shape == x.shape[-1:] and not beta.dim()

@@ -14,8 +14,8 @@ from hyptrans.geometry.precision import at_least_float32
 from hyptrans.layers.checks import check_curvature
 from hyptrans.layers.euclidean import inverse_softplus
 
-LEAST_CURVATURE = 1e-7
-"""No learned ``c`` is below it; those of configurations begin at ten times this."""
+LEAST_CURVATURE = 1e-12
+"""No learned ``c`` is below it: ``1/c`` and its square are still float32 numbers."""
 
 
 class Curvature(nn.Module):

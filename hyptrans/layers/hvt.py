@@ -20,9 +20,10 @@ from torch import Tensor, nn
 
 from hyptrans.geometry import poincare
 from hyptrans.geometry.precision import at_least_float32
-from hyptrans.kernels import poincare_residual, products
+from hyptrans.kernels import products
 from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.kernels.poincare import add_tangents
+from hyptrans.kernels.poincare_residual import norm_residual
 from hyptrans.layers.attention import State
 from hyptrans.layers.checks import check_curvature
 from hyptrans.layers.lorentz import LorentzEmbedding, LorentzLogits
@@ -115,10 +116,13 @@ class ScaledResidual(nn.Module):
         self.norm = TangentNorm(width)
 
     def forward(self, x: Tensor, product: Tensor, bias: Tensor) -> Tensor:
-        return poincare_residual.norm_residual(
-            poincare_residual.ResidualOperands(
-                x, product, bias, self.beta, self.norm.weight, self.norm.bias
-            ),
+        return norm_residual(
+            x,
+            product,
+            bias,
+            self.beta,
+            self.norm.weight,
+            self.norm.bias,
             c=self.c,
             epsilon=NORM_EPSILON,
             dropout=self.dropout if self.training else 0.0,

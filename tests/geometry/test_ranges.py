@@ -19,7 +19,7 @@ both_dtypes = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 DIGITS = 400
 
 
-@pytest.mark.parametrize("module", [lorentz, poincare, klein], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("module", [lorentz, poincare, klein, space], ids=lambda m: m.__name__)
 def test_every_public_function_says_its_range(module):
     functions = inspect.getmembers(module, inspect.isfunction)
     own = {n: f for n, f in functions if f.__module__ == module.__name__ and n[0] != "_"}

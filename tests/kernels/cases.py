@@ -13,7 +13,7 @@ from hyptrans.kernels.klein import polar_heads
 from hyptrans.kernels.linear_attention import step
 from hyptrans.kernels.lorentz import from_linear, normalize
 from hyptrans.kernels.poincare import add_tangents
-from hyptrans.kernels.poincare_residual import ResidualOperands, norm_residual
+from hyptrans.kernels.poincare_residual import norm_residual
 
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-5}
 
@@ -83,11 +83,7 @@ def residual(draw):
     x = poincare.exp_origin(size * draw.rows(), c=draw.c)
     bias, beta = size * draw(draw.width), x.new_tensor(0.7)
     operands = [x, 3 * size * draw.rows(), bias, beta, draw(draw.width), draw(draw.width)]
-
-    def normed(*operands):
-        return norm_residual(ResidualOperands(*operands), c=draw.c, epsilon=1e-5, dropout=0.0)
-
-    return Case(normed, operands)
+    return Case(partial(norm_residual, c=draw.c, epsilon=1e-5, dropout=0.0), operands)
 
 
 def linear_step(draw):

@@ -16,7 +16,7 @@ from hyptrans.kernels import backend, cpu, cuda, dropout
 from hyptrans.kernels.cpu import exponential, jobs
 from hyptrans.kernels.cpu.jobs import NUMBERS_PER_THREAD
 from hyptrans.kernels.lorentz import from_linear, linear_forward, normalize
-from hyptrans.kernels.poincare_residual import ResidualOperands, norm_residual
+from hyptrans.kernels.poincare_residual import norm_residual
 from tests.kernels.cases import CASES, Draw, numbers, results_of
 from tests.kernels.contract import KernelContract
 
@@ -291,7 +291,7 @@ def test_operands_of_wrong_widths_are_refused(bias, gain, shift, rng):
     x, z = numbers(rng, 2, 3, 6, dtype=torch.float32) / 9
     others = [numbers(rng, *shape, dtype=torch.float32) for shape in (bias, (), gain, shift)]
     with pytest.raises(RuntimeError, match=r"size|shape"):
-        norm_residual(ResidualOperands(x, z, *others), c=1.0, epsilon=1e-5, dropout=0.0)
+        norm_residual(x, z, *others, c=1.0, epsilon=1e-5, dropout=0.0)
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
