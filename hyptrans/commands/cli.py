@@ -9,6 +9,13 @@ PROGRAM = Program(
     "Prepare text, translate with trained models, probe and share them; fairseq-train --user-dir "
     "hyptrans\ntrains them.",
     {
+        "train": Command(
+            "hyptrans.train.command",
+            "train a model on a prepared data folder, without fairseq",
+            "train data --arch hybonet_plus_iwslt_d64 --out run",
+            memory="lower --max-tokens",
+            stopped="the same command goes on",
+        ),
         "translate": Command(
             "hyptrans.commands.translate",
             "translate the lines of standard input",

@@ -1,0 +1,111 @@
+"""Sentence pairs of an indexed data set, in batches of similar lengths and a bounded size."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+
+IGNORED = -100
+"""A label without a loss."""
+MULTIPLE = 8
+"""The number of sentences of a large batch is divisible by it."""
+
+
+class Pairs(Dataset[dict[str, Tensor]]):
+    """Sources and targets of one split, each with the end of the sentence.
+
+    Args:
+        sources: token numbers of each sentence ``[length]``.
+        targets: likewise; as many.
+        max_source: the most tokens of a source that the model takes.
+        max_target: likewise of a target.
+
+    Attributes:
+        sizes: ``(pairs, 2)`` tokens of source and target.
+        skipped: the number of pairs that are too long for the model, which are left out.
+    """
+
+    def __init__(
+        self, sources: Sequence[Any], targets: Sequence[Any], max_source: int, max_target: int
+    ) -> None:
+        lengths = [(len(s), len(t)) for s, t in zip(sources, targets, strict=True)]
+        every = np.array(lengths, dtype=np.int64).reshape(-1, 2)
+        kept = np.flatnonzero((every <= (max_source, max_target)).all(1))
+        self.sources, self.targets, self._kept = sources, targets, kept
+        self.sizes, self.skipped = every[kept], len(every) - len(kept)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __getitem__(self, index: int) -> dict[str, Tensor]:
+        place = int(self._kept[index])
+        source, target = (torch.as_tensor(side[place]).long() for side in (self.sources, self.targets))
+        return {"input_ids": source, "labels": target}
+
+
+class TokenBatches:
+    """Batches of pairs of similar lengths, in an order that seed and epoch decide.
+
+    A batch has at most ``max_tokens`` places on either side, padding included, as with fairseq's
+    ``--max-tokens``. Every epoch has the same number of batches for each of ``parts`` processes and
+    accumulated batches; the few that are over are left out, others in every epoch.
+
+    Args:
+        sizes: ``(pairs, 2)`` tokens of source and target.
+        max_tokens: the most places of a batch on either side.
+        seed: of the order.
+        parts: the number of batches is a multiple of it.
+    """
+
+    def __init__(self, sizes: np.ndarray, max_tokens: int, seed: int, parts: int = 1) -> None:
+        self.seed, self.epoch, self.parts = seed, 0, parts
+        order = np.random.default_rng(seed).permutation(len(sizes))
+        order = order[np.lexsort((sizes[order, 0], sizes[order, 1]))]
+        self._batches = list(_by_size(order, sizes.max(1), max_tokens))
+
+    def set_epoch(self, epoch: int) -> None:
+        """Shuffle the batches anew; the library calls it before each epoch."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return max(len(self._batches) // self.parts, 1) * self.parts
+
+    def __iter__(self) -> Iterator[list[int]]:
+        shuffled = np.random.default_rng((self.seed, self.epoch)).permutation(len(self._batches))
+        # a set smaller than the number of processes gives some of its batches twice
+        for place in np.resize(shuffled, len(self)):
+            yield self._batches[place]
+
+
+def _by_size(order: np.ndarray, longest: np.ndarray, max_tokens: int) -> Iterator[list[int]]:
+    """Consecutive pairs of an order, as many at a time as fit."""
+    batch: list[int] = []
+    width = 0
+    for index in order.tolist():
+        wider = max(width, int(longest[index]))
+        if batch and wider * (len(batch) + 1) > max_tokens:
+            full = len(batch) - len(batch) % MULTIPLE if len(batch) > MULTIPLE else len(batch)
+            yield batch[:full]
+            batch = batch[full:]
+            wider = max([int(longest[i]) for i in batch] + [int(longest[index])])
+        batch.append(index)
+        width = wider
+    if batch:
+        yield batch
+
+
+def collate(rows: Sequence[dict[str, Tensor]], pad: int) -> dict[str, Tensor]:
+    """Pad sources on the left, as fairseq does, and targets on the right.
+
+    Shapes: ``input_ids`` ``(batch, source length)``, ``labels`` ``(batch, target length)`` with
+    :data:`IGNORED` at padding.
+    """
+    sources, targets = ([row[key] for row in rows] for key in ("input_ids", "labels"))
+    padded = torch.nn.utils.rnn.pad_sequence
+    return {
+        "input_ids": padded([one.flip(0) for one in sources], True, pad).flip(1),
+        "labels": padded(targets, True, IGNORED),
+    }

@@ -1,0 +1,144 @@
+"""``hyptrans train``: train an architecture on a prepared data folder, and write a model folder."""
+
+import argparse
+import dataclasses
+import os
+import shlex
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hyptrans.inference.dictionary import fingerprint
+from hyptrans.support.errors import UserError
+from hyptrans.support.files import take_lock, write_whole
+from hyptrans.support.flags import add_out
+from hyptrans.support.logs import quiet
+from hyptrans.train import settings as known
+from hyptrans.train.settings import FILE, Settings
+
+MODEL = "model"
+"""The model folder of a run."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command, and those of the architecture that is named."""
+    add = parser.add_argument
+    add("data", type=Path, metavar="DATA", help="folder that hyptrans prepare wrote")
+    about = "architecture and size, such as hybonet_plus_iwslt_d64; adds its options to --help"
+    add("--arch", metavar="NAME", help=about)
+    add_out(parser, "folder of the run; the same command goes on with it", folder=True, required=True)
+    about = "settings by name, such as the run.yaml that every run writes; flags go before them"
+    add("--config", type=Path, metavar="FILE", help=about)
+    known.add_arguments(parser.add_argument_group("training"))
+    architecture = _named(sys.argv)
+    if architecture is not None:
+        known.add_options(parser.add_argument_group(f"options of {architecture}"), architecture)
+
+
+def _named(words: list[str]) -> str | None:
+    """The architecture of a command line, or of its configuration file."""
+    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    first.add_argument("--arch")
+    first.add_argument("--config", type=Path)
+    found, _ = first.parse_known_args(words)
+    if found.arch is None and found.config is not None:
+        found.arch = known.read(found.config).get("arch")
+    if found.arch is None:
+        return None
+    from hyptrans.inference.architecture import require_known
+
+    return require_known(found.arch)
+
+
+def main(args: argparse.Namespace) -> None:
+    """Train, or go on; then write the model folder, and print its score and how to use it.
+
+    Raises:
+        UserError: a setting, the data or the folder of the run cannot be used.
+    """
+    given = {name: value for name, value in vars(args).items() if value is not None}
+    data, out = given.pop("data"), given.pop("out")
+    file = given.pop("config", None)
+    chosen = {**(known.read(file) if file is not None else {}), **given}
+    settings, architecture, options = _resolved(chosen)
+    if not data.is_dir():
+        raise UserError(f"{data} is not there: name a folder that hyptrans prepare wrote")
+    out.mkdir(parents=True, exist_ok=True)
+    lock = take_lock(out / "lock", out)
+    try:
+        with quiet():
+            from hyptrans.train.run import Run
+
+            run = Run(settings, architecture, options, data, out)
+        _keep(out, run.words, settings, architecture, dict(run.config.options or {}))
+        if not (out / MODEL).is_dir():
+            run.train()
+            facts = run.finish()
+            run.write(out / MODEL, {**facts, "command": _command(architecture, settings, options)})
+        _show(out / MODEL)
+    finally:
+        os.close(lock)
+
+
+def _resolved(chosen: dict[str, Any]) -> tuple[Settings, str, dict[str, Any]]:
+    """Settings with their defaults, the architecture, and the options that were named."""
+    architecture = chosen.pop("arch", None)
+    if architecture is None:
+        raise UserError("no architecture was named: give --arch, such as hybonet_plus_iwslt_d64")
+    chosen.pop("dictionaries", None)
+    names = {field.name for field in dataclasses.fields(Settings)}
+    settings = Settings(**{name: value for name, value in chosen.items() if name in names})
+    if settings.lr is None:
+        settings.lr = known.default_rate(architecture)
+    settings.adam_betas = tuple(settings.adam_betas)  # type: ignore[assignment]
+    known.check(settings)
+    options = {name: value for name, value in chosen.items() if name not in names}
+    options.setdefault("dropout", known.DROPOUT)
+    options.setdefault("attention_dropout", 0.0)
+    return settings, architecture, options
+
+
+def _keep(
+    out: Path,
+    dictionaries: Iterable[Any],
+    settings: Settings,
+    architecture: str,
+    options: dict[str, Any],
+) -> None:
+    """Write ``run.yaml``, or hold these settings against those that the run began with."""
+    every = {
+        "arch": architecture,
+        "dictionaries": [fingerprint(one) for one in dictionaries],
+        **dataclasses.asdict(settings),
+        **options,
+    }
+    every["adam_betas"] = list(settings.adam_betas)
+    if (out / FILE).exists():
+        known.check_same(known.read(out / FILE), every, out / FILE)
+    write_whole(out / FILE, yaml.safe_dump(every, sort_keys=False))
+
+
+def _command(architecture: str, settings: Settings, options: dict[str, Any]) -> str:
+    """The command of a run with every setting that is no default."""
+    usual = Settings()
+    words = ["hyptrans", "train", "DATA", "--arch", architecture]
+    chosen = {n: v for n, v in vars(settings).items() if v != getattr(usual, n)} | options
+    for name, value in chosen.items():
+        flag = "--" + name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(flag if value else flag.replace("--", "--no-", 1))
+        else:
+            words += [flag, *map(str, value if isinstance(value, tuple) else [value])]
+    return shlex.join([*words, "--out", "RUN"])
+
+
+def _show(folder: Path) -> None:
+    from hyptrans.inference.sharing import folder as model_folder
+
+    facts = model_folder.read(folder, with_parameters=False).facts
+    for score in facts.get("scores", ()):
+        sys.stdout.write(f"test {score['name']} {score['value']:.2f} {score['signature']}\n")
+    sys.stdout.write(f"hyptrans translate {shlex.quote(str(folder))} < text > translations\n")
