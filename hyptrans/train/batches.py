@@ -42,7 +42,9 @@ class Pairs(Dataset[dict[str, Tensor]]):
 
     def __getitem__(self, index: int) -> dict[str, Tensor]:
         place = int(self._kept[index])
-        source, target = (torch.as_tensor(side[place]).long() for side in (self.sources, self.targets))
+        source, target = (
+            torch.as_tensor(side[place]).long() for side in (self.sources, self.targets)
+        )
         return {"input_ids": source, "labels": target}
 
 

@@ -29,7 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("data", type=Path, metavar="DATA", help="folder that hyptrans prepare wrote")
     about = "architecture and size, such as hybonet_plus_iwslt_d64; adds its options to --help"
     add("--arch", metavar="NAME", help=about)
-    add_out(parser, "folder of the run; the same command goes on with it", folder=True, required=True)
+    add_out(
+        parser, "folder of the run; the same command goes on with it", folder=True, required=True
+    )
     about = "settings by name, such as the run.yaml that every run writes; flags go before them"
     add("--config", type=Path, metavar="FILE", help=about)
     known.add_arguments(parser.add_argument_group("training"))

@@ -62,7 +62,9 @@ class Run:
     ) -> None:
         found = recorded.read(data)
         if found is None:
-            raise UserError(f"{data} has no manifest.json: name a folder that hyptrans prepare wrote")
+            raise UserError(
+                f"{data} has no manifest.json: name a folder that hyptrans prepare wrote"
+            )
         self.settings, self.data, self.out = settings, data, out
         self.tokenizer = HyptransTokenizer.from_data(data, *found.languages)
         transformers.utils.logging.disable_progress_bar()
@@ -84,7 +86,9 @@ class Run:
         sides = [IndexedSet(self.data / "data-bin" / f"{stem}.{one}") for one in (source, target)]
         found = Pairs(*sides, self.model.encoder.longest, self.model.decoder.longest)
         if found.skipped:
-            sys.stderr.write(f"{name}: {found.skipped} pairs are too long for the model, left out\n")
+            sys.stderr.write(
+                f"{name}: {found.skipped} pairs are too long for the model, left out\n"
+            )
         if not len(found):
             raise UserError(f"{self.data}: its set {name} has no pair that the model can take")
         return found
@@ -194,9 +198,14 @@ class Run:
         return scores.bleu(found, wanted, tokenize=scores.tokenizer_for(language))
 
     def _translate(self, model: TrainedModel, rows: Sequence[list[int]]) -> list[str]:
-        options, longest = Options(beam=self.settings.beam), limits(rows, {}, model.decoder.longest - 1)
+        options, longest = (
+            Options(beam=self.settings.beam),
+            limits(rows, {}, model.decoder.longest - 1),
+        )
         found = [""] * len(rows)
-        for batch in by_length([*map(len, rows)], BATCH_TOKENS, "translate", None, step=LENGTH_STEP):
+        for batch in by_length(
+            [*map(len, rows)], BATCH_TOKENS, "translate", None, step=LENGTH_STEP
+        ):
             source = padded([rows[i] for i in batch], self.words[0], left=True).to(model.device)
             made = search([model], source, longest[batch[0]], options)
             for i, hypotheses in zip(batch, made, strict=True):
@@ -205,7 +214,9 @@ class Run:
 
     def _text(self, tokens: Sequence[int]) -> str:
         words = self.words[1]
-        return self.tokenizer.convert_tokens_to_string([words[t] for t in tokens if t != words.eos()])
+        return self.tokenizer.convert_tokens_to_string(
+            [words[t] for t in tokens if t != words.eos()]
+        )
 
 
 class Epochs:

@@ -37,7 +37,9 @@ def setting(default: Any, about: str, **more: Any) -> Any:
 class Settings:
     """All settings but those of the architecture; flags have the names of fairseq's."""
 
-    lr: float | None = setting(None, "learning rate (default: the best of recipes/study)", type=float)
+    lr: float | None = setting(
+        None, "learning rate (default: the best of recipes/study)", type=float
+    )
     lr_scheduler: str = setting("polynomial_decay", "schedule of the rate", choices=SCHEDULES)
     warmup_updates: int = setting(300, "updates in which the rate rises to --lr")
     max_update: int = setting(3000, "updates in all")
@@ -47,16 +49,24 @@ class Settings:
     label_smoothing: float = setting(0.1, "share of the probability that other tokens get")
     weight_decay: float = setting(0.0, "decoupled weight decay of parameters that are no points")
     adam_betas: tuple[float, float] = setting((0.9, 0.98), "betas of Adam", type=float, nargs=2)
-    patience: int = setting(10, "validations without a better BLEU before the training stops; 0: never")
+    patience: int = setting(
+        10, "validations without a better BLEU before the training stops; 0: never"
+    )
     validate_interval_updates: int = setting(
         200, "fewest updates between two validations, which come at ends of epochs"
     )
-    save_interval_updates: int = setting(500, "updates between two saves, the most that a kill loses")
-    keep_last_epochs: int = setting(5, "validations whose parameters are kept, and averaged at the end")
+    save_interval_updates: int = setting(
+        500, "updates between two saves, the most that a kill loses"
+    )
+    keep_last_epochs: int = setting(
+        5, "validations whose parameters are kept, and averaged at the end"
+    )
     beam: int = setting(5, "beam of the validation's and the test's translations")
     seed: int = setting(1, "seed of parameters, batches and dropout")
     precision: str = setting("float32", "of matrix products", choices=("float32", "bf16", "fp16"))
-    device: str = setting("auto", "where to train: auto, cpu or cuda", choices=("auto", "cpu", "cuda"))
+    device: str = setting(
+        "auto", "where to train: auto, cpu or cuda", choices=("auto", "cpu", "cuda")
+    )
     num_workers: int = setting(0, "processes that load batches")
     log_interval: int = setting(50, "updates between two logged losses")
     report_to: str = setting("none", "where losses go: none, tensorboard or wandb")
@@ -152,7 +162,9 @@ def check(settings: Settings) -> None:
         if isinstance(one.default, int) and not (
             isinstance(value, int) and value >= least.get(one.name, 1)
         ):
-            raise UserError(f"{_flag(one.name)} must be at least {least.get(one.name, 1)}, got {value}")
+            raise UserError(
+                f"{_flag(one.name)} must be at least {least.get(one.name, 1)}, got {value}"
+            )
     if not 0 < settings.lr < math.inf:  # type: ignore[operator]
         raise UserError(f"--lr must be above 0 and finite, got {settings.lr}")
     if not 0 <= settings.label_smoothing < 1:
