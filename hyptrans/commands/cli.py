@@ -15,6 +15,7 @@ PROGRAM = Program(
             "train data --arch hybonet_plus_iwslt_d64 --out run",
             memory="lower --max-tokens",
             stopped="the same command goes on",
+            by_words=True,
         ),
         "translate": Command(
             "hyptrans.commands.translate",

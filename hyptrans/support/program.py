@@ -28,6 +28,7 @@ class Command:
         stopped: what Ctrl-C means for the next run, empty where it begins anew.
         options: ``module:function`` that adds its options, of a module that is imported sooner than
             the command's own; ``add_arguments`` of that one by default.
+        by_words: that function takes what is typed, too, on which the options depend.
     """
 
     module: str
@@ -36,6 +37,7 @@ class Command:
     memory: str = "close other programs"
     stopped: str = ""
     options: str = ""
+    by_words: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,17 +81,18 @@ class Program:
         found: Program = pkgutil.resolve_name(self.programs[name][0])
         return replace(found, name=f"{self.name} {name}")
 
-    def parser(self, name: str) -> argparse.ArgumentParser:
-        """A command's parser."""
+    def parser(self, name: str, words: Sequence[str] = ()) -> argparse.ArgumentParser:
+        """A command's parser; ``words`` may decide its options."""
         command = self.commands[name]
         parser = self._parser(f"{self.name} {name}", command.about, ["example:", command.example])
-        _imported(command.options or f"{command.module}:add_arguments")(parser)
+        add_arguments = _imported(command.options or f"{command.module}:add_arguments")
+        add_arguments(parser, words) if command.by_words else add_arguments(parser)
         return parser
 
     def _run(self, words: Sequence[str]) -> None:
         if not words or words[0] not in self.commands:
             self._overview().parse_args(words or ["--help"])
-        args = self.parser(words[0]).parse_args(words[1:])
+        args = self.parser(words[0], words[1:]).parse_args(words[1:])
         try:
             _imported(f"{self.commands[words[0]].module}:main")(args)
             sys.stdout.flush()

@@ -5,7 +5,7 @@ import dataclasses
 import os
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,8 @@ MODEL = "model"
 """The model folder of a run."""
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the command, and those of the architecture that is named."""
+def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) -> None:
+    """Add the options of the command, and those of the architecture that ``words`` name."""
     add = parser.add_argument
     add("data", type=Path, metavar="DATA", help="folder that hyptrans prepare wrote")
     about = "architecture and size, such as hybonet_plus_iwslt_d64; adds its options to --help"
@@ -35,12 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = "settings by name, such as the run.yaml that every run writes; flags go before them"
     add("--config", type=Path, metavar="FILE", help=about)
     known.add_arguments(parser.add_argument_group("training"))
-    architecture = _named(sys.argv)
+    architecture = _named(words)
     if architecture is not None:
         known.add_options(parser.add_argument_group(f"options of {architecture}"), architecture)
 
 
-def _named(words: list[str]) -> str | None:
+def _named(words: Sequence[str]) -> str | None:
     """The architecture of a command line, or of its configuration file."""
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     first.add_argument("--arch")

@@ -1,0 +1,207 @@
+"""``hyptrans train``: what a user types, what a kill leaves, and what is refused."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import hyptrans
+from hyptrans.support.errors import UserError
+from hyptrans.train import command
+from hyptrans.train.run import Epochs, newest
+from tests.train.conftest import TINY
+
+SETTINGS = ["--max-update", "12", "--max-tokens", "400", "--save-interval-updates", "4"]
+SETTINGS += ["--validate-interval-updates", "1", "--warmup-updates", "2", "--beam", "2"]
+WITHOUT_FAIRSEQ = "import sys; sys.modules['fairseq'] = None; from hyptrans.commands.cli import main; "
+
+
+def words(data, out, *more):
+    return ["train", str(data), "--out", str(out), *TINY, *SETTINGS, "--device", "cpu", *more]
+
+
+def run(given, **options):
+    code = WITHOUT_FAIRSEQ + f"sys.exit(main({given!r}))"
+    given_options = {"capture_output": True, "text": True, "timeout": 300, **options}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run([sys.executable, "-c", code], env=environment, **given_options)
+
+
+@pytest.fixture(scope="module")
+def trained(data, tmp_path_factory):
+    out = tmp_path_factory.mktemp("run") / "whole"
+    done = run(words(data, out))
+    assert done.returncode == 0, done.stderr[-2000:]
+    return out, done
+
+
+def parameters(out):
+    return load_file(out / "checkpoint-12" / "model.safetensors")
+
+
+def test_a_training_without_fairseq_ends_with_a_model_folder_that_translates(trained):
+    out, done = trained
+    score, line = done.stdout.splitlines()
+    assert score.startswith("test BLEU ")
+    assert "version:" in score
+    assert line == f"hyptrans translate {out}/model < text > translations"
+    assert "validation perplexity" in done.stderr
+    model = hyptrans.load(out / "model")
+    assert model.facts["scores"][0]["name"] == "BLEU"
+    assert "hyptrans train DATA --arch hybonet_plus_tiny" in (out / "model/README.md").read_text()
+    assert len(model.translate(["the dog sees."])) == 1
+
+
+def test_run_yaml_repeats_the_training_to_the_bit(data, trained, tmp_path):
+    done = run(["train", str(data), "--config", f"{trained[0]}/run.yaml", "--out", f"{tmp_path}/a"])
+    assert done.returncode == 0, done.stderr[-2000:]
+    again = parameters(tmp_path / "a")
+    assert all(torch.equal(again[name], one) for name, one in parameters(trained[0]).items())
+
+
+def test_a_killed_training_ends_in_the_same_bits(data, trained, tmp_path):
+    out, code = tmp_path / "killed", WITHOUT_FAIRSEQ
+    code += f"sys.exit(main({words(data, tmp_path / 'killed')!r}))"
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], env=environment, stderr=subprocess.DEVNULL
+    )
+    while not (out / "checkpoint-4" / "trainer_state.json").is_file():
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    (out / "checkpoint-11").mkdir()  # as a kill leaves a save that had only begun
+    done = run(words(data, out))
+    assert done.returncode == 0, done.stderr[-2000:]
+    again = parameters(out)
+    assert all(torch.equal(again[name], one) for name, one in parameters(trained[0]).items())
+    scores = [json.loads((one / "epochs/scores.json").read_text()) for one in (out, trained[0])]
+    assert scores[0] == scores[1]
+
+
+def test_a_finished_run_is_shown_and_not_trained_again(data, trained):
+    out, first = trained
+    before = (out / "checkpoint-12" / "model.safetensors").stat().st_mtime_ns
+    done = run(words(data, out))
+    assert done.stdout == first.stdout
+    assert (out / "checkpoint-12" / "model.safetensors").stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (["--lr", "0.5"], "run.yaml says lr: 0.01, and 0.5 was given"),
+        (["--curvature", "2"], "run.yaml says curvature: None, and 2.0 was given"),
+        (["--max-update", "0"], "--max-update must be at least 1, got 0"),
+        (["--label-smoothing", "1"], "--label-smoothing must be at least 0 and below 1, got 1.0"),
+    ],
+)
+def test_other_settings_are_refused(data, trained, more, sentence):
+    done = run(words(data, trained[0], *more))
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_another_data_folder_of_equal_size_is_refused(data, trained, tmp_path):
+    other = shutil.copytree(data, tmp_path / "other")
+    lines = (other / "data-bin/dict.de.txt").read_text().splitlines()
+    lines[0], lines[1] = lines[1], lines[0]
+    (other / "data-bin/dict.de.txt").write_text("\n".join(lines) + "\n")
+    done = run(words(other, trained[0]))
+    assert done.returncode == 2
+    assert "run.yaml says dictionaries: " in done.stderr
+
+
+def test_a_second_run_into_the_same_folder_is_refused(data, tmp_path):
+    from hyptrans.support.files import take_lock
+
+    lock = take_lock(tmp_path / "lock", tmp_path)
+    done = run(words(data, tmp_path))
+    os.close(lock)
+    assert done.returncode == 2
+    assert str(tmp_path) in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (["train", "nowhere", "--out", "out", "--arch", "hybonet_tiny"], "nowhere is not there"),
+        (["train", ".", "--out", "out", "--arch", "hybonet_tiny"], "has no manifest.json"),
+        (["train", ".", "--out", "out"], "no architecture was named"),
+        (["train", ".", "--out", "out", "--arch", "resnet"], "'resnet'"),
+        (["train", ".", "--out", "out", "--config", "none.yaml"], "none.yaml cannot be read"),
+    ],
+)
+def test_what_is_missing_is_named(given, sentence, tmp_path):
+    done = run(given, cwd=tmp_path)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_help_names_the_options_of_the_architecture(capsys):
+    from hyptrans.commands.cli import main
+
+    with pytest.raises(SystemExit):
+        main(["train", "--arch", "han_tiny", "--help"])
+    shown = capsys.readouterr().out
+    assert "--han-max-radius" in shown
+    assert "--max-tokens" in shown
+    assert "--hybonet-residual" not in shown
+
+
+def test_the_best_epoch_is_that_of_the_highest_bleu_and_the_last_ones_are_averaged(tmp_path):
+    epochs, model = Epochs(tmp_path, 2), torch.nn.Linear(1, 1, bias=False)
+    for updates, bleu in ((10, 3.0), (20, 9.0), (30, 5.0), (40, 7.0)):
+        model.weight.data.fill_(updates)
+        epochs.add(updates, model, {"ppl": 1.0, "bleu": bleu})
+    assert epochs.best() == 20
+    assert epochs.last() == [30, 40]
+    assert epochs.since_best() == 2
+    assert epochs.mean([30, 40], model)["weight"].item() == 35
+    assert sorted(path.name for path in tmp_path.glob("*.safetensors")) == [
+        "20.safetensors",
+        "30.safetensors",
+        "40.safetensors",
+    ]
+    # what was validated after the save that a run goes on from is validated again
+    epochs.add(30, model, {"ppl": 1.0, "bleu": 1.0})
+    assert epochs.last() == [20, 30]
+
+
+def test_points_are_averaged_to_points(tmp_path):
+    from hyptrans.layers.lorentz.manifold import StableLorentz
+
+    manifold = StableLorentz(c=1.0)
+    import geoopt
+
+    points = geoopt.ManifoldParameter(manifold.random_normal(4, 5), manifold=manifold)
+    model = torch.nn.Module()
+    model.points = points
+    epochs = Epochs(tmp_path, 2)
+    for updates in (1, 2):
+        points.data.copy_(manifold.random_normal(4, 5))
+        epochs.add(updates, model, {"ppl": 1.0, "bleu": 1.0})
+    mean = epochs.mean([1, 2], model)["points"].double()
+    squared = -mean[:, 0].square() + mean[:, 1:].square().sum(-1)
+    torch.testing.assert_close(squared, torch.full((4,), -1.0, dtype=torch.double), atol=1e-5, rtol=0)
+
+
+def test_an_unfinished_checkpoint_is_left_for_an_older_whole_one(tmp_path):
+    (tmp_path / "checkpoint-5").mkdir()
+    (tmp_path / "checkpoint-5" / "trainer_state.json").write_text("{}")
+    (tmp_path / "checkpoint-10").mkdir()
+    (tmp_path / "checkpoint-10" / "trainer_state.json").write_text('{"cut')
+    assert newest(tmp_path) == str(tmp_path / "checkpoint-5")
+    assert not (tmp_path / "checkpoint-10").exists()
+
+
