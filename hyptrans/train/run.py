@@ -4,7 +4,6 @@ The folder holds ``run.yaml`` (all settings), ``checkpoint-N`` (what the run goe
 ``epochs`` (parameters after validations, with their scores) and, at the end, ``model``.
 """
 
-import dataclasses
 import json
 import shutil
 import sys
@@ -23,7 +22,8 @@ from hyptrans.data.indexed import IndexedSet
 from hyptrans.evaluation import scores
 from hyptrans.inference.batches import by_length, padded
 from hyptrans.inference.contents import AVERAGED, Contents
-from hyptrans.inference.options import LENGTH_STEP, Options, limits
+from hyptrans.inference.options import LENGTH_STEP, limits
+from hyptrans.inference.options import Settings as SearchSettings
 from hyptrans.inference.search import search
 from hyptrans.inference.sharing import card
 from hyptrans.inference.sharing import folder as model_folder
@@ -148,8 +148,8 @@ class Run:
             self.model.load_state_dict(self.epochs.mean(last, self.model))
             of_average = self.bleu(self.model, self.pairs("valid")).value
             sys.stderr.write(
-                f"validation BLEU {of_best:.2f} after {chosen[0]} updates, {of_average:.2f} for the "
-                f"average of those after {', '.join(map(str, last))}\n"
+                f"validation BLEU {of_best:.2f} after {chosen[0]} updates, {of_average:.2f} for "
+                f"the average of those after {', '.join(map(str, last))}\n"
             )
             chosen = last if of_average > of_best else chosen
         self.model.load_state_dict(self.epochs.mean(chosen, self.model))
@@ -199,7 +199,7 @@ class Run:
 
     def _translate(self, model: TrainedModel, rows: Sequence[list[int]]) -> list[str]:
         options, longest = (
-            Options(beam=self.settings.beam),
+            SearchSettings(beam=self.settings.beam),
             limits(rows, {}, model.decoder.longest - 1),
         )
         found = [""] * len(rows)

@@ -145,8 +145,8 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any], path: Path) ->
     for name in sorted({*before, *now} - FREE):
         if before.get(name) != now.get(name):
             raise UserError(
-                f"{path} says {name}: {before.get(name)}, and {now.get(name)} was given: a training "
-                "goes on with the same settings; name another --out for a new one"
+                f"{path} says {name}: {before.get(name)}, and {now.get(name)} was given: a "
+                "training goes on with the same settings; name another --out for a new one"
             )
 
 
