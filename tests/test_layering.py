@@ -43,6 +43,7 @@ def loaded(names, unwanted):
         ("models/[!w_]*.py", ["fairseq", "omegaconf"]),
         ("inference/**/*.py", ["fairseq", "omegaconf"]),
         ("transformers/*.py", ["fairseq", "omegaconf"]),
+        ("train/*.py", ["fairseq", "omegaconf"]),
         ("evaluation/**/*.py", ["torch", "fairseq"]),
         ("commands/*.py", ["torch", "fairseq"]),
     ],

@@ -1,12 +1,14 @@
 """Sentence pairs of an indexed data set, in batches of similar lengths and a bounded size."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
+
+from hyptrans.data.indexed import IndexedSet
+from hyptrans.support.errors import UserError
 
 IGNORED = -100
 """A label without a loss."""
@@ -18,10 +20,13 @@ class Pairs(Dataset[dict[str, Tensor]]):
     """Sources and targets of one split, each with the end of the sentence.
 
     Args:
-        sources: token numbers of each sentence ``[length]``.
+        sources: token numbers of each sentence.
         targets: likewise; as many.
         max_source: the most tokens of a source that the model takes.
         max_target: likewise of a target.
+
+    Raises:
+        UserError: the sides have different numbers of sentences.
 
     Attributes:
         sizes: ``(pairs, 2)`` tokens of source and target.
@@ -29,10 +34,14 @@ class Pairs(Dataset[dict[str, Tensor]]):
     """
 
     def __init__(
-        self, sources: Sequence[Any], targets: Sequence[Any], max_source: int, max_target: int
+        self, sources: IndexedSet, targets: IndexedSet, max_source: int, max_target: int
     ) -> None:
-        lengths = [(len(s), len(t)) for s, t in zip(sources, targets, strict=True)]
-        every = np.array(lengths, dtype=np.int64).reshape(-1, 2)
+        if len(sources) != len(targets):
+            raise UserError(
+                f"{len(sources)} sources and {len(targets)} targets are no pairs: prepare the data "
+                "again"
+            )
+        every = np.stack([sources.sizes, targets.sizes], 1).astype(np.int64)
         kept = np.flatnonzero((every <= (max_source, max_target)).all(1))
         self.sources, self.targets, self._kept = sources, targets, kept
         self.sizes, self.skipped = every[kept], len(every) - len(kept)

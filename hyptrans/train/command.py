@@ -9,11 +9,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from hyptrans.inference.dictionary import fingerprint
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import take_lock, write_whole
+from hyptrans.support.extras import require
+from hyptrans.support.files import take_lock
 from hyptrans.support.flags import add_out
 from hyptrans.support.logs import quiet
 from hyptrans.train import settings as known
@@ -61,6 +60,8 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         UserError: a setting, the data or the folder of the run cannot be used.
     """
+    for module in ("transformers", "accelerate"):
+        require(module, "transformers")
     given = {name: value for name, value in vars(args).items() if value is not None}
     data, out = given.pop("data"), given.pop("out")
     file = given.pop("config", None)
@@ -120,7 +121,7 @@ def _keep(
     every["adam_betas"] = list(settings.adam_betas)
     if (out / FILE).exists():
         known.check_same(known.read(out / FILE), every, out / FILE)
-    write_whole(out / FILE, yaml.safe_dump(every, sort_keys=False))
+    known.write(out / FILE, every)
 
 
 def _command(architecture: str, settings: Settings, options: dict[str, Any]) -> str:

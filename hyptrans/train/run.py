@@ -20,6 +20,7 @@ from transformers import PrinterCallback, TrainerCallback
 from hyptrans.data import recorded
 from hyptrans.data.indexed import IndexedSet
 from hyptrans.evaluation import scores
+from hyptrans.geometry import lorentz
 from hyptrans.inference.batches import by_length, padded
 from hyptrans.inference.contents import AVERAGED, Contents
 from hyptrans.inference.options import LENGTH_STEP, limits
@@ -83,8 +84,11 @@ class Run:
         """The pairs of a set: ``train``, ``valid`` or ``test``."""
         source, target = self.tokenizer.languages
         stem = f"{name}.{source}-{target}"
-        sides = [IndexedSet(self.data / "data-bin" / f"{stem}.{one}") for one in (source, target)]
-        found = Pairs(*sides, self.model.encoder.longest, self.model.decoder.longest)
+        sources, targets = (
+            IndexedSet(self.data / "data-bin" / f"{stem}.{one}") for one in (source, target)
+        )
+        longest = (self.model.encoder.longest, self.model.decoder.longest)
+        found = Pairs(sources, targets, *longest)
         if found.skipped:
             sys.stderr.write(
                 f"{name}: {found.skipped} pairs are too long for the model, left out\n"
@@ -93,8 +97,12 @@ class Run:
             raise UserError(f"{self.data}: its set {name} has no pair that the model can take")
         return found
 
-    def train(self) -> None:
-        """Train, or go on, until the last update or the end of the patience."""
+    def train(self) -> list[float]:
+        """Train, or go on, until the last update or the end of the patience.
+
+        Returns:
+            the logged losses, base e, a target token.
+        """
         validation = self.pairs("valid")
         pad = self.words[0].pad()
         trainer = Trainer(
@@ -103,13 +111,14 @@ class Run:
             width=self.model.encoder.layers[0].attention.width,
             model=self.model,
             args=self._arguments(),
-            train_dataset=self.pairs("train"),
-            eval_dataset=validation,
+            training=self.pairs("train"),
+            validation=validation,
             data_collator=lambda rows: collate(rows, pad),
             callbacks=[Progress(), Validation(self.epochs, self.settings)],
         )
         trainer.remove_callback(PrinterCallback)
         trainer.train(resume_from_checkpoint=newest(self.out))
+        return [line["loss"] for line in trainer.state.log_history if "loss" in line]
 
     def _arguments(self) -> Any:
         chosen = self.settings
@@ -270,7 +279,7 @@ class Epochs:
         for name, parameter in _distinct(model).items():
             total = torch.stack([one[name].double() for one in files]).mean(0)
             manifold = getattr(parameter, "manifold", None)
-            total = total if manifold is None else manifold.centroid(total)
+            total = total if manifold is None else lorentz.normalize(total, c=manifold.c)
             found[name] = total.to(parameter.dtype)
         every = model.state_dict(keep_vars=True)
         first = {id(one): name for name, one in reversed(every.items())}
@@ -307,12 +316,11 @@ class Validation(TrainerCallback):
         if state.global_step == self.settings.max_update:
             control.should_evaluate = True
 
-    def on_evaluate(
-        self, args: Any, state: Any, control: Any, metrics: Any, model: Any, **_: Any
-    ) -> None:
+    def on_evaluate(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         if state.is_world_process_zero:
+            metrics = given["metrics"]
             found = {"ppl": metrics["eval_ppl"], "bleu": metrics["eval_bleu"]}
-            self.epochs.add(state.global_step, model, found)
+            self.epochs.add(state.global_step, given["model"], found)
         patience = self.settings.patience
         control.should_training_stop |= 0 < patience <= self.epochs.since_best()
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from hyptrans.seq2seq.architectures import ARCHITECTURES
 from hyptrans.support.errors import UserError
+from hyptrans.support.extras import require
+from hyptrans.support.files import write_whole
 
 FILE = "run.yaml"
 RATES = {
@@ -73,7 +73,7 @@ class Settings:
     fsdp: str = setting("", "sharding of parameters, as transformers has it; not with points")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse._ActionsContainer) -> None:
     """Add the flags of :class:`Settings`; a flag that is not given has no value."""
     for one in dataclasses.fields(Settings):
         options = dict(one.metadata)
@@ -86,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(_flag(one.name), default=None, **options)
 
 
-def add_options(parser: argparse.ArgumentParser, architecture: str) -> None:
+def add_options(parser: argparse._ActionsContainer, architecture: str) -> None:
     """Add the options of an architecture, as ``fairseq-train`` names them."""
     for one in dataclasses.fields(ARCHITECTURES[architecture].config):
         about = str(one.metadata.get("help", "")).replace("%", "%%")
@@ -126,6 +126,7 @@ def read(path: Path) -> dict[str, Any]:
     Raises:
         UserError: the file is missing or is no mapping of names to values.
     """
+    yaml = require("yaml", "transformers")
     try:
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -134,6 +135,11 @@ def read(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
         raise UserError(f"{path} is no list of settings: write one `name: value` a line")
     return found
+
+
+def write(path: Path, values: Mapping[str, Any]) -> None:
+    """Write settings to a file, whole or not at all."""
+    write_whole(path, require("yaml", "transformers").safe_dump(dict(values), sort_keys=False))
 
 
 def check_same(before: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> None:

@@ -53,6 +53,8 @@ class Trainer(Seq2SeqTrainer):
         settings: of the training.
         translate: gives the BLEU of the validation set by a model.
         width: numbers of an encoder state, for the schedule ``noam``.
+        training: pairs to learn.
+        validation: pairs to measure by.
         options: of the library's trainer.
     """
 
@@ -61,18 +63,22 @@ class Trainer(Seq2SeqTrainer):
         settings: Any,
         translate: Callable[[Any], float],
         width: int,
+        training: Pairs,
+        validation: Pairs,
         **options: Any,
     ) -> None:
         self.settings, self.translate, self.width = settings, translate, width
+        self.training, self.validation = training, validation
         self._tokens, self._since = 0, time.monotonic()
-        super().__init__(**options)
+        super().__init__(train_dataset=training, eval_dataset=validation, **options)
 
     def create_optimizer(self, model: Any = None) -> Any:
         """Riemannian Adam: points move on their manifold, all else as under AdamW."""
         if self.optimizer is None:
             betas = tuple(self.settings.adam_betas)
+            trained: Any = self.model
             self.optimizer = RiemannianAdam(
-                self.model.parameters(),
+                trained.parameters(),
                 lr=self.settings.lr,
                 betas=betas,
                 weight_decay=self.settings.weight_decay,
@@ -98,14 +104,14 @@ class Trainer(Seq2SeqTrainer):
     def get_train_dataloader(self) -> Any:
         parts = self.args.world_size * self.args.gradient_accumulation_steps
         batches = TokenBatches(
-            self.train_dataset.sizes, self.settings.max_tokens, self.settings.seed, parts
+            self.training.sizes, self.settings.max_tokens, self.settings.seed, parts
         )
-        return self.accelerator.prepare(self._loader(self.train_dataset, batches))
+        return self.accelerator.prepare(self._loader(self.training, batches))
 
     def _loader(self, pairs: Pairs, batches: TokenBatches) -> DataLoader:
         return DataLoader(
             pairs,
-            batch_sampler=batches,  # type: ignore[arg-type]
+            batch_sampler=batches,
             collate_fn=self.data_collator,
             num_workers=self.settings.num_workers,
             pin_memory=self.args.dataloader_pin_memory,
@@ -151,11 +157,11 @@ class Trainer(Seq2SeqTrainer):
     @torch.no_grad()
     def _perplexity(self, model: Any) -> float:
         """Of a token of the validation set, its ends of sentences included."""
-        batches = TokenBatches(self.eval_dataset.sizes, self.settings.max_tokens, seed=0)
+        batches = TokenBatches(self.validation.sizes, self.settings.max_tokens, seed=0)
         total, count = 0.0, 0
         was_training = model.training
         model.eval()
-        for inputs in self._loader(self.eval_dataset, batches):
+        for inputs in self._loader(self.validation, batches):
             inputs = self._prepare_inputs(inputs)
             with self.compute_loss_context_manager():
                 total += float(model(**inputs)["nll"])
