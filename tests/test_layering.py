@@ -84,9 +84,9 @@ def test_part_imports_nothing_from_above(layer):
     assert wrong == set()
 
 
-def test_nothing_imports_the_door_to_transformers():
+def test_training_alone_imports_the_door_to_transformers():
     for path in [*(ROOT / "hyptrans").rglob("*.py"), *(ROOT / "probing").rglob("*.py")]:
-        if path.parent.name != "transformers":
+        if path.parent.name not in ("transformers", "train"):
             assert not [name for name in imports(path) if name.startswith("hyptrans.transformers")]
 
 

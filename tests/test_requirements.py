@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[1]
 USED = ["hyptrans", "probing", "data-prep", "recipes"]
 OWN = {"hyptrans", "hyptrans_startup", "probing", "recipes", "tests"}
-NAMES = {"fairseq_cli": "fairseq", "hydra": "hydra-core"}
+NAMES = {"fairseq_cli": "fairseq", "hydra": "hydra-core", "yaml": "pyyaml"}
 # what it needs is declared, and it comes without that
 ALONE = {"fairseq"}
 # brought by a package that is declared, which knows best what version fits it
@@ -23,9 +23,17 @@ BROUGHT = {
 }
 FOR_DEVELOPERS = ("test", "dev")
 # run, not imported
-TOOLS = {"pytest-xdist", "ruff", "mypy", "types-tqdm", "mkdocs-material", "mkdocstrings"}
+TOOLS = {
+    "pytest-xdist",
+    "ruff",
+    "mypy",
+    "types-tqdm",
+    "types-pyyaml",
+    "mkdocs-material",
+    "mkdocstrings",
+}
 # imported by fairseq, some of them where its flags ask for it, and by the trainer of transformers
-OF_OTHERS = {"hydra-core", "bitarray", "tensorboard", "wandb", "accelerate"}
+OF_OTHERS = {"hydra-core", "bitarray", "tensorboard", "wandb"}
 # the CUDA builds of torch bring it
 OF_TORCH = {"triton"}
 

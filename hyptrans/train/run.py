@@ -123,8 +123,8 @@ class Run:
     def _arguments(self) -> Any:
         chosen = self.settings
         cuda = torch.cuda.is_available() and chosen.device != "cpu"
-        if chosen.device == "cuda" and not cuda:
-            raise UserError("--device cuda: torch finds no such device here; leave it out")
+        if chosen.device not in ("auto", "cpu") and not cuda:
+            raise UserError(f"--device {chosen.device}: torch finds no such device here; leave it out")
         return transformers.Seq2SeqTrainingArguments(
             output_dir=str(self.out),
             max_steps=chosen.max_update,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.seq2seq.architectures import ARCHITECTURES
+from hyptrans.support import flags
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 from hyptrans.support.files import write_whole
@@ -62,11 +63,9 @@ class Settings:
         5, "validations whose parameters are kept, and averaged at the end"
     )
     beam: int = setting(5, "beam of the validation's and the test's translations")
-    seed: int = setting(1, "seed of parameters, batches and dropout")
+    seed: int = setting(1, "seed of parameters, batches and dropout", type=flags.seed, metavar="N")
     precision: str = setting("float32", "of matrix products", choices=("float32", "bf16", "fp16"))
-    device: str = setting(
-        "auto", "where to train: auto, cpu or cuda", choices=("auto", "cpu", "cuda")
-    )
+    device: str = setting("auto", "auto, cpu or cuda", type=flags.device, metavar="NAME")
     num_workers: int = setting(0, "processes that load batches")
     log_interval: int = setting(50, "updates between two logged losses")
     report_to: str = setting("none", "where losses go: none, tensorboard or wandb")
@@ -82,7 +81,7 @@ def add_arguments(parser: argparse._ActionsContainer) -> None:
             options["help"] += f" (default: {shown})"
         if "choices" not in options:
             options.setdefault("type", type(one.default))
-            options["metavar"] = {float: "X", int: "N"}.get(options["type"], "NAME")
+            options.setdefault("metavar", {float: "X", int: "N"}.get(options["type"], "NAME"))
         parser.add_argument(_flag(one.name), default=None, **options)
 
 

@@ -65,7 +65,9 @@ def test_options_of_one_meaning_are_read_alike(program):
 
 def test_examples_name_models_that_are_there(capsys):
     examples = [command.example for command in PROGRAM.commands.values()]
-    named = [example.split()[1] for example in examples if example.startswith(("tr", "info"))]
+    named = [
+        example.split()[1] for example in examples if example.startswith(("translate", "info"))
+    ]
     named += re.findall(r'load\("([^"]+)"\)', hyptrans.load.__doc__)
     assert len(named) == 3
     assert set(named) <= set(shipped())
