@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from hyptrans.geometry import lorentz
-from hyptrans.geometry.precision import at_least_float32, matrix_product
+from hyptrans.geometry.precision import at_least_float32, matrix_product, with_gradient
 
 DIRECTION_EPSILON = 1e-6
 """Added to the length that a direction is divided by, so that the zero vector has none."""
@@ -93,7 +93,8 @@ def distances(query: Tensor, key: Tensor) -> Tensor:
     Range: a product of points at radius ``r`` is off by a unit of rounding of ``cosh(r)^2``;
     distances below the square root of twice that are not resolved: 0.04 at radius 5 in float32.
     """
-    return Arcosh.apply(-lorentz.pairwise_inner(query, key))
+    found: Tensor = with_gradient(Arcosh, -lorentz.pairwise_inner(query, key))
+    return found
 
 
 def midpoint(weights: Tensor, value: Tensor) -> Tensor:

@@ -66,28 +66,38 @@ def lift(space: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     Shapes: ``[..., D - 1]`` -> ``[..., D]``.
     Range: any coordinates; beyond lengths of 1e19 in float32 (1e154 in float64) times are infinite.
     """
-    space = at_least_float32(space)
-    if isinstance(c, Tensor) and c.numel() > 1:
-        squared = space.square().sum(-1, keepdim=True)
-        return torch.cat([time_above(squared, c=c), space], dim=-1)
-    lifted: Tensor = _Lift.apply(space, 1 / c)
-    return lifted
+    space, inverse_c = at_least_float32(space), 1 / c
+    if _has_own_gradient(space, inverse_c):
+        lifted: Tensor = _Lift.apply(space, inverse_c)
+        return lifted
+    squared = torch.linalg.vector_norm(space, dim=-1, keepdim=True).square()
+    return torch.cat([(squared + inverse_c).sqrt(), space], dim=-1)
+
+
+def _has_own_gradient(space: Tensor, inverse_c: CurvatureLike) -> bool:
+    """Whether :class:`_Lift` may compute a lift: its gradient is asked for, by torch alone.
+
+    Transforms of ``torch.func`` and compilers take the formula.
+    """
+    if not torch.is_grad_enabled() or torch.compiler.is_compiling():
+        return False
+    if torch._C._are_functorch_transforms_active():
+        return False
+    if not isinstance(inverse_c, Tensor):
+        return space.requires_grad
+    return inverse_c.numel() == 1 and (space.requires_grad or inverse_c.requires_grad)
 
 
 class _Lift(torch.autograd.Function):
     """:func:`lift`, whose gradient in one pass saves autograd's five."""
 
-    generate_vmap_rule = True
-
     @staticmethod
-    def forward(space: Tensor, inverse_c: CurvatureLike) -> Tensor:
+    def forward(ctx: Any, space: Tensor, inverse_c: CurvatureLike) -> Tensor:
         squared = torch.linalg.vector_norm(space, dim=-1, keepdim=True).square()
-        return torch.cat([(squared + inverse_c).sqrt(), space], dim=-1)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, CurvatureLike], output: Tensor) -> None:
-        ctx.save_for_backward(output)
-        ctx.shape = inputs[1].shape if isinstance(inputs[1], Tensor) else None
+        lifted = torch.cat([(squared + inverse_c).sqrt(), space], dim=-1)
+        ctx.save_for_backward(lifted)
+        ctx.shape = inverse_c.shape if isinstance(inverse_c, Tensor) else None
+        return lifted
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:

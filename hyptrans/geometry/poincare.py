@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from hyptrans.geometry import lorentz
-from hyptrans.geometry.precision import at_least_float32, matrix_product
+from hyptrans.geometry.precision import at_least_float32, matrix_product, with_gradient
 
 MARGINS = {torch.float32: 4e-3, torch.float64: 1e-5}
 """No point is nearer to the boundary of the unit ball than this: geoopt's numbers. In float32 one
@@ -187,7 +187,7 @@ def squared_arcosh(product: Tensor) -> Tensor:
     Gradient: finite also at distance zero, where it is -2.
     """
     squared: Tensor
-    squared, _ = _SquaredArcosh.apply(product)
+    squared, _ = with_gradient(_SquaredArcosh, product)
     return squared
 
 
@@ -228,7 +228,7 @@ def _gap(squared: Tensor, c: float) -> Tensor:
 
 
 def _square(x: Tensor) -> Tensor:
-    squared: Tensor = _Square.apply(x)
+    squared: Tensor = with_gradient(_Square, x)
     return squared
 
 
