@@ -76,7 +76,7 @@ class IndexedSet:
             self._dtype = np.dtype(_CODES[code])
             self.sizes: npt.NDArray[np.int32] = np.frombuffer(content, "<i4", count, _HEADER.size)
             places = np.frombuffer(content, "<i8", count, _HEADER.size + self.sizes.nbytes)
-        except (struct.error, KeyError, ValueError) as error:
+        except (struct.error, KeyError, ValueError, OverflowError) as error:
             raise UserError(f"{index} is damaged, or no index of fairseq's mmap format") from error
         begins = np.cumsum(self.sizes, dtype=np.int64) - self.sizes
         whole = np.array_equal(places, begins * self._dtype.itemsize) and (self.sizes >= 0).all()

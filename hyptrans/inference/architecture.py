@@ -251,7 +251,14 @@ def one_sentence() -> Iterator[None]:
     """Errors of options and parameters as one UserError; options have their names of Python."""
     try:
         yield
-    except (ValueError, AssertionError, RuntimeError, KeyError, TypeError, OverflowError) as error:
+    except (
+        ValueError,
+        AssertionError,
+        RuntimeError,
+        LookupError,
+        TypeError,
+        OverflowError,
+    ) as error:
         lines = str(error).splitlines() or [type(error).__name__]
         reason = " ".join((lines[1] if len(lines) > 1 else lines[0]).split())
         reason = _FLAG.sub(lambda flag: flag[1].replace("-", "_"), reason)

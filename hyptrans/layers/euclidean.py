@@ -195,7 +195,7 @@ class DotProductAttention(Attention):
     ) -> Tensor:
         if self.training and self.attention_dropout:
             weights = self.weights(query, key, allowed, is_causal=is_causal)
-            return relu_dropout(weights, self.attention_dropout) @ value
+            return relu_dropout(weights, self.attention_dropout).to(value.dtype) @ value
         allowed, is_causal = one_mask(key, allowed, is_causal)
         return F.scaled_dot_product_attention(
             query, key, value, attn_mask=allowed, is_causal=is_causal

@@ -124,7 +124,9 @@ class Run:
         chosen = self.settings
         cuda = torch.cuda.is_available() and chosen.device != "cpu"
         if chosen.device not in ("auto", "cpu") and not cuda:
-            raise UserError(f"--device {chosen.device}: torch finds no such device here; leave it out")
+            raise UserError(
+                f"--device {chosen.device}: torch finds no such device here; leave it out"
+            )
         return transformers.Seq2SeqTrainingArguments(
             output_dir=str(self.out),
             max_steps=chosen.max_update,

@@ -315,10 +315,10 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
     def save_pretrained(
         self, save_directory: str | os.PathLike[str], *given: Any, **more: Any
     ) -> Any:
-        """What the library writes, and a model card unless there is one."""
+        """What the library writes, and a card unless there is one or the languages are unknown."""
         super().save_pretrained(save_directory, *given, **more)
-        place = Path(save_directory)
-        if more.get("is_main_process", True) and not (place / folder.CARD).exists():
+        place, known = Path(save_directory), hasattr(self.config, "languages")
+        if known and more.get("is_main_process", True) and not (place / folder.CARD).exists():
             write_whole(place / folder.CARD, self._card(place.resolve().name))
 
     def _card(self, name: str) -> str:
@@ -328,7 +328,7 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
             folder=name,
             architecture=self.config.architecture,
             languages=self.config.languages,
-            facts=self.config.facts,
+            facts=getattr(self.config, "facts", {}),
             spaces=self.encoder.state_spaces(),
             parameters=parameter_count(self),
             precision=named,

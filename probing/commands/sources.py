@@ -157,6 +157,12 @@ def subjects_of(
     folders = [re.sub(r"[^\w.-]", "-", name).strip(".") for name in names]
     found = []
     for name, folder, source in zip(names, folders, sources, strict=True):
+        place = Path(source.name)
+        if place.exists() and place.resolve().is_relative_to((out / folder).resolve()):
+            raise UserError(
+                f"--out {out} would put results of {name} into the folder that holds {place}: name "
+                "another --out, or --names"
+            )
         found.append(Subject(name, out / folder, source))
         if random:
             found.append(Subject(f"{name}, random", out / f"{folder}-random", source, of=name))

@@ -125,6 +125,8 @@ def train(run: Run, model: Model, out: Path, prepared: Step) -> tuple[dict[str, 
     finished, log = True, out / "logs" / f"train_{model.name}.log"
     try:
         translation.train(run, model, out, prepared)
+    except translation.AnotherTraining:
+        raise
     except UserError:
         if not (log.exists() and translation.diverged(log)):
             raise

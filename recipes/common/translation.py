@@ -190,6 +190,10 @@ def step(
     return Step(name, outputs, run if resumes else anew, settings)
 
 
+class AnotherTraining(UserError):
+    """A folder holds checkpoints of a training by another command, or by one that left no note."""
+
+
 def train(run: Run, model: Model, out: Path, prepared: Step) -> None:
     """Train, or go on with a training from its last checkpoint.
 
@@ -204,8 +208,9 @@ def train(run: Run, model: Model, out: Path, prepared: Step) -> None:
     """
     command, note = run.train(model), run.out / model.name / _NOTE
     made_from = {"command": portable(command, out), "data": prepared.settings}
-    if note.exists() and results.read_json(note) != made_from:
-        raise UserError(
+    begun = any((run.out / model.name).glob("checkpoint*.pt"))
+    if (note.exists() and results.read_json(note) != made_from) or (begun and not note.exists()):
+        raise AnotherTraining(
             f"{note.parent} holds a training by another command or of other data: move it away, or "
             "choose another --out"
         )

@@ -10,6 +10,7 @@ import torch
 from hyptrans.geometry import poincare
 from hyptrans.kernels import backend
 from hyptrans.kernels.klein import polar_heads
+from hyptrans.kernels.lift import lift
 from hyptrans.kernels.linear_attention import step
 from hyptrans.kernels.lorentz import from_linear, normalize
 from hyptrans.kernels.poincare import add_tangents
@@ -95,12 +96,18 @@ def linear_step(draw):
     return Case(lambda *operands: step(*operands, power=2.0), operands, gradients=False)
 
 
+def above(draw):
+    space = draw.rows(max(1, draw.width - 1))
+    return Case(lambda x, c: lift(x, c=c), [space, space.new_tensor(draw.c)])
+
+
 CASES = {
     "points": linear,
     "points of three projections": partial(linear, projections=3, heads=2),
     "points with residual": partial(linear, residual="full"),
     "points with space residual": partial(linear, residual="space"),
     "normalize": time_like,
+    "lift": above,
     "polar heads": polar,
     "sum of tangents": tangents,
     "sum with one tangent": partial(tangents, one=True),

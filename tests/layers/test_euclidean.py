@@ -7,6 +7,7 @@ import torch
 
 from hyptrans.layers.euclidean import (
     AddedPositions,
+    DotProductAttention,
     DotProductLogits,
     ResidualNorm,
     ScaledEmbedding,
@@ -73,3 +74,12 @@ def test_logits_are_dot_products_with_own_or_shared_vectors(rng):
     tied = DotProductLogits(500, 64, table=table)
     assert tied.weight is table.weight
     torch.testing.assert_close(tied(x), x @ table.weight.T)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_attention_trains_in_half_precision_with_its_dropout(dtype):
+    layer = DotProductAttention(16, 2, attention_dropout=0.5).to(dtype)
+    out = layer(torch.randn(3, 5, 16, dtype=dtype))
+    out.float().sum().backward()
+    assert out.dtype == dtype
+    assert all(parameter.grad.isfinite().all() for parameter in layer.parameters())

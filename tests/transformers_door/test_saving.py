@@ -50,3 +50,13 @@ def test_a_new_model_with_wrong_options_is_refused(tokenizer):
         HyptransConfig.of(tokenizer, "hybonet_tiny", width=3)
     with pytest.raises(UserError, match="a joined dictionary"):
         HyptransConfig.of(tokenizer, "hybonet_tiny", share_all_embeddings=True)
+
+
+def test_a_model_without_a_tokenizer_is_saved_without_a_card(library, tmp_path):
+    from hyptrans.transformers import HyptransConfig, HyptransForConditionalGeneration
+
+    sizes = {"source_vocab_size": 12, "vocab_size": 12}
+    config = HyptransConfig(architecture="han_tiny", options={}, **sizes)
+    HyptransForConditionalGeneration(config).save_pretrained(tmp_path)
+    assert (tmp_path / "model.safetensors").is_file()
+    assert not (tmp_path / "README.md").exists()
