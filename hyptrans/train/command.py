@@ -70,20 +70,26 @@ def main(args: argparse.Namespace) -> None:
     if not data.is_dir():
         raise UserError(f"{data} is not there: name a folder that hyptrans prepare wrote")
     out.mkdir(parents=True, exist_ok=True)
-    lock = take_lock(out / "lock", out)
+    # of the processes that torchrun starts the first one writes
+    first = os.environ.get("RANK", "0") == "0"
+    lock = take_lock(out / "lock", out) if first else None
     try:
         with quiet():
             from hyptrans.train.run import Run
 
             run = Run(settings, architecture, options, data, out)
-        _keep(out, run.words, settings, architecture, dict(run.config.options or {}))
+        if first:
+            _keep(out, run.words, settings, architecture, dict(run.config.options or {}))
         if not (out / MODEL).is_dir():
             run.train()
-            facts = run.finish()
-            run.write(out / MODEL, {**facts, "command": _command(architecture, settings, options)})
-        _show(out / MODEL)
+            if first:
+                facts = {**run.finish(), "command": _command(architecture, settings, options)}
+                run.write(out / MODEL, facts)
+        if first:
+            _show(out / MODEL)
     finally:
-        os.close(lock)
+        if lock is not None:
+            os.close(lock)
 
 
 def _resolved(chosen: dict[str, Any]) -> tuple[Settings, str, dict[str, Any]]:

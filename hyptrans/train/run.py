@@ -257,10 +257,6 @@ class Epochs:
         """The updates of the last validations."""
         return sorted(self.scores())[-self.count :]
 
-    def since_best(self) -> int:
-        """Validations after the best one."""
-        return sum(updates > self.best() for updates in self.scores())
-
     def add(self, updates: int, model: torch.nn.Module, found: dict[str, float]) -> None:
         """Keep a model's parameters; those that are neither best nor among the last go."""
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -301,6 +297,8 @@ def _distinct(model: torch.nn.Module) -> dict[str, Tensor]:
 class Validation(TrainerCallback):
     """Validates after epochs, keeps the parameters, and ends a training that gets no better.
 
+    Every process counts by itself, so that all of them end together; the first one writes.
+
     Args:
         epochs: where parameters are kept.
         settings: of the training.
@@ -308,23 +306,29 @@ class Validation(TrainerCallback):
 
     def __init__(self, epochs: Epochs, settings: Settings) -> None:
         self.epochs, self.settings = epochs, settings
+        self.bleu = {updates: one["bleu"] for updates, one in epochs.scores().items()}
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        # what was validated after the save that the run goes on from is validated again
+        self.bleu = {n: bleu for n, bleu in self.bleu.items() if n <= state.global_step}
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        earlier = [n for n in self.epochs.scores() if n <= state.global_step]
-        due = state.global_step - max(earlier, default=0) >= self.settings.validate_interval_updates
-        control.should_evaluate = due
+        since = state.global_step - max(self.bleu, default=0)
+        control.should_evaluate = since >= self.settings.validate_interval_updates
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if state.global_step == self.settings.max_update:
             control.should_evaluate = True
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+        metrics = given["metrics"]
         if state.is_world_process_zero:
-            metrics = given["metrics"]
             found = {"ppl": metrics["eval_ppl"], "bleu": metrics["eval_bleu"]}
             self.epochs.add(state.global_step, given["model"], found)
-        patience = self.settings.patience
-        control.should_training_stop |= 0 < patience <= self.epochs.since_best()
+        self.bleu[state.global_step] = metrics["eval_bleu"]
+        best = max(sorted(self.bleu), key=lambda updates: self.bleu[updates])
+        since = sum(updates > best for updates in self.bleu)
+        control.should_training_stop |= 0 < self.settings.patience <= since
 
 
 def newest(out: Path) -> str | None:
