@@ -53,6 +53,7 @@ _OWN: dict[tuple[str, str], Flags] = {
         "--arch": "transformer",
         **{"--encoder-normalize-before": None, "--decoder-normalize-before": None},
     },
+    ("euclidean_postnorm", "sinusoidal"): {"--arch": "transformer", "--layernorm-embedding": None},
     **{(model, "unscaled"): {"--no-scale-embedding": None} for model in TWINS},
 }
 """Flags of twins where others are needed: they alone multiply their embeddings, and fairseq's own
