@@ -225,8 +225,9 @@ def test_space_embeddings_train_under_any_flag_of_precision_or_averaging(data, t
         for i, flags in enumerate([[], added.split()])
     )
     assert flagged[60] < 0.7 * flagged[10]
-    # the loss is falling fast here: rounding may be ahead of float32, but not behind
-    assert flagged[60] < 1.1 * plain[60]
+    # rounding may be ahead of float32, but not behind; between 50 and 60 updates it decides how
+    # soon the loss halves
+    assert flagged[50] < 1.1 * plain[50]
 
 
 REFUSED = [
