@@ -11,7 +11,7 @@ from hyptrans.support.files import open_maybe_gzip, whole_file
 
 LONGEST_LINE = 4 << 20
 """Bytes of a line: as many as a book has, and no more than a computer can hold many times."""
-MOST_TIMES = 100
+MOST_TIMES = 50
 """Unpacked against packed; text is at most a tenth of its size when it is packed."""
 _NO_QUESTION = 8 << 20
 """Unpacked bytes below which any ratio passes."""
