@@ -68,8 +68,12 @@ class Settings:
     device: str = setting("auto", "auto, cpu or cuda", type=flags.device, metavar="NAME")
     num_workers: int = setting(0, "processes that load batches")
     log_interval: int = setting(50, "updates between two logged losses")
-    report_to: str = setting("none", "where losses go: none, tensorboard or wandb")
-    fsdp: str = setting("", "sharding of parameters, as transformers has it; not with points")
+    report_to: str = setting("none", "where losses go", choices=("none", "tensorboard", "wandb"))
+    fsdp: str = setting(
+        "",
+        "shard parameters over processes; not with points",
+        choices=("full_shard", "shard_grad_op"),
+    )
 
 
 def add_arguments(parser: argparse._ActionsContainer) -> None:
@@ -172,6 +176,11 @@ def check(settings: Settings) -> None:
             )
     if not 0 < settings.lr < math.inf:  # type: ignore[operator]
         raise UserError(f"--lr must be above 0 and finite, got {settings.lr}")
+    for name in ("clip_norm", "weight_decay"):
+        if not 0 <= getattr(settings, name) < math.inf:
+            raise UserError(f"{_flag(name)} must be at least 0, got {getattr(settings, name)}")
+    if not all(0 <= beta < 1 for beta in settings.adam_betas):
+        raise UserError(f"--adam-betas must be from 0 to below 1, got {settings.adam_betas}")
     if not 0 <= settings.label_smoothing < 1:
         raise UserError(
             f"--label-smoothing must be at least 0 and below 1, got {settings.label_smoothing}"

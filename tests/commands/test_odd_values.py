@@ -23,6 +23,11 @@ TAKEN = {
     "--examples=0": "no sentence is drawn",
     "--weight-decay=0": "no penalty",
     "--probe-steps=0": "no probes",
+    "--patience=0": "a training never stops early",
+    "--warmup-updates=0": "the first rate is the highest",
+    "--num-workers=0": "batches are loaded by the process itself",
+    "--label-smoothing=0": "plain cross entropy",
+    "--clip-norm=0": "gradients are not clipped",
 }
 """What is odd and means something, and what."""
 WORDS = {"--out", "--dataset", "--license", "--name", "--names", "--language"}
@@ -60,6 +65,7 @@ def ordinary(made, tmp_path_factory):  # noqa: F811
     trees = {part: made / f"{part}.conllu" for part in ("train", "dev", "test")}
     pairs = [word for name in ("train", "valid", "test") for word in (f"--{name}", "a", "a")]
     return folder, {
+        "train": [str(made / "data"), "--arch=hybonet_tiny", "--out=run-of-train"],
         "translate": [str(checkpoint), source[1]],
         "score": ["a", "a"],
         "info": [str(checkpoint), source[1]],
