@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = CORPUS.parser(__doc__, f"--archs {CORPUS.archs} --seed 2")
     parser.set_defaults(jobs=min(2, os.cpu_count() or 1))
     options.add_number(parser, "--sentences", 20000, "sentence pairs to train on")
-    options.add_number(parser, "--vocab-size", 1500, "sentencepiece pieces")
+    options.add_number(parser, "--vocab-size", 1000, "sentencepiece pieces")
     options.add_number(parser, "--probe-steps", 1000, "steps of each probe")
     args = parser.parse_args(argv)
     # now, and not after the trainings

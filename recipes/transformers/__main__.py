@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _prepare(out: Path, toy: Path, data: Path, sentences: int) -> None:
     commands = {
         "make_toy": ["toy", "--out", str(toy), "--train", str(sentences)],
-        "prepare": ["text", "--out", str(data), "--raw-text", "--vocab-size", "1500"],
+        "prepare": ["text", "--out", str(data), "--raw-text", "--vocab-size", "1000"],
     }
     for split in ("train", "valid", "test"):
         pair = [str(toy / f"{split}.{language}") for language in (SOURCE, TARGET)]
