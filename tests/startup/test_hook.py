@@ -37,7 +37,7 @@ def program(run, tmp_path):
     return program
 
 
-@pytest.mark.parametrize("name", ["fairseq-train", "fairseq-of-mine", "-m fairseq_cli.train"])
+@pytest.mark.parametrize("name", ["fairseq-train", "fairseq-eval-lm", "-m fairseq_cli.train"])
 def test_the_hook_acts_in_programs_of_fairseq(name, program):
     assert program(ACTS, name) == "True"
 
@@ -45,6 +45,16 @@ def test_the_hook_acts_in_programs_of_fairseq(name, program):
 @pytest.mark.parametrize("name", ["-c", "train.py", "my-fairseq-train", "-m fairseq_like.train"])
 def test_the_hook_acts_in_no_other_program(name, program):
     assert program(ACTS, name) == "False"
+
+
+@pytest.mark.parametrize(
+    ("name", "acts"), [("fairseq-train", "True"), ("fairseq-of-mine", "False")]
+)
+def test_the_line_tells_programs_of_fairseq_by_their_whole_names(name, acts, run, tmp_path):
+    """Without site-packages, so that the line of this checkout acts and no installed one."""
+    line = (ROOT / "hyptrans.pth").read_text()
+    (tmp_path / name).write_text(f"import sys; sys.path.append({str(ROOT)!r})\n{line}\n{ACTS}\n")
+    assert run("python", "-S", tmp_path / name, cwd=tmp_path).stdout.strip() == acts
 
 
 def test_a_start_of_python_imports_no_module_of_ours(run, tmp_path):

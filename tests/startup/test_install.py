@@ -48,7 +48,7 @@ def test_hook_comes_and_goes_with_the_package(how, source, tmp_path):
         call(python, "setup.py", "sdist", f"--dist-dir={tmp_path}", cwd=source)
         what = tmp_path.glob("hyptrans-*.tar.gz")
     site = Path(call(python, "-c", "import site; print(*site.getsitepackages())", cwd=tmp_path))
-    program = tmp_path / "fairseq-test"
+    program = tmp_path / "fairseq-train"
     program.write_text(ACTS)
 
     options = ["--no-deps", "--no-build-isolation"]
