@@ -16,20 +16,21 @@ def add_user_dir(parser: argparse.ArgumentParser) -> None:
 
 
 def import_plugin(place: str) -> str:
-    """Import a plug-in: a folder with ``__init__.py``, or a module by its name.
+    """Import a plug-in, a folder with ``__init__.py`` or a module; returns ``place`` as it is.
 
     Raises:
         UserError: there is none.
     """
-    path = Path(place)
+    path, name = Path(place), place
     if path.is_dir():
         path = path.resolve()
-        sys.path.insert(0, os.fspath(path.parent))
-        place = path.name
+        name = path.name
+        if (parent := os.fspath(path.parent)) not in sys.path:
+            sys.path.insert(0, parent)
     try:
-        importlib.import_module(place)
+        importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if error.name != place:
+        if error.name != name:
             raise
         raise UserError(f"--user-dir {place} is neither a folder nor a module here") from error
     return place

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hyptrans.inference.dictionary import fingerprint
+from hyptrans.inference.plugin import add_user_dir
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 from hyptrans.support.files import take_lock
@@ -28,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
     add("data", type=Path, metavar="DATA", help="folder that hyptrans prepare wrote")
     about = "architecture and size, such as hybonet_plus_iwslt_d64; adds its options to --help"
     add("--arch", metavar="NAME", help=about)
+    add_user_dir(parser)
     add_out(
         parser, "folder of the run; the same command goes on with it", folder=True, required=True
     )
@@ -44,6 +46,8 @@ def _named(words: Sequence[str]) -> str | None:
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     first.add_argument("--arch")
     first.add_argument("--config", type=Path)
+    # registers architectures that --arch may name
+    add_user_dir(first)
     found, _ = first.parse_known_args(words)
     if found.arch is None and found.config is not None:
         found.arch = known.read(found.config).get("arch")
@@ -64,7 +68,7 @@ def main(args: argparse.Namespace) -> None:
         require(module, "transformers")
     given = {name: value for name, value in vars(args).items() if value is not None}
     data, out = given.pop("data"), given.pop("out")
-    file = given.pop("config", None)
+    file, plugin = given.pop("config", None), given.pop("user_dir", None)
     chosen = {**(known.read(file) if file is not None else {}), **given}
     settings, architecture, options = _resolved(chosen)
     if not data.is_dir():
@@ -83,10 +87,10 @@ def main(args: argparse.Namespace) -> None:
         if not (out / MODEL).is_dir():
             run.train()
             if first:
-                facts = {**run.finish(), "command": _command(architecture, settings, options)}
-                run.write(out / MODEL, facts)
+                command = _command(architecture, settings, options, plugin)
+                run.write(out / MODEL, {**run.finish(), "command": command})
         if first:
-            _show(out / MODEL)
+            _show(out / MODEL, plugin)
     finally:
         if lock is not None:
             os.close(lock)
@@ -130,10 +134,12 @@ def _keep(
     known.write(out / FILE, every)
 
 
-def _command(architecture: str, settings: Settings, options: dict[str, Any]) -> str:
+def _command(
+    architecture: str, settings: Settings, options: dict[str, Any], plugin: str | None
+) -> str:
     """The command of a run with every setting that is no default."""
     usual = Settings()
-    words = ["hyptrans", "train", "DATA", "--arch", architecture]
+    words = ["hyptrans", "train", "DATA", *_user_dir(plugin), "--arch", architecture]
     chosen = {n: v for n, v in vars(settings).items() if v != getattr(usual, n)} | options
     for name, value in chosen.items():
         flag = "--" + name.replace("_", "-")
@@ -144,10 +150,15 @@ def _command(architecture: str, settings: Settings, options: dict[str, Any]) -> 
     return shlex.join([*words, "--out", "RUN"])
 
 
-def _show(folder: Path) -> None:
+def _user_dir(plugin: str | None) -> list[str]:
+    return [] if plugin is None else ["--user-dir", plugin]
+
+
+def _show(folder: Path, plugin: str | None) -> None:
     from hyptrans.inference.sharing import folder as model_folder
 
     facts = model_folder.read(folder, with_parameters=False).facts
     for score in facts.get("scores", ()):
         sys.stdout.write(f"test {score['name']} {score['value']:.2f} {score['signature']}\n")
-    sys.stdout.write(f"hyptrans translate {shlex.quote(str(folder))} < text > translations\n")
+    command = shlex.join(["hyptrans", "translate", str(folder), *_user_dir(plugin)])
+    sys.stdout.write(f"{command} < text > translations\n")

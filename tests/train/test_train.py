@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -57,6 +58,18 @@ def test_a_training_without_fairseq_ends_with_a_model_folder_that_translates(tra
     assert model.facts["scores"][0]["name"] == "BLEU"
     assert "hyptrans train DATA --arch hybonet_plus_tiny" in (out / "model/README.md").read_text()
     assert len(model.translate(["the dog sees."])) == 1
+
+
+def test_an_architecture_of_a_plugin_is_trained_and_translates(data, tmp_path):
+    plugin, out = tmp_path / "myplug", tmp_path / "run"
+    plugin.mkdir()
+    shutil.copy(Path(__file__).parents[1] / "models" / "fifth.py", plugin / "__init__.py")
+    own = ["--user-dir", str(plugin), "--arch", "fifth_tiny", "--max-update", "4"]
+    done = run([*words(data, out), *own])
+    assert done.returncode == 0, done.stderr[-2000:]
+    translate = ["translate", f"{out}/model", "--user-dir", str(plugin)]
+    assert done.stdout.splitlines()[-1] == f"hyptrans {' '.join(translate)} < text > translations"
+    assert run(translate, input="the dog sees.\n").stdout.count("\n") == 1
 
 
 def test_run_yaml_repeats_the_training_to_the_bit(data, trained, tmp_path):

@@ -1,6 +1,5 @@
 """A model folder: parameters without pickle, options, dictionaries, subword model and card."""
 
-import shutil
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -105,7 +104,8 @@ def write(contents: Contents, folder: Path, *, card: str, precision: str = "half
         for language, dictionary in zip(languages, contents.dictionaries, strict=True):
             write_dictionary(dictionary, dictionary_file(new, language))
         if contents.text.model is not None and contents.text.model_name is not None:
-            shutil.copyfile(contents.text.model, new / contents.text.model_name)
+            with whole_file(new / contents.text.model_name) as file:
+                file.write(Path(contents.text.model).read_bytes())
         write_whole(new / CARD, card)
         write_json(new / CONFIG, as_json(contents, precision))
 
