@@ -50,7 +50,7 @@ def read_state(path: Path) -> dict[str, Any]:
     except _UNREADABLE as error:
         raise UserError(
             f"checkpoint {path} is cut short or was not written by fairseq "
-            f"({one_line(str(error), _LONGEST_REASON)})"
+            f"({one_line(str(error) or type(error).__name__, _LONGEST_REASON)})"
         ) from error
     missing = [key for key in ("cfg", "model") if not state.get(key)]
     missing = missing or [f"cfg.{group}" for group in _GROUPS if group not in state["cfg"]]

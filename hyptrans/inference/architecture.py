@@ -45,7 +45,7 @@ def require_known(architecture: object) -> str:
     """
     if not (isinstance(architecture, str) and architecture in ARCHITECTURES):
         raise UserError(
-            f"its architecture {str(architecture)[:80]!r} is neither one of hyptrans nor fairseq's "
+            f"the architecture {str(architecture)[:80]!r} is neither one of hyptrans nor fairseq's "
             "transformer: name its plug-in with --user-dir, or use fairseq-generate"
         )
     return architecture

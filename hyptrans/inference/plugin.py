@@ -19,18 +19,24 @@ def import_plugin(place: str) -> str:
     """Import a plug-in, a folder with ``__init__.py`` or a module; returns ``place`` as it is.
 
     Raises:
-        UserError: there is none.
+        UserError: there is none, or Python has another module of that name.
     """
-    path, name = Path(place), place
-    if path.is_dir():
-        path = path.resolve()
+    if place == "hyptrans":  # this package, whatever folder has its name
+        return place
+    path, name = Path(place).resolve(), place
+    is_folder = path.is_dir()
+    if is_folder:
+        if not (path / "__init__.py").is_file():
+            raise UserError(f"--user-dir {place} has no __init__.py: name the folder of a plug-in")
         name = path.name
         if (parent := os.fspath(path.parent)) not in sys.path:
             sys.path.insert(0, parent)
     try:
-        importlib.import_module(name)
+        module = importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name != name:
             raise
         raise UserError(f"--user-dir {place} is neither a folder nor a module here") from error
+    if is_folder and Path(getattr(module, "__file__", None) or "").resolve().parent != path:
+        raise UserError(f"--user-dir {place} has the name of another module: rename the folder")
     return place

@@ -12,7 +12,8 @@ from hyptrans.support.files import open_maybe_gzip, whole_file
 LONGEST_LINE = 4 << 20
 """Bytes of a line: as many as a book has, and no more than a computer can hold many times."""
 MOST_TIMES = 20
-"""Unpacked against packed; gzip makes text three to ten times smaller."""
+"""Unpacked against packed: 3 to 6 in corpora of sentences. Commands of a small grammar (SCAN) reach
+41, in files that `_NO_QUESTION` lets pass."""
 _NO_QUESTION = 8 << 20
 """Unpacked bytes below which any ratio passes."""
 _BOM = b"\xef\xbb\xbf"

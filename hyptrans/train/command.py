@@ -43,12 +43,15 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
 
 def _named(words: Sequence[str]) -> str | None:
     """The architecture of a command line, or of its configuration file."""
-    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     first.add_argument("--arch")
     first.add_argument("--config", type=Path)
     # registers architectures that --arch may name
     add_user_dir(first)
-    found, _ = first.parse_known_args(words)
+    try:
+        found, _ = first.parse_known_args(words)
+    except argparse.ArgumentError:
+        return None  # the command's own parser reports it
     if found.arch is None and found.config is not None:
         found.arch = known.read(found.config).get("arch")
     if found.arch is None:

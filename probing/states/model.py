@@ -4,7 +4,6 @@ Only tensors, numbers and typed options are read, and nothing that a file holds 
 """
 
 import sys
-from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from torch import Tensor
 from hyptrans.inference import architecture
 from hyptrans.inference.contents import Contents
 from hyptrans.inference.load import read
+from hyptrans.inference.plugin import import_plugin
 from hyptrans.inference.sharing import folder
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256
@@ -59,7 +59,7 @@ def read_model(
     """
     options = options or TextOptions()
     if user_dir is not None:
-        _import_user_dir(user_dir)
+        import_plugin(user_dir)
     models = {"sentencepiece": options.sentencepiece_model, "subword-nmt": options.bpe_codes}
     named = {kind: model for kind, model in models.items() if model is not None}
     if options.lowercase and not named:
@@ -82,15 +82,6 @@ def is_model_folder(place: Path) -> bool:
     except UserError:
         return False
     return True
-
-
-def _import_user_dir(user_dir: str) -> None:
-    from fairseq.utils import import_user_module
-
-    try:
-        import_user_module(Namespace(user_dir=user_dir))
-    except (UserError, OSError, ImportError) as error:
-        raise UserError(f"--user-dir {user_dir} cannot be imported ({error})") from error
 
 
 def build_model(contents: Contents, *, random: bool = False, seed: int = 1) -> Any:

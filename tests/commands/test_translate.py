@@ -191,3 +191,23 @@ def test_an_architecture_of_a_plug_in_is_named_by_its_folder(make, tmp_path, cap
     nothing = call(capsys, "info", checkpoint, "--user-dir", tmp_path / "none")
     assert nothing[0] == 2
     assert "none is neither a folder nor a module here" in nothing[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "files", "said"),
+    [
+        ("json", ["__init__.py"], "json has the name of another module: rename the folder"),
+        ("sys", ["__init__.py"], "sys has the name of another module: rename the folder"),
+        ("own", ["plugin.py"], "own has no __init__.py: name the folder of a plug-in"),
+    ],
+)
+def test_a_folder_that_python_would_not_import_is_no_plug_in(
+    name, files, said, make, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / name).mkdir()
+    for file in files:
+        (tmp_path / name / file).write_text(PLUGIN)
+    status, _, error = call(capsys, "info", make("hybonet"), "--user-dir", tmp_path / name)
+    assert (status, "\n" in error) == (2, False)
+    assert said in error

@@ -68,3 +68,8 @@ def same_states(one, other):
 
 def load(path):
     return hyptrans.load(path)
+
+
+@pytest.fixture
+def written(make, tmp_path):
+    return export(make("hybonet"), tmp_path / "model")

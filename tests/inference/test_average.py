@@ -288,3 +288,9 @@ def test_what_is_no_checkpoint_is_told_before_anything_is_read(make, tmp_path, c
     with pytest.raises(UserError, match=r"none\.pt is not a file"):
         average.average([path, tmp_path / "none.pt"])
     assert capsys.readouterr().err == ""
+
+
+def test_an_empty_file_is_refused_with_a_reason(tmp_path):
+    (tmp_path / "checkpoint1.pt").touch()
+    with pytest.raises(UserError, match=r"checkpoint1\.pt is cut short .* \(\w[^()]*\)$"):
+        average.choose(tmp_path, best=1)

@@ -1,12 +1,13 @@
 """The file that loads the hook comes and goes with the package, however it is installed."""
 
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.startup.conftest import environment
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ["setup.py", "pyproject.toml", "MANIFEST.in", "hyptrans.pth", "hyptrans_startup.py"]
@@ -19,9 +20,9 @@ pytestmark = pytest.mark.slow
 def call(*command, cwd):
     """Run a command without the variables of this environment; returns its output."""
     words = [*map(str, command)]
-    # a test that ran before this one may have imported fairseq, which tells processes to edit it
-    env = {name: value for name, value in os.environ.items() if name != "HYPTRANS_STARTUP"}
-    done = subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        words, cwd=cwd, env=environment(), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.strip()
 

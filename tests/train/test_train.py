@@ -72,6 +72,12 @@ def test_an_architecture_of_a_plugin_is_trained_and_translates(data, tmp_path):
     assert run(translate, input="the dog sees.\n").stdout.count("\n") == 1
 
 
+def test_a_plugin_without_its_name_is_reported_by_the_command_itself(data, tmp_path):
+    done = run([*words(data, tmp_path / "run"), "--user-dir"])
+    assert (done.returncode, done.stderr[:22]) == (2, "usage: hyptrans train ")
+    assert done.stderr.endswith("argument --user-dir: expected one argument\n")
+
+
 def test_run_yaml_repeats_the_training_to_the_bit(data, trained, tmp_path):
     done = run(["train", str(data), "--config", f"{trained[0]}/run.yaml", "--out", f"{tmp_path}/a"])
     assert done.returncode == 0, done.stderr[-2000:]
