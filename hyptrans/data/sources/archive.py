@@ -14,6 +14,8 @@ _BLOCK = 1 << 20
 _GIGABYTE = 1 << 30
 MOST_GIGABYTES = 20
 """More than any archive of a data set here unpacks to."""
+MOST_MEMBERS = 10_000
+"""Archives of data sets here have some hundred; reading 100,000 empty ones takes seconds."""
 
 
 def most_bytes(packed: int, gigabytes: float | None = None) -> int:
@@ -39,7 +41,8 @@ def unpack(
 
     Raises:
         UserError: not a tar archive, damaged or truncated, with a member that the filter refuses,
-            or one that unpacks to more than :func:`most_bytes`.
+            with more than :data:`MOST_MEMBERS`, or one that unpacks to more than
+            :func:`most_bytes`.
     """
     partial = folder.with_name(folder.name + ".partial")
     remove(partial)
@@ -69,6 +72,8 @@ def _unpack(file: "_Bounded", wanted: Collection[str], partial: Path) -> dict[st
     with tarfile.open(fileobj=file, mode="r:") as tar:  # type: ignore[call-overload]  # reads only
         for member in tar:
             counts["members"] += 1
+            if counts["members"] > MOST_MEMBERS:
+                raise _RefusedError(f"it has more than {MOST_MEMBERS:,} members")
             # raises for a link, a device or a place elsewhere, wanted or not
             tarfile.data_filter(member, str(partial))
             name = PurePosixPath(member.name).name

@@ -69,6 +69,14 @@ def test_file_that_is_there_twice_is_refused(tmp_path):
         unpack(archive, WANTED, tmp_path / "out")
 
 
+def test_archive_of_endless_members_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("hyptrans.data.sources.archive.MOST_MEMBERS", len(GOOD))
+    assert unpack(make(tmp_path / "a.tgz", *GOOD), WANTED, tmp_path / "out")["members"] == 4
+    archive = make(tmp_path / "b.tgz", *GOOD, member("x"))
+    with pytest.raises(UserError, match=r"b\.tgz is refused: it has more than 4 members"):
+        unpack(archive, WANTED, tmp_path / "more")
+
+
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.6, 0.9, 0.99])
 @pytest.mark.parametrize("mode", ["w", "w:gz"])
 def test_truncated_archive_is_refused_wherever_it_ends(tmp_path, share, mode):
@@ -91,10 +99,10 @@ def test_what_is_no_archive_is_refused(tmp_path, content):
         unpack(archive, WANTED, tmp_path / "out")
 
 
-ENDLESS = ("size by pax", "claimed size", "large header", "chain of headers", "bomb", "outside")
+ENDLESS = ("size by pax", "claimed size", "large header", "chain of headers", "members", "bomb")
 
 
-@pytest.mark.parametrize("kind", [*ENDLESS, "bomb after the end"])
+@pytest.mark.parametrize("kind", [*ENDLESS, "outside", "bomb after the end"])
 @pytest.mark.parametrize("zipped", [True, False])
 def test_archive_that_unpacks_without_end_leaves_nothing(tmp_path, kind, zipped):
     data = archives.KINDS[kind](random.Random(1)) + bytes(1024)
@@ -105,7 +113,7 @@ def test_archive_that_unpacks_without_end_leaves_nothing(tmp_path, kind, zipped)
         archives.unpack(archive, tmp_path / "out")
 
 
-@pytest.mark.parametrize("kind", ["map of holes", "sparse by pax", "members", "link"])
+@pytest.mark.parametrize("kind", ["map of holes", "sparse by pax", "link"])
 def test_archive_with_odd_members_yields_no_file_of_them(tmp_path, kind):
     data = archives.KINDS[kind](random.Random(1)) + bytes(1024)
     archive = archives.packed(tmp_path / "a.tgz", data, zipped=False)
