@@ -92,6 +92,7 @@ lint: $(READY)  ## check format, style and types
 
 tables: $(TESTS)  ## fill the results tables of the READMEs from the runs
 	$(BIN)/python -m recipes.tables
+	PYTHONPATH=. $(BIN)/python docs/pictures/cover.py
 
 docs: $(READY)  ## build the pages of docs/ into site/, without the network
 	$(BIN)/mkdocs build --strict --quiet

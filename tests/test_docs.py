@@ -3,6 +3,7 @@
 import contextlib
 import importlib.util
 import io
+import json
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+RECORDS = "recipes/cogs/results.jsonl"
 IGNORED = {".venv", "build", "dist", "site", "runs", "node_modules"}
 PAGES = sorted(
     path for path in ROOT.rglob("*.md") if not IGNORED & set(path.relative_to(ROOT).parts)
@@ -37,6 +39,27 @@ def test_every_link_of_a_page_leads_somewhere(page):
         if not target.exists() or (anchor and anchor not in anchors(target)):
             wrong.append(link)
     assert wrong == []
+
+
+PICTURE = re.compile(r'!\[[^\]]*\]\(([^)\s]+)\)|src(?:set)?="([^"]+)"')
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_picture_of_a_page_is_there(page):
+    found = PICTURE.findall(FENCE.sub("", page.read_text(encoding="utf-8")))
+    local = ["".join(one) for one in found if not "".join(one).startswith("http")]
+    assert [one for one in local if not (page.parent / one).is_file()] == []
+
+
+@pytest.mark.parametrize("theme", ["cover", "cover-dark"])
+def test_the_cover_shows_every_final_training_on_cogs(theme):
+    records = [json.loads(line) for line in (ROOT / RECORDS).read_text().splitlines()]
+    finals = [line for line in records if line["stage"] == "final" and line["exact"]]
+    drawn = (ROOT / "docs" / "pictures" / f"{theme}.svg").read_text(encoding="utf-8")
+    assert {line["model"] for line in finals} <= set(re.findall(r">([a-z_]+)</text>", drawn))
+    words = 6
+    assert drawn.count("fill-opacity: 0.75") == len(finals)
+    assert len(re.findall(r">(?:A|dog|runs|across|the|street)</text>", drawn)) == words
 
 
 def test_pages_of_the_site_link_to_nothing_outside_of_it():
