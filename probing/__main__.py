@@ -1,4 +1,4 @@
-"""Command line: ``python -m probing --help``."""
+"""``hyptrans probe`` by the name of its package."""
 
 import sys
 

@@ -1,1 +1,1 @@
-"""The commands of ``python -m probing``."""
+"""The commands of ``hyptrans probe``."""

@@ -20,7 +20,7 @@ _PROCESSORS = ("tokenize", "mwt", "pos", "lemma", "depparse")
 
 
 def main(args: argparse.Namespace) -> None:
-    """Run ``python -m probing annotate``; a sentence is called after its line, ``7`` or ``7-2``.
+    """Run ``hyptrans probe annotate``; a sentence is called after its line, ``7`` or ``7-2``.
 
     Raises:
         UserError: the text cannot be parsed, or an option cannot be used.

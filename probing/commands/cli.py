@@ -1,11 +1,11 @@
-"""``python -m probing``: trees for probes, the probes, and the geometry of states."""
+"""``hyptrans probe``: trees for probes, the probes, and the geometry of states."""
 
 from collections.abc import Sequence
 
 from hyptrans.support.program import Command, Program
 
 PROGRAM = Program(
-    "python -m probing",
+    "hyptrans probe",
     "Structural probes: dependency trees out of the states of an encoder.",
     {
         "annotate": Command(

@@ -21,28 +21,29 @@ from probing.geometry.words import words_of
 from probing.report.results import versions
 from probing.states.encoder import moved
 from probing.states.extract import extract
-from probing.states.model import ModelEncoder, build_model, read_model
+from probing.states.model import ModelEncoder, build_model, place_of, read_model
 from probing.text.trees import read_conllu
 
 
 def main(args: argparse.Namespace) -> None:
-    """Run ``python -m probing geometry``.
+    """Run ``hyptrans probe geometry``.
 
     Raises:
         UserError: a file, flag or value that is wrong.
     """
     if args.data is None:
         raise UserError("the data are missing: name a folder with --data")
-    own_data = None if args.checkpoint.is_dir() else args.data
-    contents = read_model(args.checkpoint, own_data, text_options(args), args.user_dir)
+    place = place_of(args.checkpoint)
+    own_data = None if place.is_dir() else args.data
+    contents = read_model(place, own_data, text_options(args), args.user_dir)
     model = moved(build_model(contents), args.device)
-    words = _words(contents, args) if args.trees else None
+    words = _words(contents, place, args) if args.trees else None
     layers = look(model, contents, words, args)
     sides = [[layer for layer in layers if layer.side == side] for side in ("encoder", "decoder")]
     sentence = " ".join(map(verdict, sides))
     if args.out is not None:
         figures = {
-            "checkpoint_sha256": sha256(args.checkpoint),
+            "checkpoint_sha256": sha256(place),
             "architecture": contents.architecture,
             "command": typed_command(),
             "layers": [asdict(layer) for layer in layers],
@@ -79,10 +80,10 @@ def _of_layer(words: Words | None, number: int) -> tuple[Tensor, Tensor] | None:
     return None if words is None else (words.states[number], words.depths)
 
 
-def _words(contents: Contents, args: argparse.Namespace) -> Words:
+def _words(contents: Contents, place: Path, args: argparse.Namespace) -> Words:
     """States of the words of trees that are one token, and their gold depths."""
     trees = read_conllu(args.trees)
-    encoder = ModelEncoder(contents, args.checkpoint, random=False, seed=args.seed)
+    encoder = ModelEncoder(contents, place, random=False, seed=args.seed)
     with TemporaryDirectory() as folder:
         states = extract(
             encoder,

@@ -29,7 +29,7 @@ from probing.settings import (
 
 
 def annotate(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``python -m probing annotate``."""
+    """Add the options of ``hyptrans probe annotate``."""
     add = parser.add_argument
     add("--text", type=Path, required=True, metavar="FILE", help="UTF-8 text, plain or gzipped")
     add_out(parser, "CoNLL-U to write", required=True)
@@ -61,9 +61,9 @@ def annotate(parser: argparse.ArgumentParser) -> None:
 
 
 def geometry(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``python -m probing geometry``."""
+    """Add the options of ``hyptrans probe geometry``."""
     add = parser.add_argument
-    about = "checkpoint of fairseq, or model folder of hyptrans export"
+    about = "checkpoint of fairseq, model folder, or name of a model of the package"
     add("--checkpoint", type=Path, required=True, metavar="PLACE", help=about)
     add_data(parser)
     _add_model(parser)
@@ -81,7 +81,7 @@ def geometry(parser: argparse.ArgumentParser) -> None:
 
 
 def run(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``python -m probing run``."""
+    """Add the options of ``hyptrans probe run``."""
     add = parser.add_argument
     _add_sources(parser)
     _add_model(parser)
@@ -156,8 +156,9 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
     several(
         "--hf",
         metavar="NAME_OR_FOLDER",
-        help="encoder of Hugging Face's transformers: a folder of save_pretrained or of hyptrans "
-        "export, or a name, which is fetched unless it is in the cache; may be given several times",
+        help="encoder in Hugging Face's format: a folder of save_pretrained or of hyptrans export, "
+        "or the name of a model of this package or of the hub, which is fetched unless it is in "
+        "the cache; may be given several times",
     )
     several(
         "--data",
@@ -233,8 +234,8 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
 
 def typed_command() -> str:
     """The command of this process, to be typed again."""
-    program = ["hyptrans"] if sys.argv[1:2] == ["probe"] else ["python", "-m", "probing"]
-    return shlex.join([*program, *sys.argv[1:]])
+    words = sys.argv[1:]
+    return shlex.join(["hyptrans", *([] if words[:1] == ["probe"] else ["probe"]), *words])
 
 
 def settings_of(args: argparse.Namespace) -> Settings:

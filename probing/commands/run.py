@@ -27,7 +27,7 @@ from probing.text.trees import read_conllu
 
 
 def main(args: argparse.Namespace) -> None:
-    """Run ``python -m probing run``.
+    """Run ``hyptrans probe run``.
 
     Raises:
         UserError: an option or what it names cannot be used.

@@ -12,7 +12,7 @@ from hyptrans.support.files import sha256
 from probing.probes.baselines import BASELINES
 from probing.states import huggingface
 from probing.states.encoder import WordEncoder
-from probing.states.model import ModelEncoder, TextOptions, is_model_folder, read_model
+from probing.states.model import ModelEncoder, TextOptions, is_model_folder, place_of, read_model
 
 _PREPARED = ("data-bin/dict.*.txt", "dict.*.txt", "*.model", "bpe.codes", "manifest.json")
 """The files of a prepared data folder that decide how text becomes numbers."""
@@ -23,7 +23,7 @@ class Source:
     """A trained encoder: a checkpoint of fairseq, or a folder or name of Hugging Face's format.
 
     Attributes:
-        name: the file, folder or name.
+        name: the file or folder, or the name of a model of this package or of the hub.
         data: folder that ``hyptrans prepare`` wrote for the checkpoint.
         text: how the checkpoint reads text, where the folder does not say so.
         user_dir: plug-in of fairseq that has its architecture.
@@ -37,9 +37,14 @@ class Source:
     hf: bool = False
 
     @property
+    def place(self) -> Path:
+        """The file or folder of the name."""
+        return place_of(self.name)
+
+    @property
     def label(self) -> str:
         """The folder that it lies in, or its own name."""
-        path = Path(self.name)
+        path = self.place
         if self.hf:
             return path.resolve().name if path.is_dir() else path.name
         return path.resolve().parent.name
@@ -51,14 +56,14 @@ class Source:
             UserError: a file or folder of its options is missing.
         """
         if self.hf:
-            return {"hf": huggingface.identity(self.name)}
+            return {"hf": huggingface.identity(str(self.place))}
         given = asdict(self.text)
         for name, value in given.items():
             if isinstance(value, Path) and not value.is_file():
                 raise UserError(f"--{name.replace('_', '-')} {value} is not a file")
         plugin = Path(self.user_dir) if self.user_dir else None
         return {
-            "checkpoint": sha256(Path(self.name)),
+            "checkpoint": sha256(self.place),
             "data": _hashes(self.data, _PREPARED) if self.data else {},
             "text": {k: sha256(v) if isinstance(v, Path) else v for k, v in given.items()},
             "user_dir": _hashes(plugin, ("**/*.py",)) if plugin else None,
@@ -70,7 +75,7 @@ class Source:
         Raises:
             UserError: a file, flag or value that is wrong.
         """
-        place = Path(self.name)
+        place = self.place
         if self.hf and not (place.is_dir() and is_model_folder(place)):
             return huggingface.from_hugging_face(self.name, random=random, seed=seed)
         contents = read_model(place, self.data, self.text, self.user_dir)
@@ -157,7 +162,7 @@ def subjects_of(
     folders = [re.sub(r"[^\w.-]", "-", name).strip(".") for name in names]
     found = []
     for name, folder, source in zip(names, folders, sources, strict=True):
-        place = Path(source.name)
+        place = source.place
         if place.exists() and place.resolve().is_relative_to((out / folder).resolve()):
             raise UserError(
                 f"--out {out} would put results of {name} into the folder that holds {place}: name "

@@ -8,10 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hyptrans.fairseq.checkpoint import data_bin
+from hyptrans.fairseq.checkpoint import data_bin, dictionaries
 from hyptrans.geometry.space import Space
 from hyptrans.inference.batches import padded
 from hyptrans.inference.contents import Contents
+from hyptrans.inference.dictionary import fingerprint
 from hyptrans.support.errors import UserError
 from probing.geometry.layers import Tokens
 from probing.states.encoder import device_of
@@ -46,7 +47,8 @@ def both_sides(
         sentences: most pairs that are read.
 
     Raises:
-        UserError: there is no such data set, or a state is not a finite number.
+        UserError: there is no such data set, it is numbered by another dictionary than the model's,
+            or a state is not a finite number.
     """
     most = model.encoder.longest, model.decoder.longest
     source, target = _pairs(contents, data, subset, sentences, most)
@@ -104,6 +106,13 @@ def _pairs(
 
     binary = data_bin(data)
     source, target = contents.languages
+    own, others = contents.dictionaries, dictionaries(binary, contents.languages)
+    for language, one, other in zip(contents.languages, own, others, strict=True):
+        if fingerprint(one) != fingerprint(other):
+            raise UserError(
+                f"--data {data}: its dictionary of {language} is not that of {contents.place}; "
+                "name the data folder of the model's training"
+            )
     prefix = binary / f"{subset}.{source}-{target}"
     reverse = binary / f"{subset}.{target}-{source}"
     if not Path(f"{prefix}.{source}.idx").is_file() and Path(f"{reverse}.{source}.idx").is_file():

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from hyptrans.inference import architecture
 from hyptrans.inference.contents import Contents
-from hyptrans.inference.load import read
+from hyptrans.inference.load import SHIPPED, read, shipped
 from hyptrans.inference.plugin import import_plugin
 from hyptrans.inference.sharing import folder
 from hyptrans.support.errors import UserError
@@ -73,6 +73,12 @@ def read_model(
         steps = (replace(source, lowercase=True), target)
         contents = replace(contents, text=replace(contents.text, steps=steps))
     return contents
+
+
+def place_of(name: str | Path) -> Path:
+    """The file or folder of a name, which may be that of a model that comes with the package."""
+    place = Path(name)
+    return place if place.exists() or str(name) not in shipped() else SHIPPED / place
 
 
 def is_model_folder(place: Path) -> bool:

@@ -51,7 +51,7 @@ def test_the_whole_program_names_its_version_and_the_programs_within(capsys):
     assert helped(capsys, "--version") == f"hyptrans {hyptrans.__version__}\n"
     overview = helped(capsys)
     assert all(f"\n  {name} " in overview for name in PROGRAM.programs)
-    assert PROBING.name == "python -m probing"
+    assert PROBING.name == "hyptrans probe"
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)

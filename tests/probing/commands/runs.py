@@ -1,4 +1,4 @@
-"""What the tests of ``python -m probing`` type."""
+"""What the tests of ``hyptrans probe`` type."""
 
 import random
 

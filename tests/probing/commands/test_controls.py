@@ -1,4 +1,4 @@
-"""``python -m probing run`` with several seeds, ranks and control trees."""
+"""``hyptrans probe run`` with several seeds, ranks and control trees."""
 
 import json
 from itertools import pairwise

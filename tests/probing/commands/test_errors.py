@@ -1,4 +1,4 @@
-"""``python -m probing``: what goes wrong, and its help."""
+"""``hyptrans probe``: what goes wrong, and its help."""
 
 import subprocess
 import sys
@@ -133,7 +133,7 @@ def test_every_command_has_help_with_an_example_that_it_takes(command, capsys):
     with pytest.raises(SystemExit, match="0"):
         main([command, "--help"])
     text = capsys.readouterr().out
-    assert f"python -m probing {PROGRAM.commands[command].example}" in text
+    assert f"hyptrans probe {PROGRAM.commands[command].example}" in text
 
 
 @pytest.mark.parametrize("words", [[], ["--help"]])

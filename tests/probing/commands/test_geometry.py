@@ -1,7 +1,8 @@
-"""``python -m probing geometry``: the figures are those of the states, and what goes wrong."""
+"""``hyptrans probe geometry``: the figures are those of the states, and what goes wrong."""
 
 import json
 import math
+import shutil
 
 import pytest
 import torch
@@ -9,6 +10,8 @@ from fairseq.data import indexed_dataset
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.space import Space
+from hyptrans.inference.load import SHIPPED
+from hyptrans.inference.sharing import folder
 from probing.commands.cli import main
 from probing.geometry.layers import Layer, verdict
 from probing.geometry.measures import Estimate
@@ -30,10 +33,10 @@ SEEDS = {"encoder": 1, "decoder": 2}
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """Checkpoints, and a data folder with a binarized set of sentence pairs."""
-    folder = tmp_path_factory.mktemp("geometry")
-    data = prepared_folder(folder / "data")
+    place = tmp_path_factory.mktemp("geometry")
+    data = prepared_folder(place / "data")
     for name, flags in ARCHS.items():
-        model = make_checkpoint(folder / f"{name}.pt", data, *flags)
+        model = make_checkpoint(place / f"{name}.pt", data, *flags)
     for language, side in (("en", model.encoder), ("de", model.decoder)):
         seed = SEEDS["encoder" if language == "en" else "decoder"]
         prefix = data / "data-bin" / f"valid.en-de.{language}"
@@ -41,8 +44,8 @@ def made(tmp_path_factory):
         for line in sentences(20, seed):
             builder.add_item(side.dictionary.encode_line(" ".join(line), add_if_not_exist=False))
         builder.finalize(f"{prefix}.idx")
-    write_trees(folder / "trees.conllu", 12, seed=3)
-    return folder
+    write_trees(place / "trees.conllu", 12, seed=3)
+    return place
 
 
 def load(place, data):
@@ -173,6 +176,21 @@ def test_radii_of_the_table_are_distances_from_the_origin(made, capsys):
     radius = float(lorentz.distance(points, origin).mean())
     assert main([str(word) for word in words_of(made, "hybonet")]) == 0
     assert f"| encoder 1 | lorentz, c = 1 | {radius:.3f} |" in capsys.readouterr().out
+
+
+def test_a_model_folder_is_looked_at_on_data_of_its_own_dictionaries_alone(made, tmp_path, capsys):
+    folder.write(read_model(made / "hybonet.pt", made / "data"), tmp_path / "model", card="")
+    words = ["geometry", "--checkpoint", str(tmp_path / "model"), "--data"]
+    assert main([*words, str(made / "data")]) == 0
+    # as many symbols, two of which change places
+    shutil.copytree(made / "data", tmp_path / "data")
+    file = tmp_path / "data" / "data-bin" / "dict.de.txt"
+    first, second, *others = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    file.write_text("".join([second, first, *others]), encoding="utf-8")
+    found = error_of(capsys, [*words, tmp_path / "data"])
+    assert f"--data {tmp_path / 'data'}: its dictionary of de is not that of " in found
+    found = error_of(capsys, [*words[:2], "tatoeba-en-de", "--data", made / "data"])
+    assert f"its dictionary of en is not that of {SHIPPED / 'tatoeba-en-de'}" in found
 
 
 def test_what_is_wrong_is_named(made, capsys):

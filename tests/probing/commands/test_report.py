@@ -1,4 +1,4 @@
-"""What the report of ``python -m probing run`` shows is that of the run's files."""
+"""What the report of ``hyptrans probe run`` shows is that of the run's files."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""``python -m probing run``: what it writes, and what it does not repeat."""
+"""``hyptrans probe run``: what it writes, and what it does not repeat."""
 
 import json
 import shutil

@@ -150,7 +150,7 @@ def report(count: int | None = None) -> Report:
         about=[
             ("Trees", ["train: 12,544 sentences, /data/<train>.conllu.gz", "test: 2,077"]),
             ("Date", ["2025-01-31 12:00 UTC"]),
-            ("Command", ["python -m probing run --checkpoint a/very/long/path.pt --out probes"]),
+            ("Command", ["hyptrans probe run --checkpoint a/very/long/path.pt --out probes"]),
         ],
         comparisons={
             "han": [Comparison("uuas", -0.05, 0.0001), Comparison("root", 0.012, 0.25)],
