@@ -33,10 +33,12 @@ _DASHES = ("-", "--", ":", "-.")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add = parser.add_argument
-    add("logs", nargs="+", type=Path, metavar="LOG", help="what fairseq-train printed")
+    kinds = "what fairseq-train or hyptrans train printed, or the folder of a hyptrans train"
+    add("logs", nargs="+", type=Path, metavar="LOG", help=kinds)
     about = "SVG, PDF or PNG, by its ending (default: %(default)s)"
     add_out(parser, about, default="curves.svg")
-    add("--names", nargs="+", metavar="NAME", help="of the trainings (default: of the logs)")
+    about = "of the trainings (default: of the logs); logs of one name are parts of one training"
+    add("--names", nargs="+", metavar="NAME", help=about)
 
 
 def main(args: argparse.Namespace) -> None:
@@ -53,8 +55,10 @@ def main(args: argparse.Namespace) -> None:
     names = args.names or names_of(args.logs)
     if len(names) != len(args.logs):
         raise UserError(f"{len(names)} --names for {len(args.logs)} logs: one for each")
-    courses = [read_log(path, clean(name)) for path, name in zip(args.logs, names, strict=True)]
-    picture = draw(courses, form)
+    courses: dict[str, Course] = {}
+    for path, name in zip(args.logs, map(clean, names), strict=True):
+        courses.setdefault(name, Course(name)).go_on(read_log(path))
+    picture = draw([*courses.values()], form)
     with whole_file(args.out) as file:
         file.write(picture)
     sys.stdout.write(f"{args.out}\n")

@@ -1,4 +1,4 @@
-"""Learning curves out of fairseq's logs."""
+"""Learning curves out of what ``fairseq-train`` and ``hyptrans train`` print and keep."""
 
 import re
 from dataclasses import dataclass, field
@@ -10,15 +10,18 @@ from hyptrans.support.files import read_json
 _LINE = re.compile(r"(?:\| |^)(train_inner|valid) \|(.*)")
 # "loss=6.9," in --log-format simple, "| loss 6.9 |" in what is printed at the end of a validation
 _PAIR = re.compile(r"\b([a-z_]+)[= ](-?[\d.]+(?:e[-+]?\d+)?|inf|nan)\b")
+_OWN = re.compile(r"^update (\d+): validation perplexity ([\d.]+), BLEU ([\d.]+)$", re.MULTILINE)
 _UPDATES = "num_updates"
 _LARGEST = 1e100
 """Above it, differences need not be finite."""
-PERPLEXITY = "validation perplexity"
+PERPLEXITY, BLEU = "validation perplexity", "validation BLEU"
 METRICS = {
     "train_inner": {"loss": "training loss"},
-    "valid": {"loss": "validation loss", "ppl": PERPLEXITY, "bleu": "validation BLEU"},
+    "valid": {"loss": "validation loss", "ppl": PERPLEXITY, "bleu": BLEU},
 }
-"""What is read of the two kinds of lines, and what charts call it."""
+"""What is read of the two kinds of fairseq's lines, and what charts call it."""
+_HISTORY = {"loss": "training loss", "eval_ppl": PERPLEXITY, "eval_bleu": BLEU}
+"""What is read of a checkpoint of ``hyptrans train``."""
 
 
 @dataclass(frozen=True)
@@ -33,19 +36,38 @@ class Course:
     name: str
     curves: dict[str, dict[int, float]] = field(default_factory=dict)
 
+    def add(self, title: str, updates: int, value: float) -> None:
+        """Add a point; of an update the later one counts, as where a part was trained again."""
+        self.curves.setdefault(title, {})[updates] = value
+
+    def go_on(self, other: "Course") -> None:
+        """Add the points of the part of this training that came next."""
+        for title, points in other.curves.items():
+            self.curves.setdefault(title, {}).update(points)
+
 
 def read_log(path: Path, name: str | None = None) -> Course:
-    """Read the log of a training, in ``--log-format`` simple, json or tqdm.
+    """Read a training.
 
-    Where a part was trained again, as after a stop, the later numbers count.
+    Args:
+        path: what ``fairseq-train`` printed, in ``--log-format`` simple, json or tqdm; what
+            ``hyptrans train`` printed, without losses; or the folder that it trained in.
+        name: of the training, by default the file's.
 
     Raises:
         UserError: no such file, or nothing in it is of a training.
     """
-    if not path.is_file():
-        raise UserError(f"{path} is not a file: name what fairseq-train printed")
     course = Course(name or path.stem)
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    if path.is_dir():
+        _read_folder(path, course)
+        return course
+    if not path.is_file():
+        raise UserError(f"{path} is not a file: name what fairseq-train or hyptrans train printed")
+    text = path.read_text(encoding="utf-8", errors="replace")
+    for updates, perplexity, bleu in _OWN.findall(text):
+        course.add(PERPLEXITY, int(updates), float(perplexity))
+        course.add(BLEU, int(updates), float(bleu))
+    for line in text.splitlines():
         found = _LINE.search(line)
         if found is None:
             continue
@@ -56,10 +78,29 @@ def read_log(path: Path, name: str | None = None) -> Course:
             continue
         for metric, title in METRICS[found[1]].items():
             if metric in values:
-                course.curves.setdefault(title, {})[int(values[_UPDATES])] = values[metric]
+                course.add(title, int(values[_UPDATES]), values[metric])
     if not course.curves:
-        raise UserError(f"{path} has no lines of a training (train_inner or valid) of fairseq")
+        raise UserError(
+            f"{path} has no lines of a training: neither fairseq's (train_inner or valid) nor "
+            "those of hyptrans train (update N: validation perplexity)"
+        )
     return course
+
+
+def _read_folder(path: Path, course: Course) -> None:
+    """Read the newest checkpoint of a folder of ``hyptrans train``, which has all of its course."""
+    states = path.glob("checkpoint-[0-9]*/trainer_state.json")
+    saved = {int(one.parent.name.partition("-")[2]): one for one in states}
+    if not saved:
+        raise UserError(f"{path} has no checkpoint of hyptrans train")
+    newest = saved[max(saved)]
+    try:
+        for line in read_json(newest.read_text(encoding="utf-8"))["log_history"]:
+            for key in _HISTORY.keys() & line.keys():
+                if abs(line[key]) < _LARGEST:
+                    course.add(_HISTORY[key], line["step"], line[key])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{newest} is damaged: {error}") from error
 
 
 def _values(text: str) -> dict[str, float]:

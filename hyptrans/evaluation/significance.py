@@ -69,7 +69,8 @@ def compare(
         test_type="bs",
         n_samples=samples,
     )()
-    pairs = zip(first, second, references, strict=True)
+    counted = str.lower if lowercase else str
+    pairs = zip(map(counted, first), map(counted, second), references, strict=True)
     telling = sum(one.split() != other.split() and bool(ref.strip()) for one, other, ref in pairs)
     made = []
     for name in signatures:

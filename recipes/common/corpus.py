@@ -120,12 +120,16 @@ class Corpus:
         def publish(found: Results) -> None:
             results.put_into(self.recipe / "README.md", table(found))
 
-        queue = lines.Queue(self.recipe, args, lambda found: trainings, publish)
+        def command_of(training: _Training) -> list[str]:
+            return training.run.train(training.model)
+
+        queue = lines.Queue(self.recipe, args, lambda found: trainings, publish, command_of)
         if args.list:
             queue.show()
             return queue, {}
         left = queue.left()
         prepared = prepare(trainings[0].run)
+        queue.require_same(trainings, data=prepared.settings)
         steps.run([prepared], args.out)
 
         def train(one: _Training) -> tuple[dict[str, Any], bool]:
@@ -133,7 +137,12 @@ class Corpus:
 
         with ThreadPoolExecutor(args.jobs) as pool:
             found = dict(zip((one.name for one in left), pool.map(train, left), strict=True))
-        queue.run(lambda training: self._line(training, args.out, *found[training.name]))
+        queue.run(
+            lambda training: {
+                **self._line(training, args.out, *found[training.name]),
+                "data": prepared.settings,
+            }
+        )
         print(f"\n{table(queue.lines)}\n")
         return queue, {one.model.name: one.run for one in trainings}
 

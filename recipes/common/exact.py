@@ -113,7 +113,11 @@ def run(
     def publish(found: Results) -> None:
         results.put_into(recipe / "README.md", table(found))
 
-    queue = lines.Queue(recipe, args, trainings, publish)
+    def command(training: Training) -> list[str]:
+        run, model = run_of(training, args.out, threads=args.threads)
+        return run.train(model)
+
+    queue = lines.Queue(recipe, args, trainings, publish, command)
     if args.list:
         queue.show()
         return

@@ -9,7 +9,8 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,17 @@ from recipes.common.translation import Run, Search
 
 RESULTS = "results.jsonl"
 STOPPED = "the same command goes on with the unfinished training"
+RENAMED: Mapping[str, Mapping[str, str]] = {
+    "euclidean_prenorm_iwslt_d64": {
+        "--arch": "euclidean_iwslt_d64",
+        **{"--encoder-normalize-before": "", "--decoder-normalize-before": ""},
+    },
+    "hybonet_plus_iwslt_d64": {
+        "--arch": "hypformer_iwslt_d64",
+        "--hypformer-attention": "softmax",
+    },
+}
+"""By architecture the flags that older records have in its place."""
 
 
 def make_parser(recipe: Path, description: str | None, example: str) -> argparse.ArgumentParser:
@@ -43,6 +55,38 @@ def make_parser(recipe: Path, description: str | None, example: str) -> argparse
     return parser
 
 
+def flags_of(command: str) -> dict[str, str]:
+    """Return the settings of a command: values by flag, of which the last counts.
+
+    Where it ran is no setting: variables before it, and ``--cpu``.
+    """
+    found: dict[str, str] = {}
+    flag = ""
+    for word in shlex.split(command):
+        if word.startswith("--"):
+            flag = word
+            found[flag] = ""
+        elif flag:
+            found[flag] = f"{found[flag]} {word}".strip()
+    found.pop("--cpu", None)
+    return found
+
+
+def differing(recorded: str, planned: str) -> str:
+    """Say how the settings of two commands differ; nothing where they do not."""
+    then, now = flags_of(recorded), flags_of(planned)
+    old_names = RENAMED.get(now.get("--arch", ""), {})
+    if old_names.items() <= then.items():
+        then = {flag: value for flag, value in then.items() if flag not in old_names}
+        then |= {flag: now[flag] for flag in now if flag in old_names}
+    flags = [flag for flag in {**then, **now} if then.get(flag) != now.get(flag)]
+    recorded, planned = (
+        ", ".join(f"{flag} {of[flag]}".strip() if flag in of else f"no {flag}" for flag in flags)
+        for of in (then, now)
+    )
+    return f"{recorded}, and the plan has {planned}" if flags else ""
+
+
 class Queue:
     """The trainings of a recipe, and the lines of those that are done.
 
@@ -52,6 +96,7 @@ class Queue:
         trainings: names the trainings so far, from the results so far; the ``name`` of each is the
             name of its line.
         publish: shows the lines beside the recipe whenever the queue adds one.
+        command: words of the command that a training runs.
 
     Raises:
         UserError: ``--only`` names none of the trainings.
@@ -63,9 +108,11 @@ class Queue:
         args: argparse.Namespace,
         trainings: Callable[[Results], Sequence[Any]],
         publish: Callable[[Results], object],
+        command: Callable[[Any], Sequence[str]],
     ) -> None:
         self.path = (recipe if args.write_readme else args.out) / RESULTS
-        self._only = args.only
+        self._only, self._out = args.only, args.out
+        self._command = command
         self._trainings = trainings
         self._publish = publish if args.write_readme else lambda lines: None
         # read once: the results themselves may be files of the repository
@@ -81,24 +128,57 @@ class Queue:
 
     def show(self) -> None:
         """Print the names of all trainings, and which are done."""
-        for training, done in self._states():
-            print(f"{training.name}{'  done' if done else ''}")
+        for training, done, others in self._states():
+            state = "  recorded with other settings" if others else "  done" if done else ""
+            print(f"{training.name}{state}")
 
     def left(self) -> list[Any]:
-        """Return the trainings that are not done, of those that the user wants."""
-        wanted = [one for one, done in self._states() if not done]
-        return [one for one in wanted if self._only is None or one.name in self._only]
+        """Return the trainings that are not done, of those that the user wants.
+
+        Raises:
+            UserError: one of them is recorded with other settings.
+        """
+        left = []
+        for training, done, others in self._states():
+            if self._only is not None and training.name not in self._only:
+                continue
+            if others:
+                raise UserError(
+                    f"{self.path} has {training.name} with {others}: choose another --out, or "
+                    "take that line out"
+                )
+            left += [] if done else [training]
+        return left
+
+    def require_same(self, trainings: Sequence[Any], **settings: Any) -> None:
+        """Hold further settings of trainings that are done against those of now.
+
+        Raises:
+            UserError: a line has another value of one.
+        """
+        names = {training.name for training in trainings}
+        for line in self.lines:
+            for key, value in settings.items():
+                if line["name"] in names and line.get(key, value) != value:
+                    raise UserError(
+                        f"{self.path} has {line['name']} of other {key}: choose another --out, or "
+                        "take that line out"
+                    )
 
     def run(self, score: Callable[[Any], Mapping[str, Any]]) -> None:
         """Add the line that ``score`` gives of each training that is not done."""
         while left := self.left():
             self.add(score(left[0]))
 
-    def _states(self) -> list[tuple[Any, bool]]:
-        """The trainings, and whether each is done."""
+    def _states(self) -> Iterator[tuple[Any, bool, str]]:
+        """The trainings, whether each is done, and with which other settings."""
         lines = self.lines
-        done = {line["name"] for line in lines}
-        return [(training, training.name in done) for training in self._trainings(lines)]
+        known = {line["name"]: line for line in lines}
+        for training in self._trainings(lines):
+            line, others = known.get(training.name), ""
+            if line and "command" in line:
+                others = differing(line["command"], portable(self._command(training), self._out))
+            yield training, line is not None, others
 
     def add(self, line: Mapping[str, Any], *, measured: bool = True) -> None:
         """Add a line, unless another process was here first.

@@ -39,7 +39,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = lines.make_parser(HERE, __doc__, "--data ~/multi30k --out ~/study")
     options.add_data(parser, multi30k.CONTENTS, name=multi30k.HERE.name)
     args = parser.parse_args(argv)
-    queue = lines.Queue(HERE, args, lambda found: trainings(found), _publish)
+
+    def command(training: Training) -> list[str]:
+        return _run_of(training, args).train(_model(training))
+
+    queue = lines.Queue(HERE, args, lambda found: trainings(found), _publish, command)
     if args.list:
         queue.show()
         return

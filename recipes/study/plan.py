@@ -142,8 +142,16 @@ def rate_search(results: Results, stage: str, model: str) -> Search[Training]:
 
 
 def is_open(results: Results, stage: str, model: str) -> bool:
-    """Return whether another rate may turn out to be the best, as where a single one was tried."""
-    return len(RATES[stage][model]) < 2 or rate_search(results, stage, model).is_open
+    """Return whether another rate than that of a width, or of final trainings, may be the best.
+
+    It may while a search goes on, and where a single rate was tried. Final trainings of a tuned
+    model have a search of their own.
+    """
+    if stage == "final" and model in TUNED and best_setting(results, model) is None:
+        return True
+    stages = [stage] if stage in WIDTHS else ["rates", "candidates"]
+    searched = [one for one in stages if len(RATES[one].get(model, ())) > 1]
+    return not searched or any(rate_search(results, one, model).is_open for one in searched)
 
 
 def of_width(results: Results, stage: str, model: str) -> Results:
@@ -161,23 +169,23 @@ def _final(model: str, setting: Setting, seed: int = 1) -> Training:
 def final_settings(results: Results, model: str) -> list[Setting]:
     """Return rates and dropouts of a model's final trainings with the first seed, known so far.
 
-    Its best rate of the short trainings at every dropout, then half that rate, as long trainings
-    often ask for a lower one, at the dropout that was best.
+    Its best rate of the short trainings at every dropout; then at the best dropout half that rate,
+    as long trainings often ask for a lower one, and so on while the lowest is the best.
     """
     stage = "rates" if model in RATES["rates"] else "candidates"
     found = rate_search(results, stage, model)
-    best = found.best
-    if best is None or found.is_open:
+    if found.best is None or found.is_open:
         return []
-    settings = [(best.rate, dropout) for dropout in DROPOUTS]
-    chosen = _best(results, model, settings)
-    return [*settings, (best.rate / 2, chosen[1])] if chosen else settings
+    settings = [(found.best.rate, dropout) for dropout in DROPOUTS]
+    while (chosen := _best(results, model, settings)) and chosen[0] == settings[-1][0]:
+        settings.append((chosen[0] / 2, chosen[1]))
+    return settings
 
 
 def best_setting(results: Results, model: str) -> Setting | None:
     """Return rate and dropout with the lowest validation perplexity, once all are tried."""
     settings = final_settings(results, model)
-    return _best(results, model, settings) if len(settings) > len(DROPOUTS) else None
+    return _best(results, model, settings) if settings else None
 
 
 def _best(results: Results, model: str, settings: list[Setting]) -> Setting | None:

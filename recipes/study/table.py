@@ -10,7 +10,7 @@ from typing import Any
 
 from hyptrans.support import tables
 from recipes.common import results, seeds
-from recipes.study.plan import AVERAGED, DROPOUT, RATES, TWINS, WIDTHS, is_open, perplexity_of
+from recipes.study.plan import AVERAGED, DROPOUT, TWINS, WIDTHS, is_open, perplexity_of
 
 Line = Mapping[str, Any]
 CURVES, SCORED, WIDE = "findings/curves.svg", "findings/bleu.svg", "findings/widths.svg"
@@ -146,10 +146,8 @@ def _bootstraps(lines: Sequence[Line]) -> list[str]:
 
 def _row(setting: Setting, lines: Sequence[Line]) -> list[object]:
     """Cells of a setting; its rate in brackets where another one may turn out to be the best."""
-    stages = [setting.stage] if setting.stage in WIDTHS else ["rates", "candidates"]
-    searched = [stage for stage in stages if setting.model in RATES[stage]]
     shown = setting.stage in (*WIDTHS, "final", AVERAGED)
-    searching = shown and any(is_open(lines, stage, setting.model) for stage in searched)
+    searching = shown and is_open(lines, setting.stage, setting.model)
     rate = f"({setting.rate:g})" if searching else f"{setting.rate:g}"
     lost = len(setting.lines) - len(setting.finished)
     several = f"{len(setting.lines)}, {lost} diverged" if lost else str(len(setting.lines))

@@ -1,6 +1,7 @@
 """Learning curves, by what lies where in the files that ``hyptrans plot`` makes of logs."""
 
 import importlib
+import json
 import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -9,7 +10,8 @@ import pytest
 
 from hyptrans.commands.cli import PROGRAM
 from hyptrans.commands.plot import draw, names_of
-from hyptrans.evaluation.curves import PERPLEXITY, Course
+from hyptrans.evaluation.curves import PERPLEXITY, Course, read_log
+from hyptrans.support.errors import UserError
 
 
 def texts(picture):
@@ -78,6 +80,44 @@ def test_plot_draws_logs_of_one_name_apart_and_the_same_bytes_again(logs, capsys
     assert [text for text in shown if text.startswith("run")] == [f"run{i}/train" for i in range(9)]
     assert PROGRAM.run(["plot", *logs, "--out", "again.svg"]) == 0
     assert Path("again.svg").read_bytes() == picture
+
+
+OWN = """\
+train:  50%|#####     | 350/700 [00:10<00:10, 35.0 updates/s, loss 3.210, 9,876 tokens/s]\r\
+update 350: validation perplexity 9.50, BLEU 12.34
+update 700: validation perplexity 5.25, BLEU 30.00
+"""
+"""What ``hyptrans train`` prints."""
+
+
+def test_plot_reads_what_hyptrans_train_prints_and_its_folder(tmp_path):
+    (tmp_path / "a.log").write_text(OWN)
+    printed = {PERPLEXITY: {350: 9.5, 700: 5.25}, "validation BLEU": {350: 12.34, 700: 30.0}}
+    assert read_log(tmp_path / "a.log").curves == printed
+    for saved in (350, 700):
+        history = [
+            {"loss": 4.5, "grad_norm": 1.0, "step": 50},
+            {"eval_ppl": 9.5, "eval_bleu": 12.34, "step": 350},
+            *([{"eval_ppl": 5.25, "eval_bleu": 30.0, "step": 700}] if saved > 350 else []),
+        ]
+        (tmp_path / f"checkpoint-{saved}").mkdir()
+        state = tmp_path / f"checkpoint-{saved}" / "trainer_state.json"
+        state.write_text(json.dumps({"global_step": saved, "log_history": history}))
+    assert read_log(tmp_path).curves == {"training loss": {50: 4.5}, **printed}
+    (tmp_path / "none").mkdir()
+    with pytest.raises(UserError, match="none has no checkpoint of hyptrans train"):
+        read_log(tmp_path / "none")
+
+
+def test_logs_of_one_name_are_parts_of_one_training(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    parts = OWN.splitlines(keepends=True)
+    for name, text in {"1.log": parts[:2], "2.log": ["update 350: valid\n", parts[2]]}.items():
+        Path(name).write_text("".join(text))
+    assert PROGRAM.run(["plot", "1.log", "2.log", "--names", "run", "run"]) == 0
+    picture = Path("curves.svg").read_bytes()
+    assert texts(picture).count("run") == 1
+    assert [len(vertices) for vertices, _ in lines(picture)] == [2, 2]
 
 
 @pytest.mark.parametrize(

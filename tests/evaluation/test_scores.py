@@ -99,6 +99,17 @@ def test_p_is_1_where_no_choice_of_sentences_makes_a_difference(case):
         assert [one.p for one in found] == [1, 1]
 
 
+def test_sentences_that_differ_in_case_alone_do_not_differ_where_case_does_not_count():
+    first, second = ["Ein Hund"] * 5 + ["x"], ["ein hund"] * 5 + ["y"]
+    references = ["Ein Hund läuft."] * 5 + ["y"]
+    counts = {
+        lowercase: significance.compare(first, second, references, samples=9, lowercase=lowercase)
+        for lowercase in (False, True)
+    }
+    assert {lowercase: one[0].differing for lowercase, one in counts.items()} == {False: 6, True: 1}
+    assert [one.p for one in counts[True]] == [1, 1]
+
+
 CHINESE = (["\u6211\u559c\u6b22\u5927\u732b\u3002"], ["\u6211\u559c\u6b22\u5927\u72d7\u3002"])
 """A translation that is right but for one character of six, and its reference."""
 

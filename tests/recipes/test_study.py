@@ -65,6 +65,32 @@ def test_rates_are_searched_beyond_their_edges_and_the_best_is_tuned_and_seeded(
     assert len(set(names)) == len(names)
 
 
+def test_final_rates_go_down_while_the_lowest_is_best_and_seeds_wait_for_that():
+    def score(training):
+        best = 2.5e-3 if training.stage == "final" else 1e-2
+        return 10 + 100 * abs(training.rate - best) + 10 * abs(training.dropout - 0.2)
+
+    found = [x for x in all_done(score) if x["model"] == "euclidean_prenorm"]
+    finals = [x for x in found if x["stage"] == "final"]
+    tried = [(x["rate"], x["dropout"]) for x in finals if x["seed"] == 1]
+    assert tried[3:] == [(5e-3, 0.2), (2.5e-3, 0.2), (1.25e-3, 0.2)]
+    assert {x["rate"] for x in finals if x["seed"] > 1} == {2.5e-3}
+    assert "| euclidean_prenorm | 0.0025 | 0.2 | 5 |" in table.summary(found)
+    # the lowest that was tried is the best so far
+    early = [x for x in found if x["rate"] > 1.25e-3 and x["seed"] == 1]
+    assert plan.best_setting(early, "euclidean_prenorm") is None
+    named = [
+        t for t in plan.trainings(early) if (t.stage, t.model) == ("final", finals[0]["model"])
+    ]
+    assert {t.seed for t in named} == {1}
+    assert "| euclidean_prenorm | (0.0025) | 0.2 | 1 |" in table.summary(early)
+    assert "| euclidean_prenorm | (0.005) | 0.2 | 1 |" in table.table(early)
+
+
+def test_a_model_that_the_plan_no_longer_has_was_tried_at_one_rate_alone():
+    assert "| one_time | (0.01) |" in table.table([final("one_time", 1, 8.0)])
+
+
 def test_at_small_widths_seeds_follow_at_the_best_rate_and_flags_say_the_width():
     found = [t for t in plan.trainings(all_done(perplexity_of)) if t.stage == "d16"]
     of_model = [(t.rate, t.seed) for t in found if t.model == "hybonet"]
