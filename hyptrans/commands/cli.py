@@ -1,4 +1,4 @@
-"""``hyptrans``: all but training, which is ``fairseq-train --user-dir hyptrans``."""
+"""``hyptrans``: the commands from text to a trained, scored and shared model."""
 
 from collections.abc import Sequence
 
@@ -6,8 +6,7 @@ from hyptrans.support.program import Command, Program
 
 PROGRAM = Program(
     "hyptrans",
-    "Prepare text, translate with trained models, probe and share them; fairseq-train --user-dir "
-    "hyptrans\ntrains them.",
+    "Prepare text, train translation models on it, translate, score, probe and share them.",
     {
         "train": Command(
             "hyptrans.train.command",

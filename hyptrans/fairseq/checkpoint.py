@@ -81,6 +81,10 @@ def architecture_of(path: Path, state: Mapping[str, Any]) -> tuple[str, dict[str
     # a configuration of flags says both, and --arch is the more precise one
     try:
         architecture = require_known(given.get("arch") or given.get("_name"))
+    except UserError as error:
+        elsewhere = "; fairseq-generate translates with fairseq's own architectures"
+        raise UserError(f"checkpoint {path} cannot be used: {error}{elsewhere}") from error
+    try:
         return architecture, choose_options(architecture, given)
     except UserError as error:
         raise UserError(f"checkpoint {path} cannot be used: {error}") from error

@@ -45,8 +45,8 @@ def require_known(architecture: object) -> str:
     """
     if not (isinstance(architecture, str) and architecture in ARCHITECTURES):
         raise UserError(
-            f"the architecture {str(architecture)[:80]!r} is neither one of hyptrans nor fairseq's "
-            "transformer: name its plug-in with --user-dir, or use fairseq-generate"
+            f"hyptrans knows no architecture {str(architecture)[:80]!r}: check the name, or import "
+            "the plug-in that registers it (--user-dir)"
         )
     return architecture
 

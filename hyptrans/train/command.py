@@ -5,12 +5,12 @@ import dataclasses
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hyptrans.inference.dictionary import fingerprint
-from hyptrans.inference.plugin import add_user_dir
+from hyptrans.inference.plugin import add_user_dir, import_plugin
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 from hyptrans.support.files import take_lock
@@ -21,6 +21,8 @@ from hyptrans.train.settings import FILE, Settings
 
 MODEL = "model"
 """The model folder of a run."""
+PLUGIN = "user_dir"
+"""The setting that names the plug-in of an architecture."""
 
 
 def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) -> None:
@@ -52,8 +54,11 @@ def _named(words: Sequence[str]) -> str | None:
         found, _ = first.parse_known_args(words)
     except argparse.ArgumentError:
         return None  # the command's own parser reports it
-    if found.arch is None and found.config is not None:
-        found.arch = known.read(found.config).get("arch")
+    if found.config is not None:
+        kept = known.read(found.config)
+        found.arch = found.arch or kept.get("arch")
+        if found.user_dir is None and kept.get(PLUGIN) is not None:
+            import_plugin(str(kept[PLUGIN]))
     if found.arch is None:
         return None
     from hyptrans.inference.architecture import require_known
@@ -71,8 +76,9 @@ def main(args: argparse.Namespace) -> None:
         require(module, "transformers")
     given = {name: value for name, value in vars(args).items() if value is not None}
     data, out = given.pop("data"), given.pop("out")
-    file, plugin = given.pop("config", None), given.pop("user_dir", None)
+    file = given.pop("config", None)
     chosen = {**(known.read(file) if file is not None else {}), **given}
+    plugin = chosen.pop(PLUGIN, None)
     settings, architecture, options = _resolved(chosen)
     if not data.is_dir():
         raise UserError(f"{data} is not there: name a folder that hyptrans prepare wrote")
@@ -86,7 +92,10 @@ def main(args: argparse.Namespace) -> None:
 
             run = Run(settings, architecture, options, data, out)
         if first:
-            _keep(out, run.words, settings, architecture, dict(run.config.options or {}))
+            fixed = {"arch": architecture, **_place(plugin)}
+            fixed["dictionaries"] = [fingerprint(one) for one in run.words]
+            values = dataclasses.asdict(settings) | {"adam_betas": list(settings.adam_betas)}
+            _keep(out, {**fixed, **values, **(run.config.options or {})})
         if not (out / MODEL).is_dir():
             run.train()
             if first:
@@ -117,24 +126,18 @@ def _resolved(chosen: dict[str, Any]) -> tuple[Settings, str, dict[str, Any]]:
     return settings, architecture, options
 
 
-def _keep(
-    out: Path,
-    dictionaries: Iterable[Any],
-    settings: Settings,
-    architecture: str,
-    options: dict[str, Any],
-) -> None:
+def _keep(out: Path, every: Mapping[str, Any]) -> None:
     """Write ``run.yaml``, or hold these settings against those that the run began with."""
-    every = {
-        "arch": architecture,
-        "dictionaries": [fingerprint(one) for one in dictionaries],
-        **dataclasses.asdict(settings),
-        **options,
-    }
-    every["adam_betas"] = list(settings.adam_betas)
     if (out / FILE).exists():
         known.check_same(known.read(out / FILE), every, out / FILE)
     known.write(out / FILE, every)
+
+
+def _place(plugin: str | None) -> dict[str, str]:
+    """The setting of a plug-in, which another working directory finds, too."""
+    if plugin is None or plugin == "hyptrans":
+        return {}
+    return {PLUGIN: str(Path(plugin).resolve()) if Path(plugin).is_dir() else plugin}
 
 
 def _command(

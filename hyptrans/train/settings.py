@@ -26,6 +26,7 @@ RATE, DROPOUT = 1e-2, 0.2
 """Best learning rate of all other architectures there, and the best dropout of all."""
 SCHEDULES = ("polynomial_decay", "inverse_sqrt", "noam", "fixed")
 FREE = frozenset({"max_update", "patience", "device", "num_workers", "log_interval", "report_to"})
+FREE |= {"user_dir"}
 """Settings that may change when a training goes on."""
 
 
