@@ -92,7 +92,7 @@ def main(args: argparse.Namespace) -> None:
 
             run = Run(settings, architecture, options, data, out)
         if first:
-            fixed = {"arch": architecture, **_place(plugin)}
+            fixed: dict[str, Any] = {"arch": architecture, **_place(plugin)}
             fixed["dictionaries"] = [fingerprint(one) for one in run.words]
             values = dataclasses.asdict(settings) | {"adam_betas": list(settings.adam_betas)}
             _keep(out, {**fixed, **values, **(run.config.options or {})})
