@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 # from the ground up; a part imports only itself and those before it
 LAYERS = ["support", "geometry", "kernels", "layers", "seq2seq", "optim", "models"]
-ABOVE = ["data", "toy", "evaluation", "inference", "fairseq", "commands"]
+ABOVE = ["data", "toy", "evaluation", "inference", "fairseq", "commands", "serve"]
 """What nothing of those may import; the later ones stand on the earlier ones."""
 DOOR = ROOT / "hyptrans" / "models" / "with_fairseq.py"
 """By its place fairseq finds it."""
@@ -46,6 +46,8 @@ def loaded(names, unwanted):
         ("train/*.py", ["fairseq", "omegaconf"]),
         ("evaluation/**/*.py", ["torch", "fairseq"]),
         ("commands/*.py", ["torch", "fairseq"]),
+        ("serve/command.py", ["torch", "fairseq", "starlette", "uvicorn"]),
+        ("serve/*.py", ["fairseq", "omegaconf"]),
     ],
 )
 def test_part_is_imported_without_what_lies_above(part, unwanted):

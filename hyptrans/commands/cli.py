@@ -22,6 +22,12 @@ PROGRAM = Program(
             "translate tatoeba-en-de < text.en > text.de",
             memory="lower --batch-tokens",
         ),
+        "serve": Command(
+            "hyptrans.serve.command",
+            "answer requests over HTTP, and show a page to try models on",
+            "serve tatoeba-en-de",
+            memory="lower --max-waiting and --max-characters",
+        ),
         "score": Command(
             "hyptrans.commands.score",
             "BLEU and chrF of translations, by sacreBLEU and with its signatures",

@@ -1,0 +1,1 @@
+"""``hyptrans serve``: loaded models over HTTP, and a page to try them."""

@@ -1,0 +1,161 @@
+"""What the server answers to which request; an error is ``{"error": sentence}``."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from hyptrans.inference.options import BEAM, LENPEN, MOST_LENPEN
+from hyptrans.inference.sentences import check_at_least_one, check_bounded
+from hyptrans.serve.line import Line
+from hyptrans.serve.look import hypothesis, look
+from hyptrans.support.errors import UserError
+
+FIELDS = ("texts", "model", "beam", "n_best", "length_penalty")
+MOST_BEAM = 20
+MOST_BYTES = 1 << 20
+"""Of a request."""
+
+
+class _Kind(NamedTuple):
+    """What texts that go through a model together have in common."""
+
+    path: str
+    model: str
+    beam: int
+    length_penalty: float
+
+
+class Service:
+    """Loaded models and their line of requests.
+
+    Args:
+        models: translators by name.
+        max_characters: of a text.
+        max_waiting: texts that may be unanswered at a time.
+    """
+
+    def __init__(self, models: Mapping[str, Any], max_characters: int, max_waiting: int) -> None:
+        self._models, self._longest, self._most = models, max_characters, max_waiting
+        self._line = Line(self._run)
+
+    def app(self, hosts: Sequence[str]) -> Starlette:
+        """The application; it refuses a request to a host of another name."""
+        return Starlette(
+            routes=[
+                Route("/translate", self._translate, methods=["POST"]),
+                Route("/look", self._translate, methods=["POST"]),
+                Route("/models", self._list),
+                Route("/health", self._health),
+                Mount("/", StaticFiles(directory=Path(__file__).parent / "page", html=True)),
+            ],
+            # a stranger's page whose name leads here would otherwise read the answers
+            middleware=[Middleware(TrustedHostMiddleware, hosts, www_redirect=False)],
+            exception_handlers={HTTPException: _refused, Exception: _failed},
+            lifespan=self._line.working,
+        )
+
+    def _run(self, kind: _Kind, texts: list[str]) -> list[Any]:
+        model = self._models[kind.model]
+        options = {"beam": kind.beam, "length_penalty": kind.length_penalty, "progress": False}
+        if kind.path == "/look":
+            return look(model, texts, **options)
+        return [[*map(hypothesis, row)] for row in model.n_best(texts, **options)]
+
+    async def _translate(self, request: Request) -> Response:
+        fields = await _fields(request)
+        name = fields.get("model", next(iter(self._models)))
+        if name not in [*self._models]:
+            raise HTTPException(400, f"model must be one of {', '.join(self._models)}")
+        texts, (beam, n, penalty) = self._texts(name, fields.get("texts")), _options(fields)
+        if self._line.unanswered + len(texts) > self._most:
+            sentence = f"at most {self._most:,} texts may wait and others came first: try later"
+            raise HTTPException(429, sentence, {"Retry-After": "1"})
+        kind = _Kind(request.url.path, name, beam, penalty)
+        found = await self._line.ask(kind, texts)
+        results = found if kind.path == "/look" else [row[:n] for row in found]
+        return JSONResponse({"model": name, "results": results})
+
+    def _texts(self, name: str, given: Any) -> list[str]:
+        texts = [given] if isinstance(given, str) else given
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            raise HTTPException(400, "texts must be a string or a list of strings")
+        if len(texts) > self._most:
+            raise HTTPException(413, f"texts has {len(texts):,} texts, send at most {self._most:,}")
+        for i, text in enumerate(texts):
+            if len(text) > self._longest:
+                most = f"at most {self._longest:,} are taken: split it"
+                raise HTTPException(413, f"texts[{i}] has {len(text):,} characters, {most}")
+            if any("\ud800" <= letter <= "\udfff" for letter in text):
+                raise HTTPException(400, f"texts[{i}] has half of a character: send UTF-8")
+        for i, tokens in self._models[name].too_long(texts).items():
+            most = f"{name} takes {self._models[name].max_tokens:,}: split it"
+            raise HTTPException(413, f"texts[{i}] has {tokens:,} tokens, {most}")
+        return texts
+
+    async def _list(self, request: Request) -> Response:
+        about = ("architecture", "languages", "max_tokens")
+        found = [
+            {"name": name} | {fact: getattr(model, fact) for fact in about}
+            for name, model in self._models.items()
+        ]
+        return JSONResponse(found)
+
+    async def _health(self, request: Request) -> Response:
+        return JSONResponse({"status": "ok", "unanswered": self._line.unanswered})
+
+
+async def _fields(request: Request) -> dict[str, Any]:
+    """The fields of a request, of known names."""
+    # a browser asks before it sends this type to another origin, and no answer here allows it
+    if request.headers.get("content-type", "").partition(";")[0] != "application/json":
+        raise HTTPException(415, "content-type must be application/json")
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MOST_BYTES:
+            raise HTTPException(
+                413, f"a request has at most {MOST_BYTES:,} bytes: send fewer texts"
+            )
+    try:
+        fields = json.loads(body)
+    except (ValueError, RecursionError):
+        fields = None
+    if not isinstance(fields, dict):
+        raise HTTPException(400, f"the request must be a JSON object of {', '.join(FIELDS)}")
+    for name in fields.keys() - set(FIELDS):
+        raise HTTPException(400, f"{name[:40]!a} is no field: there are {', '.join(FIELDS)}")
+    return fields
+
+
+def _options(fields: Mapping[str, Any]) -> tuple[int, int, float]:
+    """Beam, number of translations and length penalty."""
+    beam, n = fields.get("beam", BEAM), fields.get("n_best", 1)
+    penalty = fields.get("length_penalty", LENPEN)
+    try:
+        check_at_least_one(beam=beam, n_best=n)
+        check_bounded(-MOST_LENPEN, MOST_LENPEN, length_penalty=penalty)
+    except (TypeError, UserError) as error:
+        raise HTTPException(400, str(error)) from error
+    for name, value, most in (("beam", beam, MOST_BEAM), ("n_best", n, beam)):
+        if value > most:
+            raise HTTPException(400, f"{name} must be at most {most}, got {value}")
+    return beam, n, float(penalty)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    return JSONResponse({"error": "the server failed, its log says why"}, 500)

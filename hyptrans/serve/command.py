@@ -1,0 +1,75 @@
+"""``hyptrans serve``: models over HTTP until a signal ends it."""
+
+import argparse
+import signal
+import socket
+import sys
+
+from hyptrans.inference.load import MODEL_HELP, load
+from hyptrans.inference.plugin import add_user_dir
+from hyptrans.support.errors import UserError, one_line
+from hyptrans.support.extras import require
+from hyptrans.support.flags import add_device, positive
+
+_HERE = ["127.0.0.1", "localhost"]
+_GRACE = 30
+"""Seconds that requests have to end after SIGTERM."""
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    add = parser.add_argument
+    add("models", nargs="+", metavar="MODEL", help=MODEL_HELP)
+    about = "address to listen on; 0.0.0.0 lets other machines in (default: %(default)s)"
+    add("--host", default=_HERE[0], metavar="ADDRESS", help=about)
+    about = "0 takes any that is free (default: %(default)s)"
+    add("--port", type=int, default=8000, metavar="N", help=about)
+    about = "refuse longer texts (default: %(default)s)"
+    add("--max-characters", type=positive, default=2000, metavar="N", help=about)
+    about = "refuse texts while so many wait for an answer (default: %(default)s)"
+    add("--max-waiting", type=positive, default=1000, metavar="N", help=about)
+    add_device(parser)
+    add_user_dir(parser)
+
+
+def main(args: argparse.Namespace) -> None:
+    """Serve until SIGTERM or Ctrl-C, and answer what was asked by then.
+
+    Raises:
+        UserError: a model or the port cannot be used.
+    """
+    uvicorn = require("uvicorn", "serve")
+    from hyptrans.serve.app import Service
+    from hyptrans.serve.look import look
+
+    models = {place: load(place, device=args.device) for place in args.models}
+    for model in models.values():
+        # the first call compiles kernels: who asks first would wait for them
+        look(model, ["."])
+    try:
+        listening = socket.create_server((args.host, args.port))
+    except (OSError, OverflowError) as error:
+        where = f"--host {args.host} --port {args.port}"
+        raise UserError(f"{where} cannot be used ({error}): name another") from error
+    app = Service(models, args.max_characters, args.max_waiting)
+    config = uvicorn.Config(
+        app.app(_HERE if args.host in _HERE else ["*"]),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        headers=[*_HEADERS.items()],
+        timeout_graceful_shutdown=_GRACE,
+    )
+    address = f"http://{args.host}:{listening.getsockname()[1]}"
+    sys.stdout.write(one_line(f"{', '.join(models)} at {address} (Ctrl-C ends it)") + "\n")
+    sys.stdout.flush()
+    # uvicorn answers what was asked and then raises the signal again
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    uvicorn.Server(config).run(sockets=[listening])

@@ -1,0 +1,57 @@
+"""What a model does with a sentence, as numbers to draw: translations, attention, states."""
+
+from typing import Any
+
+import torch
+
+from hyptrans.geometry.space import vectors
+from hyptrans.inference.results import Encoding, Hypothesis
+from hyptrans.inference.translator import Translator
+
+_FARTHEST = 4.0
+"""Largest radius that a disk shows well; beyond it all radii of a sentence shrink alike."""
+
+
+def hypothesis(found: Hypothesis) -> dict[str, Any]:
+    """A translation as JSON."""
+    return {name: getattr(found, name) for name in ("text", "score", "log_probability")}
+
+
+def look(model: Translator, texts: list[str], **options: Any) -> list[dict[str, Any]]:
+    """Translations of each text, attention of the best one, and the encoder's states as JSON."""
+    found = model.n_best(texts, **options)
+    aligned = model.align(texts, [row[0].text for row in found])
+    return [
+        {
+            "translations": [*map(hypothesis, row)],
+            "source": each.source,
+            "target": each.target,
+            "attention": each.weights.tolist(),
+            **_layers(states),
+        }
+        for row, each, states in zip(found, aligned, model.encode(texts), strict=True)
+    ]
+
+
+def _layers(encoding: Encoding) -> dict[str, Any]:
+    """Places of the words ``[T, 2]`` in the unit disk, and their radii, for each layer.
+
+    A word of a hyperbolic layer keeps its distance from the origin; its direction is that of the
+    tangents' two principal components over the sentence. A flat layer shows these components.
+    """
+    spaces, layers = encoding.spaces, []
+    tangents = [
+        vectors(x, space) for x, space in zip(encoding.states.double(), spaces, strict=True)
+    ]
+    scale = min(1.0, *(_FARTHEST / float(x.norm(dim=1).max().clamp_min(1e-9)) for x in tangents))
+    for x, space in zip(tangents, spaces, strict=True):
+        left, values, axes = torch.linalg.svd(x - x.mean(0), full_matrices=False)
+        # the sign of a component is arbitrary: its largest entry is positive
+        signs = axes.gather(1, axes.abs().argmax(1, keepdim=True)).sign().squeeze(1)
+        plane = (left * values * signs)[:, :2]
+        radii, length = x.norm(dim=1), plane.norm(dim=1).clamp_min(1e-12)
+        disk = space.kind != "euclidean"
+        factors = (radii * scale / 2).tanh() / length if disk else 0.9 / length.max()
+        places = plane * factors.expand_as(length).unsqueeze(1)
+        layers.append({"disk": disk, "places": places.tolist(), "radii": radii.tolist()})
+    return {"layers": layers, "scale": scale}

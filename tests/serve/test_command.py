@@ -1,0 +1,82 @@
+"""``hyptrans serve`` as a user types it: it listens here alone and ends in order."""
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import hyptrans
+from tests.commands.conftest import call
+from tests.serve.conftest import ask, typed
+
+
+@pytest.fixture(scope="module")
+def served():
+    with typed("tatoeba-en-de", "tatoeba-de-en") as (process, port):
+        yield process, port
+
+
+def test_the_command_serves_two_models_and_the_page(served):
+    process, port = served
+    names = ["tatoeba-en-de", "tatoeba-de-en"]
+    assert process.line == f"{', '.join(names)} at http://127.0.0.1:{port} (Ctrl-C ends it)\n"
+    assert [one["name"] for one in ask(port, "/models").content] == names
+    for name, text in zip(names, ["Where is the station?", "Gute Nacht!"], strict=True):
+        found = ask(port, "/translate", {"texts": text, "model": name}).content
+        assert found["results"][0][0]["text"] == hyptrans.load(name).translate(text)
+    page = ask(port, "/")
+    assert b"<title>hyptrans</title>" in page.content
+    assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+    assert page.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_nobody_elsewhere_reaches_it(served):
+    # an address of this machine that is not 127.0.0.1
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", served[1]), timeout=5)
+    assert ask(served[1], "/health", Host="elsewhere.example").status == 400
+    assert ask(served[1], "/health", Host=f"localhost:{served[1]}").status == 200
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_after_the_answers(number):
+    texts = [f"The dog sees {i} cats and runs across the street." for i in range(100)]
+    with typed("tatoeba-en-de") as (process, port), ThreadPoolExecutor(1) as pool:
+        found = pool.submit(ask, port, "/translate", {"texts": texts})
+        until = time.monotonic() + 30
+        while ask(port, "/health").content["unanswered"] < 100:
+            assert time.monotonic() < until
+        process.send_signal(number)
+        assert len(found.result().content["results"]) == 100
+        assert process.wait(60) == (0 if number == signal.SIGTERM else 130)
+        assert "Traceback" not in process.stderr.read()
+        with pytest.raises(ConnectionRefusedError):
+            ask(port, "/health")
+
+
+def test_a_port_in_use_is_named(capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        status, out, error = call(capsys, "serve", "tatoeba-en-de", "--port", port)
+    assert (status, out) == (2, "")
+    assert error.startswith(f"error: --host 127.0.0.1 --port {port} cannot be used (")
+    assert "Address already in use" in error
+    assert (
+        "--port 70000 cannot be used" in call(capsys, "serve", "tatoeba-en-de", "--port=70000")[2]
+    )
+
+
+def test_without_the_extra_a_sentence_says_how_to_install_it():
+    code = (
+        "import sys; sys.modules['uvicorn'] = None\n"
+        "from hyptrans.commands.cli import main; sys.exit(main(['serve', 'tatoeba-en-de']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: uvicorn is missing: pip install 'hyptrans[serve]'\n",
+    )

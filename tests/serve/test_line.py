@@ -1,0 +1,131 @@
+"""Requests that wait: batches, their order, and how many may wait."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from hyptrans.inference.results import Hypothesis
+from tests.serve.conftest import ask, running
+
+
+class Gated:
+    """A model whose translation of a text is the text; it works only while its gate is open."""
+
+    architecture, languages, max_tokens = "echo", ("en", "de"), 100
+
+    def __init__(self):
+        self.gate, self.batches = threading.Event(), []
+
+    def too_long(self, texts):
+        return {}
+
+    def n_best(self, texts, **options):
+        self.batches.append([*texts])
+        assert self.gate.wait(60)
+        if "fail" in texts:
+            raise RuntimeError("as asked")
+        return [[Hypothesis(text, -1.0, -2.0, ())] for text in texts]
+
+
+@pytest.fixture
+def gated():
+    return Gated()
+
+
+@pytest.fixture
+def port(gated):
+    with running({"echo": gated, "other": gated}) as port:
+        yield port
+        gated.gate.set()
+
+
+@pytest.fixture
+def ahead(port):
+    """Ask in a thread, wait until the server counts the texts, return the future answer."""
+    with ThreadPoolExecutor(16) as pool:
+        counted = 0
+
+        def asked(*texts, **fields):
+            nonlocal counted
+            found = pool.submit(ask, port, "/translate", {"texts": texts, **fields})
+            counted += len(texts)
+            until = time.monotonic() + 30
+            while ask(port, "/health").content["unanswered"] != counted:
+                assert time.monotonic() < until
+            return found
+
+        yield asked
+
+
+def texts_of(found):
+    return [row[0]["text"] for row in found.result().content["results"]]
+
+
+def test_texts_that_wait_go_together_and_return_to_who_asked(gated, ahead):
+    first = ahead("first")
+    waiting = [ahead(*(f"{i} {j}" for j in range(i))) for i in range(1, 4)]
+    gated.gate.set()
+    assert texts_of(first) == ["first"]
+    assert [texts_of(one) for one in waiting] == [["1 0"], ["2 0", "2 1"], ["3 0", "3 1", "3 2"]]
+    assert gated.batches == [["first"], ["1 0", "2 0", "2 1", "3 0", "3 1", "3 2"]]
+
+
+@pytest.mark.parametrize("fields", [{"beam": 2}, {"length_penalty": 0.5}, {"model": "other"}])
+def test_texts_of_other_options_or_models_go_apart(gated, ahead, fields):
+    found = [ahead("first"), ahead("a"), ahead("b", **fields), ahead("c")]
+    gated.gate.set()
+    assert [texts_of(one) for one in found] == [["first"], ["a"], ["b"], ["c"]]
+    assert gated.batches == [["first"], ["a", "c"], ["b"]]
+
+
+def test_a_batch_ends_before_a_request_that_would_make_it_too_large(gated, monkeypatch):
+    monkeypatch.setattr("hyptrans.serve.line._AT_ONCE", 3)
+    with running({"echo": gated}) as port, ThreadPoolExecutor(4) as pool:
+        found = []
+        for number, texts in enumerate((["first"], ["a"], ["b"] * 5, ["c", "d"]), 1):
+            found.append(pool.submit(ask, port, "/translate", {"texts": texts}))
+            while len(gated.batches) < 1 or ask(port, "/health").content["unanswered"] < number:
+                time.sleep(0.01)
+            time.sleep(0.05)
+        gated.gate.set()
+        assert texts_of(found[3]) == ["c", "d"]
+        assert len(texts_of(found[2])) == 5
+        # the large one blocks nobody that fits beside those ahead of it
+    assert gated.batches == [["first"], ["a", "c", "d"], ["b"] * 5]
+
+
+def test_more_texts_than_may_wait_are_refused_until_others_are_answered(gated, port, ahead):
+    found = [ahead("a"), ahead(*"b" * 18)]
+    refused = ask(port, "/translate", {"texts": ["c", "d"]})
+    assert refused.status == 429
+    assert refused.headers["Retry-After"] == "1"
+    assert refused.content == {
+        "error": "at most 20 texts may wait and others came first: try later"
+    }
+    found.append(ahead("c"))
+    gated.gate.set()
+    assert [len(texts_of(one)) for one in found] == [1, 18, 1]
+    assert ask(port, "/translate", {"texts": ["c", "d"]}).status == 200
+    assert ask(port, "/health").content == {"status": "ok", "unanswered": 0}
+
+
+def test_a_failure_is_that_of_its_batch_alone(gated, port):
+    gated.gate.set()
+    failed = ask(port, "/translate", {"texts": "fail"})
+    assert (failed.status, failed.content) == (
+        500,
+        {"error": "the server failed, its log says why"},
+    )
+    assert ask(port, "/translate", {"texts": "go on"}).status == 200
+
+
+def test_the_end_waits_for_what_was_asked(gated):
+    with ThreadPoolExecutor(2) as pool:
+        with running({"echo": gated}) as port:
+            found = [pool.submit(ask, port, "/translate", {"texts": text}) for text in "ab"]
+            while ask(port, "/health").content["unanswered"] < 2:
+                time.sleep(0.01)
+            threading.Timer(0.3, gated.gate.set).start()
+        assert [texts_of(one) for one in found] == [["a"], ["b"]]

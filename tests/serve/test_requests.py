@@ -1,0 +1,128 @@
+"""What the server answers: the translator's results, or a sentence that names the field."""
+
+import json
+import math
+
+import pytest
+import torch
+
+from tests.serve.conftest import ask, running
+
+TEXTS = ["Good night.", "", "Where is the station?", "Good night."]
+
+
+def test_translations_are_the_translators(port, model):
+    found = ask(port, "/translate", {"texts": TEXTS, "beam": 3, "n_best": 2, "length_penalty": 0.5})
+    assert found.status == 200
+    assert found.content["model"] == "tatoeba-en-de"
+    wanted = model.n_best(TEXTS, 2, beam=3, length_penalty=0.5)
+    assert [[one["text"] for one in row] for row in found.content["results"]] == [
+        [one.text for one in row] for row in wanted
+    ]
+    for row, own in zip(found.content["results"], wanted, strict=True):
+        for one, each in zip(row, own, strict=True):
+            assert one.keys() == {"text", "score", "log_probability"}
+            assert one["score"] == pytest.approx(each.score, abs=1e-4)
+            assert one["log_probability"] == pytest.approx(each.log_probability, abs=1e-4)
+
+
+def test_one_text_has_its_best_translation(port, model):
+    found = ask(port, "/translate", {"texts": "Good night."})
+    ((only,),) = found.content["results"]
+    assert only["text"] == model.translate("Good night.")
+    assert ask(port, "/translate", {"texts": []}).content["results"] == []
+
+
+def test_models_and_health(port):
+    assert ask(port, "/models").content == [
+        {
+            "name": "tatoeba-en-de",
+            "architecture": "hybonet_plus_iwslt_d64",
+            "languages": ["en", "de"],
+            "max_tokens": 1024,
+        }
+    ]
+    assert ask(port, "/health").content == {"status": "ok", "unanswered": 0}
+
+
+FIELDS = "texts, model, beam, n_best, length_penalty"
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "sentence"),
+    [
+        ("{", 400, f"the request must be a JSON object of {FIELDS}"),
+        ("[" * 100_000, 400, f"the request must be a JSON object of {FIELDS}"),
+        (b"\xff", 400, f"the request must be a JSON object of {FIELDS}"),
+        ([], 400, f"the request must be a JSON object of {FIELDS}"),
+        ({"texts": "a", "beams": 2}, 400, f"'beams' is no field: there are {FIELDS}"),
+        ({}, 400, "texts must be a string or a list of strings"),
+        ({"texts": ["a", 1]}, 400, "texts must be a string or a list of strings"),
+        ({"texts": "a", "model": "b"}, 400, "model must be one of tatoeba-en-de"),
+        ({"texts": "a", "model": []}, 400, "model must be one of tatoeba-en-de"),
+        ({"texts": "a", "beam": "5"}, 400, "beam is a whole number, got str"),
+        ({"texts": "a", "beam": True}, 400, "beam is a whole number, got bool"),
+        ({"texts": "a", "beam": 0}, 400, "beam must be at least 1, got 0"),
+        ({"texts": "a", "beam": 21}, 400, "beam must be at most 20, got 21"),
+        ({"texts": "a", "n_best": 6}, 400, "n_best must be at most 5, got 6"),
+        ({"texts": "a", "n_best": None}, 400, "n_best is a whole number, got NoneType"),
+        ({"texts": "a", "length_penalty": None}, 400, "length_penalty is a number, got NoneType"),
+        (
+            {"texts": "a", "length_penalty": math.nan},
+            400,
+            "length_penalty must be from -10 to 10, got nan",
+        ),
+        ({"texts": ["a", "\ud800"]}, 400, "texts[1] has half of a character: send UTF-8"),
+        (
+            {"texts": ["a", "b" * 201]},
+            413,
+            "texts[1] has 201 characters, at most 200 are taken: split it",
+        ),
+        ({"texts": ["a"] * 21}, 413, "texts has 21 texts, send at most 20"),
+        ('"' + "a" * (1 << 20), 413, "a request has at most 1,048,576 bytes: send fewer texts"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused_in_a_sentence(port, body, status, sentence):
+    found = ask(port, "/translate", body)
+    assert (found.status, found.content) == (status, {"error": sentence})
+
+
+def test_a_text_of_more_tokens_than_the_model_takes_is_refused(model):
+    with running({"small": model}, max_characters=100_000) as port:
+        text = " ".join(["word"] * 5000)
+        (tokens,) = model.too_long([text]).values()
+        assert tokens > 5000
+        found = ask(port, "/translate", {"texts": ["a", text]})
+    sentence = f"texts[1] has {tokens:,} tokens, small takes 1,024: split it"
+    assert (found.status, found.content) == (413, {"error": sentence})
+
+
+def test_pages_elsewhere_can_ask_nothing(port):
+    # a form or a script of another origin sends these types without asking first
+    for kind in ("text/plain", "application/x-www-form-urlencoded"):
+        found = ask(port, "/translate", json.dumps({"texts": "a"}), kind=kind)
+        assert found.status == 415
+        assert found.content == {"error": "content-type must be application/json"}
+    assert "access-control-allow-origin" not in ask(port, "/models").headers
+    # its name may lead to this address
+    assert ask(port, "/models", Host="elsewhere.example").status == 400
+    with running({}, hosts=["*"]) as open_port:
+        assert ask(open_port, "/models", Host="elsewhere.example").status == 200
+
+
+def test_a_look_has_attention_and_the_encoders_states(port, model):
+    text = "Where is the station?"
+    (found,) = ask(port, "/look", {"texts": text}).content["results"]
+    best = model.n_best(text)
+    assert [one["text"] for one in found["translations"]] == [one.text for one in best]
+    aligned, states = model.align(text, best[0].text), model.encode(text)
+    assert (found["source"], found["target"]) == ([*aligned.source], [*aligned.target])
+    assert torch.tensor(found["attention"]).sub(aligned.weights).abs().max() < 1e-5
+    assert len(found["layers"]) == len(states.states)
+    for layer, points, space in zip(found["layers"], states.states, states.spaces, strict=True):
+        # the distance from the origin o = (1, 0, ...) of curvature -1: cosh d = t
+        radii = torch.acosh(points[:, 0].double() * space.c**0.5)
+        assert torch.tensor(layer["radii"]).sub(radii).abs().max() < 1e-4
+        inside = torch.tensor(layer["places"]).norm(dim=1)
+        assert torch.atanh(inside).mul(2).sub(radii * found["scale"]).abs().max() < 1e-3
+        assert layer["disk"] is True
