@@ -7,6 +7,7 @@ import sys
 
 from hyptrans.inference.load import MODEL_HELP, load
 from hyptrans.inference.plugin import add_user_dir
+from hyptrans.inference.sentences import check_bounded
 from hyptrans.support.errors import UserError, one_line
 from hyptrans.support.extras import require
 from hyptrans.support.flags import add_device, positive
@@ -45,6 +46,7 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         UserError: a model or the port cannot be used.
     """
+    check_bounded(0, 65535, port=args.port)
     uvicorn = require("uvicorn", "serve")
     from hyptrans.serve.app import Service
     from hyptrans.serve.look import look
@@ -55,7 +57,7 @@ def main(args: argparse.Namespace) -> None:
         look(model, ["."])
     try:
         listening = socket.create_server((args.host, args.port))
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         where = f"--host {args.host} --port {args.port}"
         raise UserError(f"{where} cannot be used ({error}): name another") from error
     app = Service(models, args.max_characters, args.max_waiting)
