@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from probing.report import svg
 from probing.report.data import Edge, Example, Prediction
 
@@ -35,15 +37,10 @@ def undirected(edges: list[Edge]) -> set[Edge]:
     return {(min(edge), max(edge)) for edge in edges}
 
 
-def counted(example: Example) -> set[Edge]:
-    """The gold edges that UUAS counts: those between two words that are no punctuation."""
-    mark = example.punctuation
-    return {(i, j) for i, j in undirected(example.gold_edges) if not (mark[i] or mark[j])}
-
-
 def score(example: Example, prediction: Prediction) -> Score:
-    """UUAS and root of one sentence, as counts."""
-    gold = counted(example)
+    """UUAS and root of one sentence, as counts; edges of punctuation do not count."""
+    mark = example.punctuation
+    gold = {(i, j) for i, j in undirected(example.gold_edges) if not (mark[i] or mark[j])}
     right = len(gold & undirected(prediction.edges))
     return Score(right, len(gold), prediction.root == example.gold_root)
 
@@ -61,23 +58,23 @@ def levels(edges: set[Edge]) -> dict[Edge, int]:
     return heights
 
 
-def draw(example: Example, prediction: Prediction, model: str) -> svg.Element:
+def draw(example: Example, prediction: Prediction, model: str) -> Markup:
     """The picture of one sentence and one model."""
     gold, predicted = undirected(example.gold_edges), undirected(prediction.edges)
     centers, width = _spaced(example.words, gold, predicted)
     heights = levels(gold), levels(predicted)
     rise, fall = (ROOT_HEIGHT + STEP * max(h.values(), default=1) + 8 for h in heights)
     under = rise + SIZE + 14  # where the predicted arcs start
-    sentence = " ".join(example.words)
-    label = f"Gold and predicted tree ({model}) of: {sentence}. {score(example, prediction).words}."
-    kind = "arcs fit" if width < WIDEST else "arcs"
-    picture = svg.figure(width, under + fall, label, kind)
-    svg.add(picture, "text", "side", "gold", x=0, y=rise - 12)
-    svg.add(picture, "text", "side", "predicted", x=0, y=under + 21)
+    parts = [
+        svg.element("text", "side", "gold", x=0, y=rise - 12),
+        svg.element("text", "side", "predicted", x=0, y=under + 21),
+    ]
     for word, x, gray in zip(example.words, centers, example.punctuation, strict=True):
-        kind = "word skip" if gray else "word"
-        svg.add(picture, "text", kind, word, x=x, y=rise + SIZE + 1)
+        parts.append(
+            svg.element("text", "word skip" if gray else "word", word, x=x, y=rise + SIZE + 1)
+        )
     agreeing = gold & predicted
+    root_kind = "good" if prediction.root == example.gold_root else "bad"
     for height, root, base, way in (
         (heights[0], example.gold_root, rise, -1),
         (heights[1], prediction.root, under, 1),
@@ -89,11 +86,17 @@ def draw(example: Example, prediction: Prediction, model: str) -> svg.Element:
             if any(example.punctuation[word] for word in edge):
                 kind = "skip"
             path = _arc(*ends[edge], base, way * height[edge] * STEP)
-            svg.add(picture, "path", f"edge {kind}", d=path)
+            parts.append(svg.element("path", f"edge {kind}", d=path))
         if 0 <= root < len(centers):
-            kind = "good" if prediction.root == example.gold_root else "bad"
-            _mark_root(picture, mark, base, way, max(height.values(), default=1), kind)
-    return picture
+            # a line from outside the tree, with its name at the end
+            tip = base + way * (max(height.values(), default=1) * STEP + 6)
+            path = svg.line([(mark, base), (mark, tip)])
+            parts.append(svg.element("path", f"edge mark {root_kind}", d=path))
+            below = tip + (-3 if way < 0 else 11)
+            parts.append(svg.element("text", f"root {root_kind}", "root", x=mark, y=below))
+    sentence = " ".join(example.words)
+    label = f"Gold and predicted tree ({model}) of: {sentence}. {score(example, prediction).words}."
+    return svg.figure(width, under + fall, label, "arcs fit" if width < WIDEST else "arcs", parts)
 
 
 def _spaced(words: list[str], gold: set[Edge], predicted: set[Edge]) -> tuple[list[float], float]:
@@ -131,19 +134,7 @@ def _slots(
 
 def _arc(x0: float, x1: float, base: float, rise: float) -> str:
     """Path from one word to another: up, around a corner, along, and down again."""
-    corner = min(CORNER, (x1 - x0) / 2)
-    high = base + rise
+    corner, high = min(CORNER, (x1 - x0) / 2), base + rise
     turn = high + math.copysign(CORNER, -rise)
-    up = f"M{svg.points(x0, base)}V{svg.number(turn)}Q{svg.points(x0, high, x0 + corner, high)}"
-    down = f"H{svg.number(x1 - corner)}Q{svg.points(x1, high, x1, turn)}V{svg.number(base)}"
-    return up + down
-
-
-def _mark_root(
-    picture: svg.Element, x: float, base: float, way: int, height: int, kind: str
-) -> None:
-    """Mark the root by a line from outside the tree, with its name at the end."""
-    tip = base + way * (height * STEP + 6)
-    path = f"M{svg.points(x, base)}V{svg.number(tip)}"
-    svg.add(picture, "path", f"edge mark {kind}", d=path)
-    svg.add(picture, "text", f"root {kind}", "root", x=x, y=tip + (-3 if way < 0 else 11))
+    up = f"M{x0:.1f} {base:.1f}V{turn:.1f}Q{x0:.1f} {high:.1f} {x0 + corner:.1f} {high:.1f}"
+    return f"{up}H{x1 - corner:.1f}Q{x1:.1f} {high:.1f} {x1:.1f} {turn:.1f}V{base:.1f}"

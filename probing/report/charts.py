@@ -1,9 +1,10 @@
 """The charts of the page, each with the numbers behind it."""
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from markupsafe import Markup
 
 from probing.geometry.layers import HEADER, cells
 from probing.report.data import ModelResult, RankPoint, Report
-from probing.report.plots import LENGTH, SHARE, Line, Plot, looks, mark
+from probing.report.plots import Line, Plot, looks, mark
 from probing.report.results import TITLES, cell
 from probing.settings import KINDS
 
@@ -20,12 +21,12 @@ NOTHING = "\N{EN DASH}"
 OF_DISTANCE = ("uuas", "dspr")
 RANKED = "uuas"
 """The metric of rank curves."""
-FEW = 5  # below that many words of a depth, each is a dot
 TARGETS: dict[str, Callable[[float], float]] = {
     # where each loss is zero: |p|_L^2 = 2 cosh(r) - 2 and r^2, with curvature -1
     "lorentz": lambda depth: math.acosh(1 + depth / 2),
     "poincare": math.sqrt,
 }
+PERCENTILES = (5, 25, 50, 75, 95)
 DASHES = dict(zip(KINDS, ("-", "--", ":"), strict=True))
 IN_TABLE = "the numbers are in the table below"
 
@@ -118,12 +119,10 @@ def rank_lines(points: Sequence[RankPoint], models: Sequence[ModelResult]) -> li
     for number, probe in enumerate(KINDS):
         own = [point for point in points if point.probe == probe]
         if own:
-            look = shown[own[0].model].with_form(mark(number), DASHES[probe])
-            values, spread = (
-                [figures.get(RANKED, math.nan) for figures in several]
-                for several in ([point.test for point in own], [point.spread for point in own])
-            )
-            made.append(Line(probe, look, values, spread=spread, within=SHARE))
+            look = replace(shown[own[0].model], mark=mark(number), dashes=DASHES[probe])
+            values = [point.test.get(RANKED, math.nan) for point in own]
+            spread = [point.spread.get(RANKED, math.nan) for point in own]
+            made.append(Line(probe, look, values, spread=spread))
     for model in models:
         value = model.test.get(RANKED, math.nan)
         if model.role == "baseline" and not math.isnan(value):
@@ -137,56 +136,39 @@ def space_charts(report: Report) -> list[Chart]:
     for name, use in report.spaces.items():
         radii = [layer.radius for layer in use.layers]
         spread = [layer.spread for layer in use.layers]
-        line = Line(name, shown[name], radii, spread=spread, within=LENGTH)
+        line = Line(name, shown[name], radii, spread=spread)
         label = f"Radius of the states of {name} over layers; {IN_TABLE}"
         picture = Plot("radius", "layer", label).of_lines([line])
         made.append(Chart(name, picture, HEADER, [tuple(cells(layer)) for layer in use.layers]))
     return made
 
 
-@dataclass(frozen=True)
-class Box:
-    """The radii of the words of one gold depth."""
-
-    depth: int
-    count: int
-    quantiles: tuple[float, float, float, float, float]
-    """5, 25, 50, 75 and 95 %."""
-    few: tuple[float, ...]
-    """The radii themselves where they are fewer than :data:`FEW`."""
-
-
-def boxes(sample: Sequence[tuple[int, float]]) -> list[Box]:
-    """Summaries by gold depth, shallow first; radii that are not finite are left out."""
-    groups = defaultdict(list)
-    for depth, radius in sample:
-        if math.isfinite(radius):
-            groups[depth].append(radius)
-    made = []
-    for depth, radii in sorted(groups.items()):
-        q5, q25, q50, q75, q95 = np.quantile(radii, [0.05, 0.25, 0.5, 0.75, 0.95]).tolist()
-        few = tuple(radii) if len(radii) < FEW else ()
-        made.append(Box(depth, len(radii), (q5, q25, q50, q75, q95), few))
-    return made
-
-
 def radius_charts(report: Report) -> list[Chart]:
-    """One for each model with radii, all on the same axes."""
-    found = {name: boxes(sample) for name, sample in report.radii.items()}
+    """One for each model with radii of the words of every gold depth, all on the same axes."""
+    found = {name: by_depth(report.radii[name]) for name in in_order(report, report.radii)}
     found = {name: groups for name, groups in found.items() if groups}
-    every = [box for groups in found.values() for box in groups]
-    reach = [0.0, *(radius for box in every for radius in (*box.few, box.quantiles[-1]))]
-    last = max((box.depth for box in every), default=0)
+    reach = [
+        0.0,
+        *(radius for groups in found.values() for some in groups.values() for radius in some),
+    ]
+    last = max((depth for groups in found.values() for depth in groups), default=0)
     shown, probes = looks(report.models), {m.name: m.probe for m in report.models}
     made = []
-    for name in in_order(report, found):
+    for name, groups in found.items():
         label = f"Hyperbolic radius by gold depth, {name}; {IN_TABLE}"
         plot = Plot(name, "depth in the gold tree", label, reach=reach, beside="radius")
-        target = TARGETS.get(probes.get(name, ""))
-        picture = plot.of_boxes(found[name], shown[name], last, target)
+        picture = plot.of_boxes(groups, shown[name], last, TARGETS.get(probes.get(name, "")))
         rows = [
-            (box.depth, box.count, [figure_number(value) for value in box.quantiles])
-            for box in found[name]
+            (depth, len(radii), [figure_number(q) for q in np.percentile(radii, PERCENTILES)])
+            for depth, radii in groups.items()
         ]
-        made.append(Chart(name, picture, (), rows))
+        made.append(
+            Chart(name, picture, [f"{p} %" if p != 50 else "median" for p in PERCENTILES], rows)
+        )
     return made
+
+
+def by_depth(sample: Sequence[tuple[int, float]]) -> dict[int, list[float]]:
+    """Radii by gold depth, shallow first; those that are not finite are left out."""
+    finite = sorted(pair for pair in sample if math.isfinite(pair[1]))
+    return {depth: [r for _, r in group] for depth, group in groupby(finite, itemgetter(0))}

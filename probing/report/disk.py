@@ -3,6 +3,10 @@
 import math
 
 import numpy as np
+import torch
+from markupsafe import Markup
+from matplotlib.ticker import MaxNLocator
+from torch import Tensor
 
 from probing.report import layout, svg
 from probing.report.arcs import undirected
@@ -12,6 +16,7 @@ RADIUS = 206.0  # of the unit circle, in pixels
 WIDTH, HEIGHT = 500.0, 436.0  # long words near the boundary need room at the sides
 SIZE = 14.0
 MOST_RINGS = 4
+POINTS = 24  # of an edge
 
 Boxes = np.ndarray
 """``[n, 4]``: left, top, right, bottom in pixels."""
@@ -23,76 +28,61 @@ def lay_out(example: Example, prediction: Prediction) -> layout.Disk | None:
     return layout.place(prediction.distance_points, prediction.root, kept)
 
 
-def draw(example: Example, prediction: Prediction, model: str, disk: layout.Disk) -> svg.Element:
+def draw(example: Example, prediction: Prediction, model: str, disk: layout.Disk) -> Markup:
     """The picture of one sentence and one model."""
     words, root = example.words, prediction.root
     center = words[root] if 0 <= root < len(words) else "the origin"
     label = f"Words in the Poincare disk ({model}), {center} at the center: {' '.join(words)}"
-    picture = svg.figure(WIDTH, HEIGHT, label, "disk")
-    _rings(picture, disk.scale)
-    places = [_pixel(float(x), float(y)) for x, y in disk.points.tolist()]
-    flat = [(float(x), float(y)) for x, y in disk.points.tolist()]
-    agreeing = undirected(example.gold_edges)
-    drawn: list[tuple[float, float]] = []
-    for i, j in sorted(undirected(prediction.edges)):
-        arc = layout.geodesic(flat[i], flat[j])
-        kind = "good" if (i, j) in agreeing else "bad"
-        svg.add(picture, "path", f"edge {kind}", d=_path(arc))
-        drawn += [_pixel(*point) for point in layout.along(arc, 12)]
-    names = _name(words, places, drawn)
-    for i, word in enumerate(words):
+    places, agreeing = _pixels(disk.points), undirected(example.gold_edges)
+    pairs = sorted(undirected(prediction.edges))
+    starts, ends = torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T
+    ways = _pixels(layout.geodesics(disk.points[starts], disk.points[ends], POINTS))
+    parts = _rings(disk.scale)
+    for pair, way in zip(pairs, ways.tolist(), strict=True):
+        kind = "edge good" if pair in agreeing else "edge bad"
+        parts.append(svg.element("path", kind, d=svg.line(way)))
+    widths = [svg.text_width(word, SIZE, bold=i == root) for i, word in enumerate(words)]
+    names = _name(widths, places, ways.reshape(-1, 2))
+    for i, (word, place, box) in enumerate(zip(words, places, names, strict=True)):
         kind = "center" if i == root else "skip" if example.punctuation[i] else ""
-        x, y = places[i]
-        left, top, right, bottom = names[i]
-        _leader(picture, (x, y), names[i])
+        parts += _leader(place, box)
         size = 6 if i == root else 2.5 if example.punctuation[i] else 4
-        svg.add(picture, "circle", f"dot {kind}".strip(), cx=x, cy=y, r=size)
-        shift = (left + right) / 2, bottom - 0.28 * (bottom - top)
-        svg.add(picture, "text", f"name {kind}".strip(), word, x=shift[0], y=shift[1])
-    return picture
+        parts.append(svg.element("circle", f"dot {kind}", cx=place[0], cy=place[1], r=size))
+        left, top, right, bottom = box
+        middle, foot = (left + right) / 2, bottom - 0.28 * (bottom - top)
+        parts.append(svg.element("text", f"name {kind}", word, x=middle, y=foot))
+    return svg.figure(WIDTH, HEIGHT, label, "disk", parts)
 
 
-def _pixel(x: float, y: float) -> tuple[float, float]:
-    """Where a point of the unit disk is in the picture, whose second axis points down."""
-    return WIDTH / 2 + RADIUS * x, HEIGHT / 2 - RADIUS * y
+def _pixels(points: Tensor) -> np.ndarray:
+    """Where points of the unit disk are in the picture, whose second axis points down."""
+    return np.array([WIDTH / 2, HEIGHT / 2]) + points.numpy() * [RADIUS, -RADIUS]
 
 
-def _path(arc: layout.Arc) -> str:
-    """An SVG path that is the geodesic itself: a circular arc or a line."""
-    start, end = svg.points(*_pixel(*arc.start)), svg.points(*_pixel(*arc.end))
-    if arc.center is None or arc.radius > 200:
-        return f"M{start}L{end}"
-    # the second axis is flipped, and with it the direction of turning
-    sweep = 0 if layout.turns_left(arc) else 1
-    radius = svg.number(arc.radius * RADIUS)
-    return f"M{start}A{radius} {radius} 0 0 {sweep} {end}"
-
-
-def _rings(picture: svg.Element, scale: float) -> None:
-    """The boundary, and circles at whole geodesic radii (or a round part, or multiple, of one)."""
+def _rings(scale: float) -> list[Markup]:
+    """The boundary, and circles at round geodesic radii."""
     middle = {"cx": WIDTH / 2, "cy": HEIGHT / 2}
-    svg.add(picture, "circle", "boundary", r=RADIUS, **middle)
-    step = svg.round_step(3.5 / scale / MOST_RINGS)
-    for k in range(1, MOST_RINGS + 1):
-        radius = RADIUS * layout.to_disk(k * step * scale)
+    parts = [svg.element("circle", "boundary", r=RADIUS, **middle)]
+    for true in MaxNLocator(MOST_RINGS, steps=[1, 2, 5, 10]).tick_values(0, 3.5 / scale)[1:]:
+        radius = RADIUS * layout.to_disk(true * scale)
         if radius < RADIUS - 12:
-            svg.add(picture, "circle", "ring", r=radius, **middle)
-            text = f"{k * step:.4g}"
-            svg.add(picture, "text", "tick", text, x=WIDTH / 2, y=HEIGHT / 2 + radius + 3)
+            parts.append(svg.element("circle", "ring", r=radius, **middle))
+            place = {"x": WIDTH / 2, "y": HEIGHT / 2 + radius + 3}
+            parts.append(svg.element("text", "tick", f"{true:.4g}", **place))
+    return parts
 
 
-def _name(
-    words: list[str], places: list[tuple[float, float]], drawn: list[tuple[float, float]]
-) -> Boxes:
+def _name(widths: list[float], points: np.ndarray, edges: np.ndarray) -> Boxes:
     """Boxes for the words' names near their points, with little overlap: ``[n, 4]``.
 
     Each word in turn takes the best of some places around its point, given all others; a few
     rounds settle it. Names pay for covering names, points, edges and for leaving the picture.
+
+    Shapes: widths of the names ``[n]``, points of the words ``[n, 2]`` and of the edges ``[m, 2]``,
+    in pixels.
     """
-    count = len(words)
-    points = np.array(places).reshape(count, 2)
-    edges = np.array(drawn).reshape(-1, 2)
-    spans = np.array([[svg.text_width(word, SIZE) + 4, SIZE + 2] for word in words])
+    count = len(widths)
+    spans = np.array([[width + 4, SIZE + 2] for width in widths])
     angles = np.arange(16) * math.tau / 16
     ways = np.stack([np.cos(angles), np.sin(angles)], 1)
     offsets = np.concatenate([distance * ways for distance in (8.0, 16.0, 28.0, 44.0, 64.0)])
@@ -135,8 +125,9 @@ def _overlap(boxes: Boxes, others: Boxes) -> np.ndarray:
     return ((area > 0) * 10.0 + area / 8).sum(1)
 
 
-def _leader(picture: svg.Element, point: tuple[float, float], box: np.ndarray) -> None:
+def _leader(point: np.ndarray, box: np.ndarray) -> list[Markup]:
     """A thin line from a point to its name, where that is not beside it."""
-    x, y = (float(np.clip(point[k], box[k] + 2, box[k + 2] - 2)) for k in (0, 1))
-    if math.hypot(x - point[0], y - point[1]) > 13:
-        svg.add(picture, "path", "leader", d=svg.line([point, (x, y)]))
+    near = np.clip(point, box[:2] + 2, box[2:] - 2)
+    if math.dist(point, near) <= 13:
+        return []
+    return [svg.element("path", "leader", d=svg.line([tuple(point), tuple(near)]))]

@@ -19,9 +19,6 @@ LEAST_LENGTH = 1e-300
 LEAST_SPREAD = 1e-5
 """Singular values, radii and distances that differ by less are the rounding of equal ones: probes
 give points in float32, with coordinates of up to some hundreds."""
-STRAIGHT = 1e-9
-"""Twice the area that two points of the disk span with its center, where no arc can be told from
-a line."""
 
 
 @dataclass(frozen=True)
@@ -37,17 +34,6 @@ class Disk:
     agreement: float
     """Spearman correlation of the distances between words here and among the probe's points; NaN
     for fewer than three words."""
-
-
-@dataclass(frozen=True)
-class Arc:
-    """A geodesic between two points of the disk: part of a circle, or a straight line."""
-
-    start: tuple[float, float]
-    end: tuple[float, float]
-    center: tuple[float, float] | None
-    """None for a straight line, which passes through the center of the disk."""
-    radius: float
 
 
 def boost(points: Tensor, root: Tensor) -> Tensor:
@@ -137,39 +123,14 @@ def to_disk(radius: float) -> float:
     return math.tanh(radius / 2)
 
 
-def geodesic(p: tuple[float, float], q: tuple[float, float]) -> Arc:
-    """The geodesic between two points inside the unit disk.
+def geodesics(start: Tensor, end: Tensor, count: int) -> Tensor:
+    """Points along geodesics of the disk, both ends included.
 
-    Its circle is orthogonal to the unit circle, ``|m|^2 = r^2 + 1``, so its center ``m`` solves
-    ``2 m . x = |x|^2 + 1`` for both points.
+    On the hyperboloid they are the normalized mixtures of the ends.
+
+    Shapes: ``[..., 2]`` twice -> ``[..., count, 2]``, float64.
     """
-    determinant = 2 * (p[0] * q[1] - p[1] * q[0])
-    a, b = p[0] ** 2 + p[1] ** 2 + 1, q[0] ** 2 + q[1] ** 2 + 1
-    # points on one line through the center, or so near to it that the arc's sagitta is invisible
-    if abs(determinant) < STRAIGHT:
-        return Arc(p, q, None, math.inf)
-    x = (a * q[1] - b * p[1]) / determinant
-    y = (b * p[0] - a * q[0]) / determinant
-    return Arc(p, q, (x, y), math.hypot(x - p[0], y - p[1]))
-
-
-def along(arc: Arc, count: int) -> list[tuple[float, float]]:
-    """``count`` points of a geodesic from its start to its end, both included."""
-    steps = [i / (count - 1) for i in range(count)]
-    (x0, y0), (x1, y1) = arc.start, arc.end
-    if arc.center is None:
-        return [(x0 + t * (x1 - x0), y0 + t * (y1 - y0)) for t in steps]
-    cx, cy = arc.center
-    first = math.atan2(y0 - cy, x0 - cx)
-    # the part inside the disk is always the shorter one
-    turn = math.remainder(math.atan2(y1 - cy, x1 - cx) - first, math.tau)
-    angles = [first + t * turn for t in steps]
-    return [(cx + arc.radius * math.cos(a), cy + arc.radius * math.sin(a)) for a in angles]
-
-
-def turns_left(arc: Arc) -> bool:
-    """Whether the way from start to end runs counterclockwise around the arc's center."""
-    if arc.center is None:
-        return False
-    (x0, y0), (x1, y1), (cx, cy) = arc.start, arc.end, arc.center
-    return (x0 - cx) * (y1 - cy) - (y0 - cy) * (x1 - cx) > 0
+    ends = poincare.to_lorentz(torch.stack([start, end], -2).double())
+    share = torch.linspace(0, 1, count, dtype=torch.float64)
+    mixed = lorentz.normalize(torch.stack([1 - share, share], -1) @ ends)
+    return poincare.from_lorentz(mixed)

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from hyptrans.support.errors import clean
 from hyptrans.support.files import write_whole
 from probing.probes.metrics import METRICS
-from probing.report import charts, results, sentences
+from probing.report import charts, plots, results, sentences
 from probing.report.charts import NOTHING, figure_number
 from probing.report.data import ModelResult, Report
 from probing.settings import SENTENCES
@@ -46,7 +46,7 @@ def render(report: Report) -> str:
     )
     environment.filters["unbroken"] = unbroken
     style, script = _read("style.css"), _read("script.js")
-    return environment.get_template("page.html").render(
+    page = environment.get_template("page.html").render(
         report=report,
         style=Markup(style),
         script=Markup(script),
@@ -61,8 +61,10 @@ def render(report: Report) -> str:
         depths=charts.radius_charts(report),
         spaces=charts.space_charts(report),
         sentences=SENTENCES,
-        few=charts.FEW,
+        few=plots.FEW,
     )
+    # no line ends between a number and its unit
+    return re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", page)
 
 
 def policy(style: str, script: str) -> str:
@@ -103,8 +105,8 @@ def rows(models: list[ModelResult]) -> list[dict[str, Any]]:
 
 
 def unbroken(text: str) -> str:
-    """A cell whose lines end before brackets and signs of equality alone."""
-    return re.sub(r"(?<=p) | (?![(=])", "\N{NO-BREAK SPACE}", text)
+    """A cell whose lines end before brackets, signs of equality and deviations alone."""
+    return re.sub(r"(?<=p) | (?![(=±])", "\N{NO-BREAK SPACE}", text)
 
 
 def beside(report: Report) -> list[results.Table]:

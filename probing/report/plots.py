@@ -4,39 +4,45 @@ import html
 import io
 import math
 import re
-import zlib
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
 from markupsafe import Markup
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from matplotlib.ticker import MaxNLocator
 
 from hyptrans.support.errors import clean
 from probing.report.data import ModelResult
 from probing.report.svg import spread, text_width
 
-if TYPE_CHECKING:
-    from probing.report.charts import Box
-
-Range = tuple[float, float]
-ANY, SHARE, LENGTH = (-math.inf, math.inf), (0.0, 1.0), (0.0, math.inf)
-"""What numbers can be: deviations are drawn no further."""
 COLORS = 6
 """Colors of encoders in the style sheet; more models repeat them with other marks."""
 _MARKS = ("o", "s", "^", "D", "v", "P", "X")
 _NAMES = ("text", "soft", "rule", "faint", "page", *(f"m{i}" for i in range(COLORS)))
 _INK = {name: f"#{16 + i:02x}{16 + i:02x}{16 + i:02x}" for i, name in enumerate(_NAMES)}
 """What stands in matplotlib's picture for a color that the style sheet names."""
-_STYLE: Any = {"svg.fonttype": "none", "svg.hashsalt": "hyptrans", "font.size": 12}
+_STYLE: Any = {
+    "svg.fonttype": "none",
+    "font.size": 12,
+    "text.parse_math": False,
+    "text.color": _INK["text"],
+    "axes.labelcolor": _INK["soft"],
+    "axes.edgecolor": _INK["rule"],
+    "xtick.labelcolor": _INK["soft"],
+    "ytick.labelcolor": _INK["soft"],
+}
 _LEFT, _RIGHT, _TOP, _BOTTOM, _INSET = 44, 306, 34, 42, 0.2
 """Margins in pixels, but the right one: where the plot ends. At the sides, in numbers across."""
 _SIZE = 13.0
 """Of the names at the ends of lines."""
 _MOST_PLACES = 13
+FEW = 5
+"""Below that many numbers of a group, each is a dot."""
 _CLASS = "class-"
 """Before the classes of an element, in the id that matplotlib writes."""
 
@@ -50,10 +56,6 @@ class Look:
     dashes: str = "-"
     hollow: bool = False
 
-    def with_form(self, mark: str, dashes: str) -> "Look":
-        """The same color with another mark and line."""
-        return replace(self, mark=mark, dashes=dashes)
-
 
 def looks(models: Sequence[ModelResult]) -> dict[str, Look]:
     """A look for each model: a color for each encoder, a form for each role."""
@@ -65,8 +67,8 @@ def looks(models: Sequence[ModelResult]) -> dict[str, Look]:
             found[model.name] = Look("soft", None, "--")
         else:
             fresh = model.role == "fresh"
-            dashes = "--" if fresh else "-"
-            found[model.name] = Look(f"m{number % COLORS}", mark(number), dashes, fresh)
+            color = f"m{number % COLORS}"
+            found[model.name] = Look(color, mark(number), "--" if fresh else "-", fresh)
     return found
 
 
@@ -85,7 +87,6 @@ class Line:
         values: along the axis across; the one value of a line that runs across the plot.
         rings: places that a ring marks.
         spread: standard deviations of the values, or nothing.
-        within: what the values can be.
         flat: it runs across the plot.
     """
 
@@ -94,7 +95,6 @@ class Line:
     values: Sequence[float]
     rings: Collection[int] = ()
     spread: Sequence[float] = ()
-    within: Range = ANY
     flat: bool = False
 
     @property
@@ -102,13 +102,11 @@ class Line:
         """Where there is a value."""
         return [place for place, value in enumerate(self.values) if math.isfinite(value)]
 
-    def ends(self, place: int) -> Range:
-        """A value less and more its deviation, if that is a number, as far as there can be one."""
-        value = self.values[place]
-        deviation = self.spread[place] if self.spread else math.nan
-        more = deviation if math.isfinite(deviation) else 0.0
-        low, high = self.within
-        return max(value - more, min(low, value)), min(value + more, max(high, value))
+    def ends(self, place: int) -> tuple[float, float]:
+        """A value less and more its deviation, if that is a number."""
+        value, deviation = self.values[place], self.spread[place] if self.spread else 0.0
+        deviation = deviation if math.isfinite(deviation) else 0.0
+        return value - deviation, value + deviation
 
     @property
     def reach(self) -> list[float]:
@@ -147,42 +145,47 @@ class Plot:
             for line in reversed(every):
                 _draw(axes, line)
             _name_ends(axes, every, last)
-            return self._svg(figure, axes)
+            return self._svg(figure)
 
     def of_boxes(
         self,
-        found: Sequence["Box"],
+        groups: Mapping[int, Sequence[float]],
         look: Look,
         last: int,
         target: Callable[[float], float] | None,
     ) -> Markup:
-        """Median, quartiles and 5 to 95 % of numbers, or the numbers where they are few.
+        """Median, quartiles and 5 to 95 % of each group, or its numbers where they are few.
 
         Args:
-            found: at least one box.
+            groups: numbers by their place across, at least one.
             look: of the model.
-            last: the greatest depth.
+            last: the greatest place.
             target: the curve that a probe's loss asks for.
         """
-        ink, half = _INK[look.color], 0.25
+        ink = _INK[look.color]
         with mpl.rc_context(_STYLE):
             figure, axes = self._frame(400, 270, 392, last, self.reach)
-            for box in found:
-                q5, q25, q50, q75, q95 = box.quantiles
-                if box.few:
-                    axes.plot([box.depth] * len(box.few), box.few, "o", ms=6, color=ink, alpha=0.75)
-                    continue
-                axes.vlines(box.depth, q5, q95, color=ink, lw=1.3, gid="class-whisker")
-                shape = {"facecolor": "none" if look.hollow else ink, "edgecolor": "none"}
-                axes.bar(box.depth, q75 - q25, 2 * half, q25, alpha=0.28, **shape)
-                shape = {"facecolor": "none", "edgecolor": ink, "linestyle": look.dashes}
-                axes.bar(box.depth, q75 - q25, 2 * half, q25, lw=1.3, **shape)
-                axes.hlines(q50, box.depth - half, box.depth + half, color=ink, lw=3)
+            few = [(place, n) for place, some in groups.items() if len(some) < FEW for n in some]
+            axes.plot(*zip(*few, strict=True), "o", ms=6, color=ink, alpha=0.75) if few else None
+            large = {place: some for place, some in groups.items() if len(some) >= FEW}
+            face = "none" if look.hollow else to_rgba(ink, 0.28)
+            axes.boxplot(
+                large.values(),
+                positions=list(large),
+                whis=(5, 95),
+                showfliers=False,
+                showcaps=False,
+                manage_ticks=False,
+                patch_artist=True,
+                boxprops={"facecolor": face, "edgecolor": ink, "linestyle": look.dashes, "lw": 1.3},
+                whiskerprops={"color": ink, "lw": 1.3},
+                medianprops={"color": ink, "lw": 3},
+            )
             if target:
                 # close together at the root, where the curve is steep
                 depths = last * np.linspace(0, 1, 61) ** 2
                 axes.plot(depths, [target(d) for d in depths], ":", c=_INK["text"], lw=1.4)
-            return self._svg(figure, axes)
+            return self._svg(figure)
 
     def _frame(
         self, width: float, height: float, right: float, last: int, reach: Sequence[float]
@@ -195,68 +198,46 @@ class Plot:
         ticks = MaxNLocator(5, steps=[1, 2, 5, 10]).tick_values(min(reach), max(reach))
         inset = _INSET * max(last, 1) / 4 + 0.1
         axes.set(xlim=(-inset, last + inset), ylim=(ticks[0], ticks[-1]), yticks=ticks)
-        shown = range(0, last + 1, max(1, math.ceil((last + 1) / _MOST_PLACES)))
-        axes.set_xticks(shown, [self.names[i] if self.names else str(i) for i in shown])
-        axes.set_xlabel(self.across, color=_INK["soft"])
+        if self.names:
+            axes.set_xticks(range(last + 1), self.names)
+        else:
+            axes.xaxis.set_major_locator(MaxNLocator(_MOST_PLACES, integer=True))
+        axes.set_xlabel(self.across)
         axes.grid(axis="y", color=_INK["faint"], lw=1)
-        axes.tick_params(length=0, pad=6, labelcolor=_INK["soft"])
+        axes.tick_params(length=0, pad=6)
         for tick in axes.get_yticklabels():
             tick.set_gid("class-tick")
         axes.spines[["top", "right", "bottom"]].set_visible(False)
-        axes.spines["left"].set(color=_INK["rule"])
         titled = {"xycoords": "figure points", "annotation_clip": False}
         axes.annotate(self.title, (2, height - 16), weight="bold", size=14, **titled)
         beside = 10 + text_width(self.title, 14, bold=True)
         axes.annotate(self.beside, (beside, height - 16), color=_INK["soft"], **titled)
-        if ticks[0] > 0:
-            # two strokes: the axis does not begin at 0
-            foot = {"xycoords": "axes points", "textcoords": "axes points"}
-            ends = {"arrowstyle": "-", "shrinkA": 0, "shrinkB": 0}
-            for y in (5, 9):
-                stroke = {"color": _INK["text"], "lw": 1.6, "gid": "class-cut"} | ends
-                axes.annotate("", (-4, y - 2), (4, y + 2), arrowprops=stroke, **foot)
         return figure, axes
 
-    def _svg(self, figure: Figure, axes: Any) -> Markup:
+    def _svg(self, figure: Figure) -> Markup:
         """The picture for a page, whose style sheet colors it."""
-        low = axes.get_ylim()[0]
-        label = clean(f"{self.label}; the axis begins at {low:.4g}" if low > 0 else self.label)
-        for text in figure.findobj(mpl.text.Text):
-            text.set_parse_math(False)
+        label, written = clean(self.label), io.StringIO()
+        for text in figure.findobj(Text):
             text.set_text(clean(text.get_text()))
-            if text.get_color() == "black":
-                text.set_color(_INK["text"])
-        written = io.StringIO()
-        figure.savefig(written, format="svg", transparent=True, metadata={"Date": None})
+        # ids of shapes then differ from those of other pictures
+        with mpl.rc_context({"svg.hashsalt": label}):
+            figure.savefig(written, format="svg", transparent=True, metadata={"Date": None})
         body = written.getvalue().partition("<svg")[2].partition(">")[2]
         body = re.sub("<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", body, flags=re.S)
-        key = f"{zlib.crc32(label.encode()):08x}"
-        used = set(re.findall(r'(?:href="|url\()#(\w+)', body))
         # texts have no brackets of their own: they are escaped
-        body = re.sub("<[^>]*>", lambda tag: _for_page(tag[0], used, key), body)
+        body = re.sub("<[^>]*>", lambda tag: _for_page(tag[0]), body)
         width, height = (72 * side for side in figure.get_size_inches())
         opening = f'<svg class="chart" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}"'
         opening += f' height="{height:.0f}" role="img" aria-label="{html.escape(label)}">'
         return Markup(opening + body)
 
 
-def _for_page(tag: str, used: set[str], key: str) -> str:
-    """A tag in colors and letters of the page, with classes, and ids that no other element has."""
-
-    def own(found: re.Match[str]) -> str:
-        if found[1] not in used:
-            return ""
-        # matplotlib defines a mark again for each line of it
-        used.remove(found[1])
-        return f' id="{found[1]}-{key}"'
-
+def _for_page(tag: str) -> str:
+    """A tag in the colors of the page, with classes, and with no id but those of shapes."""
     for name, ink in _INK.items():
         tag = tag.replace(ink, f"var(--{name})")
-    tag = re.sub(r"font-family: [^;\"]*", "font-family: var(--letters)", tag)
-    tag = re.sub(r"font: ([\w ]*?)([\d.]+px) [^;\"]*", r"font: \1\2 var(--letters)", tag)
     tag = re.sub(rf' id="{_CLASS}([^"]*)"', r' class="\1"', tag)
-    tag = re.sub(r' id="([^"]*)"', own, tag)
-    return re.sub(r'(href="|url\()#(\w+)', rf"\1#\2-{key}", tag)
+    return re.sub(r' id="[\w.]+_\d+"', "", tag)
 
 
 def _draw(axes: Any, line: Line) -> None:

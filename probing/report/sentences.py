@@ -11,7 +11,6 @@ from scipy.sparse.csgraph import breadth_first_order  # type: ignore[import-unty
 from probing.report import arcs, disk, layout
 from probing.report.charts import NOTHING, figure_number, in_order
 from probing.report.data import Edge, Example, Prediction, Report
-from probing.report.svg import markup
 
 
 def example_figures(report: Report) -> Iterator[dict[str, Any]]:
@@ -48,9 +47,9 @@ def _one(example: Example, name: str, prediction: Prediction) -> dict[str, Any]:
     return {
         "name": name,
         "score": arcs.score(example, prediction).words,
-        "tree": markup(arcs.draw(example, prediction, name)),
+        "tree": arcs.draw(example, prediction, name),
         "table": _word_table(example, prediction, laid),
-        "disk": markup(disk.draw(example, prediction, name, laid)) if laid else None,
+        "disk": disk.draw(example, prediction, name, laid) if laid else None,
         "note": _disk_note(example, prediction, laid) if laid else "",
     }
 

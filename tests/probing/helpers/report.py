@@ -10,7 +10,7 @@ from hyptrans.geometry.space import Space
 from probing.geometry.layers import SpaceUse, Tokens, measure, verdict
 from probing.probes.significance import Comparison
 from probing.report import Example, ModelResult, Prediction, Report
-from probing.report.data import RankPoint, Vocabulary
+from probing.report.data import Arcs, RankPoint, Selectivity, Vocabulary
 
 # words, heads (1-based, 0 for the root) and which words are punctuation
 SENTENCES = [
@@ -161,6 +161,16 @@ def report(count: int | None = None) -> Report:
             for k, name in enumerate(("transformer", "hybonet"))
             for probe in ("lorentz", "poincare", "euclidean")
             for i, number in enumerate((2, 4, 8, 16))
+        ],
+        arcs=Arcs(
+            [1, 2, 3, 4, 6, 10],
+            [4137, 2570, 1320, 1080, 570, 320],
+            {"right-branching": [1, 0.062, 0, 0, 0, 0], "hybonet": [0.5] * 5 + [math.nan]},
+        ),
+        selectivities=[
+            Selectivity(name, size, [0.41, 0.4], [0.3, 0.32])
+            for name in ("linear chain", "random hybonet")
+            for size in (2, 8, 64)
         ],
         vocabularies={"hybonet": Vocabulary(0.01, 0.25, 0.125), "han": Vocabulary(0, 0.2, None)},
         spaces={"hybonet": space_use("lorentz", rng), "transformer": space_use("euclidean", rng)},

@@ -191,6 +191,27 @@ def test_results_fit_a_phone(show, width):
     assert max(overflow(page, ".scroll:has(> .numbers-table)")) == 0
 
 
+BROKEN = """found => found.filter(e => e.checkVisibility()).flatMap(e => {
+  const texts = document.createTreeWalker(e, NodeFilter.SHOW_TEXT), broken = [];
+  while (texts.nextNode()) {
+    for (const word of texts.currentNode.data.matchAll(/[^ \\n-]+/g)) {
+      const range = document.createRange();
+      range.setStart(texts.currentNode, word.index);
+      range.setEnd(texts.currentNode, word.index + word[0].length);
+      const lines = new Set([...range.getClientRects()].map(r => Math.round(r.top)));
+      if (lines.size > 1) broken.push(word[0]);
+    }
+  }
+  return broken;
+})"""
+"""Words, and numbers with their unit, that stand on two lines."""
+
+
+def test_no_word_of_a_phone_is_cut(show):
+    page = show(390)
+    assert page.locator("th, td, dd, .note:not(.signature)").evaluate_all(BROKEN) == []
+
+
 def test_long_names_fit_the_table_and_the_charts(show, report, tmp_path):
     models = [
         replace(

@@ -1,8 +1,6 @@
-"""Names that keep apart, and round steps."""
+"""Names that keep apart."""
 
 import itertools
-
-import pytest
 
 from probing.report import svg
 
@@ -18,11 +16,3 @@ def test_spread_keeps_the_order_and_the_gap():
     crowded = sorted(svg.spread([5.0] * 30, 10, 0, 100))
     assert crowded[0] >= -1e-9
     assert crowded[-1] <= 100 + 1e-9
-
-
-@pytest.mark.parametrize("wanted", [0.013, 0.02, 0.9, 1.0, 3.3, 70.0])
-def test_steps_are_1_2_or_5_times_a_power_of_ten(wanted):
-    step = svg.round_step(wanted)
-    assert wanted <= step * (1 + 1e-9)
-    assert step < 2.5 * wanted * (1 + 1e-9)
-    assert f"{step:e}"[0] in "125"
