@@ -165,7 +165,7 @@ def report(count: int | None = None) -> Report:
         arcs=Arcs(
             [1, 2, 3, 4, 6, 10],
             [4137, 2570, 1320, 1080, 570, 320],
-            {"right-branching": [1, 0.062, 0, 0, 0, 0], "hybonet": [0.5] * 5 + [math.nan]},
+            {"right-branching": [1, 0.062, 0, 0, 0, 0], "hybonet_plus_iwslt_d64": [0.5] * 6},
         ),
         selectivities=[
             Selectivity(name, size, [0.41, 0.4], [0.3, 0.32])
