@@ -7,7 +7,7 @@ host come in a tensor and not as arguments, which Triton would round to float32.
 Places are counted in 64 bits: a tensor may have more than ``2^31`` numbers.
 
 Nothing here waits for the device, but for the first use of a number of the host, which is copied
-there once. The tests run on a GPU by ``recipes/benchmark/gpu.sh``, else in Triton's interpreter.
+there once. The tests run on a GPU by ``make test-gpu``, else in Triton's interpreter.
 """
 
 from __future__ import annotations

@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.profiler import ProfilerActivity, profile
 from tqdm import tqdm
 
 from hyptrans.support import tables
@@ -80,30 +79,15 @@ COMPARISONS = (
     *(Comparison("loss", SHORT, (arch,), 5, f"{arch}{WHOLE}") for arch in ("hybonet", TWIN)),
     *(Comparison("length", size, ("hypformer",), 3, SOFTMAX) for size in SMALL),
 )
-COLUMNS: Mapping[str, Callable[[Mapping[str, Any]], str | None]] = {
-    "architecture": lambda row: row["arch"],
-    "step": lambda row: (
-        row["phase"]
-        + ("" if row.get("precision") in (None, "float32") else f", {row['precision']}")
-    ),
-    "d": lambda row: row.get("dim"),
-    "N": lambda row: _shown(row.get("length"), ","),
-    "layers": lambda row: f"{row['layers']}+{row['layers']}" if row.get("layers") else None,
-    "s": lambda row: f"{row['seconds']:.3g}",
-    "against": lambda row: row["against"],
-    "ratio": lambda row: f"{row['ratio']:.2f}",
-    "to reach": lambda row: _shown(row.get("target"), ".2f"),
-    "ratio to SDPA twin": lambda row: _shown(row.get("ratio_sdpa"), ".2f"),
-    "ratio, same products": lambda row: _shown(row.get("ratio_same"), ".2f"),
-    "over floor": lambda row: _shown(row.get("over_floor"), ".2f"),
-    "peak, MiB (of the other)": lambda row: (
-        f"{row['peak_mb']:,.0f} ({row['twin_peak_mb']:,.0f})" if row.get("peak_mb") else None
-    ),
-    "tokens a second": lambda row: (
-        f"{row['tokens'] / row['seconds']:,.0f}" if row.get("tokens") else None
-    ),
+COLUMNS = {
+    **{"arch": ("architecture", ""), "step": ("step", ""), "dim": ("d", ""), "length": ("N", ",")},
+    **{"sides": ("layers", ""), "seconds": ("s", ".3g"), "against": ("against", "")},
+    **{"ratio": ("ratio", ".2f"), "target": ("to reach", ".2f")},
+    **{"ratio_sdpa": ("ratio to SDPA twin", ".2f"), "ratio_same": ("ratio, same products", ".2f")},
+    **{"over_floor": ("over floor", ".2f"), "peaks": ("peak, MiB (of the other)", "")},
+    **{"speed": ("tokens a second", ",.0f")},
 }
-"""Columns of the table; some are of earlier records alone."""
+"""Titles and formats of the table's columns; some are of earlier records alone."""
 
 
 def main() -> None:
@@ -121,13 +105,6 @@ def main() -> None:
         **results.surroundings(),
     }
     todo = [(precision, comparison) for comparison in chosen for precision in args.precision]
-    if args.launches:
-        names = dict.fromkeys((FAIRSEQ, TWIN, *ALL))
-        found["busy"] = {name: busy(name) for name in tqdm(names, unit="model", disable=None)}
-        print(found["busy"])
-        todo = []
-        if args.json:
-            write_json(args.json, found)
     for precision, comparison in tqdm(todo, unit="row", disable=None):
         turns = comparison.rounds
         rounds = args.rounds or max(1, turns // 3 if args.quick else turns)
@@ -151,12 +128,8 @@ def _arguments() -> argparse.Namespace:
     options.add_number(parser, "--threads", None, "CPU threads (default: torch's)")
     about = "autocast to it, for twin and architecture, none for float32 (default: float32)"
     add("--precision", nargs="+", choices=list(PRECISIONS), default=["float32"], help=about)
-    about = "count launches and busy time of training steps in bfloat16 instead"
-    add("--launches", action="store_true", help=about)
     add("--json", type=Path, metavar="FILE", help="write the rows there")
     args = parser.parse_args()
-    if args.launches and args.device != "cuda":
-        raise UserError("--launches counts those of a GPU: --device cuda is needed")
     if args.device == "cuda" and not cuda:
         raise UserError("--device cuda: torch finds no CUDA device here")
     return args
@@ -256,28 +229,6 @@ def peak_of(step: Callable[[], object], device: str) -> float:
     return (_status("VmHWM") - held) / 1024
 
 
-def busy(name: str) -> dict[str, tuple[int, float]]:
-    """Return launches of a training step in bfloat16, and milliseconds that the GPU works."""
-    found = {}
-    for size in (SHORT, WIDE):
-        step = contenders.training_step(name, size, "cuda", torch.bfloat16)
-        for _ in range(3):
-            step()
-        torch.cuda.synchronize()
-        with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as seen:
-            step()
-            torch.cuda.synchronize()
-        # the optimizer's span is no launch
-        launched = [
-            event
-            for event in seen.key_averages()
-            if event.device_type.name == "CUDA" and not event.key.startswith("Optimizer")
-        ]
-        milliseconds = sum(event.self_device_time_total for event in launched) / 1000
-        found[f"d={size.dim}"] = sum(e.count for e in launched), round(milliseconds, 1)
-    return found
-
-
 def _status(name: str) -> int:
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(name))
@@ -301,15 +252,29 @@ def processor() -> str:
 
 def table(found: Mapping[str, Any]) -> str:
     """Write the rows as Markdown, with the columns that any of them has."""
-    cells = {title: [cell(row) for row in found["rows"]] for title, cell in COLUMNS.items()}
-    cells = {title: column for title, column in cells.items() if any(column)}
-    lines = tables.markdown([*cells], [*zip(*cells.values(), strict=True)])
+    rows = [{**row, **_combined(row)} for row in found["rows"]]
+    shown = [key for key in COLUMNS if any(row.get(key) is not None for row in rows)]
+    cells = [
+        [None if row.get(key) is None else format(row[key], COLUMNS[key][1]) for key in shown]
+        for row in rows
+    ]
+    lines = tables.markdown([COLUMNS[key][0] for key in shown], cells)
     versions = found["versions"]
     return f"{lines}\n\n{found['device']}; torch {versions['torch']}, fairseq {versions['fairseq']}"
 
 
-def _shown(value: float | None, form: str) -> str | None:
-    return None if value is None else format(value, form)
+def _combined(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Cells that are of several fields of a row."""
+    found: dict[str, Any] = {"step": row["phase"]}
+    if row.get("precision") not in (None, "float32"):
+        found["step"] += f", {row['precision']}"
+    if row.get("layers"):
+        found["sides"] = f"{row['layers']}+{row['layers']}"
+    if row.get("peak_mb"):
+        found["peaks"] = f"{row['peak_mb']:,.0f} ({row['twin_peak_mb']:,.0f})"
+    if row.get("tokens"):
+        found["speed"] = row["tokens"] / row["seconds"]
+    return found
 
 
 if __name__ == "__main__":

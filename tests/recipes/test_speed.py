@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from hyptrans.support.errors import UserError
+from recipes import tables
 from recipes.benchmark import contenders, latency, speed
 from tests.recipes.scripts import ROOT, run_script
 
@@ -118,3 +119,18 @@ def test_the_command_of_latency_prints_a_row_of_each_model():
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr[-2000:]
     assert all(f"| {name} |" in done.stdout for name in latency.OURS)
+
+
+def test_the_page_has_both_columns_once_the_same_products_are_measured():
+    keys = ("arch", "phase", "dim", "length")
+    rows = [
+        dict(zip(keys, step, strict=True), ratio=1.5, against="x") for step in tables.SPEED_ROWS
+    ]
+    found = {"rows": rows, "device": "a CPU", "versions": {"hyptrans": "9"}}
+    step = "hybonet_plus, train, width 64, 32 tokens"
+    assert f"| {step} | 1.50 |\n" in tables.speed_table(found)
+    for row in rows:
+        row["ratio_same"] = 0.97
+    shown = tables.speed_table(found)
+    assert shown.startswith("| step | times as fast as `x` | by the same matrix products |")
+    assert f"| {step} | 1.50 | 0.97 |\n" in shown
