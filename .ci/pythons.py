@@ -24,7 +24,7 @@ OUT = ROOT / "runs" / "pythons"
 MINORS = range(10, 15)
 """Of the versions 3.x that the package promises."""
 WITHOUT_FAIRSEQ = ("3.14",)
-"""Where fairseq 0.12.2 is not promised: there the package loads, translates and scores."""
+"""Where fairseq 0.12.2 is not promised: there the package trains, translates and scores."""
 FAIRSEQ = ["--no-deps", "fairseq==0.12.2"]
 ELSEWHERE = (
     "~/.pyenv/versions/3.{}.*/bin/python",
@@ -86,6 +86,9 @@ def outcome(version: str, python: str) -> str:
             return f"left out, as torch cannot be installed ({str(error).splitlines()[-1]})"
         call([*install, str(ROOT)], folder)
         translate(folder)
+        call([*install, f"{ROOT}[transformers]"], folder)
+        for words in alone(folder):
+            call([str(folder / "venv" / "bin" / "hyptrans"), *words], folder)
         if version in WITHOUT_FAIRSEQ:
             return "passed, without fairseq"
         call([*install, f"{ROOT}[fairseq]"], folder)
@@ -115,8 +118,8 @@ def translate(folder: Path) -> None:
     call([python, "-c", code], folder)
 
 
-def commands(folder: Path) -> Iterator[Sequence[str]]:
-    """The commands of fairseq on a small text, as a user types them."""
+def write_text(folder: Path) -> None:
+    """Write a small text and its translation, which is its capitals."""
     draw = random.Random(0)
     for name, count in SETS.items():
         lines = [draw.choices("abcdefgh", k=draw.randint(1, 6)) for _ in range(count)]
@@ -124,6 +127,20 @@ def commands(folder: Path) -> Iterator[Sequence[str]]:
             text = "".join(change(" ".join(line)) + "\n" for line in lines)
             (folder / f"{name}.{side}").write_text(text)
     (folder / "input").write_text("a b\n\nc d\n")
+
+
+def alone(folder: Path) -> Iterator[Sequence[str]]:
+    """The road from a text to a model without fairseq, as a user types it."""
+    write_text(folder)
+    sets = [word for name in SETS for word in (f"--{name}", f"{name}.en", f"{name}.de")]
+    yield ["prepare", "text", *sets, "--raw-text", "--vocab-size=40", "--out=data"]
+    train = ["--max-tokens=400", f"--max-update={UPDATES}", "--device=cpu", "--out=run"]
+    yield ["train", "data", "--arch=hybonet_plus_tiny", *train]
+    yield ["info", "run/model"]
+
+
+def commands(folder: Path) -> Iterator[Sequence[str]]:
+    """The commands of fairseq on that text, as a user types them."""
     prefixes = [f"--{name}pref={name}" for name in SETS]
     train = ["--criterion=label_smoothed_cross_entropy", "--optimizer=adam", "--lr=1e-3", "--cpu"]
     train += ["--max-tokens=400", f"--max-update={UPDATES}", "--no-progress-bar", "--save-dir=ck"]

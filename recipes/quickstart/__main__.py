@@ -18,19 +18,21 @@ from recipes.common import options, results, translation
 from recipes.common.commands import say
 from recipes.common.corpus import Column, Corpus
 from recipes.common.results import Results
+from recipes.common.settings import read_models
 from recipes.common.translation import Run
+from recipes.quickstart import alone
 
 SOURCE, TARGET = "en", "qtv"
 METRICS = {"uuas": "UUAS", "dspr": "Dspr.", "root": "Root", "nspr": "Nspr."}
 TREES = {"train": 4000, "dev": 400, "test": 500}
 """Sentences of the toy treebank's English side that probes see."""
-PROBE = "probe"
+PROBE, UPDATES = "probe", 700
 CORPUS = Corpus(
     Path(__file__).resolve().parent,
     "hybonet_plus_tiny,euclidean_prenorm_tiny",
     (Column("bleu", "BLEU", 4), Column("chrf", "chrF", 4, "chrf")),
     "the toy test set",
-    updates=700,
+    updates=UPDATES,
 )
 
 
@@ -41,6 +43,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     options.add_number(parser, "--sentences", 20000, "sentence pairs to train on")
     options.add_number(parser, "--vocab-size", 1000, "sentencepiece pieces")
     options.add_number(parser, "--probe-steps", 1000, "steps of each probe")
+    alone.add_trainer(parser)
     args = parser.parse_args(argv)
     # now, and not after the trainings
     require("conllu", "probing")
@@ -60,17 +63,33 @@ def main(argv: Sequence[str] | None = None) -> None:
             command, "prepare", args.out, [run.data], inputs=inputs, resumes=True
         )
 
-    queue, runs = CORPUS.run(args, (SOURCE, TARGET), prepare, table)
-    if runs:
-        line = _probe(runs, args.out, corpus, ["--steps", str(args.probe_steps)])
+    out, how = args.out, ["--steps", str(args.probe_steps), "--seed", str(args.seed)]
+    if args.trainer == "hyptrans":
+        alone.check(args)
+        models = read_models(CORPUS.recipe, args.archs.split(","))
+        run = Run(out, SOURCE, TARGET, args.seed, args.updates or UPDATES, args.threads)
+        steps.run([prepare(run)], out)
+        folders = alone.train(run, models, args.jobs)
+        print(f"\n{alone.table(run, folders)}\n")
+        out /= alone.FOLDER
+        line = _probe("--hf", folders, out, corpus, how)
+    else:
+        queue, runs = CORPUS.run(args, (SOURCE, TARGET), prepare, table)
+        if not runs:
+            return
+        how += ["--data", str(next(iter(runs.values())).data)]
+        checkpoints = {name: run.checkpoint(name) for name, run in runs.items()}
+        line = _probe("--checkpoint", checkpoints, out, corpus, how)
         queue.add(line)
-        print(f"{_trees(line)}\n")
-        say(f"pictures of the trees: {args.out / 'report.html'}")
+    print(f"{_trees(line)}\n")
+    say(f"pictures of the trees: {out / 'report.html'}")
 
 
-def _probe(runs: Mapping[str, Run], out: Path, corpus: Path, how: Sequence[str]) -> dict[str, Any]:
-    """Read the gold trees of the source side out of the trained encoders."""
-    trees, first = {}, next(iter(runs.values()))
+def _probe(
+    flag: str, encoders: Mapping[str, Path], out: Path, corpus: Path, how: Sequence[str]
+) -> dict[str, Any]:
+    """Read the gold trees of the source side out of trained encoders, which ``flag`` takes."""
+    trees = {}
     for split, sentences in TREES.items():
         name = "valid" if split == "dev" else split
         trees[split] = out / "trees" / f"{split}.conllu"
@@ -78,11 +97,10 @@ def _probe(runs: Mapping[str, Run], out: Path, corpus: Path, how: Sequence[str])
         # an empty line ends each sentence
         kept = "\n\n".join(text.split("\n\n")[:sentences]).rstrip("\n")
         write_whole(trees[split], f"{kept}\n\n")
-    encoders = {name: run.checkpoint(name) for name, run in runs.items()}
-    command = ["hyptrans", "probe", "run", "--data", str(first.data), "--names", *encoders]
-    command += [word for path in encoders.values() for word in ("--checkpoint", str(path))]
+    command = ["hyptrans", "probe", "run", "--names", *encoders]
+    command += [word for path in encoders.values() for word in (flag, str(path))]
     command += [word for name, path in trees.items() for word in (f"--{name}", str(path))]
-    command += [*how, "--seed", str(first.seed), "--out", str(out / "probes")]
+    command += [*how, "--out", str(out / "probes")]
     outputs, inputs = [out / "probes"], [*encoders.values()]
     steps.run([translation.step(command, PROBE, out, outputs, inputs=inputs)], out)
     shutil.copyfile(out / "probes" / "report.html", out / "report.html")

@@ -1,10 +1,12 @@
 """Recipes of a corpus: from a command to a table, and what is missing is named before any work."""
 
 import json
+import os
 import re
 import sys
 
 import pytest
+from sacrebleu.metrics import BLEU, CHRF
 
 from hyptrans.support.errors import UserError, run_command
 from recipes.multi30k_en_de.__main__ import main as multi30k
@@ -59,6 +61,27 @@ def test_a_second_run_repeats_nothing_and_another_command_takes_no_trainings_pla
     run = quickstart(out, "--archs", MODEL, *SMALL, "--seed", "2")
     assert run.returncode == 2
     assert f"{out / MODEL} holds a training by another command or of other data" in run.stderr
+
+
+@pytest.mark.slow
+def test_it_runs_without_fairseq_by_the_other_trainer(tmp_path):
+    (tmp_path / "fairseq.py").write_text("raise ModuleNotFoundError(name='fairseq')")
+    out, own = tmp_path / "out", ["--trainer", "hyptrans", "--archs", MODEL, *SMALL]
+    without = {**os.environ, "PYTHONPATH": str(tmp_path), "CC": "/nowhere", "CXX": "/nowhere"}
+    run = run_script("quickstart", "--out", str(out), *own, env=without)
+    assert run.returncode == 0, run.stderr + run.stdout
+    translated = (out / "hyptrans" / MODEL / "test.qtv").read_text(encoding="utf-8").splitlines()
+    references = (out / "toy" / "test.qtv").read_text(encoding="utf-8").splitlines()
+    bleu, chrf = (metric().corpus_score(translated, [references]).score for metric in (BLEU, CHRF))
+    assert f"| {MODEL} | 30 | 1 | {bleu:.1f} | {chrf:.1f} |" in run.stdout
+    assert f"| {MODEL}, random |" in run.stdout
+    assert "<svg" in (out / "hyptrans" / "report.html").read_text(encoding="utf-8")
+
+
+def test_options_of_recorded_trainings_are_refused_to_the_other_trainer(tmp_path):
+    with pytest.raises(UserError, match=r"^--average goes with --trainer fairseq"):
+        main(["--trainer", "hyptrans", "--average", "2", "--out", str(tmp_path / "out")])
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow
