@@ -27,6 +27,8 @@ PUBLISHED = "published"
 """Name of the line of a published Transformer: of each seed, percent of right answers by kind,
 ``lex_acc`` of all kinds not named, and ``overall_acc``."""
 _OTHERS, _ALL = "lex_acc", "overall_acc"
+LEAST_SEEDS = 3
+"""Of a twin that the others are compared with, where some twin has as many."""
 _OF_A_KIND = 1000
 """Sentences of each kind in the generalization set."""
 
@@ -56,7 +58,8 @@ def means(lines: Results) -> str:
         return results.NOT_MEASURED
     gen, rest = by_model(found, partial(right, subset=GEN)), by_model(found, unread)
     test, dev = (by_model(found, partial(right, subset=one)) for one in (TEST, DEV))
-    twins = [model for model in TWINS if model in gen]
+    trained = [model for model in TWINS if model in gen]
+    twins = [model for model in trained if len(dev[model]) >= LEAST_SEEDS] or trained
     twin = max(twins, key=lambda model: statistics.fmean(dev[model]), default="")
     p = seeds.against(twin, rest)
     line_of = {line["model"]: line for line in sorted(found, key=lambda one: bool(one["exact"]))}
@@ -75,7 +78,7 @@ def means(lines: Results) -> str:
     return (
         f"{markdown(header, rows)}\n\nPercent of exact matches after {found[0]['updates']:,} "
         f"updates, `{found[0]['setting']}`, mean ± standard deviation over seeds; unread part: "
-        "without the sentences that settings are chosen by; p: of the difference from the twin "
+        f"without the sentences that settings are chosen by; p: of the difference from `{twin}` "
         "there, by permutation of seeds, two-sided, Holm's correction over the models of the table"
         f"{seeds.at_least(seeds.floors(p, twin, gen))}; a rate in brackets: its search is open; "
         f"{results.made_by(found)}."

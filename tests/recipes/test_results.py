@@ -4,7 +4,10 @@ import math
 import re
 
 import pytest
+import torch
+from fairseq.data import Dictionary
 from fairseq.logging.progress_bar import SimpleProgressBar
+from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
 
 from hyptrans.support.errors import UserError
 from recipes import tables
@@ -28,6 +31,19 @@ def test_there_are_tables_to_check():
 def test_readme_shows_the_committed_results_and_nothing_else(readme, name):
     shown = f"<!-- {name}: begin -->\n{BLOCKS[readme, name]}\n<!-- {name}: end -->"
     assert shown in readme.read_text(encoding="utf-8")
+
+
+def test_copies_that_fairseq_keeps_for_inference_do_not_count():
+    dictionary, width, wide = Dictionary(), 8, 16
+    cfg = TransformerConfig()
+    cfg.encoder.embed_dim, cfg.encoder.ffn_embed_dim = width, wide
+    cfg.encoder.layers, cfg.encoder.attention_heads = 1, 2
+    model = torch.nn.Module()
+    table = torch.nn.Embedding(len(dictionary), width, dictionary.pad())
+    model.encoder = TransformerEncoderBase(cfg, dictionary, table)
+    attention, norms = 4 * (width * width + width), 4 * width
+    feed_forward = 2 * width * wide + width + wide
+    assert results.learned_numbers(model) == 4 * width + attention + feed_forward + norms
 
 
 def test_tables_made_twice_are_the_same_to_the_byte():
