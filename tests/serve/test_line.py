@@ -16,13 +16,14 @@ class Gated:
     architecture, languages, max_tokens = "echo", ("en", "de"), 100
 
     def __init__(self):
-        self.gate, self.batches = threading.Event(), []
+        self.gate, self.batches, self.options = threading.Event(), [], []
 
     def too_long(self, texts):
         return {}
 
     def n_best(self, texts, **options):
         self.batches.append([*texts])
+        self.options.append((options["beam"], options["length_penalty"]))
         assert self.gate.wait(60)
         if "fail" in texts:
             raise RuntimeError("as asked")
@@ -74,10 +75,12 @@ def test_texts_that_wait_go_together_and_return_to_who_asked(gated, ahead):
 
 @pytest.mark.parametrize("fields", [{"beam": 2}, {"length_penalty": 0.5}, {"model": "other"}])
 def test_texts_of_other_options_or_models_go_apart(gated, ahead, fields):
-    found = [ahead("first"), ahead("a"), ahead("b", **fields), ahead("c")]
+    found = [ahead("first"), ahead("a"), ahead("b", **fields), ahead("c"), ahead("d", beam=7)]
     gated.gate.set()
-    assert [texts_of(one) for one in found] == [["first"], ["a"], ["b"], ["c"]]
-    assert gated.batches == [["first"], ["a", "c"], ["b"]]
+    assert [texts_of(one) for one in found] == [["first"], ["a"], ["b"], ["c"], ["d"]]
+    assert gated.batches == [["first"], ["a", "c"], ["b"], ["d"]]
+    own = (fields.get("beam", 5), fields.get("length_penalty", 1.0))
+    assert gated.options == [(5, 1.0), (5, 1.0), own, (7, 1.0)]
 
 
 def test_a_batch_ends_before_a_request_that_would_make_it_too_large(gated, monkeypatch):

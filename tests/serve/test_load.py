@@ -1,0 +1,27 @@
+"""The load test's command: nothing is lost or mixed up, and memory has a level."""
+
+import re
+
+import pytest
+
+from recipes.benchmark import serve
+
+pytestmark = pytest.mark.slow
+
+
+def test_several_clients_get_their_own_answers_until_the_end(capsys):
+    serve.main(["--clients", "4", "--requests", "20", "--rounds", "1"])
+    shown = capsys.readouterr().out
+    assert re.search(r"^\| 4 \| \d+\.\d \| \d+\.\d \|$", shown, re.MULTILINE)
+    assert "\nanswers 100, lost 0, not the translator's 0, another's 0\n" in shown
+    assert "5,000 words: (413, " in shown
+    whole, status = re.search(r"SIGTERM: (\d+) whole answers, exit status (\d+)", shown).groups()
+    assert int(whole) > 0
+    assert status == "0"
+
+
+def test_many_texts_leave_the_memory_where_it_is(capsys):
+    serve.main(["--clients", "4", "--texts", "4000"])
+    levels = re.search(r"4,000 texts: ([\d, ]+)\n", capsys.readouterr().out)[1].split(", ")
+    assert len(levels) == 10
+    assert int(levels[-1]) < 1.1 * int(levels[4])

@@ -1,0 +1,107 @@
+"""The examples of docs/serve.md and docs/coming-from.md run as they stand."""
+
+import contextlib
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hyptrans
+from tests.probing.helpers.model import sentences, write_lines
+from tests.serve.conftest import typed
+
+DOCS = Path(__file__).parents[1] / "docs"
+SHORT = """
+set -euo pipefail
+hyptrans() {
+    case $1 in
+        prepare) command hyptrans "$@" --vocab-size 70 --workers 1 ;;
+        train) command hyptrans "$@" --max-update 2 --validate-interval-updates 2 --device cpu ;;
+        *) command hyptrans "$@" ;;
+    esac
+}
+"""
+"""The blocks of coming-from.md with less text and fewer updates: the last of two flags counts."""
+
+
+def blocks(page, language, heading):
+    """The examples of a section, or of a page."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    section = text.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    return re.findall(rf"^```{language}\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+
+
+def bash(code, folder):
+    """Run a script with the commands of this environment; return what it prints."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", code],
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Parallel text, of which the second side is the first in capitals."""
+    for seed, (name, count) in enumerate({"train": 240, "valid": 12, "test": 12}.items()):
+        lines = sentences(count, seed)
+        write_lines(tmp_path / f"{name}.en", lines)
+        write_lines(tmp_path / f"{name}.de", [line.upper() for line in lines])
+    return tmp_path
+
+
+def printed(code):
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(code, {})
+    return out.getvalue()
+
+
+def test_requests_to_the_server():
+    python, curl = (blocks("serve.md", kind, "Requests") for kind in ("python", "bash"))
+    with typed("tatoeba-en-de") as (_, port):
+        (code,) = (code.replace(":8000", f":{port}") for code in python)
+        wanted = hyptrans.load("tatoeba-en-de")
+        assert printed(code) == f"{wanted.translate('Where is the station?')}\n"
+        (lines,) = (code.replace(":8000", f":{port}") for code in curl)
+        found = [json.loads(bash(f"curl --silent {line[5:]}", ".")) for line in lines.splitlines()]
+    texts = [[one["text"] for one in row] for row in found[0]["results"]]
+    own = wanted.n_best(["Good night.", "Where is it?"], 2)
+    assert texts == [[one.text for one in row] for row in own]
+    assert [one["name"] for one in found[1]] == ["tatoeba-en-de"]
+    assert found[2]["status"] == "ok"
+
+
+def test_a_user_of_hugging_face_loads_and_generates():
+    load, _ = blocks("coming-from.md", "python", "Hugging Face")
+    assert printed(load) == "['Gute Nacht!', 'Wo ist der Bahnhof?']\n"
+
+
+@pytest.mark.slow
+def test_a_user_of_fairseq_prepares_trains_and_translates(folder, monkeypatch):
+    (code,) = blocks("coming-from.md", "bash", "fairseq")
+    assert "\nBLEU " in bash(SHORT + code, folder)
+    assert len((folder / "out.de").read_text().splitlines()) == 12
+    # on the same data
+    _, train = blocks("coming-from.md", "python", "Hugging Face")
+    monkeypatch.chdir(folder)
+    exec(train, {})
+    assert "hybonet_plus_tiny" in hyptrans.load("trained").architecture
+
+
+@pytest.mark.slow
+def test_a_user_of_eole_trains_by_flags_and_by_a_file(folder):
+    (code,) = blocks("coming-from.md", "bash", "eole")
+    bash(SHORT + code, folder)
+    assert len((folder / "out.txt").read_text().splitlines()) == 36
+    assert "seed: 2" in (folder / "second" / "run.yaml").read_text()
