@@ -20,6 +20,7 @@ METRICS = {
     "valid": {"loss": "validation loss", "ppl": PERPLEXITY, "bleu": BLEU},
 }
 """What is read of the two kinds of fairseq's lines, and what charts call it."""
+_STATES = "checkpoint-[0-9]*/trainer_state.json"
 _HISTORY = {"loss": "training loss", "eval_ppl": PERPLEXITY, "eval_bleu": BLEU}
 """What is read of a checkpoint of ``hyptrans train``."""
 
@@ -58,11 +59,14 @@ def read_log(path: Path, name: str | None = None) -> Course:
         UserError: no such file, or nothing in it is of a training.
     """
     course = Course(name or path.stem)
-    if path.is_dir():
-        _read_folder(path, course)
+    if states := {int(one.parent.name.partition("-")[2]): one for one in path.glob(_STATES)}:
+        _read_state(states[max(states)], course)
         return course
     if not path.is_file():
-        raise UserError(f"{path} is not a file: name what fairseq-train or hyptrans train printed")
+        raise UserError(
+            f"{path} is not a file, nor the folder of a hyptrans train with a checkpoint: name one "
+            "of these"
+        )
     text = path.read_text(encoding="utf-8", errors="replace")
     for updates, perplexity, bleu in _OWN.findall(text):
         course.add(PERPLEXITY, int(updates), float(perplexity))
@@ -87,20 +91,15 @@ def read_log(path: Path, name: str | None = None) -> Course:
     return course
 
 
-def _read_folder(path: Path, course: Course) -> None:
-    """Read the newest checkpoint of a folder of ``hyptrans train``, which has all of its course."""
-    states = path.glob("checkpoint-[0-9]*/trainer_state.json")
-    saved = {int(one.parent.name.partition("-")[2]): one for one in states}
-    if not saved:
-        raise UserError(f"{path} has no checkpoint of hyptrans train")
-    newest = saved[max(saved)]
+def _read_state(path: Path, course: Course) -> None:
+    """Read what a checkpoint of ``hyptrans train`` has of its course, which is all of it."""
     try:
-        for line in read_json(newest.read_text(encoding="utf-8"))["log_history"]:
+        for line in read_json(path.read_text(encoding="utf-8"))["log_history"]:
             for key in _HISTORY.keys() & line.keys():
                 if abs(line[key]) < _LARGEST:
                     course.add(_HISTORY[key], line["step"], line[key])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{newest} is damaged: {error}") from error
+        raise UserError(f"{path} is damaged: {error}") from error
 
 
 def _values(text: str) -> dict[str, float]:

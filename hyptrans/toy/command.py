@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from hyptrans.support.flags import add_out, add_overwrite, add_seed
+from hyptrans.support.flags import add_out, add_overwrite, add_seed, positive
 from hyptrans.toy import treebank
 
 
@@ -16,13 +16,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, about in sizes.items():
         parser.add_argument(
             f"--{name.replace('_', '-')}",
-            type=int,
+            type=_longest if name == "max_words" else positive,
             default=getattr(defaults, name),
             metavar="N",
             help=f"{about} (default: %(default)s)",
         )
     add_seed(parser, "decides every sentence", defaults.seed)
     add_overwrite(parser, "replace what is in the folder")
+
+
+def _longest(text: str) -> int:
+    """A number of words as it is typed, for argparse."""
+    if positive(text) < treebank.LEAST_WORDS:
+        raise argparse.ArgumentTypeError(f"{text} is not {treebank.LEAST_WORDS} or more")
+    return int(text)
 
 
 def main(args: argparse.Namespace) -> None:

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
+from hyptrans.support import steps
 from hyptrans.support.errors import UserError
-from hyptrans.support.files import read_bytes, read_json, remove, sha256, write_json, write_whole
+from hyptrans.support.files import write_whole
 from hyptrans.toy.grammar import Sampler
 from hyptrans.toy.languages import english, tovari
 from hyptrans.toy.trees import Word, conllu, text
 
 SOURCE, TARGET = "en", "qtv"  # qtv: a code of the range kept for private use
 SPLITS = ("valid", "test", "train")
-MANIFEST = "manifest.json"
 FORMAT = 2  # raised when the same settings begin to give other sentences
-_MOST_BYTES = 1 << 20
+LEAST_WORDS = 8
+"""Of the longest sentence; with fewer some kinds of sentences would never fit."""
 
 
 @dataclass(frozen=True)
@@ -32,17 +34,6 @@ class Settings:
     test: int = 500
     max_words: int = 12
     seed: int = 1
-
-    def check(self) -> None:
-        """Raise one UserError that names all settings out of range."""
-        least = {**dict.fromkeys(SPLITS, 1), "max_words": 8}
-        wrong = [
-            f"--{name.replace('_', '-')} {getattr(self, name)} (at least {fewest})"
-            for name, fewest in least.items()
-            if getattr(self, name) < fewest
-        ]
-        if wrong:
-            raise UserError(f"out of range: {', '.join(wrong)}")
 
 
 @dataclass(frozen=True)
@@ -70,23 +61,27 @@ def pairs(settings: Settings) -> Iterator[Pair]:
 def write(out: Path, settings: Settings, *, overwrite: bool = False) -> bool:
     """Write the treebank into ``out``; False if it is there already and nothing was done.
 
-    Every file appears whole, and the manifest, with settings and hashes, last.
-
     Raises:
-        UserError: the settings are out of range, or ``out`` holds something else.
+        UserError: ``out`` holds something else, or another run is at work there.
     """
-    settings.check()
     sides = [f"{language}{end}" for language in (SOURCE, TARGET) for end in ("", ".conllu")]
-    names = [f"{split}.{side}" for split in SPLITS for side in sides]
-    found = [name for name in [*names, MANIFEST] if (out / name).exists()]
-    if found and not overwrite:
-        if _is_complete(out, settings):
+    files = [out / f"{split}.{side}" for split in SPLITS for side in sides]
+    made_from = {"format": FORMAT, **asdict(settings)}
+    step = steps.Step("toy", files, partial(_write, out, settings), made_from)
+    with steps.alone(out):
+        if steps.finished(step, out) is not None:
             return False
-        raise UserError(
-            f"{out} holds {found[0]} of other settings, of an unfinished run or not made here; "
-            "choose another --out, or replace it with --overwrite"
-        )
-    remove(out / MANIFEST)
+        found = next((path for path in files if path.exists()), None)
+        if found and not overwrite:
+            raise UserError(
+                f"{out} holds {found.name} of other settings, of an unfinished run or not made "
+                "here; choose another --out, or replace it with --overwrite"
+            )
+        steps.make(step, out)
+    return True
+
+
+def _write(out: Path, settings: Settings) -> None:
     drawn = pairs(settings)
     for split in SPLITS:
         made = [next(drawn) for _ in range(getattr(settings, split))]
@@ -97,16 +92,3 @@ def write(out: Path, settings: Settings, *, overwrite: bool = False) -> bool:
             lines = (f"{text(tree)}\n" for tree, _ in both)
             write_whole(out / f"{split}.{language}", "".join(lines))
             write_whole(out / f"{split}.{language}.conllu", "".join(blocks))
-    hashes = {name: sha256(out / name) for name in sorted(names)}
-    write_json(out / MANIFEST, {"format": FORMAT, "settings": asdict(settings), "sha256": hashes})
-    return True
-
-
-def _is_complete(out: Path, settings: Settings) -> bool:
-    """Whether ``out`` holds exactly what these settings give."""
-    try:
-        manifest = read_json(read_bytes(out / MANIFEST, _MOST_BYTES).decode())
-        same = (manifest["format"], manifest["settings"]) == (FORMAT, asdict(settings))
-        return same and all(sha256(out / name) == sha for name, sha in manifest["sha256"].items())
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return False

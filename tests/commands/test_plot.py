@@ -105,7 +105,7 @@ def test_plot_reads_what_hyptrans_train_prints_and_its_folder(tmp_path):
         state.write_text(json.dumps({"global_step": saved, "log_history": history}))
     assert read_log(tmp_path).curves == {"training loss": {50: 4.5}, **printed}
     (tmp_path / "none").mkdir()
-    with pytest.raises(UserError, match="none has no checkpoint of hyptrans train"):
+    with pytest.raises(UserError, match="none is not a file, nor the folder of a hyptrans train"):
         read_log(tmp_path / "none")
 
 
