@@ -15,7 +15,7 @@ TWINS = ("euclidean_prenorm", "euclidean_postnorm", "euclidean")
 WIDTHS = {"d16": 16, "d32": 32}
 """Units of the states by stage, where models do not have their flags' 64."""
 WIDTH = 64
-_WIDE, _SHELLS = (1e-2, 2e-2, 4e-2, 8e-2), ("lorentz_shell", "lorentz_free")
+_WIDE = (1e-2, 2e-2, 4e-2, 8e-2)
 _COMPARED = (*TWINS[:2], "sphere", "hybonet", "hybonet_plus")
 RATES: dict[str, dict[str, tuple[float, ...]]] = {
     "rates": {
@@ -31,14 +31,13 @@ RATES: dict[str, dict[str, tuple[float, ...]]] = {
         "hybonet_plus": (5e-3, 1e-2, 2e-2),
         "sphere": (1e-2, 2e-2),
         "lorentz_shell": (1e-2,),
-        "lorentz_free": (1e-2,),
     },
-    "d16": {**dict.fromkeys(_COMPARED, _WIDE), **dict.fromkeys(_SHELLS, (4e-2,))},
-    "d32": dict.fromkeys((*_COMPARED, *_SHELLS), (2e-2,)),
+    "d16": {**dict.fromkeys(_COMPARED, _WIDE), "lorentz_shell": (4e-2,)},
+    "d32": dict.fromkeys((*_COMPARED, "lorentz_shell"), (2e-2,)),
 }
 """By stage of short trainings the rates that a model is tried at first. A single one is taken from
 others and not searched: the pre-norm twin's best, at width 16 that of `sphere` too, at width 32
-all between the bests of 16 and 64. Candidates that led nowhere are of commit c174f7c."""
+all between the bests of 16 and 64."""
 TUNED = ("hybonet", *TWINS[:2], "hybonet_plus", "sphere", "lorentz_shell")
 """Models whose final trainings have every dropout and several seeds."""
 UNTUNED, UNTUNED_DROPOUT = ("euclidean", "hypformer", "han", "hvt"), 0.2

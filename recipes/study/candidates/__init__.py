@@ -3,11 +3,11 @@
 A plug-in of fairseq, ``--user-dir recipes/study/candidates``. A further one is a file here that
 registers ``NAME_tiny`` and ``NAME_iwslt_d64`` (``register_sizes``), its line below, a section
 ``[NAME]`` in ``models.ini`` and its rates in ``plan.py``; the tests of all architectures find it by
-themselves. Candidates that led nowhere are in commit c174f7c.
+themselves. Candidates that led nowhere are in commits c174f7c and eb4cf1e.
 """
 
 import hyptrans.fairseq  # noqa: F401 - registers what is named with fairseq
 
-from . import lorentz_free, lorentz_shell
+from . import lorentz_shell
 
-__all__ = ["lorentz_free", "lorentz_shell"]
+__all__ = ["lorentz_shell"]
