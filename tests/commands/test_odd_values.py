@@ -33,7 +33,7 @@ TAKEN = {
 WORDS = {"--out", "--dataset", "--license", "--name", "--names", "--language"}
 WORDS |= {"--prefix"}
 """Options whose words are only shown, or name what is written, which other tests are of."""
-RECIPES = ["quickstart.__main__", "transformers.__main__", "multi30k_en_de.__main__"]
+RECIPES = ["quickstart.__main__", "multi30k_en_de.__main__"]
 RECIPES += ["tatoeba_en_de.__main__", "probing.__main__", "cogs.__main__", "scan.__main__"]
 RECIPES += ["study.__main__", "trees.__main__", "benchmark.speed", "benchmark.latency"]
 DATA = {

@@ -172,6 +172,18 @@ def test_what_is_missing_is_named(given, sentence, tmp_path):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("module", ["transformers", "accelerate"])
+def test_a_library_that_is_missing_is_named_before_anything_is_written(module, tmp_path):
+    code = f"import sys; sys.modules[{module!r}] = None; {WITHOUT_FAIRSEQ}"
+    code += "sys.exit(main(['train', '.', '--arch', 'hybonet_tiny', '--out', 'out']))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 2
+    assert f"{module} is missing: pip install 'hyptrans[transformers]'" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_help_names_the_options_of_the_architecture(capsys):
     from hyptrans.commands.cli import main
 

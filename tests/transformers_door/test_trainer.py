@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -12,15 +11,10 @@ import torch
 from hyptrans.support.errors import UserError
 from tests.probing.helpers.model import prepared_folder
 from tests.probing.helpers.model import sentences as drawn
+from tests.transformers_door.training import fairseq_flags, make_trainer, rows_of
 
 pytest.importorskip("accelerate")
 ROOT = Path(__file__).parents[2]
-
-
-def rows_of(tokenizer, texts):
-    made = tokenizer(texts, text_target=texts)
-    pairs = zip(made["input_ids"], made["labels"], strict=True)
-    return [{"input_ids": source, "labels": target} for source, target in pairs]
 
 
 @pytest.mark.parametrize(
@@ -28,12 +22,9 @@ def rows_of(tokenizer, texts):
     [pytest.param({"bf16": True}, marks=pytest.mark.slow), {"activation_checkpointing": True}],
 )
 def test_a_step_is_nearly_that_without(tokenizer, sentences, tmp_path, options):
-    from recipes.transformers.trainer import make_trainer
-
-    args = Namespace(arch="hybonet_plus_tiny", points=False, updates=2, seed=1)
     rows, ends = rows_of(tokenizer, sentences), []
     for chosen in ({}, options):
-        trainer = make_trainer(tokenizer, rows, tmp_path / "out", args, **chosen)
+        trainer = make_trainer(tokenizer, rows, tmp_path / "out", "hybonet_plus_tiny", 2, **chosen)
         ends.append(trainer.train().training_loss)
         again = trainer.model.is_activation_checkpointing
         assert again == ("activation_checkpointing" in chosen)
@@ -44,13 +35,11 @@ def test_a_step_is_nearly_that_without(tokenizer, sentences, tmp_path, options):
 
 @pytest.mark.parametrize("points", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_resumed_training_ends_in_the_same_bits(tokenizer, sentences, tmp_path, points):
-    from recipes.transformers.trainer import make_trainer
-
     rows = rows_of(tokenizer, sentences) * 6
-    args = Namespace(arch="hybonet_tiny", points=points, updates=4, seed=1)
     ends = []
     for name, begun in (("whole", None), ("resumed", str(tmp_path / "whole" / "checkpoint-2"))):
-        trainer = make_trainer(tokenizer, rows, tmp_path / name, args, save_steps=2)
+        chosen = {"points": points, "save_steps": 2}
+        trainer = make_trainer(tokenizer, rows, tmp_path / name, "hybonet_tiny", 4, **chosen)
         first = {key: value.clone() for key, value in trainer.model.state_dict().items()}
         trainer.train(resume_from_checkpoint=begun)
         ends.append(trainer.model.state_dict())
@@ -100,19 +89,13 @@ def losses_of_fairseq(data, initial, batches, flags):
 @pytest.mark.parametrize("points", [False, True])
 def test_every_update_has_the_loss_that_fairseq_has(points, library, tmp_path, monkeypatch):
     from hyptrans.transformers import HyptransTokenizer
-    from recipes.transformers import trainer as recipe
 
     data, texts = prepared_folder(tmp_path / "data"), drawn(48, seed=11)
-    tokenizer, updates, arch = (
-        HyptransTokenizer.from_data(data, "en", "de"),
-        12,
-        "hybonet_plus_tiny",
-    )
+    tokenizer = HyptransTokenizer.from_data(data, "en", "de")
     rows = rows_of(tokenizer, texts)
-    monkeypatch.setattr(recipe, "WARMUP", 4)
-    args = Namespace(arch=arch, points=points, updates=updates, seed=1)
+    training, how = ("hybonet_plus_tiny", 12), {"points": points, "warmup": 4}
     chosen = {"per_device_train_batch_size": 16, "logging_steps": 1, "save_strategy": "no"}
-    trainer = recipe.make_trainer(tokenizer, rows, tmp_path / "out", args, **chosen)
+    trainer = make_trainer(tokenizer, rows, tmp_path / "out", *training, **how, **chosen)
     in_order = torch.utils.data.SequentialSampler(rows)
     monkeypatch.setattr(trainer, "_get_train_sampler", lambda *_: in_order)
     initial = {name: value.clone() for name, value in trainer.model.state_dict().items()}
@@ -120,68 +103,35 @@ def test_every_update_has_the_loss_that_fairseq_has(points, library, tmp_path, m
     found = [line["loss"] for line in trainer.state.log_history if "loss" in line]
 
     batches = [rows[start : start + 16] for start in range(0, 48, 16)]
-    wanted = losses_of_fairseq(data, initial, batches, recipe.fairseq_flags(args))
+    wanted = losses_of_fairseq(data, initial, batches, fairseq_flags(*training, **how))
     assert found == pytest.approx(wanted, rel=1e-5)
-    assert len(found) == updates
+    assert len(found) == 12
     assert found[-1] < 0.9 * found[0]
-
-
-SHARED = """
-import sys
-import torch
-from argparse import Namespace
-from pathlib import Path
-from hyptrans.inference.load import SHIPPED
-from hyptrans.transformers import HyptransTokenizer
-from recipes.transformers.trainer import make_trainer
-
-tokenizer = HyptransTokenizer.from_pretrained(SHIPPED / "tatoeba-en-de")
-texts = [f"{who} {what}." for who in ("Tom", "We") for what in ("sleep", "saw it today", "laugh")]
-made = tokenizer(texts, text_target=texts)
-pairs = zip(made["input_ids"], made["labels"])
-rows = [{"input_ids": source, "labels": target} for source, target in pairs] * 4
-args = Namespace(arch="hybonet_tiny", points=False, updates=4, seed=1)
-out, size = Path(sys.argv[1]), int(sys.argv[2])
-chosen = {"gradient_accumulation_steps": int(sys.argv[3]), "save_steps": 100}
-chosen |= {"per_device_train_batch_size": size, "label_smoothing_factor": float(sys.argv[4])}
-trainer = make_trainer(tokenizer, rows, out, args, **chosen)
-trainer.model.double()
-trainer.train()
-if trainer.is_world_process_zero():
-    torch.save(trainer.model.state_dict(), out / "end.pt")
-"""
 
 
 @pytest.mark.slow
 # the library's smoothing adds up in float32
 @pytest.mark.parametrize(("smoothing", "close"), [(0.0, 1e-9), (0.1, 1e-6)])
 def test_two_processes_or_batches_are_one(tmp_path, smoothing, close):
-    script, ends = tmp_path / "train.py", []
-    script.write_text(SHARED)
+    ends = []
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     for processes, batches in ((1, 1), (2, 1), (1, 2)):
         launch = ["-m", "torch.distributed.run", "--nproc-per-node", processes, "--standalone"]
         out = tmp_path / f"{processes}-{batches}"
-        given = [script, out, 8 // processes // batches, batches, smoothing]
+        given = [
+            "-m",
+            "tests.transformers_door.training",
+            out,
+            8 // processes // batches,
+            batches,
+            smoothing,
+        ]
         command = [sys.executable, *map(str, [*launch, *given])]
         subprocess.run(command, check=True, env=environment, capture_output=True)
         ends.append(torch.load(out / "end.pt"))
     for name, tensor in ends[0].items():
         for other in ends[1:]:
             torch.testing.assert_close(other[name], tensor, rtol=0, atol=close)
-
-
-@pytest.mark.parametrize("module", ["transformers", "accelerate"])
-def test_what_is_missing_is_named_first(module, tmp_path):
-    code = f"import runpy, sys; sys.modules[{module!r}] = None; sys.argv = ['run', '--out', 'out']"
-    code += "; runpy.run_module('recipes.transformers', run_name='__main__', alter_sys=True)"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
-    assert done.returncode == 2
-    assert f"{module} is missing: pip install 'hyptrans[transformers]'" in done.stderr
-    assert done.stderr.count("\n") == 1
-    assert not list(tmp_path.iterdir())
 
 
 def small_trainer(tokenizer, sentences, out, *, arch="hybonet_tiny", storage="space", **chosen):
