@@ -16,8 +16,8 @@ from recipes.cogs.table import means
 from recipes.common import results, seeds
 from recipes.common.lines import RESULTS as LINES
 from recipes.probing.tables import CHECKPOINTS, table
-from recipes.study.pictures import pictures
-from recipes.study.table import SCORED, WIDE, chosen, summary
+from recipes.study.pictures import norms, pictures
+from recipes.study.table import NORMS, SCORED, WIDE, chosen, summary
 from recipes.trees.__main__ import FOREST_CELLS, GRID
 
 HERE = Path(__file__).resolve().parent
@@ -89,6 +89,7 @@ def block_for(folder: Path) -> str:
 def drawings() -> dict[Path, str]:
     """Return the pictures, SVG by file."""
     drawn = pictures(results.read_lines(STUDY / LINES))
+    drawn[NORMS] = norms(results.read_lines(STUDY / "norms.jsonl"))
     shown = {DOCS / "pictures" / Path(name).name: drawn[name] for name in (SCORED, WIDE)}
     return {**{STUDY / name: text for name, text in drawn.items()}, **shown}
 

@@ -110,6 +110,26 @@ def _finite(lines: Sequence[Line]) -> list[float]:
     return [value for value in map(perplexity_of, lines) if math.isfinite(value)]
 
 
+def norms(lines: Sequence[Line]) -> str:
+    """Draw the lines of :mod:`recipes.study.norms` as SVG."""
+    found: dict[str, list[Line]] = {}
+    for line in lines:
+        found.setdefault(f"{line['layer']}; {line['optimizer']}", []).append(line)
+    return _draw("Mean radius of a layer's outputs by step, mean of the seeds", _norms, found)
+
+
+def _norms(axes: Axes, found: Mapping[str, Sequence[Line]]) -> None:
+    layers = list(dict.fromkeys(line["layer"] for of in found.values() for line in of))
+    for name, of in found.items():
+        # some end early, where a number is no longer finite
+        points = [*zip(*(line["radii"] for line in of), strict=False)]
+        means = [statistics.fmean(radius for _, radius in several) for several in points]
+        color, dashes = _COLORS[layers.index(of[0]["layer"])], "--" if "SGD" in name else "-"
+        axes.plot([several[0][0] for several in points], means, dashes, color=color, label=name)
+    axes.set(xlabel="steps")
+    _name_lines(axes)
+
+
 def _widths(axes: Axes, found: Mapping[str, Mapping[int, Sequence[float]]]) -> None:
     for place, (model, widths) in enumerate(found.items()):
         color, mark = _COLORS[place % len(_COLORS)], _MARKS[place % len(_MARKS)]
@@ -130,4 +150,8 @@ def _scale(axes: Axes) -> None:
     axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 1.5, 2, 3, 4, 5, 6, 8)))
     axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_locator(ticker.NullLocator())
+    _name_lines(axes)
+
+
+def _name_lines(axes: Axes) -> None:
     axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)

@@ -14,6 +14,7 @@ from recipes.study.plan import AVERAGED, DROPOUT, TWINS, WIDTHS, is_open, perple
 
 Line = Mapping[str, Any]
 CURVES, SCORED, WIDE = "findings/curves.svg", "findings/bleu.svg", "findings/widths.svg"
+NORMS = "findings/norms.svg"
 """The pictures, as seen from the README."""
 SCORES = {"bleu": "BLEU", "chrf": "chrF", "bleu_lowercased": "BLEU, lower-cased tokens"}
 _HEADER = ("model", "rate", "dropout", "seeds", "parameters", "valid perplexity", *SCORES.values())
