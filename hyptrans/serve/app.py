@@ -77,12 +77,15 @@ class Service:
         if name not in [*self._models]:
             raise HTTPException(400, f"model must be one of {', '.join(self._models)}")
         texts, (beam, n, penalty) = self._texts(name, fields.get("texts")), _options(fields)
+        looks = request.url.path == "/look"
+        if looks and len(texts) != 1:
+            raise HTTPException(400, "texts must be one text where /look is asked")
         if self._line.unanswered + len(texts) > self._most:
             sentence = f"at most {self._most:,} texts may wait and others came first: try later"
             raise HTTPException(429, sentence, {"Retry-After": "1"})
         kind = _Kind(request.url.path, name, beam, penalty)
         found = await self._line.ask(kind, texts)
-        results = found if kind.path == "/look" else [row[:n] for row in found]
+        results = found if looks else [row[:n] for row in found]
         return JSONResponse({"model": name, "results": results})
 
     def _texts(self, name: str, given: Any) -> list[str]:

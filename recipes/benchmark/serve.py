@@ -1,8 +1,9 @@
 """Load on ``hyptrans serve``: answers lost or mixed up, throughput of several clients, memory.
 
 Clients in threads of this process ask one sentence a request, each as soon as its last answer is
-there. Before that, a text of 5,000 words; after it, SIGTERM while all clients ask. CPU seconds are
-those of the server's process.
+there; the translator in this process translates the same sentences for comparison. Before that, a
+text of 5,000 words; after it, SIGTERM while all clients ask. CPU time is that of the server's
+process, or of this one.
 
 example: python -m recipes.benchmark.serve --clients 8 --requests 250
 """
@@ -27,6 +28,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import hyptrans
+from hyptrans.inference.translator import Translator
 from hyptrans.support import tables
 from hyptrans.support.errors import run_command
 from hyptrans.support.provenance import versions
@@ -110,32 +112,64 @@ def memory(pid: int) -> float:
     )
 
 
+def starts() -> tuple[float, float]:
+    """Return CPU seconds until one translation of the command and until the server answers."""
+    before = os.times()
+    command = [sys.executable, "-m", "hyptrans", "translate", MODEL]
+    subprocess.run(command, input=b"Good night.", stdout=subprocess.DEVNULL, check=True)
+    after = os.times()
+    alone = sum(after[2:4]) - sum(before[2:4])
+    with server() as (process, _):
+        return alone, cpu_seconds(process.pid)
+
+
+def direct(model: Translator, texts: Sequence[str]) -> tuple[float, float]:
+    """Return CPU milliseconds a text, one at a time and all together."""
+    few, begun = texts[: len(texts) // 20], time.process_time()
+    for text in few:
+        model.translate(text)
+    middle = time.process_time()
+    model.translate(texts)
+    end = time.process_time()
+    return 1000 * (middle - begun) / len(few), 1000 * (end - middle) / len(texts)
+
+
 def throughput(clients: int, requests: int, rounds: int) -> str:
-    """Measure one client and several in turn; return a table and what went wrong."""
-    texts = sentences(clients * requests)
-    wanted = dict(zip(texts, hyptrans.load(MODEL).translate(texts), strict=True))
+    """Measure all ways in turn; return a table of medians, and what went wrong."""
+    texts, model = sentences(clients * requests), hyptrans.load(MODEL)
+    wanted = dict(zip(texts, model.translate(texts), strict=True))
     shares = [[[text] for text in texts[i::clients]] for i in range(clients)]
-    taken: dict[int, list[tuple[float, float]]] = {1: [], clients: []}
+    found: dict[str, list[float]] = {}
     wrong: Counter[str] = Counter()
     with server() as (process, port):
         long = ask(http.client.HTTPConnection("127.0.0.1", port), ["word " * 5000])
         for _ in range(rounds):
-            for count, times in taken.items():
-                start, spent = time.perf_counter(), cpu_seconds(process.pid)
-                found = together(port, shares[:count])
-                wall, spent = time.perf_counter() - start, cpu_seconds(process.pid) - spent
-                times.append((len(found) / wall, 1000 * spent / len(found)))
-                wrong["answers"] += len(found)
-                wrong["lost"] += count * requests - len(found)
-                other = [answer for text, answer in found if answer != wanted[text]]
+            seen = dict(zip(("start", "server's start"), starts(), strict=True))
+            seen |= zip(("one by one", "together"), direct(model, texts), strict=True)
+            for count in (1, clients):
+                begun, spent = time.perf_counter(), cpu_seconds(process.pid)
+                answers = together(port, shares[:count])
+                seen[f"wall {count}"] = len(answers) / (time.perf_counter() - begun)
+                seen[f"CPU {count}"] = 1000 * (cpu_seconds(process.pid) - spent) / len(answers)
+                wrong["answers"] += len(answers)
+                wrong["lost"] += count * requests - len(answers)
+                other = [answer for text, answer in answers if answer != wanted[text]]
                 wrong["not the translator's"] += len(other)
                 wrong["another's"] += sum(answer in wanted.values() for answer in other)
+            for name, value in seen.items():
+                found.setdefault(name, []).append(value)
         ended = kill(process, port, shares)
-    rows = [[count, *(f"{statistics.median(column):.1f}" for column in zip(*times, strict=True))]
-            for count, times in taken.items()]  # fmt: skip
-    said = [f"{name} {count:,}" for name, count in wrong.items()]
-    header = ["clients", "answers a second", "CPU ms an answer"]
-    return f"{tables.markdown(header, rows)}\n\n{', '.join(said)}\n5,000 words: {long}\n{ended}"
+    middle = {name: f"{statistics.median(values):.1f}" for name, values in found.items()}
+    rows = [
+        ["`hyptrans translate`, one text at a time", middle["start"], middle["one by one"], None],
+        ["`hyptrans translate`, all texts", middle["start"], middle["together"], None],
+    ]
+    for count in (1, clients):
+        own = [middle[name] for name in ("server's start", f"CPU {count}", f"wall {count}")]
+        rows.append([f"`hyptrans serve`, {count} at a time", *own])
+    header = ["way", "start, CPU s", "CPU ms a text", "texts a second"]
+    said = ", ".join(f"{name} {count:,}" for name, count in wrong.items())
+    return f"{tables.markdown(header, rows)}\n\n{said}\n5,000 words: {long}\n{ended}"
 
 
 def kill(

@@ -110,6 +110,13 @@ def test_pages_elsewhere_can_ask_nothing(port):
         assert ask(open_port, "/models", Host="elsewhere.example").status == 200
 
 
+def test_a_look_is_at_one_text(port):
+    for texts in ([], ["a", "b"]):
+        found = ask(port, "/look", {"texts": texts})
+        sentence = "texts must be one text where /look is asked"
+        assert (found.status, found.content) == (400, {"error": sentence})
+
+
 def test_a_look_has_attention_and_the_encoders_states(port, model):
     text = "Where is the station?"
     (found,) = ask(port, "/look", {"texts": text}).content["results"]

@@ -71,7 +71,7 @@ function show(section, { translations, source, target, attention, layers, scale 
     ? "The Poincaré disk of curvature −1. A word's distance from the center is its radius" +
       (scale < 1 ? ` times ${scale.toFixed(2)}` : "") + "; its direction follows the two principal components " +
       "of this sentence, so words far apart here may be close."
-    : "A Euclidean model: the plane of the two principal components of this sentence.";
+    : "A Euclidean model: the plane of the two principal components of this sentence; radii are norms.";
   part(".found").hidden = false;
 }
 
