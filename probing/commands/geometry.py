@@ -4,20 +4,16 @@ import argparse
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
-
-from torch import Tensor
 
 from hyptrans.inference.contents import Contents
 from hyptrans.support import tables
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256, write_json
-from hyptrans.support.progress import bar
 from probing.commands.options import typed_command
 from probing.commands.sources import text_options
-from probing.geometry.layers import HEADER, Layer, Words, cells, measure, verdict
+from probing.geometry.layers import HEADER, Cloud, cells, measure, verdict
 from probing.geometry.states import both_sides
-from probing.geometry.words import words_of
+from probing.geometry.words import word_counts, words_of
 from probing.report.results import versions
 from probing.states.encoder import moved
 from probing.states.extract import extract
@@ -37,9 +33,11 @@ def main(args: argparse.Namespace) -> None:
     own_data = None if place.is_dir() else args.data
     contents = read_model(place, own_data, text_options(args), args.user_dir)
     model = moved(build_model(contents), args.device)
-    words = _words(contents, place, args) if args.trees else None
-    layers = look(model, contents, words, args)
-    sides = [[layer for layer in layers if layer.side == side] for side in ("encoder", "decoder")]
+    wanted = {"subset": args.subset, "sentences": args.sentences}
+    encoder, decoder = both_sides(model, contents, args.data, **wanted)
+    clouds = [_words(contents, place, args) if args.trees else encoder, decoder]
+    sides = [measure(cloud, seed=args.seed) for cloud in clouds]
+    layers = [layer for side in sides for layer in side]
     sentence = " ".join(map(verdict, sides))
     if args.out is not None:
         figures = {
@@ -55,33 +53,8 @@ def main(args: argparse.Namespace) -> None:
     print(f"\n{sentence}")
 
 
-def look(
-    model: Any, contents: Contents, words: Words | None, args: argparse.Namespace
-) -> list[Layer]:
-    """The figures of all layers of both sides; radii and depths of ``words`` for the encoder's."""
-    wanted = {"subset": args.subset, "sentences": args.sentences}
-    sides = both_sides(model, contents, args.data, **wanted)
-    every = [(side, number) for side in sides for number in range(len(side.spaces))]
-    return [
-        measure(
-            side.states[number],
-            side.tokens,
-            side.spaces[number],
-            side=side.name,
-            number=number,
-            words=_of_layer(words, number) if side.name == "encoder" else None,
-            seed=args.seed,
-        )
-        for side, number in bar(every, "measure", unit=" layers")
-    ]
-
-
-def _of_layer(words: Words | None, number: int) -> tuple[Tensor, Tensor] | None:
-    return None if words is None else (words.states[number], words.depths)
-
-
-def _words(contents: Contents, place: Path, args: argparse.Namespace) -> Words:
-    """States of the words of trees that are one token, and their gold depths."""
+def _words(contents: Contents, place: Path, args: argparse.Namespace) -> Cloud:
+    """States of the words of trees that are one token, as the report of a run looks at them."""
     trees = read_conllu(args.trees)
     encoder = ModelEncoder(contents, place, random=False, seed=args.seed)
     with TemporaryDirectory() as folder:
@@ -93,4 +66,7 @@ def _words(contents: Contents, place: Path, args: argparse.Namespace) -> Words:
             batch_tokens=args.batch_tokens,
             device=args.device,
         )
-        return words_of(states, trees, encoder, args.sentences)
+        words = words_of(states, trees, encoder, word_counts(trees), args.sentences)
+    if not len(words.position):
+        raise UserError(f"--trees {args.trees}: no word is one token of the model")
+    return words

@@ -75,7 +75,13 @@ def geometry(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="most pairs of the set, and most trees, to look at (default: %(default)s)",
     )
-    add("--trees", type=Path, metavar="CONLLU", help="gold trees, for the depths of words")
+    add(
+        "--trees",
+        type=Path,
+        metavar="CONLLU",
+        help="gold trees: look at the encoder's states of their words that are one token, as the "
+        "report of probe run does, and at their depths",
+    )
     add_out(parser, "figures to write, JSON")
     add_seed(parser, "of samples")
 

@@ -1,8 +1,9 @@
 """The steps of a run: states, probes and scores of every encoder, kept from earlier runs."""
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,11 @@ from hyptrans import __version__
 from hyptrans.geometry.space import Space
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import whole_file
-from hyptrans.support.steps import Notes, Step, follow
+from hyptrans.support.steps import Step, follow
 from probing.commands.sources import Subject
-from probing.geometry.layers import Layer, SpaceUse, space_use, word_counts
+from probing.geometry.layers import Layer, measure
 from probing.geometry.measures import Estimate
-from probing.geometry.words import words_of
+from probing.geometry.words import word_counts, words_of
 from probing.probes import baselines
 from probing.probes.control import control_tree
 from probing.probes.corpus import Corpus
@@ -27,6 +28,7 @@ from probing.probes.training import Trained, train
 from probing.report.data import ModelResult, RankPoint, Selectivity
 from probing.report.results import describe, over_seeds
 from probing.settings import KINDS, Punctuation, Settings
+from probing.states.encoder import WordEncoder
 from probing.states.extract import extract
 from probing.states.file import States, about
 from probing.text.trees import Sentence
@@ -88,6 +90,13 @@ class Run:
     punct: Punctuation
     batch_tokens: int
     device: str
+    _loaded: tuple[Subject, WordEncoder] | None = None
+
+    def encoder(self, subject: Subject) -> WordEncoder:
+        """An encoder; the last one is kept, as several steps in a row need it."""
+        if self._loaded is None or self._loaded[0] != subject:
+            self._loaded = subject, subject.load(self.settings.seed)
+        return self._loaded[1]
 
     @property
     def trained(self) -> list[Subject]:
@@ -131,19 +140,9 @@ class Run:
         return Corpus(States(path), trees, str(path), only)
 
 
-def make(run: Run, fits: Sequence[Fit]) -> dict[str, dict[str, float]]:
-    """Make states, probes and scores where an earlier run did not.
-
-    Returns:
-        Seconds by encoder and stage.
-    """
-    notes: dict[str, Notes] = {}
-    follow(_steps(run, fits), run.out, notes)
-    seconds: dict[str, dict[str, float]] = {subject.name: {} for subject in run.subjects}
-    for note in notes.values():
-        own, stage = seconds[note["encoder"]], note["stage"]
-        own[stage] = round(own.get(stage, 0.0) + note["seconds"], 1)
-    return seconds
+def make(run: Run, fits: Sequence[Fit]) -> None:
+    """Make states, probes and scores where an earlier run did not."""
+    follow(_steps(run, fits), run.out)
 
 
 def _steps(run: Run, fits: Sequence[Fit]) -> Iterator[Step]:
@@ -156,49 +155,39 @@ def _steps(run: Run, fits: Sequence[Fit]) -> Iterator[Step]:
         }
         for part, trees in run.trees.items():
             states[subject.name, part] = settings = origin | {"trees": trees.sha256}
-            out = subject.states(part)
-            yield _step(run, subject, "extract", out, settings, _extract, part)
+            yield _step(run, subject, subject.states(part), settings, _extract, part)
     only = {part: run.common(part) for part in ("dev", "test")}
     for fit in fits:
         subject, control = fit.subject, run.settings.seed if fit.control else None
         settings = {"settings": asdict(fit.settings), "control": control}
         settings |= {part: states[subject.name, part] for part in ("train", "dev")}
-        yield _step(run, subject, "train", fit.probes, settings, _train, fit)
+        yield _step(run, subject, fit.probes, settings, _train, fit)
         settings |= {"test": states[subject.name, "test"], "punct": run.punct}
         settings |= {"only": {part: sorted(places) for part, places in only.items()}}
-        yield _step(run, subject, "evaluate", fit.figures, settings, _score, fit, only)
+        yield _step(run, subject, fit.figures, settings, _score, fit, only)
     for subject in run.trained:
         parts = {part: states[subject.name, part] for part in ("train", "test")}
         settings = parts | {"seed": run.settings.seed}
-        yield _step(run, subject, "space", subject.folder / "space.pt", settings, _space)
+        yield _step(run, subject, subject.space, settings, _space)
 
 
 def _step(
     run: Run,
     subject: Subject,
-    stage: str,
     out: Path,
     settings: Mapping[str, Any],
     work: Callable[..., None],
     *of: Any,
 ) -> Step:
-    def made() -> Notes:
-        start = time.monotonic()
-        work(run, subject, out, *of)
-        return {
-            "encoder": subject.name,
-            "stage": stage,
-            "seconds": round(time.monotonic() - start, 1),
-        }
-
-    outputs = [out, about(out)] if stage == "extract" else [out]
+    outputs = [out, about(out)] if work is _extract else [out]
+    made = partial(work, run, subject, out, *of)
     return Step(f"{subject.folder.name}-{out.stem}", outputs, made, settings)
 
 
 def _extract(run: Run, subject: Subject, out: Path, part: str) -> None:
     trees = run.trees[part]
     extract(
-        subject.load(run.settings.seed),
+        run.encoder(subject),
         trees.sentences,
         out,
         trees=trees.path,
@@ -279,13 +268,16 @@ def of_baselines(sentences: Sequence[Sentence], punct: Punctuation) -> list[Scor
     return found
 
 
+def _ranked(run: Run, ranks: Sequence[int]) -> Iterator[tuple[Subject, str, int]]:
+    """Every trained encoder with probes of all kinds and sizes."""
+    return product(run.trained, KINDS, sorted(set(ranks)))
+
+
 def rank_fits(run: Run, ranks: Sequence[int]) -> list[Fit]:
-    """Trainings of probes of all kinds and sizes, for every trained encoder."""
+    """The trainings of rank curves."""
     return [
         fit
-        for subject in run.trained
-        for kind in KINDS
-        for size in sorted(set(ranks))
+        for subject, kind, size in _ranked(run, ranks)
         for fit in run.fits(subject, run.of_size(kind, size))
     ]
 
@@ -293,11 +285,9 @@ def rank_fits(run: Run, ranks: Sequence[int]) -> list[Fit]:
 def rank_points(run: Run, ranks: Sequence[int]) -> list[RankPoint]:
     """The results of :func:`rank_fits`."""
     found = []
-    for subject in run.trained:
-        for kind in KINDS:
-            for size in sorted(set(ranks)):
-                result, _ = over_each_seed(run, subject, run.of_size(kind, size))
-                found.append(RankPoint(subject.name, kind, size, result.test, result.spread))
+    for subject, kind, size in _ranked(run, ranks):
+        result, _ = over_each_seed(run, subject, run.of_size(kind, size))
+        found.append(RankPoint(subject.name, kind, size, result.test, result.spread))
     return found
 
 
@@ -336,27 +326,15 @@ def selectivities(run: Run, ranks: Sequence[int]) -> list[Selectivity]:
 
 def _space(run: Run, subject: Subject, out: Path) -> None:
     """How a trained encoder uses its space, at words of the test set that are one token."""
-    encoder = subject.load(run.settings.seed)
-    states = States(subject.states("test"))
-    words = words_of(states, run.trees["test"].sentences, encoder)
-    use = SpaceUse([], "no word of the test set is one token")
-    if len(words):
-        counts = word_counts(run.trees["train"].sentences)
-        use = space_use(words, states.spaces, counts, seed=run.settings.seed)
+    states, counts = States(subject.states("test")), word_counts(run.trees["train"].sentences)
+    words = words_of(states, run.trees["test"].sentences, run.encoder(subject), counts)
+    layers = measure(words, seed=run.settings.seed) if len(words.position) else []
     with whole_file(out) as file:
-        torch.save(asdict(use), file)
+        torch.save(layers, file)
 
 
-def space_uses(run: Run) -> dict[str, SpaceUse]:
-    """What the runs' last steps found, where words were one token."""
-    found = {}
-    for subject in run.trained:
-        use = torch.load(subject.folder / "space.pt", weights_only=True)
-        for layer in use["layers"]:
-            layer["space"] = Space(**layer["space"])
-            for name in ("flat_stress", "tangent_stress", "delta"):
-                layer[name] = Estimate(**layer[name])
-        if use["layers"]:
-            layers = [Layer(**layer) for layer in use["layers"]]
-            found[subject.name] = SpaceUse(layers, use["verdict"])
-    return found
+def spaces(run: Run) -> dict[str, list[Layer]]:
+    """What the last steps of a run found, of encoders some of whose words are one token."""
+    with torch.serialization.safe_globals([Layer, Estimate, Space]):
+        found = {s.name: torch.load(s.space, weights_only=True) for s in run.trained}
+    return {name: layers for name, layers in found.items() if layers}

@@ -13,7 +13,7 @@ from torch import Tensor
 from hyptrans.geometry import lorentz
 from hyptrans.support.errors import UserError
 from hyptrans.support.lines import read_lines
-from probing.commands.pipeline import Run, Scored, space_uses
+from probing.commands.pipeline import Run, Scored, spaces
 from probing.probes.corpus import Corpus
 from probing.probes.file import load_probes
 from probing.probes.metrics import ARC_LENGTHS, kept_words, predicted_root
@@ -94,7 +94,7 @@ def report(
         arcs=_arcs(scored),
         selectivities=selectivities,
         vocabularies=vocabularies(run, texts),
-        spaces=space_uses(run),
+        spaces=spaces(run),
     )
 
 
@@ -158,7 +158,7 @@ def about(run: Run, command: str) -> list[tuple[str, list[str]]]:
 
 def _arcs(scored: Sequence[Scored]) -> Arcs | None:
     """UUAS by the length of an edge; none where there are no edges."""
-    counts = scored[0][1].arcs.tolist()
+    counts = scored[0][1].arcs.sum(0).tolist()
     shares = {model.name: scores.by_arc()[0].tolist() for model, scores in scored}
     return Arcs(list(ARC_LENGTHS), counts, shares) if any(counts) else None
 

@@ -16,6 +16,7 @@ from probing.commands.options import settings_of, typed_command
 from probing.commands.pipeline import Run, Trees
 from probing.commands.report import report, texts_of
 from probing.commands.sources import Source, sources_of, subjects_of
+from probing.geometry.layers import verdict
 from probing.probes.corpus import check_learnable
 from probing.probes.file import load_probes
 from probing.probes.metrics import check_tags
@@ -54,7 +55,7 @@ def _work(run: Run, args: argparse.Namespace, texts: Sequence[Path | None]) -> N
     controls = (args.ranks or CONTROL_RANKS) if args.control else []
     own = [fit for subject in run.subjects for fit in run.fits(subject, run.settings)]
     fits = [*own, *pipeline.rank_fits(run, args.ranks), *pipeline.control_fits(run, controls)]
-    seconds = pipeline.make(run, fits)
+    pipeline.make(run, fits)
     scored = pipeline.of_baselines(run.scored_trees(), run.punct)
     scored += [pipeline.over_each_seed(run, subject, run.settings) for subject in run.subjects]
     command = typed_command()
@@ -67,20 +68,10 @@ def _work(run: Run, args: argparse.Namespace, texts: Sequence[Path | None]) -> N
         examples=args.examples,
         command=command,
     )
-    told = [
-        table.markdown()
-        for table in beside(
-            page.comparisons,
-            page.vocabularies,
-            page.ranks,
-            page.selectivities,
-            page.arcs,
-            run.subjects[0].name,
-        )
-    ]
-    told += [f"{escaped(name)}: {use.verdict}" for name, use in page.spaces.items()]
+    told = [table.markdown() for table in beside(page)]
+    told += [f"{escaped(name)}: {verdict(layers)}" for name, layers in page.spaces.items()]
     text = markdown(page.models, page.signature, [*page.notes, *told])
-    write_json(args.out / "results.json", _results(run, page, command, seconds))
+    write_json(args.out / "results.json", _results(run, page, command))
     write_whole(args.out / "results.md", text)
     write_report(args.out / "report.html", page)
     print(f"{text}\n{args.out / 'results.json'}, results.md and report.html are written")
@@ -113,9 +104,7 @@ def _run_of(args: argparse.Namespace, sources: Sequence[Source]) -> Run:
     )
 
 
-def _results(
-    run: Run, page: Report, command: str, seconds: dict[str, dict[str, float]]
-) -> dict[str, Any]:
+def _results(run: Run, page: Report, command: str) -> dict[str, Any]:
     """All of ``results.json``; ``probe`` has the figures of the table."""
     training, left_out = {}, {}
     for subject in run.subjects:
@@ -145,8 +134,10 @@ def _results(
         "ranks": [asdict(point) for point in page.ranks],
         "arcs": page.arcs and asdict(page.arcs),
         "selectivities": [asdict(one) for one in page.selectivities],
-        "spaces": {n: asdict(use) for n, use in page.spaces.items()},
-        "seconds": seconds,
+        "spaces": {
+            name: {"layers": [asdict(layer) for layer in layers], "verdict": verdict(layers)}
+            for name, layers in page.spaces.items()
+        },
         "training": training,
         "left_out": left_out,
     }

@@ -137,6 +137,11 @@ class Subject:
         """The file of the states of a data set."""
         return self.folder / f"{part}.states.npy"
 
+    @property
+    def space(self) -> Path:
+        """The file of the use of its space."""
+        return self.folder / "space.pt"
+
     def load(self, seed: int) -> WordEncoder:
         """The encoder; ``seed`` draws fresh parameters."""
         return self.source.load(random=self.random, seed=seed)

@@ -1,17 +1,15 @@
 """How a model uses its space: the figures of every layer, and the sentence that sums them up."""
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from hyptrans.geometry.space import Space
+from hyptrans.support.progress import bar
 from probing.geometry import measures
 from probing.geometry.measures import Estimate
-from probing.text.trees import Sentence
 
 STRESS_POINTS, DELTA_POINTS = 150, 48
 """Points of a sample, for all pairs and for all quadruples."""
@@ -48,7 +46,7 @@ class Layer:
     spread: float
     """Standard deviation of the radius."""
     with_frequency: float
-    """Of the radius with the log frequency of the token in the text or trees of training."""
+    """Of the radius with the frequency of the token in the text or trees of training."""
     with_position: float
     """Of the radius with the number of tokens before."""
     with_depth: float
@@ -58,65 +56,58 @@ class Layer:
     tangent_stress: Estimate
     """See :func:`probing.geometry.measures.tangent_stress`."""
     delta: Estimate
-    """See :func:`probing.geometry.measures.gromov_delta`."""
+    """See :func:`probing.geometry.measures.tree_delta`."""
 
 
 @dataclass(frozen=True)
-class Tokens:
-    """What is known of the tokens whose states are looked at; each is ``[N]``."""
+class Cloud:
+    """States of some tokens or words, and what is known of these."""
 
-    log_frequency: Tensor
+    side: str
+    """``encoder`` or ``decoder``."""
+    states: Tensor
+    """``[layers, N, D]``."""
+    spaces: Sequence[Space]
+    """Of the layers."""
+    frequency: Tensor
+    """``[N]``, how often each stands in some text."""
     position: Tensor
+    """``[N]``, tokens or words before in the sentence."""
+    depth: Tensor | None = None
+    """``[N]``, in the gold tree."""
 
 
-def measure(
-    points: Tensor,
-    tokens: Tokens,
-    where: Space,
-    *,
-    side: str,
-    number: int,
-    words: tuple[Tensor, Tensor] | None = None,
-    seed: int = 1,
-) -> Layer:
-    """The figures of one layer.
+def measure(cloud: Cloud, *, seed: int = 1) -> list[Layer]:
+    """The figures of every layer; ``seed`` draws the samples."""
+    layers = zip(cloud.states, cloud.spaces, strict=True)
+    numbered = bar(enumerate(layers), f"measure {cloud.side}", len(cloud.spaces), " layers")
+    return [_measured(cloud, number, *layer, seed) for number, layer in numbered]
 
-    Shapes: points ``[N, D]``; ``words``: points ``[W, D]`` of words and their depths ``[W]``.
-    """
+
+def _measured(cloud: Cloud, number: int, points: Tensor, where: Space, seed: int) -> Layer:
     tangents = measures.vectors(points, where)
     radii = tangents.norm(dim=-1)
-    with_depth = math.nan
-    if words is not None:
-        word_radii = measures.vectors(words[0], where).norm(dim=-1)
-        with_depth = measures.rank_correlation(word_radii, words[1])
 
-    def stress(function: Callable[[Tensor, Space], float]) -> Estimate:
+    def goes_with(values: Tensor | None) -> float:
+        return math.nan if values is None else measures.rank_correlation(radii, values)
+
+    def estimate(function: Callable[[Tensor, Space], float], size: int, samples: int) -> Estimate:
         return measures.over_samples(
-            lambda some: function(some, where),
-            tangents,
-            size=STRESS_POINTS,
-            samples=STRESS_SAMPLES,
-            seed=seed,
+            lambda some: function(some, where), tangents, size=size, samples=samples, seed=seed
         )
 
     return Layer(
-        side=side,
+        side=cloud.side,
         number=number,
         space=where,
         radius=float(radii.mean()),
         spread=float(radii.std()) if len(radii) > 1 else 0.0,
-        with_frequency=measures.rank_correlation(radii, tokens.log_frequency),
-        with_position=measures.rank_correlation(radii, tokens.position),
-        with_depth=with_depth,
-        flat_stress=stress(measures.flat_stress),
-        tangent_stress=stress(measures.tangent_stress),
-        delta=measures.over_samples(
-            lambda some: measures.gromov_delta(measures.distances(some, where)),
-            tangents,
-            size=DELTA_POINTS,
-            samples=DELTA_SAMPLES,
-            seed=seed,
-        ),
+        with_frequency=goes_with(cloud.frequency),
+        with_position=goes_with(cloud.position),
+        with_depth=goes_with(cloud.depth),
+        flat_stress=estimate(measures.flat_stress, STRESS_POINTS, STRESS_SAMPLES),
+        tangent_stress=estimate(measures.tangent_stress, STRESS_POINTS, STRESS_SAMPLES),
+        delta=estimate(measures.tree_delta, DELTA_POINTS, DELTA_SAMPLES),
     )
 
 
@@ -143,57 +134,6 @@ def verdict(layers: Sequence[Layer]) -> str:
         return f"{side} uses the curvature {where}: {fit}, and {100 * CURVED:g} % count as use."
     extent = "does not use" if stresses[-1] < FLAT else "hardly uses"
     return f"{side} {extent} the curvature: {fit}."
-
-
-@dataclass(frozen=True)
-class SpaceUse:
-    """The figures of every layer of an encoder, and the sentence that sums them up."""
-
-    layers: list[Layer]
-    verdict: str
-
-
-@dataclass(frozen=True)
-class Words:
-    """Words of one token each, and what is known of them."""
-
-    states: Tensor
-    """``[layers, W, D]``."""
-    words: list[str]
-    positions: Tensor
-    """``[W]``, words before in the sentence."""
-    depths: Tensor
-    """``[W]``, in the gold tree."""
-
-    def __len__(self) -> int:
-        return len(self.words)
-
-
-def word_counts(sentences: Sequence[Sentence]) -> Counter[str]:
-    """How often each word stands in some trees, in lower case."""
-    return Counter(word.lower() for sentence in sentences for word in sentence.words)
-
-
-def space_use(
-    words: Words, spaces: Sequence[Space], counts: Counter[str], *, seed: int
-) -> SpaceUse:
-    """The figures of an encoder.
-
-    Args:
-        words: one at least.
-        spaces: of the layers.
-        counts: how often words stand in a text, for their frequency.
-        seed: of samples.
-    """
-    often = [counts[word.lower()] for word in words.words]
-    tokens = Tokens(torch.tensor(often, dtype=torch.float64).log1p(), words.positions)
-    layers = [
-        measure(
-            one, tokens, space, side="encoder", number=number, words=(one, words.depths), seed=seed
-        )
-        for number, (one, space) in enumerate(zip(words.states, spaces, strict=True))
-    ]
-    return SpaceUse(layers, verdict(layers))
 
 
 def cells(layer: Layer) -> list[str]:

@@ -56,7 +56,7 @@ def flat_stress(tangents: Tensor, where: Space) -> float:
     The square root of the sum of squared differences between both spaces' distances, over the sum
     of the squares of the own ones: 0 where a flat space holds all distances, .02 where it misses
     them by 2 %. SMACOF minimizes it from three starts: the tangents, classical scaling, and random
-    vectors.
+    vectors. A flat space has none.
 
     Shapes: ``[N, D]``, points by their tangent vectors at the origin. Range: ``[0, 1]``; NaN for
     points in one place. More points never have less stress, and up to ``D + 1`` often have none.
@@ -64,6 +64,8 @@ def flat_stress(tangents: Tensor, where: Space) -> float:
     """
     if _in_one_place(tangents):
         return math.nan
+    if where.kind == "euclidean":
+        return 0.0
     found = distances(tangents, where)
     rng = torch.Generator().manual_seed(1)
     drawn = torch.randn(tangents.shape, generator=rng, dtype=tangents.dtype)
@@ -122,6 +124,11 @@ def _flat_distances(points: Tensor) -> Tensor:
     squares = points.square().sum(-1)
     found = squares[:, None] + squares - 2 * points @ points.T
     return found.clamp_min(0).fill_diagonal_(0).sqrt()
+
+
+def tree_delta(tangents: Tensor, where: Space) -> float:
+    """:func:`gromov_delta` of points by their tangent vectors at the origin, ``[N, D]``."""
+    return gromov_delta(distances(tangents, where))
 
 
 def gromov_delta(found: Tensor) -> float:

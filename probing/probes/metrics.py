@@ -19,6 +19,7 @@ undefined, and is left out of ours.
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata  # type: ignore[import-untyped]
@@ -32,6 +33,8 @@ METRICS = ("uuas", "dspr", "root", "nspr")
 """Keys of the metrics; the first two are of the distance probe, the others of the depth probe."""
 ARC_LENGTHS = (1, 2, 3, 4, 6, 10)
 """Least lengths, in words, of the classes of gold edges that UUAS is told of."""
+_BY_LAYER = ("found", "roots", "dspr", "nspr")
+"""The scores that every layer has of its own."""
 SHORTEST, LONGEST = 5, 50
 """Lengths of the sentences that correlations are averaged over."""
 
@@ -94,40 +97,45 @@ class Scores:
 
     Attributes:
         lengths: words of each sentence, ``[S]``.
-        edges: gold edges without punctuation, ``[S]``.
-        correct: those that were predicted, ``[layers, S]``; a mean where runs were averaged.
+        arcs: gold edges without punctuation by :data:`ARC_LENGTHS`, ``[S, classes]``.
+        found: those that were predicted, ``[layers, S, classes]``; a mean where runs were averaged.
         roots: whether the root was, ``[layers, S]``.
         dspr: Spearman correlation of distances, NaN where undefined, ``[layers, S]``.
         nspr: that of depths.
-        arcs: edges of all sentences by :data:`ARC_LENGTHS`, ``[classes]``.
-        found: those that were predicted, ``[layers, classes]``.
     """
 
     lengths: np.ndarray
-    edges: np.ndarray
-    correct: np.ndarray
+    arcs: np.ndarray
+    found: np.ndarray
     roots: np.ndarray
     dspr: np.ndarray
     nspr: np.ndarray
-    arcs: np.ndarray
-    found: np.ndarray
+
+    @property
+    def edges(self) -> np.ndarray:
+        """Gold edges of each sentence, ``[S]``."""
+        return self.arcs.sum(-1)
+
+    @property
+    def correct(self) -> np.ndarray:
+        """Those that were predicted, ``[layers, S]``."""
+        return self.found.sum(-1)
 
     def of(self, distance_layer: int, depth_layer: int) -> "Scores":
         """One row: UUAS and Dspr of one layer, Root and Nspr of another."""
         d, e = [distance_layer], [depth_layer]
-        rows = self.correct[d], self.roots[e], self.dspr[d], self.nspr[e]
-        return Scores(self.lengths, self.edges, *rows, self.arcs, self.found[d])
+        rows = {"found": self.found[d], "dspr": self.dspr[d]}
+        return replace(self, **rows, roots=self.roots[e], nspr=self.nspr[e])
 
     def in_order(self, places: np.ndarray) -> "Scores":
         """The same of the sentences in another order, ``[S]``."""
-        names = ("correct", "roots", "dspr", "nspr")
-        rows = {name: getattr(self, name)[:, places] for name in names}
-        return replace(self, lengths=self.lengths[places], edges=self.edges[places], **rows)
+        rows = {name: getattr(self, name)[:, places] for name in _BY_LAYER}
+        return replace(self, lengths=self.lengths[places], arcs=self.arcs[places], **rows)
 
     def by_arc(self) -> np.ndarray:
         """UUAS of every layer by :data:`ARC_LENGTHS`, ``[layers, classes]``; NaN without edges."""
         with np.errstate(invalid="ignore"):
-            shares: np.ndarray = self.found / self.arcs
+            shares: np.ndarray = self.found.sum(1) / self.arcs.sum(0)
         return shares
 
     def metrics(self) -> list[dict[str, float]]:
@@ -193,11 +201,10 @@ def defined_in_all(several: Sequence[Scores]) -> list[Scores]:
 def mean_scores(several: Sequence[Scores]) -> Scores:
     """Of the same sentences in several runs, sentence by sentence."""
     first = several[0]
-    values = {
-        name: np.mean([getattr(scores, name) for scores in several], axis=0)
-        for name in ("correct", "roots", "dspr", "nspr", "found")
-    }
-    return replace(first, **values)
+    rows = ([getattr(scores, name) for scores in several] for name in _BY_LAYER)
+    return replace(
+        first, **dict(zip(_BY_LAYER, (np.mean(row, axis=0) for row in rows), strict=True))
+    )
 
 
 @dataclass
@@ -211,13 +218,7 @@ class Tally:
 
     layers: int
     punct: Punctuation = "upos"
-    _rows: list[tuple[int, int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = field(
-        default_factory=list
-    )
-
-    def __post_init__(self) -> None:
-        self._arcs = _classes(())
-        self._found = np.stack([self._arcs] * self.layers)
+    _rows: list[tuple[Any, ...]] = field(default_factory=list)
 
     def add(self, sentence: Sentence, distances: np.ndarray, depths: np.ndarray) -> None:
         """Count one sentence.
@@ -235,29 +236,23 @@ class Tally:
         keep = kept_words(sentence, self.punct)
         gold = distance_matrix(sentence.heads)
         gold_edges = {(i, j) for i, j in sentence.edges if keep[i] and keep[j]}
-        correct, roots = np.zeros(self.layers), np.zeros(self.layers)
-        self._arcs += _classes(gold_edges)
-        for layer in range(self.layers):
-            if gold_edges:
-                found = gold_edges & minimum_spanning_edges(distances[layer], keep)
-                correct[layer] = len(found)
-                self._found[layer] += _classes(found)
-            roots[layer] = predicted_root(depths[layer], keep) == sentence.root
+        found = [_classes(gold_edges & minimum_spanning_edges(one, keep)) for one in distances]
+        roots = [float(predicted_root(one, keep) == sentence.root) for one in depths]
         dspr = nspr = np.full(self.layers, np.nan)
         if SHORTEST <= len(sentence) <= LONGEST:
             dspr = _mean(spearman(distances, gold))
             nspr = spearman(depths, gold[sentence.root])
-        self._rows.append((len(sentence), len(gold_edges), correct, roots, dspr, nspr))
+        arcs = _classes(gold_edges)
+        self._rows.append((len(sentence), arcs, np.array(found), np.array(roots), dspr, nspr))
 
     def scores(self) -> Scores:
         """What was counted."""
-        arcs = {"arcs": self._arcs, "found": self._found}
         if not self._rows:
-            none = np.zeros((self.layers, 0))
-            return Scores(np.zeros(0, int), np.zeros(0, int), none, none, none, none, **arcs)
-        lengths, edges, *values = zip(*self._rows, strict=True)
-        rows = (np.stack(part, axis=-1) for part in values)
-        return Scores(np.array(lengths), np.array(edges), *rows, **arcs)
+            none, classes = np.zeros((self.layers, 0)), len(ARC_LENGTHS)
+            edges, found = np.zeros((0, classes), int), np.zeros((self.layers, 0, classes))
+            return Scores(np.zeros(0, int), edges, found, none, none, none)
+        lengths, arcs, *values = zip(*self._rows, strict=True)
+        return Scores(np.array(lengths), np.array(arcs), *(np.stack(part, 1) for part in values))
 
 
 def _classes(edges: Collection[tuple[int, int]]) -> np.ndarray:

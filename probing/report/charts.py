@@ -3,9 +3,9 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
 
 import numpy as np
 from markupsafe import Markup
@@ -43,16 +43,16 @@ class Chart:
     """A chart and the numbers behind it.
 
     Attributes:
-        name: of what is drawn.
+        about: what is drawn.
         picture: as HTML that is escaped already.
-        columns: heads of the columns that vary from chart to chart.
-        rows: of the table, as its template takes them.
+        columns: heads of the table's columns.
+        rows: of the table, each with its head.
     """
 
-    name: str
+    about: str
     picture: Markup
     columns: Sequence[int | str]
-    rows: Sequence[tuple[Any, ...]]
+    rows: Sequence[Sequence[object]]
 
 
 def in_order(report: Report, names: Iterable[str]) -> list[str]:
@@ -70,13 +70,19 @@ def layer_charts(report: Report) -> list[Chart]:
         if not layered:
             continue
         plot = Plot(title, "layer", f"{title} over the layers of each model; {IN_TABLE}")
+        about = f"{title} of every layer on the development set; the chosen one is bold"
+        head = ("layer", *range(max(len(line.values) for line in layered)))
         rows = [
-            (line.name, [figure_number(value, 3) for value in line.values], line.rings)
-            for line in layered
+            (line.name, *map(partial(_layer, line), range(len(line.values)))) for line in layered
         ]
-        longest = max(len(line.values) for line in layered)
-        made.append(Chart(title, plot.of_lines(every), range(longest), rows))
+        made.append(Chart(about, plot.of_lines(every), head, rows))
     return made
+
+
+def _layer(line: Line, layer: int) -> str:
+    """A cell of the table of a metric."""
+    shown = figure_number(line.values[layer], 3)
+    return Markup("<strong>{}</strong>").format(shown) if layer in line.rings else shown
 
 
 def layer_lines(models: Sequence[ModelResult], metric: str) -> list[Line]:
@@ -106,10 +112,11 @@ def rank_charts(report: Report) -> list[Chart]:
         label = f"{TITLES[RANKED]} against the dimensions of the probe, {name}; {IN_TABLE}"
         plot = Plot(title, across, label, names=list(map(str, sizes)), reach=reach)
         rows = [
-            (probe, [cell(point, RANKED) for point in own if point.probe == probe])
+            (probe, *(cell(point, RANKED) for point in own if point.probe == probe))
             for probe in dict.fromkeys(point.probe for point in report.ranks)
         ]
-        made.append(Chart(name, plot.of_lines(drawn[name]), sizes, rows))
+        about = f"UUAS on the test set by probe and dimensions, {name}"
+        made.append(Chart(about, plot.of_lines(drawn[name]), ("probe", *sizes), rows))
     return made
 
 
@@ -133,13 +140,15 @@ def rank_lines(points: Sequence[RankPoint], models: Sequence[ModelResult]) -> li
 def space_charts(report: Report) -> list[Chart]:
     """One for each encoder: the radius of its states over layers."""
     shown, made = looks(report.models), []
-    for name, use in report.spaces.items():
-        radii = [layer.radius for layer in use.layers]
-        spread = [layer.spread for layer in use.layers]
+    for name, layers in report.spaces.items():
+        radii, spread = (
+            [getattr(one, figure) for one in layers] for figure in ("radius", "spread")
+        )
         line = Line(name, shown[name], radii, spread=spread)
         label = f"Radius of the states of {name} over layers; {IN_TABLE}"
         picture = Plot("radius", "layer", label).of_lines([line])
-        made.append(Chart(name, picture, HEADER, [tuple(cells(layer)) for layer in use.layers]))
+        about = f"Figures of every layer, {name}"
+        made.append(Chart(about, picture, HEADER, [cells(layer) for layer in layers]))
     return made
 
 
@@ -153,18 +162,17 @@ def radius_charts(report: Report) -> list[Chart]:
     ]
     last = max((depth for groups in found.values() for depth in groups), default=0)
     shown, probes = looks(report.models), {m.name: m.probe for m in report.models}
+    head = ("depth", "words", *(f"{p} %" if p != 50 else "median" for p in PERCENTILES))
     made = []
     for name, groups in found.items():
         label = f"Hyperbolic radius by gold depth, {name}; {IN_TABLE}"
         plot = Plot(name, "depth in the gold tree", label, reach=reach, beside="radius")
         picture = plot.of_boxes(groups, shown[name], last, TARGETS.get(probes.get(name, "")))
         rows = [
-            (depth, len(radii), [figure_number(q) for q in np.percentile(radii, PERCENTILES)])
+            (depth, len(radii), *map(figure_number, np.percentile(radii, PERCENTILES)))
             for depth, radii in groups.items()
         ]
-        made.append(
-            Chart(name, picture, [f"{p} %" if p != 50 else "median" for p in PERCENTILES], rows)
-        )
+        made.append(Chart(f"Hyperbolic radius by gold depth, {name}", picture, head, rows))
     return made
 
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from probing.geometry.layers import SpaceUse
+from probing.geometry.layers import Layer
 from probing.probes.significance import Comparison
 
 Role = Literal["encoder", "fresh", "baseline"]
@@ -157,8 +157,8 @@ class Report:
     selectivities: list[Selectivity] = field(default_factory=list)
     vocabularies: dict[str, Vocabulary] = field(default_factory=dict)
     """By trained encoder."""
-    spaces: dict[str, SpaceUse] = field(default_factory=dict)
-    """By trained encoder."""
+    spaces: dict[str, list[Layer]] = field(default_factory=dict)
+    """By trained encoder: the figures of its layers."""
 
     @property
     def rank_models(self) -> list[str]:

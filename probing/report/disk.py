@@ -85,7 +85,7 @@ def _name(widths: list[float], points: np.ndarray, edges: np.ndarray) -> Boxes:
     spans = np.array([[width + 4, SIZE + 2] for width in widths])
     angles = np.arange(16) * math.tau / 16
     ways = np.stack([np.cos(angles), np.sin(angles)], 1)
-    offsets = np.concatenate([distance * ways for distance in (8.0, 16.0, 28.0, 44.0, 64.0)])
+    offsets = np.concatenate([distance * ways for distance in (10.0, 18.0, 30.0, 46.0, 66.0)])
     far = np.repeat([0.0, 1.0, 2.5, 5.0, 8.0], len(ways))
     # [n, places, 2]: the box touches the end of the offset with the side that faces the point
     middles = (

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from hyptrans.support.errors import clean
 from hyptrans.support.files import write_whole
+from probing.geometry.layers import verdict
 from probing.probes.metrics import METRICS
 from probing.report import charts, plots, results, sentences
 from probing.report.charts import NOTHING, figure_number
@@ -55,11 +56,13 @@ def render(report: Report) -> str:
         rows=rows(report.models),
         layers=charts.layer_charts(report),
         ranks=charts.rank_charts(report),
-        tables=beside(report),
+        # rank curves have theirs with the charts
+        tables=results.beside(report, ranks=False),
         examples=sentences.example_figures(report),
         models=sentences.model_names(report),
         depths=charts.radius_charts(report),
         spaces=charts.space_charts(report),
+        verdict=verdict,
         sentences=SENTENCES,
         few=plots.FEW,
     )
@@ -88,18 +91,20 @@ def rows(models: list[ModelResult]) -> list[dict[str, Any]]:
     without an encoder has as high a one.
     """
     texts = {m.name: {k: figure_number(m.test.get(k), 3) for k in METRICS} for m in models}
+    rivals = {m.name for m in models if m.role == "encoder"}
+    best = {}
+    for metric in METRICS:
+        found = {m.name: texts[m.name][metric] for m in models if m.role != "fresh"}
+        numbers = {name: float(text) for name, text in found.items() if text != NOTHING}
+        highest = {name for name, value in numbers.items() if value == max(numbers.values())}
+        best[metric] = highest if len(rivals) > 1 and highest <= rivals else set()
     made = []
     for model in models:
         cells = []
-        for metric in METRICS:
-            found = {m.name: texts[m.name][metric] for m in models if m.role != "fresh"}
-            numbers = {name: float(text) for name, text in found.items() if text != NOTHING}
-            highest = [name for name, value in numbers.items() if value == max(numbers.values())]
-            rivals = [m.name for m in models if m.role == "encoder"]
-            best = len(rivals) > 1 and model.name in highest and {*highest} <= {*rivals}
-            text, deviation = texts[model.name][metric], model.spread.get(metric)
-            told = deviation is not None and text != NOTHING
-            cells.append((text, figure_number(deviation, 3) if told else "", best))
+        for metric, text in texts[model.name].items():
+            deviation = model.spread.get(metric) if text != NOTHING else None
+            shown = "" if deviation is None else figure_number(deviation, 3)
+            cells.append((text, shown, model.name in best[metric]))
         made.append({"model": model, "cells": cells, "layers": results.layers_of(model)})
     return made
 
@@ -107,13 +112,6 @@ def rows(models: list[ModelResult]) -> list[dict[str, Any]]:
 def unbroken(text: str) -> str:
     """A cell whose lines end before brackets, signs of equality and deviations alone."""
     return re.sub(r"(?<=p) | (?![(=±])", "\N{NO-BREAK SPACE}", text)
-
-
-def beside(report: Report) -> list[results.Table]:
-    """The tables beside that of the figures; rank curves have their own with the charts."""
-    first = next((m.name for m in report.models if m.role == "encoder"), "")
-    also = report.selectivities, report.arcs, first
-    return results.beside(report.comparisons, report.vocabularies, (), *also)
 
 
 def _read(name: str) -> str:

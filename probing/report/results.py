@@ -5,6 +5,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from hyptrans import __version__
 from hyptrans.geometry.space import Space
 from hyptrans.support import provenance, tables
@@ -12,7 +14,7 @@ from hyptrans.support.tables import escaped
 from probing.probes.evaluation import SELECTED_BY
 from probing.probes.metrics import LONGEST, METRICS, SHORTEST
 from probing.probes.significance import TOSSES, Comparison
-from probing.report.data import Arcs, ModelResult, RankPoint, Selectivity, Vocabulary
+from probing.report.data import Arcs, ModelResult, RankPoint, Report, Selectivity, Vocabulary
 from probing.settings import Punctuation, Settings
 
 TITLES = {"uuas": "UUAS", "dspr": "Dspr.", "root": "Root", "nspr": "Nspr."}
@@ -29,36 +31,24 @@ _DEVIATION = "±: standard deviation over probe seeds."
 
 def over_seeds(results: Sequence[ModelResult]) -> ModelResult:
     """Means of the figures, their standard deviations, and the layers that each seed chose."""
-    first = results[0]
-    several = [result.test for result in results]
-    layers = zip(*(result.layers for result in results), strict=True)
+    test = np.array([_row(result.test) for result in results])
+    layers = np.mean([[_row(layer) for layer in result.layers] for result in results], axis=0)
     return replace(
-        first,
-        layers=[means(list(found)) for found in layers],
-        test=means(several),
-        spread=spread(several),
+        results[0],
+        layers=[_named(row) for row in layers],
+        test=_named(test.mean(0)),
+        spread=_named(test.std(0, ddof=1)) if len(results) > 1 else {},
         chosen=[(result.distance_layer, result.depth_layer) for result in results],
     )
 
 
-def means(several: Sequence[dict[str, float]]) -> dict[str, float]:
-    """Of each metric; NaN where one is."""
-    return {metric: statistics.fmean(_values(several, metric)) for metric in METRICS}
+def _row(figures: Mapping[str, float]) -> list[float]:
+    """What stands below :data:`METRICS`; NaN where there is none."""
+    return [figures.get(metric, math.nan) for metric in METRICS]
 
 
-def spread(several: Sequence[dict[str, float]]) -> dict[str, float]:
-    """Standard deviation of each metric, of a sample; nothing for one of them."""
-    if len(several) < 2:
-        return {}
-    found = {metric: _values(several, metric) for metric in METRICS}
-    return {
-        metric: statistics.stdev(values) if all(map(math.isfinite, values)) else math.nan
-        for metric, values in found.items()
-    }
-
-
-def _values(several: Sequence[dict[str, float]], metric: str) -> list[float]:
-    return [figures.get(metric, math.nan) for figures in several]
+def _named(row: np.ndarray) -> dict[str, float]:
+    return dict(zip(METRICS, row.tolist(), strict=True))
 
 
 def signature(settings: Settings, punct: Punctuation, seeds: int = 1) -> str:
@@ -114,14 +104,15 @@ def _selectivity(one: Selectivity) -> str:
 
 
 def cell(figures: ModelResult | RankPoint, metric: str) -> str:
-    """A figure with three decimals, and its deviation over seeds where there were several."""
-    value, deviation = figures.test.get(metric), figures.spread.get(metric)
-    shown = _figure(value)
-    return shown if shown == "-" or deviation is None else f"{shown} ± {deviation:.3f}"
+    """A figure of a model or point, and its deviation over seeds where there were several."""
+    return figure(figures.test.get(metric), figures.spread.get(metric))
 
 
-def _figure(value: float | None) -> str:
-    return "-" if value is None or not math.isfinite(value) else f"{value:.3f}"
+def figure(value: float | None, deviation: float | None = None) -> str:
+    """A figure with three decimals, and its deviation if there is one; a dash for none."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    return f"{value:.3f}" + ("" if deviation is None else f" ± {deviation:.3f}")
 
 
 def layers_of(model: ModelResult) -> str:
@@ -180,26 +171,23 @@ class Table:
         return f"{text}\n\n{self.note}" if self.note else text
 
 
-def beside(
-    comparisons: Mapping[str, Sequence[Comparison]],
-    vocabularies: Mapping[str, Vocabulary],
-    ranks: Sequence[RankPoint],
-    selectivities: Sequence[Selectivity],
-    arcs: Arcs | None,
-    first: str,
-) -> list[Table]:
-    """The tables beside that of the figures; ``first`` is compared with all others."""
-    found = [_comparisons(comparisons, first)] if comparisons else []
-    if arcs:
-        found.append(_arcs(arcs))
-    if vocabularies:
-        found.append(_vocabularies(vocabularies))
-    if ranks:
-        uuas = {(f"{p.model}, {p.probe}", p.dimensions): cell(p, "uuas") for p in ranks}
+def beside(report: Report, *, ranks: bool = True) -> list[Table]:
+    """The tables beside that of the figures, that of rank curves among them if wanted.
+
+    The first encoder is compared with all others.
+    """
+    first = next((model.name for model in report.models if model.role == "encoder"), "")
+    found = [_comparisons(report.comparisons, first)] if report.comparisons else []
+    if report.arcs:
+        found.append(_arcs(report.arcs))
+    if report.vocabularies:
+        found.append(_vocabularies(report.vocabularies))
+    if report.ranks and ranks:
+        uuas = {(f"{p.model}, {p.probe}", p.dimensions): cell(p, "uuas") for p in report.ranks}
         title = f"{TITLES['uuas']} by dimensions of the probe"
         found.append(Table(title, *_by_dimensions(title, uuas)))
-    if selectivities:
-        both = {(one.model, one.dimensions): _selectivity(one) for one in selectivities}
+    if report.selectivities:
+        both = {(one.model, one.dimensions): _selectivity(one) for one in report.selectivities}
         table = _by_dimensions("gold less control, by dimensions of the probe", both)
         found.append(Table("The trees, or the probe?", *table, _SELECTIVE))
     return found
@@ -227,7 +215,7 @@ def _arcs(arcs: Arcs) -> Table:
     names = [_range([first, last] if first < last else [first]) for first, last in classes]
     total = sum(arcs.counts)
     rows = [("share of the edges", *(_percent(count / total) for count in arcs.counts))]
-    rows += [(name, *map(_figure, shares)) for name, shares in arcs.uuas.items()]
+    rows += [(name, *map(figure, shares)) for name, shares in arcs.uuas.items()]
     header = ("UUAS by words from end to end of an edge", *names, f"{arcs.lengths[-1]} or more")
     return Table("Long edges", header, rows)
 

@@ -17,7 +17,7 @@ from probing.geometry.layers import Layer, verdict
 from probing.geometry.measures import Estimate
 from probing.geometry.states import both_sides
 from probing.states.model import build_model, read_model
-from tests.probing.commands.runs import error_of, write_trees
+from tests.probing.commands.runs import FAST, error_of, write_trees
 from tests.probing.helpers.model import make_checkpoint, prepared_folder, sentences
 
 ARCHS = {
@@ -55,7 +55,9 @@ def load(place, data):
 
 
 def words_of(made, name, *extra):
-    return ["geometry", "--checkpoint", made / f"{name}.pt", "--data", made / "data", *extra]
+    """Few sentences, so that all their tokens are one sample."""
+    words = ["geometry", "--checkpoint", made / f"{name}.pt", "--data", made / "data"]
+    return [*words, "--sentences", "5", *extra]
 
 
 @pytest.mark.parametrize("name", ARCHS)
@@ -95,8 +97,8 @@ def test_states_are_those_that_a_forward_pass_goes_through(made):
     (encoder, decoder) = both_sides(*loaded, made / "data", subset="valid", sentences=1)
     for side in (encoder, decoder):
         # each side runs once
-        assert len(seen[side.name]) == len(side.states)
-        states = torch.stack(seen[side.name])[:, 0]
+        assert len(seen[side.side]) == len(side.states)
+        states = torch.stack(seen[side.side])[:, 0]
         # the end of the source, and what starts the target, are left out
         states = states[:, :-1] if side is encoder else states[:, 1:]
         torch.testing.assert_close(side.states, states)
@@ -122,17 +124,15 @@ def test_a_pair_longer_than_the_batchs_others_is_not_cut_or_padded_in(made):
         for side, seed in SEEDS.items()
     }
     for whole in together:
-        places = [place for length in lengths[whole.name] for place in range(length)]
+        places = [place for length in lengths[whole.side] for place in range(length)]
         assert whole.states.size(1) == len(places)
         # where the end of a sentence stands before the first word of the target
-        first = 0 if whole.name == "encoder" else 1
-        assert whole.tokens.position.tolist() == [place + first for place in places]
+        first = 0 if whole.side == "encoder" else 1
+        assert whole.position.tolist() == [place + first for place in places]
     alone = both_sides(*loaded, made / "data", subset="valid", sentences=1)
     for whole, one in zip(together, alone, strict=True):
         torch.testing.assert_close(whole.states[:, : one.states.size(1)], one.states)
-        assert whole.tokens.position[: len(one.tokens.position)].tolist() == list(
-            one.tokens.position
-        )
+        assert torch.equal(whole.position[: len(one.position)], one.position)
 
 
 def layer(number, stress, kind="lorentz"):
@@ -170,7 +170,7 @@ def test_one_sentence_sums_a_side_up(layers, said):
 
 def test_radii_of_the_table_are_distances_from_the_origin(made, capsys):
     loaded = load(made / "hybonet.pt", made / "data")
-    encoder, _ = both_sides(*loaded, made / "data", subset="valid", sentences=20)
+    encoder, _ = both_sides(*loaded, made / "data", subset="valid", sentences=5)
     points = encoder.states[1]
     origin = lorentz.origin(points.size(-1)).expand_as(points)
     radius = float(lorentz.distance(points, origin).mean())
@@ -181,7 +181,7 @@ def test_radii_of_the_table_are_distances_from_the_origin(made, capsys):
 def test_a_model_folder_is_looked_at_on_data_of_its_own_dictionaries_alone(made, tmp_path, capsys):
     folder.write(read_model(made / "hybonet.pt", made / "data"), tmp_path / "model", card="")
     words = ["geometry", "--checkpoint", str(tmp_path / "model"), "--data"]
-    assert main([*words, str(made / "data")]) == 0
+    assert main([*words, str(made / "data"), "--sentences", "1"]) == 0
     # as many symbols, two of which change places
     shutil.copytree(made / "data", tmp_path / "data")
     file = tmp_path / "data" / "data-bin" / "dict.de.txt"
@@ -191,6 +191,21 @@ def test_a_model_folder_is_looked_at_on_data_of_its_own_dictionaries_alone(made,
     assert f"--data {tmp_path / 'data'}: its dictionary of de is not that of " in found
     found = error_of(capsys, [*words[:2], "tatoeba-en-de", "--data", made / "data"])
     assert f"its dictionary of en is not that of {SHIPPED / 'tatoeba-en-de'}" in found
+
+
+def test_the_report_of_a_run_gives_the_same_verdict_on_the_same_trees(made, tmp_path, capsys):
+    words = ["run", "--no-random", "--names", "hybonet", "--out", tmp_path / "out", *FAST]
+    words += ["--checkpoint", made / "hybonet.pt", "--data", made / "data"]
+    for seed, part in enumerate(("train", "dev")):
+        trees = write_trees(tmp_path / f"{part}.conllu", 12, seed=seed)
+        words += [f"--{part}", trees]
+    assert main([str(word) for word in [*words, "--test", made / "trees.conllu"]]) == 0
+    told = json.loads((tmp_path / "out" / "results.json").read_text())["spaces"]["hybonet"]
+    assert told["verdict"] in (tmp_path / "out" / "results.md").read_text()
+    capsys.readouterr()
+    words = words_of(made, "hybonet", "--trees", made / "trees.conllu", "--sentences", "12")
+    assert main([str(word) for word in words]) == 0
+    assert f"\n{told['verdict']} The decoder " in capsys.readouterr().out
 
 
 def test_what_is_wrong_is_named(made, capsys):

@@ -29,8 +29,8 @@ def spanning_edges(distances, words):
     return sorted(tuple(sorted(edge)) for edge in networkx.minimum_spanning_tree(graph).edges)
 
 
-@pytest.fixture
-def drawn(made, done, tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def drawn(made, done, tmp_path_factory):
     """The report of a run whose probes of the encoder are read at two given layers."""
     found = []
 
@@ -40,9 +40,11 @@ def drawn(made, done, tmp_path, monkeypatch):
         found.append(report.report(of_run, scored, *given, **named))
         return found[0]
 
-    shutil.copytree(done, tmp_path / "out")
-    monkeypatch.setattr(run, "report", of_layers)
-    assert main(run_words(made, tmp_path / "out")) == 0
+    out = tmp_path_factory.mktemp("drawn") / "out"
+    shutil.copytree(done, out)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(run, "report", of_layers)
+        assert main(run_words(made, out, models=["hybonet"])) == 0
     return found[0]
 
 

@@ -8,8 +8,8 @@ import torch
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.space import Space
-from probing.geometry.layers import space_use, word_counts
-from probing.geometry.words import words_of
+from probing.geometry.layers import measure, verdict
+from probing.geometry.words import word_counts, words_of
 from probing.states.file import Contents, States, writing
 from probing.text.trees import depths, read_conllu
 
@@ -83,9 +83,8 @@ def test_a_radius_that_is_the_depth_goes_with_it(trees, tmp_path, rng):
         vectors[i] = directions * (1 + depths(trees[i]))[:, None]
     # rare words are far out too: words of the second sentence stand as often as they are deep
     counts = Counter({"w1": 9, "w2": 7, "w3": 5, "w4": 3, "w5": 1})
-    words = words_of(states(tmp_path / "s.npy", trees, vectors), trees, Reader())
-    found = space_use(words, [LORENTZ, LORENTZ], counts, seed=1)
-    free, level = found.layers
+    words = words_of(states(tmp_path / "s.npy", trees, vectors), trees, Reader(), counts)
+    free, level = measure(words)
     # rounding parts words of one depth
     assert free.with_depth > 0.95
     assert free.with_frequency < -0.5 < 0.5 < free.with_position
@@ -93,20 +92,23 @@ def test_a_radius_that_is_the_depth_goes_with_it(trees, tmp_path, rng):
     assert (free.radius, free.spread) == pytest.approx((float(radii.mean()), float(radii.std())))
     assert level.radius == pytest.approx(2, rel=1e-5)
     assert math.isnan(level.with_depth)
-    assert "uses the curvature in " in found.verdict
+    assert "uses the curvature in " in verdict([free, level])
 
 
 def test_words_of_several_tokens_are_left_out(trees, tmp_path, rng):
     vectors = {i: torch.randn(len(trees[i]), 3, generator=rng) for i in (0, 2)}
     stored = states(tmp_path / "s.npy", trees, vectors)
-    found = words_of(stored, trees, Reader("W2", "W5"))
-    assert found.words == ["W1", "W3", "W4", "W1", "W3", "W4"]
-    assert found.positions.tolist() == [0, 2, 3, 0, 2, 3]
-    assert found.depths.tolist() == [1, 1, 2, 0, 2, 3]
+    counts = Counter({"w1": 9, "w2": 7, "w3": 5, "w4": 3, "w5": 1})
+    found = words_of(stored, trees, Reader("W2", "W5"), counts)
+    assert found.frequency.tolist() == [9, 5, 3, 9, 5, 3]
+    assert found.position.tolist() == [0, 2, 3, 0, 2, 3]
+    assert found.depth.tolist() == [1, 1, 2, 0, 2, 3]
     both = [stored.sentence(0)[:, [0, 2, 3]], stored.sentence(1)[:, [0, 2, 3]]]
     assert torch.equal(found.states, torch.cat(both, 1))
-    assert words_of(stored, trees, Reader("W2"), 1).words == ["W1", "W3", "W4"]
-    assert len(words_of(stored, trees, Reader("W1", "W2", "W3", "W4", "W5"))) == 0
+    assert words_of(stored, trees, Reader("W2"), counts, 1).frequency.tolist() == [9, 5, 3]
+    assert (
+        len(words_of(stored, trees, Reader(*(f"W{i}" for i in range(1, 6))), counts).position) == 0
+    )
 
 
 def test_words_are_counted_whatever_their_case(trees):

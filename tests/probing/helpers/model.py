@@ -15,6 +15,7 @@ from omegaconf import OmegaConf
 
 import hyptrans.fairseq  # noqa: F401
 from hyptrans.data import dictionary, learn, subwords
+from probing.text.trees import read_conllu
 from tests.real_data import real_data
 
 WORDS = ["the", "a", "dog", "cat", "sees", "can't", "don't", "5%", "R&D", "caf\u00e9", "go"]
@@ -28,6 +29,12 @@ SMALL += ["--decoder-ffn-embed-dim", "32"]
 def real_trees():
     """The folder of the real treebank."""
     return real_data() / "ud_english_ewt"
+
+
+@cache  # seconds for each of the tests that need them
+def real_test_set():
+    """The trees of the treebank's test set."""
+    return read_conllu(real_trees() / "en_ewt-ud-test.conllu.gz")
 
 
 def sentences(count, seed=0):

@@ -7,7 +7,7 @@ import torch
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.space import Space
-from probing.geometry.layers import SpaceUse, Tokens, measure, verdict
+from probing.geometry.layers import Cloud, Layer, measure
 from probing.probes.significance import Comparison
 from probing.report import Example, ModelResult, Prediction, Report
 from probing.report.data import Arcs, RankPoint, Selectivity, Vocabulary
@@ -101,18 +101,13 @@ def result(name: str, space: str, probe: str, base: float, peak: int, layers: in
     return ModelResult(name, name, space, probe, every, peak, min(peak + 1, 6), every[peak])
 
 
-def space_use(kind: str, rng: torch.Generator) -> SpaceUse:
+def space_use(kind: str, rng: torch.Generator) -> list[Layer]:
     """Two layers: one of all radii, one of a single radius."""
-    found = []
-    for number in range(2):
-        vectors = torch.randn(60, 4, generator=rng, dtype=torch.float64)
-        if number:
-            vectors = 2 * vectors / vectors.norm(dim=-1, keepdim=True)
-        where = Space(kind, 1.0)
-        points = lorentz.exp_origin(vectors) if kind == "lorentz" else vectors
-        tokens = Tokens(torch.arange(60.0), torch.arange(60.0))
-        found.append(measure(points, tokens, where, side="encoder", number=number))
-    return SpaceUse(found, verdict(found))
+    vectors = torch.randn(2, 60, 4, generator=rng, dtype=torch.float64)
+    vectors[1] = 2 * vectors[1] / vectors[1].norm(dim=-1, keepdim=True)
+    points = lorentz.exp_origin(vectors) if kind == "lorentz" else vectors
+    places = torch.arange(60.0)
+    return measure(Cloud("encoder", points, [Space(kind, 1.0)] * 2, places, places))
 
 
 def report(count: int | None = None) -> Report:

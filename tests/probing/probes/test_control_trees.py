@@ -1,7 +1,7 @@
 """Control trees: what each word type draws, by hand and against all draws there are."""
 
 from collections import Counter
-from itertools import product
+from itertools import islice, product
 
 import networkx
 import pytest
@@ -46,14 +46,15 @@ def wanted(behaviors, keep):
 
 @pytest.mark.parametrize("count", range(2, 6))
 def test_all_draws_of_short_sentences_are_trees_as_drawn(count):
-    for behaviors in product(BEHAVIORS, repeat=count):
-        for keep in product((True, False), repeat=count):
-            heads = control_heads(behaviors, keep)
-            graph, kept = wanted(behaviors, keep)
-            assert set(graph.edges) == {(i, head) for i, head in enumerate(heads) if head >= 0}
-            assert networkx.is_tree(graph.to_undirected())
-            # nothing hangs on punctuation, so what metrics count is a tree as well
-            assert networkx.is_tree(graph.to_undirected().subgraph(kept))
+    every = product(product(BEHAVIORS, repeat=count), product((True, False), repeat=count))
+    # all of those of up to four words, and some of five
+    for behaviors, keep in islice(every, 0, None, 1 if count < 5 else 7):
+        heads = control_heads(behaviors, keep)
+        graph, kept = wanted(behaviors, keep)
+        assert set(graph.edges) == {(i, head) for i, head in enumerate(heads) if head >= 0}
+        assert networkx.is_tree(graph.to_undirected())
+        # nothing hangs on punctuation, so what metrics count is a tree as well
+        assert networkx.is_tree(graph.to_undirected().subgraph(kept))
 
 
 def test_a_type_draws_once_and_all_draws_are_as_likely():

@@ -7,7 +7,7 @@ import pytest
 
 from hyptrans.support.errors import clean
 from hyptrans.support.tables import escaped
-from probing.report import ModelResult, results
+from probing.report import ModelResult, Report, results
 from probing.report.data import Selectivity, Vocabulary
 
 NAMES = ["<script>x</script>", "a | b | c", "`a`", "[x](https://e.org)", "https://e.org"]
@@ -40,7 +40,9 @@ def test_no_name_is_markup_in_the_text_of_the_results():
     result = ModelResult(name, "a", "lorentz", "lorentz", [], 0, 0, {"uuas": 0.5})
     other = dataclasses.replace(result, name="b|c")
     words, selective = {name: Vocabulary(0.1, 0.1, 0.1)}, [Selectivity(name, 2, [0.5], [0.25])]
-    notes = [t.markdown() for t in results.beside({"b|c": []}, words, [], selective, None, name)]
+    report = Report("", "", [result], [], {}, "", comparisons={"b|c": []}, vocabularies=words)
+    report = dataclasses.replace(report, selectivities=selective)
+    notes = [table.markdown() for table in results.beside(report)]
     text = results.markdown([result, other], "probe:lorentz", notes)
     assert not re.search(r"(?<!\\)[<|]img|(?<!\\)<", text)
     assert text.count("src=x") == 5

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 import pytest
 import torch
 
+from probing.geometry.layers import verdict
 from probing.report import (
     Example,
     ModelResult,
@@ -142,7 +143,7 @@ def test_figures_that_are_undefined_have_no_deviation(report):
     (row,) = rows([model])
     assert [cell[:2] for cell in row["cells"]] == [("0.500", "0.500"), ("\N{EN DASH}", "")] * 2
     words = {model.name: Vocabulary(math.nan, 0.25, None)}
-    (table,) = results.beside({}, words, [], [], None, "m")
+    (table,) = results.beside(dataclasses.replace(nothing(), vocabularies=words))
     assert table.rows == [(model.name, "-", "-", "25.0 %")]
 
 
@@ -303,8 +304,8 @@ def test_the_use_of_the_space_is_said_and_drawn(report):
     page = render(report)
     assert 'href="#space"' in page
     section = page[page.index('id="space"') : page.index('id="about"')]
-    for name, use in report.spaces.items():
-        assert use.verdict.replace(" %", "\xa0%") in section
+    for name, layers in report.spaces.items():
+        assert verdict(layers).replace(" %", "\xa0%") in section
         assert f"Figures of every layer, {name}" in section
     assert "0.0\xa0%" in section  # flat vectors
     assert "nan" not in section

@@ -196,8 +196,9 @@ def test_code_that_a_model_brings_is_not_run(tmp_path, monkeypatch, random):
 @pytest.mark.parametrize("random", [False, True])
 def test_a_configuration_that_asks_for_more_than_the_parameters_is_refused(tmp_path, random):
     helper.save(tmp_path / "m")
-    config = json.loads((tmp_path / "m" / "config.json").read_text()) | {"num_hidden_layers": 10**9}
-    (tmp_path / "m" / "config.json").write_text(json.dumps(config))
+    # a handful of such layers is too much
+    size = {"num_hidden_layers": 10**9, "hidden_size": 512, "intermediate_size": 2048}
+    change(tmp_path / "m" / "config.json", **size)
     with pytest.raises(UserError, match=r"--hf .*m cannot be used: its config.json asks for more"):
         from_hugging_face(str(tmp_path / "m"), random=random)
 

@@ -16,7 +16,7 @@ from probing.text.trees import (
     minimum_spanning_edges,
     read_conllu,
 )
-from tests.probing.helpers.model import real_trees
+from tests.probing.helpers.model import real_test_set, real_trees
 from tests.probing.helpers.trees import random_heads, sentence_of
 
 CANNOT = """\
@@ -199,8 +199,7 @@ def test_less_than_two_words_have_no_edges(kept):
 
 
 def test_a_real_treebank_is_read_whole():
-    path = real_trees() / "en_ewt-ud-test.conllu.gz"
-    sentences = read_conllu(path)
+    path, sentences = real_trees() / "en_ewt-ud-test.conllu.gz", real_test_set()
     lines = gzip.decompress(path.read_bytes()).decode().split("\n")
     texts = [line.partition(" = ")[2] for line in lines if line.startswith("# text = ")]
     assert len(sentences) == 2077
