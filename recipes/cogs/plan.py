@@ -71,9 +71,8 @@ def trainings(results: Results) -> list[Training]:
     searches = {model: rates(results, model, setting) for model in MODELS}
     finals = _seeded(searches, "final", FINAL_UPDATES, FINALS)
     longer = _seeded(searches, "long", LONG_UPDATES, LONG)
-    spaces = [
-        one for space in SPACES for one in _in_space(results, searches["hybonet_plus"], space)
-    ]
+    begun = searches["hybonet_plus"].best is not None
+    spaces = [one for space in SPACES if begun for one in _in_space(results, setting, space)]
     trials = [trial for found in searches.values() for trial in found.trials]
     return [*tried, *trials, *finals, *longer, *spaces]
 
@@ -90,9 +89,14 @@ def _settings(results: Results) -> tuple[list[Training], str | None]:
     return tried, max(means, key=lambda name: means[name]) if all_done else None
 
 
+def best_setting(results: Results) -> str | None:
+    """Return the best setting of the twin, once all are tried."""
+    return _settings(results)[1]
+
+
 def finals(results: Results) -> Results:
     """Return final trainings at the setting and the rates that are best so far."""
-    _, setting = _settings(results)
+    setting = best_setting(results)
     best = {model: rates(results, model, setting).best for model in MODELS} if setting else {}
     rate = {model: one.rate for model, one in best.items() if one}
     return [
@@ -150,24 +154,21 @@ def _trial(stage: str, model: str, setting: str, rate: float, *, seed: int) -> T
     return Training(stage, model, setting, rate, UPDATES, seed, flags, (DEV,))
 
 
-def _in_space(results: Results, found: Search[Training], space: str) -> list[Training]:
+def space_rates(results: Results, setting: str, space: str) -> Search[Training]:
+    """Return the search for the rate of ``hybonet_plus`` with the curvature set."""
+
+    def trial(rate: float) -> Training:
+        learned = _trial("curvature", "hybonet_plus", setting, rate, seed=1)
+        flags = {**learned.flags, **SPACES[space]}
+        return replace(learned, setting=f"{setting}+{space}", flags=flags)
+
+    return search(trial, RATES[:-1], score_in(results, DEV))
+
+
+def _in_space(results: Results, setting: str, space: str) -> list[Training]:
     """Short trainings with the curvature set, and long ones at the best of their rates."""
-    score = score_in(results, DEV)
-    trials = [
-        replace(
-            trial,
-            stage="curvature",
-            setting=f"{trial.setting}+{space}",
-            flags={**trial.flags, **SPACES[space]},
-        )
-        for trial in found.trials
-        if trial.rate in RATES[:-1]
-    ]
-    scores = [score(trial) for trial in trials]
-    if found.best is None or None in scores:
-        return trials if found.best else []
-    best = max(trials, key=lambda trial: score(trial) or 0.0)
-    return [
-        *trials,
-        *(replace(best, updates=FINAL_UPDATES, seed=seed) for seed in SPACE_SEEDS),
-    ]
+    found = space_rates(results, setting, space)
+    if found.best is None or found.is_open:
+        return [*found.trials]
+    long = [replace(found.best, updates=FINAL_UPDATES, seed=seed) for seed in SPACE_SEEDS]
+    return [*found.trials, *long]

@@ -15,9 +15,10 @@ from recipes.cogs.plan import (
     PER_KIND,
     SPACES,
     TEST,
+    best_setting,
     finals,
     rates,
-    trainings,
+    space_rates,
 )
 from recipes.common import results, seeds
 from recipes.common.exact import TWINS, Results, right
@@ -104,12 +105,17 @@ def _kinds(lines: Results) -> str:
 
 def spaces(lines: Results) -> str:
     """Write ``hybonet_plus`` with other curvatures beside learned ones; empty without results."""
+    setting = best_setting(lines)
+    if setting is None:
+        return ""
+    searches = {"learned": rates(lines, "hybonet_plus", setting)}
+    searches |= {space: space_rates(lines, setting, space) for space in SPACES}
     found = {"learned": [line for line in finals(lines) if line["model"] == "hybonet_plus"]}
-    long = {one.name for one in trainings(lines) if one.updates == FINAL_UPDATES}
-    for line in lines:
-        if line["stage"] != "curvature" or line["name"] not in long:
-            continue
-        found.setdefault(line["setting"].rpartition("+")[2], []).append(line)
+    for space in SPACES:
+        best = searches[space].best
+        wanted = best and (best.stage, best.setting, best.rate, FINAL_UPDATES)
+        keys = ("stage", "setting", "rate", "updates")
+        found[space] = [x for x in lines if tuple(x.get(key) for key in keys) == wanted]
     found = {space: of for space, of in found.items() if len(of) > 1}
     if len(found) < 2 or "learned" not in found:
         return ""
@@ -117,12 +123,15 @@ def spaces(lines: Results) -> str:
     rows = []
     for space, values in scores.items():
         p = seeds.permutation(values, scores["learned"])
-        row = [space, f"{found[space][0]['rate']:g}", len(values), seeds.spread(values)]
+        rate = f"{found[space][0]['rate']:g}"
+        rate = f"({rate})" if searches[space].is_open else rate
+        row = [space, rate, len(values), seeds.spread(values)]
         rows.append([*row, "" if space == "learned" else f"{p:.3f}"])
     return (
         f"{markdown(['curvature', 'rate', 'seeds', DEV, 'p'], rows)}\n\n`hybonet_plus` after "
-        f"{FINAL_UPDATES:,} updates; flat: -{SPACES['flat']['--curvature']}, not learned; p: of "
-        "the difference from learned curvatures, by permutation of seeds, two-sided."
+        f"{FINAL_UPDATES:,} updates; flat: -{SPACES['flat']['--curvature']}, not learned; a rate "
+        "in brackets: its search is open; p: of the difference from learned curvatures, by "
+        "permutation of seeds, two-sided."
     )
 
 

@@ -165,6 +165,21 @@ def test_other_curvatures_stand_beside_those_that_are_learned():
     assert table.spaces(lines[:3]) == ""
 
 
+def test_a_curvature_whose_best_rate_is_at_an_edge_is_searched_on_and_marked_open():
+    def score(training):
+        return 50 - 1e3 * abs(training.rate - (1e-3 if "flat" in training.setting else 2e-3))
+
+    lines = all_done(plan.trainings, score)
+    flat = [x for x in lines if x["setting"] == f"{plan.PLAIN}+flat"]
+    short = [x["rate"] for x in flat if x["updates"] == plan.UPDATES]
+    assert sorted(short) == [5e-4, 1e-3, 2e-3, 4e-3]
+    assert "| flat | 0.001 | 3 |" in table.spaces(lines)
+    early = [x for x in lines if x["rate"] != 5e-4]
+    assert "| flat | (0.001) | 3 |" in table.spaces(early)
+    named = [t for t in plan.trainings(early) if t.name not in {x["name"] for x in early}]
+    assert [(t.setting, t.rate) for t in named] == [(f"{plan.PLAIN}+flat", 5e-4)]
+
+
 def test_other_trees_are_asked_at_the_grids_best_rates_and_tested_over_trees():
     def score(training):
         by_tree = int(training.task.removeprefix("tree")) if training.stage == trees.FOREST else 0
