@@ -6,6 +6,7 @@ coordinate, all others are batch dimensions. ``c`` is a number or a tensor that 
 ``[..., 1]``. Inputs in half precision give float32 results: times and products need it.
 """
 
+import functools
 import math
 from typing import Any
 
@@ -47,9 +48,26 @@ def pairwise_inner(x: Tensor, y: Tensor) -> Tensor:
 
     Shapes: x ``[..., N, D]``, y ``[..., M, D]`` -> ``[..., N, M]``. Range: as of :func:`inner`.
     """
-    signs = torch.ones(x.size(-1), dtype=x.dtype, device=x.device)
-    signs[0] = -1
-    return matrix_product(x * signs, y.transpose(-2, -1))
+    return matrix_product(x * time_signs(x), y.transpose(-2, -1))
+
+
+def time_signs(like: Tensor, size: float = 1.0) -> Tensor:
+    """``(-1, 1, ..., 1)`` times ``size``: the metric, as what multiplies coordinates.
+
+    Shapes: ``[..., D]``, whose numbers do not matter -> ``[D]``. Range: exact.
+    """
+    made = like.size(-1), size, like.dtype, like.device
+    # a constant that a compiler meets must be part of its graph
+    return _signs.__wrapped__(*made) if torch.compiler.is_compiling() else _signs(*made)
+
+
+@functools.lru_cache(maxsize=256)
+def _signs(width: int, size: float, dtype: torch.dtype, device: torch.device) -> Tensor:
+    # a training keeps for its gradients what a translation before it made in inference mode
+    with torch.inference_mode(False):
+        signs = torch.full((width,), size, dtype=dtype, device=device)
+        signs[0] = -size
+        return signs
 
 
 def flip_time(x: Tensor) -> Tensor:

@@ -73,16 +73,16 @@ def _gradients_are_short(device: str) -> bool:
     return _products_are_short(device) or (not torch.compiler.is_compiling() and _MADE_EXACT.get())
 
 
-def with_gradient(function: Any, *inputs: Tensor) -> Any:
-    """An autograd function of inputs, without its gradient where nobody asks for one.
+def with_gradient(function: Any, x: Tensor, *options: Any) -> Any:
+    """An autograd function of ``x``, without its gradient where nobody asks for one.
 
     torch binds the arguments of a function with a ``setup_context`` by their names, at every call:
     the time of twenty small operators, which decoding would pay for nothing.
     """
     plain = not torch.compiler.is_compiling() and not torch._C._are_functorch_transforms_active()
-    if plain and not (torch.is_grad_enabled() and any(one.requires_grad for one in inputs)):
-        return function.forward(*inputs)
-    return function.apply(*inputs)
+    if plain and not (torch.is_grad_enabled() and x.requires_grad):
+        return function.forward(x, *options)
+    return function.apply(x, *options)
 
 
 def matrix_product(x: Tensor, y: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import functools
 import importlib
 import os
 import warnings
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -66,6 +66,23 @@ def _installed(name: Backend) -> bool:
         warnings.warn(f"layers run slower without {name} kernels: {error}", stacklevel=2)
         return False
     return True
+
+
+class _NoGraph:
+    """Stands for the context of an autograd function whose gradient nobody asks for."""
+
+    def save_for_backward(self, *_: Any) -> None:
+        """Keep nothing."""
+
+
+def apply(function: Any, *inputs: Any) -> Any:
+    """An autograd function of inputs, by its ``forward`` alone where no gradient is recorded.
+
+    torch's own ``apply`` takes as long as a kernel of the few rows that a decoding step has.
+    """
+    if torch.is_grad_enabled():
+        return function.apply(*inputs)
+    return function.forward(_NoGraph(), *inputs)
 
 
 def no_second_derivative(

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels import cuda
-from hyptrans.kernels.backend import backend, no_second_derivative
+from hyptrans.kernels.backend import apply, backend, no_second_derivative
 from hyptrans.kernels.cpu import BLOCK, inlined, matrix, read, run
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def relu_dropout(x: Tensor, p: float, *, relu: bool = False, training: bool = Tr
     chosen = "eager" if p == 1 else backend(x, triton=True, half=True)
     if chosen == "eager" or (chosen == "triton" and cuda.is_captured()):
         return F.dropout(F.relu(x) if relu else x, p)
-    made: Tensor = _Dropout.apply(x, (*threshold_and_scale(p), relu, drawn_seed(), chosen))
+    made: Tensor = apply(_Dropout, x, (*threshold_and_scale(p), relu, drawn_seed(), chosen))
     return made
 
 

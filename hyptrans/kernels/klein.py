@@ -9,7 +9,7 @@ from torch import Tensor
 
 from hyptrans.geometry import klein
 from hyptrans.geometry.precision import at_least_float32
-from hyptrans.kernels.backend import backend, no_second_derivative
+from hyptrans.kernels.backend import apply, backend, no_second_derivative
 from hyptrans.kernels.cpu import (
     BLOCK,
     TILE,
@@ -39,7 +39,7 @@ def polar_heads(z: Tensor, heads: int, max_radius: float) -> Tensor:
     z = at_least_float32(z)
     if backend(z) == "eager":
         return klein.polar_points(split_heads(z, heads), max_radius)
-    made: Tensor = _PolarHeads.apply(z, (heads, max_radius))
+    made: Tensor = apply(_PolarHeads, z, (heads, max_radius))
     return made
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from hyptrans.geometry.precision import at_least_float32
+from hyptrans.geometry.precision import at_least_float32, with_gradient
 from hyptrans.kernels.backend import backend
 from hyptrans.kernels.cpu import inlined, matrix, read, run, vector
 
@@ -21,26 +21,52 @@ KERNEL_POWER = 2.0
 """The power of features that the kernel knows."""
 
 
-def features(numbers: Tensor, scale: Tensor, power: float) -> Tensor:
+def features(numbers: Tensor, factors: Tensor, power: float) -> Tensor:
     """Features ``phi``: a power that sharpens the direction of a vector and keeps its length.
 
     ``phi = |u| / |u^p| u^p`` with ``u = (ReLU(numbers) + eps) / (softplus(scale) + eps)``.
 
-    Shapes: numbers ``[..., d]``, scale broadcasts against it -> ``[..., d]``.
+    Shapes: numbers ``[..., d]``, the :func:`channel_factors` ``1 / (softplus(scale) + eps)``
+    broadcast against it -> ``[..., d]``.
     Range: all positive; finite for numbers up to 1e18, also in half precision (float32 inside).
     Source: Hypformer eq. 19; ``scale`` has a number per channel, as a single one would cancel.
     """
-    numbers, scale = at_least_float32(numbers), at_least_float32(scale)
-    u = (F.relu(numbers) + FEATURE_EPSILON) * channel_factors(scale)
-    # the largest number of a row cancels; dividing by it first keeps the power from overflowing
-    # and its length from underflowing
-    sharp = (u / u.detach().amax(-1, keepdim=True)).pow(power)
-    return sharp * (u.norm(dim=-1, keepdim=True) / sharp.norm(dim=-1, keepdim=True))
+    u = (F.relu(at_least_float32(numbers)) + FEATURE_EPSILON) * factors
+    found: Tensor = with_gradient(_Sharpened, u, power)
+    return found
+
+
+class _Sharpened(torch.autograd.Function):
+    """``|u| / |u^p| u^p`` of positive rows; its gradient by its result takes a third of the passes.
+
+    With ``b = g . phi / |u|^2`` the gradient of ``u`` is ``p phi / u (g - b phi) + b u``.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(u: Tensor, power: float) -> Tensor:
+        # the largest number of a row cancels; dividing by it first keeps the power from overflowing
+        # and its length from underflowing
+        sharp = (u / u.amax(-1, keepdim=True)).pow(power)
+        return sharp * (u.norm(dim=-1, keepdim=True) / sharp.norm(dim=-1, keepdim=True))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, float], output: Tensor) -> None:
+        ctx.save_for_backward(inputs[0], output)
+        ctx.power = inputs[1]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        u, phi = ctx.saved_tensors
+        along = (grad * phi).sum(-1, keepdim=True) / u.square().sum(-1, keepdim=True)
+        across = torch.addcmul(grad, along, phi, value=-1)
+        return torch.addcmul(along * u, phi / u, across, value=ctx.power), None
 
 
 def channel_factors(scale: Tensor) -> Tensor:
     """What :func:`features` multiply channels with."""
-    return 1 / (F.softplus(scale) + FEATURE_EPSILON)
+    return 1 / (F.softplus(at_least_float32(scale)) + FEATURE_EPSILON)
 
 
 def ratio(numerator: Tensor, denominator: Tensor) -> Tensor:
@@ -55,7 +81,7 @@ def step(
     value: Tensor,
     key_value: Tensor,
     key_sum: Tensor,
-    scale: Tensor,
+    factors: Tensor,
     psi: Tensor,
     power: float,
     allowed: Tensor | None = None,
@@ -63,15 +89,15 @@ def step(
     """One position of linear attention after those in sums; outputs ``Z + psi(V)``, new sums.
 
     Shapes: query, key, value ``[B, H, 1, .]`` before the features, sums ``[B, H, d, e]`` and
-    ``[B, H, d]``, scale ``[H, 1, d]``, psi ``[H, e, e]``, allowed ``[B, 1, 1, 1]``, false
+    ``[B, H, d]``, channel factors ``[H, 1, d]``, psi ``[H, e, e]``, allowed ``[B, 1, 1, 1]``, false
     where the position is padding -> ``[B, H, 1, e]`` and new sums.
     Source: Hypformer eq. 15, 16 and 18.
     """
-    scale, psi = at_least_float32(scale), at_least_float32(psi)
+    psi = at_least_float32(psi)
     known = power == KERNEL_POWER and query.dtype == psi.dtype and query.size(-1) == psi.size(-1)
     known = known and allowed is None
     if torch.is_grad_enabled() or not known or backend(query) == "eager":
-        query, key = features(query, scale, power), features(key, scale, power)
+        query, key = features(query, factors, power), features(key, factors, power)
         key = key if allowed is None else key * allowed
         key_value = key_value + key.transpose(-1, -2) * value
         key_sum = key_sum + key.squeeze(-2)
@@ -82,8 +108,8 @@ def step(
     out = query.new_empty(batch, 1, heads, value.size(-1))
     after, keys_after = torch.empty_like(key_value), torch.empty_like(key_sum)
     strides = (stride for t in (query, key, value) for stride in t.stride()[:2])
-    factors, before = channel_factors(scale).contiguous(), key_value.contiguous()
-    matrices = (query, key, value, before, key_sum.contiguous(), factors, psi.contiguous())
+    sums = key_value.contiguous(), key_sum.contiguous()
+    matrices = (query, key, value, *sums, factors.contiguous(), psi.contiguous())
     run(
         step_kernel,
         (after, keys_after, *matrices, out),

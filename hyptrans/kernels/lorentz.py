@@ -12,7 +12,7 @@ from hyptrans.geometry import lorentz
 from hyptrans.geometry.lorentz import CurvatureLike
 from hyptrans.geometry.precision import at_least_float32
 from hyptrans.kernels import lorentz_cuda
-from hyptrans.kernels.backend import backend, no_second_derivative, one_number
+from hyptrans.kernels.backend import FULL, apply, backend, no_second_derivative, one_number
 from hyptrans.kernels.cpu import BLOCK, TILE, blocks_of, exp, matrix, read, run
 
 
@@ -41,16 +41,17 @@ def from_linear(
             shape = tuple(z.shape[-3:-1])
             raise ValueError(f"a residual needs one projection of one head, got {shape}")
         residual = residual.expand(*z.shape[:-3], z.size(-1))
-    dtype = torch.promote_types(z.dtype, log_scale.dtype)
-    if residual is not None:
-        dtype = torch.promote_types(dtype, residual.dtype)
-        residual = residual.to(torch.promote_types(dtype, torch.float32))
-    dtype = torch.promote_types(dtype, torch.float32)
-    z, log_scale = z.to(dtype), log_scale.to(dtype)
+    if not z.dtype == log_scale.dtype == (z if residual is None else residual).dtype in FULL:
+        dtype = torch.promote_types(z.dtype, log_scale.dtype)
+        if residual is not None:
+            dtype = torch.promote_types(dtype, residual.dtype)
+            residual = residual.to(torch.promote_types(dtype, torch.float32))
+        dtype = torch.promote_types(dtype, torch.float32)
+        z, log_scale = z.to(dtype), log_scale.to(dtype)
     chosen = backend(z, triton=True)
     if chosen == "eager":
         return plain_from_linear(z, log_scale, residual, c, residual_time)
-    made: Tensor = _FromLinear.apply(z, log_scale, residual, (c, residual_time, chosen))
+    made: Tensor = apply(_FromLinear, z, log_scale, residual, (c, residual_time, chosen))
     return made
 
 
@@ -238,7 +239,7 @@ def normalize(v: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     chosen = backend(v, triton=True)
     if chosen == "eager" or not one_number(c):
         return lorentz.normalize(v, c=c)
-    made: Tensor = _Normalize.apply(v, c, chosen)
+    made: Tensor = apply(_Normalize, v, c, chosen)
     return made
 
 

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import poincare
 from hyptrans.geometry.precision import at_least_float32
-from hyptrans.kernels.backend import backend, no_second_derivative
+from hyptrans.kernels.backend import apply, backend, no_second_derivative
 from hyptrans.kernels.cpu import (
     BLOCK,
     TILE,
@@ -43,7 +43,7 @@ def add_tangents(u: Tensor, v: Tensor, *, c: float = 1.0, relu: bool = False) ->
         return F.relu(total) if relu else total
     if v.shape != u.shape[u.dim() - v.dim() :]:
         v = v.expand(u.shape)
-    made: Tensor = _AddTangents.apply(u, v, (c, relu))
+    made: Tensor = apply(_AddTangents, u, v, (c, relu))
     return made
 
 

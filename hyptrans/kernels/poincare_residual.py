@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from hyptrans.geometry import poincare
 from hyptrans.geometry.precision import at_least_float32
-from hyptrans.kernels.backend import backend, no_second_derivative
+from hyptrans.kernels.backend import apply, backend, no_second_derivative
 from hyptrans.kernels.cpu import BLOCK, blocks_of, inlined, matrix, read, run
 from hyptrans.kernels.dropout import drawn_seed, fill_kept, threshold_and_scale
 from hyptrans.kernels.poincare import artanh, ball_scalars, by_lengths, shares, tanh
@@ -62,7 +62,7 @@ def norm_residual(
     if not alike or dropout == 1 or backend(x) == "eager":
         return plain_norm_residual(x, z, bias, beta, gain, shift, c, epsilon, dropout)
     seed = drawn_seed() if dropout else 0
-    made: Tensor = _NormResidual.apply(x, z, *others, (c, epsilon, dropout, seed))
+    made: Tensor = apply(_NormResidual, x, z, *others, (c, epsilon, dropout, seed))
     return made
 
 

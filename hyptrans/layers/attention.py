@@ -117,15 +117,12 @@ class Attention(nn.Module, ABC):
         a query sees its own and earlier positions only; ``causal_mask`` joins the two.
         """
 
-    def scores(self, query: Tensor, key: Tensor) -> Tensor:
-        """Logarithms of the weights, up to a constant per query; ``[B, H, T, S]``."""
-        return matrix_product(query, key.transpose(-1, -2))
-
     def weights(
         self, query: Tensor, key: Tensor, allowed: Tensor | None, *, is_causal: bool
     ) -> Tensor:
         """What :meth:`mix` weighs the values with, ``[B, H, T, S]``, without dropout."""
-        return masked_softmax(self.scores(query, key), allowed=allowed, is_causal=is_causal)
+        scores = matrix_product(query, key.transpose(-1, -2))
+        return masked_softmax(scores, scores.new_ones(()), allowed=allowed, is_causal=is_causal)
 
     @abstractmethod
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
@@ -206,16 +203,22 @@ class Attention(nn.Module, ABC):
         return unfold_beams(mixed, x.size(0))
 
 
-def masked_softmax(scores: Tensor, *, allowed: Tensor | None, is_causal: bool) -> Tensor:
-    """Softmax over the keys that may be looked at; masks as in :meth:`Attention.mix`.
+def masked_softmax(
+    scores: Tensor, factor: Tensor, *, allowed: Tensor | None, is_causal: bool
+) -> Tensor:
+    """Softmax of ``factor scores`` over the keys that may be looked at.
 
-    Shapes: scores ``[B, H, T, S]``, which are written over -> ``[B, H, T, S]``.
+    Shapes: scores ``[B, H, T, S]``, factor ``[H, 1, 1]`` or ``[]``, masks as in
+    :meth:`Attention.mix` -> ``[B, H, T, S]``.
     """
     if is_causal:
         allowed = causal_mask(scores.size(-1), allowed, scores.device)
-    if allowed is not None:
-        scores = scores.masked_fill_(~allowed, -torch.inf)
-    return scores.softmax(-1)
+    if allowed is None:
+        return (scores * factor).softmax(-1)
+    # added as they are scaled: scores that are filled in take two passes more, each many times as
+    # long
+    barred = scores.new_zeros(allowed.shape).masked_fill_(~allowed, -torch.inf)
+    return torch.addcmul(barred, scores, factor).softmax(-1)
 
 
 def causal_mask(length: int, allowed: Tensor | None, device: torch.device) -> Tensor:

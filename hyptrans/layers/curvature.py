@@ -1,7 +1,7 @@
 """Learned curvatures of spaces, and the scale by which points move from one space to another."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -80,7 +80,7 @@ def scale_between(
     return (c_in / c_out) ** 0.5
 
 
-Kept = dict[Curvature | Passage, lorentz.CurvatureLike]
+Kept = dict[Curvature | Passage | Tensor, lorentz.CurvatureLike]
 
 _KEPT: ContextVar[Kept | None] = ContextVar("curvatures that are kept", default=None)
 """Not of the parts: another thread may use the same model, with gradients or without."""
@@ -91,6 +91,17 @@ def _kept(part: Curvature | Passage) -> lorentz.CurvatureLike | None:
         return None
     kept = _KEPT.get()
     return None if kept is None else kept.get(part)
+
+
+def derived(parameter: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
+    """What ``compute`` makes of a parameter; within a search, what it made at the first step."""
+    kept = _KEPT.get() if not (torch.is_grad_enabled() or torch.compiler.is_compiling()) else None
+    if kept is None:
+        return compute(parameter)
+    found = kept.get(parameter)
+    if not isinstance(found, Tensor):
+        found = kept[parameter] = compute(parameter)
+    return found
 
 
 @contextmanager

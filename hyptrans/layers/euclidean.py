@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from hyptrans.geometry.precision import matrix_product
 from hyptrans.kernels import products
 from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.layers.attention import Attention, Map, State, one_mask
@@ -201,8 +200,11 @@ class DotProductAttention(Attention):
             query, key, value, attn_mask=allowed, is_causal=is_causal
         )
 
-    def scores(self, query: Tensor, key: Tensor) -> Tensor:
-        return matrix_product(query * query.size(-1) ** -0.5, key.transpose(-1, -2))
+    def weights(
+        self, query: Tensor, key: Tensor, allowed: Tensor | None, *, is_causal: bool
+    ) -> Tensor:
+        query = query * query.size(-1) ** -0.5
+        return super().weights(query, key, allowed, is_causal=is_causal)
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         return self.residual(x, self.out(heads.transpose(1, 2).flatten(2)))

@@ -23,12 +23,17 @@ from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.kernels.klein import polar_heads, split_heads
 from hyptrans.layers.attention import Attention, Map, masked_softmax
 from hyptrans.layers.checks import check_choice
+from hyptrans.layers.curvature import derived
 from hyptrans.layers.euclidean import QUERY_KEY_VALUE_GAIN, Linear, ResidualNorm, inverse_softplus
 
 Coordinates = Literal["polar", "cartesian"]
 COORDINATES: tuple[Coordinates, ...] = get_args(Coordinates)
 Weights = Literal["softmax", "sigmoid"]
 WEIGHTS: tuple[Weights, ...] = get_args(Weights)
+
+
+def _beta(raw: Tensor) -> Tensor:
+    return F.softplus(at_least_float32(raw))[:, None, None]
 
 
 class HyperbolicAttention(Attention):
@@ -100,7 +105,7 @@ class HyperbolicAttention(Attention):
     @property
     def beta(self) -> Tensor:
         """One positive number per head, ``[H, 1, 1]``."""
-        return F.softplus(at_least_float32(self.raw_beta))[:, None, None]
+        return derived(self.raw_beta, _beta)
 
     def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
         """Points ``[B, H, T, D / H + 1]``, read from the results of a linear map."""
@@ -122,13 +127,11 @@ class HyperbolicAttention(Attention):
         self, query: Tensor, key: Tensor, allowed: Tensor | None, *, is_causal: bool
     ) -> Tensor:
         """What the values are weighted with, by distances."""
-        apart = klein.distances(query, key)
-        if self.c is None:
-            scores = apart * -self.beta
-        else:
+        scores, factor = klein.distances(query, key), -self.beta
+        if self.c is not None:
             c = at_least_float32(self.c)[:, None, None]
-            scores = F.logsigmoid(torch.addcmul(-c, apart, -self.beta))
-        return masked_softmax(scores, allowed=allowed, is_causal=is_causal)
+            scores, factor = F.logsigmoid(torch.addcmul(-c, scores, factor)), torch.ones_like(c)
+        return masked_softmax(scores, factor, allowed=allowed, is_causal=is_causal)
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         joined = heads.transpose(1, 2).flatten(2)

@@ -12,6 +12,7 @@ from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.kernels.klein import split_heads
 from hyptrans.layers.attention import Attention, Map, masked_softmax
 from hyptrans.layers.checks import check_choice
+from hyptrans.layers.curvature import derived
 from hyptrans.layers.euclidean import inverse_softplus
 from hyptrans.layers.hvt import MobiusLinear, ScaledResidual
 
@@ -106,11 +107,14 @@ class PoincareAttention(Attention):
         self, query: Tensor, key: Tensor, allowed: Tensor | None, *, is_causal: bool
     ) -> Tensor:
         """What the values are weighted with, by distances."""
-        alpha = F.softplus(at_least_float32(self.raw_alpha))
-        scale = -1 / (alpha * self.c * (query.size(-1) - 1) ** 0.5)
+        factor = derived(self.raw_alpha, self._factor)
         apart = poincare.pairwise_squared_distance(query, key)
-        scores = apart * scale[:, None, None]
-        return masked_softmax(scores, allowed=allowed, is_causal=is_causal)
+        return masked_softmax(apart, factor, allowed=allowed, is_causal=is_causal)
+
+    def _factor(self, raw: Tensor) -> Tensor:
+        """What squared distances are multiplied by, ``[H, 1, 1]``."""
+        alpha = F.softplus(at_least_float32(raw))[:, None, None]
+        return -1 / (self.c * (self.width // self.heads) ** 0.5) / alpha
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         return self.residual(x, self.out.product(heads.transpose(1, 2).flatten(2)), self.out.bias)

@@ -170,8 +170,9 @@ class LorentzLinear(nn.Module):
 
     def forward(self, x: Tensor, residual: Tensor | None = None) -> Tensor:
         x = relu_dropout(x, self.dropout, relu=self.relu, training=self.training)
-        z = products.linear(x.to(self.weight.dtype), self.weight, self.bias)
-        z = z.unflatten(-1, self.shape)
+        weight = self.weight
+        z = products.linear(x.to(weight.dtype), weight, self.bias)
+        z = z.view(*z.shape[:-1], *self.shape)
         if residual is not None:
             made: Tensor = self.residual(z, residual, self.log_scale)
             return made
@@ -239,8 +240,7 @@ def scaled_query(query: Tensor, tau: Tensor) -> Tensor:
 
     Shapes: query ``[..., d]``, tau ``[]`` -> ``[..., d]``.
     """
-    signs = lorentz.flip_time(query.new_ones(query.size(-1)))
-    return query * (signs * (2 / at_least_float32(tau)))
+    return query * (lorentz.time_signs(query, 2.0) / at_least_float32(tau))
 
 
 def mixed_centroids(

@@ -171,7 +171,11 @@ class CentroidNorm(nn.Module):
         """The block's points; ``scale`` moves its input to its curvature ``-c``."""
         with full_precision(x):
             out = relu_dropout(out, self.dropout, training=self.training)
-            total = at_least_float32(out) + at_least_float32(x[..., 1:]) * scale
+            out, space = at_least_float32(out), at_least_float32(x[..., 1:])
+            if isinstance(scale, Tensor):
+                total = torch.addcmul(out, space, scale)
+            else:
+                total = torch.add(out, space, alpha=scale)
             gain, bias = at_least_float32(self.weight), at_least_float32(self.bias)
             normed = F.layer_norm(total, gain.shape, gain, bias, NORM_EPSILON)
             return lift(normed, c=c)

@@ -9,10 +9,10 @@ from torch.compiler import is_compiling
 
 from hyptrans.geometry.precision import at_least_float32, full_precision
 from hyptrans.kernels.dropout import relu_dropout
-from hyptrans.kernels.linear_attention import features, step
+from hyptrans.kernels.linear_attention import channel_factors, features, step
 from hyptrans.layers import hypformer_linear_attention as linear_attention
 from hyptrans.layers.attention import Attention, Map, State
-from hyptrans.layers.curvature import Curvature, Passage
+from hyptrans.layers.curvature import Curvature, Passage, derived
 from hyptrans.layers.hybonet import mixed_centroids, scaled_query
 from hyptrans.layers.hypformer import HTC, CentroidNorm, readjust
 from hyptrans.layers.hypformer_linear_attention import Sums
@@ -157,7 +157,7 @@ class LinearAttention(HypformerAttention):
         with full_precision(query):
             if query.size(2) == 1:
                 sums = self._no_sums(query, value) if state.kept is None else state.kept
-                known = sums.key_value, sums.key, self.scale, self.psi, self.power
+                known = sums.key_value, sums.key, self._factors(), self.psi, self.power
                 mixed, *after = step(query, key, value, *known, allowed)
                 state.kept = Sums(*after)
                 return mixed
@@ -186,8 +186,11 @@ class LinearAttention(HypformerAttention):
         return mixed + own @ at_least_float32(self.psi)
 
     def _features(self, numbers: Tensor, allowed: Tensor | None = None) -> Tensor:
-        found = features(numbers, self.scale, self.power)
+        found = features(numbers, self._factors(), self.power)
         return found if allowed is None else found * allowed.transpose(-1, -2)
+
+    def _factors(self) -> Tensor:
+        return derived(self.scale, channel_factors)
 
 
 class SoftmaxAttention(HypformerAttention):

@@ -11,7 +11,7 @@ from hyptrans.geometry import poincare
 from hyptrans.kernels import backend
 from hyptrans.kernels.klein import polar_heads
 from hyptrans.kernels.lift import lift
-from hyptrans.kernels.linear_attention import step
+from hyptrans.kernels.linear_attention import channel_factors, step
 from hyptrans.kernels.lorentz import from_linear, normalize
 from hyptrans.kernels.poincare import add_tangents
 from hyptrans.kernels.poincare_residual import norm_residual
@@ -90,7 +90,7 @@ def residual(draw):
 def linear_step(draw):
     rows, heads, d = 3, 2, draw.width
     sums = [draw(rows, heads, d, d), 1 + draw(rows, heads, d).square()]
-    own = [draw(heads, 1, d), draw(heads, d, d)]
+    own = [channel_factors(draw(heads, 1, d)), draw(heads, d, d)]
     given = [draw(rows, 1, heads, d).transpose(1, 2) for _ in range(3)]
     operands = [*given, *sums, *own]
     return Case(lambda *operands: step(*operands, power=2.0), operands, gradients=False)

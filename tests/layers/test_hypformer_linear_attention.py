@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from hyptrans.kernels import linear_attention as kernels
-from hyptrans.kernels.linear_attention import features as focus
+from hyptrans.kernels.linear_attention import channel_factors, features
 from hyptrans.kernels.linear_attention import step as decode
 from hyptrans.layers import hypformer_linear_attention as linear_attention
 from hyptrans.layers.hypformer_linear_attention import (
@@ -20,6 +20,10 @@ from tests.oracles import hypformer as oracle
 
 # sums of a thousand terms in different orders
 SUMMED = {"rtol": 1e-10, "atol": 1e-10}
+
+
+def focus(numbers, scale, power):
+    return features(numbers, channel_factors(scale), power)
 
 
 def inputs(rng, length, *, batch=2, heads=3, d=4, e=5, dtype=torch.float64):
@@ -37,7 +41,7 @@ def one_step(query, key, value, sums):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernels, "features", lambda numbers, *_: numbers)
         heads, d, e = query.size(1), query.size(-1), value.size(-1)
-        own = torch.zeros(heads, 1, d), torch.zeros(heads, e, e), 1.0
+        own = torch.ones(heads, 1, d), torch.zeros(heads, e, e), 1.0
         out, *after = decode(query, key, value, *sums, *(t.to(query) for t in own[:2]), own[2])
     return out, Sums(*after)
 
@@ -56,10 +60,10 @@ def test_features_match_the_printed_formula(power, rng):
 def test_features_keep_the_length_and_do_not_feel_one_scale_for_all_channels(rng):
     numbers = torch.rand(20, 8, generator=rng, dtype=torch.float64) + 0.1
     u = numbers / torch.nn.functional.softplus(torch.tensor(0.3, dtype=torch.float64))
-    features = focus(numbers, torch.tensor(0.3, dtype=torch.float64), 3.0)
-    torch.testing.assert_close(features.norm(dim=-1), u.norm(dim=-1), rtol=1e-4, atol=0)
+    found = focus(numbers, torch.tensor(0.3, dtype=torch.float64), 3.0)
+    torch.testing.assert_close(found.norm(dim=-1), u.norm(dim=-1), rtol=1e-4, atol=0)
     torch.testing.assert_close(
-        features / features.norm(dim=-1, keepdim=True),
+        found / found.norm(dim=-1, keepdim=True),
         torch.nn.functional.normalize(numbers**3, dim=-1),
         rtol=1e-4,
         atol=1e-6,
@@ -75,11 +79,11 @@ def test_features_of_any_row_are_finite_and_not_zero(size, dtype, power, rng):
     numbers[1, 1:] = -1  # a single one
     numbers.requires_grad_()
     scale = torch.zeros(16, dtype=dtype, requires_grad=True)
-    features = focus(numbers, scale, power)
-    features.sum().backward()
-    assert features.dtype == torch.float32
-    assert torch.isfinite(features).all()
-    assert features.norm(dim=-1).min() > 0
+    found = focus(numbers, scale, power)
+    found.sum().backward()
+    assert found.dtype == torch.float32
+    assert torch.isfinite(found).all()
+    assert found.norm(dim=-1).min() > 0
     assert torch.isfinite(numbers.grad).all()
     assert torch.isfinite(scale.grad).all()
 
