@@ -111,7 +111,7 @@ def key_of(seed: int, row: int) -> np.uint32:
 @inlined
 def kept_at(key: np.uint32, column: int, threshold: np.uint32) -> bool:
     """Whether a number of a row is kept."""
-    return bool(_mix(key + np.uint32(column) * np.uint32(0x9E3779B9)) >= threshold)
+    return bool(_mix(key + np.uint32(column) * np.uint32(GOLDEN)) >= threshold)
 
 
 @inlined

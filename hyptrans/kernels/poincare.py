@@ -34,15 +34,14 @@ from hyptrans.kernels.cpu import (
 def add_tangents(u: Tensor, v: Tensor, *, c: float = 1.0, relu: bool = False) -> Tensor:
     """:func:`hyptrans.geometry.poincare.add_tangents`, with ``relu`` followed by ReLU.
 
-    Shapes: u ``[..., D]``, v broadcasts against it -> ``[..., D]``. Source: HVT eq. 3 and 10.
+    Shapes: u, v ``[..., D]``, broadcast together -> ``[..., D]``; the kernels compute it where
+    ``v`` has the last dimensions of ``u``. Source: HVT eq. 3 and 10.
     """
     u, v = at_least_float32(u), at_least_float32(v)
-    alike = u.dtype == v.dtype and v.dim() <= u.dim()
-    if not alike or backend(u) == "eager":
+    repeated = 0 < v.dim() <= u.dim() and v.shape == u.shape[u.dim() - v.dim() :]
+    if not repeated or u.dtype != v.dtype or backend(u) == "eager":
         total = poincare.add_tangents(u, v, c=c)
         return F.relu(total) if relu else total
-    if v.shape != u.shape[u.dim() - v.dim() :]:
-        v = v.expand(u.shape)
     made: Tensor = apply(_AddTangents, u, v, (c, relu))
     return made
 

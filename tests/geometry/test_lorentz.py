@@ -184,3 +184,9 @@ def test_clamp_radius_has_a_gradient_at_the_origin():
     x = lorentz.origin(4).requires_grad_()
     lorentz.clamp_radius(x, 6.0).sum().backward()
     assert torch.equal(x.grad, torch.ones(4))
+
+
+def test_lift_has_the_gradients_of_finite_differences(rng):
+    space = torch.randn(3, 4, generator=rng, dtype=torch.float64, requires_grad=True)
+    c = torch.tensor(0.7, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda s, c: lorentz.lift(s, c=c), (space, c))

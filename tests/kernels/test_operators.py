@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 import torch
 
+from hyptrans.geometry import poincare
 from hyptrans.kernels import backend, cpu, cuda, dropout
 from hyptrans.kernels.cpu import exponential, jobs
 from hyptrans.kernels.cpu.jobs import NUMBERS_PER_THREAD
 from hyptrans.kernels.lorentz import from_linear, linear_forward, normalize
+from hyptrans.kernels.poincare import add_tangents
 from hyptrans.kernels.poincare_residual import norm_residual
 from tests.kernels.cases import CASES, Draw, numbers, results_of
 from tests.kernels.contract import KernelContract
@@ -31,6 +33,14 @@ def test_half_precision_gives_float32_points(rng):
     assert out.dtype == torch.float32
     (grad,) = torch.autograd.grad(out.sum(), z)
     assert grad.dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize(
+    "shapes", [((1, 4), (3, 4)), ((3, 4), ()), ((3, 4), (1, 4)), ((3, 4), (1,))]
+)
+def test_mobius_sums_broadcast_as_their_formula(shapes, rng):
+    u, v = (torch.randn(shape, generator=rng) for shape in shapes)
+    torch.testing.assert_close(add_tangents(u, v), poincare.add_tangents(u, v))
 
 
 # dropout
