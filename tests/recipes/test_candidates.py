@@ -49,7 +49,7 @@ def test_heads_of_a_shell_have_one_length_and_their_times_beside_the_width(rng):
         assert made.shape == (2, 2, 3, 5)
         torch.testing.assert_close(made, lorentz.lift(made[..., 1:]))
         torch.testing.assert_close(made[..., 1:].norm(dim=-1), torch.full((2, 2, 3), 5.0).double())
-    scores = layer.scores(query, key)
+    scores = query @ key.transpose(-1, -2)
     distance = lorentz.squared_distance(
         lorentz.flip_time(query)[..., :, None, :] * layer.tau / 2, key[..., None, :, :]
     )
