@@ -20,6 +20,9 @@ from hyptrans.support.steps import Notes
 # the packages that shape the output
 _TOOLS = ("numpy", "sacremoses", "subword-nmt", "sentencepiece", "datasets")
 
+_KEPT = "kept"
+"""File that says that a finished run was to keep its intermediate texts."""
+
 
 def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[], Plan]) -> None:
     """Prepare a data set into ``job.out``, or go on where an earlier run stopped.
@@ -41,8 +44,10 @@ def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[], Plan]) -> 
     hashes = [file["sha256"] for file in described.values()]
     made_from = {"options": list(job.options), "inputs": hashes}
     finished = manifest.load(job.out)
+    mark = job.work / _KEPT
+    kept = job.keep_intermediate or bool(finished and not job.overwrite and mark.exists())
     if finished and not job.overwrite and _is_whole(job, finished, made_from):
-        if not job.keep_intermediate and steps.is_kept_in(job.work):
+        if not kept and steps.is_kept_in(job.work):
             # left behind by a run that was killed right after it wrote its manifest
             with suppress(UserError), steps.alone(job.work):
                 remove(job.work)
@@ -54,13 +59,13 @@ def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[], Plan]) -> 
     found = versions(*_TOOLS)
     notes: dict[str, Notes] = {}
     stages = Stages(plan, job, {**made_from, "versions": found}, notes)
-    new = not job.out.exists()
+    new, begun = not job.out.exists(), not job.work.exists()
     with steps.alone(job.work):
         try:
             steps.follow(stages.steps(), job.work, notes)
         except UserError:
-            # refused before anything was made of it
-            if not notes:
+            # refused before anything was made of it, now or by an earlier run
+            if begun and not notes:
                 remove(job.work)
                 if new and not any(job.out.iterdir()):
                     job.out.rmdir()
@@ -75,8 +80,10 @@ def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[], Plan]) -> 
             "steps": [{"name": name, **noted} for name, noted in notes.items()],
             "outputs": manifest.describe_files(placed, job.out),
         }
+        if kept:
+            mark.touch()
         write_json(job.out / manifest.NAME, content)
-        if not job.keep_intermediate:
+        if not kept:
             remove(job.work)
     _warn_of_repeated(plan)
     sys.stdout.write(f"{summary(job, plan.sets, stages.size, notes)}\n")

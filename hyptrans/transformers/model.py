@@ -18,7 +18,6 @@ from transformers import (
     StoppingCriteriaList,
 )
 from transformers.modeling_outputs import Seq2SeqLMOutput
-from transformers.utils import GENERATION_CONFIG_NAME
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32
@@ -30,6 +29,7 @@ from hyptrans.inference.sharing import card, folder
 from hyptrans.seq2seq.version import KEY, this_version
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import write_whole
+from hyptrans.transformers import generation
 from hyptrans.transformers.cache import HyptransCache
 from hyptrans.transformers.configuration import HyptransConfig
 from hyptrans.transformers.encoding import Encode, EncoderOutput, embedded, of_each
@@ -115,8 +115,8 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
             raise UserError(f"models of hyptrans are loaded without {name}: leave it out")
         found = read(pretrained_model_name_or_path, revision=revision, token=token)
         if dtype == "auto":
-            stored = next(t.dtype for t in found.parameters.values() if t.is_floating_point())
-            dtype = stored if stored in _DTYPES else None
+            kind = next(t.dtype for t in found.parameters.values() if t.is_floating_point())
+            dtype = kind if kind in _DTYPES else None
         wanted = dtype or torch.float32
         wanted = getattr(torch, wanted, None) if isinstance(wanted, str) else wanted
         if wanted not in _DTYPES:
@@ -128,8 +128,8 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         own = HyptransConfig.of_contents(found)
         own.options = dict(chosen)
         model: Any = cls(own, core.requires_grad_())
-        if (Path(found.place) / GENERATION_CONFIG_NAME).is_file():
-            model.generation_config = GenerationConfig.from_pretrained(found.place)
+        stored = generation.read(Path(found.place), len(found.dictionaries[1]))
+        model.generation_config = stored or model.generation_config
         return model.to(wanted).eval()
 
     def forward(

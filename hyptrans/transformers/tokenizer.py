@@ -1,7 +1,6 @@
 """Text of a model folder as a tokenizer of the library transformers."""
 
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -117,14 +116,9 @@ class HyptransTokenizer(PreTrainedTokenizer):
     ) -> tuple[str, ...]:
         """Write dictionaries and subword model; the model writes what else a folder has."""
         place = Path(save_directory)
-        for language, dictionary in zip(self.languages, self.dictionaries, strict=True):
-            folder.write_dictionary(dictionary, dictionary_file(place, language))
-        written = [dictionary_file(place, language) for language in self.languages]
-        if self.rules.model is not None and self.rules.model_name is not None:
-            written.append(place / self.rules.model_name)
-            if not (written[-1].exists() and written[-1].samefile(self.rules.model)):
-                shutil.copyfile(self.rules.model, written[-1])
-        return tuple(map(str, written))
+        return tuple(
+            map(str, folder.write_text(self.languages, self.dictionaries, self.rules, place))
+        )
 
     def _tokenize(self, text: str, **_: Any) -> list[str]:
         if self._side not in self.cache:

@@ -12,12 +12,11 @@ from hyptrans.data.commands.options import add_shared_arguments, make_job
 from hyptrans.data.pipeline import prepare
 from hyptrans.data.plan import Job, PairSource, Plan
 from hyptrans.data.sources import hub
-from hyptrans.data.sources.archive import MOST_GIGABYTES, unpack
+from hyptrans.data.sources.archive import MOST_GIGABYTES, MOST_TIMES, unpack
 from hyptrans.data.sources.download import download, file_name
 from hyptrans.data.sources.files import locate, parallel_files
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256
-from hyptrans.support.lines import MOST_TIMES
 from hyptrans.support.steps import Step
 
 Files = Mapping[str, tuple[str, Sequence[tuple[str, str]]]]

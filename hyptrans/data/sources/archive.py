@@ -1,5 +1,6 @@
 """Files out of a tar archive that nobody vouches for."""
 
+import platform
 import tarfile
 import zlib
 from collections.abc import Collection
@@ -14,6 +15,8 @@ _BLOCK = 1 << 20
 _GIGABYTE = 1 << 30
 MOST_GIGABYTES = 20
 """More than any archive of a data set here unpacks to."""
+MOST_TIMES = 20
+"""Unpacked against packed bytes: 3 to 4 in these archives."""
 MOST_MEMBERS = 10_000
 """Archives of data sets here have some hundred; reading 100,000 empty ones takes seconds."""
 
@@ -28,7 +31,7 @@ def most_bytes(packed: int, gigabytes: float | None = None) -> int:
     """
     if gigabytes is not None:
         return int(gigabytes * _GIGABYTE)
-    return min(MOST_GIGABYTES * _GIGABYTE, most_by_ratio(packed))
+    return min(MOST_GIGABYTES * _GIGABYTE, most_by_ratio(packed, MOST_TIMES))
 
 
 def unpack(
@@ -40,10 +43,15 @@ def unpack(
     ``tarfile``'s filter for data before the folder appears.
 
     Raises:
-        UserError: not a tar archive, damaged or truncated, with a member that the filter refuses,
-            with more than :data:`MOST_MEMBERS`, or one that unpacks to more than
-            :func:`most_bytes`.
+        UserError: this Python lacks the filter; or not a tar archive, damaged or truncated, with
+            a member that the filter refuses, with more than :data:`MOST_MEMBERS`, or one that
+            unpacks to more than :func:`most_bytes`.
     """
+    if not hasattr(tarfile, "data_filter"):
+        raise UserError(
+            f"Python {platform.python_version()} has no safe way to unpack {archive}: use a newer "
+            "release, 3.10.12 or 3.11.4 at least, or unpack it and name the folder with --raw"
+        )
     partial = folder.with_name(folder.name + ".partial")
     remove(partial)
     partial.mkdir(parents=True)

@@ -11,7 +11,7 @@ from hyptrans.data.corpus import zip_sides
 from hyptrans.data.plan import PairSource, Tally
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import short_names
-from hyptrans.support.lines import read_lines
+from hyptrans.support.lines import most_lines, read_lines
 
 # (what it is, text): the first tells where two sides part
 Item = tuple[str, str]
@@ -38,11 +38,13 @@ def sgml_segments(path: Path) -> Iterator[Item]:
     Raises:
         UserError: a segment does not end on its line, or there is none.
     """
-    name, count = "?", 0
+    name, count, most = "?", 0, None
     for number, line in enumerate(read_lines(path), 1):
-        if document := _DOCUMENT.search(line):
-            name = document["id"]
+        if "<" not in line:
+            continue
         lower = line.lower()
+        if "<doc" in lower and (document := _DOCUMENT.search(line)):
+            name = document["id"]
         begun, ended = lower.count("<seg"), lower.count("</seg>")
         found = list(_SEGMENT.finditer(line)) if begun == ended else []
         if len(found) != max(begun, ended):
@@ -50,6 +52,9 @@ def sgml_segments(path: Path) -> Iterator[Item]:
         for segment in found:
             yield f"document {name} segment {segment['id']}", segment["text"].strip()
         count += len(found)
+        most = most_lines(path.stat().st_size) if most is None else most
+        if count > most:
+            raise UserError(f"{path} is refused: it has more than {most:,} segments")
     if not count:
         raise UserError(f"{path} is no markup of IWSLT or WMT: it has no segment")
 

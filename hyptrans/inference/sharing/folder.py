@@ -101,21 +101,27 @@ def write(contents: Contents, folder: Path, *, card: str, precision: str = "half
     check_replaceable(folder)
     with _whole_folder(folder) as new:
         _write_parameters(contents, new / WEIGHTS, PRECISIONS[precision])
-        for language, dictionary in zip(languages, contents.dictionaries, strict=True):
-            write_dictionary(dictionary, dictionary_file(new, language))
-        if contents.text.model is not None and contents.text.model_name is not None:
-            with whole_file(new / contents.text.model_name) as file:
-                file.write(Path(contents.text.model).read_bytes())
+        write_text(languages, contents.dictionaries, contents.text, new)
         write_whole(new / CARD, card)
         write_json(new / CONFIG, as_json(contents, precision))
 
 
-def write_dictionary(dictionary: Dictionary, path: Path) -> None:
-    """Write a dictionary as fairseq does."""
-    rows = zip(dictionary.symbols, dictionary.count, strict=True)
-    lines = [f"{symbol} {count}\n" for symbol, count in rows][dictionary.nspecial :]
-    with whole_file(path) as file:
-        file.write("".join(lines).encode())
+def write_text(
+    languages: Sequence[str], dictionaries: Sequence[Dictionary], rules: text.TextRules, place: Path
+) -> list[Path]:
+    """Write both dictionaries, as fairseq does, and the subword model; returns their files."""
+    written = []
+    for language, dictionary in zip(languages, dictionaries, strict=True):
+        rows = zip(dictionary.symbols, dictionary.count, strict=True)
+        lines = [f"{symbol} {count}\n" for symbol, count in rows][dictionary.nspecial :]
+        written.append(dictionary_file(place, language))
+        write_whole(written[-1], "".join(lines))
+    if rules.model is not None and rules.model_name is not None:
+        content = Path(rules.model).read_bytes()
+        written.append(place / rules.model_name)
+        with whole_file(written[-1]) as file:
+            file.write(content)
+    return written
 
 
 def as_json(contents: Contents, precision: str) -> dict[str, Any]:

@@ -63,6 +63,13 @@ def test_archive_with_a_dangerous_member_is_refused_whole(tmp_path, name, last):
     assert set(tree(tmp_path)) == {"inner/a.tgz"}
 
 
+def test_a_python_without_the_filter_is_told_which_release_has_it(tmp_path, monkeypatch):
+    monkeypatch.delattr(tarfile, "data_filter")
+    with pytest.raises(UserError, match=r"3\.10\.12 or 3\.11\.4 at least"):
+        unpack(make(tmp_path / "a.tgz", *GOOD), WANTED, tmp_path / "out")
+    assert set(tree(tmp_path)) == {"a.tgz"}
+
+
 def test_file_that_is_there_twice_is_refused(tmp_path):
     archive = make(tmp_path / "a.tgz", *GOOD, member("elsewhere/train.de"))
     with pytest.raises(UserError, match=r"holds train\.de twice"):
