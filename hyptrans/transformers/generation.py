@@ -12,29 +12,27 @@ from hyptrans.support.files import read_bytes, read_json
 _MOST_BYTES = 1 << 20
 _MOST = 10_000
 """Of a number of beams or tokens."""
-_KINDS: dict[str, type] = {
-    **dict.fromkeys(("max_length", "max_new_tokens", "min_length", "min_new_tokens"), int),
-    **dict.fromkeys(("num_beams", "num_return_sequences", "top_k"), int),
-    **dict.fromkeys(("no_repeat_ngram_size", "encoder_no_repeat_ngram_size"), int),
-    **dict.fromkeys(("temperature", "top_p", "min_p", "typical_p", "epsilon_cutoff"), float),
-    **dict.fromkeys(("eta_cutoff", "length_penalty", "repetition_penalty", "max_time"), float),
-    **dict.fromkeys(("encoder_repetition_penalty", "guidance_scale", "diversity_penalty"), float),
-    **dict.fromkeys(("do_sample", "early_stopping", "use_cache", "renormalize_logits"), bool),
-    **dict.fromkeys(("output_attentions", "output_hidden_states", "output_scores"), bool),
-    **dict.fromkeys(("output_logits", "return_dict_in_generate", "remove_invalid_values"), bool),
-    **dict.fromkeys(("_from_model_config",), bool),
-    **dict.fromkeys(("transformers_version", "stop_strings"), str),
+_OF_KINDS: dict[type, str] = {
+    int: """max_length max_new_tokens min_length min_new_tokens num_beams num_return_sequences
+        top_k no_repeat_ngram_size encoder_no_repeat_ngram_size""",
+    float: """temperature top_p min_p typical_p epsilon_cutoff eta_cutoff length_penalty max_time
+        repetition_penalty encoder_repetition_penalty guidance_scale diversity_penalty""",
+    bool: """do_sample early_stopping use_cache renormalize_logits remove_invalid_values
+        output_scores output_attentions output_hidden_states output_logits return_dict_in_generate
+        _from_model_config""",
+    str: "transformers_version stop_strings",
 }
-_TOKENS: dict[str, type] = {
-    **dict.fromkeys(
-        ("bos_token_id", "pad_token_id", "eos_token_id", "decoder_start_token_id"), int
-    ),
-    **dict.fromkeys(("forced_bos_token_id", "forced_eos_token_id", "suppress_tokens"), int),
-    "begin_suppress_tokens": int,
-}
-_LISTS = ("eos_token_id", "forced_eos_token_id", "suppress_tokens", "begin_suppress_tokens")
-_LISTS += ("stop_strings",)
-"""Options that may have several values."""
+_KINDS = {name: kind for kind, names in _OF_KINDS.items() for name in names.split()}
+_TOKENS = [
+    "bos_token_id",
+    "pad_token_id",
+    "eos_token_id",
+    "decoder_start_token_id",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "suppress_tokens",
+    "begin_suppress_tokens",
+]
 
 
 def read(folder: Path, symbols: int) -> GenerationConfig | None:
@@ -61,11 +59,13 @@ def read(folder: Path, symbols: int) -> GenerationConfig | None:
 
 def _check(name: str, value: Any, symbols: int) -> None:
     """Raise ValueError for an option that ``generate`` of this package's models does not take."""
-    kind = {**_KINDS, **_TOKENS}.get(name)
-    if kind is None:
+    if name not in _KINDS and name not in _TOKENS:
         raise ValueError(f"a model of hyptrans has no option {name[:80]!r}: take it out")
-    values = value if isinstance(value, list) and name in _LISTS else [value]
-    if not all(_fits(one, kind, symbols - 1 if name in _TOKENS else _MOST) for one in values):
+    if name == "early_stopping" and value == "never":
+        return
+    kind, most = (int, symbols - 1) if name in _TOKENS else (_KINDS[name], _MOST)
+    several = isinstance(value, list) and (name in _TOKENS or kind is str)
+    if not all(_fits(one, kind, most) for one in (value if several else [value])):
         raise ValueError(f"its option {name} cannot be {str(value)[:80]!r}")
 
 
