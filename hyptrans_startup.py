@@ -21,6 +21,7 @@ VERSION = "0.12.2"
 SPIN_COUNT = "1000"
 """Rounds that a waiting thread of libgomp loops for. By default they take milliseconds, and a
 training on all cores gets many times slower as soon as another program runs."""
+OFF = f"HYPTRANS_STARTUP=0 switches off what lets fairseq {VERSION} run here: unset it"
 _HERE = '__import__("hyptrans_startup")'
 # from Python 3.11 on a dataclass that compares by value cannot be another one's default
 _BY_IDENTITY = "dataclass as _dataclass, field{}; dataclass = _dataclass(eq=False)"
@@ -68,6 +69,10 @@ EDITS = {
         ("    if args.bf16:\n        args.tpu = True\n", "\n\n"),
         ("validation_parser(default_task=None)", 'validation_parser(default_task="translation")'),
     ],
+    # BLEU by the tokenizer of the target language, which the plug-in knows
+    "fairseq.tasks.translation": [
+        ("(hyps, [refs])", '(hyps, [refs], **getattr(self, "bleu_options", {}))'),
+    ],
     "fairseq.utils": [("os.path.abspath(args.user_dir", f"{_HERE}.plugin_folder(args.user_dir")],
     # sacrebleu takes no files; fairseq's own scorer takes a configuration
     "fairseq_cli.score": [
@@ -113,13 +118,22 @@ class Finder:
 
 def install() -> None:
     """Edit fairseq in this process and those that it starts."""
-    if os.environ.setdefault("HYPTRANS_STARTUP", "1") == "0" or Finder in sys.meta_path:
+    if os.environ.setdefault("HYPTRANS_STARTUP", "1") == "0":
+        sys.excepthook = _say_off
+        return
+    if Finder in sys.meta_path:
         return
     sys.meta_path.insert(0, Finder)
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)
     # of hydra, about fairseq's configuration
     warnings.filterwarnings("ignore", r"\s*(Future Hydra|'config' is|In 'config'|The version_base)")
+
+
+def _say_off(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+    sys.__excepthook__(kind, error, trace)
+    if issubclass(kind, Exception):
+        sys.stderr.write(f"{OFF}\n")
 
 
 def plugin_folder(user_dir: str) -> str:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import hyptrans_startup
@@ -31,18 +32,26 @@ def run(
     *command: str | Path, cwd: Path, variables: Mapping[str, str], stdin: str | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run a script that pip installed; ``variables`` are its environment."""
-    words = [str(SCRIPTS / command[0]), *map(str, command[1:])]
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / name for name in ("in", "out", "err")]
         files[0].write_text(stdin or "", encoding="utf-8")
-        process = _CONTEXT.Process(target=_become, args=(words, cwd, dict(variables), files))
-        process.start()
+        process = start(*command, cwd=cwd, variables=variables, files=files)
         process.join(LIMIT)
         if process.exitcode is None:
             process.kill()
-            raise subprocess.TimeoutExpired(words, LIMIT)
+            raise subprocess.TimeoutExpired([*map(str, command)], LIMIT)
         output, errors = (file.read_text(encoding="utf-8") for file in files[1:])
-    return subprocess.CompletedProcess(words, process.exitcode, output, errors)
+    return subprocess.CompletedProcess([*map(str, command)], process.exitcode, output, errors)
+
+
+def start(
+    *command: str | Path, cwd: Path, variables: Mapping[str, str], files: Iterable[Path]
+) -> ForkServerProcess:
+    """Start such a script; ``files`` are its input, output and errors."""
+    words = [str(SCRIPTS / command[0]), *map(str, command[1:])]
+    process = _CONTEXT.Process(target=_become, args=(words, cwd, dict(variables), files))
+    process.start()
+    return process
 
 
 def _become(

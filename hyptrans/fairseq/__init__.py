@@ -4,18 +4,26 @@ Importing this package lets fairseq run (``hyptrans_startup``), registers archit
 optimizer and schedule, and wraps what fairseq gets wrong without a word.
 """
 
+import os
 import sys
 
 import hyptrans_startup
-from hyptrans.support.extras import require
+from hyptrans.support.errors import UserError
+from hyptrans.support.extras import MissingExtra, require
 
 if "fairseq" in sys.modules and hyptrans_startup.Finder not in sys.meta_path:
     raise ImportError("fairseq was imported before hyptrans.fairseq: import the latter first")
-hyptrans_startup.install()
-require("fairseq", "fairseq")
+if os.environ.get("HYPTRANS_STARTUP") != "0":
+    hyptrans_startup.install()
+try:
+    require("fairseq", "fairseq")
+except (ValueError, AttributeError, ImportError) as error:
+    if isinstance(error, MissingExtra) or hyptrans_startup.Finder in sys.meta_path:
+        raise
+    raise UserError(f"{hyptrans_startup.OFF} ({error})") from error
 
-import hyptrans.models  # noqa: E402, F401 - names the architectures
-from hyptrans.fairseq import (  # noqa: E402
+import hyptrans.models  # noqa: F401 - names the architectures
+from hyptrans.fairseq import (
     architectures,
     geodesic,
     literals,
@@ -24,8 +32,8 @@ from hyptrans.fairseq import (  # noqa: E402
     riemannian_adam,
     tiled,
 )
-from hyptrans.fairseq.training import guard, not_finite, resuming, statistics  # noqa: E402
-from hyptrans.seq2seq.architectures import watch  # noqa: E402
+from hyptrans.fairseq.training import guard, not_finite, resuming, statistics
+from hyptrans.seq2seq.architectures import watch
 
 __all__ = ["architectures", "geodesic", "noam", "riemannian_adam", "tiled"]
 __all__ += ["guard", "not_finite", "repairs", "resuming", "statistics"]

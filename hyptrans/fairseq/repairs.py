@@ -1,4 +1,4 @@
-"""Two functions of fairseq that go wrong without a word."""
+"""What fairseq gets wrong without a word."""
 
 import os
 import shutil
@@ -7,7 +7,9 @@ from typing import Any
 from fairseq import checkpoint_utils
 from fairseq.file_io import PathManager
 from fairseq.tasks.translation import TranslationTask
+from fairseq.trainer import Trainer
 
+from hyptrans.evaluation.scores import bleu_metric, tokenizer_for
 from hyptrans.fairseq.around import Function, around
 from hyptrans.support.errors import UserError
 
@@ -31,6 +33,8 @@ checkpoint_utils.PathManager = _WholeCopies
 def refuse_other_languages(setup: Function, cls: type, cfg: Any, **options: Any) -> Any:
     """Set up a task; fairseq drops a language that the data lack, and takes both of the data.
 
+    ``--eval-bleu`` counts by the tokenizer of the target language.
+
     Raises:
         UserError: ``--source-lang`` or ``--target-lang`` is not that of the data.
     """
@@ -42,4 +46,18 @@ def refuse_other_languages(setup: Function, cls: type, cfg: Any, **options: Any)
                 f"--{name.replace('_', '-')} {language} is not that of data folder {cfg.data}, "
                 f"{cfg.source_lang}-{cfg.target_lang}: name both languages, or none"
             )
+    task.bleu_options = {"tokenize": tokenizer_for(task.cfg.target_lang)}
     return task
+
+
+@around(Trainer, "begin_epoch")
+def refuse_a_missing_tokenizer(begin: Function, trainer: Any, epoch: int) -> None:
+    """Begin an epoch; fairseq finds out when it has trained that it cannot count BLEU.
+
+    Raises:
+        UserError: names what installs the tokenizer of ``--eval-bleu``.
+    """
+    task = trainer.task
+    if isinstance(task, TranslationTask) and task.cfg.eval_bleu:
+        bleu_metric(**task.bleu_options)
+    begin(trainer, epoch)

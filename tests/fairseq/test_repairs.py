@@ -1,11 +1,14 @@
 """What fairseq gets wrong without a word."""
 
+from importlib import util
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import sacrebleu
 from fairseq import checkpoint_utils
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from fairseq.trainer import Trainer
 
 import hyptrans.fairseq  # noqa: F401 - repairs it
 from hyptrans.support.errors import UserError
@@ -32,6 +35,47 @@ def test_a_language_that_the_data_lack_is_refused(typed, flag, data):
 def test_languages_of_the_data_are_taken(typed, data):
     task = TranslationTask.setup_task(TranslationConfig(data=data, **typed))
     assert (task.cfg.source_lang, task.cfg.target_lang) == ("en", "de")
+
+
+HYPOTHESIS, REFERENCE = "我们今天去了北京", "我们昨天去了北京"
+
+
+@pytest.fixture
+def chinese(data, monkeypatch):
+    """A task whose every translation is `HYPOTHESIS`, and a batch of `REFERENCE`."""
+    words = sorted({*HYPOTHESIS, *REFERENCE})
+    Path(data, "dict.zh.txt").write_text("".join(f"{word} 1\n" for word in words))
+    typed = {"source_lang": "en", "target_lang": "zh", "eval_bleu_remove_bpe": "sentencepiece"}
+    task = TranslationTask.setup_task(TranslationConfig(data=data, eval_bleu=True, **typed))
+    tokens, target = (
+        task.tgt_dict.encode_line(" ".join(text), add_if_not_exist=False)
+        for text in (HYPOTHESIS, REFERENCE)
+    )
+    task.tokenizer = None
+    monkeypatch.setattr(task, "inference_step", lambda *_, **__: [[{"tokens": tokens}]])
+    return task, {"target": target[None].long()}
+
+
+def test_bleu_of_a_validation_is_by_the_tokenizer_of_the_language(chinese):
+    task, sample = chinese
+    found = task._inference_with_bleu(None, sample, None).score
+    assert found == sacrebleu.corpus_bleu([HYPOTHESIS], [[REFERENCE]], tokenize="zh").score > 40
+
+
+def test_bleu_of_tokens_stays_that_of_tokens(chinese):
+    task, sample = chinese
+    task.cfg.eval_tokenized_bleu = True
+    assert task._inference_with_bleu(None, sample, None).score == 0
+
+
+@pytest.mark.skipif(util.find_spec("MeCab") is not None, reason="it is installed")
+def test_a_tokenizer_that_is_missing_is_named_before_training(data):
+    Path(data, "dict.ja.txt").write_text("word 1\n")
+    typed = {"source_lang": "en", "target_lang": "ja", "eval_bleu": True}
+    task = TranslationTask.setup_task(TranslationConfig(data=data, **typed))
+    trainer = SimpleNamespace(task=task)
+    with pytest.raises(UserError, match=r"ja-mecab cannot .* pip install 'sacrebleu\[ja\]'"):
+        Trainer.begin_epoch(trainer, 1)
 
 
 def test_a_copy_that_is_stopped_leaves_the_file_that_was_there(tmp_path, monkeypatch):

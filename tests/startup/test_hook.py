@@ -78,6 +78,29 @@ def test_variable_switches_the_hook_off(program):
     assert program(code, "fairseq-train", HYPTRANS_STARTUP="0") == "False"
 
 
+OFF = "HYPTRANS_STARTUP=0 switches off what lets fairseq 0.12.2 run here: unset it"
+
+
+def test_where_the_hook_is_off_an_error_says_how_to_switch_it_on(run, program, tmp_path):
+    fail = "raise ValueError('mutable default')"
+    (tmp_path / "fairseq-train").write_text(fail)
+    done = run(
+        "python", tmp_path / "fairseq-train", cwd=tmp_path, check=False, HYPTRANS_STARTUP="0"
+    )
+    assert done.stderr.splitlines()[-2:] == ["ValueError: mutable default", OFF]
+    done = run("python", tmp_path / "fairseq-train", cwd=tmp_path, check=False)
+    assert done.stderr.splitlines()[-1] == "ValueError: mutable default"
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="fairseq is imported without the hook")
+def test_our_commands_say_how_to_switch_the_hook_on(run, tmp_path):
+    (tmp_path / "model.pt").touch()
+    words = ["average", tmp_path / "model.pt", "--out", tmp_path / "out.pt"]
+    done = run("hyptrans", *words, cwd=tmp_path, check=False, HYPTRANS_STARTUP="0")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith(f"error: {OFF}")
+
+
 @pytest.mark.parametrize(
     ("name", "said", "seen"),
     [
