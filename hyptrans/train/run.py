@@ -73,12 +73,26 @@ class Run:
         self.config = HyptransConfig.of(self.tokenizer, architecture, **options)
         self.model = TrainedModel(self.config)
         self.model.label_smoothing = settings.label_smoothing
+        if settings.precision == "float64":
+            self.model.double()
         self.words = self.tokenizer.dictionaries
         # the search asks for more symbols than a configuration knows
         self.model.encoder.dictionary, self.model.decoder.dictionary = self.words
         self.epochs = Epochs(out / "epochs", settings.keep_last_epochs)
-        if settings.fsdp and any(hasattr(p, "manifold") for p in self.model.parameters()):
-            raise UserError("--fsdp cuts parameters to pieces, and points have none: leave it out")
+        self.cuda = torch.cuda.is_available() and settings.device != "cpu"
+        if settings.device not in ("auto", "cpu") and not self.cuda:
+            raise UserError(
+                f"--device {settings.device}: torch finds no such device here; leave it out"
+            )
+        points = [name for name, one in self.model.named_parameters() if hasattr(one, "manifold")]
+        if settings.fsdp and points:
+            raise UserError(
+                f"--fsdp cuts parameters to pieces, and {', '.join(points)} are points, which have "
+                "none: leave it out, or take --embedding-storage space"
+            )
+        if settings.fsdp and not self.cuda:
+            # on CPUs the library would copy the parameters to every process without a word
+            raise UserError("--fsdp shards parameters over GPUs, and there are none: leave it out")
 
     def pairs(self, name: str) -> Pairs:
         """The pairs of a set: ``train``, ``valid`` or ``test``."""
@@ -122,11 +136,6 @@ class Run:
 
     def _arguments(self) -> Any:
         chosen = self.settings
-        cuda = torch.cuda.is_available() and chosen.device != "cpu"
-        if chosen.device not in ("auto", "cpu") and not cuda:
-            raise UserError(
-                f"--device {chosen.device}: torch finds no such device here; leave it out"
-            )
         return transformers.Seq2SeqTrainingArguments(
             output_dir=str(self.out),
             max_steps=chosen.max_update,
@@ -136,7 +145,7 @@ class Run:
             save_total_limit=1,
             logging_steps=chosen.log_interval,
             seed=chosen.seed,
-            use_cpu=not cuda,
+            use_cpu=not self.cuda,
             bf16=chosen.precision == "bf16",
             fp16=chosen.precision == "fp16",
             fsdp=chosen.fsdp,

@@ -65,7 +65,11 @@ class Settings:
     )
     beam: int = setting(5, "beam of the validation's and the test's translations")
     seed: int = setting(1, "seed of parameters, batches and dropout", type=flags.seed, metavar="N")
-    precision: str = setting("float32", "of matrix products", choices=("float32", "bf16", "fp16"))
+    precision: str = setting(
+        "float32",
+        "of matrix products; float64: of all parameters, too",
+        choices=("float32", "float64", "bf16", "fp16"),
+    )
     device: str = setting("auto", "auto, cpu or cuda", type=flags.device, metavar="NAME")
     num_workers: int = setting(0, "processes that load batches")
     log_interval: int = setting(50, "updates between two logged losses")

@@ -240,18 +240,3 @@ def test_an_unfinished_checkpoint_is_left_for_an_older_whole_one(tmp_path):
     (tmp_path / "checkpoint-10" / "trainer_state.json").write_text('{"cut')
     assert newest(tmp_path) == str(tmp_path / "checkpoint-5")
     assert not (tmp_path / "checkpoint-10").exists()
-
-
-@pytest.mark.slow
-def test_two_processes_of_torchrun_end_like_one(data, tmp_path):
-    launch = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"]
-    ends = []
-    for name, before, tokens in (("one", [], "800"), ("two", launch, "400")):
-        given = [*words(data, tmp_path / name), "--max-tokens", tokens, "--dropout", "0"]
-        command = [sys.executable, *before, "-m", "hyptrans", *given]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stderr[-2000:]
-        ends.append(hyptrans.load(tmp_path / name / "model").facts["updates"])
-    # both learn on as many updates; their batches are cut at other places
-    assert ends == [12, 12]

@@ -1,0 +1,19 @@
+"""Batches by tokens: each pair once an epoch, within the limit, with little padding."""
+
+import numpy as np
+
+from hyptrans.train.batches import TokenBatches
+
+LIMIT = 1000
+
+
+def test_an_epoch_has_every_pair_once_within_the_limit_and_with_little_padding():
+    draw = np.random.default_rng(1)
+    sources = draw.poisson(12, 5000) + 2
+    sizes = np.stack([sources, np.maximum(sources + draw.integers(-4, 5, 5000), 2)], 1)
+    batches = list(TokenBatches(sizes, LIMIT, seed=1))
+    assert sorted(index for batch in batches for index in batch) == list(range(5000))
+    places = np.array([len(batch) * sizes[batch].max(0) for batch in batches])
+    assert places.max() <= LIMIT
+    # sorted by target and then by source it is 1.046
+    assert places.sum() / sizes.sum() < 1.04
