@@ -129,7 +129,8 @@ class Corpus:
             return queue, {}
         left = queue.left()
         prepared = prepare(trainings[0].run)
-        queue.require_same(trainings, data=prepared.settings)
+        for one in trainings:
+            translation.require_same(one.run, one.model, args.out, prepared)
         steps.run([prepared], args.out)
 
         def train(one: _Training) -> tuple[dict[str, Any], bool]:
@@ -137,12 +138,7 @@ class Corpus:
 
         with ThreadPoolExecutor(args.jobs) as pool:
             found = dict(zip((one.name for one in left), pool.map(train, left), strict=True))
-        queue.run(
-            lambda training: {
-                **self._line(training, args.out, *found[training.name]),
-                "data": prepared.settings,
-            }
-        )
+        queue.run(lambda training: self._line(training, args.out, *found[training.name]))
         print(f"\n{table(queue.lines)}\n")
         return queue, {one.model.name: one.run for one in trainings}
 

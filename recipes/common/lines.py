@@ -150,21 +150,6 @@ class Queue:
             left += [] if done else [training]
         return left
 
-    def require_same(self, trainings: Sequence[Any], **settings: Any) -> None:
-        """Hold further settings of trainings that are done against those of now.
-
-        Raises:
-            UserError: a line has another value of one.
-        """
-        names = {training.name for training in trainings}
-        for line in self.lines:
-            for key, value in settings.items():
-                if line["name"] in names and line.get(key, value) != value:
-                    raise UserError(
-                        f"{self.path} has {line['name']} of other {key}: choose another --out, or "
-                        "take that line out"
-                    )
-
     def run(self, score: Callable[[Any], Mapping[str, Any]]) -> None:
         """Add the line that ``score`` gives of each training that is not done."""
         while left := self.left():

@@ -194,8 +194,8 @@ class AnotherTraining(UserError):
     """A folder holds checkpoints of a training by another command, or by one that left no note."""
 
 
-def train(run: Run, model: Model, out: Path, prepared: Step) -> None:
-    """Train, or go on with a training from its last checkpoint.
+def require_same(run: Run, model: Model, out: Path, prepared: Step) -> None:
+    """Let nobody go on with, or take for done, a training by another command or of other data.
 
     Args:
         run: what the commands of the recipe share.
@@ -204,19 +204,32 @@ def train(run: Run, model: Model, out: Path, prepared: Step) -> None:
         prepared: the step that made the data.
 
     Raises:
-        UserError: the training failed, or its folder holds another one.
+        AnotherTraining: the training's folder holds such a one.
     """
-    command, note = run.train(model), run.out / model.name / _NOTE
-    made_from = {"command": portable(command, out), "data": prepared.settings}
-    begun = any((run.out / model.name).glob("checkpoint*.pt"))
-    if (note.exists() and results.read_json(note) != made_from) or (begun and not note.exists()):
+    folder = run.out / model.name
+    begun = any(folder.glob("checkpoint*.pt")) or (folder / _NOTE).exists()
+    made_from = _made_from(run, model, out, prepared)
+    if begun and not ((folder / _NOTE).exists() and results.read_json(folder / _NOTE) == made_from):
         raise AnotherTraining(
-            f"{note.parent} holds a training by another command or of other data: move it away, or "
+            f"{folder} holds a training by another command or of other data: move it away, or "
             "choose another --out"
         )
-    write_json(note, made_from)
+
+
+def _made_from(run: Run, model: Model, out: Path, prepared: Step) -> dict[str, Any]:
+    return {"command": portable(run.train(model), out), "data": prepared.settings}
+
+
+def train(run: Run, model: Model, out: Path, prepared: Step) -> None:
+    """Train, or go on with a training from its last checkpoint; see :func:`require_same`.
+
+    Raises:
+        UserError: the training failed, or its folder holds another one.
+    """
+    require_same(run, model, out, prepared)
+    write_json(run.out / model.name / _NOTE, _made_from(run, model, out, prepared))
     log = out / "logs" / f"train_{model.name}.log"
-    execute(command, log, threads=run.threads, progress=_progress)
+    execute(run.train(model), log, threads=run.threads, progress=_progress)
 
 
 def _progress(line: str) -> str | None:
