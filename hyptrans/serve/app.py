@@ -9,7 +9,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -60,7 +60,12 @@ class Service:
             ],
             # a stranger's page whose name leads here would otherwise read the answers
             middleware=[Middleware(TrustedHostMiddleware, hosts, www_redirect=False)],
-            exception_handlers={HTTPException: _refused, Exception: _failed},
+            exception_handlers={
+                HTTPException: _refused,
+                # whoever left before the request was whole; nothing for the log
+                ClientDisconnect: _failed,
+                Exception: _failed,
+            },
             lifespan=self._line.working,
         )
 

@@ -68,6 +68,7 @@ def test_a_wheel_prepares_trains_translates_probes_and_exports(installed, tmp_pa
         installed / "python", "-c", "import hyptrans; print(hyptrans.__file__)", cwd=folder
     )
     assert Path(place).is_relative_to(installed.parent)
+    assert (Path(place).parent / "serve" / "page" / "index.html").is_file()
     run("hyptrans prepare toy --out toy --train 600 --valid 60 --test 60")
     sets = " ".join(f"--{name} toy/{name}.en toy/{name}.qtv" for name in ("train", "valid", "test"))
     run(f"hyptrans prepare text {sets} --raw-text --vocab-size 400 --workers 1 --out data")

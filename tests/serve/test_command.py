@@ -46,6 +46,10 @@ def test_nobody_elsewhere_reaches_it(served):
 def test_a_signal_ends_it_after_the_answers(number):
     texts = [f"The dog sees {i} cats and runs across the street." for i in range(100)]
     with typed("tatoeba-en-de") as (process, port), ThreadPoolExecutor(1) as pool:
+        with socket.create_connection(("127.0.0.1", port)) as leaves:
+            half = "POST /translate HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n"
+            leaves.sendall(f"{half}Content-Type: application/json\r\n\r\n{{".encode())
+            assert ask(port, "/health").status == 200
         found = pool.submit(ask, port, "/translate", {"texts": texts})
         until = time.monotonic() + 30
         while ask(port, "/health").content["unanswered"] < 100:
