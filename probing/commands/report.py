@@ -14,6 +14,7 @@ from hyptrans.geometry import lorentz
 from hyptrans.support.errors import UserError
 from hyptrans.support.lines import read_lines
 from probing.commands.pipeline import Run, Scored, spaces
+from probing.commands.sources import one_for_each
 from probing.probes.corpus import Corpus
 from probing.probes.file import load_probes
 from probing.probes.metrics import ARC_LENGTHS, kept_words, predicted_root
@@ -101,18 +102,10 @@ def report(
 def texts_of(seen: Sequence[Path], encoders: int) -> list[Path | None]:
     """The text that each trained encoder was trained on, where it is known.
 
-    Args:
-        seen: none, one for all, or one for each.
-        encoders: their number.
-
     Raises:
         UserError: the number of texts does not fit, or one is missing.
     """
-    texts: list[Path | None] = [*seen] or [None]
-    if len(texts) == 1:
-        texts *= encoders
-    if len(texts) != encoders:
-        raise UserError(f"--seen has {len(texts)} values for {encoders} encoders")
+    texts = one_for_each("--seen", seen, encoders, "encoders")
     for text in seen:
         if not text.is_file():
             raise UserError(f"--seen {text} is not a file")

@@ -93,6 +93,19 @@ def text_options(args: argparse.Namespace) -> TextOptions:
     return TextOptions(**{name: getattr(args, name) for name in names})
 
 
+def one_for_each(flag: str, values: Sequence[Path], count: int, what: str) -> list[Path | None]:
+    """The values of a flag, of which there may be none, one for all, or one for each.
+
+    Raises:
+        UserError: there is another number of them.
+    """
+    found: list[Path | None] = [*values] or [None]
+    found *= count if len(found) == 1 else 1
+    if len(found) != count:
+        raise UserError(f"{flag} has {len(found)} values for {count} {what}")
+    return found
+
+
 def sources_of(args: argparse.Namespace) -> list[Source]:
     """The encoders that were asked for, checkpoints first.
 
@@ -102,11 +115,7 @@ def sources_of(args: argparse.Namespace) -> list[Source]:
     checkpoints: Sequence[Path] = args.checkpoint
     if not (checkpoints or args.hf):
         raise UserError("no encoder is named: give --checkpoint FILE or --hf NAME_OR_FOLDER")
-    data: list[Path | None] = [*args.data] or [None]
-    if len(data) == 1:
-        data *= len(checkpoints)
-    if len(data) != len(checkpoints):
-        raise UserError(f"--data has {len(data)} values for {len(checkpoints)} of --checkpoint")
+    data = one_for_each("--data", args.data, len(checkpoints), "of --checkpoint")
     for checkpoint in checkpoints:
         if not checkpoint.is_file():
             raise UserError(f"--checkpoint {checkpoint} is not a file")

@@ -170,8 +170,8 @@ def over_samples(
 ) -> Estimate:
     """A function of random samples of a cloud ``[N, D]``, none with a point twice.
 
-    The error is NaN for one sample, or where all points are in every sample; so is the mean where
-    all points are in one place.
+    The error is NaN where all points are in every sample; so is the mean where all points are in
+    one place.
     """
     if _in_one_place(cloud):
         return Estimate(math.nan, math.nan)
@@ -181,8 +181,6 @@ def over_samples(
     found = [
         function(cloud[torch.randperm(len(cloud), generator=rng)[:size]]) for _ in range(samples)
     ]
-    if samples == 1:
-        return Estimate(found[0], math.nan)
     return Estimate(float(np.mean(found)), float(np.std(found, ddof=1) / math.sqrt(samples)))
 
 

@@ -62,12 +62,9 @@ class Corpus:
 
     Args:
         states: of some or all of the sentences.
-        sentences: all sentences of the trees.
+        sentences: all sentences of the trees that the states were made of.
         name: names the states in errors.
         only: places in the trees of the sentences to use; None: all that have states.
-
-    Raises:
-        UserError: the states are of other sentences, or there are none.
     """
 
     def __init__(
@@ -77,15 +74,8 @@ class Corpus:
         name: str = "the states",
         only: Container[int] | None = None,
     ) -> None:
-        of_others = f"{name} is of other trees; extract the states again from these"
-        if states.kept and max(states.kept) >= len(sentences):
-            raise UserError(of_others)
-        if [len(sentences[i]) for i in states.kept] != list(states.lengths):
-            raise UserError(of_others)
         self.states, self.name = states, name
         self.rows = [row for row, i in enumerate(states.kept) if only is None or i in only]
-        if not self.rows:
-            raise UserError(f"{name} holds no sentence; extract it from other text")
         self.places = [states.kept[row] for row in self.rows]
         self.sentences = [sentences[i] for i in self.places]
         self.lengths = [len(sentence) for sentence in self.sentences]

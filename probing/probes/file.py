@@ -16,7 +16,6 @@ def save_probes(path: Path, trained: Trained) -> None:
     """Write both probes, whole or not at all."""
     about = {
         "settings": asdict(trained.settings),
-        "origin": trained.origin,
         "width": trained.distance.width,
         "spaces": [asdict(space) for space in trained.distance.spaces],
         "courses": {task: [asdict(c) for c in trained.courses[task]] for task in TASKS},
@@ -36,4 +35,4 @@ def load_probes(path: Path) -> Trained:
         probes[task] = make_probe(settings.probe, about["width"], settings.rank, spaces)
         probes[task].load_state_dict(about["parameters"][task])
     courses = {task: [Course(**course) for course in about["courses"][task]] for task in TASKS}
-    return Trained(settings, about["origin"], **probes, courses=courses)
+    return Trained(settings, **probes, courses=courses)

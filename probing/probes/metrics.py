@@ -246,11 +246,7 @@ class Tally:
         self._rows.append((len(sentence), arcs, np.array(found), np.array(roots), dspr, nspr))
 
     def scores(self) -> Scores:
-        """What was counted."""
-        if not self._rows:
-            none, classes = np.zeros((self.layers, 0)), len(ARC_LENGTHS)
-            edges, found = np.zeros((0, classes), int), np.zeros((self.layers, 0, classes))
-            return Scores(np.zeros(0, int), edges, found, none, none, none)
+        """What was counted, of one sentence at least."""
         lengths, arcs, *values = zip(*self._rows, strict=True)
         return Scores(np.array(lengths), np.array(arcs), *(np.stack(part, 1) for part in values))
 

@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from hyptrans.geometry import lorentz, poincare
 from hyptrans.geometry.space import Space, lorentz_points, map_layers, vectors
 from hyptrans.kernels.lorentz import from_linear
-from hyptrans.support.errors import UserError
-from probing.settings import LEAST_RANK, Kind
+from probing.settings import Kind
 
 INITIAL_LOG_SCALE = 0.5
 """Fresh points then have times of 1.1 to 2.7 and distances and depths as of small trees. A model's
@@ -56,9 +55,6 @@ class Probe(nn.Module, ABC):
         rank: coordinates of a point, time included.
         spaces: of the states, one for each layer.
         rng: of the initial weights.
-
-    Raises:
-        UserError: a rank below :data:`LEAST_RANK`.
     """
 
     kind: Kind
@@ -67,8 +63,6 @@ class Probe(nn.Module, ABC):
         self, width: int, rank: int, spaces: Sequence[Space], rng: torch.Generator | None = None
     ) -> None:
         super().__init__()
-        if rank < LEAST_RANK:
-            raise UserError(f"--rank {rank} is below {LEAST_RANK}, the coordinates of a point")
         self.width, self.rank, self.spaces, self.rng = width, rank, list(spaces), rng
         self._draw(width, rank, spaces)
 
@@ -240,13 +234,7 @@ def make_probe(
     spaces: Sequence[Space],
     rng: torch.Generator | None = None,
 ) -> Probe:
-    """A fresh probe of a kind.
-
-    Raises:
-        UserError: no such kind, or a rank below 2.
-    """
-    if kind not in PROBES:
-        raise UserError(f"--probe {kind} is not known; there are {', '.join(PROBES)}")
+    """A fresh probe of a kind."""
     return PROBES[kind](width, rank, spaces, rng)
 
 

@@ -38,8 +38,6 @@ class Trained:
     """Probes with the weights that were best on the development set."""
 
     settings: Settings
-    origin: str
-    """Of the states that they were trained on."""
     distance: Probe
     depth: Probe
     courses: dict[str, list[Course]]
@@ -153,17 +151,17 @@ def train(
     """Train a distance and a depth probe of every layer.
 
     Raises:
-        UserError: the two sets are states of different encoders, one has only sentences of one
-            word, the loss is not finite, or torch cannot use the device.
+        UserError: a set has only sentences of one word, the loss is not finite, or torch cannot use
+            the device.
     """
-    one, other = train_set.states, dev_set.states
-    if (one.origin, one.width, one.spaces) != (other.origin, other.width, other.spaces):
-        raise UserError(f"{train_set.name} and {dev_set.name} come from different encoders")
+    states = train_set.states
     for corpus in (train_set, dev_set):
         check_learnable(corpus.lengths, corpus.name)
     rng = torch.Generator().manual_seed(settings.seed)
     # drawn on the CPU, so that a seed begins with the same weights on every device
-    fresh = [make_probe(settings.probe, one.width, settings.rank, one.spaces, rng) for _ in TASKS]
+    fresh = [
+        make_probe(settings.probe, states.width, settings.rank, states.spaces, rng) for _ in TASKS
+    ]
     tasks = [_Task(t, settings, moved(p, device)) for t, p in zip(TASKS, fresh, strict=True)]
     batches = train_set.shuffled(settings.batch_size, rng)
     every = settings.evaluate_every
@@ -177,7 +175,7 @@ def train(
             break
     distance, depth = (task.finish() for task in tasks)
     courses = {task.name: task.courses for task in tasks}
-    return Trained(settings, one.origin, distance, depth, courses)
+    return Trained(settings, distance, depth, courses)
 
 
 @torch.no_grad()

@@ -25,8 +25,6 @@ class WordEncoder(Protocol):
         max_tokens: of a sentence, marks of its start and end included.
         pad: number of the token that fills up shorter sentences.
         unknown: number of the token that stands for what the vocabulary lacks.
-        random: parameters are fresh ones, drawn with ``seed``.
-        seed: of those.
         module: has the parameters; where these are, states are computed.
     """
 
@@ -38,8 +36,6 @@ class WordEncoder(Protocol):
     max_tokens: int
     pad: int
     unknown: Any
-    random: bool
-    seed: int
     module: nn.Module
 
     def tokenize(self, text: str) -> Tokens:

@@ -68,10 +68,7 @@ def extract(
         raise UserError(f"{trees} has no sentence that the encoder can take{reason}")
     contents = Contents(
         architecture=encoder.architecture,
-        encoder=encoder.name,
         identity=encoder.identity,
-        random=encoder.random,
-        seed=encoder.seed,
         spaces=encoder.spaces,
         kept=list(kept),
         lengths=[sentence.count for sentence in aligned],

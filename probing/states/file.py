@@ -38,10 +38,7 @@ class Contents:
 
     Attributes:
         architecture: name, as of ``--arch``.
-        encoder: its file, folder or name, as it was named.
         identity: another one where its parameters are others; the file's hash.
-        random: the parameters were not the checkpoint's but drawn with ``seed``.
-        seed: of those.
         spaces: of each layer, 0 the embeddings.
         kept: places in the tree file of the sentences that have states.
         lengths: their numbers of words.
@@ -51,22 +48,13 @@ class Contents:
     """
 
     architecture: str
-    encoder: str
     identity: str
-    random: bool
-    seed: int
     spaces: list[Space]
     kept: list[int]
     lengths: list[int]
     left_out: list[LeftOut]
     unknown: int
     split: int
-
-    @property
-    def origin(self) -> str:
-        """The same for states of one encoder with the same parameters."""
-        drawn = f" with parameters drawn with seed {self.seed}" if self.random else ""
-        return f"{self.identity}{drawn}"
 
 
 def about(path: Path) -> Path:
@@ -111,9 +99,8 @@ class States:
         found["spaces"] = [Space(**space) for space in found["spaces"]]
         found["left_out"] = [LeftOut(**left) for left in found["left_out"]]
         self.path, self.contents = path, Contents(**found)
-        self.architecture, self.origin = self.contents.architecture, self.contents.origin
-        self.spaces, self.kept = self.contents.spaces, self.contents.kept
-        self.lengths = self.contents.lengths
+        self.architecture, self.spaces = self.contents.architecture, self.contents.spaces
+        self.kept, self.lengths = self.contents.kept, self.contents.lengths
         self._values = np.load(path, mmap_mode="r", allow_pickle=False)
         self.layers, self.width = self._values.shape[1:]
         self._starts = _starts(self.lengths)

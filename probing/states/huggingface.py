@@ -49,15 +49,11 @@ class HuggingFaceEncoder:
         identity: of its files.
         model: of ``AutoModel``; of an encoder-decoder, the encoder.
         tokenizer: of ``AutoTokenizer``, a fast one.
-        random: the parameters are fresh ones.
-        seed: of those.
     """
 
-    def __init__(
-        self, name: str, identity: str, model: Any, tokenizer: Any, *, random: bool, seed: int
-    ) -> None:
+    def __init__(self, name: str, identity: str, model: Any, tokenizer: Any) -> None:
         self.module, self._tokenizer = model.float().eval().requires_grad_(False), tokenizer
-        self.name, self.identity, self.random, self.seed = name, identity, random, seed
+        self.name, self.identity = name, identity
         self.architecture = str(model.config.model_type)
         self.max_tokens, self._numbers = _max_tokens(model, tokenizer), _numbers(model)
         self.pad = tokenizer.pad_token_id or 0
@@ -175,7 +171,7 @@ def from_hugging_face(name: str, *, random: bool = False, seed: int = 1) -> Hugg
     with _failing(f"--hf {name} gives no states of layers for text", also):
         if model.config.is_encoder_decoder:
             model = model.get_encoder()
-        return HuggingFaceEncoder(name, known, model, tokenizer, random=random, seed=seed)
+        return HuggingFaceEncoder(name, known, model, tokenizer)
 
 
 def _trained(name: str, config: Any, where: dict[str, bool]) -> Any:

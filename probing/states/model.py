@@ -115,7 +115,7 @@ class ModelEncoder:
     def __init__(self, contents: Contents, place: Path, *, random: bool, seed: int) -> None:
         self.module = build_model(contents, random=random, seed=seed).encoder
         self.name, self.identity = str(place), sha256(place)
-        self.architecture, self.random, self.seed = contents.architecture, random, seed
+        self.architecture = contents.architecture
         self.spaces = list(self.module.state_spaces())
         self.max_tokens = min(self.module.longest, sys.maxsize)
         words = contents.dictionaries[0]

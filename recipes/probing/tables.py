@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from hyptrans.support.tables import escaped, markdown
-from probing.report.results import TITLES, figure
 
 PAPER = {
     "Transformer": (0.36, 0.30, 0.12, 0.88),
@@ -16,6 +16,7 @@ PAPER = {
 """Chen et al. 2022, sec. 4.2.2."""
 CHECKPOINTS = "checkpoints"
 """Name of the results of encoders of the study."""
+METRICS = {"uuas": "UUAS", "dspr": "Dspr.", "root": "Root", "nspr": "Nspr."}
 SETTINGS = {"parsed": "our settings", "paper": "the paper's rate and steps"}
 KEPT = (
     "signature",
@@ -64,7 +65,7 @@ def _figures(several: Mapping[str, Mapping[str, Any]], *, paper: bool = False) -
     rows = [
         [
             escaped(model["name"]) + ("" if model["role"] == "baseline" else settings),
-            *(figure(model["test"].get(key), model["spread"].get(key)) for key in TITLES),
+            *(_cell(model["test"].get(key), model["spread"].get(key)) for key in METRICS),
         ]
         for place, (settings, probes) in enumerate(several.items())
         for model in probes["models"]
@@ -72,7 +73,13 @@ def _figures(several: Mapping[str, Mapping[str, Any]], *, paper: bool = False) -
     ]
     for name, figures in PAPER.items() if paper else ():
         rows.append([f"{name}, as Chen et al. print it", *(f"{value:.2f}" for value in figures)])
-    return markdown(["model", *TITLES.values()], rows)
+    return markdown(["model", *METRICS.values()], rows)
+
+
+def _cell(value: float | None, deviation: float | None) -> str:
+    if value is None or not math.isfinite(value):
+        return "-"
+    return f"{value:.3f}" + ("" if deviation is None else f" ± {deviation:.3f}")
 
 
 def _about(probes: Mapping[str, Any]) -> str:

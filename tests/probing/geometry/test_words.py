@@ -37,10 +37,7 @@ def states(path, trees, vectors):
     kept = [0, 2]
     contents = Contents(
         architecture="a",
-        encoder="a.pt",
         identity="x",
-        random=False,
-        seed=1,
         spaces=[LORENTZ, LORENTZ],
         kept=kept,
         lengths=[len(trees[i]) for i in kept],

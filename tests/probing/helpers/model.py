@@ -2,13 +2,11 @@
 
 import json
 import random
-from argparse import Namespace
 from copy import deepcopy
 from functools import cache
 
 import torch
 from fairseq import options
-from fairseq.data import Dictionary
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.tasks import setup_task
 from omegaconf import OmegaConf
@@ -75,10 +73,6 @@ def prepared_folder(folder, lines=None, *, kind="sentencepiece", size=45, steps=
     return folder
 
 
-def load_dictionary(folder):
-    return Dictionary.load(str(folder / "data-bin" / "dict.en.txt"))
-
-
 def make_checkpoint(path, folder, arch, *flags, seed=7, user_dir="hyptrans"):
     """A checkpoint of fresh, unusual parameters, and the model it was made of."""
     cfg = deepcopy(_configuration(folder, arch, flags, user_dir))
@@ -114,7 +108,3 @@ def save(path, cfg, model):
         },
         path,
     )
-
-
-def namespace(**values):
-    return Namespace(**values)

@@ -9,7 +9,7 @@ from hyptrans.geometry.space import Space
 class MemoryStates:
     """Made of one tensor ``[layers, words, width]`` for every sentence."""
 
-    architecture, checkpoint, trees_sha256, origin = "none", "none", "", "none"
+    architecture = "none"
 
     def __init__(self, states, spaces=None, kept=None):
         self.states = states

@@ -251,10 +251,6 @@ def test_the_first_of_words_equally_shallow_is_the_root():
     assert predicted_root(np.array([0.0, 1, 1, 2]), np.array([False, True, True, True])) == 1
 
 
-def test_nothing_at_all_is_undefined():
-    assert all(math.isnan(value) for value in Tally(1).scores().metrics()[0].values())
-
-
 def test_punctuation_by_penn_treebank_tags_differs():
     sentence = sentence_of(
         (1, -1, 1, 1), upos=["PUNCT", "VERB", "PUNCT", "SYM"], xpos=["HYPH", "VB", ".", ":"]

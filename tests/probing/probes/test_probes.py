@@ -8,7 +8,6 @@ import torch
 from hyptrans.geometry import lorentz, poincare
 from hyptrans.geometry.space import Space, lorentz_points, map_layers, vectors
 from hyptrans.layers.hybonet import LorentzLinear
-from hyptrans.support.errors import UserError
 from probing.probes.probe import (
     LARGEST_RADIUS,
     PROBES,
@@ -182,13 +181,6 @@ def test_the_seed_decides_the_start():
 
     assert (start(1) == start(1)).all()
     assert (start(1) != start(2)).any()
-
-
-def test_unknown_probes_and_ranks_are_refused():
-    with pytest.raises(UserError, match=r"--probe cube .* lorentz, poincare, euclidean"):
-        make_probe("cube", WIDTH, RANK, SPACES["lorentz"])
-    with pytest.raises(UserError, match="--rank 1"):
-        make_probe("lorentz", WIDTH, 1, SPACES["lorentz"])
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

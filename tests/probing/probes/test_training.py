@@ -197,15 +197,6 @@ def test_training_ends_early_layer_by_layer_without_improvement():
     assert all(c.steps == c.best_step + 2 * 2 for of in trained.courses.values() for c in of)
 
 
-def test_states_of_two_encoders_are_not_mixed():
-    with pytest.raises(UserError, match="come from different encoders"):
-        train(noise(5), noise(5, layers=3), QUICK)
-    other = noise(5)
-    other.states.origin = "of the same sizes"
-    with pytest.raises(UserError, match="come from different encoders"):
-        train(noise(5), other, QUICK)
-
-
 @pytest.mark.parametrize("part", [0, 1])
 def test_sets_of_one_word_sentences_alone_are_refused(part):
     sets = [noise(8), noise(8)]
@@ -278,16 +269,6 @@ def test_padding_is_told_from_words():
     assert batch.words.sum(1).tolist() == batch.lengths.tolist() == corpus.lengths[:3]
     for row, sentence in enumerate(batch.sentences):
         assert not bool(batch.distances[row, len(sentence) :].any())
-
-
-def test_states_of_other_trees_are_refused():
-    corpus = noise(6)
-    with pytest.raises(UserError, match="S is of other trees"):
-        Corpus(corpus.states, corpus.sentences[:-1], "S")
-    with pytest.raises(UserError, match="S is of other trees"):
-        Corpus(corpus.states, [*corpus.sentences[:-1], sentence_of(random_heads(30, 1))], "S")
-    with pytest.raises(UserError, match="S holds no sentence"):
-        Corpus(corpus.states, corpus.sentences, "S", only=set())
 
 
 def test_states_may_be_of_some_sentences_only():
