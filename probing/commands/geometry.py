@@ -27,8 +27,6 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         UserError: a file, flag or value that is wrong.
     """
-    if args.data is None:
-        raise UserError("the data are missing: name a folder with --data")
     place = place_of(args.checkpoint)
     own_data = None if place.is_dir() else args.data
     contents = read_model(place, own_data, text_options(args), args.user_dir)

@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 
 from hyptrans.support.flags import (
-    add_data,
     add_device,
     add_out,
     add_overwrite,
@@ -65,7 +64,8 @@ def geometry(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     about = "checkpoint of fairseq, model folder, or name of a model of the package"
     add("--checkpoint", type=Path, required=True, metavar="PLACE", help=about)
-    add_data(parser)
+    about = "folder that hyptrans prepare wrote for the model, or its data-bin"
+    add("--data", type=Path, required=True, metavar="DIR", help=about)
     _add_model(parser)
     add("--subset", default="valid", metavar="NAME", help="set of --data (default: %(default)s)")
     add(
