@@ -10,6 +10,7 @@ import torch
 from hyptrans.layers import hybonet
 from hyptrans.layers import hypformer_attention as hypformer_attention_module
 from hyptrans.layers.attention import Attention, State
+from hyptrans.layers.curvature import kept_curvatures
 from hyptrans.layers.hvt_attention import PoincareAttention
 from hyptrans.layers.hybonet import LorentzAttention
 from hyptrans.layers.hypformer_attention import LinearAttention, SoftmaxAttention
@@ -85,6 +86,15 @@ def beside_noise(x, noise, side):
     real = slice(noise.size(1), None) if side == "left" else slice(0, x.size(1))
     padding[:, real] = False
     return joined, padding, real
+
+
+def test_what_a_search_keeps_changes_no_result(kind, rng):
+    layer = attention(kind, rng)
+    x = kind.inputs(rng, 2, 5, WIDTH)
+    expected = layer(x)
+    with torch.no_grad(), kept_curvatures(layer):
+        for _ in range(2):
+            torch.testing.assert_close(layer(x), expected, **kind.tolerance)
 
 
 # beyond 64 positions linear attention works in several chunks
