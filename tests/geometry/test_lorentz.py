@@ -190,3 +190,12 @@ def test_lift_has_the_gradients_of_finite_differences(rng):
     space = torch.randn(3, 4, generator=rng, dtype=torch.float64, requires_grad=True)
     c = torch.tensor(0.7, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda s, c: lorentz.lift(s, c=c), (space, c))
+
+
+@pytest.mark.parametrize("c", [0.25, 1.0, 4.0])
+def test_points_of_a_linear_map_have_the_time_and_the_direction_of_the_formula(c, rng):
+    z = torch.randn(5, 6, generator=rng, dtype=torch.float64)
+    got = lorentz.from_linear(z, torch.tensor(1.3, dtype=torch.float64), c=c)
+    time = math.exp(1.3) / (1 + (-z[:, 0]).exp()) + c**-0.5 + 0.1
+    space = z[:, 1:] * ((time**2 - 1 / c).sqrt() / z[:, 1:].norm(dim=1))[:, None]
+    torch.testing.assert_close(got, torch.cat([time[:, None], space], 1), rtol=1e-9, atol=1e-9)
