@@ -74,11 +74,8 @@ class TokenBatches:
     def __init__(self, sizes: np.ndarray, max_tokens: int, seed: int, parts: int = 1) -> None:
         self.seed, self.epoch, self.parts = seed, 0, parts
         order = np.random.default_rng(seed).permutation(len(sizes))
-        # by the longer side, which decides the width; then to and fro by what is the longer one
-        longest = sizes.max(1)
-        longer = (sizes[:, 1] - sizes[:, 0]) * np.where(longest % 2, 1, -1)
-        order = order[np.lexsort((longer[order], longest[order]))]
-        self._batches = list(_by_size(order, longest, max_tokens))
+        order = order[np.lexsort((sizes[order, 0], sizes[order, 1]))]
+        self._batches = list(_by_size(order, sizes.max(1), max_tokens))
 
     def set_epoch(self, epoch: int) -> None:
         """Shuffle the batches anew; the library calls it before each epoch."""
