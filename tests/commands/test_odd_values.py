@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from hyptrans.commands.cli import PROGRAM
+from hyptrans.data import indexed
 from hyptrans.support.errors import run_command
 from tests.commands.conftest import typed
 from tests.inference.conftest import export
@@ -27,6 +28,7 @@ TAKEN = {
     "--warmup-updates=0": "the first rate is the highest",
     "--num-workers=0": "batches are loaded by the process itself",
     "--label-smoothing=0": "plain cross entropy",
+    "--port=0": "any that is free",
     "--clip-norm=0": "gradients are not clipped",
 }
 """What is odd and means something, and what."""
@@ -62,11 +64,15 @@ def ordinary(made, tmp_path_factory):  # noqa: F811
     shutil.copy(checkpoint, folder / "crash.pt")
     (folder / "a").write_text("Ein Hund.\nDas ist gut.\n")
     source = [f"--checkpoint={checkpoint}", f"--data={made / 'data'}"]
+    whole = shutil.copytree(made / "data", folder / "data")
+    for lang in ("en", "de"):
+        indexed.write([b"\4\0\2\0"] * 3, "<u2", whole / "data-bin" / f"valid.en-de.{lang}")
     trees = {part: made / f"{part}.conllu" for part in ("train", "dev", "test")}
     pairs = [word for name in ("train", "valid", "test") for word in (f"--{name}", "a", "a")]
     return folder, {
         "train": [str(made / "data"), "--arch=hybonet_tiny", "--out=run-of-train"],
         "translate": [str(checkpoint), source[1]],
+        "serve": [str(model), "--port=0"],
         "score": ["a", "a"],
         "info": [str(checkpoint), source[1]],
         "average": [str(made / "twin"), "--out=average.pt"],
@@ -79,7 +85,7 @@ def ordinary(made, tmp_path_factory):  # noqa: F811
         "prepare wmt14": ["--out=wmt14"],
         "prepare toy": ["--out=toy"],
         "probe annotate": ["--text=a", "--stanza-dir=none", "--out=annotated"],
-        "probe geometry": [*source, f"--trees={trees['test']}"],
+        "probe geometry": [*source, f"--data={whole}", f"--trees={trees['test']}"],
         "probe run": run_words(made, folder / "run")[1:],
     }
 

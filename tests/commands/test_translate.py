@@ -175,7 +175,7 @@ def test_an_architecture_of_a_plug_in_is_named_by_its_folder(make, tmp_path, cap
     (plugin / "__init__.py").write_text(PLUGIN)
     typed(monkeypatch, b"a dog\n")
     status, _, error = call(capsys, "translate", checkpoint)
-    assert (status, "'own_net' is neither" in error, "--user-dir" in error) == (2, True, True)
+    assert (status, "no architecture 'own_net'" in error, "--user-dir" in error) == (2, True, True)
     named = ["--user-dir", plugin]
     try:
         for words in (

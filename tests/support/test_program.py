@@ -43,6 +43,7 @@ def test_what_a_command_says_of_memory_names_its_own_options(program, monkeypatc
         flags = program.parser(name).format_help()
         assert all(f"  {flag}" in flags for flag in advice)
         known = ("--batch-size", "--batch-tokens", "--max-tokens", "--samples")
+        known += ("--max-waiting", "--max-characters")
         big = [flag for flag in known if flag in flags]
         assert advice == big
         monkeypatch.setattr(Program, "_run", lambda self, words: full(words))

@@ -22,16 +22,16 @@ PROGRAM = Program(
         ),
         "iwslt14": Command(
             "hyptrans.data.commands.iwslt14",
-            "IWSLT'14 German-English (default: de to en) from the archive, the unpacked tree, the "
-            "hub,\nor a download",
+            "IWSLT'14 German-English (default: de to en) from the archive, the unpacked tree or a "
+            "download",
             "iwslt14 --archive de-en.tgz --out data/iwslt14",
             memory=_MEMORY,
             stopped=_STOPPED,
         ),
         "wmt14": Command(
             "hyptrans.data.commands.wmt14",
-            "WMT'14 English-German (default: en to de) from archives, the unpacked files, the hub, "
-            "or\ndownloads; newstest2013 is valid and test1, newstest2014 is test",
+            "WMT'14 English-German (default: en to de) from archives, the unpacked files or "
+            "downloads;\nnewstest2013 is valid and test1, newstest2014 is test",
             "wmt14 --out data/wmt14 --joined-dictionary",
             memory=_MEMORY,
             stopped=_STOPPED,

@@ -1,7 +1,6 @@
 """Data sets with a name: the command knows their files, and takes them wherever they lie."""
 
 import argparse
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,8 +10,7 @@ from pathlib import Path
 from hyptrans.data.commands.options import add_shared_arguments, make_job
 from hyptrans.data.pipeline import prepare
 from hyptrans.data.plan import Job, PairSource, Plan
-from hyptrans.data.sources import hub
-from hyptrans.data.sources.archive import MOST_GIGABYTES, MOST_TIMES, unpack
+from hyptrans.data.sources.archive import unpack
 from hyptrans.data.sources.download import download, file_name
 from hyptrans.data.sources.files import locate, parallel_files
 from hyptrans.support.errors import UserError
@@ -33,8 +31,7 @@ class Named:
         sizes: default vocabulary by kind of subwords.
         urls: what is downloaded where nothing else is said.
         files: its sets' files, for a source and a target language.
-        validation: the set that the split ``validation`` of the hub's data set is.
-        plan: what happens to its sets, of files or, if true, of the hub, unless the text stays raw.
+        plan: what happens to its sets, unless the text stays raw.
     """
 
     program: str
@@ -42,8 +39,7 @@ class Named:
     sizes: Mapping[str, int]
     urls: Sequence[str]
     files: Callable[[tuple[str, str]], Files]
-    validation: str
-    plan: Callable[[Mapping[str, PairSource], bool], Plan]
+    plan: Callable[[Mapping[str, PairSource]], Plan]
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the options that all data sets with a name have."""
@@ -55,39 +51,30 @@ class Named:
         add("--archive", type=Path, metavar="FILE", action="append", default=[], help=about)
         about = "folder with the unpacked files, plain or gzipped"
         add("--raw", type=Path, metavar="DIR", help=about)
-        hub.add_options(parser)
         about = "SHA-256 of an archive (several times): each archive must have one of them"
         add("--sha256", metavar="HEX", type=_sha256, action="append", default=[], help=about)
-        about = f"gigabytes that an archive may unpack to (default: {MOST_GIGABYTES}, and "
-        about += f"{MOST_TIMES} times its size)"
-        add("--max-unpacked", metavar="GB", type=float, help=about)
 
-    def prepare(self, args: argparse.Namespace, problems: Sequence[str] = ()) -> None:
+    def prepare(self, args: argparse.Namespace) -> None:
         """Prepare the data set.
 
         Raises:
-            UserError: all that is wrong with the options, with ``problems`` in one sentence.
+            UserError: all that is wrong with the options, in one sentence.
         """
-        wrong = [*problems, *self._wrong_languages(args), *_wrong_source(args)]
+        wrong = [*self._wrong_languages(args), *_wrong_source(args)]
         job = make_job(args, self.program, self.sizes, wrong)
         files = self.files(job.languages)
         names = [name for _, pairs in files.values() for pair in pairs for name in pair]
-        named = hub.of_options(args)
-        folders, inputs, before = [], [*args.archive, *(named.inputs if named else ())], []
         if args.raw:
             # archives unpack into folders
             folders = [args.raw, *sorted(path for path in args.raw.iterdir() if path.is_dir())]
-            inputs = list(locate(folders, names).values())
-        elif not named:
-            before = list(self._unpacking(args, job, names))
+            inputs, before = list(locate(folders, names).values()), []
+        else:
+            inputs, before = args.archive, list(self._unpacking(args, job, names))
             folders = [step.outputs[0] for step in before if step.name.startswith("unpack ")]
 
         def make_plan() -> Plan:
-            if named:
-                sets = named.sets(job.languages, {"valid": self.validation})
-            else:
-                sets = {name: _files(folders, names, *found) for name, found in files.items()}
-            plan = replace(self.plan(sets, named is not None), before=before)
+            sets = {name: _files(folders, names, *found) for name, found in files.items()}
+            plan = replace(self.plan(sets), before=before)
             return replace(plan, text={}) if job.raw_text else plan
 
         prepare(job, inputs, make_plan)
@@ -104,7 +91,7 @@ class Named:
                 yield Step(f"download {path.name}", [path], partial(download, url, path))
         for number, path in enumerate(archives):
             folder = job.work / "unpacked" / f"{number} {path.name}"
-            work = partial(_unpack, path, names, folder, args.max_unpacked, args.sha256)
+            work = partial(_unpack, path, names, folder, args.sha256)
             yield Step(f"unpack {path.name}", [folder], work)
 
     def _wrong_languages(self, args: argparse.Namespace) -> Iterator[str]:
@@ -128,34 +115,28 @@ def _files(
 
 
 def _sha256(text: str) -> str:
-    # an earlier release had the name of the archive before it
-    found = re.fullmatch("(?:[^=]+=)?([0-9a-fA-F]{64})", text)
-    if not found:
+    if not re.fullmatch("[0-9a-fA-F]{64}", text):
         raise argparse.ArgumentTypeError(f"{text!r} is not 64 hexadecimal digits")
-    return found[1].lower()
+    return text.lower()
 
 
 def _unpack(
-    path: Path, names: Sequence[str], folder: Path, gigabytes: float | None, hashes: Sequence[str]
+    path: Path, names: Sequence[str], folder: Path, hashes: Sequence[str]
 ) -> dict[str, object]:
     found = sha256(path)
     if hashes and found not in hashes:
         raise UserError(
             f"{path} has SHA-256 {found}, which --sha256 does not name: get the file again"
         )
-    return {"sha256": found, **unpack(path, names, folder, gigabytes)}
+    return {"sha256": found, **unpack(path, names, folder)}
 
 
 def _wrong_source(args: argparse.Namespace) -> Iterator[str]:
     """Say what is wrong with where the data comes from."""
-    given = [f"--{option}" for option in ("archive", "raw", "hub") if getattr(args, option)]
-    if len(given) > 1:
-        yield f"only one of {', '.join(given)} can be used"
+    if args.archive and args.raw:
+        yield "only one of --archive, --raw can be used"
     yield from (f"--archive {path} is not a file" for path in args.archive if not path.is_file())
     if args.raw and not args.raw.is_dir():
         yield f"--raw {args.raw} is not a folder"
-    if args.max_unpacked is not None and not 0 < args.max_unpacked < math.inf:
-        yield f"--max-unpacked {args.max_unpacked} is not a number above 0"
-    if args.sha256 and (args.raw or args.hub):
-        yield "--sha256 is for archives, not for --raw or --hub"
-    yield from hub.wrong_options(args)
+    if args.sha256 and args.raw:
+        yield "--sha256 is for archives, not for --raw"

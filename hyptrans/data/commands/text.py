@@ -37,7 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         about = f"files of the {name} set ({need}; {more})"
         pair = ("SOURCE", "TARGET")
         add(f"--{name}", nargs=2, action="append", default=[], metavar=pair, help=about)
-    hub.add_options(parser)
+    about = "data set for the datasets library: splits train, validation and test, and a column "
+    about += "translation with a text for each language, or a column for each language"
+    add("--hub", metavar="NAME_OR_PATH", help=about)
+    add("--hub-config", metavar="NAME", help="configuration of the data set on the hub")
+    add("--hub-revision", metavar="REV", help="revision of the data set on the hub")
     add("--lowercase", action="store_true", help="lower-case the text after tokenizing")
     about = f"drop training pairs with more tokens on a side (default: {_LONGEST}; no limit with "
     about += f"--bpe {WORDS}, which takes words as spaces part them and changes none)"
@@ -57,11 +61,11 @@ def main(args: argparse.Namespace) -> None:
     words = args.bpe == WORDS
     problems = [*_wrong_languages(args, given), *_wrong_options(args, given)]
     job = make_job(args, "data-prep/prepare_text.py", _SIZES, problems)
-    named = hub.of_options(args)
+    named = hub.HubSet(args.hub, args.hub_config, args.hub_revision) if args.hub else None
     files = [Path(path) for pairs in given.values() for pair in pairs for path in pair]
 
     def make_plan() -> Plan:
-        sets = named.sets(job.languages, {}) if named else _sets(given)
+        sets = named.sets(job.languages) if named else _sets(given)
         flags = {} if job.raw_text or words else {"tokenize": True, "lowercase": args.lowercase}
         longest = args.max_length or (sys.maxsize if words else _LONGEST)
         rule = CleanRule(maximum=longest, ratio=args.max_ratio or 0)
@@ -85,7 +89,9 @@ def _wrong_options(args: argparse.Namespace, given: Given) -> Iterator[str]:
         yield "--lowercase and --raw-text exclude each other"
     if args.lowercase and args.bpe == WORDS:
         yield f"--lowercase and --bpe {WORDS}, which keeps words, exclude each other"
-    yield from hub.wrong_options(args)
+    for option in ("hub_config", "hub_revision"):
+        if getattr(args, option) and not args.hub:
+            yield f"--{option.replace('_', '-')} needs --hub"
     typed = [f"--{name}" for name in _SETS if given[name]]
     if args.hub and typed:
         yield f"--hub brings all sets, so {', '.join(typed)} cannot go with it"

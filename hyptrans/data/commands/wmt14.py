@@ -35,12 +35,11 @@ def _files(languages: tuple[str, str], *, icml17: bool) -> Files:
     return {"train": ("plain", train), **tests}
 
 
-def _plan(sets: Mapping[str, PairSource], hub: bool, *, valid_from_train: bool) -> Plan:
-    # without a development set of its own there is only the training text to take it from
-    held_out = _HELD_OUT if valid_from_train or "test1" not in sets else 0
-    if not held_out:
+def _plan(sets: Mapping[str, PairSource], *, valid_from_train: bool) -> Plan:
+    if not valid_from_train:
         sets = {**sets, "valid": sets["test1"]}
     text = {name: _TRAIN_STEPS if name == "train" else _TEST_STEPS for name in sets}
+    held_out = _HELD_OUT if valid_from_train else 0
     return Plan(sets, text, held_out=held_out, clean_subwords=_RULE)
 
 
@@ -57,7 +56,6 @@ def wmt14(*, icml17: bool = False, valid_from_train: bool = False) -> Named:
         sizes={"subword-nmt": 40000, "sentencepiece": 32000},
         urls=(_EUROPARL, _CRAWL, _NEWS_V9 if icml17 else _NEWS_V12, _DEV, _TEST),
         files=partial(_files, icml17=icml17),
-        validation="test1",
         plan=partial(_plan, valid_from_train=valid_from_train),
     )
 
@@ -83,6 +81,4 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         UserError: all that is wrong with the options, in one sentence.
     """
-    hub = "--icml17 chooses among the files, it has no meaning with --hub"
-    named = wmt14(icml17=args.icml17, valid_from_train=args.valid_from_train)
-    named.prepare(args, [hub] if args.icml17 and args.hub else [])
+    wmt14(icml17=args.icml17, valid_from_train=args.valid_from_train).prepare(args)

@@ -12,31 +12,20 @@ from hyptrans.support.files import open_maybe_gzip, remove, sync_folder
 from hyptrans.support.lines import most_by_ratio
 
 _BLOCK = 1 << 20
-_GIGABYTE = 1 << 30
-MOST_GIGABYTES = 20
+_MOST_BYTES = 20 << 30
 """More than any archive of a data set here unpacks to."""
-MOST_TIMES = 20
+_MOST_TIMES = 20
 """Unpacked against packed bytes: 3 to 4 in these archives."""
 MOST_MEMBERS = 10_000
 """Archives of data sets here have some hundred; reading 100,000 empty ones takes seconds."""
 
 
-def most_bytes(packed: int, gigabytes: float | None = None) -> int:
-    """Return how many bytes may come out of ``packed`` ones.
-
-    Args:
-        packed: bytes of the archive.
-        gigabytes: as many as the user allows; None for ``MOST_GIGABYTES``, with which the ratio of
-            unpacked to packed bytes is limited too.
-    """
-    if gigabytes is not None:
-        return int(gigabytes * _GIGABYTE)
-    return min(MOST_GIGABYTES * _GIGABYTE, most_by_ratio(packed, MOST_TIMES))
+def most_bytes(packed: int) -> int:
+    """Return how many bytes may come out of an archive of ``packed`` ones."""
+    return min(_MOST_BYTES, most_by_ratio(packed, _MOST_TIMES))
 
 
-def unpack(
-    archive: Path, wanted: Collection[str], folder: Path, gigabytes: float | None = None
-) -> dict[str, int]:
+def unpack(archive: Path, wanted: Collection[str], folder: Path) -> dict[str, int]:
     """Write the regular files called ``wanted`` to ``folder``, without the folders they lie in.
 
     The archive is read to its end, so that a truncated one is noticed, and every member passes
@@ -57,7 +46,7 @@ def unpack(
     partial.mkdir(parents=True)
     try:
         with open_maybe_gzip(archive) as opened:
-            most = most_bytes(archive.stat().st_size, gigabytes)
+            most = most_bytes(archive.stat().st_size)
             counts = _unpack(_Bounded(opened, most), wanted, partial)
         remove(folder)
         partial.rename(folder)
@@ -128,6 +117,6 @@ class _Bounded:
         # the last block may begin before the end
         if place > self._most + _BLOCK:
             raise _RefusedError(
-                f"it unpacks to more than {self._most / _GIGABYTE:.3g} GB, suspiciously much; if "
-                "you trust it, allow more with --max-unpacked"
+                f"it unpacks to more than {self._most:,} bytes, suspiciously much; if you trust "
+                "it, unpack it and name the folder with --raw"
             )

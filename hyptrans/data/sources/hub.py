@@ -1,6 +1,5 @@
 """Pairs from a data set that the ``datasets`` library can load, by hub name or local path."""
 
-import argparse
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -18,28 +17,6 @@ HELD_OUT = 100
 """Of a data set without a validation split, each of so many training pairs is held out."""
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name a data set."""
-    add = parser.add_argument
-    about = "data set for the datasets library: splits train, validation and test, and a column "
-    about += "translation with a text for each language, or a column for each language"
-    add("--hub", metavar="NAME_OR_PATH", help=about)
-    add("--hub-config", metavar="NAME", help="configuration of the data set on the hub")
-    add("--hub-revision", metavar="REV", help="revision of the data set on the hub")
-
-
-def wrong_options(args: argparse.Namespace) -> Iterator[str]:
-    """Say which options go with ``--hub`` alone, and were given without it."""
-    for option in ("hub_config", "hub_revision"):
-        if getattr(args, option) and not args.hub:
-            yield f"--{option.replace('_', '-')} needs --hub"
-
-
-def of_options(args: argparse.Namespace) -> "HubSet | None":
-    """The data set that was named; None if none was."""
-    return HubSet(args.hub, args.hub_config, args.hub_revision) if args.hub else None
-
-
 @dataclass(frozen=True)
 class HubSet:
     """A data set by name or path, with the configuration and the revision that were typed."""
@@ -53,12 +30,8 @@ class HubSet:
         """The path behind the name if it is local."""
         return [Path(self.name)] if Path(self.name).exists() else []
 
-    def sets(self, languages: tuple[str, str], names: Mapping[str, str]) -> dict[str, PairSource]:
-        """Return its sets.
-
-        Args:
-            languages: source and target.
-            names: other names for sets, by ``train``, ``valid`` and ``test``.
+    def sets(self, languages: tuple[str, str]) -> dict[str, PairSource]:
+        """Return its sets of source and target.
 
         Raises:
             UserError: it cannot be loaded, or has no training or test split.
@@ -73,7 +46,7 @@ class HubSet:
             if split in loaded:
                 place = f"--hub {self.name}, split {split}"
                 read = partial(_read, loaded[split], place, split, languages)
-                sources[names.get(name, name)] = PairSource(place, read)
+                sources[name] = PairSource(place, read)
         return sources
 
     def _load(self) -> Any:

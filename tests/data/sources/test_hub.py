@@ -4,9 +4,9 @@ import datasets
 import pytest
 
 from hyptrans.data.sources import hub
-from tests.data.conftest import encoded, error_of, make_sentences, manifest_of, tree
+from tests.data.conftest import encoded, error_of, make_sentences, manifest_of
 
-SMALL = ["--vocab-size", 60, "--workers", 1]
+SMALL = ["--vocab-size", 60, "--workers", 1, "--source-lang", "de", "--target-lang", "en"]
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ def make(folder, kind, names=("train", "validation", "test")):
 def test_local_data_set_is_prepared_like_files(tmp_path, run, kind):
     hub = make(tmp_path / "hub", kind)
     out = tmp_path / "out"
-    status, _, err = run("iwslt14", "--hub", hub, "--out", out, *SMALL)
+    status, _, err = run("text", "--hub", hub, "--out", out, *SMALL)
     assert "training text too" not in err
     assert status == 0, err
     manifest = manifest_of(out)
@@ -54,26 +54,10 @@ def test_local_data_set_is_prepared_like_files(tmp_path, run, kind):
     assert (out / "raw/test.en").read_text().split("\n")[0].endswith("en's.   !")
 
 
-def test_without_a_validation_split_every_23rd_pair_is_valid(tmp_path, run):
-    hub = make(tmp_path / "hub", "json", names=("train", "test"))
-    out = tmp_path / "out"
-    assert run("iwslt14", "--hub", hub, "--out", out, *SMALL)[0] == 0
-    assert len(encoded(out, "valid", "de")) == 10
-
-
-def test_wmt14_takes_its_sets_from_the_splits(tmp_path, run):
-    hub = make(tmp_path / "hub", "json")
-    out = tmp_path / "out"
-    words = ["--hub", hub, "--out", out, *SMALL, "--source-lang", "en"]
-    assert run("wmt14", *words)[0] == 0
-    raw = {name for name in tree(out) if name.startswith("raw/")}
-    assert raw == {"raw/test.en", "raw/test.de", "raw/test1.en", "raw/test1.de"}
-
-
 def test_missing_split_column_or_language_is_a_sentence(tmp_path, run):
     hub = make(tmp_path / "hub", "json", names=("train", "validation"))
     words = ["--out", tmp_path / "out", *SMALL]
-    assert "has no split 'test', only" in error_of(run("iwslt14", "--hub", hub, *words))
+    assert "has no split 'test', only" in error_of(run("text", "--hub", hub, *words))
     for number, (row, problem) in enumerate(
         (
             ({"text": "a"}, "has no column 'translation' or 'de' and 'en', only text"),
@@ -84,7 +68,7 @@ def test_missing_split_column_or_language_is_a_sentence(tmp_path, run):
         folder = tmp_path / str(number)
         sets = {name: datasets.Dataset.from_list([row]) for name in ("train", "test")}
         datasets.DatasetDict(sets).save_to_disk(folder)
-        assert problem in error_of(run("iwslt14", "--hub", folder, *words))
+        assert problem in error_of(run("text", "--hub", folder, *words))
 
 
 def test_empty_split_of_a_set_from_the_hub_is_a_sentence(tmp_path, run, monkeypatch):
@@ -92,7 +76,7 @@ def test_empty_split_of_a_set_from_the_hub_is_a_sentence(tmp_path, run, monkeypa
     found = {"train": empty, "test": empty}
     monkeypatch.setattr(hub.HubSet, "_load", lambda _: found)
     monkeypatch.chdir(tmp_path)
-    message = error_of(run("iwslt14", "--hub", "some/set", "--out", "out", *SMALL))
+    message = error_of(run("text", "--hub", "some/set", "--out", "out", *SMALL))
     assert message == "error: the train set has no pair in --hub some/set, split train"
 
 
@@ -100,7 +84,7 @@ def test_empty_split_of_a_set_from_the_hub_is_a_sentence(tmp_path, run, monkeypa
 def test_data_set_that_cannot_be_loaded_is_a_sentence(tmp_path, run, monkeypatch, name):
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path)
-    message = error_of(run("iwslt14", "--hub", name, "--out", tmp_path / "out"))
+    message = error_of(run("text", "--hub", name, "--out", tmp_path / "out", *SMALL))
     assert f"--hub {name} cannot be loaded" in message
 
 
@@ -114,7 +98,7 @@ def test_any_data_set_is_prepared_by_its_name(tmp_path, run, nested):
     made = {name: datasets.Dataset.from_list(found) for name, found in sets.items()}
     datasets.DatasetDict(made).save_to_disk(folder)
     out = tmp_path / "out"
-    words = ["--hub", folder, "--out", out, "--source-lang", "de", "--target-lang", "en", *SMALL]
+    words = ["--hub", folder, "--out", out, *SMALL]
     status, _, err = run("text", *words)
     assert status == 0, err
     assert [len(encoded(out, name, "de")) for name in ("train", "valid", "test")] == [230, 9, 12]
@@ -126,6 +110,6 @@ def test_any_data_set_is_prepared_by_its_name(tmp_path, run, nested):
 def test_a_set_without_validation_gives_every_100th_pair_to_it(tmp_path, run):
     folder = make(tmp_path / "hub", "json", names=("train", "test"))
     out = tmp_path / "out"
-    words = ["--hub", folder, "--out", out, "--source-lang", "de", "--target-lang", "en", *SMALL]
+    words = ["--hub", folder, "--out", out, *SMALL]
     assert run("text", *words)[0] == 0
     assert [len(encoded(out, name, "en")) for name in ("train", "valid")] == [228, 2]
