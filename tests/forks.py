@@ -22,9 +22,13 @@ LIMIT = 1200
 """Seconds a program may take."""
 
 _CONTEXT = multiprocessing.get_context("forkserver")
-# neither a command, whose import sets up logging, nor hyptrans.models, which --user-dir imports
+# neither a command, whose import sets up logging, nor hyptrans.models, which --user-dir imports;
+# every optimizer of torch imports its compiler, which takes longer than a tiny training
 _CONTEXT.set_forkserver_preload(
-    [*(f"fairseq.{name}" for name in ("checkpoint_utils", "options", "trainer")), "geoopt", "numba"]
+    [
+        *(f"fairseq.{name}" for name in ("checkpoint_utils", "options", "trainer")),
+        *("geoopt", "numba", "torch._dynamo", "sacrebleu"),
+    ]
 )
 
 
