@@ -21,7 +21,7 @@ from hyptrans.fairseq.checkpoint import (
 from hyptrans.geometry import lorentz
 from hyptrans.inference.architecture import outline
 from hyptrans.inference.contents import AVERAGED
-from hyptrans.inference.dictionary import Dictionary
+from hyptrans.inference.dictionary import Size
 from hyptrans.layers.manifold import StableLorentz
 from hyptrans.seq2seq.version import KEY
 from hyptrans.support.errors import UserError
@@ -224,17 +224,6 @@ def _mean(total: Tensor, count: int, manifold: StableLorentz | None) -> Tensor:
     return total / count if manifold is None else lorentz.normalize(total, c=manifold.c)
 
 
-class _Symbols(Dictionary):
-    """A dictionary of which a checkpoint knows the number of symbols only."""
-
-    def __init__(self, count: int) -> None:
-        super().__init__()
-        self._count = count
-
-    def __len__(self) -> int:
-        return self._count
-
-
 def _points(path: Path, made: Model, parameters: Mapping[str, Tensor]) -> dict[str, StableLorentz]:
     """The manifold of each parameter that is a point of one, as a model of these options has it.
 
@@ -256,8 +245,8 @@ def _points(path: Path, made: Model, parameters: Mapping[str, Tensor]) -> dict[s
     return {name: point.manifold for name, point in points.items()}
 
 
-def _symbols(parameters: Mapping[str, Tensor], side: str) -> _Symbols:
+def _symbols(parameters: Mapping[str, Tensor], side: str) -> Size:
     name = f"{side}.embed_tokens.weight"
     if name not in parameters or parameters[name].dim() != 2:
         raise UserError(f"it has no table {name}")
-    return _Symbols(parameters[name].size(0))
+    return Size(parameters[name].size(0))

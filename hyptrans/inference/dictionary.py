@@ -1,18 +1,35 @@
 """Dictionaries, as fairseq writes them: a symbol and its count a line."""
 
 import hashlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hyptrans.data.dictionary import EOS, SPECIAL, UNK
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import read_bytes
 
-SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
-"""Symbols that every dictionary begins with and no file has."""
 _OVERWRITE = "#fairseq:overwrite"
 """At the end of a line whose symbol is there already."""
 MOST_SYMBOLS, MOST_BYTES = 1_000_000, 64 << 20
 """Of a dictionary: every line costs some 300 bytes of memory."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """As much of a dictionary as a model without text needs.
+
+    Attributes:
+        symbols: how many there are.
+    """
+
+    symbols: int
+
+    def __len__(self) -> int:
+        return self.symbols
+
+    def pad(self) -> int:
+        return SPECIAL.index("<pad>")
 
 
 class Dictionary:
@@ -51,10 +68,10 @@ class Dictionary:
         return 1
 
     def eos(self) -> int:
-        return 2
+        return EOS
 
     def unk(self) -> int:
-        return 3
+        return UNK
 
     @classmethod
     def load(cls, path: Path) -> "Dictionary":

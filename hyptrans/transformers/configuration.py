@@ -1,13 +1,12 @@
 """The configuration of a model folder as one of the library transformers."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from transformers import PreTrainedConfig
 
 from hyptrans.inference.architecture import check_options, fresh, require_known
 from hyptrans.inference.contents import Contents
-from hyptrans.inference.dictionary import Dictionary
+from hyptrans.inference.dictionary import Dictionary, Size
 from hyptrans.inference.sharing import folder
 from hyptrans.seq2seq.model import EncoderDecoder
 from hyptrans.support.errors import UserError
@@ -18,19 +17,6 @@ if TYPE_CHECKING:
 _OF_THE_DATA = ("license", "dataset")
 """Facts that stay true of a model whose parameters change."""
 _WORDS = Dictionary()
-
-
-@dataclass(frozen=True)
-class _Words:
-    """As much of a dictionary as a model without text needs."""
-
-    size: int
-
-    def __len__(self) -> int:
-        return self.size
-
-    def pad(self) -> int:
-        return _WORDS.pad()
 
 
 class HyptransConfig(PreTrainedConfig):
@@ -101,5 +87,5 @@ class HyptransConfig(PreTrainedConfig):
                 "have none: write the folder again with hyptrans export"
             )
         name = require_known(self.architecture)
-        words = (_Words(self.source_vocab_size), _Words(self.vocab_size))
+        words = (Size(self.source_vocab_size), Size(self.vocab_size))
         return fresh(name, check_options(name, self.options), words)

@@ -61,18 +61,20 @@ def main(args: argparse.Namespace) -> None:
     words = args.bpe == WORDS
     problems = [*_wrong_languages(args, given), *_wrong_options(args, given)]
     job = make_job(args, "data-prep/prepare_text.py", _SIZES, problems)
-    named = hub.HubSet(args.hub, args.hub_config, args.hub_revision) if args.hub else None
     files = [Path(path) for pairs in given.values() for pair in pairs for path in pair]
+    if args.hub and Path(args.hub).exists():
+        files = [Path(args.hub)]
 
     def make_plan() -> Plan:
-        sets = named.sets(job.languages) if named else _sets(given)
+        more = {"config": args.hub_config, "revision": args.hub_revision}
+        sets = hub.sets(args.hub, job.languages, **more) if args.hub else _sets(given)
         flags = {} if job.raw_text or words else {"tokenize": True, "lowercase": args.lowercase}
         longest = args.max_length or (sys.maxsize if words else _LONGEST)
         rule = CleanRule(maximum=longest, ratio=args.max_ratio or 0)
         held_out = 0 if "valid" in sets else hub.HELD_OUT
         return Plan(sets, dict.fromkeys([*sets, "valid"], flags), rule, held_out)
 
-    prepare(job, named.inputs if named else files, make_plan)
+    prepare(job, files, make_plan)
 
 
 def _sets(given: Given) -> dict[str, PairSource]:

@@ -1,7 +1,6 @@
 """Pairs from a data set that the ``datasets`` library can load, by hub name or local path."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,50 +16,44 @@ HELD_OUT = 100
 """Of a data set without a validation split, each of so many training pairs is held out."""
 
 
-@dataclass(frozen=True)
-class HubSet:
-    """A data set by name or path, with the configuration and the revision that were typed."""
+def sets(
+    name: str, languages: tuple[str, str], *, config: str | None, revision: str | None
+) -> dict[str, PairSource]:
+    """Return the sets of source and target.
 
-    name: str
-    config: str | None
-    revision: str | None
+    Args:
+        name: of a data set on the hub, or a path.
+        languages: source and target.
+        config: its configuration on the hub.
+        revision: likewise.
 
-    @property
-    def inputs(self) -> list[Path]:
-        """The path behind the name if it is local."""
-        return [Path(self.name)] if Path(self.name).exists() else []
+    Raises:
+        UserError: it cannot be loaded, or has no training or test split.
+    """
+    loaded = _load(name, config, revision)
+    for needed in ("train", "test"):
+        if needed not in loaded:
+            raise UserError(f"--hub {name} has no split {needed!r}, only {', '.join(loaded)}")
+    found = {}
+    for split in (split for split in _SPLITS if split in loaded):
+        place = f"--hub {name}, split {split}"
+        read = partial(_read, loaded[split], place, split, languages)
+        found[_SPLITS[split]] = PairSource(place, read)
+    return found
 
-    def sets(self, languages: tuple[str, str]) -> dict[str, PairSource]:
-        """Return its sets of source and target.
 
-        Raises:
-            UserError: it cannot be loaded, or has no training or test split.
-        """
-        loaded = self._load()
-        for needed in ("train", "test"):
-            if needed not in loaded:
-                found = ", ".join(loaded)
-                raise UserError(f"--hub {self.name} has no split {needed!r}, only {found}")
-        sources = {}
-        for split, name in _SPLITS.items():
-            if split in loaded:
-                place = f"--hub {self.name}, split {split}"
-                read = partial(_read, loaded[split], place, split, languages)
-                sources[name] = PairSource(place, read)
-        return sources
-
-    def _load(self) -> Any:
-        """The ``DatasetDict`` of a hub name, of a folder of data files, or one saved to disk."""
-        datasets = require("datasets", "data")
-        try:
-            if (Path(self.name) / "dataset_dict.json").is_file():
-                return datasets.load_from_disk(self.name)
-            return datasets.load_dataset(self.name, self.config, revision=self.revision)
-        # the library raises anything from FileNotFoundError to pyarrow's own errors
-        except Exception as error:
-            reason = " ".join(str(error).split())[:300]
-            hint = "" if self.inputs else "; without a network give the path of a local copy"
-            raise UserError(f"--hub {self.name} cannot be loaded: {reason}{hint}") from error
+def _load(name: str, config: str | None, revision: str | None) -> Any:
+    """The ``DatasetDict`` of a hub name, of a folder of data files, or one saved to disk."""
+    datasets = require("datasets", "data")
+    try:
+        if (Path(name) / "dataset_dict.json").is_file():
+            return datasets.load_from_disk(name)
+        return datasets.load_dataset(name, config, revision=revision)
+    # the library raises anything from FileNotFoundError to pyarrow's own errors
+    except Exception as error:
+        reason = " ".join(str(error).split())[:300]
+        hint = "" if Path(name).exists() else "; without a network give the path of a local copy"
+        raise UserError(f"--hub {name} cannot be loaded: {reason}{hint}") from error
 
 
 def _read(

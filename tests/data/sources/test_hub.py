@@ -74,7 +74,7 @@ def test_missing_split_column_or_language_is_a_sentence(tmp_path, run):
 def test_empty_split_of_a_set_from_the_hub_is_a_sentence(tmp_path, run, monkeypatch):
     empty = datasets.Dataset.from_dict({"translation": []})
     found = {"train": empty, "test": empty}
-    monkeypatch.setattr(hub.HubSet, "_load", lambda _: found)
+    monkeypatch.setattr(hub, "_load", lambda *_: found)
     monkeypatch.chdir(tmp_path)
     message = error_of(run("text", "--hub", "some/set", "--out", "out", *SMALL))
     assert message == "error: the train set has no pair in --hub some/set, split train"
