@@ -91,8 +91,8 @@ def test_options_that_parameters_do_not_bear_out_are_refused(case, written, tmp_
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"architecture": "lstm"}, "architecture 'lstm' is neither"),
-        ({"architecture": ["x"]}, "is neither"),
+        ({"architecture": "lstm"}, "no architecture 'lstm'"),
+        ({"architecture": ["x"]}, "no architecture"),
         ({"languages": ["../../en", "de"]}, "languages are not two names"),
         ({"languages": ["en"]}, "languages are not two names"),
         ({"options": []}, "options are missing"),
