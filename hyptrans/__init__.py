@@ -38,6 +38,7 @@ def load(
     moses: bool = False,
     device: str = "cpu",
     dtype: "Any" = "float32",
+    engine: str = "torch",
     revision: str | None = None,
     token: str | None = None,
 ) -> "Translator":
@@ -58,6 +59,9 @@ def load(
         moses: with ``subword_models``, text is tokenized as Moses does.
         device: where the model computes, ``cpu`` or ``cuda``; ``auto`` takes the latter if there.
         dtype: that the model computes in, ``float32`` or ``float64``.
+        engine: ``torch``, or ``onnx`` for the graphs that ``hyptrans export --onnx`` adds to a
+            model folder, which need no torch. Such a model translates, but does not score, align
+            or encode.
         revision: of a repository, a branch, a tag or a commit.
         token: of the hub, for repositories that are not public; by default that of its login.
 
@@ -73,6 +77,7 @@ def load(
         moses=moses,
         device=device,
         dtype=dtype,
+        engine=engine,
         revision=revision,
         token=token,
     )

@@ -4,13 +4,17 @@ import argparse
 import dataclasses
 import shlex
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from hyptrans.commands.text_options import add_text_arguments, n_best, subword_models
+from hyptrans.inference.load import locate
 from hyptrans.inference.plugin import add_user_dir
 from hyptrans.support.errors import UserError
+from hyptrans.support.extras import require
 from hyptrans.support.files import check_is_checkpoint
 from hyptrans.support.flags import add_data, add_out
 from hyptrans.support.logs import quiet
@@ -23,7 +27,8 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add = parser.add_argument
-    add("checkpoint", type=Path, metavar="CHECKPOINT", help="file that fairseq-train wrote")
+    about = "file that fairseq-train wrote; with --onnx, a model folder or its name, too"
+    add("checkpoint", type=Path, metavar="CHECKPOINT", help=about)
     add_data(parser)
     add_user_dir(parser)
     add_out(parser, "folder to write", folder=True, required=True)
@@ -33,6 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="half",
         help="of the stored parameters (default: %(default)s)",
     )
+    about = "add graphs for ONNX Runtime, with weights of this type"
+    add("--onnx", choices=("float32", "int8"), help=about)
     add(
         "--test",
         nargs=2,
@@ -52,6 +59,13 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         UserError: the checkpoint or its data cannot be used, or ``--out`` holds something else.
     """
+    if args.onnx:
+        for name in ("onnx", "onnxscript", "onnxruntime"):
+            require(name, "onnx-export")
+        place = locate(args.checkpoint)
+        if place.is_dir():
+            _of_folder(args, place)
+            return
     check_is_checkpoint(args.checkpoint)
     with quiet():
         from hyptrans.fairseq import checkpoint, training_command
@@ -73,8 +87,8 @@ def main(args: argparse.Namespace) -> None:
             # what is written is what is scored, rounded as it is
             trial = Path(scratch) / "model"
             folder.write(contents, trial, card="", precision=args.precision)
-            place = contents.place + (f" with --data {args.data}" if args.data else "")
-            model = Translator(dataclasses.replace(folder.read(trial), place=place))
+            shown = contents.place + (f" with --data {args.data}" if args.data else "")
+            model = Translator(dataclasses.replace(folder.read(trial), place=shown))
             if args.test:
                 facts |= _scores(model, *args.test, beam=BEAM)
         folder.write(
@@ -82,11 +96,49 @@ def main(args: argparse.Namespace) -> None:
             args.out,
             card=_card(args, contents, model, facts),
             precision=args.precision,
+            graphs=_graphs(model.model, args.onnx),
         )
-    size = sum(path.stat().st_size for path in args.out.iterdir())
-    sys.stdout.write(f"{args.out}: {size / 1e6:.1f} MB\n")
+    _tell_size(args.out)
     for score in facts.get("scores", ()):
         sys.stdout.write(f"{score['name']} {score['value']:.2f} {score['signature']}\n")
+
+
+def _of_folder(args: argparse.Namespace, place: Path) -> None:
+    """Write a model folder again, with graphs."""
+    given = ("data", "test", "dataset", "license", "name", "sentencepiece_model", "bpe_codes")
+    for name in (*given, "no_subwords", "moses"):
+        if getattr(args, name):
+            flag = name.replace("_", "-")
+            raise UserError(f"--{flag} is for checkpoints, and {place} is a model folder")
+    with quiet():
+        from hyptrans.inference.sharing import folder
+        from hyptrans.inference.translator import Translator
+
+        folder.check_replaceable(args.out)
+        contents = folder.read(place)
+        card = place / folder.CARD
+        folder.write(
+            contents,
+            args.out,
+            card=card.read_text(encoding="utf-8") if card.is_file() else "",
+            precision=str(folder.own_config(place).get("precision", args.precision)),
+            graphs=_graphs(Translator(contents).model, args.onnx),
+        )
+    _tell_size(args.out)
+
+
+def _graphs(model: Any, weights: str | None) -> Callable[[Path], dict[str, Any]] | None:
+    """What writes the graphs of a model into a folder; None without ``--onnx``."""
+    if weights is None:
+        return None
+    from hyptrans.inference.onnx import export
+
+    return partial(export.write, model, weights=weights)
+
+
+def _tell_size(out: Path) -> None:
+    size = sum(path.stat().st_size for path in out.iterdir())
+    sys.stdout.write(f"{out}: {size / 1e6:.1f} MB\n")
 
 
 def _scores(model: "Translator", source: Path, reference: Path, *, beam: int) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from hyptrans.support.errors import UserError
 
 if TYPE_CHECKING:
     from hyptrans.inference.options import SearchOptions
-    from hyptrans.inference.translator import Hypothesis, Translator
+    from hyptrans.inference.results import Hypothesis
+    from hyptrans.inference.text_translator import TextTranslator
 
 
 def add_text_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +36,7 @@ def subword_models(args: argparse.Namespace) -> dict[str, Path | None]:
 
 
 def n_best(
-    model: "Translator", lines: list[str], n: int, options: "SearchOptions", done: int = 0
+    model: "TextTranslator", lines: list[str], n: int, options: "SearchOptions", done: int = 0
 ) -> list[list["Hypothesis"]]:
     """Translations of lines, empty where the model takes no sentence that long, which is said.
 

@@ -13,11 +13,11 @@ from hyptrans.inference.load import MODEL_HELP, load
 from hyptrans.inference.options import BATCH_TOKENS, BEAM, LENPEN, SearchOptions, check
 from hyptrans.inference.plugin import add_user_dir
 from hyptrans.support.errors import UserError
-from hyptrans.support.flags import add_data, add_device, positive, seed
+from hyptrans.support.flags import add_data, add_device, add_engine, positive, seed
 from hyptrans.support.lines import decode
 
 if TYPE_CHECKING:
-    from hyptrans.inference.translator import Translator
+    from hyptrans.inference.text_translator import TextTranslator
 
 _LONGEST_LINE = 1 << 20
 """Bytes; a file that is no text may have no line at all."""
@@ -47,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=seed, metavar="N", help="of the samples (default: none, as chance has it)")
     about = "source tokens that go through the model at once (default: %(default)s)"
     add("--batch-tokens", type=positive, default=BATCH_TOKENS, metavar="N", help=about)
+    add_engine(parser)
     add_data(parser)
     add_device(parser)
     add_user_dir(parser)
@@ -86,6 +87,7 @@ def main(args: argparse.Namespace) -> None:
         subword_models=subword_models(args),
         moses=args.moses,
         device=args.device,
+        engine=args.engine,
     )
     if isinstance(sys.stdout, TextIOWrapper):
         # as the text that comes in, and not as the terminal is set
@@ -122,7 +124,7 @@ def _chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
 
 
 def _translated(
-    model: "Translator", lines: list[str], done: int, n: int | None, options: SearchOptions
+    model: "TextTranslator", lines: list[str], done: int, n: int | None, options: SearchOptions
 ) -> Iterator[str]:
     found = n_best(model, lines, n or 1, options, done)
     for number, hypotheses in enumerate(found, start=done + 1):

@@ -2,13 +2,15 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from hyptrans.inference.options import rounded_up
-from hyptrans.seq2seq.model import Words
 from hyptrans.support.progress import bar
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from hyptrans.seq2seq.model import Words
 
 _LONG_LIST = 200
 """Sentences from which on a terminal is shown how many are done."""
@@ -43,11 +45,17 @@ def by_length(
         yield batch
 
 
-def padded(rows: Sequence[Sequence[int]], words: Words, *, left: bool = False) -> Tensor:
+def padded(rows: Sequence[Sequence[int]], words: "Words", *, left: bool = False) -> "Tensor":
     """Tokens of sentences, padded on the right or the left, ``[B, T]``."""
-    longest = max(map(len, rows))
-    filled = []
+    import torch
+
+    return torch.tensor(filled(rows, words, left=left), dtype=torch.long)
+
+
+def filled(rows: Sequence[Sequence[int]], words: "Words", *, left: bool) -> list[list[int]]:
+    """Rows of one length, with padding on the right or the left."""
+    longest, made = max(map(len, rows)), []
     for row in rows:
         padding = [words.pad()] * (longest - len(row))
-        filled.append([*padding, *row] if left else [*row, *padding])
-    return torch.tensor(filled, dtype=torch.long)
+        made.append([*padding, *row] if left else [*row, *padding])
+    return made

@@ -4,14 +4,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
-
-from hyptrans.inference.architecture import Option
 from hyptrans.inference.dictionary import Dictionary
 from hyptrans.inference.text import TextRules
 from hyptrans.support.errors import UserError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from hyptrans.inference.architecture import Option
 
 AVERAGED = "averaged_updates"
 """What an average calls the updates after which its checkpoints were written."""
@@ -38,10 +40,10 @@ class Contents:
 
     place: str
     architecture: str
-    options: Mapping[str, Option]
+    options: "Mapping[str, Option]"
     languages: tuple[str, str]
     dictionaries: tuple[Dictionary, Dictionary]
-    parameters: Mapping[str, Tensor]
+    parameters: "Mapping[str, Tensor]"
     text: TextRules
     facts: Mapping[str, Any] = field(default_factory=dict)
 

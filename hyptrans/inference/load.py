@@ -5,9 +5,10 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hyptrans.support.errors import UserError
+from hyptrans.support.extras import require
 from hyptrans.support.logs import quiet
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def load(
     dtype: Any = "float32",
     revision: str | None = None,
     token: str | None = None,
+    engine: str = "torch",
     **sources: Any,
 ) -> "Translator":
     """Load a translation model; :func:`hyptrans.load` describes it.
@@ -43,6 +45,9 @@ def load(
     places = [place] if isinstance(place, str | os.PathLike) else place
     # before torch is imported, which takes seconds
     found = [(one, locate(one, revision=revision, token=token)) for one in places]
+    if engine != "torch":
+        return _by_onnx(found, engine, device, dtype, sources)
+    require("torch", "torch")
     with quiet():
         import torch
 
@@ -52,6 +57,29 @@ def load(
         with torch.device("cpu"):
             contents = [_contents(*one, **sources) for one in found]
             return Translator(*contents, device=device, dtype=dtype)
+
+
+def _by_onnx(
+    found: Sequence[tuple[Place, Path]],
+    engine: str,
+    device: str,
+    dtype: Any,
+    sources: Mapping[str, Any],
+) -> "Translator":
+    if engine != "onnx":
+        raise UserError(f"engine must be torch or onnx, got {str(engine)[:40]}")
+    if device != "cpu" or dtype != "float32" or any(sources.values()):
+        raise UserError(
+            "engine onnx computes in float32 on the CPU, from a model folder that brings its text "
+            "processing: leave device, dtype, data and subword models out"
+        )
+    for place, path in found:
+        if not path.is_dir():
+            raise UserError(f"{place} is no model folder: hyptrans export makes one with --onnx")
+    from hyptrans.inference.onnx.engine import OnnxTranslator
+
+    # it lacks what needs torch; a type of its own would hide the methods of all other models
+    return cast("Translator", OnnxTranslator(*(path for _, path in found)))
 
 
 def read(

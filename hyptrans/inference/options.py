@@ -1,16 +1,13 @@
 """Options of a search, checked without torch: commands check them before they import it."""
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 from hyptrans.inference.sentences import Language, check_at_least_one, check_bounded
 from hyptrans.support.errors import UserError
 from hyptrans.support.flags import MOST_SEED
-
-if TYPE_CHECKING:
-    import torch
 
 BEAM = 5
 """Hypotheses that a search keeps of each sentence."""
@@ -78,7 +75,7 @@ class Settings:
         shortest: fewest tokens of a hypothesis, without its end.
         temperature: divides the logits.
         sample_from: draw each token, from so many of the most probable; None for beam search.
-        generator: draws; None for torch's own.
+        generator: draws samples: torch's, or numpy's for ONNX; None for torch's own.
     """
 
     beam: int = BEAM
@@ -87,7 +84,7 @@ class Settings:
     shortest: int = 1
     temperature: float = 1.0
     sample_from: int | None = None
-    generator: "torch.Generator | None" = None
+    generator: Any = None
 
 
 def check_names(given: Mapping[str, Any], known: type) -> None:
@@ -128,7 +125,7 @@ def check(options: SearchOptions, n: int | None) -> None:
 
 
 def decide(
-    options: SearchOptions, n: int | None, symbols: int = 1, device: "torch.device | str" = "cpu"
+    options: SearchOptions, n: int | None, symbols: int, draws: Callable[[int], Any]
 ) -> tuple[Settings, int]:
     """How to search, and how many translations of each sentence to return.
 
@@ -136,7 +133,7 @@ def decide(
         options: by name.
         n: translations of each sentence; None for all that the search finds.
         symbols: of the dictionary.
-        device: where samples are drawn.
+        draws: makes the generator of samples from its seed.
 
     Raises:
         TypeError: as :func:`check`.
@@ -144,18 +141,14 @@ def decide(
     """
     check(options, n)
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    sampling, draws = given.get("sampling", False), None
+    sampling = given.get("sampling", False)
     beam = int((n or BEAM) if sampling else given.get("beam", BEAM))
-    if "seed" in given:
-        import torch
-
-        draws = torch.Generator(device).manual_seed(operator.index(given["seed"]))
     settings = Settings(
         beam=beam,
         lenpen=float(given.get("length_penalty", given.get("lenpen", LENPEN))),
         temperature=float(given.get("temperature", 1.0)),
         sample_from=int(given.get("sampling_topk", symbols)) if sampling else None,
-        generator=draws,
+        generator=draws(operator.index(given["seed"])) if "seed" in given else None,
     )
     return settings, beam if n is None else int(n)
 

@@ -2,11 +2,13 @@
 
 import dataclasses
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
-from hyptrans.geometry.space import Space
+    from hyptrans.geometry.space import Space
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,10 @@ class Hypothesis:
     subwords: tuple[str, ...]
     log_probabilities: tuple[float, ...] = ()
 
+    def as_json(self) -> dict[str, str | float]:
+        """Return what a server answers: text, score and log-probability."""
+        return {name: getattr(self, name) for name in ("text", "score", "log_probability")}
+
 
 @dataclass(frozen=True)
 class Encoding:
@@ -41,10 +47,10 @@ class Encoding:
     """
 
     subwords: tuple[str, ...]
-    states: Tensor
-    spaces: tuple[Space, ...]
+    states: "Tensor"
+    spaces: "tuple[Space, ...]"
 
-    def to(self, device: str | torch.device) -> "Encoding":
+    def to(self, device: "str | torch.device") -> "Encoding":
         """The same with its states on a device; they are made on the CPU."""
         return dataclasses.replace(self, states=self.states.to(device))
 
@@ -63,7 +69,7 @@ class Alignment:
 
     source: tuple[str, ...]
     target: tuple[str, ...]
-    weights: Tensor
+    weights: "Tensor"
     log_probabilities: tuple[float, ...]
 
     @property

@@ -11,21 +11,13 @@ from torch import Tensor
 from hyptrans.geometry.space import Space
 from hyptrans.inference.architecture import build
 from hyptrans.inference.batches import by_length, padded
-from hyptrans.inference.contents import Contents, check_alike
+from hyptrans.inference.contents import Contents
 from hyptrans.inference.forced import force
-from hyptrans.inference.options import (
-    BATCH_TOKENS,
-    LENGTH_STEP,
-    BatchOptions,
-    SearchOptions,
-    check_names,
-    decide,
-    limits,
-    prefixes,
-)
-from hyptrans.inference.results import Alignment, Encoding, Hypothesis
+from hyptrans.inference.options import BATCH_TOKENS, BatchOptions, Settings, check_names
+from hyptrans.inference.results import Alignment, Encoding
 from hyptrans.inference.search import Found, search
-from hyptrans.inference.sentences import Language, check_at_least_one
+from hyptrans.inference.sentences import check_at_least_one
+from hyptrans.inference.text_translator import TextTranslator, sizes_of
 from hyptrans.support.errors import UserError
 
 if TYPE_CHECKING:
@@ -34,7 +26,7 @@ if TYPE_CHECKING:
 _DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in (torch.float32, torch.float64)}
 
 
-class Translator:
+class Translator(TextTranslator):
     """A translation model with its text processing; :func:`hyptrans.load` makes one.
 
     All methods take one text, and then return what belongs to it, or any number of them, and return
@@ -61,12 +53,6 @@ class Translator:
     def __init__(
         self, *contents: Contents, device: str | torch.device = "cpu", dtype: Any = "float32"
     ) -> None:
-        first = contents[0]
-        check_alike(contents)
-        self.architecture = " + ".join(one.architecture for one in contents)
-        self.languages = first.languages
-        self.options, self.facts = dict(first.options), dict(first.facts)
-        self.dictionary_sizes = (len(first.dictionaries[0]), len(first.dictionaries[1]))
         name = str(dtype).removeprefix("torch.")
         if name not in _DTYPES:
             raise UserError(f"dtype must be {' or '.join(_DTYPES)}, got {name[:40]}")
@@ -75,10 +61,10 @@ class Translator:
             for one in contents:
                 parts = (one.architecture, one.options, one.dictionaries, one.parameters)
                 self.models.append(build(*parts).to(_DTYPES[name]))
-            self._source, self._target = (self._language(first, side) for side in (0, 1))
-            self._join = first.text.decoder()
         except UserError as error:
             raise UserError(f"{one.place} cannot be used: {error}") from error
+        sides = [(model.encoder.longest, model.decoder.longest) for model in self.models]
+        super().__init__(contents, (min(side[0] for side in sides), min(side[1] for side in sides)))
         self.device = torch.device("cpu")
         self.to(device)
 
@@ -126,68 +112,6 @@ class Translator:
             raise UserError(f"device {device} cannot be used ({reason})") from error
         self.device = wanted
         return self
-
-    @overload
-    def translate(self, sources: str, **options: "Unpack[SearchOptions]") -> str: ...  # type: ignore[overload-overlap]
-    @overload
-    def translate(
-        self, sources: Iterable[str], **options: "Unpack[SearchOptions]"
-    ) -> list[str]: ...
-    def translate(self, sources: str | Iterable[str], **options: "Unpack[SearchOptions]") -> Any:
-        """Translate sentences by beam search, or by samples.
-
-        Args:
-            sources: raw text, a sentence each.
-            options: see :class:`~hyptrans.inference.options.SearchOptions`; the best known are
-                ``beam`` and ``length_penalty``.
-
-        Raises:
-            TypeError: something else than text, or an option that is none.
-            UserError: a sentence is longer than the model takes, or an option out of range.
-        """
-        texts = [found[0].text for found in self.n_best(_several(sources), 1, **options)]
-        return texts[0] if isinstance(sources, str) else texts
-
-    @overload
-    def n_best(  # type: ignore[overload-overlap]
-        self, sources: str, n: int | None = None, **options: "Unpack[SearchOptions]"
-    ) -> list[Hypothesis]: ...
-    @overload
-    def n_best(
-        self, sources: Iterable[str], n: int | None = None, **options: "Unpack[SearchOptions]"
-    ) -> list[list[Hypothesis]]: ...
-    def n_best(
-        self, sources: str | Iterable[str], n: int | None = None, **options: "Unpack[SearchOptions]"
-    ) -> Any:
-        """The ``n`` best translations of each sentence, best first.
-
-        The options are those of :meth:`translate`.
-
-        By default there are as many as the beam has, fewer where beam search found fewer, and one,
-        empty, of empty text.
-
-        Raises:
-            TypeError: something else than text, or an option that is none.
-            UserError: a sentence is longer than the model takes, or an option out of range.
-        """
-        settings, most = decide(options, n, self.dictionary_sizes[1], self.device)
-        rows, words = self._source.rows(sources), self._target.words
-        longest = limits(rows, options, self._target.longest - 1)
-        begun = prefixes(options, self._target, longest)
-        found = [[Hypothesis("", 0.0, 0.0, ())] for _ in rows]
-        tokens, shown = options.get("batch_tokens") or BATCH_TOKENS, options.get("progress")
-        with _on(self.device):
-            for batch in by_length(_sizes(rows), tokens, "translate", shown, step=LENGTH_STEP):
-                made = search(
-                    self.models,
-                    self._input(rows, batch),
-                    longest[batch[0]],
-                    settings,
-                    prefix=padded([begun[i][0] for i in batch], words).to(self.device),
-                )
-                for i, hypotheses in zip(batch, made, strict=True):
-                    found[i] = [self._hypothesis(one, begun[i][1]) for one in hypotheses[:most]]
-        return found[0] if isinstance(sources, str) else found
 
     @overload
     def score(self, sources: str, targets: str, **options: "Unpack[BatchOptions]") -> float: ...  # type: ignore[overload-overlap]
@@ -252,7 +176,7 @@ class Translator:
         rows = [row or [self._source.words.eos()] for row in self._source.rows(sources)]
         found: list[Any] = [None] * len(rows)
         with _on(self.device):
-            for batch in self._batches(_sizes(rows), "encode", options):
+            for batch in self._batches(sizes_of(rows), "encode", options):
                 # not left on a device, whose memory ends before that of the machine
                 states = torch.stack(encoder(self._input(rows, batch)).states).cpu()
                 for i, own in zip(batch, states.unbind(1), strict=True):
@@ -266,21 +190,6 @@ class Translator:
         """The space of each of the encoder's states, from the embeddings to the last layer."""
         return tuple(self.model.encoder.state_spaces())
 
-    @property
-    def max_tokens(self) -> int:
-        """Most subwords of a source, the end of the sentence included."""
-        return self._source.longest
-
-    def too_long(self, sources: Sequence[str]) -> dict[int, int]:
-        """Sentences that the model cannot take: their places in the list, and their subwords."""
-        return self._source.too_long(sources)
-
-    def _language(self, contents: Contents, side: int) -> Language:
-        words = contents.dictionaries[side]
-        cut = contents.text.encoder(side, frozenset(words.symbols[words.nspecial :]))
-        longest = min((one.encoder, one.decoder)[side].longest for one in self.models)
-        return Language(("source", "target")[side], words, cut, longest)
-
     def _batches(
         self, sizes: Sequence[int], name: str, options: BatchOptions
     ) -> Iterator[list[int]]:
@@ -289,15 +198,28 @@ class Translator:
         check_at_least_one(batch_tokens=tokens)
         return by_length(sizes, tokens, name, options.get("progress"))
 
+    def _generator(self, seed: int) -> torch.Generator:
+        return torch.Generator(self.device).manual_seed(seed)
+
+    def _search(
+        self,
+        source: Sequence[Sequence[int]],
+        longest: int,
+        settings: Settings,
+        prefix: Sequence[Sequence[int]],
+    ) -> list[list[Found]]:
+        words = self._target.words
+        with _on(self.device):
+            return search(
+                self.models,
+                padded(source, self._source.words, left=True).to(self.device),
+                longest,
+                settings,
+                prefix=padded(prefix, words).to(self.device),
+            )
+
     def _input(self, rows: Sequence[Sequence[int]], batch: Sequence[int]) -> Tensor:
         return padded([rows[i] for i in batch], self._source.words, left=True).to(self.device)
-
-    def _hypothesis(self, found: Found, prefix: tuple[str, ...]) -> Hypothesis:
-        eos = self._target.words.eos()
-        made = self._target.subwords([t for t in found.tokens.tolist() if t != eos])
-        subwords = (*prefix, *made[len(prefix) :])
-        text, each = self._join(" ".join(subwords)), tuple(found.scores.tolist())
-        return Hypothesis(text, found.score, float(found.scores.sum()), subwords, each)
 
     def _forced(
         self,
@@ -317,7 +239,7 @@ class Translator:
         rows = [row or [self._source.words.eos()] for row in rows]
         wanted = [row or [self._target.words.eos()] for row in wanted]
         found: list[Any] = [None] * len(rows)
-        sizes = list(map(max, _sizes(rows), _sizes(wanted)))
+        sizes = list(map(max, sizes_of(rows), sizes_of(wanted)))
         with _on(self.device):
             for batch in self._batches(sizes, "score", options):
                 source, own = self._input(rows, batch), [wanted[i] for i in batch]
@@ -339,11 +261,3 @@ def _on(device: torch.device) -> Iterator[None]:
     elsewhere = torch.get_default_device().type != "cpu"
     with torch.inference_mode(), device if elsewhere else nullcontext():
         yield
-
-
-def _several(texts: str | Iterable[str]) -> Iterable[str]:
-    return [texts] if isinstance(texts, str) else texts
-
-
-def _sizes(rows: Sequence[Sequence[int]]) -> list[int]:
-    return [len(row) for row in rows]

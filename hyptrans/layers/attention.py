@@ -258,14 +258,14 @@ def fold_beams(query: Tensor, sentences: int) -> Tensor:
 
     Shapes: ``[B, H, T, d]`` -> ``[sentences, H, B / sentences * T, d]``.
     """
-    if query.size(0) == sentences:
+    if not torch.compiler.is_compiling() and query.size(0) == sentences:
         return query
     return query.unflatten(0, (sentences, -1)).transpose(1, 2).flatten(2, 3)
 
 
 def unfold_beams(mixed: Tensor, hypotheses: int) -> Tensor:
     """Inverse of :func:`fold_beams`: ``[B, H, n T, d]`` -> ``[hypotheses, H, T, d]``."""
-    if mixed.size(0) == hypotheses:
+    if not torch.compiler.is_compiling() and mixed.size(0) == hypotheses:
         return mixed
     beams = hypotheses // mixed.size(0)
     return mixed.unflatten(2, (beams, -1)).transpose(1, 2).flatten(0, 1)

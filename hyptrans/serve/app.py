@@ -1,7 +1,7 @@
 """What the server answers to which request; an error is ``{"error": sentence}``."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +17,6 @@ from starlette.staticfiles import StaticFiles
 from hyptrans.inference.options import BEAM, LENPEN, MOST_LENPEN
 from hyptrans.inference.sentences import check_at_least_one, check_bounded
 from hyptrans.serve.line import Line
-from hyptrans.serve.look import hypothesis, look
 from hyptrans.support.errors import UserError
 
 FIELDS = ("texts", "model", "beam", "n_best", "length_penalty")
@@ -42,10 +41,18 @@ class Service:
         models: translators by name.
         max_characters: of a text.
         max_waiting: texts that may be unanswered at a time.
+        look: makes what the page draws of a model and texts; None for translations alone.
     """
 
-    def __init__(self, models: Mapping[str, Any], max_characters: int, max_waiting: int) -> None:
+    def __init__(
+        self,
+        models: Mapping[str, Any],
+        max_characters: int,
+        max_waiting: int,
+        look: Callable[..., list[Any]] | None,
+    ) -> None:
         self._models, self._longest, self._most = models, max_characters, max_waiting
+        self._look = look
         self._line = Line(self._run)
 
     def app(self, hosts: Sequence[str]) -> Starlette:
@@ -72,9 +79,10 @@ class Service:
     def _run(self, kind: _Kind, texts: list[str]) -> list[Any]:
         model = self._models[kind.model]
         options = {"beam": kind.beam, "length_penalty": kind.length_penalty, "progress": False}
-        if kind.path == "/look":
-            return look(model, texts, **options)
-        return [[*map(hypothesis, row)] for row in model.n_best(texts, **options)]
+        if kind.path == "/look" and self._look is not None:
+            return self._look(model, texts, **options)
+        rows = [[one.as_json() for one in row] for row in model.n_best(texts, **options)]
+        return [{"translations": row} for row in rows] if kind.path == "/look" else rows
 
     async def _translate(self, request: Request) -> Response:
         fields = await _fields(request)

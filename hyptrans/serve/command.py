@@ -4,13 +4,15 @@ import argparse
 import signal
 import socket
 import sys
+from collections.abc import Callable
+from typing import Any
 
 from hyptrans.inference.load import MODEL_HELP, load
 from hyptrans.inference.plugin import add_user_dir
 from hyptrans.inference.sentences import check_bounded
 from hyptrans.support.errors import UserError, one_line
 from hyptrans.support.extras import require
-from hyptrans.support.flags import add_device, positive
+from hyptrans.support.flags import add_device, add_engine, positive
 
 _HERE = ["127.0.0.1", "localhost"]
 _GRACE = 30
@@ -36,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--max-characters", type=positive, default=2000, metavar="N", help=about)
     about = "refuse texts while so many wait for an answer (default: %(default)s)"
     add("--max-waiting", type=positive, default=1000, metavar="N", help=about)
+    add_engine(parser)
     add_device(parser)
     add_user_dir(parser)
 
@@ -49,18 +52,18 @@ def main(args: argparse.Namespace) -> None:
     check_bounded(0, 65535, port=args.port)
     uvicorn = require("uvicorn", "serve")
     from hyptrans.serve.app import Service
-    from hyptrans.serve.look import look
 
-    models = {place: load(place, device=args.device) for place in args.models}
+    models = {place: load(place, device=args.device, engine=args.engine) for place in args.models}
+    look = _look() if args.engine == "torch" else None
     for model in models.values():
         # the first call compiles kernels: who asks first would wait for them
-        look(model, ["."])
+        model.translate(".") if look is None else look(model, ["."])
     try:
         listening = socket.create_server((args.host, args.port))
     except OSError as error:
         where = f"--host {args.host} --port {args.port}"
         raise UserError(f"{where} cannot be used ({error}): name another") from error
-    app = Service(models, args.max_characters, args.max_waiting)
+    app = Service(models, args.max_characters, args.max_waiting, look)
     config = uvicorn.Config(
         app.app(_HERE if args.host in _HERE else ["*"]),
         log_level="warning",
@@ -75,3 +78,10 @@ def main(args: argparse.Namespace) -> None:
     # uvicorn answers what was asked and then raises the signal again
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     uvicorn.Server(config).run(sockets=[listening])
+
+
+def _look() -> Callable[..., list[Any]]:
+    """What the page draws; it imports torch."""
+    from hyptrans.serve.look import look
+
+    return look

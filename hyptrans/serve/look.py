@@ -5,16 +5,11 @@ from typing import Any
 import torch
 
 from hyptrans.geometry.space import vectors
-from hyptrans.inference.results import Encoding, Hypothesis
+from hyptrans.inference.results import Encoding
 from hyptrans.inference.translator import Translator
 
 _FARTHEST = 4.0
 """Largest radius that a disk shows well; beyond it all radii of a sentence shrink alike."""
-
-
-def hypothesis(found: Hypothesis) -> dict[str, Any]:
-    """A translation as JSON."""
-    return {name: getattr(found, name) for name in ("text", "score", "log_probability")}
 
 
 def look(model: Translator, texts: list[str], **options: Any) -> list[dict[str, Any]]:
@@ -23,7 +18,7 @@ def look(model: Translator, texts: list[str], **options: Any) -> list[dict[str, 
     aligned = model.align(texts, [row[0].text for row in found])
     return [
         {
-            "translations": [*map(hypothesis, row)],
+            "translations": [one.as_json() for one in row],
             "source": each.source,
             "target": each.target,
             "attention": each.weights.tolist(),

@@ -47,6 +47,12 @@ def add_device(
     parser.add_argument("--device", type=device, default=default, metavar="NAME", help=where)
 
 
+def add_engine(parser: argparse.ArgumentParser) -> None:
+    """Add ``--engine``: what computes."""
+    about = "torch, or onnx: the graphs of a model folder, without torch (default: %(default)s)"
+    parser.add_argument("--engine", choices=("torch", "onnx"), default="torch", help=about)
+
+
 def add_data(parser: argparse.ArgumentParser) -> None:
     """Add ``--data``, the folder that a checkpoint's training text was prepared in."""
     about = "folder that hyptrans prepare wrote for a checkpoint, or its data-bin"

@@ -32,8 +32,9 @@ def main(args: argparse.Namespace) -> None:
     contents = read_model(place, own_data, text_options(args), args.user_dir)
     model = moved(build_model(contents), args.device)
     wanted = {"subset": args.subset, "sentences": args.sentences}
+    of_trees = _words(contents, place, args) if args.trees else None
     encoder, decoder = both_sides(model, contents, args.data, **wanted)
-    clouds = [_words(contents, place, args) if args.trees else encoder, decoder]
+    clouds = [encoder if of_trees is None else of_trees, decoder]
     sides = [measure(cloud, seed=args.seed) for cloud in clouds]
     layers = [layer for side in sides for layer in side]
     sentence = " ".join(map(verdict, sides))

@@ -78,6 +78,7 @@ def ordinary(made, tmp_path_factory):  # noqa: F811
         "average": [str(made / "twin"), "--out=average.pt"],
         "export": [str(checkpoint), source[1], "--out=exported"],
         "push": [str(model), "nobody"],
+        "serve": [str(model), "--port=0"],
         "compare": ["a", "a", "a"],
         "plot": ["a"],
         "prepare text": [*pairs, "--source-lang=en", "--target-lang=de", "--out=text"],

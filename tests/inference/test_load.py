@@ -49,6 +49,11 @@ def test_a_model_says_what_it_is(make):
     assert "hybonet_tiny + transformer" in repr(load([make("hybonet_tiny"), make("transformer")]))
 
 
+def is_method(one, name):
+    value = inspect.getattr_static(one, name)
+    return inspect.isfunction(value) and value.__module__.startswith("hyptrans")
+
+
 def public():
     """What is public, by its full name; of classes but layers their methods, too."""
     for name in hyptrans.PUBLIC:
@@ -60,7 +65,7 @@ def public():
             if not own.startswith("_") and getattr(one, "__module__", None) == name:
                 yield f"{name}.{own}", one
                 if inspect.isclass(one) and not issubclass(one, torch.nn.Module):
-                    methods = {k: v for k, v in vars(one).items() if inspect.isfunction(v)}
+                    methods = {k: getattr(one, k) for k in dir(one) if is_method(one, k)}
                     yield from ((f"{name}.{own}.{k}", methods[k]) for k in methods if k[0] != "_")
 
 

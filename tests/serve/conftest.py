@@ -14,6 +14,7 @@ import uvicorn
 
 import hyptrans
 from hyptrans.serve.app import Service
+from hyptrans.serve.look import look
 
 
 def ask(port, path, body=None, *, kind="application/json", **headers):
@@ -37,7 +38,7 @@ def ask(port, path, body=None, *, kind="application/json", **headers):
 def running(models, *, max_characters=200, max_waiting=20, hosts=("127.0.0.1",)):
     """The port of a server in a thread of this process."""
     listening = socket.create_server(("127.0.0.1", 0))
-    app = Service(models, max_characters, max_waiting).app(hosts)
+    app = Service(models, max_characters, max_waiting, look).app(hosts)
     server = uvicorn.Server(uvicorn.Config(app, log_level="critical"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
@@ -50,9 +51,9 @@ def running(models, *, max_characters=200, max_waiting=20, hosts=("127.0.0.1",))
 
 
 @contextlib.contextmanager
-def typed(*words):
+def typed(*words, start=(sys.executable, "-m", "hyptrans")):
     """A process of ``hyptrans serve`` and its port."""
-    command = [sys.executable, "-m", "hyptrans", "serve", *words, "--port", "0"]
+    command = [*start, "serve", *words, "--port", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         line = process.stdout.readline()

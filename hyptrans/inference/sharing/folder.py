@@ -1,8 +1,9 @@
 """A model folder: parameters without pickle, options, dictionaries, subword model and card."""
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,36 +15,30 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from hyptrans import __version__
-from hyptrans.data import subwords
-from hyptrans.inference import text
 from hyptrans.inference.architecture import check_options, one_sentence, require_known
-from hyptrans.inference.contents import AVERAGED, Contents, checked_languages, dictionary_file
-from hyptrans.inference.dictionary import Dictionary, fingerprint
+from hyptrans.inference.contents import Contents, checked_languages, dictionary_file
+from hyptrans.inference.dictionary import Dictionary
+from hyptrans.inference.sharing import config
+from hyptrans.inference.sharing.config import (
+    CARD,
+    CONFIG,
+    DICTIONARIES,
+    FILES,
+    FORMAT,
+    MODEL_TYPE,
+    POINTER,
+    WEIGHTS,
+    check_pointer,
+    fingerprints,
+    own_config,
+)
+from hyptrans.inference.text import TextRules
 from hyptrans.seq2seq.architectures import ARCHITECTURES
 from hyptrans.support import provenance
 from hyptrans.support.errors import UserError, unquoted
-from hyptrans.support.files import put_in_place, read_json, whole_file, write_json, write_whole
+from hyptrans.support.files import put_in_place, whole_file, write_json, write_whole
 
-CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
-FORMAT = 1
-"""Of ``config.json``; grows when an older version of this package could not read it."""
-MODEL_TYPE = "hyptrans"
-"""By which the library transformers knows a model folder."""
 PRECISIONS: Mapping[str, torch.dtype] = {"half": torch.float16, "full": torch.float32}
-
-_DICTIONARIES = "dictionaries"
-"""Of a configuration, the fingerprints of both; 0.2.0 wrote none."""
-FILES = [CONFIG, WEIGHTS, CARD, "dict.*.txt", *subwords.MODEL_NAMES.values()]
-"""Patterns of the names of its files."""
-_FACTS: Mapping[str, tuple[type, type]] = {
-    **dict.fromkeys(("license", "dataset", "test", "command"), (str, str)),
-    **dict.fromkeys(("updates", "beam"), (int, int)),
-    **{"data": (dict, str), "scores": (list, dict), AVERAGED: (list, int)},
-}
-"""Names of facts of the training, with their types and those of the parts of a list."""
-_MOST_BYTES = 64 << 20
-"""Of a file other than the parameters; real ones have a hundredth of it."""
-_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 def read(folder: Path, *, with_parameters: bool = True) -> Contents:
@@ -56,32 +51,28 @@ def read(folder: Path, *, with_parameters: bool = True) -> Contents:
     Raises:
         UserError: a file is missing, damaged, or of another version.
     """
-    config = _config(folder)
+    described = config.read(folder)
     try:
-        architecture = require_known(config.get("architecture"))
-        options = check_options(architecture, _mapping(config, "options"))
-        languages = checked_languages(config.get("languages"))
+        architecture = require_known(described.architecture)
+        options = check_options(architecture, dict(described.options))
     except UserError as error:
         raise UserError(f"{folder / CONFIG} cannot be used: {error}") from error
-    dictionaries = (_dictionary(folder, languages[0]), _dictionary(folder, languages[1]))
-    if config.get(_DICTIONARIES, _fingerprints(dictionaries)) != _fingerprints(dictionaries):
-        raise UserError(
-            f"{folder}: a dictionary is not the one that the model was exported with: export the "
-            "model again"
-        )
-    return Contents(
-        place=str(folder),
+    return replace(
+        described,
         architecture=architecture,
         options=options,
-        languages=languages,
-        dictionaries=dictionaries,
         parameters=_parameters(folder / WEIGHTS) if with_parameters else {},
-        text=text.from_json(config.get("text"), folder, languages),
-        facts=_facts(folder / CONFIG, config.get("facts")),
     )
 
 
-def write(contents: Contents, folder: Path, *, card: str, precision: str = "half") -> None:
+def write(
+    contents: Contents,
+    folder: Path,
+    *,
+    card: str,
+    precision: str = "half",
+    graphs: Callable[[Path], Mapping[str, Any]] | None = None,
+) -> None:
     """Write a folder, whole or not at all.
 
     Args:
@@ -89,6 +80,7 @@ def write(contents: Contents, folder: Path, *, card: str, precision: str = "half
         folder: new, empty, or a model folder with nothing else in it, which is replaced.
         card: its ``README.md``.
         precision: of the parameters, one of ``PRECISIONS``.
+        graphs: writes ONNX graphs into a folder and returns what the configuration says of them.
 
     Raises:
         UserError: the folder holds something else, or numbers are too large for half precision,
@@ -103,11 +95,12 @@ def write(contents: Contents, folder: Path, *, card: str, precision: str = "half
         _write_parameters(contents, new / WEIGHTS, PRECISIONS[precision])
         write_text(languages, contents.dictionaries, contents.text, new)
         write_whole(new / CARD, card)
-        write_json(new / CONFIG, as_json(contents, precision))
+        about = {} if graphs is None else {"onnx": dict(graphs(new))}
+        write_json(new / CONFIG, {**as_json(contents, precision), **about})
 
 
 def write_text(
-    languages: Sequence[str], dictionaries: Sequence[Dictionary], rules: text.TextRules, place: Path
+    languages: Sequence[str], dictionaries: Sequence[Dictionary], rules: TextRules, place: Path
 ) -> list[Path]:
     """Write both dictionaries, as fairseq does, and the subword model; returns their files."""
     written = []
@@ -137,16 +130,12 @@ def as_json(contents: Contents, precision: str) -> dict[str, Any]:
         "languages": list(contents.languages),
         "source_vocab_size": source,
         "vocab_size": target,
-        _DICTIONARIES: _fingerprints(contents.dictionaries),
+        DICTIONARIES: fingerprints(contents.dictionaries),
         "text": contents.text.as_json(),
         "precision": precision,
         "facts": dict(contents.facts),
         "versions": provenance.versions("torch", "fairseq", "sentencepiece"),
     }
-
-
-def _fingerprints(dictionaries: Sequence[Dictionary]) -> dict[str, str]:
-    return dict(zip(("source", "target"), map(fingerprint, dictionaries), strict=True))
 
 
 def check_replaceable(folder: Path) -> None:
@@ -192,92 +181,11 @@ def _whole_folder(folder: Path) -> Iterator[Path]:
         put_in_place(new, folder)
 
 
-def own_config(folder: Path) -> dict[str, Any]:
-    """The configuration of a model folder of any format.
-
-    Raises:
-        UserError: the folder has none, or it is not of a model folder.
-    """
-    path = folder / CONFIG
-    try:
-        config = read_json(_small_file(path).decode("utf-8-sig"))
-    except ValueError as error:
-        raise UserError(f"{path} is damaged: it is no object of JSON") from error
-    if config.get("library_name") != "hyptrans":
-        raise UserError(f"{path} is not of a model folder that hyptrans export wrote")
-    return config
-
-
-def _config(folder: Path) -> dict[str, Any]:
-    config = own_config(folder)
-    if config.get("format") != FORMAT:
-        version, number = (str(config.get(key))[:40] for key in ("hyptrans_version", "format"))
-        raise UserError(
-            f"{folder} was written by hyptrans {version} in format {number}, this "
-            f"version, {__version__}, reads format {FORMAT}: install that one, or export it again"
-        )
-    return config
-
-
-def _small_file(path: Path) -> bytes:
-    if not path.is_file():
-        raise UserError(f"{path} is missing: name a folder that hyptrans export wrote")
-    size = path.stat().st_size
-    if size > _MOST_BYTES:
-        raise UserError(f"{path} has {size:,} bytes, no model folder has more than {_MOST_BYTES:,}")
-    content = path.read_bytes()
-    _check_pointer(path, content)
-    return content
-
-
-def _check_pointer(path: Path, content: bytes) -> None:
-    """Raise for what Git leaves of a large file where Git LFS is not installed."""
-    if content.startswith(_POINTER):
-        raise UserError(f"{path} is a pointer of Git LFS, not the file: run git lfs pull there")
-
-
-def _mapping(config: Mapping[str, Any], key: str) -> dict[str, Any]:
-    found = config.get(key)
-    if not isinstance(found, dict):
-        raise UserError(f"its {key} are missing")
-    return found
-
-
-def _facts(path: Path, found: Any) -> dict[str, Any]:
-    """The facts of the training that :func:`write` knows; others are left out.
-
-    Raises:
-        UserError: one is of another type.
-    """
-    found = found if isinstance(found, dict) else {}
-    facts = {name: found[name] for name in _FACTS if found.get(name) is not None}
-    for name, value in facts.items():
-        kind, part = _FACTS[name]
-        parts = value if isinstance(value, list) else ()
-        if not isinstance(value, kind) or not all(isinstance(one, part) for one in parts):
-            raise UserError(f"{path} is damaged: its {name} is not what hyptrans export writes")
-    for score in facts.get("scores", ()):
-        kinds = {"name": str, "signature": str, "value": float}
-        if not all(isinstance(score.get(name), kind) for name, kind in kinds.items()):
-            raise UserError(f"{path} is damaged: its scores is not what hyptrans export writes")
-    return facts
-
-
-def _dictionary(folder: Path, language: str) -> Dictionary:
-    path = dictionary_file(folder, language)
-    _small_file(path)
-    try:
-        return Dictionary.load(path)
-    except UserError as error:
-        # its own words on how to mend it are for data folders
-        raise UserError(f"{path} is damaged: export the model again") from error
-
-
 def _parameters(path: Path) -> dict[str, Tensor]:
     if not path.is_file():
         raise UserError(f"{path} is missing: name a folder that hyptrans export wrote")
     with open(path, "rb") as file:
-        _check_pointer(path, file.read(len(_POINTER)))
+        check_pointer(path, file.read(len(POINTER)))
     try:
         return load_file(str(path))
     except (SafetensorError, OSError, ValueError, KeyError) as error:

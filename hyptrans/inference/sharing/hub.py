@@ -8,6 +8,7 @@ from typing import Any
 
 from hyptrans.inference.contents import Contents, dictionary_file
 from hyptrans.inference.sharing import folder
+from hyptrans.inference.sharing.config import GRAPHS
 from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 
@@ -72,7 +73,8 @@ def _own_files(contents: Contents, place: Path) -> list[Path]:
         UserError: one is a link to what is not in the folder, which may be anything of the user's.
     """
     dictionaries = (dictionary_file(place, language) for language in contents.languages)
-    names = (folder.CONFIG, folder.WEIGHTS, folder.CARD, contents.text.model_name or folder.CONFIG)
+    names = [folder.CONFIG, folder.WEIGHTS, folder.CARD, *GRAPHS]
+    names.append(contents.text.model_name or folder.CONFIG)
     files = {path for path in (*dictionaries, *map(place.joinpath, names)) if path.is_file()}
     for path in files:
         if not path.resolve().is_relative_to(place.resolve()):

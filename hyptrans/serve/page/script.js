@@ -55,11 +55,15 @@ function draw(parent, { disk, places, radii }, name, words) {
   parent.append(figure);
 }
 
-function show(section, { translations, source, target, attention, layers, scale }) {
+// A model without torch has translations alone.
+function show(section, { translations, source, target, attention, layers = [], scale }) {
   const part = (name) => section.querySelector(name);
   const columns = ["score", "log-probability"], names = layers.map((_, i) => (i ? `layer ${i}` : "embeddings"));
   const texts = translations.map((one) => one.text);
   fill(part(".best"), columns, texts, (i, j) => [translations[i].score, translations[i].log_probability][j], 3);
+  part(".found").hidden = false;
+  part(".inside").hidden = !layers.length;
+  if (!layers.length) return;
   fill(part(".attention"), source, target, (i, j) => attention[i][j], 2);
   part(".attention").querySelectorAll("tbody td").forEach((cell, i) => {
     cell.style.setProperty("--weight", attention.flat()[i]);
@@ -72,7 +76,6 @@ function show(section, { translations, source, target, attention, layers, scale 
       (scale < 1 ? ` times ${scale.toFixed(2)}` : "") + "; its direction follows the two principal components " +
       "of this sentence, so words far apart here may be close."
     : "A Euclidean model: the plane of the two principal components of this sentence; radii are norms.";
-  part(".found").hidden = false;
 }
 
 async function translate(event) {

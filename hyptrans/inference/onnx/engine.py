@@ -1,0 +1,200 @@
+"""Run the graphs of a model folder by ONNX Runtime; imports no torch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hyptrans.inference.batches import filled
+from hyptrans.inference.onnx.search import Found, generator, search
+from hyptrans.inference.options import Settings
+from hyptrans.inference.sharing import config
+from hyptrans.inference.sharing.config import GRAPHS
+from hyptrans.inference.text_translator import TextTranslator
+from hyptrans.support.errors import UserError
+from hyptrans.support.extras import require
+
+_MOST_BYTES = 4 << 30
+"""Of a graph, whose numbers stand in it."""
+_LOCATION = b"location"
+"""In a graph that reads numbers from other files, and in none that an export writes."""
+
+
+@dataclass
+class Running:
+    """What a batch keeps between decoding steps, in ONNX Runtime's own memory."""
+
+    beam: int
+    padding: Any
+    source: list[Any]
+    state: list[Any]
+    values: Any
+    """ONNX Runtime's class of arrays."""
+
+    def keep(self, sentences: np.ndarray) -> None:
+        """Go on with some of the sentences."""
+        of = self.values.ortvalue_from_numpy
+        self.padding, *self.source = (
+            of(np.ascontiguousarray(one.numpy()[sentences])) for one in (self.padding, *self.source)
+        )
+
+
+class Graphs:
+    """Encoder and decoding step of one model.
+
+    Args:
+        folder: holds both graphs.
+
+    Raises:
+        UserError: a graph is missing, damaged, reads other files, or has other inputs.
+        MissingExtra: onnxruntime is not installed.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        runtime = require("onnxruntime", "onnx")
+        self._values = runtime.OrtValue
+        options = runtime.SessionOptions()
+        # as torch and numpy take it; 0 is a thread for each core
+        options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS", 0) or 0)
+        options.log_severity_level = 3
+        self._encoder, self._decoder = (
+            _session(runtime, folder / name, options) for name in GRAPHS
+        )
+        inputs = {one.name: one for one in self._decoder.get_inputs()}
+        self._kept = [name for name in inputs if name.startswith("state_")]
+        self._source = [name for name in inputs if name.startswith("source_")]
+        wanted = {"tokens", "parents", "position", "padding", *self._kept, *self._source}
+        made = [one.name for one in self._encoder.get_outputs()]
+        if wanted != inputs.keys() or made != self._source or not self._kept:
+            raise UserError(
+                f"{folder / GRAPHS[1]} has other inputs than a graph of hyptrans: export it again"
+            )
+        sizes: dict[str, int] = {"rows": 1, "earlier": 0}
+        self._empty = [
+            np.zeros([sizes.get(size, size) for size in inputs[name].shape], dtype=np.float32)
+            for name in self._kept
+        ]
+        self._outputs = ["scores", *(f"next_{i}" for i in range(len(self._kept)))]
+
+    def start(self, source: np.ndarray, padding: np.ndarray, beam: int) -> Running:
+        """Encode a batch ``[B, S]``; padding is true at padding."""
+        of = self._values.ortvalue_from_numpy
+        kept = self._encoder.run_with_ort_values(
+            self._source, {"tokens": of(np.ascontiguousarray(source, dtype=np.int64))}
+        )
+        padding = of(np.ascontiguousarray(padding))
+        return Running(beam, padding, kept, [of(one) for one in self._empty], self._values)
+
+    def step(
+        self, running: Running, tokens: np.ndarray, parents: np.ndarray, position: int
+    ) -> np.ndarray:
+        """Return log-probabilities ``[n, beam, V]`` of the next token; ``running`` goes on.
+
+        Args:
+            running: of this batch.
+            tokens: the last token of each hypothesis, ``[n, beam]``.
+            parents: row of the state that each goes on, ``[n, beam]``.
+            position: number of tokens before.
+        """
+        of = self._values.ortvalue_from_numpy
+        # before the first token there is one empty row for all
+        parents = parents if position else parents * 0
+        given = {
+            "tokens": of(np.ascontiguousarray(tokens, dtype=np.int64)),
+            "parents": of(np.ascontiguousarray(parents, dtype=np.int64)),
+            "position": of(np.array([position])),
+            "padding": running.padding,
+            **dict(zip(self._source, running.source, strict=True)),
+            **dict(zip(self._kept, running.state, strict=True)),
+        }
+        scores, *running.state = self._decoder.run_with_ort_values(self._outputs, given)
+        found: np.ndarray = scores.numpy()
+        return found
+
+
+class OnnxTranslator(TextTranslator):
+    """A model folder's graphs with its text processing: :func:`hyptrans.load` with ``onnx``.
+
+    It translates as :class:`~hyptrans.inference.translator.Translator` does; ``score``, ``align``
+    and ``encode`` need torch. Samples of one seed differ from torch's.
+
+    Args:
+        folders: of models; of several, the probabilities are averaged.
+
+    Raises:
+        UserError: a folder has no graphs, or other ones than its configuration names.
+    """
+
+    def __init__(self, *folders: Path) -> None:
+        about = [_checked(folder) for folder in folders]
+        self._graphs = [Graphs(folder) for folder in folders]
+        longest = (min(one[0] for one in about), min(one[1] for one in about))
+        super().__init__([config.read(folder) for folder in folders], longest)
+
+    def __repr__(self) -> str:
+        source, target = self.languages
+        return f"<OnnxTranslator from {source} to {target}: {self.architecture}>"
+
+    def _generator(self, seed: int) -> Any:
+        return generator(seed)
+
+    def _search(
+        self,
+        source: Sequence[Sequence[int]],
+        longest: int,
+        settings: Settings,
+        prefix: Sequence[Sequence[int]],
+    ) -> list[list[Found]]:
+        rows = np.array(filled(source, self._source.words, left=True), dtype=np.int64)
+        begun = filled(prefix, self._target.words, left=False)
+        begun_rows = np.array(begun, dtype=np.int64).reshape(len(rows), -1)
+        longest = min(longest, self._longest[1] - 1)
+        return search(self._graphs, rows, longest, settings, begun_rows, self._target.words)
+
+
+def _checked(folder: Path) -> tuple[int, int]:
+    """Most tokens of source and target, of a folder whose graphs are those that it names."""
+    from hashlib import sha256
+
+    path = folder / config.CONFIG
+    about = config.own_config(folder).get("onnx")
+    if about is None:
+        raise UserError(
+            f"{folder} has no ONNX graphs: hyptrans export {folder} --onnx float32 --out FOLDER "
+            "adds them"
+        )
+    try:
+        source, target = (int(size) for size in about["longest"])
+        hashes = {name: str(about["sha256"][name]) for name in GRAPHS}
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{path} is damaged: its onnx is not what an export writes") from error
+    for name, wanted in hashes.items():
+        if sha256(_content(folder / name)).hexdigest() != wanted:
+            raise UserError(f"{folder / name} is not the graph that {path} names: export it again")
+    return source, target
+
+
+def _content(path: Path) -> bytes:
+    if not path.is_file():
+        raise UserError(f"{path} is missing: export the model again with --onnx float32")
+    if path.stat().st_size > _MOST_BYTES:
+        raise UserError(f"{path} has more than {_MOST_BYTES:,} bytes: no graph of hyptrans has")
+    return path.read_bytes()
+
+
+def _session(runtime: Any, path: Path, options: Any) -> Any:
+    """A session of a graph that reads no other file."""
+    content = _content(path)
+    config.check_pointer(path, content)
+    if _LOCATION in content:
+        raise UserError(f"{path} reads numbers from other files: graphs of hyptrans hold their own")
+    try:
+        return runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # the library's own classes have no common base but this
+        reason = " ".join(str(error).split())[:120]
+        raise UserError(f"{path} is damaged or no ONNX graph ({reason})") from error

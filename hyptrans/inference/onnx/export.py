@@ -1,0 +1,196 @@
+"""Write the graphs of a model beside its parameters, and hold them against torch."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.export import Dim
+
+from hyptrans.inference.onnx.graphs import SourceGraph, StepGraph, empty_state
+from hyptrans.inference.sharing.config import GRAPHS
+from hyptrans.seq2seq.model import EncoderDecoder
+from hyptrans.support.errors import UserError
+from hyptrans.support.extras import require
+
+OPSET = 20
+WEIGHTS = ("float32", "int8")
+MOST_DIFFERENCE = {"float32": 1e-3, "int8": 0.5}
+"""Between log-probabilities s of the graphs and of torch, in units of 1 + |s|."""
+_SENTENCES, _LONGEST, _STEPS, _BEAM = 20, 12, 3, 2
+"""Of that check: random sentences, most tokens of one, decoding steps, and hypotheses."""
+
+
+def write(model: EncoderDecoder, folder: Path, weights: str = "float32") -> dict[str, Any]:
+    """Write ``encoder.onnx`` and ``decoder.onnx`` into a folder that is being made.
+
+    Args:
+        model: in evaluation, float32, on the CPU.
+        folder: gets the files.
+        weights: one of ``WEIGHTS``; ``int8`` rounds the matrices of products.
+
+    Returns:
+        What ``config.json`` says of them: opset, producer, weights, longest sentences, shapes of an
+        empty state, and the SHA-256 of each file.
+
+    Raises:
+        UserError: a graph's log-probabilities are not torch's.
+        MissingExtra: onnx, onnxscript or onnxruntime is not installed.
+    """
+    for name in ("onnx", "onnxscript", "onnxruntime"):
+        require(name, "onnx")
+    encoder, decoder = (folder / name for name in GRAPHS)
+    with torch.no_grad():
+        _write_graphs(model, encoder, decoder)
+        if weights == "int8":
+            for path in (encoder, decoder):
+                _quantize(path)
+        empty = [list(one.shape[1:]) for one in empty_state(model, 1)]
+        about = {
+            "opset": OPSET,
+            "producer": f"torch {torch.__version__}",
+            "weights": weights,
+            "longest": [model.encoder.longest, model.decoder.longest],
+            "empty_state": empty,
+            "sha256": {path.name: digest(path) for path in (encoder, decoder)},
+        }
+        difference = largest_difference(model, folder)
+    if not difference <= MOST_DIFFERENCE[weights]:
+        raise UserError(
+            f"the ONNX graphs of this model differ from torch by {difference:.2g} in relative "
+            "log-probability: translate with torch, and report this model's options"
+        )
+    return about
+
+
+def digest(path: Path) -> str:
+    """Return the SHA-256 of a file, in hexadecimal."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def largest_difference(model: EncoderDecoder, folder: Path) -> float:
+    """Return the largest difference between log-probabilities of graphs and torch, in 1 + |s|.
+
+    Random sentences of several lengths, some steps each, two hypotheses a sentence that change
+    places after each step.
+    """
+    from hyptrans.inference.onnx.engine import Graphs
+
+    draw, worst = torch.Generator().manual_seed(0), 0.0
+    words = model.encoder.dictionary
+    lengths = torch.randint(1, _LONGEST, (_SENTENCES,), generator=draw).tolist()
+    source = torch.full((_SENTENCES, _LONGEST), words.pad())
+    for row, length in zip(source, lengths, strict=True):
+        row[-length:] = torch.randint(words.nspecial, len(words), (length,), generator=draw)
+    source[:, -1] = words.eos()
+    graphs = Graphs(folder)
+    memory, step = SourceGraph(model)(source), StepGraph(model)
+    found = graphs.start(source.numpy(), source.eq(words.pad()).numpy(), _BEAM)
+    shape, target = (_SENTENCES, _BEAM), model.decoder.dictionary
+    tokens = torch.full(shape, target.eos())
+    rows = torch.arange(tokens.numel()).view(shape)
+    state = empty_state(model, tokens.numel())
+    for position in range(_STEPS):
+        at = torch.tensor([position])
+        scores, state = step(tokens, rows, at, source.eq(words.pad()), memory, state)
+        made = torch.from_numpy(graphs.step(found, tokens.numpy(), rows.numpy(), position))
+        # the score of padding may be minus infinity on both sides
+        apart = torch.where(made == scores, 0.0, (made - scores).abs() / (1 + scores.abs()))
+        worst = max(worst, float(apart.max()))
+        tokens = torch.randint(target.nspecial, len(target), shape, generator=draw)
+        rows = torch.arange(tokens.numel()).view(shape).flip(1)
+    return worst
+
+
+def _write_graphs(model: EncoderDecoder, encoder: Path, decoder: Path) -> None:
+    sentences, beam, length = (Dim(name, max=1 << 20) for name in ("sentences", "beam", "length"))
+    rows, earlier = Dim("rows", max=1 << 24), Dim("earlier", max=1 << 20)
+    words = model.encoder.dictionary
+    source = torch.full((3, 5), words.nspecial)
+    source[1, :2], source[:, -1] = words.pad(), words.eos()
+    memory = SourceGraph(model)(source)
+    names = [f"source_{i}" for i in range(len(memory))]
+    _export(SourceGraph(model), (source,), encoder, ["tokens"], names, ({0: sentences, 1: length},))
+    state = [_lengthened(one, rows=6) for one in empty_state(model, 1)]
+    last = torch.full((3, 2), model.decoder.dictionary.eos())
+    given = (last, last * 0, torch.tensor([2]), source.eq(words.pad()), memory, state)
+    kept = [f"state_{i}" for i in range(len(state))]
+    inputs = ["tokens", "parents", "position", "padding", *names, *kept]
+    outputs = ["scores", *(f"next_{i}" for i in range(len(state)))]
+    hypotheses = {0: sentences, 1: beam}
+    of_source = [{0: sentences, 2: length} if _has(one, 5) else {0: sentences} for one in memory]
+    of_state = [{0: rows, 2: earlier} if _has(one, 2) else {0: rows} for one in state]
+    shapes: tuple[Any, ...] = (
+        hypotheses,
+        hypotheses,
+        {},
+        {0: sentences, 1: length},
+        of_source,
+        of_state,
+    )
+    _export(StepGraph(model), given, decoder, inputs, outputs, shapes)
+
+
+def _lengthened(one: Tensor, *, rows: int) -> Tensor:
+    """A state of some rows and two tokens, from an empty one."""
+    shape = [rows, *one.shape[1:]]
+    if one.dim() == 4 and not one.size(2):
+        shape[2] = 2
+    return torch.zeros(shape)
+
+
+def _has(one: Tensor, length: int) -> bool:
+    """Whether a tensor is keys or values of so many positions, and no sums."""
+    return one.dim() == 4 and one.size(2) == length
+
+
+def _export(
+    module: nn.Module,
+    given: tuple[Any, ...],
+    path: Path,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    shapes: tuple[Any, ...],
+) -> None:
+    level = logging.getLogger("torch.onnx").level
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            program = torch.onnx.export(
+                module.eval(),
+                given,
+                input_names=inputs,
+                output_names=outputs,
+                dynamo=True,
+                dynamic_shapes=shapes,
+                opset_version=OPSET,
+                external_data=False,
+                verbose=False,
+            )
+    finally:
+        logging.getLogger("torch.onnx").setLevel(level)
+    if program is None:
+        raise RuntimeError("torch.onnx.export made no graph")
+    for node in program.model.graph.all_nodes():
+        # where this machine keeps its sources
+        node.metadata_props.clear()
+        for value in node.outputs:
+            value.metadata_props.clear()
+    program.model.metadata_props.clear()
+    program.save(path, external_data=False)
+
+
+def _quantize(path: Path) -> None:
+    """Round the matrices of products to 8 bits, in place."""
+    quantization = require("onnxruntime.quantization", "onnx")
+    whole = path.with_suffix(".whole")
+    path.rename(whole)
+    quantization.quantize_dynamic(whole, path, op_types_to_quantize=["MatMul", "Gemm"])
+    whole.unlink()

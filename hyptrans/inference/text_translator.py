@@ -1,0 +1,154 @@
+"""Raw text in, translations out, whatever computes between; imports no torch."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+from hyptrans.inference.batches import by_length
+from hyptrans.inference.contents import Contents, check_alike
+from hyptrans.inference.options import (
+    BATCH_TOKENS,
+    LENGTH_STEP,
+    SearchOptions,
+    Settings,
+    decide,
+    limits,
+    prefixes,
+)
+from hyptrans.inference.results import Hypothesis
+from hyptrans.inference.sentences import Language
+from hyptrans.support.errors import UserError
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class TextTranslator(ABC):
+    """What translators by torch and by ONNX share: text, dictionaries, batches and options.
+
+    Args:
+        contents: what the model is made of; of several, those of an ensemble.
+        longest: most tokens of a source and of a target, their ends included.
+
+    Raises:
+        UserError: parts of the contents do not go together.
+    """
+
+    def __init__(self, contents: Sequence[Contents], longest: tuple[int, int]) -> None:
+        first = contents[0]
+        check_alike(contents)
+        self.architecture = " + ".join(one.architecture for one in contents)
+        self.languages = first.languages
+        self.options, self.facts = dict(first.options), dict(first.facts)
+        self.dictionary_sizes = (len(first.dictionaries[0]), len(first.dictionaries[1]))
+        self._longest = longest
+        try:
+            self._source, self._target = (self._language(first, side) for side in (0, 1))
+            self._join = first.text.decoder()
+        except UserError as error:
+            raise UserError(f"{first.place} cannot be used: {error}") from error
+
+    @abstractmethod
+    def _generator(self, seed: int) -> Any:
+        """Make the generator that draws samples."""
+
+    @abstractmethod
+    def _search(
+        self,
+        source: Sequence[Sequence[int]],
+        longest: int,
+        settings: Settings,
+        prefix: Sequence[Sequence[int]],
+    ) -> list[list[Any]]:
+        """Return the hypotheses of each row of source tokens, best first.
+
+        Each has ``tokens`` and ``scores``, arrays with ``tolist``, and a ``score``.
+        """
+
+    @overload
+    def translate(self, sources: str, **options: "Unpack[SearchOptions]") -> str: ...  # type: ignore[overload-overlap]
+    @overload
+    def translate(
+        self, sources: Iterable[str], **options: "Unpack[SearchOptions]"
+    ) -> list[str]: ...
+    def translate(self, sources: str | Iterable[str], **options: "Unpack[SearchOptions]") -> Any:
+        """Translate sentences by beam search, or by samples.
+
+        Args:
+            sources: raw text, a sentence each.
+            options: see :class:`~hyptrans.inference.options.SearchOptions`; the best known are
+                ``beam`` and ``length_penalty``.
+
+        Raises:
+            TypeError: something else than text, or an option that is none.
+            UserError: a sentence is longer than the model takes, or an option out of range.
+        """
+        texts = [found[0].text for found in self.n_best(_several(sources), 1, **options)]
+        return texts[0] if isinstance(sources, str) else texts
+
+    @overload
+    def n_best(  # type: ignore[overload-overlap]
+        self, sources: str, n: int | None = None, **options: "Unpack[SearchOptions]"
+    ) -> list[Hypothesis]: ...
+    @overload
+    def n_best(
+        self, sources: Iterable[str], n: int | None = None, **options: "Unpack[SearchOptions]"
+    ) -> list[list[Hypothesis]]: ...
+    def n_best(
+        self, sources: str | Iterable[str], n: int | None = None, **options: "Unpack[SearchOptions]"
+    ) -> Any:
+        """The ``n`` best translations of each sentence, best first.
+
+        The options are those of :meth:`translate`.
+
+        By default there are as many as the beam has, fewer where beam search found fewer, and one,
+        empty, of empty text.
+
+        Raises:
+            TypeError: something else than text, or an option that is none.
+            UserError: a sentence is longer than the model takes, or an option out of range.
+        """
+        settings, most = decide(options, n, self.dictionary_sizes[1], self._generator)
+        rows = self._source.rows(sources)
+        longest = limits(rows, options, self._target.longest - 1)
+        begun = prefixes(options, self._target, longest)
+        found = [[Hypothesis("", 0.0, 0.0, ())] for _ in rows]
+        tokens, shown = options.get("batch_tokens") or BATCH_TOKENS, options.get("progress")
+        for batch in by_length(sizes_of(rows), tokens, "translate", shown, step=LENGTH_STEP):
+            source, prefix = (
+                [each[i] for i in batch] for each in (rows, [row for row, _ in begun])
+            )
+            made = self._search(source, longest[batch[0]], settings, prefix)
+            for i, hypotheses in zip(batch, made, strict=True):
+                found[i] = [self._hypothesis(one, begun[i][1]) for one in hypotheses[:most]]
+        return found[0] if isinstance(sources, str) else found
+
+    @property
+    def max_tokens(self) -> int:
+        """Most subwords of a source, the end of the sentence included."""
+        return self._source.longest
+
+    def too_long(self, sources: Sequence[str]) -> dict[int, int]:
+        """Sentences that the model cannot take: their places in the list, and their subwords."""
+        return self._source.too_long(sources)
+
+    def _language(self, contents: Contents, side: int) -> Language:
+        words = contents.dictionaries[side]
+        cut = contents.text.encoder(side, frozenset(words.symbols[words.nspecial :]))
+        return Language(("source", "target")[side], words, cut, self._longest[side])
+
+    def _hypothesis(self, found: Any, prefix: tuple[str, ...]) -> Hypothesis:
+        eos = self._target.words.eos()
+        made = self._target.subwords([t for t in found.tokens.tolist() if t != eos])
+        subwords = (*prefix, *made[len(prefix) :])
+        text, each = self._join(" ".join(subwords)), tuple(found.scores.tolist())
+        return Hypothesis(text, found.score, float(found.scores.sum()), subwords, each)
+
+
+def _several(texts: str | Iterable[str]) -> Iterable[str]:
+    return [texts] if isinstance(texts, str) else texts
+
+
+def sizes_of(rows: Sequence[Sequence[int]]) -> list[int]:
+    """Return the number of tokens of each row."""
+    return [len(row) for row in rows]

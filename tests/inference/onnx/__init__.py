@@ -1,0 +1,1 @@
+"""Graphs for ONNX Runtime, and the search over arrays that runs them."""

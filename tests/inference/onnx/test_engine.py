@@ -1,0 +1,187 @@
+"""``hyptrans export --onnx`` and ``--engine onnx``: torch's translations, without torch."""
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+import textwrap
+from hashlib import sha256
+
+import pytest
+
+import hyptrans
+from hyptrans.commands.cli import main
+from hyptrans.inference.onnx.engine import OnnxTranslator
+from hyptrans.inference.translator import Translator
+from tests.serve.conftest import ask, typed
+
+ARCHS = ("hybonet", "hybonet_plus", "han", "hypformer", "hvt", "sphere", "transformer")
+ARCHS += ("euclidean_postnorm", "euclidean_prenorm")
+WITHOUT_TORCH = """
+    import sys
+
+    class Blocked:
+        def find_spec(self, name, path=None, target=None):
+            if name.partition(".")[0] in ("torch", "geoopt", "numba", "safetensors", "fairseq"):
+                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    sys.meta_path.insert(0, Blocked())
+    from hyptrans.commands.cli import main
+    sys.exit(main(sys.argv[1:]))
+"""
+
+
+def both(folder):
+    return hyptrans.load(folder), hyptrans.load(folder, engine="onnx")
+
+
+def agree(folder, texts, **options):
+    """Whether both engines find the same subwords, and nearly the same scores."""
+    found = [model.n_best(texts, **options) for model in both(folder)]
+    for one, other in zip(*found, strict=True):
+        assert [h.subwords for h in one] == [h.subwords for h in other]
+        for a, b in zip(one, other, strict=True):
+            assert a.text == b.text
+            assert a.score == pytest.approx(b.score, abs=1e-3)
+            assert a.log_probabilities == pytest.approx(b.log_probabilities, abs=5e-3)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"beam": 1},
+        {"n": 3, "beam": 4, "length_penalty": 0.5},
+        {"max_length": 3},
+        {"temperature": 2.0, "beam": 2},
+        {"batch_tokens": 1},
+    ],
+)
+def test_translations_are_those_of_torch(graphs_of, texts, options):
+    agree(graphs_of("hybonet_plus"), texts, **options)
+
+
+def test_prefixes_are_obeyed(graphs_of, texts):
+    model = hyptrans.load(graphs_of("hybonet_plus"))
+    begun = [model.translate(text, max_length=2, beam=2) for text in texts]
+    agree(graphs_of("hybonet_plus"), texts, prefix=begun, beam=3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ARCHS)
+def test_every_architecture_translates_as_with_torch(graphs_of, texts, arch):
+    agree(graphs_of(arch), texts, beam=4)
+    agree(graphs_of(arch), texts, beam=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ["hybonet_plus", "hypformer", "euclidean_prenorm"])
+def test_weights_of_eight_bits_are_smaller_and_near(graphs_of, texts, arch):
+    whole, small = graphs_of(arch), graphs_of(arch, "int8")
+    sizes = [sum(path.stat().st_size for path in one.glob("*.onnx")) for one in (whole, small)]
+    assert sizes[1] < 0.75 * sizes[0]
+    scores = [hyptrans.load(one, engine="onnx").n_best(texts, beam=1) for one in (whole, small)]
+    first = [[row[0].log_probabilities[0] for row in each if row[0].subwords] for each in scores]
+    assert first[0] == pytest.approx(first[1], abs=0.5)
+
+
+def test_samples_repeat_themselves_by_seed(graphs_of, texts):
+    _, model = both(graphs_of("hybonet_plus"))
+    draw = {"sampling": True, "seed": 3, "max_length": 8}
+    first, again = (model.n_best(texts, 4, **draw) for _ in range(2))
+    assert first == again
+    assert first != model.n_best(texts, 4, **{**draw, "seed": 4})
+    made = {one.subwords for row in first for one in row}
+    assert len(made) > len(texts)
+
+
+def test_an_ensemble_of_one_model_twice_is_that_model(graphs_of, texts):
+    folder = graphs_of("hybonet_plus")
+    alone, twice = (hyptrans.load(one, engine="onnx") for one in (folder, [folder, folder]))
+    assert alone.translate(texts) == twice.translate(texts)
+
+
+def test_translating_needs_no_torch(graphs_of, texts):
+    folder = graphs_of("hybonet_plus")
+    command = [sys.executable, "-c", textwrap.dedent(WITHOUT_TORCH), "translate", str(folder)]
+    lines = "".join(f"{text}\n" for text in texts)
+    options = {"input": lines, "capture_output": True, "text": True}
+    done = subprocess.run([*command, "--engine", "onnx"], check=True, **options)
+    assert done.stdout.splitlines() == hyptrans.load(folder).translate(texts)
+    failed = subprocess.run(command, check=False, **options)
+    assert failed.returncode == 2
+    assert failed.stderr == "error: torch is missing: pip install 'hyptrans[torch]'\n"
+
+
+def changed(folder, tmp_path, name, content):
+    """A copy of a folder with another graph, whose hash its configuration has."""
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    (copy / name).write_bytes(content)
+    config = json.loads((copy / "config.json").read_text())
+    config["onnx"]["sha256"][name] = sha256(content).hexdigest()
+    (copy / "config.json").write_text(json.dumps(config))
+    return copy
+
+
+def refused(folder, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a\n")))
+    assert main(["translate", str(folder), "--engine", "onnx"]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    return error
+
+
+def test_a_graph_that_is_not_the_one_of_the_export_is_refused(
+    graphs_of, tmp_path, capsys, monkeypatch
+):
+    copy = shutil.copytree(graphs_of("hybonet_plus"), tmp_path / "copy")
+    with open(copy / "decoder.onnx", "ab") as file:
+        file.write(b"\0")
+    assert "decoder.onnx is not the graph that" in refused(copy, capsys, monkeypatch)
+    (copy / "decoder.onnx").unlink()
+    assert "decoder.onnx is missing" in refused(copy, capsys, monkeypatch)
+
+
+def test_damaged_graphs_and_those_of_others_are_refused(graphs_of, tmp_path, capsys, monkeypatch):
+    folder = graphs_of("hybonet_plus")
+    encoder = (folder / "encoder.onnx").read_bytes()
+    for content, words in (
+        (encoder[: len(encoder) // 2], "is damaged or no ONNX graph"),
+        (encoder, "has other inputs than a graph of hyptrans"),
+        (encoder + b"location", "reads numbers from other files"),
+    ):
+        shutil.rmtree(tmp_path / "copy", ignore_errors=True)
+        copy = changed(folder, tmp_path, "decoder.onnx", content)
+        assert words in refused(copy, capsys, monkeypatch)
+
+
+def test_a_folder_without_graphs_says_how_to_add_them(capsys, monkeypatch):
+    from hyptrans.inference.load import locate
+
+    place = locate("tatoeba-en-de")
+    wanted = f"{place} has no ONNX graphs: hyptrans export {place} --onnx float32"
+    assert wanted in refused("tatoeba-en-de", capsys, monkeypatch)
+
+
+def test_graphs_name_no_place_of_the_machine_that_made_them(graphs_of):
+    for path in graphs_of("hybonet_plus").glob("*.onnx"):
+        assert b".py" not in path.read_bytes()
+
+
+def test_an_export_with_graphs_loads_by_both_engines(graphs_of):
+    torch, onnx = both(graphs_of("hybonet_plus"))
+    assert isinstance(torch, Translator)
+    assert isinstance(onnx, OnnxTranslator)
+    assert (onnx.languages, onnx.max_tokens) == (torch.languages, torch.max_tokens)
+
+
+def test_a_server_translates_without_torch(graphs_of):
+    folder = str(graphs_of("hybonet_plus"))
+    code = textwrap.dedent(WITHOUT_TORCH)
+    with typed(folder, "--engine", "onnx", start=[sys.executable, "-c", code]) as (_, port):
+        wanted = hyptrans.load(folder).translate("the dog.")
+        found = ask(port, "/translate", {"texts": "the dog."}).content["results"]
+        assert [[one["text"] for one in row] for row in found] == [[wanted]]
+        (looked,) = ask(port, "/look", {"texts": "the dog."}).content["results"]
+        assert looked.keys() == {"translations"}
