@@ -19,6 +19,7 @@ NUMBERS = ["nope", "-1", "0", "nan", "1e999"]
 PLACE = "no/such/place"
 TAKEN = {
     "--seed=0": "a seed as any other",
+    "--port=0": "any port that is free",
     "--lenpen=0": "log-probabilities are not divided by the length",
     "--lenpen=-1": "nor is this: translations that are long are preferred less",
     "--examples=0": "no sentence is drawn",
