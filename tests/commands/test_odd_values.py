@@ -29,7 +29,6 @@ TAKEN = {
     "--warmup-updates=0": "the first rate is the highest",
     "--num-workers=0": "batches are loaded by the process itself",
     "--label-smoothing=0": "plain cross entropy",
-    "--port=0": "any that is free",
     "--clip-norm=0": "gradients are not clipped",
 }
 """What is odd and means something, and what."""
@@ -79,7 +78,6 @@ def ordinary(made, tmp_path_factory):  # noqa: F811
         "average": [str(made / "twin"), "--out=average.pt"],
         "export": [str(checkpoint), source[1], "--out=exported"],
         "push": [str(model), "nobody"],
-        "serve": [str(model), "--port=0"],
         "compare": ["a", "a", "a"],
         "plot": ["a"],
         "prepare text": [*pairs, "--source-lang=en", "--target-lang=de", "--out=text"],
