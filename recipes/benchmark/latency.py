@@ -3,7 +3,7 @@
 All models have random weights, a width of 128, 3 + 3 layers and 1,500 words, and make as many
 tokens of every sentence. One thread, float32. CTranslate2's model is fairseq's Transformer, as
 the twin is, converted by its own converter of fairseq's checkpoints; it is left out where
-``pip install ctranslate2`` was not.
+``pip install ctranslate2`` was not. Rows with ONNX are of the same models by ONNX Runtime.
 
 example: python -m recipes.benchmark.latency --json latency.json
 """
@@ -23,6 +23,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from tqdm import tqdm
 
@@ -30,9 +31,12 @@ import hyptrans
 from hyptrans.data.moses import TextSteps
 from hyptrans.data.subwords import WORDS
 from hyptrans.inference.architecture import configuration, require_known
-from hyptrans.inference.batches import by_length, padded
+from hyptrans.inference.batches import by_length, filled, padded
 from hyptrans.inference.contents import Contents
 from hyptrans.inference.dictionary import Dictionary
+from hyptrans.inference.onnx import export
+from hyptrans.inference.onnx.engine import Graphs
+from hyptrans.inference.onnx.search import search as search_arrays
 from hyptrans.inference.options import BATCH_TOKENS, BEAM, Settings
 from hyptrans.inference.search import search
 from hyptrans.inference.sharing import folder
@@ -49,6 +53,7 @@ from recipes.common import options
 NAME = "latency"
 TWIN, CTRANSLATE2 = "euclidean_prenorm", "CTranslate2"
 OURS = (TWIN, "euclidean", "hybonet", "hybonet_plus", "han", "hypformer", "hvt")
+BY_ONNX = (TWIN, "hybonet", "hybonet_plus")
 SYMBOLS, SHORTEST, LONGEST = 1500, 4, 20
 """Of the dictionary, and words of the sources."""
 ALONE = 25
@@ -112,6 +117,23 @@ def ours(place: Path) -> Translate:
     return translate
 
 
+def by_onnx(place: Path) -> Translate:
+    """Return the search behind engine ``onnx``, and add graphs to the model folder."""
+    export.write(hyptrans.load(place).model, place)
+    graphs, most, words = [Graphs(place)], MADE - 1, dictionary()
+
+    def translate(rows: Sequence[Sequence[int]], beam: int) -> int:
+        asked, made = Settings(beam=beam, shortest=most), 0
+        for batch in by_length([len(row) for row in rows], BATCH_TOKENS, "", False):
+            source = np.array(filled([rows[i] for i in batch], words, left=True))
+            nothing = np.zeros((len(batch), 0), dtype=np.int64)
+            found = search_arrays(graphs, source, most, asked, nothing, words)
+            made = len(found[0][0].tokens)
+        return made
+
+    return translate
+
+
 def fairseqs_own(args: argparse.Namespace) -> torch.nn.Module:
     """Return fairseq's Transformer of a twin's options, with random weights."""
     import hyptrans.fairseq  # noqa: F401 - lets fairseq be imported
@@ -158,6 +180,7 @@ def measure(sentences: int, rounds: int) -> dict[str, dict[str, float]]:
         out = Path(scratch)
         kept = {arch: made(arch, out / arch) for arch in OURS}
         models = {arch: ours(out / arch) for arch in OURS}
+        models |= {f"{arch}, ONNX": by_onnx(out / arch) for arch in BY_ONNX}
         if find_spec("ctranslate2"):
             models[CTRANSLATE2] = ctranslate2(kept[TWIN], out / "ctranslate2")
         else:
@@ -197,7 +220,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     args = parser.parse_args(argv)
     torch.set_num_threads(1)
     seconds = measure(args.sentences, args.rounds)
-    packages = versions("torch", "ctranslate2", "numba")
+    packages = versions("torch", "onnxruntime", "ctranslate2", "numba")
     found = {"now": {"device": processor(), "versions": packages, "seconds": seconds}}
     print(table(found))
     if args.json:
