@@ -33,7 +33,7 @@ TOOLS = {
     "mkdocstrings",
 }
 # imported by fairseq, some of them where its flags ask for it, and by the trainer of transformers
-OF_OTHERS = {"hydra-core", "bitarray", "tensorboard", "wandb"}
+OF_OTHERS = {"hydra-core", "bitarray", "tensorboard", "wandb", "onnx", "onnxscript"}
 # the CUDA builds of torch bring it
 OF_TORCH = {"triton"}
 
