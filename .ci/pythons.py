@@ -84,7 +84,7 @@ def outcome(version: str, python: str) -> str:
             call([*install, *torch], folder)
         except Failed as error:
             return f"left out, as torch cannot be installed ({str(error).splitlines()[-1]})"
-        call([*install, str(ROOT)], folder)
+        call([*install, f"{ROOT}[torch]"], folder)
         translate(folder)
         call([*install, f"{ROOT}[transformers]"], folder)
         for words in alone(folder):

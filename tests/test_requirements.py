@@ -32,7 +32,7 @@ TOOLS = {
     "mkdocs-material",
     "mkdocstrings",
 }
-# imported by fairseq, some of them where its flags ask for it, and by the trainer of transformers
+# imported by fairseq, the trainer of transformers, and torch.onnx.export, some where a flag asks
 OF_OTHERS = {"hydra-core", "bitarray", "tensorboard", "wandb", "onnx", "onnxscript"}
 # the CUDA builds of torch bring it
 OF_TORCH = {"triton"}
