@@ -1,7 +1,8 @@
 // What models and users write becomes text by textContent, never markup.
 const byId = (id) => document.getElementById(id);
 const copyOf = (id) => byId(id).content.cloneNode(true).firstElementChild;
-let models = [], turn = 0;
+let models = [], turn = 0, ready;
+const shown = new Promise((resolve) => { ready = resolve; });
 
 function make(parent, tag, text = "", attributes = {}) {
   const made = document.createElementNS(parent.namespaceURI, tag);
@@ -82,6 +83,7 @@ async function translate(event) {
   event.preventDefault();
   const own = ++turn, texts = byId("text").value, beam = byId("beam").valueAsNumber;
   byId("status").textContent = "Translating…";
+  await shown;
   await Promise.all(models.map(async ({ name, section }) => {
     let problem = "";
     const found = await ask("look", { texts, beam, model: name }).catch((error) => { problem = error.message; });
@@ -93,10 +95,12 @@ async function translate(event) {
   if (own === turn) byId("status").textContent = "Done.";
 }
 
+// Registered before any answer is waited for: who is quick may press Enter at once.
+byId("form").addEventListener("submit", translate);
 models = await ask("models");
 for (const model of models) {
   model.section = copyOf("model");
   model.section.querySelector("h2").textContent = `${model.name}: ${model.architecture}, ${model.languages.join(" to ")}`;
   byId("models").append(model.section);
 }
-byId("form").addEventListener("submit", translate);
+ready();
