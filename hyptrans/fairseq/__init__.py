@@ -1,7 +1,7 @@
-"""What registers with fairseq, and what it calls; all of it round parts that need no fairseq.
+"""The fairseq plug-in: code that fairseq calls, around parts that need no fairseq.
 
 Importing this package lets fairseq run (``hyptrans_startup``), registers architectures, criterions,
-optimizer and schedule, and wraps what fairseq gets wrong without a word.
+optimizer and schedule, and wraps the functions that fairseq silently gets wrong.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""All architectures as fairseq's models: configurations, flags and classes made of the core's."""
+"""All architectures as fairseq models: configurations, flags and classes built from the core's."""
 
 import dataclasses
 import sys
@@ -13,7 +13,7 @@ from hyptrans.seq2seq.architectures import Architecture
 
 
 def register(architecture: Architecture) -> None:
-    """Register an architecture with fairseq, which has those of its own Transformer already."""
+    """Register an architecture with fairseq, unless it is one that fairseq itself has."""
     if architecture.name in OF_FAIRSEQ:
         return
     title = "".join(part.capitalize() for part in architecture.name.split("_"))
@@ -23,14 +23,14 @@ def register(architecture: Architecture) -> None:
 
 
 def _of_fairseq(config: type) -> type[FairseqDataclass]:
-    """The configuration as a dataclass of fairseq's, whose choices are types."""
+    """Return the configuration as a fairseq dataclass, in which choices are types."""
     fields = []
     for f in dataclasses.fields(config):
         choices = f.metadata.get("choices")
         kind = ChoiceEnum(list(choices)) if choices else f.type
         fields.append((f.name, kind, field(default=f.default, metadata=f.metadata)))
     made = dataclasses.make_dataclass(config.__name__, fields, bases=(FairseqDataclass,))
-    # pickle looks the class of a configuration up in its module
+    # pickle looks up a configuration's class in its module
     made.__module__ = __name__
     setattr(sys.modules[__name__], made.__name__, made)
     return made

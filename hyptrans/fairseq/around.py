@@ -1,4 +1,4 @@
-"""Functions around those of fairseq, which has no place for a plug-in there."""
+"""Wrap functions of fairseq where it has no hook for plug-ins."""
 
 import functools
 from collections.abc import Callable
@@ -8,11 +8,11 @@ Function = Callable[..., Any]
 
 
 def around(owner: Any, name: str) -> Callable[[Function], Function]:
-    """Decorator: call a function in place of ``owner.name``, with that one as the first argument.
+    """Decorate a function to replace ``owner.name``, which becomes its first argument.
 
     Args:
-        owner: a class or a module.
-        name: of its function, method or class method.
+        owner: the class or module.
+        name: the name of its function, method or class method.
     """
 
     def put(function: Function) -> Function:

@@ -1,4 +1,4 @@
-"""The average of checkpoints of one training."""
+"""Average the checkpoints of one training."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -31,11 +31,11 @@ from hyptrans.support.progress import bar
 Model = tuple[str, dict[str, Any]]
 """Architecture and options."""
 _COPIES = ("checkpoint_best", "checkpoint_crash")
-"""How files begin that are there for another use, or copies."""
+"""Prefixes of file names that are copies or serve another purpose."""
 
 
 class _Known(NamedTuple):
-    """A checkpoint of a folder, and what decides whether it is chosen."""
+    """A checkpoint of a folder, with the facts that decide whether it is chosen."""
 
     path: Path
     updates: int
@@ -44,15 +44,15 @@ class _Known(NamedTuple):
 
 
 def choose(folder: Path, *, last: int | None = None, best: int | None = None) -> list[Path]:
-    """Checkpoints of a folder, in the order in which they were written.
+    """Choose checkpoints of a folder and return them in the order in which they were written.
 
     Args:
-        folder: what ``fairseq-train`` wrote with ``--save-dir``.
-        last: how many of the newest.
-        best: how many of the best, by the metric that the training chose its best one by.
+        folder: the ``--save-dir`` of ``fairseq-train``.
+        last: how many of the newest to take.
+        best: how many of the best to take, by the metric that picked the training's best one.
 
     Raises:
-        UserError: the folder has fewer.
+        UserError: the folder has too few checkpoints.
     """
     count = last if best is None else best
     if count is None or count < 1:
@@ -60,8 +60,8 @@ def choose(folder: Path, *, last: int | None = None, best: int | None = None) ->
     found = [path for path in folder.glob("checkpoint*.pt") if not path.name.startswith(_COPIES)]
     if best is not None:
         found = [path for path in found if path.name != LAST]
-    # of one that has several names the last counts: --keep-best-checkpoints writes some anew, and
-    # checkpoint_last.pt is most often a copy
+    # of several files with the same updates the last counts: --keep-best-checkpoints rewrites some,
+    # and checkpoint_last.pt is usually a copy
     found.sort(key=lambda path: (path.name != LAST, path.name))
     known = list({one.updates: one for one in map(_look, found) if not one.is_average}.values())
     if best is None:
@@ -89,14 +89,14 @@ def _look(path: Path) -> _Known:
 
 
 def average(paths: Sequence[Path]) -> dict[str, Any]:
-    """A checkpoint with the average of the parameters of several, and all else of the last.
+    """Return a checkpoint with the average parameters of several, and all else of the last.
 
-    Ordinary parameters by their mean; points of a manifold by their Lorentz centroid (HyboNet
-    eq. 4), which is again a point; both in float64. The state of the optimizer, which belongs to no
-    average, is left out; after how many updates each was written is noted.
+    Ordinary parameters become their mean, points of a manifold their Lorentz centroid (HyboNet
+    eq. 4), which is again a point; both in float64. The optimizer's state is left out, as an average
+    has none. The result notes after how many updates each checkpoint was written.
 
     Raises:
-        UserError: no checkpoints of one model, or of none that can be loaded.
+        UserError: the checkpoints are of different models, or of one that cannot be loaded.
     """
     if not paths:
         raise UserError("no checkpoint was named")
@@ -127,21 +127,21 @@ def average(paths: Sequence[Path]) -> dict[str, Any]:
     state["model"] = _shared(means, parameters)
     state["last_optimizer_state"] = None
     state["extra_state"] = {**(state.get("extra_state") or {}), AVERAGED: updates}
-    # plain values, as fairseq stores them; what refers to something else stays a reference
+    # plain values, as fairseq stores them; references stay unresolved
     state["cfg"] = OmegaConf.to_container(state["cfg"], resolve=False, enum_to_str=True)
     return state
 
 
 def check_out(out: Path, inputs: Sequence[Path] = ()) -> None:
-    """Refuse, before anything is read, a name under which an average would do harm.
+    """Refuse, before anything is read, an output path at which an average would do harm.
 
     Args:
-        out: where it is to be written.
-        inputs: the checkpoints that it is made of.
+        out: where to write the average.
+        inputs: the checkpoints to average.
 
     Raises:
-        UserError: it is one of the inputs, what a training goes on from, or there already and no
-            average.
+        UserError: the path is an input, the checkpoint that a training resumes from, or an
+            existing file that is no average.
     """
     if out.name == LAST:
         raise UserError(
@@ -172,21 +172,21 @@ def write(state: Mapping[str, Any], out: Path) -> None:
         with whole_file(out) as file:
             torch.save(dict(state), file)
     except RuntimeError as error:
-        # torch's own, with that of the system behind it
+        # torch raises its own error, with the system's as its context
         if isinstance(error.__context__, OSError):
             raise UserError(f"{out} cannot be written ({error.__context__.strerror})") from error
         raise
 
 
 def _add(sums: dict[str, Tensor], found: Mapping[str, Tensor], first: Path, path: Path) -> None:
-    """Add a checkpoint's parameters, which must be those of the first."""
+    """Add a checkpoint's parameters to the sums; names and shapes must match the first's."""
     others = bool(sums)
     for name in {**sums, **found}:
         tensor, total = found.get(name), sums.get(name)
         if tensor is None or (others and (total is None or total.shape != tensor.shape)):
             raise UserError(f"{path} and {first} are of different models: {name} differs")
         if not tensor.is_floating_point():
-            # a training that went on under a later version has that of both
+            # a training resumed under a later version has the version numbers of both
             if total is not None and name != KEY and not torch.equal(total, tensor):
                 raise UserError(f"{path} and {first} are of different models: {name} differs")
             sums[name] = tensor.clone()
@@ -197,17 +197,17 @@ def _add(sums: dict[str, Tensor], found: Mapping[str, Tensor], first: Path, path
 
 
 def _check_same(one: Model, other: Model, first: Path, path: Path) -> None:
-    """Refuse parameters of the same shapes that other formulas are made of."""
+    """Refuse parameters of the same shapes that belong to other formulas."""
     if one[0] != other[0]:
         raise UserError(f"{path} and {first} are of different models: {other[0]} and {one[0]}")
     for name in {**one[1], **other[1]}:
-        # what a training drops may change from one part of it to the next
+        # dropout may change when a training is resumed
         if "drop" not in name and one[1].get(name) != other[1].get(name):
             raise UserError(f"{path} and {first} are of different models: their {name} differs")
 
 
 def _shared(means: dict[str, Tensor], parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The averages, of which one stands for all names that a parameter has."""
+    """Return the averages, with one tensor for all names of a shared parameter."""
     known: dict[tuple[int, torch.Size], Tensor] = {}
     shared = {}
     for name, mean in means.items():
@@ -225,19 +225,19 @@ def _mean(total: Tensor, count: int, manifold: StableLorentz | None) -> Tensor:
 
 
 def _points(path: Path, made: Model, parameters: Mapping[str, Tensor]) -> dict[str, StableLorentz]:
-    """The manifold of each parameter that is a point of one, as a model of these options has it.
+    """Return the manifold of each parameter that holds points, in a model with these options.
 
     Raises:
-        UserError: options and parameters do not go together.
+        UserError: the options do not fit the parameters.
     """
     architecture, options = made
     try:
         symbols = (_symbols(parameters, "encoder"), _symbols(parameters, "decoder"))
         model, _ = outline(architecture, options, symbols, parameters)
-        # of a manifold are embeddings, where they are kept so
+        # only embeddings can be points, and only with this storage
         if options.get("embedding_storage") != "manifold":
             return {}
-        # what is shared has a name for each of its uses
+        # a shared parameter has a name for each of its uses
         named = dict(model.named_parameters(remove_duplicate=False))
         points = {name: one for name, one in named.items() if isinstance(one, ManifoldParameter)}
     except UserError as error:

@@ -1,4 +1,4 @@
-"""Read a translation model from a checkpoint of fairseq and the data folder of its training."""
+"""Read a translation model from a fairseq checkpoint and the data folder of its training."""
 
 import os
 import sys
@@ -20,9 +20,9 @@ from hyptrans.support.errors import UserError, one_line
 from hyptrans.support.files import check_is_checkpoint, short_names
 
 LAST = "checkpoint_last.pt"
-"""What fairseq-train goes on from."""
+"""The checkpoint that fairseq-train resumes from."""
 DICTIONARIES = "dictionaries"
-"""Part of a checkpoint: the fingerprints of its dictionaries, by side."""
+"""The key in a checkpoint for the fingerprints of its dictionaries, by side."""
 SIDES = ("source", "target")
 NOT_SAID = (
     "checkpoint {} does not say which dictionaries it was trained with: their sizes alone are held "
@@ -32,17 +32,17 @@ _UNREADABLE = (
     *(OSError, EOFError, RuntimeError, UnpicklingError),
     *(LookupError, ValueError, TypeError, AttributeError),
 )
-"""What torch and fairseq raise where a file is no checkpoint, or a damaged one."""
+"""Exceptions of torch and fairseq for a file that is damaged or no checkpoint."""
 _LONGEST_REASON = 200
-# of a configuration, what is asked of it here
+# the parts of a configuration that are used here
 _GROUPS = ("model", "task", "checkpoint")
 
 
 def read_state(path: Path) -> dict[str, Any]:
-    """A checkpoint as fairseq keeps it, read without calling anything in it.
+    """Read a checkpoint as fairseq stores it, without running any code in it.
 
     Raises:
-        UserError: no file, or none that fairseq wrote.
+        UserError: there is no such file, or fairseq did not write it.
     """
     check_is_checkpoint(path)
     try:
@@ -60,25 +60,25 @@ def read_state(path: Path) -> dict[str, Any]:
 
 
 def updates_of(state: Mapping[str, Any]) -> int | None:
-    """Updates after which a checkpoint was written, None where it does not say."""
+    """Return the number of updates before a checkpoint, None if it does not say."""
     last = (state.get("optimizer_history") or [None])[-1]
     updates = last.get("num_updates") if isinstance(last, Mapping) else None
     return updates if _is_count(updates) else None
 
 
 def _is_count(found: Any) -> TypeGuard[int]:
-    """Whether it is a number that somebody counted to."""
+    """Return whether the value is a count."""
     return type(found) is int and 0 <= found < 1 << 63
 
 
 def architecture_of(path: Path, state: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Architecture and options of a checkpoint.
+    """Return the architecture and options of a checkpoint.
 
     Raises:
         UserError: this package cannot build it.
     """
     given = _values(state["cfg"].model)
-    # a configuration of flags says both, and --arch is the more precise one
+    # a configuration made of flags has both, and --arch is the more precise one
     try:
         architecture = require_known(given.get("arch") or given.get("_name"))
     except UserError as error:
@@ -91,10 +91,10 @@ def architecture_of(path: Path, state: Mapping[str, Any]) -> tuple[str, dict[str
 
 
 def parameters_of(path: Path, state: Mapping[str, Any]) -> dict[str, Tensor]:
-    """Parameters of a checkpoint by name, as :func:`read_state` returned it.
+    """Return the parameters, by name, of a checkpoint that :func:`read_state` returned.
 
     Raises:
-        UserError: they are something else.
+        UserError: the checkpoint holds something else in their place.
     """
     found = state["model"]
     if not all(isinstance(name, str) and isinstance(one, Tensor) for name, one in found.items()):
@@ -103,7 +103,7 @@ def parameters_of(path: Path, state: Mapping[str, Any]) -> dict[str, Tensor]:
 
 
 def _values(options: Any) -> dict[str, Any]:
-    """Of a configuration, whether of flags or of a dataclass."""
+    """Return a configuration's values, whether it is made of flags or of a dataclass."""
     return dict(options.items()) if hasattr(options, "items") else dict(vars(options))
 
 
@@ -115,15 +115,15 @@ def read(
     moses: bool = False,
     state: Mapping[str, Any] | None = None,
 ) -> Contents:
-    """Read a checkpoint and what belongs to it.
+    """Read a checkpoint with its dictionaries and its description of the text.
 
     Args:
         path: file that ``fairseq-train`` wrote.
-        data: folder of its dictionaries, ``data-bin`` or one that holds it; by default the one that
-            the checkpoint was trained on, if relative from a folder around the checkpoint.
-        subword_models: files of subword models by kind, where the folder does not say it.
-        moses: the text is to be tokenized as Moses does.
-        state: of the file, if :func:`read_state` has read it.
+        data: folder of its dictionaries, ``data-bin`` or its parent; by default the one that the
+            checkpoint was trained on, a relative one starting from a folder around the checkpoint.
+        subword_models: files of subword models by kind, if the folder does not name them.
+        moses: whether to tokenize the text as Moses does.
+        state: the file's content, if :func:`read_state` has already read it.
 
     Raises:
         UserError: something is missing or does not fit.
@@ -160,26 +160,26 @@ def read(
 
 
 def _as_in_training(stored: Path, checkpoint: Path) -> Path:
-    """The data folder of a training that was started in a folder that nobody noted.
+    """Find the data folder of a training whose working directory is unknown.
 
-    A relative one is looked for from the folders around the checkpoint, the nearest first, and only
-    then from the present one, which may have data of its own that are called the same.
+    A relative path is tried from the folders around the checkpoint, the nearest first, and only
+    then from the current one, which may have other data of the same name.
     """
     around = (parent / stored for parent in checkpoint.resolve().parents)
     return next((folder for folder in around if folder.is_dir()), stored)
 
 
 def data_bin(data: Path) -> Path:
-    """The binarized data of a folder that ``data-prep/`` wrote, or the folder itself."""
+    """Return the ``data-bin`` in a folder of prepared data, or the folder itself if it has none."""
     folder = data / "data-bin"
     return folder if folder.is_dir() else data
 
 
 def language_pair(task: Any, binary: Path) -> tuple[str, str]:
-    """Source and target language of a checkpoint's task, or of its data where it does not say.
+    """Return the source and target language of a checkpoint's task, else those of its data.
 
     Raises:
-        UserError: the data do not tell them either, or what tells them names no languages.
+        UserError: neither names both languages, or the names are no languages.
     """
     pair = (getattr(task, "source_lang", None), getattr(task, "target_lang", None))
     if None in pair:
@@ -195,7 +195,7 @@ def language_pair(task: Any, binary: Path) -> tuple[str, str]:
 
 
 def dictionaries(binary: Path, languages: tuple[str, str]) -> tuple[Dictionary, Dictionary]:
-    """The dictionaries of source and target.
+    """Load the dictionaries of source and target.
 
     Raises:
         UserError: one is missing.
@@ -214,10 +214,10 @@ def dictionaries(binary: Path, languages: tuple[str, str]) -> tuple[Dictionary, 
 def compare_dictionaries(
     path: str, state: Mapping[str, Any], dictionaries: Mapping[str, Any]
 ) -> bool:
-    """Hold the dictionaries of a checkpoint's training against others, by side.
+    """Compare the dictionaries of a checkpoint's training with others, by side.
 
     Returns:
-        Whether the checkpoint says which they were; one of a version before 0.3.0 does not.
+        Whether the checkpoint records its dictionaries; versions before 0.3.0 did not.
 
     Raises:
         UserError: one differs.
@@ -235,10 +235,10 @@ def compare_dictionaries(
 
 
 def _facts(path: Path, state: Mapping[str, Any], prepared: Path) -> dict[str, Any]:
-    """What the model card tells of the training.
+    """Return what the model card says about the training.
 
     Raises:
-        UserError: the checkpoint calls itself an average and is none.
+        UserError: the checkpoint claims to be an average but is none.
     """
     averaged = (state.get("extra_state") or {}).get(AVERAGED)
     if averaged is not None and not (isinstance(averaged, list) and all(map(_is_count, averaged))):
@@ -248,7 +248,7 @@ def _facts(path: Path, state: Mapping[str, Any], prepared: Path) -> dict[str, An
     try:
         found = manifest.load(prepared)
     except UserError:
-        # that of another program; where text became subwords by it, it is refused before
+        # another program's manifest; where subwords depend on it, it was refused earlier
         found = None
     inputs = found["inputs"] if found else {}
     return {

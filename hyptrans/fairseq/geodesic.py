@@ -1,4 +1,4 @@
-"""Label-smoothed cross entropy with a term that keeps the states of different tokens apart."""
+"""Label-smoothed cross entropy with a term that pushes the states of different tokens apart."""
 
 import math
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from hyptrans.layers.hvt import PoincareLogits
 from hyptrans.support.options import option
 
 SAMPLED_PAIRS = 4096
-"""Pairs of positions drawn from a batch: their cost does not grow with its square."""
+"""Pairs of positions drawn from a batch, so that the cost does not grow with its square."""
 
 
 @dataclass
@@ -36,14 +36,14 @@ class GeodesicCriterion(LabelSmoothedCrossEntropyCriterion):
     """fairseq's criterion plus ``lambda mean exp(-d(x_i, x_j))`` over pairs of target positions.
 
     The pairs have different target tokens; ``x`` are the last points of a decoder on the Poincare
-    ball and ``d`` is the geodesic distance. Validation losses do not contain the term, so that they
-    compare with those of fairseq's criterion.
+    ball and ``d`` is the geodesic distance. Validation losses leave the term out, so that they stay
+    comparable with those of fairseq's criterion.
 
-    Source: HVT eq. 33, whose ``+ lambda mean d`` would draw together what its text wants apart; its
-    negative is unbounded, ``exp(-d)`` lies between 0 and 1.
+    Source: HVT eq. 33, whose ``+ lambda mean d`` would pull together the points that its text wants
+    apart; its negative is unbounded, whereas ``exp(-d)`` lies between 0 and 1.
 
     Args:
-        task: as in fairseq's criterion, like all that are not named here.
+        task: as in fairseq's criterion, like all arguments not named here.
         geodesic_regularization: lambda.
 
     Raises:
@@ -79,7 +79,7 @@ class GeodesicCriterion(LabelSmoothedCrossEntropyCriterion):
         loss, nll_loss = super().compute_loss(model, net_output, sample, reduce)
         if self.geodesic_regularization and model.training:
             term = self._geodesic_term(model, net_output, sample["target"])
-            # fairseq divides by the number of tokens, or sentences, and sums what is not reduced
+            # fairseq divides by the number of tokens or sentences, and sums unreduced losses
             size = sample["target"].size(0) if self.sentence_avg else sample["ntokens"]
             loss = loss + self.geodesic_regularization * term * size / loss.numel()
         return loss, nll_loss
@@ -97,11 +97,13 @@ class GeodesicCriterion(LabelSmoothedCrossEntropyCriterion):
 
 
 def geodesic_term(points: Tensor, tokens: Tensor, *, c: float) -> Tensor:
-    """Mean ``exp(-d)`` over sampled pairs of points with different tokens; 0 where there are none.
+    """Return the mean ``exp(-d)`` over sampled pairs of points with different tokens, or 0.
+
+    It is 0 if there are no such pairs.
 
     Shapes: points ``[N, D]`` of the ball, tokens ``[N]`` -> ``[]``. Range: ``[0, 1]``.
     """
-    # of half precision the mean alone would lose what an update changes
+    # in half precision, the mean alone would lose the effect of an update
     points = points.to(torch.promote_types(points.dtype, torch.float32))
     if not len(points):
         return points.sum()

@@ -1,4 +1,4 @@
-"""fairseq's ``eval`` of options, which a checkpoint may bring: literals alone are evaluated."""
+"""A safe ``eval`` for fairseq's options, which a checkpoint may supply: it takes literals only."""
 
 import ast
 import operator
@@ -17,22 +17,22 @@ _LONGEST_SHOWN = 60
 
 
 def install() -> None:
-    """Put `literal` in the place of ``eval`` in all modules of fairseq that are imported."""
+    """Replace ``eval`` by `literal` in all imported modules of fairseq."""
     for name, module in list(sys.modules.items()):
         if name.startswith("fairseq.") and module is not None:
-            # a function looks a name up in its module before it looks among the builtins
+            # a function looks up a name in its module before the builtins
             vars(module).setdefault("eval", literal)
 
 
 def literal(text: Any) -> Any:
-    """The value of an option as ``eval`` gives it, where it is made of literals.
+    """Evaluate an option's value as ``eval`` does, if it consists of literals.
 
-    These are what `ast.literal_eval` takes, and sums and multiples: fairseq writes layers as
+    It takes what `ast.literal_eval` takes, and arithmetic on it: fairseq writes layers as
     ``[(512, 3)] * 9 + [(1024, 3)] * 4``.
 
     Raises:
-        TypeError: it is no string; fairseq relies on that.
-        UserError: it is more than literals.
+        TypeError: the value is no string; fairseq relies on this error.
+        UserError: the value contains more than literals.
     """
     if not isinstance(text, str):
         raise TypeError("eval() takes a string")

@@ -1,4 +1,4 @@
-"""The encoder-decoder as fairseq calls it: its dictionaries, its forms of output, its checks."""
+"""The encoder-decoder behind fairseq's interface: dictionaries, output formats, checks."""
 
 import argparse
 import dataclasses
@@ -23,15 +23,15 @@ EncoderOut = dict[str, list[Any]]
 SENTENCES = "sentences"
 IncrementalState = dict[str, DecoderState]
 STATE = "decoder"
-"""Where fairseq's dictionary of states has the decoder's."""
+"""The key of the decoder's state in fairseq's dictionary of states."""
 
 
 class HypEncoder(Encoder, FairseqEncoder):
-    """:class:`Encoder` with a dictionary.
+    """:class:`Encoder` with a dictionary, for fairseq.
 
     Returns what fairseq's transformer encoder returns: ``encoder_out`` and all ``encoder_states``
     (the embeddings first) are ``[T, B, D]``, ``encoder_padding_mask`` ``[B, T]`` is true at
-    padding. Beside them ``sentences`` ``[B]`` says which sentence of the batch a row is of.
+    padding. In addition, ``sentences`` ``[B]`` holds each row's sentence in the batch.
     """
 
     def forward(  # type: ignore[override]
@@ -53,7 +53,7 @@ class HypEncoder(Encoder, FairseqEncoder):
         }
 
     def reorder_encoder_out(self, encoder_out: EncoderOut, new_order: Tensor) -> EncoderOut:
-        # beam search calls this at every step, and mostly moves hypotheses within their sentence
+        # beam search calls this at every step and mostly moves hypotheses within a sentence
         for sentences in encoder_out.get(SENTENCES, []):
             if torch.equal(sentences.index_select(0, new_order), sentences):
                 return encoder_out
@@ -68,16 +68,16 @@ class HypEncoder(Encoder, FairseqEncoder):
 
 
 class HypDecoder(Decoder, FairseqIncrementalDecoder):
-    """:class:`Decoder` with a dictionary: logits ``[B, T, V]``, or points.
+    """:class:`Decoder` with a dictionary, for fairseq: returns logits ``[B, T, V]``, or points.
 
-    Beside them it returns what fairseq's transformer decoder does: ``inner_states``, the embeddings
-    first, are ``[T, B, D]``. With an ``incremental_state`` only the last token is new; the rest is
-    in its :class:`DecoderState`. ``attn`` is the last layer's attention to the source, a mean over
-    heads, once ``make_generation_fast_`` was called with ``need_attn``.
+    It also returns what fairseq's transformer decoder does: ``inner_states``, the embeddings first,
+    are ``[T, B, D]``. With an ``incremental_state`` only the last token is new; its
+    :class:`DecoderState` holds the rest. After ``make_generation_fast_`` with ``need_attn``,
+    ``attn`` is the last layer's attention to the source, averaged over heads.
     """
 
     gives_attention = False
-    # what the constructor of fairseq's decoders sets
+    # attributes that the constructor of fairseq's decoders sets
     onnx_trace, adaptive_softmax = False, None
 
     def forward(  # type: ignore[override]
@@ -114,10 +114,10 @@ class HypDecoder(Decoder, FairseqIncrementalDecoder):
     def make_generation_fast_(
         self, need_attn: bool = False, retain_dropout: bool = False, **_: Any
     ) -> None:
-        """Take what fairseq's commands ask of a model that decodes.
+        """Apply the options of fairseq's commands for decoding.
 
         Raises:
-            UserError: dropout is to be kept.
+            UserError: ``retain_dropout`` is set.
         """
         if retain_dropout:
             raise UserError("--retain-dropout is not of this architecture: leave it out")
@@ -144,7 +144,7 @@ class HypDecoder(Decoder, FairseqIncrementalDecoder):
     def reorder_incremental_state_scripting(
         self, incremental_state: IncrementalState, new_order: Tensor
     ) -> None:
-        # fairseq's calls every module, one by one; here the decoder itself has all states
+        # fairseq's method calls every module in turn; here the decoder holds all states
         self.reorder_incremental_state(incremental_state, new_order)
 
     def max_positions(self) -> int:
@@ -152,7 +152,7 @@ class HypDecoder(Decoder, FairseqIncrementalDecoder):
 
 
 class HypTransformer(EncoderDecoder, FairseqEncoderDecoderModel):
-    """An encoder-decoder made of an architecture's parts; a subclass names them.
+    """An encoder-decoder built from an architecture's parts, which a subclass names.
 
     Example:
         ``fairseq-train data-bin --user-dir hyptrans --arch hybonet_base …``
@@ -161,9 +161,9 @@ class HypTransformer(EncoderDecoder, FairseqEncoderDecoderModel):
     parts: type[Parts]
     config: type
     encoder_type, decoder_type = HypEncoder, HypDecoder
-    # what the constructor of fairseq's models sets
+    # an attribute that the constructor of fairseq's models sets
     _is_generation_fast = False
-    # fairseq's question whether alignments need another pass, over the whole translation
+    # tells fairseq whether alignments need another pass over the whole translation
     full_context_alignment = property(lambda self: self.decoder.gives_attention)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -171,10 +171,10 @@ class HypTransformer(EncoderDecoder, FairseqEncoderDecoderModel):
             return FairseqEncoderDecoderModel.forward(self, *args, **kwargs)
 
     def upgrade_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Give the parameters of a checkpoint the names that this version has for them.
+        """Rename the parameters of a checkpoint to this version's names.
 
         Raises:
-            UserError: another version of this package wrote it.
+            UserError: an incompatible version of this package wrote it.
         """
         current = self.parts.current_names(state_dict)
         check_version(current)
@@ -191,7 +191,7 @@ class HypTransformer(EncoderDecoder, FairseqEncoderDecoderModel):
         """Build encoder and decoder for a task's dictionaries.
 
         Raises:
-            ValueError: options that do not go together, each named.
+            ValueError: options contradict each other; the message names each.
         """
         words = (task.source_dictionary, task.target_dictionary)
         return cls(cls.parts, core_config(cfg, cls.config), *words)
@@ -200,7 +200,7 @@ class HypTransformer(EncoderDecoder, FairseqEncoderDecoderModel):
 def add_switches(parser: argparse.ArgumentParser, config: type) -> None:
     """Add ``--[no-]NAME`` for every option that is true by default.
 
-    fairseq would make such a field into a flag that turns it off.
+    fairseq would turn such a field into a flag that switches it off.
     """
     for f in dataclasses.fields(config):
         if f.default is True:
@@ -213,7 +213,7 @@ def add_switches(parser: argparse.ArgumentParser, config: type) -> None:
 
 
 def core_config(cfg: Any, config: type) -> Any:
-    """The core's configuration of fairseq's, whether that is of flags or of a dataclass."""
+    """Convert fairseq's configuration, made of flags or of a dataclass, to the core's."""
     if isinstance(cfg, config):
         return cfg
     given = {
@@ -223,26 +223,26 @@ def core_config(cfg: Any, config: type) -> Any:
 
 
 def _beams(state: DecoderState, memory: Tensor) -> int:
-    """Hypotheses to a row of the cross-attention's state, which the first step decides."""
+    """Return the hypotheses per row of the cross-attention's state, which the first step fixes."""
     kept = state.layers[0].cross_attention.kept
     return beams_of(memory) if kept is None else len(memory) // kept.rows
 
 
 def beams_of(memory: Tensor) -> int:
-    """How many hypotheses at a time have the same source, as beam search lays them out.
+    """Return how many consecutive hypotheses share a source, as beam search lays them out.
 
-    Shapes: ``[B, S, D]``. Rows ``0`` to ``n - 1``, ``n`` to ``2 n - 1``, … are equal for the ``n``
-    returned; 1 where nothing repeats.
+    Shapes: ``[B, S, D]``. For the returned ``n``, rows ``0`` to ``n - 1``, ``n`` to ``2 n - 1``, …
+    are equal; ``n`` is 1 if no rows repeat.
     """
     changes = (memory[1:] != memory[:-1]).flatten(1).any(1).nonzero() + 1
     return math.gcd(len(memory), *changes.flatten().tolist())
 
 
 def sentence_rows(new_order: Tensor, beams: int) -> Tensor:
-    """Which sentences' rows are needed after hypotheses were reordered.
+    """Return the sentences' rows that are needed after hypotheses were reordered.
 
-    One for every ``beams`` hypotheses where those still share a sentence, as in beam search; else
-    one for every hypothesis.
+    There is one for every ``beams`` hypotheses if these still share a sentence, as in beam search,
+    else one for every hypothesis.
 
     Shapes: ``[B']``, rows of hypotheses -> ``[B' / beams]`` or ``[B']``, rows of sentences.
     """

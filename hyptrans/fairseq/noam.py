@@ -50,7 +50,7 @@ class Noam(FairseqLRScheduler):
         return self.optimizer.get_lr()
 
     def step_update(self, num_updates: int) -> float:
-        # fairseq asks after an update, for the rate of the next one
+        # fairseq calls this after an update, for the rate of the next one
         t, warmup = num_updates + 1, self.cfg.warmup_updates
         self.lr = self.factor * min(t**-0.5, t * warmup**-1.5)
         self.optimizer.set_lr(self.lr)
@@ -58,6 +58,6 @@ class Noam(FairseqLRScheduler):
 
 
 def _encoder_embed_dim(cfg: Any) -> int | None:
-    """Width of the model that is being trained, found from a schedule's place in the whole."""
+    """Return the width of the trained model, from the configuration that contains this one."""
     model = cfg._get_root().get("model") if hasattr(cfg, "_get_root") else None
     return getattr(model, "encoder_embed_dim", None)

@@ -1,4 +1,4 @@
-"""What fairseq gets wrong without a word."""
+"""Repairs of what fairseq silently gets wrong."""
 
 import os
 import shutil
@@ -17,9 +17,9 @@ from hyptrans.support.errors import UserError
 class _WholeCopies(PathManager):
     @staticmethod
     def copy(src_path: str, dst_path: str, overwrite: bool = False) -> bool:
-        """Copy a file so that the copy is at any moment what it was or all of the source.
+        """Copy a file so that the target always holds either its old content or the whole source.
 
-        fairseq copies onto ``checkpoint_last.pt``, which a kill would leave cut.
+        fairseq copies onto ``checkpoint_last.pt``, which a kill would leave truncated.
         """
         shutil.copyfile(src_path, f"{dst_path}.tmp")
         os.replace(f"{dst_path}.tmp", dst_path)
@@ -31,12 +31,12 @@ checkpoint_utils.PathManager = _WholeCopies
 
 @around(TranslationTask, "setup_task")
 def refuse_other_languages(setup: Function, cls: type, cfg: Any, **options: Any) -> Any:
-    """Set up a task; fairseq drops a language that the data lack, and takes both of the data.
+    """Set up a task; refuse languages other than the data's, which fairseq silently replaces.
 
-    ``--eval-bleu`` counts by the tokenizer of the target language.
+    ``--eval-bleu`` then uses the tokenizer of the target language.
 
     Raises:
-        UserError: ``--source-lang`` or ``--target-lang`` is not that of the data.
+        UserError: ``--source-lang`` or ``--target-lang`` differs from the data's.
     """
     typed = {name: getattr(cfg, name) for name in ("source_lang", "target_lang")}
     task = setup(cls, cfg, **options)
@@ -52,10 +52,10 @@ def refuse_other_languages(setup: Function, cls: type, cfg: Any, **options: Any)
 
 @around(Trainer, "begin_epoch")
 def refuse_a_missing_tokenizer(begin: Function, trainer: Any, epoch: int) -> None:
-    """Begin an epoch; fairseq finds out when it has trained that it cannot count BLEU.
+    """Begin an epoch; fairseq would notice a missing tokenizer only after training it.
 
     Raises:
-        UserError: names what installs the tokenizer of ``--eval-bleu``.
+        UserError: the tokenizer of ``--eval-bleu`` is missing; the message says how to install it.
     """
     task = trainer.task
     if isinstance(task, TranslationTask) and task.cfg.eval_bleu:

@@ -40,7 +40,7 @@ class FairseqRiemannianAdam(FairseqOptimizer):
     """Riemannian Adam for manifold parameters, Adam for all others.
 
     Raises:
-        ValueError: an option is out of its range.
+        ValueError: an option is out of range.
     """
 
     def __init__(self, cfg: Any, params: Iterable[nn.Parameter]) -> None:
@@ -67,7 +67,7 @@ class FairseqRiemannianAdam(FairseqOptimizer):
 
     @property
     def supports_flat_params(self) -> bool:
-        """Whether all parameters may become one, as ``--fp16`` makes them; points may not."""
+        """Return whether ``--fp16`` may flatten all parameters into one; points may not be."""
         return not any(isinstance(parameter, geoopt.ManifoldParameter) for parameter in self.params)
 
     @property
@@ -89,9 +89,9 @@ class FairseqRiemannianAdam(FairseqOptimizer):
     def load_state_dict(
         self, state_dict: dict[str, Any], optimizer_overrides: dict[str, Any] | None = None
     ) -> None:
-        """Load moments and rate; other options come from the command line, not from there."""
+        """Load moments and rate; other options come from the command line, not the checkpoint."""
         super().load_state_dict(state_dict)
-        # a schedule that waits for a plateau keeps its rate nowhere else
+        # the plateau schedule stores its rate nowhere else
         rate = (optimizer_overrides or {}).get("lr", self.get_lr())
         for group, settings in zip(self.param_groups, self._settings, strict=True):
             group.update(settings | (optimizer_overrides or {}))
@@ -99,7 +99,7 @@ class FairseqRiemannianAdam(FairseqOptimizer):
 
 
 def _betas(given: Any) -> tuple[float, ...]:
-    """Both of Adam's.
+    """Return Adam's two betas.
 
     Raises:
         ValueError: they are not two numbers from 0 to below 1.
@@ -115,7 +115,7 @@ def _betas(given: Any) -> tuple[float, ...]:
 
 
 def _check(cfg: Any) -> None:
-    """Refuse options out of their range.
+    """Refuse options that are out of range.
 
     Raises:
         ValueError: names the first of them.
@@ -137,7 +137,7 @@ def _check(cfg: Any) -> None:
 
 
 def _check_unused(cfg: Any) -> None:
-    """Refuse what is asked of points where there are none.
+    """Refuse options for points if the model has no points.
 
     Raises:
         ValueError: names the first such option.

@@ -1,4 +1,4 @@
-"""fairseq's label-smoothed cross entropy without all logits of a batch in memory."""
+"""fairseq's label-smoothed cross entropy, without holding all logits of a batch in memory."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,17 +17,17 @@ from hyptrans.kernels.loss import label_smoothed_cross_entropy
     "tiled_label_smoothed_cross_entropy", dataclass=LabelSmoothedCrossEntropyCriterionConfig
 )
 class TiledCrossEntropy(LabelSmoothedCrossEntropyCriterion):
-    """The value and gradients of ``label_smoothed_cross_entropy``, from states and a table.
+    """Computes value and gradients of ``label_smoothed_cross_entropy`` from states and a table.
 
-    Logits are products of the decoder's last states with a table of tokens; a few rows of them at a
-    time are made, in the precision of these factors, and turned into losses and gradients in
-    float32 at least. Padding costs nothing. It serves every model whose logits are such a product,
-    fairseq's ``transformer`` included. As the table is read outside of the model's forward pass,
-    ``--find-unused-parameters`` would take it for unused.
+    Logits are products of the decoder's last states with a table of tokens. The criterion computes
+    a few rows of them at a time, in the precision of these factors, and turns them into losses and
+    gradients in float32 at least. Padding costs nothing. Every model works whose logits are such a
+    product, fairseq's ``transformer`` included. ``--find-unused-parameters`` would take the table
+    for unused, as it is read outside the model's forward pass.
 
     Raises:
-        ValueError: the model's logits are not one product, or ``--report-accuracy`` is given, which
-            needs all logits.
+        ValueError: the model's logits are not such a product, or ``--report-accuracy`` is given,
+            which needs all logits.
     """
 
     @classmethod
@@ -47,20 +47,20 @@ class TiledCrossEntropy(LabelSmoothedCrossEntropyCriterion):
     def compute_loss(
         self, model: Any, net_output: Any, sample: dict[str, Any], reduce: bool = True
     ) -> tuple[Tensor, Tensor]:
-        """Both losses, summed: no caller of fairseq needs those of single tokens."""
+        """Return both losses, summed; no caller in fairseq needs them per token."""
         features = net_output[0][:, self.ignore_prefix_size :]
         targets = sample["target"][:, self.ignore_prefix_size :]
         targets = targets.flatten()
-        # places and not a mask, which the host would wait for twice
+        # indices, because the host would wait for a mask twice
         real = targets.ne(self.padding_idx).nonzero().squeeze(-1)
         features, table = factors_of(model.decoder)(features.flatten(0, 1)[real])
         return label_smoothed_cross_entropy(features, table, targets[real], smoothing=self.eps)
 
 
 def factors_of(decoder: Any) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
-    """What makes the two factors of a decoder's logits out of its last states.
+    """Return the function from a decoder's last states to the two factors of its logits.
 
-    Shapes of what is returned: states ``[N, D]`` -> ``[N, K]``, ``[V, K]``.
+    Shapes of this function: states ``[N, D]`` -> ``[N, K]``, ``[V, K]``.
 
     Raises:
         ValueError: the logits are not one product.

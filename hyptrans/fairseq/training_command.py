@@ -1,4 +1,4 @@
-"""The command that trained a checkpoint, from the options that it keeps."""
+"""Reconstruct the command that trained a checkpoint from the options that it stores."""
 
 import argparse
 import shlex
@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 
 from hyptrans.seq2seq.architectures import ARCHITECTURES
 
-# where it was run, and what leaves the parameters as they are
+# options of the machine, and those that do not influence the parameters
 _LEFT_OUT = {"arch", "cpu", "data", "device_id", "disable_validation", "distributed_num_procs"}
 _LEFT_OUT |= {"distributed_world_size", "max_tokens_valid", "no_epoch_checkpoints", "num_workers"}
 _LEFT_OUT |= {"no_progress_bar", "plasma_path", "restore_file", "stop_time_hours", "task"}
@@ -22,13 +22,13 @@ _BEGINNINGS_LEFT_OUT = ("_", "keep_", "log_", "save_", "validate_", "wandb_")
 _GROUPS = ("common", "optimization", "dataset", "distributed_training", "checkpoint", "ema")
 _CHOSEN = ("criterion", "optimizer", "lr_scheduler", "task")
 _TASK = "translation"
-"""Where none is named."""
+"""The default task."""
 
 
 def of(cfg: Any) -> str:
-    """``fairseq-train DATA …`` with every option that differs from its default.
+    """Return ``fairseq-train DATA …`` with every option that differs from its default.
 
-    Folders of the machine and what has no influence on the parameters are left out.
+    Folders of the machine and options that do not influence the parameters are left out.
 
     Args:
         cfg: the configuration of a checkpoint.
@@ -45,7 +45,7 @@ def of(cfg: Any) -> str:
         name = architecture if group == "model" else values.get("_name")
         defaults = _defaults(group, name)
         ours = group == "model" and name in ARCHITECTURES
-        # of another plug-in: what its options are by default is not known here
+        # the default options of another plug-in are not known here
         for option in defaults or values:
             if option not in _LEFT_OUT and not option.startswith(_BEGINNINGS_LEFT_OUT):
                 default = (defaults or {}).get(option)
@@ -54,13 +54,13 @@ def of(cfg: Any) -> str:
 
 
 def _defaults(group: str, name: Any) -> Mapping[str, Any] | None:
-    """The options of a group, or of what is chosen for it, as they are by default."""
+    """Return the default options of a group, or of the choice made for it."""
     known = {"model": MODEL_DATACLASS_REGISTRY, "task": TASK_DATACLASS_REGISTRY}
     known |= {name: entry["dataclass_registry"] for name, entry in REGISTRIES.items()}
     options = getattr(FairseqConfig(), group) if group in _GROUPS else known[group].get(name)
     if options is not None:
         made = vars(options if group in _GROUPS else options())
-        # what refers to another group's option is that one
+        # leave out options that refer to another group's option
         return {option: value for option, value in made.items() if "${" not in str(value)}
     if group == "model" and name in ARCH_CONFIG_REGISTRY:
         args = argparse.Namespace(arch=name)
@@ -82,7 +82,7 @@ def _words(option: str, value: Any, default: Any, *, ours: bool) -> list[str]:
     if ours and not value and default is True:
         return [f"--no-{_flag(option).removeprefix('--')}"]
     if isinstance(value, bool):
-        # fairseq names the switch of what is true by default as the option itself
+        # fairseq names the switch of an option that is true by default like the option itself
         return [_flag(option)]
     number = isinstance(value, float)
     return [_flag(option), str(value).removesuffix(".0") if number else str(value)]
@@ -93,5 +93,5 @@ def _flag(option: str) -> str:
 
 
 def _single(value: Any) -> Any:
-    """A list of one, as of the rates, is written as its only value."""
+    """Return the only value of a list of one, such as the rates; other values as they are."""
     return value[0] if isinstance(value, list) and len(value) == 1 else value

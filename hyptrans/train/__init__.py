@@ -1,6 +1,6 @@
-"""``hyptrans train``: from a data folder to a model folder, over transformers and accelerate.
+"""``hyptrans train``: from a data folder to a model folder, with transformers and accelerate.
 
-The way of the data: indexed sets -> batches by tokens (:mod:`.batches`) -> the model, its loss,
-schedule and validation by BLEU (:mod:`.trainer`) -> the best parameters or the average of the last
-ones, whichever translate better (:mod:`.run`) -> a model folder (:mod:`.command`).
+The data flow: indexed sets -> batches by tokens (:mod:`.batches`) -> the model, its loss, schedule
+and validation by BLEU (:mod:`.trainer`) -> the best parameters or the average of the last ones,
+whichever translate better (:mod:`.run`) -> a model folder (:mod:`.command`).
 """

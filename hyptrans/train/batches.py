@@ -1,4 +1,4 @@
-"""Sentence pairs of an indexed data set, in batches of similar lengths and a bounded size."""
+"""Batches of an indexed data set: sentence pairs of similar lengths, bounded in size."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,26 +11,26 @@ from hyptrans.data.indexed import IndexedSet
 from hyptrans.support.errors import UserError
 
 IGNORED = -100
-"""A label without a loss."""
+"""The label of positions that have no loss."""
 MULTIPLE = 8
 """The number of sentences of a large batch is divisible by it."""
 
 
 class Pairs(Dataset[dict[str, Tensor]]):
-    """Sources and targets of one split, each with the end of the sentence.
+    """Sources and targets of one split, each with its end-of-sentence symbol.
 
     Args:
         sources: token numbers of each sentence.
-        targets: likewise; as many.
-        max_source: the most tokens of a source that the model takes.
-        max_target: likewise of a target.
+        targets: likewise, as many.
+        max_source: largest number of source tokens that the model takes.
+        max_target: likewise for the target.
 
     Raises:
-        UserError: the sides have different numbers of sentences.
+        UserError: the numbers of sentences of both sides differ.
 
     Attributes:
         sizes: ``(pairs, 2)`` tokens of source and target.
-        skipped: the number of pairs that are too long for the model, which are left out.
+        skipped: number of pairs left out because they are too long for the model.
     """
 
     def __init__(
@@ -58,16 +58,16 @@ class Pairs(Dataset[dict[str, Tensor]]):
 
 
 class TokenBatches:
-    """Batches of pairs of similar lengths, in an order that seed and epoch decide.
+    """Batches of pairs of similar lengths, in an order that depends on seed and epoch.
 
-    A batch has at most ``max_tokens`` places on either side, padding included, as with fairseq's
-    ``--max-tokens``. Every epoch has the same number of batches for each of ``parts`` processes and
-    accumulated batches; the few that are over are left out, others in every epoch.
+    A batch has at most ``max_tokens`` tokens on either side, padding included, as with fairseq's
+    ``--max-tokens``. In every epoch the number of batches is a multiple of ``parts``, the processes
+    times the accumulated batches; the few surplus ones, different in each epoch, are left out.
 
     Args:
         sizes: ``(pairs, 2)`` tokens of source and target.
-        max_tokens: the most places of a batch on either side.
-        seed: of the order.
+        max_tokens: largest number of tokens of a batch on either side.
+        seed: seed of the order.
         parts: the number of batches is a multiple of it.
     """
 
@@ -78,7 +78,7 @@ class TokenBatches:
         self._batches = list(_by_size(order, sizes.max(1), max_tokens))
 
     def set_epoch(self, epoch: int) -> None:
-        """Shuffle the batches anew; the library calls it before each epoch."""
+        """Shuffle the batches anew; the library calls this before each epoch."""
         self.epoch = epoch
 
     def __len__(self) -> int:
@@ -86,13 +86,13 @@ class TokenBatches:
 
     def __iter__(self) -> Iterator[list[int]]:
         shuffled = np.random.default_rng((self.seed, self.epoch)).permutation(len(self._batches))
-        # a set smaller than the number of processes gives some of its batches twice
+        # if there are fewer batches than ``parts``, some come twice
         for place in np.resize(shuffled, len(self)):
             yield self._batches[place]
 
 
 def _by_size(order: np.ndarray, longest: np.ndarray, max_tokens: int) -> Iterator[list[int]]:
-    """Consecutive pairs of an order, as many at a time as fit."""
+    """Yield consecutive pairs of an order, as many at a time as fit."""
     batch: list[int] = []
     width = 0
     for index in order.tolist():

@@ -44,16 +44,16 @@ def add_arguments(parser: argparse.ArgumentParser, words: Sequence[str] = ()) ->
 
 
 def _named(words: Sequence[str]) -> str | None:
-    """The architecture of a command line, or of its configuration file."""
+    """Return the architecture that a command line or its configuration file names."""
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     first.add_argument("--arch")
     first.add_argument("--config", type=Path)
-    # registers architectures that --arch may name
+    # the plug-in registers architectures that --arch may name
     add_user_dir(first)
     try:
         found, _ = first.parse_known_args(words)
     except argparse.ArgumentError:
-        return None  # the command's own parser reports it
+        return None  # the command's own parser reports the error
     if found.config is not None:
         kept = known.read(found.config)
         found.arch = found.arch or kept.get("arch")
@@ -67,7 +67,7 @@ def _named(words: Sequence[str]) -> str | None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Train, or go on; then write the model folder, and print its score and how to use it.
+    """Train, or resume; then write the model folder, and print its score and how to use it.
 
     Raises:
         UserError: a setting, the data or the folder of the run cannot be used.
@@ -83,7 +83,7 @@ def main(args: argparse.Namespace) -> None:
     if not data.is_dir():
         raise UserError(f"{data} is not there: name a folder that hyptrans prepare wrote")
     out.mkdir(parents=True, exist_ok=True)
-    # of the processes that torchrun starts the first one writes
+    # of the processes that torchrun starts, only the first one writes
     first = os.environ.get("RANK", "0") == "0"
     lock = take_lock(out / "lock", out) if first else None
     try:
@@ -109,7 +109,7 @@ def main(args: argparse.Namespace) -> None:
 
 
 def _resolved(chosen: dict[str, Any]) -> tuple[Settings, str, dict[str, Any]]:
-    """Settings with their defaults, the architecture, and the options that were named."""
+    """Return the settings with their defaults, the architecture, and its given options."""
     architecture = chosen.pop("arch", None)
     if architecture is None:
         raise UserError("no architecture was named: give --arch, such as hybonet_plus_iwslt_d64")
@@ -127,14 +127,14 @@ def _resolved(chosen: dict[str, Any]) -> tuple[Settings, str, dict[str, Any]]:
 
 
 def _keep(out: Path, every: Mapping[str, Any]) -> None:
-    """Write ``run.yaml``, or hold these settings against those that the run began with."""
+    """Write ``run.yaml``, after comparing it with the settings that the run began with, if any."""
     if (out / FILE).exists():
         known.check_same(known.read(out / FILE), every, out / FILE)
     known.write(out / FILE, every)
 
 
 def _place(plugin: str | None) -> dict[str, str]:
-    """The setting of a plug-in, which another working directory finds, too."""
+    """Return the setting of a plug-in, with a path that works from any working directory."""
     if plugin is None or plugin == "hyptrans":
         return {}
     return {PLUGIN: str(Path(plugin).resolve()) if Path(plugin).is_dir() else plugin}
@@ -143,7 +143,7 @@ def _place(plugin: str | None) -> dict[str, str]:
 def _command(
     architecture: str, settings: Settings, options: dict[str, Any], plugin: str | None
 ) -> str:
-    """The command of a run with every setting that is no default."""
+    """Return the command of a run with every setting that differs from its default."""
     usual = Settings()
     words = ["hyptrans", "train", "DATA", *_user_dir(plugin), "--arch", architecture]
     chosen = {n: v for n, v in vars(settings).items() if v != getattr(usual, n)} | options

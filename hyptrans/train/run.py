@@ -1,6 +1,6 @@
-"""A run: its folder, the training, the choice of the parameters, and the model folder at its end.
+"""A run: its folder, the training, the choice of parameters, and the final model folder.
 
-The folder holds ``run.yaml`` (all settings), ``checkpoint-N`` (what the run goes on from),
+The folder holds ``run.yaml`` (all settings), ``checkpoint-N`` (from which the run resumes),
 ``epochs`` (parameters after validations, with their scores) and, at the end, ``model``.
 """
 
@@ -36,21 +36,21 @@ from hyptrans.train.trainer import Progress, TrainedModel, Trainer
 from hyptrans.transformers import HyptransConfig, HyptransTokenizer
 
 BATCH_TOKENS = 4000
-"""Source tokens that are translated at once."""
+"""Source tokens translated at once."""
 
 
 class Run:
     """A training of one architecture on one data folder.
 
     Args:
-        settings: of the training.
-        architecture: name.
-        options: of the architecture.
+        settings: settings of the training.
+        architecture: its name.
+        options: options of the architecture.
         data: folder that ``hyptrans prepare`` wrote.
         out: folder of the run.
 
     Raises:
-        UserError: the data cannot be used, or settings do not go together.
+        UserError: the data cannot be used, or settings contradict each other.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Run:
         if settings.precision == "float64":
             self.model.double()
         self.words = self.tokenizer.dictionaries
-        # the search asks for more symbols than a configuration knows
+        # the search needs more symbols than a configuration records
         self.model.encoder.dictionary, self.model.decoder.dictionary = self.words
         self.epochs = Epochs(out / "epochs", settings.keep_last_epochs)
         self.cuda = torch.cuda.is_available() and settings.device != "cpu"
@@ -91,11 +91,11 @@ class Run:
                 "none: leave it out, or take --embedding-storage space"
             )
         if settings.fsdp and not self.cuda:
-            # on CPUs the library would copy the parameters to every process without a word
+            # on CPUs the library would silently copy the parameters to every process
             raise UserError("--fsdp shards parameters over GPUs, and there are none: leave it out")
 
     def pairs(self, name: str) -> Pairs:
-        """The pairs of a set: ``train``, ``valid`` or ``test``."""
+        """Return the pairs of a set: ``train``, ``valid`` or ``test``."""
         source, target = self.tokenizer.languages
         stem = f"{name}.{source}-{target}"
         sources, targets = (
@@ -112,10 +112,10 @@ class Run:
         return found
 
     def train(self) -> list[float]:
-        """Train, or go on, until the last update or the end of the patience.
+        """Train, or resume, until the last update or until patience runs out.
 
         Returns:
-            the logged losses, base e, a target token.
+            The logged losses per target token, base e.
         """
         validation = self.pairs("valid")
         pad = self.words[0].pad()
@@ -152,15 +152,15 @@ class Run:
             report_to=chosen.report_to,
             remove_unused_columns=False,
             disable_tqdm=True,
-            # batches are of tokens: the library has no number of sentences to make them even by
+            # batches are sized by tokens, so the library cannot even them out by sentences
             accelerator_config={"even_batches": False, "split_batches": False},
         )
 
     def finish(self) -> dict[str, Any]:
-        """Take the best epoch or the average of the last ones, by the BLEU of the validation set.
+        """Choose the best epoch or the average of the last ones, by BLEU on the validation set.
 
         Returns:
-            what is known of the model, for its card.
+            Facts about the model, for its card.
         """
         chosen, last = [self.epochs.best()], self.epochs.last()
         of_best = self.epochs.scores()[chosen[0]]["bleu"]
@@ -207,7 +207,7 @@ class Run:
         model_folder.write(contents, folder, card=card_, precision="full")
 
     def bleu(self, model: TrainedModel, pairs: Pairs) -> scores.Score:
-        """BLEU of a set's translations, as text, against its targets."""
+        """Return the BLEU of a set's translations, as text, against its targets."""
         was_training = model.training
         model.eval()
         rows = [row["input_ids"].tolist() for row in pairs]  # type: ignore[attr-defined]
@@ -240,39 +240,39 @@ class Run:
 
 
 class Epochs:
-    """Parameters after the validations of a run, the best and the last ones.
+    """The best and the last parameters of a run, saved at its validations.
 
     Args:
-        folder: that keeps them, a file for each.
-        count: how many of the last are kept.
+        folder: holds one file for each.
+        count: how many of the last to keep.
     """
 
     def __init__(self, folder: Path, count: int) -> None:
         self.folder, self.count, self._index = folder, count, folder / "scores.json"
 
     def scores(self) -> dict[int, dict[str, float]]:
-        """Perplexity and BLEU by number of updates."""
+        """Return perplexity and BLEU by number of updates."""
         if not self._index.is_file():
             return {}
         found = json.loads(self._index.read_text(encoding="utf-8"))
         return {int(updates): one for updates, one in found.items()}
 
     def best(self) -> int:
-        """The updates with the best BLEU, the first of equals."""
+        """Return the number of updates with the best BLEU, the first of equals."""
         found = self.scores()
         return max(sorted(found), key=lambda updates: found[updates]["bleu"])
 
     def last(self) -> list[int]:
-        """The updates of the last validations."""
+        """Return the numbers of updates of the last validations."""
         return sorted(self.scores())[-self.count :]
 
     def add(self, updates: int, model: torch.nn.Module, found: dict[str, float]) -> None:
-        """Keep a model's parameters; those that are neither best nor among the last go."""
+        """Save a model's parameters; remove those that are neither best nor among the last."""
         self.folder.mkdir(parents=True, exist_ok=True)
         own = {name: tensor.contiguous().cpu() for name, tensor in _distinct(model).items()}
         with whole_file(self._file(updates)) as file:
             file.write(save(own))
-        # validations after an older save are made again
+        # after resuming from an older save, later validations are repeated
         kept = {n: one for n, one in self.scores().items() if n < updates} | {updates: found}
         write_json(self._index, {str(n): one for n, one in sorted(kept.items())})
         for path in self.folder.glob("*.safetensors"):
@@ -280,7 +280,7 @@ class Epochs:
                 path.unlink()
 
     def mean(self, updates: Sequence[int], model: torch.nn.Module) -> dict[str, Tensor]:
-        """Means of parameters, and centroids of points (HyboNet eq. 4), by name."""
+        """Return means of parameters, and centroids of points (HyboNet eq. 4), by name."""
         files = [load_file(self._file(n)) for n in updates]
         found = {}
         for name, parameter in _distinct(model).items():
@@ -297,20 +297,20 @@ class Epochs:
 
 
 def _distinct(model: torch.nn.Module) -> dict[str, Tensor]:
-    """Parameters and buffers, each by the first of its names."""
+    """Return parameters and buffers, each by the first of its names."""
     every = model.state_dict(keep_vars=True)
     first = {id(one): name for name, one in reversed(every.items())}
     return {name: one for name, one in every.items() if first[id(one)] == name}
 
 
 class Validation(TrainerCallback):
-    """Validates after epochs, keeps the parameters, and ends a training that gets no better.
+    """Validates after epochs, saves the parameters, and stops a training that no longer improves.
 
-    Every process counts by itself, so that all of them end together; the first one writes.
+    Every process counts for itself, so that all of them stop together; only the first one writes.
 
     Args:
-        epochs: where parameters are kept.
-        settings: of the training.
+        epochs: stores the parameters.
+        settings: settings of the training.
     """
 
     def __init__(self, epochs: Epochs, settings: Settings) -> None:
@@ -318,7 +318,7 @@ class Validation(TrainerCallback):
         self.bleu = {updates: one["bleu"] for updates, one in epochs.scores().items()}
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        # what was validated after the save that the run goes on from is validated again
+        # validations after the save from which the run resumes are repeated
         self.bleu = {n: bleu for n, bleu in self.bleu.items() if n <= state.global_step}
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -341,7 +341,7 @@ class Validation(TrainerCallback):
 
 
 def newest(out: Path) -> str | None:
-    """The newest whole checkpoint of a run; what a kill has left of others is removed."""
+    """Return the newest complete checkpoint of a run; remove what a kill left of others."""
     found = sorted(out.glob("checkpoint-*"), key=lambda path: int(path.name.partition("-")[2]))
     while found:
         try:

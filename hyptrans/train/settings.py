@@ -21,23 +21,23 @@ RATES = {
     "hvt": 1.2e-2,
     "hypformer": 2.5e-3,
 }
-"""Best learning rates of ``recipes/study`` (width 64, Multi30k) where they are not ``RATE``."""
+"""Best learning rates in ``recipes/study`` (width 64, Multi30k) that differ from ``RATE``."""
 RATE, DROPOUT = 1e-2, 0.2
-"""Best learning rate of all other architectures there, and the best dropout of all."""
+"""Best learning rate there of all other architectures, and the best dropout of all."""
 SCHEDULES = ("polynomial_decay", "inverse_sqrt", "noam", "fixed")
 FREE = frozenset({"max_update", "patience", "device", "num_workers", "log_interval", "report_to"})
 FREE |= {"user_dir"}
-"""Settings that may change when a training goes on."""
+"""Settings that may change when a training is resumed."""
 
 
 def setting(default: Any, about: str, **more: Any) -> Any:
-    """A field that becomes a flag, with its help and what else argparse takes."""
+    """Return a field that becomes a flag, with its help and other arguments of argparse."""
     return field(default=default, metadata={"help": about, **more})
 
 
 @dataclass
 class Settings:
-    """All settings but those of the architecture; flags have the names of fairseq's."""
+    """All settings except the architecture's; flags are named as in fairseq."""
 
     lr: float | None = setting(
         None, "learning rate (default: the best of recipes/study)", type=float
@@ -82,7 +82,7 @@ class Settings:
 
 
 def add_arguments(parser: argparse._ActionsContainer) -> None:
-    """Add the flags of :class:`Settings`; a flag that is not given has no value."""
+    """Add the flags of :class:`Settings`; a flag that is not given is None."""
     for one in dataclasses.fields(Settings):
         options = dict(one.metadata)
         shown = " ".join(map(str, one.default)) if isinstance(one.default, tuple) else one.default
@@ -100,7 +100,7 @@ def add_options(parser: argparse._ActionsContainer, architecture: str) -> None:
         about = str(one.metadata.get("help", "")).replace("%", "%%")
         flag, default = _flag(one.name), one.default
         if isinstance(default, bool):
-            # a switch that is on by default is turned off by its negation, as with fairseq
+            # a negated flag turns off a switch that is on by default, as in fairseq
             flag = flag.replace("--", "--no-", 1) if default else flag
             parser.add_argument(
                 flag, dest=one.name, action="store_const", const=not default, help=about
@@ -116,7 +116,7 @@ def _flag(name: str) -> str:
 
 
 def default_rate(architecture: str) -> float:
-    """The rate that the study found best for an architecture's family."""
+    """Return the learning rate that the study found best for an architecture's family."""
     family = max((name for name in RATES if _is_of(architecture, name)), key=len, default="")
     return RATES.get(family, RATE)
 
@@ -129,10 +129,10 @@ def _is_of(architecture: str, family: str) -> bool:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The settings of a file.
+    """Read the settings of a file.
 
     Raises:
-        UserError: the file is missing or is no mapping of names to values.
+        UserError: the file is missing or does not map names to values.
     """
     yaml = require("yaml", "transformers")
     try:
@@ -151,7 +151,7 @@ def write(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def check_same(before: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> None:
-    """Refuse to go on with a training whose formulas, data or order would change.
+    """Refuse to resume a training whose formulas, data or order would change.
 
     Raises:
         UserError: names the first setting that differs.
@@ -165,7 +165,7 @@ def check_same(before: Mapping[str, Any], now: Mapping[str, Any], path: Path) ->
 
 
 def check(settings: Settings) -> None:
-    """Refuse settings out of their range.
+    """Refuse settings that are out of range.
 
     Raises:
         UserError: names the first of them.

@@ -1,4 +1,4 @@
-"""The trainer: the library's loop with fairseq's loss, batches by tokens and validation by BLEU."""
+"""The library's training loop with fairseq's loss, batches by tokens and validation by BLEU."""
 
 import math
 import sys
@@ -18,15 +18,15 @@ from hyptrans.train.batches import IGNORED, Pairs, TokenBatches
 from hyptrans.transformers import HyptransForConditionalGeneration
 
 _SCHEDULES = {"polynomial_decay": "linear", "inverse_sqrt": "inverse_sqrt", "fixed": "constant"}
-"""The library's names."""
+"""The library's name of each schedule."""
 
 
 class TrainedModel(HyptransForConditionalGeneration):
-    """A model whose forward pass returns the loss alone, without the logits of a batch in memory.
+    """A model whose forward pass returns only the loss and never holds a batch's logits in memory.
 
     Shapes: ``input_ids`` ``(batch, source length)``, ``labels`` ``(batch, target length)`` -> the
     label-smoothed loss and the loss of the labels alone, base e, ``()`` each: sums over labels,
-    divided by ``num_items_in_batch`` where that is given.
+    divided by ``num_items_in_batch`` if given.
     """
 
     label_smoothing = 0.0
@@ -50,12 +50,12 @@ class Trainer(Seq2SeqTrainer):
     """Trains a :class:`TrainedModel` on :class:`Pairs`.
 
     Args:
-        settings: of the training.
-        translate: gives the BLEU of the validation set by a model.
-        width: numbers of an encoder state, for the schedule ``noam``.
-        training: pairs to learn.
-        validation: pairs to measure by.
-        options: of the library's trainer.
+        settings: settings of the training.
+        translate: returns a model's BLEU on the validation set.
+        width: dimension of an encoder state, for the schedule ``noam``.
+        training: pairs to learn from.
+        validation: pairs to evaluate on.
+        options: options of the library's trainer.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Trainer(Seq2SeqTrainer):
         super().__init__(train_dataset=training, eval_dataset=validation, **options)
 
     def create_optimizer(self, model: Any = None) -> Any:
-        """Riemannian Adam: points move on their manifold, all else as under AdamW."""
+        """Create Riemannian Adam: points move on their manifold, all else as under AdamW."""
         if self.optimizer is None:
             betas = tuple(self.settings.adam_betas)
             trained: Any = self.model
@@ -86,7 +86,7 @@ class Trainer(Seq2SeqTrainer):
         return self.optimizer
 
     def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
-        """The rate after each update, as fairseq's schedule of that name has it."""
+        """Create the schedule of the learning rate, as fairseq's schedule of that name."""
         if self.lr_scheduler is None:
             optimizer, name = optimizer or self.optimizer, self.settings.lr_scheduler
             warmup = self.settings.warmup_updates
@@ -126,11 +126,11 @@ class Trainer(Seq2SeqTrainer):
     ) -> Any:
         self._tokens += int(inputs["labels"].ne(IGNORED).sum()) * self.args.world_size
         loss = model(**inputs, num_items_in_batch=num_items_in_batch)["loss"]
-        # gradients of processes are averaged, and the labels of all of them were counted
+        # gradients are averaged over processes, but the items counted are those of all of them
         return loss * self.args.world_size
 
     def log(self, logs: dict[str, float], *given: Any, **options: Any) -> None:
-        """Add the target tokens a second since the last line with a loss."""
+        """Add the target tokens per second since the last line with a loss, and log."""
         now = time.monotonic()
         if "loss" in logs:
             logs["tokens_per_second"] = round(self._tokens / (now - self._since), 1)
@@ -138,7 +138,7 @@ class Trainer(Seq2SeqTrainer):
         super().log(logs, *given, **options)
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
-        """Perplexity and BLEU of the validation set; processes share the first one's figures."""
+        """Return perplexity and BLEU on the validation set, computed by the first process."""
         figures = [0.0, 0.0]
         if self.is_world_process_zero():
             model = self.accelerator.unwrap_model(self.model)
@@ -156,7 +156,7 @@ class Trainer(Seq2SeqTrainer):
 
     @torch.no_grad()
     def _perplexity(self, model: Any) -> float:
-        """Of a token of the validation set, its ends of sentences included."""
+        """Return the perplexity per token of the validation set, ends of sentences included."""
         batches = TokenBatches(self.validation.sizes, self.settings.max_tokens, seed=0)
         total, count = 0.0, 0
         was_training = model.training
@@ -171,7 +171,7 @@ class Trainer(Seq2SeqTrainer):
 
 
 class Progress(TrainerCallback):
-    """A bar of updates with loss and target tokens a second, and a line for each validation."""
+    """A bar of updates with loss and target tokens per second, and a line for each validation."""
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         if state.is_world_process_zero:

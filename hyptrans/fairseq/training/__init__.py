@@ -1,1 +1,1 @@
-"""What watches a training: flags that would lose a manifold, statistics, progress."""
+"""Checks and statistics of a training: harmful flags, non-finite values, points, resuming."""

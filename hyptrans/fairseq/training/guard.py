@@ -1,4 +1,4 @@
-"""Refuse, before training, combinations of flags under which points would leave their manifold."""
+"""Refuse, before training, combinations of flags that would move points off their manifold."""
 
 from typing import Any
 
@@ -15,8 +15,8 @@ def check_manifold_flags(cfg: Any, model: nn.Module) -> None:
     """Check a whole training configuration against a model's manifold parameters.
 
     Raises:
-        ValueError: a flag would drop the manifold or move points off it; it names the flag and what
-            to use instead.
+        ValueError: a flag would drop the manifold or move points off it; the message names the
+            flag and an alternative.
     """
     names = manifold_parameters(model)
     if not names:

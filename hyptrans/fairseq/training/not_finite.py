@@ -1,4 +1,4 @@
-"""Where a training stops at a loss or gradients that are not finite: which layer is the first."""
+"""Name the first layer that is not finite when a loss or gradient stops a training."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from hyptrans.fairseq.around import Function, around
 
 _LARGEST_SQUARED = 1.8e19
-"""The square of a larger number is infinite in float32, and so is a norm of gradients."""
+"""In float32, the square of a larger number is infinite, and so is a norm of such gradients."""
 
-# it cannot be hung on modules that return dictionaries, as encoders do, nor under torch 2
+# fairseq's detector fails on modules that return dictionaries, as encoders do, and under torch 2
 fairseq.trainer.NanDetector = contextlib.nullcontext
 
 
@@ -23,7 +23,7 @@ def name_the_first(step: Function, trainer: Any, samples: Any, *args: Any, **kwa
     """Train on batches.
 
     Raises:
-        FloatingPointError: something is not finite; the message names what is the first.
+        FloatingPointError: something is not finite; the message names the first.
     """
     try:
         return step(trainer, samples, *args, **kwargs)
@@ -35,10 +35,10 @@ def name_the_first(step: Function, trainer: Any, samples: Any, *args: Any, **kwa
 
 
 def first_not_finite(trainer: Any, samples: Sequence[Any]) -> str:
-    """What is not finite first where the same batches are run again, in the words of a message.
+    """Run the same batches again and describe, for a message, what first is not finite.
 
-    In this order: parameters, outputs of layers, gradients of these from the last layer to the
-    first, gradients of parameters.
+    The order is: parameters, outputs of layers, gradients of these outputs from the last layer to
+    the first, gradients of parameters.
     """
     model: nn.Module = trainer.get_model()
     for name, parameter in model.named_parameters():
@@ -52,7 +52,7 @@ def first_not_finite(trainer: Any, samples: Sequence[Any]) -> str:
 
     def look(name: str, output: Any) -> None:
         for tensor in _tensors(output):
-            # minus infinity may be meant: a score that is masked
+            # minus infinity may be intended: a masked score
             if not _finite(tensor.clamp_min(0)):
                 found.append(f"output of {name}")
             elif tensor.requires_grad:
@@ -87,7 +87,7 @@ def first_not_finite(trainer: Any, samples: Sequence[Any]) -> str:
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:
-    """The floating-point tensors in what a layer returns."""
+    """Yield the floating-point tensors in a layer's output."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""A checkpoint of other formulas or dictionaries has fitting shapes, and means something else."""
+"""Refuse checkpoints whose shapes fit but whose formulas or dictionaries differ."""
 
 import argparse
 import logging
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 @around(Trainer, "state_dict")
 def with_fingerprints(state_dict: Function, trainer: Any) -> dict[str, Any]:
-    """What becomes a checkpoint."""
+    """Return the content of a checkpoint, with the fingerprints of its dictionaries."""
     found = {side: fingerprint(one) for side, one in _dictionaries(trainer.task).items()}
     return {**state_dict(trainer), DICTIONARIES: found}
 
@@ -36,15 +36,15 @@ def like_the_stored(
     *args: Any,
     **kw: Any,
 ) -> Any:
-    """Go on from a checkpoint, or begin with its parameters.
+    """Resume from a checkpoint, or start with its parameters.
 
     Raises:
-        UserError: it is of other dictionaries; or, where training goes on, of other formulas.
+        UserError: its dictionaries differ or, if the training is resumed, its formulas do.
     """
     if os.path.isfile(filename):
         state = _parts(filename)
         check_dictionaries(filename, state, trainer.task)
-        # without the optimizer's state the parameters are only a start
+        # without the optimizer's state the parameters only start a new training
         if not reset_optimizer:
             check_formulas(filename, state, trainer)
     return load(trainer, filename, reset_optimizer, *args, **kw)
@@ -54,10 +54,10 @@ def like_the_stored(
 def of_the_same_dictionaries(
     load: Function, filenames: Sequence[str], *args: Any, **kw: Any
 ) -> Any:
-    """Load models, as all commands of fairseq do that translate or validate.
+    """Load models, for all fairseq commands that translate or validate.
 
     Raises:
-        UserError: one is of other dictionaries than its task now has.
+        UserError: a model's dictionaries differ from those that its task now has.
     """
     models, cfg, task = load(filenames, *args, **kw)
     for filename in filter(os.path.isfile, filenames):
@@ -66,14 +66,14 @@ def of_the_same_dictionaries(
 
 
 def _parts(filename: str) -> dict[str, Any]:
-    """The parts of a checkpoint, whose tensors stay on disk."""
+    """Return the parts of a checkpoint; its tensors stay on disk."""
     mapped = zipfile.is_zipfile(filename)
     state: dict[str, Any] = torch.load(filename, "cpu", weights_only=True, mmap=mapped)
     return state
 
 
 def check_dictionaries(filename: str, state: Mapping[str, Any], task: Any) -> None:
-    """Hold a checkpoint's dictionaries against a task's; an older checkpoint is reported.
+    """Compare a checkpoint's dictionaries with a task's; warn if an old checkpoint has none.
 
     Raises:
         UserError: one differs.
@@ -83,16 +83,16 @@ def check_dictionaries(filename: str, state: Mapping[str, Any], task: Any) -> No
 
 
 def _dictionaries(task: Any) -> dict[str, Any]:
-    """Those that a task has, by side."""
+    """Return the dictionaries of a task, by side."""
     found = {side: getattr(task, f"{side}_dictionary", None) for side in SIDES}
     return {side: one for side, one in found.items() if hasattr(one, "symbols")}
 
 
 def check_formulas(filename: str, state: Mapping[str, Any], trainer: Any) -> None:
-    """Refuse parameters that fit the model and were trained with other formulas.
+    """Refuse parameters that fit the model but were trained with other formulas.
 
-    Options that parameters of the same shapes depend on have ``in_formula`` among the metadata of
-    their field of the model's configuration.
+    Options that change the formulas but not the shapes have ``in_formula`` in the metadata of their
+    field in the model's configuration.
 
     Raises:
         UserError: names the first option that differs.
@@ -115,6 +115,6 @@ def _values(options: Any) -> Mapping[str, Any]:
 
 
 def _option(name: str, options: Mapping[str, Any]) -> Any:
-    """An option's value; where the decoder has none of its own, the encoder's."""
+    """Return an option's value; if the decoder has none of its own, the encoder's."""
     found = options.get(name)
     return options.get(name.replace("decoder_", "encoder_")) if found is None else found

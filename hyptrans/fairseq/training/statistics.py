@@ -1,4 +1,4 @@
-"""How far points are off their manifold, and from its origin, in the log of every training."""
+"""Log, in every training, how far points are off their manifold and from its origin."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -15,15 +15,15 @@ from hyptrans.geometry.space import Space, vectors
 
 
 class PointStatistics:
-    """Looks at the forward passes of those updates that end with a line of the log.
+    """Watches the forward passes of those updates that end with a log line.
 
-    Logged are the largest values among the states of all layers, padding included, and the points
-    that are parameters: ``drift`` (:func:`hyptrans.geometry.lorentz.violation`; a ball has none)
-    and ``radius``, the distance from the origin in units of ``1 / sqrt(curvature)``.
+    It logs the largest values among the states of all layers, padding included, and the points that
+    are parameters: ``drift`` (:func:`hyptrans.geometry.lorentz.violation`; a ball has none) and
+    ``radius``, the distance from the origin in units of ``1 / sqrt(curvature)``.
 
     Args:
-        model: whose encoder says which space its states are in; of others nothing is logged.
-        every: updates from one look to the next.
+        model: its encoder names the space of its states; otherwise nothing is logged.
+        every: number of updates between two measurements.
     """
 
     def __init__(self, model: Any, every: int) -> None:
@@ -35,14 +35,14 @@ class PointStatistics:
         self._radii: list[Tensor] = []
 
     def begin(self, updates: int) -> None:
-        """Look at the forward passes of the next update, if it is one of those, until `end`."""
+        """Watch the forward passes of the next update until `end`, if that update is logged."""
         if self._space_of is None or (updates + 1) % self.every:
             return
         for part in (*self._model.encoder.last_parts(), *self._model.decoder.last_parts()):
             self._hooks.append(part.register_forward_hook(self._look))
 
     def end(self) -> None:
-        """Log what was seen."""
+        """Log the measurements."""
         if not self._hooks:
             return
         for hook in self._hooks:
@@ -53,7 +53,7 @@ class PointStatistics:
             self._measure(table, Space("lorentz", table.manifold.c))
         for name, seen in (("drift", self._drifts), ("radius", self._radii)):
             if seen:
-                # no mean over an epoch: a weight of 0 keeps what was seen last
+                # a weight of 0 keeps the last value instead of a mean over the epoch
                 metrics.log_scalar(name, _largest(seen), weight=0, priority=450)
                 seen.clear()
 
