@@ -92,8 +92,8 @@ def average(paths: Sequence[Path]) -> dict[str, Any]:
     """Return a checkpoint with the average parameters of several, and all else of the last.
 
     Ordinary parameters become their mean, points of a manifold their Lorentz centroid (HyboNet
-    eq. 4), which is again a point; both in float64. The optimizer's state is left out, as an average
-    has none. The result notes after how many updates each checkpoint was written.
+    eq. 4), which is again a point; both in float64. The result has no state of the optimizer, and
+    notes after how many updates each checkpoint was written.
 
     Raises:
         UserError: the checkpoints are of different models, or of one that cannot be loaded.
