@@ -1,9 +1,9 @@
 """From archives, hub data sets or plain parallel text to a data set that every trainer reads.
 
-``commands`` read the options and make a plan of what ``sources`` yield; ``stages`` are the steps
-that its sets go through, and ``pipeline`` runs each of them once, in a ``folder`` where nothing of
-another's is replaced. ``manifest`` says what was done, ``recorded`` reads it to do the same with
-new text. ``dictionary`` and ``indexed`` write the formats of ``fairseq-preprocess``.
+``commands`` read the options and plan what to do with the text that ``sources`` yield; ``stages``
+are the steps for each set, and ``pipeline`` runs each of them once, in a ``folder`` in which it
+replaces no file of others. ``manifest`` records what was done, and ``recorded`` reads it to treat
+new text alike. ``dictionary`` and ``indexed`` write the formats of ``fairseq-preprocess``.
 
 Imports neither torch nor fairseq.
 """

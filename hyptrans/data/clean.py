@@ -1,4 +1,4 @@
-"""Which training pairs are kept: lengths and their ratio, as Moses' clean-corpus does."""
+"""Filter training pairs by lengths and their ratio, as Moses' clean-corpus does."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class CleanRule:
-    """Bounds on the number of tokens of a side, and on the ratio of the two sides' numbers.
+    """Bounds on the number of tokens of a side, and on the ratio between both sides.
 
     Attributes:
-        maximum: most tokens of a side; an empty side is dropped in any case.
-        ratio: largest ratio of the longer side to the shorter; 0 switches the check off.
+        maximum: most tokens of a side; a pair with an empty side is always dropped.
+        ratio: largest ratio of the longer side to the shorter; 0 switches this check off.
     """
 
     maximum: int = 250

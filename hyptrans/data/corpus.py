@@ -1,7 +1,7 @@
 r"""Lines of parallel text: kept aligned, and made safe for every later reader.
 
-Only ``\n`` ends a line. Whatever else some program takes for the end of a line (a lone carriage
-return, U+2028, NEL, vertical tab ...) becomes a space here, so no later tool can shift one side.
+Only ``\n`` ends a line. All else that some program takes for the end of a line (a lone carriage
+return, U+2028, NEL, vertical tab ...) becomes a space here, so that no later tool can shift a side.
 """
 
 import re
@@ -16,7 +16,7 @@ from hyptrans.support.files import whole_file
 
 Line = TypeVar("Line")
 
-# characters that str.splitlines, text-mode files or terminals take for the end of a line
+# characters that end a line for str.splitlines, text-mode files or terminals
 _BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\u2028\u2029"
 # the other control characters (NUL ends a string for C code), and stray byte order marks
 _CONTROLS = "".join(
@@ -24,9 +24,9 @@ _CONTROLS = "".join(
     for code in (*range(0x20), *range(0x7F, 0xA0), 0xFEFF)
     if chr(code) not in _BREAKS + "\t"
 )
-# spaces at which fairseq splits tokens, so no subword may contain them
+# spaces at which fairseq splits tokens; no subword may contain them
 _SPACES = "\t\xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
-# sentencepiece writes a space as this one
+# sentencepiece writes this for a space
 _META_SPACE = "\u2581"
 _ALWAYS = re.compile(f"[{_BREAKS}{_CONTROLS}]")
 _RAW = re.compile(f"[{_BREAKS}{_CONTROLS}{_SPACES}{_META_SPACE}]")
@@ -35,8 +35,8 @@ _RAW = re.compile(f"[{_BREAKS}{_CONTROLS}{_SPACES}{_META_SPACE}]")
 class Scrubber:
     """Replaces the characters that would break lines or tokens, and counts them.
 
-    ``raw_text`` also turns every Unicode space into a plain one, as no tokenizer does it later:
-    fairseq splits at all of them, so a subword could not hold one.
+    With ``raw_text``, every Unicode space also becomes a plain one, because no tokenizer does this
+    later and fairseq splits at all of them, so a subword could not contain one.
     """
 
     def __init__(self, *, raw_text: bool) -> None:
@@ -61,14 +61,14 @@ def zip_sides(
     target_name: object,
     text_of: Callable[[Line], str] = str,
 ) -> Iterator[tuple[Line, Line]]:
-    """Yield pairs; sides of different length are an error that names the first lonely line.
+    """Yield pairs of lines; if one side is longer, the error names its first unpaired line.
 
     Args:
-        source: lines, or what holds one.
+        source: lines, or items that each hold one.
         target: likewise.
-        source_name: where they are from, for the message.
+        source_name: their origin, for the message.
         target_name: likewise.
-        text_of: the text of a line.
+        text_of: returns the text of an item.
 
     Raises:
         UserError: one side ends before the other.

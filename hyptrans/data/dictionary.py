@@ -1,6 +1,6 @@
-"""Dictionaries in fairseq's format: a symbol and its count a line, the most frequent first.
+"""Dictionaries in fairseq's format: a symbol and its count per line, the most frequent first.
 
-fairseq puts four symbols of its own before those of a file, and fills its dictionaries up with
+fairseq puts four symbols of its own before those of a file, and pads its dictionaries with
 ``madeupword0000`` and so on to a multiple of eight.
 """
 
@@ -15,10 +15,10 @@ import numpy as np
 from hyptrans.support.lines import read_lines, write_lines
 
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
-"""Symbols that every dictionary begins with and no file has."""
+"""Symbols that begin every dictionary but stand in no file."""
 UNKNOWN = SPECIAL[3]
 EOS, UNK = 2, 3
-"""Numbers of the end of a sentence and of the unknown symbol."""
+"""Numbers of the end-of-sentence and the unknown symbol."""
 _MULTIPLE = 8
 
 
@@ -37,8 +37,8 @@ def write(counts: Counter[str], path: Path, spelling: Collection[str] = ()) -> i
     Args:
         counts: how often each symbol was seen.
         path: the file.
-        spelling: symbols that are put behind those seen, with a count of 0. With every character
-            of the training text here, only other characters can become ``<unk>``.
+        spelling: symbols to append, with a count of 0. If these are all characters of the training
+            text, only other characters can become ``<unk>``.
     """
     seen = counts.keys() - set(SPECIAL)
     rows = [(symbol, counts[symbol]) for symbol in sorted(seen, key=lambda s: (-counts[s], s))]
@@ -54,11 +54,11 @@ def write(counts: Counter[str], path: Path, spelling: Collection[str] = ()) -> i
 
 @dataclass(frozen=True)
 class Numbers:
-    """Turns lines of symbols into their numbers, which travels to worker processes as a path.
+    """Converts lines of symbols to their numbers; worker processes receive it as a path.
 
     Attributes:
         dictionary: file that :func:`write` wrote.
-        dtype: of the numbers.
+        dtype: type of the numbers.
     """
 
     dictionary: Path

@@ -1,4 +1,4 @@
-"""What stands in the output folder: what these commands wrote there, and what is another's."""
+"""The output folder: tell apart the files that these commands wrote and those of others."""
 
 import os
 import shutil
@@ -15,14 +15,14 @@ OUTPUTS = ("data-bin", "raw", *subwords.MODEL_NAMES.values())
 
 
 def refuse_inputs(out: Path, work: Path, inputs: Iterable[Path]) -> None:
-    """Refuse to read what a run into ``out`` replaces; by whatever path or link it is named.
+    """Refuse inputs that a run into ``out`` would replace, under whatever path or link.
 
     Raises:
-        UserError: an input lies in a file or folder that is written or removed.
+        UserError: an input is or lies in a file or folder that the run writes or removes.
     """
     places = [place for place in (work, *(out / name for name in OUTPUTS)) if place.exists()]
     for path in inputs:
-        # a link in the folder would be removed as well as a file that a link leads to
+        # both a link inside the folder and a file that a link leads to would be removed
         named = path.parent.resolve() / path.name
         for place in places:
             if any(one.is_relative_to(place.resolve()) for one in (named, path.resolve())):
@@ -32,15 +32,15 @@ def refuse_inputs(out: Path, work: Path, inputs: Iterable[Path]) -> None:
 
 
 def refuse_others(out: Path, work: Path, finished: Mapping[str, Any] | None) -> None:
-    """Refuse to replace what these commands did not write.
+    """Refuse to replace files that these commands did not write.
 
     Args:
-        out: the folder.
-        work: the folder in it where steps write.
-        finished: its manifest, if it has one.
+        out: the output folder.
+        work: the folder in it to which steps write.
+        finished: the manifest of ``out``, if it has one.
 
     Raises:
-        UserError: a file is neither in the manifest nor left by a run that was stopped.
+        UserError: a file is neither in the manifest nor left by a stopped run.
     """
     known = {out / name for name in finished["outputs"]} if finished else set()
     if stopped := steps.is_kept_in(work):
@@ -55,11 +55,11 @@ def refuse_others(out: Path, work: Path, finished: Mapping[str, Any] | None) -> 
 
 
 def put_in_place(files: Iterable[Path], result: Path, out: Path) -> list[Path]:
-    """Replace what an earlier run left in ``out`` by a whole result, and return its files there.
+    """Replace an earlier run's files in ``out`` by a complete result, and return the new files.
 
-    They stay in ``result`` too, so that after a kill this can be done again.
+    They also stay in ``result``, so that this can be repeated after a kill.
     """
-    # the manifest goes last: it says which of these files are no one else's
+    # remove the manifest last: it tells which of these files belong to these commands
     for name in (*OUTPUTS, manifest.NAME):
         remove(out / name)
     placed = {path: out / path.relative_to(result) for path in sorted(files)}
@@ -68,7 +68,7 @@ def put_in_place(files: Iterable[Path], result: Path, out: Path) -> list[Path]:
         try:
             os.link(source, target)
         except OSError:
-            # a file system without hard links
+            # the file system has no hard links
             with whole_file(target) as file, open(source, "rb") as whole:
                 shutil.copyfileobj(whole, file)
     for parent in {target.parent for target in placed.values()}:
@@ -77,7 +77,7 @@ def put_in_place(files: Iterable[Path], result: Path, out: Path) -> list[Path]:
 
 
 def _files(path: Path) -> Iterator[Path]:
-    """Yield what would be lost with a path: itself, or all in it but folders."""
+    """Yield the files that would be lost with a path: itself, or all files and links in it."""
     if path.is_dir():
         inside = sorted(path.rglob("*"))
         yield from (one for one in inside if one.is_symlink() or not one.is_dir())

@@ -1,8 +1,8 @@
-"""Sets of sentences as numbers in two files, in the format ``mmap`` of fairseq 0.12.
+"""Sets of sentences as numbers in two files, in the ``mmap`` format of fairseq 0.12.
 
-``NAME.bin`` holds the numbers of all sentences one after the other. ``NAME.idx`` holds, in little
+``NAME.bin`` holds the numbers of all sentences one after another. ``NAME.idx`` holds, in little
 endian: the magic word, a version (8 bytes), the code of the numbers' type (1), the number of
-sentences (8), their lengths (4 each) and where each begins in the other file (8 each, in bytes).
+sentences (8), their lengths (4 each) and their offsets in bytes in the other file (8 each).
 """
 
 import struct
@@ -19,13 +19,13 @@ _MAGIC = b"MMIDIDX\x00\x00"
 _HEADER = struct.Struct("<9sQBQ")
 _VERSION = 1
 _CODES = {1: "<u1", 2: "<i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2", 9: "<u4"}
-"""fairseq's codes for types of whole numbers."""
+"""fairseq's codes for integer types."""
 _MOST_SHORT = 65500
-"""Symbols of a dictionary from which on fairseq writes four bytes a number."""
+"""Size of a dictionary from which on fairseq writes four bytes per number."""
 
 
 def number_type(symbols: int) -> str:
-    """The type in which fairseq writes the numbers of a dictionary of some size."""
+    """Return the type in which fairseq writes the numbers of a dictionary of this size."""
     return "<u2" if symbols < _MOST_SHORT else "<u4"
 
 
@@ -33,9 +33,9 @@ def write(sentences: Iterable[bytes], dtype: str, prefix: Path) -> int:
     """Write both files of a set and return its number of sentences.
 
     Args:
-        sentences: the bytes of each one's numbers.
-        dtype: of the numbers, of :func:`number_type`.
-        prefix: path of the files, ``.bin`` and ``.idx`` are added.
+        sentences: the numbers of each sentence, as bytes.
+        dtype: type of the numbers, from :func:`number_type`.
+        prefix: path of the files, to which ``.bin`` and ``.idx`` are added.
     """
     width = np.dtype(dtype).itemsize
     lengths = []
@@ -53,16 +53,16 @@ def write(sentences: Iterable[bytes], dtype: str, prefix: Path) -> int:
 
 
 class IndexedSet:
-    """A set of sentences on disk, of which a sentence is read when it is needed.
+    """A set of sentences on disk, each of which is read only when needed.
 
     Attributes:
-        sizes: numbers of each sentence, its end included, ``(sentences,)``.
+        sizes: length of each sentence, its end included, ``(sentences,)``.
 
     Args:
         prefix: path of the files without ``.bin`` and ``.idx``.
 
     Raises:
-        UserError: a file is missing, or they are no such set.
+        UserError: a file is missing, or the files are no such set.
     """
 
     def __init__(self, prefix: Path) -> None:
@@ -85,7 +85,7 @@ class IndexedSet:
         self._begins = begins
         if data.stat().st_size != int(self.sizes.sum()) * self._dtype.itemsize:
             raise UserError(f"{data} has another size than {index} says: prepare the data again")
-        # an empty file cannot be mapped
+        # an empty file cannot be memory-mapped
         empty = np.empty(0, self._dtype)
         self._numbers = np.memmap(data, self._dtype, "r") if data.stat().st_size else empty
 
@@ -93,15 +93,15 @@ class IndexedSet:
         return len(self.sizes)
 
     def __getitem__(self, i: int) -> npt.NDArray[np.int64]:
-        """The numbers of a sentence, ``(length,)``."""
+        """Return the numbers of a sentence, ``(length,)``."""
         begin = self._begins[i]
         return self._numbers[begin : begin + self.sizes[i]].astype(np.int64)
 
     def count(self, number: int) -> int:
-        """How often a number stands in the set."""
+        """Return how often a number occurs in the set."""
         return int(np.count_nonzero(self._numbers == number))
 
 
 def _file(prefix: Path, ending: str) -> Path:
-    # the language after the last dot is no ending
+    # with_suffix would replace the language after the last dot
     return prefix.with_name(f"{prefix.name}.{ending}")

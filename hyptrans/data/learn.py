@@ -1,4 +1,4 @@
-"""Learns a subword model jointly on both sides of the training text."""
+"""Learn a subword model jointly on both sides of the training text."""
 
 import io
 import re
@@ -18,13 +18,13 @@ from hyptrans.support.files import whole_file, write_whole
 from hyptrans.support.lines import read_lines
 from hyptrans.support.progress import bar
 
-# subword-nmt needs about 1.5 kB for a word type (see recipes/wmt14_en_de), so this many stay below
+# subword-nmt needs about 1.5 kB per word type (see recipes/wmt14_en_de), so this many stay below
 # 4 GiB
 MOST_WORD_TYPES = 2_000_000
 RARE_LEFT_OUT = 0.9995
-"""Share of a text without its rarest characters, as sentencepiece advises for Chinese."""
+"""Share of a text that its frequent characters cover, as sentencepiece advises for Chinese."""
 _TOO_MANY = re.compile(r"value <= (\d+)")
-"""In what sentencepiece says of a text that supports fewer pieces: how many."""
+"""Finds the possible number of pieces in sentencepiece's error for a text that supports fewer."""
 # the unigram model is learned from at most this many lines, evenly spread over the text
 _SENTENCEPIECE_LINES = 4_000_000
 
@@ -38,17 +38,17 @@ def learn(
     adapts: bool = False,
     coverage: float | None = None,
 ) -> dict[str, Any]:
-    """Learn a model of one kind from the lines of ``texts``, write it to ``model``, and count.
+    """Learn a model from the lines of ``texts``, write it to ``model``, and return counts.
 
     Args:
-        kind: one of those that have a model.
+        kind: a kind that has a model.
         texts: files.
         size: number of merges for subword-nmt, of pieces for sentencepiece.
         model: file to write.
-        adapts: sentencepiece may have fewer pieces where the text does not support that many.
-        coverage: share of the text that the characters make up, most frequent first, which
-            sentencepiece learns from; None for all of them or, if it adapts and they are more than
-            the pieces, ``RARE_LEFT_OUT``, at most as many as half of the pieces.
+        adapts: whether sentencepiece may learn fewer pieces if the text does not support ``size``.
+        coverage: share of the text covered by the characters, most frequent first, that
+            sentencepiece learns; None for all characters or, if it adapts and they outnumber the
+            pieces, for ``RARE_LEFT_OUT`` with at most half as many characters as pieces.
 
     Raises:
         UserError: the text does not support a model of that size.
@@ -62,17 +62,17 @@ def _learn_bpe(texts: list[Path], size: int, model: Path) -> dict[str, Any]:
     module: Any = require("subword_nmt.learn_bpe", "data")
     counts = Counter(word for path in texts for line in read_lines(path) for word in line.split())
     types = len(counts)
-    # a stable sort: words of equal count stay in order of appearance, which decides ties
+    # a stable sort: words of equal count stay in order of appearance, which breaks ties
     kept = sorted(counts.items(), key=lambda item: -item[1])[:MOST_WORD_TYPES]
     counts.clear()
     codes = io.StringIO()
     sys.stderr.write(f"learning {size} merges from {len(kept)} distinct words, on one core\n")
     with TemporaryFile("w+", encoding="utf-8", newline="\n") as table:
-        # a file, as the words need not be in memory twice
+        # a file, so that the words are not in memory twice
         table.writelines(f"{word} {count}\n" for word, count in kept)
         del kept
         table.seek(0)
-        # its own bar draws ten times a second, also into log files
+        # its own bar writes ten times a second, even into log files
         module.tqdm = lambda items: bar(items, "learn subwords", len(items), " merges", 2.0)
         module.learn_bpe(table, codes, size, is_dict=True)
     write_whole(model, codes.getvalue())
@@ -102,7 +102,7 @@ def _learn_sentencepiece(
         rare = _rare(characters, RARE_LEFT_OUT, size // 2)
     stride = -(-lines // _SENTENCEPIECE_LINES)
     sys.stderr.write(f"learning {size} pieces from {-(-lines // stride)} lines\n")
-    # characters of lines left out by the stride
+    # required, as the stride may skip the lines that have them
     options = {"vocab_size": size, "required_chars": "".join(sorted(characters.keys() - rare))}
     try:
         try:
@@ -125,10 +125,10 @@ def _learn_sentencepiece(
 
 
 def _rare(counts: Counter[str], coverage: float, most: int) -> set[str]:
-    """The characters of a text but the frequent ones: ``most``, or those that make up a share."""
+    """Return all characters but the most frequent ones: ``most``, or those that cover a share."""
     left = coverage * counts.total()
     rare = set()
-    # those of one count by their code points
+    # characters of equal count are sorted by code point
     for rank, (character, count) in enumerate(sorted(counts.items(), key=lambda i: (-i[1], i[0]))):
         if left <= 0 or rank >= most:
             rare.add(character)
@@ -150,15 +150,15 @@ def _train(texts: list[Path], stride: int, rare: set[str], **options: Any) -> by
             normalization_rule_name="identity",
             character_coverage=1.0,
             remove_extra_whitespaces=False,
-            # longer lines would be skipped without a word
+            # longer lines would be skipped silently
             max_sentence_length=1 << 30,
-            # results depend on the number of threads, so it does not follow --workers
+            # the result depends on the number of threads, so it does not follow --workers
             num_threads=4,
             minloglevel=1,
             **options,
         )
     except RuntimeError:
-        # sentencepiece turns whatever its text raises into this error, Ctrl-C too
+        # sentencepiece turns every error of its iterator into this one, even Ctrl-C
         if interrupts:
             raise interrupts[0] from None
         raise

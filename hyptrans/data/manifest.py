@@ -1,6 +1,6 @@
-"""``manifest.json``: what went in, what each step counted, what came out.
+"""``manifest.json``: the inputs, the counts of each step, and the outputs.
 
-Its presence says that a folder is finished.
+Its presence marks a folder as finished.
 """
 
 from collections.abc import Iterable
@@ -12,9 +12,9 @@ from hyptrans.support.files import read_bytes, read_json, sha256
 
 NAME = "manifest.json"
 _MOST_BYTES = 16 << 20
-"""A manifest has some hundred for each file."""
+"""A manifest has a few hundred bytes per file."""
 _NEEDED = {"command": list, "inputs": dict, "outputs": dict}
-"""What every manifest has, those of 0.2.0 too."""
+"""Fields, with their types, that every manifest has, even one of 0.2.0."""
 
 
 def describe_files(paths: Iterable[Path], base: Path | None = None) -> dict[str, dict[str, Any]]:
@@ -26,7 +26,7 @@ def describe_files(paths: Iterable[Path], base: Path | None = None) -> dict[str,
 
 
 def load(out: Path) -> dict[str, Any] | None:
-    """Return the manifest of a finished folder, None where there is none.
+    """Return the manifest of a finished folder, None if there is none.
 
     Raises:
         UserError: the file is there but is not a manifest.

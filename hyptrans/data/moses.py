@@ -1,4 +1,4 @@
-"""Moses text steps through sacremoses, described by values that travel to worker processes."""
+"""Moses text steps by sacremoses, described by values that can be sent to worker processes."""
 
 import html
 from collections.abc import Sequence
@@ -12,16 +12,17 @@ from hyptrans.support.extras import require
 
 @dataclass(frozen=True)
 class TextSteps:
-    """What happens to a line of one language, in this order; all off keeps the raw text.
+    """The steps for a line of one language, in this order; with all of them off it stays raw.
 
     Attributes:
         language: code of the language, for the rules that depend on it.
-        xml_escape: ``& < >`` become entities: fairseq's script reads XML as it stands, so its
-            tokenizer sees them so.
-        straight_apostrophe: U+2019 becomes ' (fairseq's scripts do so in the development sets).
-        normalize: Moses punctuation normalization, then non-printing characters become spaces.
-        tokenize: Moses tokenization, with XML escapes as the Perl script's default.
-        aggressive: the ``-a`` of the Moses tokenizer, hyphens inside words become ``@-@``.
+        xml_escape: turn ``& < >`` into entities: fairseq's script does not decode XML, so its
+            tokenizer sees them in this form.
+        straight_apostrophe: turn U+2019 into ' (as fairseq's scripts do in the development sets).
+        normalize: normalize punctuation as Moses does, then turn non-printing characters into
+            spaces.
+        tokenize: tokenize as Moses does, with XML escapes, the Perl script's default.
+        aggressive: turn hyphens inside words into ``@-@``, the ``-a`` of the Moses tokenizer.
         lowercase: lower-case the result.
     """
 
@@ -34,7 +35,7 @@ class TextSteps:
     lowercase: bool = False
 
     def build(self) -> LineFunction:
-        """Load what the steps need and return the function from line to line."""
+        """Load the resources of the steps and return the function from line to line."""
         steps: list[LineFunction] = []
         if self.xml_escape:
             steps.append(partial(html.escape, quote=False))
@@ -57,7 +58,7 @@ def _apply(steps: Sequence[LineFunction], line: str) -> str:
 
 
 def moses_rules(language: str) -> str:
-    """Return the language whose list of abbreviations sacremoses uses for ``language``."""
+    """Return the language whose abbreviations sacremoses uses for ``language``."""
     words = require("sacremoses", "data").corpus.NonbreakingPrefixes()
     known = set(words.available_langs.values()) | set(words.available_langs)
     return language if language in known else "en"
@@ -70,7 +71,7 @@ def _normalizer(language: str) -> LineFunction:
 
 
 def _printable() -> LineFunction:
-    # as remove-non-printing-char.perl: anything of Unicode's category C becomes a space
+    # as in remove-non-printing-char.perl: anything in Unicode's category C becomes a space
     pattern = require("regex", "data").compile(r"\p{C}")
     return partial(pattern.sub, " ")
 

@@ -1,4 +1,4 @@
-"""One function over many lines on all cores, in order, with a bounded number in flight."""
+"""Map one function over many lines on all cores, in order, with few lines in flight."""
 
 import multiprocessing
 import os
@@ -17,7 +17,7 @@ from hyptrans.support.errors import UserError
 T = TypeVar("T")
 LineFunction = Callable[[str], str]
 _CHUNK = 1000
-# below this many chunks, starting processes costs more than it saves
+# with fewer chunks, starting processes costs more than it saves
 _WORTH_PROCESSES = 4
 _function: Callable[[str], Any]
 
@@ -28,19 +28,19 @@ def map_lines(
     """Yield ``build()(line)`` for every line, in order, whatever the number of workers.
 
     Args:
-        build: loads models and tables inside each process, so that it must be small when pickled.
-        lines: of text.
-        workers: processes.
+        build: loads models and tables inside each process; pickled, it must be small.
+        lines: lines of text.
+        workers: number of processes.
 
     Raises:
-        UserError: a worker process died (most likely for lack of memory).
+        UserError: a worker process died (most likely from lack of memory).
     """
     stream = iter(lines)
     head = list(islice(stream, _CHUNK * _WORTH_PROCESSES if workers > 1 else 0))
     if workers == 1 or len(head) < _CHUNK * _WORTH_PROCESSES:
         yield from map(build(), chain(head, stream))
         return
-    # spawn: a forked copy of a process with threads may hang, and carries the parent's memory
+    # spawn: a fork of a process with threads may hang, and carries the parent's memory
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, context, _start_worker, (build,)) as pool:
         try:
@@ -55,7 +55,7 @@ def map_lines(
 def _in_order(pool: ProcessPoolExecutor, lines: Iterator[str], limit: int) -> Iterator[Any]:
     waiting: deque[Future[list[Any]]] = deque()
     while True:
-        # Executor.map would read the whole input ahead
+        # Executor.map would first read the whole input
         while len(waiting) < limit and (chunk := list(islice(lines, _CHUNK))):
             waiting.append(pool.submit(_apply, chunk))
         if not waiting:
@@ -65,14 +65,14 @@ def _in_order(pool: ProcessPoolExecutor, lines: Iterator[str], limit: int) -> It
 
 def _start_worker(build: Callable[[], Callable[[str], Any]]) -> None:
     global _function
-    # Ctrl-C reaches every process of a terminal: the parent reports it, and ends these
+    # Ctrl-C reaches every process of a terminal: the parent reports it and ends its workers
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _function = build()
 
 
 def _end_with_parent() -> None:
-    # a parent ended by kill -9 cannot tell its workers
+    # a parent ended by kill -9 cannot end its workers
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait([parent.sentinel])

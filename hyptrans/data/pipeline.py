@@ -1,4 +1,4 @@
-"""From pairs of lines to a folder that trainings read: what every command does with its plan."""
+"""Carry out a command's plan: from pairs of lines to a folder that trainings read."""
 
 import sys
 import time
@@ -17,26 +17,26 @@ from hyptrans.support.files import remove, sha256, write_json
 from hyptrans.support.provenance import versions
 from hyptrans.support.steps import Notes
 
-# the packages that shape the output
+# packages that influence the output
 _TOOLS = ("numpy", "sacremoses", "subword-nmt", "sentencepiece", "datasets")
 
 _KEPT = "kept"
-"""File that says that a finished run was to keep its intermediate texts."""
+"""File that marks a finished run whose intermediate texts are kept."""
 
 
 def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[], Plan]) -> None:
-    """Prepare a data set into ``job.out``, or go on where an earlier run stopped.
+    """Prepare a data set in ``job.out``, or continue where an earlier run stopped.
 
-    Writes ``data-bin/``, ``raw/`` (the references of the test sets), the subword model and, last
-    of all, ``manifest.json``.
+    It writes ``data-bin/``, ``raw/`` (the references of the test sets), the subword model and,
+    last of all, ``manifest.json``.
 
     Args:
         job: the shared options.
-        inputs: the files of the user, for their hashes.
-        make_plan: called when there is something to do.
+        inputs: the user's files, to be hashed.
+        make_plan: makes the plan; called only if there is something to do.
 
     Raises:
-        UserError: the input or the output folder cannot be used; one sentence says why.
+        UserError: the input or the output folder cannot be used; the message says why.
     """
     paths = list(dict.fromkeys(inputs))
     folder.refuse_inputs(job.out, job.work, paths)
@@ -48,7 +48,7 @@ def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[], Plan]) -> 
     kept = job.keep_intermediate or bool(finished and not job.overwrite and mark.exists())
     if finished and not job.overwrite and _is_whole(job, finished, made_from):
         if not kept and steps.is_kept_in(job.work):
-            # left behind by a run that was killed right after it wrote its manifest
+            # a run was killed right after it wrote its manifest
             with suppress(UserError), steps.alone(job.work):
                 remove(job.work)
         sys.stdout.write(f"{job.out} is finished already, nothing to do\n")
@@ -64,7 +64,7 @@ def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[], Plan]) -> 
         try:
             steps.follow(stages.steps(), job.work, notes)
         except UserError:
-            # refused before anything was made of it, now or by an earlier run
+            # the input was refused before this or an earlier run finished a step
             if begun and not notes:
                 remove(job.work)
                 if new and not any(job.out.iterdir()):
@@ -93,10 +93,10 @@ def prepare(job: Job, inputs: Iterable[Path], make_plan: Callable[[], Plan]) -> 
 
 
 def _is_whole(job: Job, finished: Mapping[str, Any], made_from: Mapping[str, Any]) -> bool:
-    """Whether the finished folder holds just what this command makes.
+    """Return whether the finished folder holds exactly what this command makes.
 
     Raises:
-        UserError: it holds something else, or an output that was changed.
+        UserError: it was made differently, or an output was changed.
     """
     if finished.get("made_from") != made_from:
         raise UserError(
@@ -117,7 +117,7 @@ def _is_whole(job: Job, finished: Mapping[str, Any], made_from: Mapping[str, Any
 
 
 def _warn_of_repeated(plan: Plan) -> None:
-    """Name the files of other sets that are training text too, which measure what was learned."""
+    """Warn of files in other sets that are also training text and so measure memorization."""
     hashes = {
         name: {path: sha256(path) for path in source.inputs if path.is_file()}
         for name, source in plan.sets.items()

@@ -1,4 +1,4 @@
-"""What a command asks for: the sets, where their pairs come from, and what happens to them."""
+"""A command's plan: the sets, where their pairs come from, and what happens to them."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,11 +11,11 @@ from hyptrans.support.steps import Step
 
 @dataclass
 class Tally:
-    """Counts kept while reading.
+    """Counts made while reading.
 
     Attributes:
-        parts: pairs by file.
-        left_out: lines that are no text, by the reason; one side is counted.
+        parts: number of pairs by file.
+        left_out: number of lines that are no text, by reason; only one side is counted.
     """
 
     parts: Counter[str] = field(default_factory=Counter)
@@ -24,12 +24,12 @@ class Tally:
 
 @dataclass(frozen=True)
 class PairSource:
-    """Somewhere pairs of lines can be read from, again and again the same.
+    """A source of pairs of lines, which yields the same pairs at every reading.
 
     Attributes:
         place: where the pairs are, for messages.
-        read: yields (source, target) lines and counts in a tally where they came from.
-        inputs: files of this set alone.
+        read: yields (source, target) lines and counts their origins in a tally.
+        inputs: files that hold only this set.
     """
 
     place: str
@@ -39,14 +39,14 @@ class PairSource:
 
 @dataclass(frozen=True)
 class Job:
-    """The options all commands share.
+    """The options that all commands share.
 
     Attributes:
         command: the command without the options that change no byte of the output.
-        options: the same, with the mere names of files and folders.
-        vocab_size: merges for subword-nmt, pieces for sentencepiece.
-        size_adapts: it is a default, which gives way to what the text supports.
-        character_coverage: of the pieces, as ``learn.learn`` has it.
+        options: the same, with the bare names of files and folders.
+        vocab_size: number of merges for subword-nmt, of pieces for sentencepiece.
+        size_adapts: whether ``vocab_size`` is a default that adapts to what the text supports.
+        character_coverage: coverage of the pieces, as in ``learn.learn``.
     """
 
     command: tuple[str, ...]
@@ -66,12 +66,12 @@ class Job:
 
     @property
     def languages(self) -> tuple[str, str]:
-        """Source and target."""
+        """Source and target language."""
         return self.source_lang, self.target_lang
 
     @property
     def work(self) -> Path:
-        """The folder in which steps write, with their records."""
+        """The folder to which steps write their outputs and records."""
         return self.out / "intermediate"
 
 
@@ -80,12 +80,12 @@ class Plan:
     """A data set to prepare.
 
     Attributes:
-        sets: where each set comes from: ``train``, ``valid`` (unless held out), ``test`` ...
-        text: per set, the flags of ``TextSteps``; a set that is not named keeps its raw text.
+        sets: the source of each set: ``train``, ``valid`` (unless held out), ``test`` ...
+        text: the flags of ``TextSteps`` for each set; a set not named here keeps its raw text.
         clean_text: rule for the training text before subwords, None to keep all.
         held_out: every n-th training pair goes to ``valid``, 0 for none.
         clean_subwords: rule for training and validation pairs after subwords, None to keep all.
-        before: steps after which the sources can be read: downloads and unpacking.
+        before: steps that must run before the sources can be read: downloads and unpacking.
     """
 
     sets: Mapping[str, PairSource]

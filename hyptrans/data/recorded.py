@@ -1,4 +1,4 @@
-"""What a manifest says of how text became subwords, to do the same with new text."""
+"""Read from a manifest how text became subwords, to treat new text alike."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,22 +10,21 @@ from hyptrans.data import manifest, subwords
 from hyptrans.data.moses import TextSteps
 from hyptrans.support.errors import UserError
 
-# in their order; the data preparation also escapes what stands in XML files,
-# which new text does not
+# in order; the data preparation also escapes text from XML files, which new text does not need
 STEPS = ("straight_apostrophe", "normalize", "tokenize", "aggressive", "lowercase")
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """How a data folder's text was made.
+    """How the text of a data folder was made.
 
     Attributes:
-        folder: that it is.
-        languages: of the pair, in the order in which the folder was made.
-        kind: of subwords, one of ``subwords.KINDS``.
-        model: file of the subword model; None where there is none.
-        raw_text: every Unicode space became a plain one.
-        steps: what was done to the text of the test set, or of the next best, for each language.
+        folder: the data folder.
+        languages: source and target language of the folder.
+        kind: kind of subwords, one of ``subwords.KINDS``.
+        model: file of the subword model; None if there is none.
+        raw_text: whether every Unicode space became a plain one.
+        steps: the text steps of each language in the test set, else in ``valid`` or ``train``.
     """
 
     folder: Path
@@ -36,10 +35,10 @@ class Recorded:
     steps: tuple[TextSteps, TextSteps]
 
     def steps_of(self, language: str) -> TextSteps:
-        """What was done to the text of a language; a model may translate either into the other.
+        """Return the text steps of a language; a model may translate in either direction.
 
         Raises:
-            UserError: it is none of the two.
+            UserError: it is neither of the two languages.
         """
         if language not in self.languages:
             raise UserError(
@@ -50,10 +49,10 @@ class Recorded:
 
 
 def read(folder: Path) -> Recorded | None:
-    """Read the manifest of a folder that ``hyptrans prepare`` wrote; None where there is none.
+    """Read the manifest of a folder that ``hyptrans prepare`` wrote; return None if it has none.
 
     Raises:
-        UserError: the manifest is damaged, or says too little.
+        UserError: the manifest is damaged or incomplete.
     """
     found = manifest.load(folder)
     if found is None:
@@ -67,7 +66,7 @@ def read(folder: Path) -> Recorded | None:
         raise UserError(f"{place} names no subword model or no languages")
     source, target = languages
     try:
-        # the steps that do not tokenize have other notes
+        # steps that do not tokenize have other notes
         tokenized = [step for step in found["steps"] if step["name"].startswith("tokenize ")]
         noted = {step["name"]: step["steps"] for step in tokenized}
         steps = _steps(noted, source), _steps(noted, target)
@@ -87,7 +86,7 @@ def read(folder: Path) -> Recorded | None:
 
 
 def _steps(noted: Mapping[str, Any], language: str) -> TextSteps:
-    """What was done to the test set, or the next best that has steps of its own."""
+    """Return the text steps of the first of ``test``, ``valid`` and ``train`` that has any."""
     names = (f"tokenize {name}.{language}" for name in ("test", "valid", "train"))
     flags = next((noted[name] for name in names if name in noted), "").split(", ")
     return TextSteps(language, **{flag: True for flag in STEPS if flag in flags})

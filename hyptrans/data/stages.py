@@ -19,7 +19,7 @@ from hyptrans.support.lines import read_lines, write_lines
 from hyptrans.support.progress import bar, by_name
 from hyptrans.support.steps import Notes, Step
 
-# none for a step that is over in a moment
+# no bar for steps that end quickly
 _bar = partial(bar, delay=2.0)
 
 Sides = tuple[Path, Path]
@@ -27,17 +27,17 @@ Sides = tuple[Path, Path]
 
 
 class Stages:
-    """Takes the sets from raw text to ``data-bin``, a folder a stage under ``job.work``.
+    """Takes the sets from raw text to ``data-bin``, with one folder per stage under ``job.work``.
 
     Args:
         plan: the sets and what happens to them.
         job: the shared options.
-        settings: what decides the outputs of all steps.
-        notes: what the steps before the one at work returned, by name.
+        settings: all that decides the outputs of the steps.
+        notes: what earlier steps returned, by name.
 
     Attributes:
-        result: the folder of what the user gets.
-        files: the files in it.
+        result: the folder with the files for the user.
+        files: these files.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Stages:
         self.files += [path for test in self._tests for path in self._text[test]]
 
     def steps(self) -> Iterator[Step]:
-        """All steps in order."""
+        """Yield all steps in order."""
         for step in self.plan.before:
             yield replace(step, settings=self.settings)
         for name in self.plan.sets:
@@ -75,7 +75,7 @@ class Stages:
             yield from self._binarize(name)
 
     def size(self, name: str) -> int:
-        """Number of pairs of a set so far."""
+        """Return the number of pairs of a set so far."""
         sizes = (
             self.notes.get(f"clean {name} subwords", {}).get("kept"),
             self.notes.get("clean train", {}).get(name),
@@ -89,7 +89,7 @@ class Stages:
         return Step(name, outputs, run, self.settings)
 
     def _files(self, stage: str, name: str) -> Sides:
-        """The files of a set at a stage; the raw test sets are part of the result."""
+        """Return the files of a set at a stage; the raw test sets are part of the result."""
         final = stage == "raw" and name in self._tests
         folder = (self.result if final else self.job.work) / stage
         source, target = (folder / f"{name}.{lang}" for lang in self.job.languages)
@@ -112,7 +112,7 @@ class Stages:
     def _map(
         self, title: str, name: str, build: Callable[[], LineFunction], files: Sides, **more: Any
     ) -> Step:
-        """A step from one file to another, line by line; ``more`` stands in its notes."""
+        """Return a step that maps one file to another by lines; its notes include ``more``."""
         before, after = files
 
         def work() -> dict[str, Any]:
@@ -129,13 +129,13 @@ class Stages:
         self._text[name] = after
         done = ", ".join(flag for flag, wanted in flags.items() if wanted)
         for lang, *files in zip(self.job.languages, before, after, strict=True):
-            # sacremoses falls back to English without a word
+            # sacremoses silently falls back to English
             more = {"steps": done, "moses rules of": moses_rules(lang)}
             build = TextSteps(lang, **flags).build
             yield self._map(f"tokenize {name}.{lang}", name, build, (files[0], files[1]), **more)
 
     def _clean_text(self) -> Step:
-        """Drop training pairs by length and hold out every n-th of those kept."""
+        """Return the step that drops training pairs by length and holds out every n-th other."""
         before, rule, n = self._text["train"], self.plan.clean_text, self.plan.held_out
         names = ("train", "valid") if n else ("train",)
         after = {name: self._files("clean", name) for name in names}
@@ -159,7 +159,7 @@ class Stages:
     def _kept(
         self, title: str, name: str, rule: CleanRule | None, files: Sides
     ) -> tuple[Iterator[tuple[str, str]], Counter[str]]:
-        """The pairs of files that a rule keeps, and counts of the others by reason."""
+        """Return the pairs that a rule keeps, and counts of the others by reason."""
         dropped: Counter[str] = Counter()
         pairs = zip_sides(read_lines(files[0]), read_lines(files[1]), *files)
         pairs = _bar(pairs, title, self.size(name))
@@ -195,17 +195,17 @@ class Stages:
         yield self._step(step, final, work)
 
     def _write_dictionaries(self) -> dict[str, int]:
-        """Write the dictionaries, and the pieces that training has: others are spelled out."""
+        """Write the dictionaries, and the pieces in the training text: others are spelled out."""
         job, sizes = self.job, {}
         texts = dict(zip(job.languages, self._text["train"], strict=True))
         encoded = dict(zip(job.languages, self._encoded["train"], strict=True))
-        # joined: what was seen on either side counts for both
+        # joined: symbols of either side count for both
         for group in [job.languages] if job.joined_dictionary else [[x] for x in job.languages]:
             used = dictionary.count_symbols(encoded[lang] for lang in group)
             spelling: set[str] = set()
             if job.bpe == "sentencepiece":
                 lines = (line for lang in group for line in read_lines(texts[lang]))
-                # a piece that begins a word is spelled out with its mark
+                # the spelling of a piece that begins a word includes its mark
                 spelling = {subwords.WORD_START, *chain.from_iterable(lines)} - {" "}
             for lang in group:
                 sizes[lang] = dictionary.write(used, self._dictionaries[lang], spelling)
@@ -229,7 +229,7 @@ class Stages:
         lines = indexed.write(_bar(sentences, title, self.size(name)), dtype, prefix)
         written = indexed.IndexedSet(prefix)
         tokens, unknown = int(written.sizes.sum()), written.count(dictionary.UNK)
-        # as fairseq-preprocess reports it, ends of sentences are tokens
+        # as in the reports of fairseq-preprocess, ends of sentences count as tokens
         share = float(f"{100 * unknown / tokens:.3}")
         return {"lines": lines, "tokens": tokens, "percent unknown": share}
 

@@ -1,8 +1,8 @@
-"""Text to subwords and back, by a model that ``learn`` has learned.
+"""Convert text to subwords and back, with a model from ``learn``.
 
-Two kinds with one shape: byte-pair encoding by ``subword-nmt`` on tokenized text (``@@`` marks an
-unfinished word), and a ``sentencepiece`` unigram model whose pieces give back the raw text exactly.
-The third kind has no model: its tokens are the words between the spaces of the text.
+Two kinds share an interface: byte-pair encoding by ``subword-nmt`` on tokenized text (``@@`` marks
+an unfinished word), and a ``sentencepiece`` unigram model whose pieces restore the raw text
+exactly. The third kind has no model: its tokens are the words between spaces.
 """
 
 import io
@@ -28,14 +28,14 @@ WORDS = "none"
 KINDS = ("subword-nmt", "sentencepiece", WORDS)
 MODEL_NAMES = {"subword-nmt": "bpe.codes", "sentencepiece": "sentencepiece.model"}
 WORD_START = "\u2581"
-"""What sentencepiece writes for the space before a word."""
+"""The symbol that sentencepiece writes for the space before a word."""
 _VERSIONS = ("#version: 0.1", "#version: 0.2")
-"""First lines of subword-nmt's models; the library encodes with these."""
+"""First lines of the models with which subword-nmt can encode."""
 _MOST_OF_PIECES, _MOST_OF_CODES = 64 << 20, 16 << 20
-"""Bytes; 256,000 pieces of 10 characters take 5 million, 32,000 merges half a million."""
+"""Most bytes; 256,000 pieces of 10 characters take 5 million, 32,000 merges half a million."""
 _MOST_MERGES = 1_000_000
 _MOST_SHOWN = 160
-"""Characters of what a library says."""
+"""Most characters of a library's message."""
 _redirecting = threading.Lock()
 
 
@@ -45,8 +45,8 @@ class Encoder:
 
     Attributes:
         kind: one of ``KINDS``.
-        model: file of the model; None where the kind has none.
-        pieces: for sentencepiece, a file of the pieces that training has; others are spelled out.
+        model: file of the model; None if the kind has none.
+        pieces: for sentencepiece, a file of the training text's pieces; others are spelled out.
     """
 
     kind: str
@@ -69,24 +69,24 @@ def _bpe_encoder(model: Path) -> LineFunction:
     if codes.count("\n") > _MOST_MERGES:
         raise ValueError(f"it has more than {_MOST_MERGES:,} merges")
     first = codes.partition("\n")[0]
-    # older files have none; the library looks for the end of a long one in quadratic time
+    # older files have no version; the library parses a long one in quadratic time
     if first.startswith("#version:") and first.rstrip("\r") not in _VERSIONS:
         raise ValueError("its version is neither 0.1 nor 0.2")
     return partial(_bpe_encode, module.BPE(io.StringIO(codes, newline="\n")))
 
 
 def _bpe_encode(bpe: Any, line: str) -> str:
-    # the cache holds every word ever seen: hundreds of megabytes on large corpora
+    # the cache holds every word seen: hundreds of megabytes on large corpora
     if len(bpe.cache) > 200_000:
         bpe.cache.clear()
     return " ".join(_harmless(bpe.segment_tokens(line.split()), joiner="@@ "))
 
 
 def load_sentencepiece(model: Path) -> sentencepiece.SentencePieceProcessor:
-    """The model of a file, as the library reads it.
+    """Load a model from a file with the library.
 
     Raises:
-        ValueError: it has more bytes than any model has, or none, or it is no file.
+        ValueError: it is larger than any model, empty, or no file.
         RuntimeError: the library cannot read it.
     """
     found = read_bytes(model, _MOST_OF_PIECES)
@@ -98,16 +98,16 @@ def load_sentencepiece(model: Path) -> sentencepiece.SentencePieceProcessor:
 def sentencepiece_encoder(
     model: Path, known: Collection[str] | None, *, one_model: bool = True
 ) -> LineFunction:
-    """The function from text to space-separated pieces of a sentencepiece model.
+    """Return the function from text to space-separated pieces of a sentencepiece model.
 
     Args:
         model: file of the model.
-        known: the pieces that training has, where others are to be spelled out; else those of the
-            model, which lacks rare characters if it was learned so.
-        one_model: the pieces are of this model alone, and not of one model a language.
+        known: the pieces in the training text, to spell out all others; None for all pieces of the
+            model, which may lack rare characters.
+        one_model: whether ``known`` comes from this model alone, not from one model per language.
 
     Raises:
-        ValueError: it is the one model and lacks pieces of more than a character.
+        ValueError: the model is the only one but lacks known pieces of more than one character.
     """
     processor = load_sentencepiece(model)
     pieces = frozenset(processor.id_to_piece([*range(len(processor))]))
@@ -127,21 +127,21 @@ def _sentencepiece_encode(processor: Any, known: Collection[str], line: str) -> 
 
 @contextmanager
 def reading(kind: str, model: Path) -> Iterator[None]:
-    """Put whatever a library says of a file that is no model of its kind into one sentence.
+    """Turn every error of a library that reads a model into one sentence.
 
     Raises:
         UserError: the model cannot be read.
     """
     said = io.StringIO()
     try:
-        # subword-nmt writes its reason and ends the process
+        # subword-nmt prints its reason and ends the process
         with _redirecting, redirect_stderr(said):
             yield
     except ImportError:
         raise
     except (Exception, SystemExit) as error:
         found = (said.getvalue().splitlines() or [" ".join(str(error).split())])[0]
-        # subword-nmt quotes the line
+        # subword-nmt quotes the line of the file
         reason = found.partition(" file: ")[0][:_MOST_SHOWN]
         raise UserError(f"{model} is not a {kind} model ({reason})") from error
 
@@ -149,7 +149,7 @@ def reading(kind: str, model: Path) -> Iterator[None]:
 def _harmless(
     subwords: list[str], joiner: str, known: Collection[str] | None = None
 ) -> Iterator[str]:
-    """Spell out the subwords that the dictionary lacks or that mean something else to fairseq."""
+    """Spell out subwords that the dictionary lacks or that are reserved in fairseq."""
     for subword in subwords:
         if subword in SPECIAL or (known is not None and subword not in known):
             yield joiner.join(subword)
@@ -158,12 +158,12 @@ def _harmless(
 
 
 def without_reserved(line: str) -> str:
-    """The words of a text; those that mean something else to fairseq become unknown."""
+    """Return the words of a text; those that are reserved in fairseq become unknown."""
     return " ".join(UNKNOWN if word in SPECIAL else word for word in line.split())
 
 
 def decode(kind: str, line: str) -> str:
-    """Give back the text of encoded subwords, as ``fairseq-generate --remove-bpe`` does."""
+    """Return the text of encoded subwords, as ``fairseq-generate --remove-bpe`` does."""
     if kind == WORDS:
         return line
     if kind == "subword-nmt":

@@ -1,4 +1,4 @@
-"""What a user must know of a prepared data set, and the command to type next."""
+"""Summarize a prepared data set for the user, and suggest the next command."""
 
 import os
 import shlex
@@ -17,7 +17,7 @@ _TRAINING = (
     "--criterion tiled_label_smoothed_cross_entropy --label-smoothing 0.1 --max-tokens 4096 "
     "--keep-last-epochs 5 --patience 10"
 )
-"""A training that is soon over, by the rate that was best in the study."""
+"""Options of a short training, with the best learning rate of the study."""
 
 
 def summary(
@@ -26,13 +26,13 @@ def summary(
     size: Callable[[str], int],
     notes: Mapping[str, Mapping[str, Any]],
 ) -> str:
-    """Return what came out of a data set, without what is as it should be.
+    """Return the sizes of a prepared data set, its subwords, and anything unusual.
 
     Args:
         job: the options.
-        sets: their names.
-        size: number of pairs of a set.
-        notes: what each step found.
+        sets: names of the sets.
+        size: returns the number of pairs of a set.
+        notes: what each step returned, by name.
     """
     names = dict.fromkeys([*sets, *(["valid"] if "valid" not in sets else [])])
     lines = [*_sizes(names, size, notes), *_subwords(job, notes), *_oddities(job, notes)]
@@ -82,7 +82,7 @@ def _oddities(job: Job, notes: Mapping[str, Mapping[str, Any]]) -> Iterator[str]
 
 
 def next_command(job: Job) -> str:
-    """Return a line that trains on the data set, for a shell in the current folder."""
+    """Return a shell command that trains on the data set from the current folder."""
     out = os.path.relpath(job.out) if job.out.is_relative_to(Path.cwd()) else str(job.out)
     shared = ["--share-all-embeddings"] if job.joined_dictionary else []
     words = ["fairseq-train", os.path.join(out, "data-bin"), *shlex.split(_TRAINING), *shared]

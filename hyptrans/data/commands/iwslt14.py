@@ -6,13 +6,13 @@ from hyptrans.data.clean import CleanRule
 from hyptrans.data.commands.named import Files, Named
 from hyptrans.data.plan import PairSource, Plan
 
-# in the order in which fairseq's script joins them to one test set
+# in the order in which fairseq's script joins them into one test set
 TEST_SETS = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
 _HELD_OUT = 23
 _RULE = CleanRule(maximum=175, ratio=1.5)
 _TRAIN = {"tokenize": True, "lowercase": True}
 _VALID = {"straight_apostrophe": True, **_TRAIN}
-# the XML reader decodes entities, which the script's line tools do not
+# the XML reader decodes entities; the script's line tools do not
 _TEST = {"xml_escape": True, **_VALID}
 
 

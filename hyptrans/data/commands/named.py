@@ -1,4 +1,4 @@
-"""Data sets with a name: the command knows their files, and takes them wherever they lie."""
+"""Named data sets: the command knows their files, and finds them wherever they lie."""
 
 import argparse
 import re
@@ -18,20 +18,20 @@ from hyptrans.support.files import sha256
 from hyptrans.support.steps import Step
 
 Files = Mapping[str, tuple[str, Sequence[tuple[str, str]]]]
-"""Of each set the name of the reader, and names of files, source first."""
+"""The name of the reader and the names of the files, source first, for each set."""
 
 
 @dataclass(frozen=True)
 class Named:
-    """A data set with a name.
+    """A named data set.
 
     Attributes:
-        program: name that the manifest has for the command.
-        languages: its default source and target; it has the other direction too.
-        sizes: default vocabulary by kind of subwords.
-        urls: what is downloaded where nothing else is said.
-        files: its sets' files, for a source and a target language.
-        plan: what happens to its sets, unless the text stays raw.
+        program: name of the command in the manifest.
+        languages: its default source and target; the other direction works too.
+        sizes: default vocabulary size by kind of subwords.
+        urls: what to download by default.
+        files: returns its sets' files for a source and a target language.
+        plan: returns what happens to its sets, unless the text stays raw.
     """
 
     program: str
@@ -42,7 +42,7 @@ class Named:
     plan: Callable[[Mapping[str, PairSource]], Plan]
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the options that all data sets with a name have."""
+        """Add the options that all named data sets have."""
         add_shared_arguments(parser, self.sizes, self.languages)
         listed = "\n".join(f"  {url}" for url in self.urls)
         parser.epilog = f"{parser.epilog}\n\ndownloaded when no source is given:\n{listed}"
@@ -58,14 +58,14 @@ class Named:
         """Prepare the data set.
 
         Raises:
-            UserError: all that is wrong with the options, in one sentence.
+            UserError: options are wrong; one sentence lists all problems.
         """
         wrong = [*self._wrong_languages(args), *_wrong_source(args)]
         job = make_job(args, self.program, self.sizes, wrong)
         files = self.files(job.languages)
         names = [name for _, pairs in files.values() for pair in pairs for name in pair]
         if args.raw:
-            # archives unpack into folders
+            # archives unpack into subfolders
             folders = [args.raw, *sorted(path for path in args.raw.iterdir() if path.is_dir())]
             inputs, before = list(locate(folders, names).values()), []
         else:
@@ -82,7 +82,7 @@ class Named:
     def _unpacking(
         self, args: argparse.Namespace, job: Job, names: Sequence[str]
     ) -> Iterator[Step]:
-        """Steps that download archives, if none is given, and take the files out of them."""
+        """Yield steps that download archives, if none is given, and extract their files."""
         archives = list(args.archive)
         for url in self.urls if not archives else ():
             path = job.out / "downloads" / file_name(url)
@@ -95,7 +95,7 @@ class Named:
             yield Step(f"unpack {path.name}", [folder], work)
 
     def _wrong_languages(self, args: argparse.Namespace) -> Iterator[str]:
-        """Fill in the languages not given; only the default pair, in either direction, is known."""
+        """Fill in missing languages, and yield problems: only the default pair is known."""
         source, target = self.languages
         other = {source: target, target: source}
         args.source_lang = args.source_lang or other.get(args.target_lang, source)
@@ -132,7 +132,7 @@ def _unpack(
 
 
 def _wrong_source(args: argparse.Namespace) -> Iterator[str]:
-    """Say what is wrong with where the data comes from."""
+    """Yield problems with the options that say where the data comes from."""
     if args.archive and args.raw:
         yield "only one of --archive, --raw can be used"
     yield from (f"--archive {path} is not a file" for path in args.archive if not path.is_file())

@@ -1,4 +1,4 @@
-"""The options all commands share, and what is wrong with them in combination."""
+"""The options that all commands share, and checks of their combinations."""
 
 import argparse
 import math
@@ -15,10 +15,10 @@ from hyptrans.data.subwords import WORDS
 from hyptrans.support.errors import UserError
 from hyptrans.support.flags import add_out, add_overwrite, positive
 
-# options that change no byte of the output, so the manifest does not hold them
+# options that change no byte of the output; the manifest leaves them out
 _WITHOUT_EFFECT = ("out", "workers", "overwrite", "keep_intermediate")
 _PLACES = ("train", "valid", "test", "archive", "raw", "hub")
-"""Options that name files and folders, which may be moved."""
+"""Options that name files and folders, which the user may move."""
 _LANGUAGE = re.compile(r"[A-Za-z][A-Za-z0-9_]*(-[A-Za-z0-9]+)*")
 
 
@@ -28,9 +28,9 @@ def add_shared_arguments(
     """Add the options that all commands share; :func:`make_job` reads them.
 
     Args:
-        parser: of the command.
-        sizes: default vocabulary by each kind of subwords that the command offers.
-        languages: what source and target are where they are not given, in words.
+        parser: the command's parser.
+        sizes: default vocabulary size for each kind of subwords that the command offers.
+        languages: the default source and target, described in words.
     """
     shown = ", ".join(f"{size} for {kind}" for kind, size in sizes.items() if size)
     add = parser.add_argument
@@ -63,14 +63,14 @@ def add_shared_arguments(
 
 
 def _language(text: str) -> str:
-    """A language code; fairseq parts two of them by a hyphen, so ``zh-Hans`` becomes zh_Hans."""
+    """Check a language code; ``zh-Hans`` becomes zh_Hans, as fairseq puts a hyphen between two."""
     if not _LANGUAGE.fullmatch(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a language code")
     return text.replace("-", "_")
 
 
 def number(least: float, most: float, about: str) -> Callable[[str], float]:
-    """Return a ``type`` of numbers from ``least`` to ``most``; ``about`` says so in words."""
+    """Return an argparse ``type`` for numbers from ``least`` to ``most``, as ``about`` says."""
 
     def check(text: str) -> float:
         try:
@@ -87,16 +87,16 @@ def number(least: float, most: float, about: str) -> Callable[[str], float]:
 def make_job(
     args: argparse.Namespace, program: str, sizes: Mapping[str, int], problems: Sequence[str]
 ) -> Job:
-    """Check the shared options, and report them together with the problems found before.
+    """Check the shared options, and report problems together with those found before.
 
     Args:
-        args: what was typed.
-        program: name that the manifest has for the command.
-        sizes: as :func:`add_shared_arguments` has them.
-        problems: sentences.
+        args: the parsed options.
+        program: name of the command in the manifest.
+        sizes: as for :func:`add_shared_arguments`.
+        problems: those found before, a sentence each.
 
     Raises:
-        UserError: one sentence with all problems.
+        UserError: there are problems; one sentence lists them all.
     """
     problems = list(problems)
     kind = args.bpe or ("sentencepiece" if args.raw_text else "subword-nmt")
@@ -128,12 +128,12 @@ def make_job(
 
 
 def _name(place: Any) -> str:
-    """The mere name of a file or folder; of a data set on the hub, all of it."""
+    """Return the bare name of a file or folder, or the full name of a data set on the hub."""
     return Path(place).name if Path(place).exists() else str(place)
 
 
 def _words(args: argparse.Namespace, shown: Callable[[Any], str]) -> Iterator[str]:
-    """The options as they are typed, places as they are to be shown."""
+    """Yield the options as they are typed; ``shown`` formats files and folders."""
     for name, value in sorted(vars(args).items()):
         if name in _WITHOUT_EFFECT or value is None or value is False:
             continue

@@ -1,4 +1,4 @@
-"""``hyptrans prepare text``: any parallel text, of files or of a data set by its name."""
+"""``hyptrans prepare text``: any parallel text, from files or from a data set by its name."""
 
 import argparse
 import re
@@ -19,9 +19,9 @@ _SIZES = {"subword-nmt": 10000, "sentencepiece": 8000, WORDS: 0}
 _LONGEST = 250
 _SETS = ("train", "valid", "test")
 _CODE = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]+)*")
-"""What a file name ends in where that is a language."""
+"""Endings of file names that may be languages."""
 _NO_CODES = ("txt", "text", "tsv", "csv", "raw", "src", "tgt", "ref", "out", "tok", "bpe", "spm")
-"""Endings that look like one, and tell what is in the file or which side it is."""
+"""Endings that look like languages but name the file's content or side."""
 
 Given = Mapping[str, list[list[str]]]
 
@@ -52,10 +52,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Prepare a data set from plain parallel files, or from one that ``datasets`` loads.
+    """Prepare a data set from plain parallel files, or from a data set that ``datasets`` loads.
 
     Raises:
-        UserError: all that is wrong with the options, in one sentence.
+        UserError: options are wrong; one sentence lists all problems.
     """
     given: Given = {name: getattr(args, name) for name in _SETS}
     words = args.bpe == WORDS
@@ -107,10 +107,10 @@ def _wrong_options(args: argparse.Namespace, given: Given) -> Iterator[str]:
 
 
 def _wrong_languages(args: argparse.Namespace, given: Given) -> Iterator[str]:
-    """Take languages not given from the first training files, and say which files end in others."""
+    """Fill in missing languages from the first training files; yield files that contradict them."""
     first = given["train"][0] if given["train"] else []
     source, target = map(_ending, first) if first else ("", "")
-    # one ending for both sides is no language
+    # the same ending on both sides is no language
     if source != target:
         args.source_lang = args.source_lang or source
         args.target_lang = args.target_lang or target
@@ -127,7 +127,7 @@ def _wrong_languages(args: argparse.Namespace, given: Given) -> Iterator[str]:
 
 
 def _ending(name: str) -> str:
-    """The language that a file name ends in, as ``--source-lang`` writes it; or nothing."""
+    """Return the language that a file name ends in, as ``--source-lang`` writes it, or no text."""
     ending = Path(name.removesuffix(".gz")).suffix[1:]
     is_code = _CODE.fullmatch(ending) and ending.lower() not in _NO_CODES
     return ending.replace("-", "_") if is_code else ""

@@ -44,11 +44,11 @@ def _plan(sets: Mapping[str, PairSource], *, valid_from_train: bool) -> Plan:
 
 
 def wmt14(*, icml17: bool = False, valid_from_train: bool = False) -> Named:
-    """The data set.
+    """Return the data set.
 
     Args:
-        icml17: with News Commentary v9 instead of v12.
-        valid_from_train: its validation set is of the training text.
+        icml17: use News Commentary v9 instead of v12.
+        valid_from_train: take the validation set from the training text.
     """
     return Named(
         program="data-prep/prepare_wmt14.py",
@@ -79,6 +79,6 @@ def main(args: argparse.Namespace) -> None:
     """Prepare WMT'14.
 
     Raises:
-        UserError: all that is wrong with the options, in one sentence.
+        UserError: options are wrong; one sentence lists all problems.
     """
     wmt14(icml17=args.icml17, valid_from_train=args.valid_from_train).prepare(args)

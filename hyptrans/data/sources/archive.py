@@ -1,4 +1,4 @@
-"""Files out of a tar archive that nobody vouches for."""
+"""Extract files from an untrusted tar archive."""
 
 import platform
 import tarfile
@@ -13,28 +13,28 @@ from hyptrans.support.lines import most_by_ratio
 
 _BLOCK = 1 << 20
 _MOST_BYTES = 20 << 30
-"""More than any archive of a data set here unpacks to."""
+"""A limit above the unpacked size of every archive of a data set here."""
 _MOST_TIMES = 20
-"""Unpacked against packed bytes: 3 to 4 in these archives."""
+"""Largest ratio of unpacked to packed bytes; these archives have 3 to 4."""
 MOST_MEMBERS = 10_000
-"""Archives of data sets here have some hundred; reading 100,000 empty ones takes seconds."""
+"""The data sets' archives have a few hundred; reading 100,000 empty ones takes seconds."""
 
 
 def most_bytes(packed: int) -> int:
-    """Return how many bytes may come out of an archive of ``packed`` ones."""
+    """Return how many bytes an archive of ``packed`` bytes may unpack to."""
     return min(_MOST_BYTES, most_by_ratio(packed, _MOST_TIMES))
 
 
 def unpack(archive: Path, wanted: Collection[str], folder: Path) -> dict[str, int]:
-    """Write the regular files called ``wanted`` to ``folder``, without the folders they lie in.
+    """Write the regular files named in ``wanted`` to ``folder``, without their parent folders.
 
-    The archive is read to its end, so that a truncated one is noticed, and every member passes
-    ``tarfile``'s filter for data before the folder appears.
+    The archive is read to its end, to notice truncation, and every member passes ``tarfile``'s
+    data filter before the folder appears.
 
     Raises:
-        UserError: this Python lacks the filter; or not a tar archive, damaged or truncated, with
-            a member that the filter refuses, with more than :data:`MOST_MEMBERS`, or one that
-            unpacks to more than :func:`most_bytes`.
+        UserError: this Python lacks the filter; or the file is not a tar archive, is damaged or
+            truncated, has a member that the filter refuses, has more than :data:`MOST_MEMBERS`
+            members, or unpacks to more than :func:`most_bytes`.
     """
     if not hasattr(tarfile, "data_filter"):
         raise UserError(
@@ -71,7 +71,7 @@ def _unpack(file: "_Bounded", wanted: Collection[str], partial: Path) -> dict[st
             counts["members"] += 1
             if counts["members"] > MOST_MEMBERS:
                 raise _RefusedError(f"it has more than {MOST_MEMBERS:,} members")
-            # raises for a link, a device or a place elsewhere, wanted or not
+            # raises for a link, a device or a path outside, wanted or not
             tarfile.data_filter(member, str(partial))
             name = PurePosixPath(member.name).name
             if member.isreg() and not member.issparse() and name in wanted:
@@ -79,22 +79,22 @@ def _unpack(file: "_Bounded", wanted: Collection[str], partial: Path) -> dict[st
                     raise _RefusedError(f"it holds {name} twice")
                 tar.extract(member.replace(name=name), partial, filter="data")
                 counts["unpacked"] += 1
-            # tarfile keeps all that have gone by
+            # tarfile keeps every member that it has read
             tar.members.clear()
-    # to the checksum at the end of a gzip file
+    # read up to the checksum at the end of a gzip file
     while file.read(_BLOCK):
         pass
     return counts
 
 
 class _RefusedError(Exception):
-    """An archive that nobody should read any further."""
+    """Raised for an archive that must not be read any further."""
 
 
 class _Bounded:
-    """An unpacked archive of at most so many bytes, whose headers are short.
+    """An unpacked archive with a bounded number of bytes and short headers.
 
-    ``tarfile`` reads all headers of a member at once, and only forward where none of them lies.
+    ``tarfile`` reads all headers of a member at once, and seeks only forward unless a header lies.
     """
 
     def __init__(self, file: BinaryIO, most: int) -> None:

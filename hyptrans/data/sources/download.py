@@ -1,4 +1,4 @@
-"""Files that come over the network, whole or not at all."""
+"""Download files, whole or not at all."""
 
 import http.client
 import shutil
@@ -17,7 +17,7 @@ _TIMEOUT = 60.0
 
 
 def file_name(url: str) -> str:
-    """What the file behind a URL is called."""
+    """Return the name of the file behind a URL."""
     return Path(urlsplit(url).path).name
 
 
@@ -25,11 +25,11 @@ def download(url: str, path: Path) -> None:
     """Write the file behind ``url`` to ``path``.
 
     Raises:
-        UserError: no connection, another answer than the file, or an incomplete one.
+        UserError: there is no connection, the server does not send the file, or it is incomplete.
     """
     sys.stderr.write(f"downloading {url}\n")
-    # not by pooch or requests: they unpack a .tgz that the server calls "encoded" as gzip, and its
-    # hash is then not the published one
+    # not by pooch or requests: they unpack a .tgz that the server calls gzip-"encoded", after which
+    # its hash is not the published one
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT) as reply, whole_file(path) as file:
             length = int(reply.headers.get("Content-Length") or -1)

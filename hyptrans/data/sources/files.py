@@ -1,4 +1,4 @@
-"""Parallel files: plain text, and IWSLT's and WMT's with tag lines, as XML and as SGML."""
+"""Parallel files: plain text, and those of IWSLT and WMT with tag lines, in XML or SGML."""
 
 import html
 import re
@@ -13,7 +13,7 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.files import short_names
 from hyptrans.support.lines import most_lines, read_lines
 
-# (what it is, text): the first tells where two sides part
+# (description, text): the description tells where two sides diverge
 Item = tuple[str, str]
 _DROPPED_TAGS = ("<url>", "<talkid>", "<keywords>")
 _STRIPPED_TAGS = re.compile("</?(?:title|description)>")
@@ -22,7 +22,7 @@ _DOCUMENT = re.compile(r"<doc\b[^<>]*\bdocid=([\"'])(?P<id>[^<>\"']*)\1", re.IGN
 
 
 def tagged_lines(path: Path) -> Iterator[Item]:
-    """Yield the lines of an IWSLT ``train.tags`` file; those that are no text with an empty one."""
+    """Yield the lines of an IWSLT ``train.tags`` file; those that are no text have an empty one."""
     for line in read_lines(path):
         tag = next((tag for tag in _DROPPED_TAGS if tag in line), None)
         if tag:
@@ -36,7 +36,7 @@ def sgml_segments(path: Path) -> Iterator[Item]:
     """Yield the segments of a WMT SGML file; entities stay as they are, as in sacreBLEU.
 
     Raises:
-        UserError: a segment does not end on its line, or there is none.
+        UserError: a segment does not end on its line, or there are no segments.
     """
     name, count, most = "?", 0, None
     for number, line in enumerate(read_lines(path), 1):
@@ -75,20 +75,20 @@ READERS: dict[str, Callable[[Path], Iterator[Item]]] = {
     "plain": lambda path: (("text", line) for line in read_lines(path)),
 }
 _NUMBERED = ("xml", "sgml")
-"""Readers that say which segment of which document a text is."""
+"""Readers that describe a text by its document and segment."""
 
 
 def parallel_files(
     kind: str, pairs: Sequence[tuple[Path, Path]], find: Callable[[Path], Path] = Path
 ) -> PairSource:
-    """Pairs of lines from one or several pairs of files, read one after the other.
+    """Return the pairs of lines from one or several pairs of files, read one after another.
 
     Lines that hold only tags are left out.
 
     Args:
         kind: name of their reader, one of ``READERS``.
         pairs: the files, source and target.
-        find: where a file is when it is read.
+        find: returns where a file is at the time of reading.
     """
     inputs = [path for pair in pairs for path in pair]
     return PairSource(str(pairs[0][0]), partial(_read, kind, pairs, find), inputs)
@@ -98,7 +98,7 @@ def locate(folders: Sequence[Path], names: Sequence[str]) -> dict[str, Path]:
     """Return the path of each file, plain or gzipped.
 
     Raises:
-        UserError: some are nowhere; names all of them.
+        UserError: some files are missing; the message names all of them.
     """
     found: dict[str, Path] = {}
     for name in names:

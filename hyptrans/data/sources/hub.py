@@ -1,4 +1,4 @@
-"""Pairs from a data set that the ``datasets`` library can load, by hub name or local path."""
+"""Pairs from a data set that the ``datasets`` library loads by hub name or local path."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -11,9 +11,9 @@ from hyptrans.support.extras import require
 
 _COLUMN = "translation"
 _SPLITS = {"train": "train", "validation": "valid", "test": "test"}
-"""Names of splits, and of the sets they are here."""
+"""Names of splits, and of the sets that they become."""
 HELD_OUT = 100
-"""Of a data set without a validation split, each of so many training pairs is held out."""
+"""If a data set has no validation split, one of this many training pairs is held out."""
 
 
 def sets(
@@ -22,10 +22,10 @@ def sets(
     """Return the sets of source and target.
 
     Args:
-        name: of a data set on the hub, or a path.
+        name: name of a data set on the hub, or a path.
         languages: source and target.
         config: its configuration on the hub.
-        revision: likewise.
+        revision: its revision on the hub.
 
     Raises:
         UserError: it cannot be loaded, or has no training or test split.
@@ -43,13 +43,13 @@ def sets(
 
 
 def _load(name: str, config: str | None, revision: str | None) -> Any:
-    """The ``DatasetDict`` of a hub name, of a folder of data files, or one saved to disk."""
+    """Return the ``DatasetDict`` of a hub name or a folder of data files, or one saved to disk."""
     datasets = require("datasets", "data")
     try:
         if (Path(name) / "dataset_dict.json").is_file():
             return datasets.load_from_disk(name)
         return datasets.load_dataset(name, config, revision=revision)
-    # the library raises anything from FileNotFoundError to pyarrow's own errors
+    # the library raises all kinds of errors, from FileNotFoundError to pyarrow's own
     except Exception as error:
         reason = " ".join(str(error).split())[:300]
         hint = "" if Path(name).exists() else "; without a network give the path of a local copy"

@@ -1,7 +1,7 @@
-"""Splits a file of sentence pairs so that no sentence of either side is in two sets.
+"""Split a file of sentence pairs so that no sentence of either side is in two sets.
 
-Made for the Tatoeba pairs that manythings.org hands out (``deu.txt``: English, tab, German, and in
-newer files a tab and the authors), where one sentence has many translations, on both sides.
+Made for the Tatoeba pairs of manythings.org (``deu.txt``: English, tab, German, and in newer files
+a tab and the authors), in which sentences of both sides have many translations.
 """
 
 import io
@@ -20,21 +20,21 @@ SETS = ("train", "valid", "test")
 Pair = tuple[str, str]
 _MOST_BYTES = 1 << 30
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""Of the others, zipfile unpacks any size at once."""
+"""With other methods, zipfile unpacks any size at once."""
 _UNREADABLE = (
     *(zipfile.BadZipFile, zlib.error, KeyError, EOFError, OSError),
-    # encrypted, of a version that zipfile does not know, or with a name that is no text
+    # encrypted, of a version unknown to zipfile, or with an undecodable name
     *(RuntimeError, ValueError),
 )
-"""What zipfile raises for what it cannot read."""
+"""Errors of zipfile for files that it cannot read."""
 
 
 def read_table(path: Path, member: str = "deu.txt") -> Iterator[Pair]:
     """Yield the first two columns of a table, plain or inside a zip archive.
 
     Raises:
-        UserError: the archive is damaged, encrypted or too large, lacks ``member`` or packs it in a
-            way that is not read, or a line has no two columns.
+        UserError: the archive is damaged, encrypted or too large, lacks ``member`` or compresses it
+            by another method, or a line has fewer than two columns.
     """
     try:
         zipped = zipfile.is_zipfile(path)
@@ -53,10 +53,11 @@ def read_table(path: Path, member: str = "deu.txt") -> Iterator[Pair]:
 
 
 def _member(path: Path, member: str) -> bytes:
-    """What a member of an archive holds, in memory: nothing is unpacked, whatever it is called."""
+    """Return the content of an archive's member; its name cannot do harm, as no file is written."""
     with zipfile.ZipFile(path) as archive:
         found = archive.getinfo(member)
-        # either size may be a lie: the file has no more, and no more is unpacked
+        # the archive may lie about both sizes: the file's bounds the packed one, and no more than
+        # the unpacked one is read
         packed = min(found.compress_size, path.stat().st_size)
         if found.compress_type not in _METHODS or found.file_size > most_bytes(packed):
             raise ValueError("it is packed by another method, or suspiciously large unpacked")
@@ -65,20 +66,20 @@ def _member(path: Path, member: str) -> bytes:
 
 
 def split(rows: Iterable[Pair], *, held_out: int, seed: int) -> tuple[dict[str, list[Pair]], int]:
-    """Deal the pairs out so that the three sets share no source and no target sentence.
+    """Distribute the pairs so that the three sets share no source and no target sentence.
 
-    The distinct sources are shuffled, and each gives its first translation, as a sentence counts
-    once in a score: to the test set until that is full, then to the validation set, where its
-    translation must be none of the test set's. Training has all other pairs whose translation is
-    in neither.
+    The distinct sources are shuffled. Each gives one pair, with its first translation, as a
+    sentence counts once in a score: to the test set until that is full, then to the validation set,
+    whose translations must not be in the test set. Training gets all other pairs whose
+    translation is in neither.
 
     Args:
         rows: source and target sentences.
         held_out: number of sentences of each small set, at least 1.
-        seed: of the shuffle.
+        seed: seed of the shuffle.
 
     Returns:
-        The pairs of each set, and how many were left out of all.
+        The pairs of each set, and the number of pairs in none of them.
 
     Raises:
         UserError: there are too few distinct sentences.
@@ -114,10 +115,10 @@ def split(rows: Iterable[Pair], *, held_out: int, seed: int) -> tuple[dict[str, 
 
 
 def write(sets: dict[str, list[Pair]], folder: Path) -> None:
-    """Write ``train.en``, ``train.de`` and so on, which may be there already.
+    """Write ``train.en``, ``train.de`` and so on, which may already exist.
 
     Raises:
-        UserError: the folder has another split, of which a test set may be in use.
+        UserError: the folder has another split, whose test set may be in use.
     """
     files = {
         folder / f"{name}.{lang}": [pair[side] for pair in pairs]
