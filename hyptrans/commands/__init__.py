@@ -1,1 +1,1 @@
-"""The commands of ``hyptrans``, a file each."""
+"""The commands of ``hyptrans``, one file each."""

@@ -1,4 +1,4 @@
-"""``hyptrans average``: several checkpoints of one training as one."""
+"""``hyptrans average``: merge several checkpoints of one training into one."""
 
 import argparse
 import sys
@@ -32,7 +32,7 @@ def main(args: argparse.Namespace) -> None:
     """Write the average.
 
     Raises:
-        UserError: checkpoints that cannot be averaged, or an ``--out`` that would do harm.
+        UserError: the checkpoints cannot be averaged, or writing ``--out`` would do harm.
     """
     paths, choosing = list(args.checkpoints), args.last is not None or args.best is not None
     if choosing and (len(paths) != 1 or paths[0].is_file()):

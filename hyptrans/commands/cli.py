@@ -65,7 +65,7 @@ PROGRAM = Program(
             "plot hybonet.log euclidean.log --out curves.pdf",
         ),
     },
-    # by name: this package imports no other
+    # by name, as this package imports no other
     programs={
         "prepare": ("hyptrans.data.commands.cli:PROGRAM", "make a data folder of text"),
         "probe": ("probing.commands.cli:PROGRAM", "read dependency trees out of encoders"),

@@ -1,4 +1,4 @@
-"""``hyptrans compare``: two systems on one test set."""
+"""``hyptrans compare``: compare two systems on one test set."""
 
 import argparse
 import sys
@@ -9,7 +9,7 @@ from hyptrans.support import tables
 from hyptrans.support.errors import UserError
 
 _MOST_SAMPLES = 100_000
-"""Of the test set; as many fit into memory."""
+"""Most resamplings of the test set; this many fit into memory."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,10 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Print a table.
+    """Print a table of the comparison.
 
     Raises:
-        UserError: files that do not belong together, or a tokenizer that is not installed.
+        UserError: the files do not belong together, or the tokenizer is not installed.
     """
     if not 2 <= args.samples <= _MOST_SAMPLES:
         raise UserError(f"--samples must be 2 to {_MOST_SAMPLES:,}, got {args.samples}")
@@ -48,7 +48,7 @@ def main(args: argparse.Namespace) -> None:
     )
     names = [args.first.name, args.second.name]
     if names[0] == names[1]:
-        # fairseq-generate calls them all alike
+        # fairseq-generate gives all its files the same name
         names = [str(args.first), str(args.second)]
     rows = []
     for one in found:

@@ -1,4 +1,4 @@
-"""``hyptrans export``: a model folder of a checkpoint."""
+"""``hyptrans export``: make a model folder from a checkpoint."""
 
 import argparse
 import dataclasses
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Write the folder.
+    """Write the model folder.
 
     Raises:
         UserError: the checkpoint or its data cannot be used, or ``--out`` holds something else.
@@ -73,7 +73,7 @@ def main(args: argparse.Namespace) -> None:
         from hyptrans.inference.sharing import folder
         from hyptrans.inference.translator import Translator
 
-        # before an hour of translating
+        # check this before translating for an hour
         folder.check_replaceable(args.out)
         state, named = checkpoint.read_state(args.checkpoint), subword_models(args)
         contents = checkpoint.read(
@@ -84,7 +84,7 @@ def main(args: argparse.Namespace) -> None:
         facts["command"] = training_command.of(state["cfg"])
         contents = dataclasses.replace(contents, facts=facts)
         with TemporaryDirectory() as scratch:
-            # what is written is what is scored, rounded as it is
+            # score the model as it is written, with rounded parameters
             trial = Path(scratch) / "model"
             folder.write(contents, trial, card="", precision=args.precision)
             shown = contents.place + (f" with --data {args.data}" if args.data else "")
@@ -104,7 +104,7 @@ def main(args: argparse.Namespace) -> None:
 
 
 def _of_folder(args: argparse.Namespace, place: Path) -> None:
-    """Write a model folder again, with graphs."""
+    """Write a copy of a model folder, with graphs."""
     given = ("data", "test", "dataset", "license", "name", "sentencepiece_model", "bpe_codes")
     for name in (*given, "no_subwords", "moses"):
         if getattr(args, name):
@@ -128,7 +128,7 @@ def _of_folder(args: argparse.Namespace, place: Path) -> None:
 
 
 def _graphs(model: Any, weights: str | None) -> Callable[[Path], dict[str, Any]] | None:
-    """What writes the graphs of a model into a folder; None without ``--onnx``."""
+    """Return the function that writes a model's graphs into a folder; None without ``--onnx``."""
     if weights is None:
         return None
     from hyptrans.inference.onnx import export

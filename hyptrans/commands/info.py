@@ -1,4 +1,4 @@
-"""``hyptrans info``: what a model is."""
+"""``hyptrans info``: describe a model."""
 
 import argparse
 import json
@@ -25,25 +25,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Print what is known of a model.
+    """Print the facts about a model.
 
     Raises:
-        UserError: it cannot be used.
+        UserError: the model cannot be used.
     """
     subwords = subword_models(args)
     model = load(args.model, data=args.data, subword_models=subwords, moses=args.moses)
-    # only now: it brings torch and fairseq
+    # imported late, as it imports torch and fairseq
     from hyptrans.inference.describe import describe
 
     found = describe(model)
     if args.json:
-        # in ASCII a terminal finds nothing to act on
+        # JSON in ASCII has no characters that a terminal acts on
         sys.stdout.write(json.dumps(finite(found), indent=2) + "\n")
         return
     width = max(map(len, found))
     for name, value in found.items():
         for i, line in enumerate(_lines(value)):
-            # a stranger's folder may say anything of itself
+            # the text of an untrusted folder may contain anything
             sys.stdout.write(f"{'' if i else name:<{width}}  {one_line(line)}\n")
 
 

@@ -1,4 +1,4 @@
-"""``hyptrans plot``: learning curves by matplotlib; the same logs, the same bytes."""
+"""``hyptrans plot``: draw learning curves with matplotlib; the same logs give the same bytes."""
 
 import argparse
 import io
@@ -13,7 +13,7 @@ from hyptrans.support.extras import require
 from hyptrans.support.files import short_names, whole_file
 from hyptrans.support.flags import add_out
 
-# what would tell when and by which version a file was written
+# metadata that would record when and by which version a file was written
 _METADATA: dict[str, dict[str, None]] = {
     "svg": {"Date": None, "Creator": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
@@ -22,7 +22,7 @@ _METADATA: dict[str, dict[str, None]] = {
 _STYLE = {
     **{"axes.grid": True, "grid.color": "#d6dbe0", "font.size": 9, "savefig.dpi": 200},
     **{"axes.spines.top": False, "axes.spines.right": False, "axes.titlelocation": "left"},
-    # text stays text, as editors of papers ask for; a name may hold dollars
+    # text stays text, as publishers require; a name may contain dollar signs
     **{"svg.fonttype": "none", "svg.hashsalt": "hyptrans", "pdf.fonttype": 42},
     "text.parse_math": False,
 }
@@ -45,7 +45,8 @@ def main(args: argparse.Namespace) -> None:
     """Draw the curves.
 
     Raises:
-        UserError: a log is none, names and logs differ in number, or ``--out`` has another ending.
+        UserError: a file is no log, the numbers of names and logs differ, or ``--out`` has an
+            unknown ending.
         MissingExtra: matplotlib is not installed.
     """
     form = args.out.suffix.lower().removeprefix(".")
@@ -65,7 +66,7 @@ def main(args: argparse.Namespace) -> None:
 
 
 def names_of(logs: Sequence[Path]) -> list[str]:
-    """The shortest ends of the logs' paths that tell all apart, without ``.log`` where they can."""
+    """Return the shortest path endings that distinguish the logs, without ``.log`` if possible."""
     whole = [str(path) for path in logs]
     bare = [str(path.parent / path.stem) for path in logs]
     chosen = bare if len(set(bare)) == len(set(whole)) else whole
@@ -74,10 +75,10 @@ def names_of(logs: Sequence[Path]) -> list[str]:
 
 
 def draw(courses: Sequence[Course], form: str) -> bytes:
-    """The bytes of a picture with a chart for each metric, perplexity on a logarithmic axis."""
+    """Return an image file with a chart for each metric, perplexity on a logarithmic axis."""
     titles = [title for metrics in METRICS.values() for title in metrics.values()]
     titles = [title for title in titles if any(title in course.curves for course in courses)]
-    # no pyplot, which would look for a display
+    # not pyplot, which would look for a display
     figure_of: Any = require("matplotlib.figure", "plot").Figure
     ticker: Any = require("matplotlib.ticker", "plot")
     with require("matplotlib.style", "plot").context(["default", _STYLE]):

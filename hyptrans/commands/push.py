@@ -1,4 +1,4 @@
-"""``hyptrans push``: a model folder to the Hugging Face hub."""
+"""``hyptrans push``: upload a model folder to the Hugging Face hub."""
 
 import argparse
 import sys

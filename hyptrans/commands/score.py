@@ -1,4 +1,4 @@
-"""``hyptrans score``: translations against references."""
+"""``hyptrans score``: score translations against references."""
 
 import argparse
 import json
@@ -23,7 +23,7 @@ def main(args: argparse.Namespace) -> None:
     """Print a line for each score.
 
     Raises:
-        UserError: files that do not belong together, or a tokenizer that is not installed.
+        UserError: the files do not belong together, or the tokenizer is not installed.
     """
     references = scores.read_references(args.references)
     translations = scores.read_translations(args.output)

@@ -1,4 +1,4 @@
-"""What commands that translate share: options of subwords, and sentences that are too long."""
+"""Shared parts of commands that translate: subword options and handling of long sentences."""
 
 import argparse
 import sys
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def add_text_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add them in a group of their own; :func:`subword_models` reads all but ``--moses``."""
+    """Add the subword options as a group; :func:`subword_models` reads all but ``--moses``."""
     add = parser.add_argument_group("text, where the data folder does not say it").add_argument
     add("--sentencepiece-model", type=Path, metavar="FILE", help="its model")
     add("--bpe-codes", type=Path, metavar="FILE", help="codes of subword-nmt")
@@ -24,7 +24,7 @@ def add_text_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def subword_models(args: argparse.Namespace) -> dict[str, Path | None]:
-    """Files of subword models by kind, as named by options."""
+    """Return the files of subword models that the options name, by kind."""
     found: dict[str, Path | None] = {}
     if args.sentencepiece_model:
         found["sentencepiece"] = args.sentencepiece_model
@@ -38,19 +38,19 @@ def subword_models(args: argparse.Namespace) -> dict[str, Path | None]:
 def n_best(
     model: "TextTranslator", lines: list[str], n: int, options: "SearchOptions", done: int = 0
 ) -> list[list["Hypothesis"]]:
-    """Translations of lines, empty where the model takes no sentence that long, which is said.
+    """Translate lines; one that is too long for the model gets empty text and a warning.
 
     Args:
-        model: of :func:`hyptrans.load`.
+        model: a model from :func:`hyptrans.load`.
         lines: a sentence each.
-        n: hypotheses of each.
-        options: of the search.
-        done: number of lines before these; warnings count from there.
+        n: number of hypotheses for each.
+        options: options of the search.
+        done: number of lines before these, for the line numbers in warnings.
     """
     try:
         return model.n_best(lines, n, **options)
     except UserError:
-        # the model refuses what is too long before it translates anything
+        # the model refuses long sentences before it translates any
         too_long = model.too_long(lines)
         if not too_long:
             raise

@@ -1,4 +1,4 @@
-"""``hyptrans translate``: lines in, lines out."""
+"""``hyptrans translate``: translate lines of standard input."""
 
 import argparse
 import sys
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from hyptrans.inference.text_translator import TextTranslator
 
 _LONGEST_LINE = 1 << 20
-"""Bytes; a file that is no text may have no line at all."""
+"""Most bytes of a line; a file that is no text may have no line ends."""
 _AT_A_TIME = 4000
-"""Lines that are sorted by length together; what is translated is written after each."""
+"""Number of lines that are sorted by length and translated together, and then written."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _search_options(args: argparse.Namespace) -> SearchOptions:
-    """The options that are typed, checked before torch is imported."""
+    """Return the search options, checked before torch is imported."""
     beam, n = args.beam or BEAM, args.n_best
     if n is not None and (n < 1 or (n > beam and not args.sampling)):
         raise UserError(f"--n-best must be from 1 to --beam, {beam}, got {n}")
@@ -90,23 +90,23 @@ def main(args: argparse.Namespace) -> None:
         engine=args.engine,
     )
     if isinstance(sys.stdout, TextIOWrapper):
-        # as the text that comes in, and not as the terminal is set
+        # the encoding of the input, whatever the terminal is set to
         sys.stdout.reconfigure(encoding="utf-8")
     typed = sys.stdin.isatty()
     options["progress"] = sys.stderr.isatty() and not typed
-    # who types waits for an answer to each line
+    # someone who types waits for an answer to each line
     size = 1 if typed else _AT_A_TIME
     done, scrub = 0, Scrubber(raw_text=False)
     for lines in _chunks(_lines(sys.stdin.buffer), size):
         for text in _translated(model, lines, done, args.n_best, options):
-            # a stranger's dictionary may have ends of lines and what a terminal acts on
+            # an untrusted dictionary may contain line ends and terminal control characters
             sys.stdout.write(f"{scrub(text)}\n")
         sys.stdout.flush()
         done += len(lines)
 
 
 def _lines(stream: Any) -> Iterator[str]:
-    """The lines of standard input."""
+    """Yield the lines of standard input."""
     lines = iter(lambda: stream.readline(_LONGEST_LINE + 1), b"")
     for number, line in enumerate(lines, start=1):
         if len(line) > _LONGEST_LINE:

@@ -1,1 +1,1 @@
-"""What translations are worth, whether a difference is one, and how a training went."""
+"""Scores of translations, significance of differences, and learning curves."""

@@ -1,4 +1,4 @@
-"""Learning curves out of what ``fairseq-train`` and ``hyptrans train`` print and keep."""
+"""Learning curves from the logs and checkpoints of ``fairseq-train`` and ``hyptrans train``."""
 
 import re
 from dataclasses import dataclass, field
@@ -8,55 +8,55 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.files import read_json
 
 _LINE = re.compile(r"(?:\| |^)(train_inner|valid) \|(.*)")
-# "loss=6.9," in --log-format simple, "| loss 6.9 |" in what is printed at the end of a validation
+# "loss=6.9," in --log-format simple, "| loss 6.9 |" at the end of a validation
 _PAIR = re.compile(r"\b([a-z_]+)[= ](-?[\d.]+(?:e[-+]?\d+)?|inf|nan)\b")
 _OWN = re.compile(r"^update (\d+): validation perplexity ([\d.]+), BLEU ([\d.]+)$", re.MULTILINE)
 _UPDATES = "num_updates"
 _LARGEST = 1e100
-"""Above it, differences need not be finite."""
+"""Larger values are skipped, as their differences may not be finite."""
 PERPLEXITY, BLEU = "validation perplexity", "validation BLEU"
 METRICS = {
     "train_inner": {"loss": "training loss"},
     "valid": {"loss": "validation loss", "ppl": PERPLEXITY, "bleu": BLEU},
 }
-"""What is read of the two kinds of fairseq's lines, and what charts call it."""
+"""Metrics read from both kinds of fairseq's log lines, with their titles in charts."""
 _STATES = "checkpoint-[0-9]*/trainer_state.json"
 _HISTORY = {"loss": "training loss", "eval_ppl": PERPLEXITY, "eval_bleu": BLEU}
-"""What is read of a checkpoint of ``hyptrans train``."""
+"""Metrics read from a checkpoint of ``hyptrans train``, with their titles in charts."""
 
 
 @dataclass(frozen=True)
 class Course:
-    """How one training went.
+    """The course of one training.
 
     Attributes:
-        name: of the training.
-        curves: value by number of updates, for each title of ``METRICS``.
+        name: name of the training.
+        curves: values by number of updates, for each title in ``METRICS``.
     """
 
     name: str
     curves: dict[str, dict[int, float]] = field(default_factory=dict)
 
     def add(self, title: str, updates: int, value: float) -> None:
-        """Add a point; of an update the later one counts, as where a part was trained again."""
+        """Add a point; it replaces an earlier one of the same update, as after a resumption."""
         self.curves.setdefault(title, {})[updates] = value
 
     def go_on(self, other: "Course") -> None:
-        """Add the points of the part of this training that came next."""
+        """Add the points of the next part of this training."""
         for title, points in other.curves.items():
             self.curves.setdefault(title, {}).update(points)
 
 
 def read_log(path: Path, name: str | None = None) -> Course:
-    """Read a training.
+    """Read the course of a training.
 
     Args:
-        path: what ``fairseq-train`` printed, in ``--log-format`` simple, json or tqdm; what
-            ``hyptrans train`` printed, without losses; or the folder that it trained in.
-        name: of the training, by default the file's.
+        path: output of ``fairseq-train``, in ``--log-format`` simple, json or tqdm; output of
+            ``hyptrans train``, which has no losses; or the folder of its run.
+        name: name of the training, by default the file's.
 
     Raises:
-        UserError: no such file, or nothing in it is of a training.
+        UserError: there is no such file, or it has no lines of a training.
     """
     course = Course(name or path.stem)
     if states := {int(one.parent.name.partition("-")[2]): one for one in path.glob(_STATES)}:
@@ -76,7 +76,7 @@ def read_log(path: Path, name: str | None = None) -> Course:
         if found is None:
             continue
         values = _values(found[2])
-        # not true of NaN either
+        # NaN fails this test, too
         values = {name: value for name, value in values.items() if abs(value) < _LARGEST}
         if _UPDATES not in values:
             continue
@@ -92,7 +92,7 @@ def read_log(path: Path, name: str | None = None) -> Course:
 
 
 def _read_state(path: Path, course: Course) -> None:
-    """Read what a checkpoint of ``hyptrans train`` has of its course, which is all of it."""
+    """Read the course from a checkpoint of ``hyptrans train``, which holds all of it."""
     try:
         for line in read_json(path.read_text(encoding="utf-8"))["log_history"]:
             for key in _HISTORY.keys() & line.keys():

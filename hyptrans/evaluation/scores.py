@@ -1,4 +1,4 @@
-"""BLEU and chrF by sacreBLEU itself, each with its signature; translations from files."""
+"""BLEU and chrF by sacreBLEU, with signatures; read translations and references from files."""
 
 import argparse
 import re
@@ -21,40 +21,40 @@ _TOKENIZERS = {
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u4e00-\u9fff]")
 """Characters of Thai, Lao, Burmese, Khmer, Japanese and Chinese."""
 _OF_FAIRSEQ = re.compile(r"[SHD]-[0-9]+\t")
-"""How a line of a source, of a translation in tokens or of one in words begins."""
-# as many digits as any number of sentences has: int takes no more than some thousand
+"""Beginning of a line with a source, a translation in tokens, or a detokenized translation."""
+# more digits than any number of sentences has; int refuses more than a few thousand
 _TRANSLATION = re.compile(r"D-(?P<number>[0-9]{1,18})\t[^\t]*\t(?P<text>.*)", re.DOTALL)
-"""Number of the sentence, score, text."""
+"""The sentence's number, its score and its text."""
 _SHOWN = 40
-"""Characters of a line in a message."""
+"""Most characters of a line in a message."""
 TRANSLATIONS_HELP = "translations, one a line or as fairseq-generate writes them"
-"""Help of an argument that :func:`read_translations` takes."""
+"""Help of an argument for :func:`read_translations`."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """A score of sacreBLEU's, never without its signature."""
+    """A score by sacreBLEU, always with its signature."""
 
     value: float
     signature: str
 
 
 def tokenizer_for(language: str) -> str:
-    """The name of sacreBLEU's tokenizer for a target language, in any code for it.
+    """Return the name of sacreBLEU's tokenizer for a target language, given by any of its codes.
 
-    ``13a`` splits at spaces, which Chinese and Japanese do not have, and which Korean has between
-    phrases: it finds next to nothing right in them.
+    ``13a`` splits at spaces, which Chinese and Japanese lack and Korean puts between phrases, so it
+    finds almost no matches in them.
     """
     return _TOKENIZERS.get(re.split("[-_]", language.lower())[0], DEFAULT_TOKENIZER)
 
 
 def tokenizer_of(references: Path, lines: Iterable[str], given: str | None = None) -> str:
-    """The tokenizer of a file of references, by the language that its name ends in.
+    """Return the tokenizer for a file of references, by the language in its name's ending.
 
     Args:
-        references: the file, as ``test.zh`` or ``test.zh.gz``.
-        lines: its text. Where that has few spaces and the tokenizer needs them, a warning says so.
-        given: the one that was typed, which goes before.
+        references: the file, such as ``test.zh`` or ``test.zh.gz``.
+        lines: its text; if that has no spaces but the tokenizer needs them, a warning says so.
+        given: the tokenizer that the user named, which takes precedence.
     """
     chosen = given or tokenizer_for(Path(references.name.removesuffix(".gz")).suffix[1:])
     text = "".join(lines)
@@ -72,14 +72,14 @@ def bleu_metric(
     lowercase: bool = False,
     references: Sequence[Sequence[str]] | None = None,
 ) -> BLEU:
-    """SacreBLEU's BLEU with a tokenizer.
+    """Return sacreBLEU's BLEU metric with a tokenizer.
 
     Raises:
-        UserError: the tokenizer is not installed; names what installs it.
+        UserError: the tokenizer is not installed; the message says how to install it.
     """
     try:
         return BLEU(lowercase=lowercase, tokenize=tokenize, references=references)
-    # of MeCab, and of models that are fetched the first time
+    # errors of MeCab, and of models that are downloaded at first use
     except (RuntimeError, ImportError, OSError) as error:
         extra = tokenize.partition("-mecab")
         how = f"install it with pip install 'sacrebleu[{extra[0]}]'" if extra[1] else str(error)
@@ -94,13 +94,13 @@ def bleu(
     lowercase: bool = False,
     tokenize: str = DEFAULT_TOKENIZER,
 ) -> Score:
-    """BLEU of raw text.
+    """Return the BLEU of raw text.
 
     Args:
         translations: a line each.
-        references: one for each.
-        lowercase: take no notice of case.
-        tokenize: sacreBLEU's name of a tokenizer; :func:`tokenizer_for` knows the language's.
+        references: one for each translation.
+        lowercase: ignore case.
+        tokenize: sacreBLEU's name of a tokenizer; :func:`tokenizer_for` returns a language's.
     """
     return score_by(bleu_metric(tokenize, lowercase=lowercase), translations, references)
 
@@ -108,18 +108,18 @@ def bleu(
 def chrf(
     translations: Sequence[str], references: Sequence[str], *, lowercase: bool = False
 ) -> Score:
-    """ChrF of raw text."""
+    """Return the chrF of raw text."""
     return score_by(CHRF(lowercase=lowercase), translations, references)
 
 
 def score_by(metric: BLEU | CHRF, translations: Sequence[str], references: Sequence[str]) -> Score:
-    """A metric's score, to two digits."""
+    """Return a metric's score, rounded to two digits."""
     found = metric.corpus_score(translations, [references]).score
     return Score(round(found, 2), metric.get_signature().format(short=False))
 
 
 def add_tokenize(parser: argparse.ArgumentParser) -> None:
-    """Add ``--tokenize``; :func:`tokenizer_of` takes what was typed."""
+    """Add ``--tokenize``, the value of which :func:`tokenizer_of` takes."""
     about = "sacreBLEU's tokenizer for BLEU (default: zh, ja-mecab or ko-mecab where the name of "
     about += f"REF ends in that language, else {DEFAULT_TOKENIZER})"
     names = sorted(BLEU.TOKENIZERS)
@@ -127,10 +127,10 @@ def add_tokenize(parser: argparse.ArgumentParser) -> None:
 
 
 def read_translations(output: Path) -> list[str]:
-    """The translations of a file: one a line, or the ``D-`` lines that ``fairseq-generate`` wrote.
+    """Read translations from a file: one a line, or the ``D-`` lines of ``fairseq-generate``.
 
     Raises:
-        UserError: no such file, it is empty, or a translation is missing, cut or there twice.
+        UserError: the file is missing or empty, or a translation is missing, truncated or repeated.
     """
     lines = read_text(output)
     if any(map(_OF_FAIRSEQ.match, lines)):
@@ -139,19 +139,19 @@ def read_translations(output: Path) -> list[str]:
 
 
 def read_text(path: Path) -> list[str]:
-    r"""The lines of a text, which only ``\n`` ends.
+    r"""Read the lines of a text, which only ``\n`` ends.
 
     Raises:
-        UserError: it is missing or empty, or is not text.
+        UserError: the file is missing or empty, or is not text.
     """
     return list(read_lines(path))
 
 
 def read_references(path: Path) -> list[str]:
-    """The lines of references.
+    """Read the lines of references.
 
     Raises:
-        UserError: the file is missing, is not text, or has none.
+        UserError: the file is missing, is not text, or has no references.
     """
     lines = read_text(path)
     if not any(map(str.strip, lines)):
@@ -160,10 +160,10 @@ def read_references(path: Path) -> list[str]:
 
 
 def detokenized(output: Path) -> list[str]:
-    """The translations of a file that ``fairseq-generate`` wrote: its ``D-`` lines, by number.
+    """Read the translations in a file by ``fairseq-generate``: its ``D-`` lines, by number.
 
     Raises:
-        UserError: there is none, or one is missing, cut or there twice.
+        UserError: there are none, or one is missing, truncated or repeated.
     """
     return list(_detokenized(output, read_text(output)))
 
@@ -193,10 +193,10 @@ def _detokenized(output: Path, lines: Sequence[str]) -> Iterator[str]:
 def check_lengths(
     translations: Sequence[str], output: Path, lines: Sequence[str], references: Path
 ) -> None:
-    """Hold the number of translations against that of references.
+    """Check that there are as many translations as references.
 
     Raises:
-        UserError: they differ.
+        UserError: the numbers differ.
     """
     if len(lines) != len(translations):
         raise UserError(

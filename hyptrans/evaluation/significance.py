@@ -1,4 +1,4 @@
-"""Whether two systems differ: sacreBLEU's paired bootstrap of BLEU and chrF."""
+"""Test whether two systems differ, by sacreBLEU's paired bootstrap of BLEU and chrF."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from sacrebleu.significance import PairedTest
 from hyptrans.evaluation.scores import DEFAULT_TOKENIZER, bleu_metric
 
 SAMPLES = 1000
-"""Resamplings of the test set, sacreBLEU's default."""
+"""Number of resamplings of the test set, sacreBLEU's default."""
 
 
 @dataclass(frozen=True)
@@ -19,14 +19,14 @@ class Comparison:
 
     Attributes:
         metric: its name.
-        values: of the first and the second system.
-        intervals: half widths of their 95 % confidence intervals.
-        p: as sacreBLEU counts it, one-sided: how often a choice of sentences alone makes systems
-            that do not differ differ by more, in one direction; of a two-sided test about twice.
-            1 where no choice changes anything, as for systems that differ in nothing that counts,
-            and where they differ in a single sentence that has a reference.
+        values: scores of the first and the second system.
+        intervals: half-widths of their 95 % confidence intervals.
+        p: one-sided, as sacreBLEU counts it: how often the choice of sentences alone makes equal
+            systems differ by more, in one direction; a two-sided test has about twice this value.
+            It is 1 if no choice changes anything, as when no difference affects the score, and
+            if the systems differ in a single sentence that has a reference.
         signature: sacreBLEU's.
-        differing: number of sentences with a reference in which the systems differ.
+        differing: number of sentences that have a reference and in which the systems differ.
     """
 
     metric: str
@@ -49,11 +49,11 @@ def compare(
     """Compare two systems by paired bootstrap resampling (Koehn 2004), with sacreBLEU's seed.
 
     Args:
-        first: translations of the system that the other is compared with.
-        second: translations of the other.
-        references: one for each.
-        samples: resamplings of the test set.
-        lowercase: take no notice of case.
+        first: translations of the baseline.
+        second: translations of the system that is compared with it.
+        references: one for each sentence.
+        samples: number of resamplings of the test set.
+        lowercase: ignore case.
         tokenize: sacreBLEU's name of a tokenizer for BLEU.
 
     Raises:
@@ -77,7 +77,7 @@ def compare(
         one: Any
         other: Any
         one, other = found[name]
-        # sacreBLEU counts differences above the found one, and there are none among equal ones
+        # sacreBLEU counts differences above the actual one; among equal ones there are none
         never_above = other.p_value == 1 / (samples + 1)
         alike = one.score == other.score or one.ci == other.ci == 0
         made.append(

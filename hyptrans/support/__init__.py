@@ -1,4 +1,4 @@
-"""What any part may use: user errors, whole files, steps done once, progress, provenance, extras.
+"""Helpers for all parts: user errors, whole files, steps done once, progress, provenance, extras.
 
 Imports neither torch nor fairseq.
 """

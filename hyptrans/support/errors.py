@@ -1,4 +1,4 @@
-"""Errors a user can act on, and the one place where they become an exit status."""
+"""Errors that a user can act on, and the one place where they become an exit status."""
 
 import errno
 import os
@@ -9,25 +9,25 @@ from collections.abc import Callable
 from io import TextIOWrapper
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What a full disk looks like: no space, a quota or a largest size of files reached."""
-# what neither XML nor HTML takes in a text, and what overrides its direction to show another text
+"""Error numbers of a full disk: no space left, or a quota or file size limit reached."""
+# characters that neither XML nor HTML allows, and those that disguise a text by its direction
 _CONTROL = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
 
 
 def clean(text: str) -> str:
-    """The text with characters that no document may hold shown as U+FFFD; a terminal acts on some.
+    """Replace characters that no document may hold by U+FFFD; a terminal would act on some.
 
-    Tabs and ends of lines stay.
+    Tabs and line ends stay.
     """
     return _CONTROL.sub("\ufffd", text)
 
 
 class UserError(Exception):
-    """What the user gave cannot be used; one sentence says what, what was found, what to do.
+    """The user's input cannot be used; one sentence says which, what was found and what to do.
 
-    Parts of files and their names may be in it, so it shows no control characters.
+    It may quote files and their names, so its text has no control characters.
     """
 
     def __str__(self) -> str:
@@ -43,22 +43,22 @@ _MENDED_BY_THE_USER = (
     KeyboardInterrupt,
 )
 _TORCH_OUT_OF_MEMORY = re.compile(r"out of memory|DefaultCPUAllocator: can't allocate memory")
-"""Of torch's RuntimeErrors, those of memory; on a CPU they are of no class of their own."""
+"""Matches torch's RuntimeErrors of memory; on a CPU these have no class of their own."""
 
 
 _LINE_ENDS = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
-"""As ``str.splitlines`` has them."""
+"""Line ends of ``str.splitlines``."""
 _QUOTED = re.compile("`.*`", re.DOTALL)
 _LONGEST_NAME, _LONGEST_SENTENCE = 300, 2000
-"""Characters of a file's name, and of a sentence, that are shown."""
+"""Most characters shown of a file's name and of a sentence."""
 
 
 def one_line(text: str, most: int | None = None) -> str:
-    """What may be a stranger's text, as a part of a line: :func:`clean`, and without line ends.
+    """Return an untrusted text as part of a line: passed through :func:`clean`, without line ends.
 
     Args:
         text: the text.
-        most: characters; of a longer text its beginning and its end are left.
+        most: most characters; of a longer text only the beginning and the end stay.
     """
     text = clean(_LINE_ENDS.sub(" ", text))
     if most is None or len(text) <= most:
@@ -67,7 +67,7 @@ def one_line(text: str, most: int | None = None) -> str:
 
 
 def unquoted(error: BaseException) -> str:
-    """What a library in Rust says of a file, without the parts of the file that it quotes."""
+    """Return the message of a Rust library about a file, without its quotes from the file."""
     return _QUOTED.sub("[...]", str(error))
 
 
@@ -75,8 +75,8 @@ def describe_os_error(error: OSError, stopped: str = "") -> str:
     """Return one sentence for an error of the operating system.
 
     Args:
-        error: what was raised.
-        stopped: what a stop means for the next run, empty where it begins anew.
+        error: the error.
+        stopped: what to do after a stop, empty if the next run starts anew.
     """
     name = os.fsdecode(error.filename) if isinstance(error.filename, bytes) else error.filename
     where = f"{one_line(str(name), _LONGEST_NAME)}: " if name else ""
@@ -96,16 +96,16 @@ def run_command(
 ) -> int:
     """Run a command and return its exit status: 0, 2 after an error, 130 after Ctrl-C.
 
-    Only errors a user can mend are turned into a sentence, below their traceback with
+    Only errors that a user can fix become a sentence, printed below their traceback if
     ``HYPTRANS_TRACEBACK=1``; a bug keeps its traceback.
 
     Args:
-        main: the command; what it returns is not looked at.
-        stopped: what a stop, by Ctrl-C or a full disk, means for the next run, may be empty.
-        memory: what to do where memory does not suffice.
+        main: the command; its return value is ignored.
+        stopped: what a stop, by Ctrl-C or a full disk, means for the next run; may be empty.
+        memory: what to do if memory runs out.
     """
     if isinstance(sys.stdout, TextIOWrapper):
-        # spell out what the terminal's encoding lacks, as errors do already
+        # escape characters that the terminal's encoding lacks, as stderr already does
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         main()
@@ -121,7 +121,7 @@ def run_command(
 
 
 def _sentence(error: BaseException, stopped: str, memory: str) -> str | None:
-    """The sentence for an error; None for a bug, or a module that no command needs."""
+    """Return the sentence for an error; None for a bug, or a module that no command needs."""
     if isinstance(error, KeyboardInterrupt):
         return f"\nstopped; {stopped}" if stopped else "\nstopped"
     if isinstance(error, UserError):
@@ -138,7 +138,7 @@ def _sentence(error: BaseException, stopped: str, memory: str) -> str | None:
 
 
 def out_of_memory(error: BaseException) -> bool:
-    """Whether memory did not suffice, that of Python or that of torch on any device."""
+    """Return whether Python, or torch on any device, ran out of memory."""
     if isinstance(error, RuntimeError):
         return _TORCH_OUT_OF_MEMORY.search(str(error)) is not None
     return isinstance(error, MemoryError)

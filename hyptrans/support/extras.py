@@ -1,4 +1,4 @@
-"""Modules that come with an optional extra of the package: import them, or say how to get them."""
+"""Import modules of the package's optional extras, or say how to install them."""
 
 import importlib
 import re
@@ -11,11 +11,11 @@ from hyptrans.support.errors import UserError
 _OF_EXTRA = re.compile(r"([\w.-]+).*\bextra == ['\"]([\w.-]+)['\"]")
 _FAIRSEQ = "pip install --no-deps fairseq==0.12.2"
 _OURS = ("dev", "test")
-"""Extras of those who work on this package: no command needs what they bring."""
+"""Extras for developers of this package; no command needs their modules."""
 
 
 class MissingExtra(UserError, ModuleNotFoundError):
-    """A module of an extra is not installed; the message has the command that installs it."""
+    """A module of an extra is not installed; the message gives the command that installs it."""
 
 
 def require(module: str, extra: str) -> ModuleType:
@@ -26,8 +26,8 @@ def require(module: str, extra: str) -> ModuleType:
         extra: the extra of this package that installs it.
 
     Raises:
-        MissingExtra: it is not installed. A module that is there but misses one of its own is an
-            error of its own.
+        MissingExtra: the module is not installed. If it is, but lacks a module itself, that other
+            error is raised.
     """
     package = module.partition(".")[0]
     try:
@@ -40,7 +40,7 @@ def require(module: str, extra: str) -> ModuleType:
 
 
 def transformers() -> ModuleType:
-    """Import Hugging Face's library, beside a torchaudio that cannot be imported, too.
+    """Import Hugging Face's library, even if torchaudio is installed but cannot be imported.
 
     Raises:
         MissingExtra: it is not installed.
@@ -48,21 +48,21 @@ def transformers() -> ModuleType:
     try:
         importlib.import_module("torchaudio")
     except (ImportError, OSError):
-        # fairseq brings it in a build that may not fit torch's, and the library, which would import
-        # it for models of speech, takes one that is None for one that is not installed
+        # fairseq installs a build that may not fit torch; the library would import it for speech
+        # models, but treats a module that is None as not installed
         sys.modules["torchaudio"] = None  # type: ignore[assignment]
     library = require("transformers", "transformers")
-    # what it found, where it was imported before; some releases look once and for all
+    # forget an earlier result, if the library was imported before; some releases cache it
     getattr(library.utils.import_utils.is_torchaudio_available, "cache_clear", lambda: None)()
     return library
 
 
 def how_to_install(module: str | None) -> str | None:
-    """Return the command that installs a missing module, None if no extra of ours brings it."""
+    """Return the command that installs a missing module, None if no extra has it."""
     try:
         requirements = metadata.requires("hyptrans") or []
     except metadata.PackageNotFoundError:
-        # a checkout that was not installed
+        # the package runs from a checkout without installation
         return None
     wanted = (module or "").partition(".")[0]
     if wanted == "fairseq":
@@ -75,5 +75,5 @@ def how_to_install(module: str | None) -> str | None:
 
 def _install(extra: str) -> str:
     command = f"pip install 'hyptrans[{extra}]'"
-    # an extra cannot bring it, as it asks for libraries of 2020
+    # fairseq cannot be in an extra, as it requires libraries of 2020
     return f"{command} && {_FAIRSEQ}" if extra == "fairseq" else command

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, their hashes, and transparent gzip."""
+"""Write files whole or not at all, hash them, and read gzip transparently."""
 
 import contextlib
 import ctypes
@@ -33,20 +33,20 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Write a file under another name, and give it its own when every byte is on disk.
+    """Write a file under a temporary name, and rename it once every byte is on disk.
 
-    The folder is made if needed.
+    The folder is created if needed.
 
     Raises:
         OSError: the disk is full, for example.
-        UserError: another process writes it now, or a link has the other name.
+        UserError: another process is writing it, or the temporary name is a link.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.partial")
     descriptor = take_lock(partial, path)
     try:
         with open(descriptor, "wb", closefd=False) as file:
-            file.truncate(0)  # an earlier run may have been killed
+            file.truncate(0)  # a killed run may have left content
             yield file
             file.flush()
             os.fsync(descriptor)
@@ -60,19 +60,19 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def take_lock(path: Path, place: Path) -> int:
-    """Lock a file, made if needed, for this process and those that inherit the descriptor.
+    """Lock a file, created if needed, for this process and those that inherit the descriptor.
 
-    The system gives the lock back when all of them have ended, however they ended.
+    The system releases the lock when all of them have ended, however they ended.
 
     Args:
-        path: the file, in a folder that is there.
+        path: the file, in an existing folder.
         place: what the lock is for, for the message.
 
     Returns:
         The descriptor, which the caller may close.
 
     Raises:
-        UserError: another process has the lock, or the file is a link.
+        UserError: another process holds the lock, or the file is a link.
     """
     if path.is_symlink():
         raise UserError(f"{path} is a link, which nothing is written through: remove it")
@@ -84,15 +84,15 @@ def take_lock(path: Path, place: Path) -> int:
             os.close(descriptor)
             raise UserError(f"another run is at work in {place}; wait for it or stop it") from error
         except OSError:
-            return descriptor  # a file system without locks
+            return descriptor  # the file system has no locks
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(descriptor), os.stat(path)):
                 return descriptor
-        os.close(descriptor)  # who had the lock renamed or removed the file in between
+        os.close(descriptor)  # the former holder of the lock renamed or removed the file
 
 
 def out_file(name: str) -> Path:
-    """The ``type`` of an option ``--out FILE``: refused before any work is what no file can have.
+    """Check the value of ``--out FILE`` before any work begins, as an argparse ``type``.
 
     Raises:
         UserError: it is a folder.
@@ -104,7 +104,7 @@ def out_file(name: str) -> Path:
 
 
 def out_folder(name: str) -> Path:
-    """The ``type`` of an option ``--out DIR``: refused before any work is what no folder can have.
+    """Check the value of ``--out DIR`` before any work begins, as an argparse ``type``.
 
     Raises:
         UserError: it is a file.
@@ -116,7 +116,7 @@ def out_folder(name: str) -> Path:
 
 
 def check_is_checkpoint(path: Path) -> None:
-    """Raise UserError where there is no such file: before what reads it is imported."""
+    """Raise UserError if there is no such file, before the modules that read it are imported."""
     if not path.is_file():
         raise UserError(f"checkpoint {path} is not a file: name one that fairseq-train wrote")
 
@@ -128,22 +128,22 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, values: Mapping[str, Any] | list[Any]) -> None:
-    """Write JSON, whole or not at all; what JSON has no word for, NaN or infinite, is null."""
+    """Write JSON, whole or not at all; NaN and infinities, which JSON lacks, become null."""
     text = json.dumps(finite(values), indent=2, ensure_ascii=False) + "\n"
     with whole_file(path) as file:
-        # names of files may hold bytes that are no UTF-8; JSON reads what stands for them
+        # file names may contain bytes that are not UTF-8, which JSON reads from escapes
         file.write(text.encode(errors="backslashreplace"))
 
 
 def read_json(text: str, *, unique: bool = False) -> dict[str, Any]:
-    """Return the object that a text holds.
+    """Return the object in a JSON text.
 
     Args:
         text: JSON.
-        unique: refuse two fields of one name, of which other readers may take the other.
+        unique: refuse repeated field names, as readers differ in which of the values they take.
 
     Raises:
-        ValueError: no JSON, no object, brackets in brackets without end, or fields of one name.
+        ValueError: the text is no JSON or no object, nests too deeply, or repeats a field name.
     """
     try:
         found = json.loads(text, object_pairs_hook=_unique if unique else None)
@@ -162,7 +162,7 @@ def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def finite(value: Any) -> Any:
-    """Values for JSON with None for numbers that it has no word for."""
+    """Return values for JSON, with None in place of NaN and infinities."""
     if isinstance(value, Mapping):
         return {key: finite(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
@@ -171,7 +171,7 @@ def finite(value: Any) -> Any:
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a folder that may not be there."""
+    """Remove a file or folder, if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -179,16 +179,16 @@ def remove(path: Path) -> None:
 
 
 def put_in_place(new: Path, folder: Path) -> None:
-    """Give a folder another name, even that of a folder which is there.
+    """Rename a folder, even to the name of an existing folder.
 
-    The system exchanges both names in one step, so that whoever ends this process, and whenever,
-    finds the former folder or the new one. The former one is then called ``new``.
+    The system exchanges both names in one step, so that a kill at any moment leaves either the
+    former folder or the new one in place. The former one is then called ``new``.
 
     Raises:
-        UserError: the file system has no such step.
+        UserError: the file system cannot exchange names.
     """
     try:
-        new.rename(folder)  # takes the place of an empty folder, too
+        new.rename(folder)  # replaces an empty folder, too
     except OSError as error:
         if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
             raise
@@ -204,7 +204,7 @@ def _exchange(one: Path, other: Path) -> None:
         else:
             failed = system.renameat2(here, names[0], here, names[1], exchange)
     except AttributeError:
-        failed = True  # an older system
+        failed = True  # the system is too old
     if failed:
         raise UserError(
             f"{other} is there already, and this file system cannot exchange two folders: remove "
@@ -214,10 +214,10 @@ def _exchange(one: Path, other: Path) -> None:
 
 @contextmanager
 def one_at_a_time(folder: Path) -> Iterator[None]:
-    """Wait until no other process is in this block with the same folder."""
+    """Wait until no other process is in this block for the same folder."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        # some file systems lock no folders, or nothing
+        # some file systems cannot lock folders, or anything
         with contextlib.suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -226,10 +226,10 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
 
 
 def read_bytes(path: Path, most: int) -> bytes:
-    """The bytes of a file that may be a stranger's.
+    """Return the bytes of a file that may be untrusted.
 
     Raises:
-        ValueError: there are more than ``most``, or it is no file but a device, say.
+        ValueError: it has more than ``most`` bytes, or is no regular file but a device, say.
     """
     if not path.is_file():
         raise ValueError("it is no file")
@@ -241,13 +241,13 @@ def read_bytes(path: Path, most: int) -> bytes:
 
 
 def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file; of a folder, that of its sorted file names and their hashes."""
+    """Return the SHA-256 of a file, or that of a folder's sorted file names and their hashes."""
     if path.is_dir():
         digest = hashlib.sha256()
         for entry in sorted(entry for entry in path.rglob("*") if entry.is_file()):
             digest.update(f"{entry.relative_to(path).as_posix()}\0{sha256(entry)}\n".encode())
         return digest.hexdigest()
-    # hashlib.file_digest is not in Python 3.10
+    # Python 3.10 lacks hashlib.file_digest
     digest = hashlib.sha256()
     with open(path, "rb") as opened:
         while block := opened.read(1 << 20):
@@ -257,7 +257,7 @@ def sha256(path: Path) -> str:
 
 @contextmanager
 def open_maybe_gzip(path: Path) -> Iterator[BinaryIO]:
-    """Open a plain or gzipped file for reading bytes, told apart by the first two bytes.
+    """Open a plain or gzipped file to read bytes; the first two bytes tell which it is.
 
     Raises:
         UserError: the file is missing, a folder, a pipe, a device, or a damaged gzip file.
@@ -265,7 +265,7 @@ def open_maybe_gzip(path: Path) -> Iterator[BinaryIO]:
     if not path.exists():
         raise UserError(f"{path} does not exist")
     if not path.is_file():
-        # a pipe that nobody writes to, and a device, have no end
+        # a pipe without a writer and a device may have no end
         kind = "a folder" if path.is_dir() else "a pipe or a device"
         raise UserError(f"{path} is {kind}, a file is needed")
     with open(path, "rb") as plain:
@@ -281,7 +281,7 @@ def open_maybe_gzip(path: Path) -> Iterator[BinaryIO]:
 
 
 def short_names(paths: Iterable[str]) -> dict[str, str]:
-    """Of each path its last parts, as many as it takes to tell all apart."""
+    """Return the last parts of each path, as many as are needed to distinguish all paths."""
     parts = {path: Path(path).parts for path in paths}
     for count in range(1, max(map(len, parts.values()), default=0) + 1):
         ends = {path: Path(*own[-count:]).as_posix() for path, own in parts.items()}

@@ -1,4 +1,4 @@
-"""Options of one meaning, which have one name in all commands."""
+"""Options that have the same name and meaning in all commands."""
 
 import argparse
 import re
@@ -9,7 +9,7 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.files import out_file, out_folder
 
 MOST_SEED = 2**32 - 1
-"""What every generator of random numbers takes."""
+"""Largest seed that every random number generator takes."""
 _DEVICE = re.compile(r"auto|(cpu|cuda|mps|xpu|hpu|mtia|xla|npu|mlu|musa)(:\d+)?")
 
 
@@ -19,10 +19,10 @@ def add_out(
     """Add ``--out``, a file or a folder to write.
 
     Args:
-        parser: of the command.
-        about: what is written.
-        folder: into a folder.
-        more: as ``required`` or ``default``.
+        parser: the command's parser.
+        about: help that says what is written.
+        folder: whether ``--out`` is a folder.
+        more: other arguments of argparse, such as ``required`` or ``default``.
     """
     kind, metavar = (out_folder, "DIR") if folder else (out_file, "FILE")
     parser.add_argument("--out", type=kind, metavar=metavar, help=about, **more)
@@ -42,29 +42,29 @@ def add_seed(parser: argparse.ArgumentParser, about: str, default: int = 1) -> N
 def add_device(
     parser: argparse.ArgumentParser, default: str | None = "cpu", about: str = "%(default)s"
 ) -> None:
-    """Add ``--device``; ``about`` says what it is where it is not given."""
+    """Add ``--device``; ``about`` describes the default."""
     where = f"cpu, cuda, or auto for cuda where there is one (default: {about})"
     parser.add_argument("--device", type=device, default=default, metavar="NAME", help=where)
 
 
 def add_engine(parser: argparse.ArgumentParser) -> None:
-    """Add ``--engine``: what computes."""
+    """Add ``--engine``, the library that computes."""
     about = "torch, or onnx: the graphs of a model folder, without torch (default: %(default)s)"
     parser.add_argument("--engine", choices=("torch", "onnx"), default="torch", help=about)
 
 
 def add_data(parser: argparse.ArgumentParser) -> None:
-    """Add ``--data``, the folder that a checkpoint's training text was prepared in."""
+    """Add ``--data``, the folder of a checkpoint's prepared training text."""
     about = "folder that hyptrans prepare wrote for a checkpoint, or its data-bin"
     about += " (default: that of its training)"
     parser.add_argument("--data", type=Path, metavar="DIR", help=about)
 
 
 def device(text: str) -> str:
-    """A device as it is typed, for argparse; torch, which says if it is here, is slow to import.
+    """Check a device's name, for argparse; whether it exists is checked later, by torch.
 
     Raises:
-        UserError: torch computes on none of this kind.
+        UserError: torch knows no such kind of device.
     """
     if not _DEVICE.fullmatch(text):
         raise UserError(f"device {text} cannot be used: name cpu, cuda or cuda:1, for example")
@@ -72,10 +72,10 @@ def device(text: str) -> str:
 
 
 def seed(text: str) -> int:
-    """A seed as it is typed, for argparse.
+    """Parse a seed, for argparse.
 
     Raises:
-        argparse.ArgumentTypeError: generators of random numbers do not take it.
+        argparse.ArgumentTypeError: random number generators do not take it.
     """
     if not text.isdecimal() or int(text) > MOST_SEED:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to {MOST_SEED}")
@@ -83,10 +83,10 @@ def seed(text: str) -> int:
 
 
 def positive(text: str) -> int:
-    """A whole number above 0 as it is typed, for argparse.
+    """Parse a whole number above 0, for argparse.
 
     Raises:
-        argparse.ArgumentTypeError: it is none.
+        argparse.ArgumentTypeError: the text is no such number.
     """
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number above 0")

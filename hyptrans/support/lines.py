@@ -1,4 +1,4 @@
-r"""Lines of text: read strictly, and written whole.
+r"""Read lines of text strictly, and write them whole.
 
 Only ``\n`` ends a line.
 """
@@ -10,27 +10,28 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.files import open_maybe_gzip, whole_file
 
 LONGEST_LINE = 4 << 20
-"""Bytes of a line: as many as a book has, and no more than a computer can hold many times."""
+"""Most bytes of a line: as many as in a book, yet few enough to hold many times in memory."""
 MOST_TIMES = 100
-"""Unpacked against packed bytes: 3 to 6 in corpora, 41 in commands of a small grammar (SCAN)."""
+"""Largest ratio of unpacked to packed bytes; corpora have 3 to 6, small-grammar SCAN has 41."""
 _NO_QUESTION = 8 << 20
 """Unpacked bytes below which any ratio passes."""
 _MOST_SHORT = 1 << 19
-"""Lines below which they may be as short as they like. A gzip file of more has no more lines than
-it has bytes, as a plain one: reading a line takes microseconds, however short it is."""
+"""Number of lines up to which they may have any length. A gzip file of more must have at most as
+many lines as bytes, like a plain file: reading even the shortest line takes microseconds."""
 _BOM = b"\xef\xbb\xbf"
 
 
 def read_lines(path: Path, *, may_be_empty: bool = False) -> Iterator[str]:
-    r"""Yield the lines of a UTF-8 file, plain or gzipped, without their end (``\n``, ``\r\n``).
+    r"""Yield the lines of a UTF-8 file, plain or gzipped, without line ends (``\n``, ``\r\n``).
 
     Args:
         path: the file.
-        may_be_empty: a file without a line is no error.
+        may_be_empty: whether the file may have no lines.
 
     Raises:
-        UserError: missing, empty or damaged file, bytes that are not UTF-8 or a line of more than
-            ``LONGEST_LINE`` bytes (says where), or a gzip file that unpacks to suspiciously much.
+        UserError: the file is missing, empty or damaged; it has bytes that are not UTF-8 or a line
+            of more than ``LONGEST_LINE`` bytes (the message says where); or it is a gzip file that
+            unpacks to suspiciously much.
     """
     number = 0
     with open_maybe_gzip(path) as file:
@@ -61,16 +62,16 @@ def decode(data: bytes, where: object, number: int | None = None) -> str:
 
     Args:
         data: the bytes.
-        where: the file, or what stands for it, for the message.
-        number: that of the line, from 1, unless ``where`` has it.
+        where: the file or a description of the source, for the message.
+        number: number of the line, from 1, unless ``where`` includes it.
 
     Raises:
-        UserError: other bytes; says where the first of them is.
+        UserError: there are other bytes; the message says where the first is.
     """
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        # put together here, as it takes longer than to decode a line
+        # built only here, as this takes longer than decoding a line
         line = "" if number is None else f", line {number}"
         raise UserError(
             f"{where}{line}: byte 0x{data[error.start]:02x} at position {error.start + 1} is not "
@@ -89,10 +90,10 @@ def write_lines(lines: Iterable[str], path: Path) -> int:
 
 
 def most_by_ratio(packed: int, times: int = MOST_TIMES) -> int:
-    """Return how many bytes may come out of ``packed`` ones, however many these are."""
+    """Return how many bytes ``packed`` bytes may unpack to."""
     return max(_NO_QUESTION, times * packed)
 
 
 def most_lines(packed: int) -> int:
-    """Return how many lines, or parts of lines, may come out of ``packed`` bytes."""
+    """Return how many lines, or parts of lines, ``packed`` bytes may unpack to."""
     return max(_MOST_SHORT, packed)

@@ -1,4 +1,4 @@
-"""What the libraries beneath log."""
+"""Control the logging of libraries."""
 
 import logging
 import threading
@@ -7,12 +7,12 @@ from contextlib import contextmanager
 
 _lock = threading.Lock()
 _before: list[tuple[list[logging.Handler], int, int]] = []
-"""How it was when each of those that are inside came; of the first, that is what comes back."""
+"""The logging state at each entry into the block; the first one is restored at the end."""
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Log warnings alone, and take back that fairseq configures the logging of its importer."""
+    """Log only warnings and errors, and undo fairseq's change of its importer's logging."""
     root = logging.getLogger()
     with _lock:
         _before.append((root.handlers[:], root.level, root.manager.disable))
@@ -22,7 +22,7 @@ def quiet() -> Iterator[None]:
     finally:
         with _lock:
             handlers, level, disabled = _before.pop()
-            # of several threads, the last one
+            # only the last of several threads restores the state
             if not _before:
                 logging.disable(disabled)
                 root.handlers[:] = handlers

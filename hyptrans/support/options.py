@@ -1,4 +1,4 @@
-"""Options of configurations, as dataclass fields."""
+"""Configuration options, as dataclass fields."""
 
 from collections.abc import Sequence
 from dataclasses import field
@@ -13,13 +13,13 @@ def option(
     of_size: bool = False,
     choices: Sequence[str] = (),
 ) -> Any:
-    """A field that fairseq makes a flag of, with its help and default.
+    """Return a field that fairseq turns into a flag, with its help and default.
 
-    ``in_formula``: parameters of the same shapes mean something else where its value is another, so
-    that a training with it does not go on from a checkpoint without. ``of_size``: architectures
-    have values of their own. ``choices``: what a text may be.
+    ``in_formula``: another value changes the meaning of parameters without changing their shapes,
+    so that a training refuses to resume from a checkpoint with another value. ``of_size``:
+    architectures have values of their own. ``choices``: the allowed texts.
     """
-    # switches tell their defaults by themselves, and texts those that follow something else
+    # a switch needs no default in its help; other texts state one that follows something else
     if not isinstance(default, bool) and default is not None and "default" not in about:
         about += f" (default: {'as --arch has it' if of_size else default})"
     metadata = {"help": about, "in_formula": in_formula, "choices": tuple(choices)}

@@ -1,4 +1,4 @@
-"""A program of several commands: one list says where each is and what it does."""
+"""A program of several commands: one list gives the module and help of each."""
 
 import argparse
 import os
@@ -12,23 +12,23 @@ from hyptrans.support.errors import run_command
 from hyptrans.support.logs import quiet
 
 SPIN_COUNT = "1000"
-"""Rounds that a waiting thread of libgomp loops for, as in fairseq's programs: by default they take
-milliseconds, and work on all cores gets many times slower as soon as another program runs."""
+"""Rounds for which a waiting thread of libgomp spins, as in fairseq's programs. The default takes
+milliseconds, so that work on all cores gets many times slower as soon as another program runs."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command's module, which has ``main``, and its help.
+    """A command's module, which defines ``main``, and its help.
 
     Attributes:
-        module: its name.
+        module: name of the module.
         about: what the command does.
         example: its name and some options.
-        memory: what to do where memory does not suffice.
-        stopped: what Ctrl-C means for the next run, empty where it begins anew.
-        options: ``module:function`` that adds its options, of a module that is imported sooner than
-            the command's own; ``add_arguments`` of that one by default.
-        by_words: that function takes what is typed, too, on which the options depend.
+        memory: what to do if memory runs out.
+        stopped: what Ctrl-C means for the next run, empty if that starts anew.
+        options: ``module:function`` that adds the options, from a module that is faster to import
+            than the command's own; by default ``add_arguments`` of the command's module.
+        by_words: whether this function also takes the typed words, on which the options depend.
     """
 
     module: str
@@ -45,12 +45,12 @@ class Program:
     """A program; each command's module is imported only when it runs.
 
     Attributes:
-        name: as it is typed.
+        name: the name to type.
         about: its help.
-        commands: by name.
-        programs: programs within, by name: ``package.module:VARIABLE`` that holds one, and what it
-            is for.
-        shown: the command whose example stands in the program's help; the first, if empty.
+        commands: its commands by name.
+        programs: subprograms by name: the ``package.module:VARIABLE`` that holds one, and its
+            purpose.
+        shown: the command whose example the program's help shows; the first, if empty.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Program:
             os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)
         words = list(sys.argv[1:] if argv is None else argv)
         if words[:1] == ["help"]:
-            # as git has it
+            # as in git
             words = [*words[1:], "--help"]
         if words and words[0] in self.programs:
             return self.within(words[0]).run(words[1:])
@@ -77,12 +77,12 @@ class Program:
             _close_output()
 
     def within(self, name: str) -> "Program":
-        """A program within, under the name that it is typed by here."""
+        """Return a subprogram under its full name, as typed here."""
         found: Program = pkgutil.resolve_name(self.programs[name][0])
         return replace(found, name=f"{self.name} {name}")
 
     def parser(self, name: str, words: Sequence[str] = ()) -> argparse.ArgumentParser:
-        """A command's parser; ``words`` may decide its options."""
+        """Return a command's parser; ``words`` may decide its options."""
         command = self.commands[name]
         parser = self._parser(f"{self.name} {name}", command.about, ["example:", command.example])
         add_arguments = _imported(command.options or f"{command.module}:add_arguments")
@@ -97,7 +97,7 @@ class Program:
             _imported(f"{self.commands[words[0]].module}:main")(args)
             sys.stdout.flush()
         except BrokenPipeError:
-            # the reader, such as head, has what it wanted
+            # the reader, such as head, needs no more
             return
 
     def _overview(self) -> argparse.ArgumentParser:
@@ -113,7 +113,7 @@ class Program:
         return parser
 
     def _parser(self, name: str, about: str, below: Sequence[str]) -> argparse.ArgumentParser:
-        """A parser whose help ends with some lines, the last of which is an example."""
+        """Return a parser whose help ends with the lines ``below``, the last one an example."""
         return argparse.ArgumentParser(
             prog=name,
             description=about,
@@ -124,14 +124,14 @@ class Program:
 
 
 def _imported(name: str) -> Callable[..., None]:
-    """What stands in a module; fairseq logs, when it is imported, what it does without."""
+    """Import an object of a module quietly: fairseq logs at import what it lacks."""
     with quiet():
         found: Callable[..., None] = pkgutil.resolve_name(name)
     return found
 
 
 def _close_output() -> None:
-    """Write out what is left; the interpreter would complain where nothing takes it any more."""
+    """Flush the output; the interpreter would complain at exit if its reader is gone."""
     try:
         sys.stdout.flush()
     except OSError:

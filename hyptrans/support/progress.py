@@ -1,4 +1,4 @@
-"""What a user sees of a run: a bar per step, and counts in order."""
+"""Show a run's progress: a bar per step, and counts in order."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,8 +16,8 @@ def bar(
     unit: str = " lines",
     delay: float = 0.0,
 ) -> Iterator[T]:
-    """Pass ``items`` through and show on stderr how many went by, if it takes ``delay`` seconds."""
-    # a log file gets a line every ten seconds, a terminal a moving bar
+    """Yield ``items`` and show their count on stderr, once this has taken ``delay`` seconds."""
+    # a log file gets a line every ten seconds, a terminal an animated bar
     interval = 0.2 if sys.stderr.isatty() else 10.0
     return iter(
         tqdm(
@@ -33,5 +33,5 @@ def bar(
 
 
 def by_name(counts: Mapping[str, int]) -> dict[str, int]:
-    """Return counts in the order of their names, whatever order they were made in."""
+    """Return counts sorted by name."""
     return dict(sorted(counts.items()))

@@ -1,4 +1,4 @@
-"""What a result depends on besides its input: the versions of packages, and the commit."""
+"""What a result depends on besides its input: package versions and the commit."""
 
 import platform
 import subprocess
@@ -11,7 +11,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 def versions(*packages: str) -> dict[str, str]:
-    """Return the versions of Python, of hyptrans, and of those ``packages`` that are installed."""
+    """Return the versions of Python, hyptrans and the installed ones of ``packages``."""
     found = {"python": platform.python_version(), "hyptrans": __version__}
     for name in packages:
         try:
@@ -22,16 +22,16 @@ def versions(*packages: str) -> dict[str, str]:
 
 
 def commit(root: Path = _ROOT) -> str | None:
-    """Return the commit of a repository, and whether files differ from it.
+    """Return the commit of a repository, with a mark if files differ from it.
 
     Args:
         root: the top folder of the repository, by default that of this code.
 
     Returns:
-        None where ``root`` is no such folder, as after an installation.
+        None if ``root`` is no such folder, as after an installation.
     """
     try:
-        # site-packages may lie inside a repository of the user's
+        # site-packages may lie inside the user's own repository
         if Path(_git(root, "rev-parse", "--show-toplevel")) != root:
             return None
         head = _git(root, "rev-parse", "HEAD")

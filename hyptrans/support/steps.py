@@ -1,8 +1,8 @@
-"""Steps that a run does once: after a stop, the same command goes on with the step it was in.
+"""Steps that a run does once: after a stop, the same command resumes with the interrupted step.
 
-A step writes its outputs whole, and its record comes after them. The record goes before the step
-begins, so that a run that is killed at any moment never takes an old output for a new one. What a
-kill loses is the one step that was at work.
+A step writes its outputs whole, then its record. An old record is removed before the step begins,
+so that a run killed at any moment never mistakes an old output for a new one. A kill loses only
+the step that was running.
 """
 
 import json
@@ -19,7 +19,7 @@ from hyptrans.support.errors import UserError, one_line
 from hyptrans.support.files import sync_folder, take_lock, write_json
 
 Notes = dict[str, Any]
-"""What a step returned, as JSON gives it back."""
+"""The return value of a step, as read back from JSON."""
 _RECORDS, _LOCK = "steps", "lock"
 
 
@@ -28,11 +28,11 @@ class Step:
     """One step of a run.
 
     Attributes:
-        name: of its record; a file can have it.
-        outputs: files and folders that the step leaves, whole.
-        run: makes them; what it returns is kept, for JSON.
-        settings: all that decides the outputs, for JSON. Where an earlier step decides them too,
-            what decides that one belongs here as well.
+        name: name of its record, valid as a file name.
+        outputs: files and folders that the step writes, each whole.
+        run: makes the outputs; its return value is stored as JSON.
+        settings: all that decides the outputs, as JSON, including the settings of earlier steps on
+            which they depend.
     """
 
     name: str
@@ -42,22 +42,22 @@ class Step:
 
 
 def run(steps: Iterable[Step], folder: Path, notes: dict[str, Notes] | None = None) -> None:
-    """Run the steps in order, but those that an earlier run finished.
+    """Run the steps in order, except those that an earlier run finished.
 
     Args:
-        steps: of one folder; a generator may look at ``notes`` before it yields the next.
-        folder: keeps the records, and belongs to one run at a time.
-        notes: gets what each step returned, now or in the earlier run, by its name.
+        steps: steps of one folder; a generator may read ``notes`` before it yields the next.
+        folder: holds the records; only one run at a time may use it.
+        notes: receives what each step returned, now or in an earlier run, by name.
 
     Raises:
-        UserError: another run is at work in the folder, or a step left an output out.
+        UserError: another run is using the folder, or a step did not write an output.
     """
     with alone(folder):
         follow(steps, folder, notes)
 
 
 def follow(steps: Iterable[Step], folder: Path, notes: dict[str, Notes] | None = None) -> None:
-    """:func:`run` for a program that keeps others out of the folder itself."""
+    """Do the same as :func:`run` for a caller that has locked the folder itself."""
     start = time.monotonic()
     for step in steps:
         found = finished(step, folder)
@@ -70,9 +70,9 @@ def follow(steps: Iterable[Step], folder: Path, notes: dict[str, Notes] | None =
 
 
 def finished(step: Step, folder: Path) -> Notes | None:
-    """What a step returned in an earlier run; None where it must be made.
+    """Return the notes of a step from an earlier run; None if the step must run.
 
-    It must where an output is gone, or where its record is missing, damaged or of other settings.
+    It must if an output is gone, or its record is missing, damaged or has other settings.
     """
     try:
         found = json.loads(_record(step, folder).read_text(encoding="utf-8"))
@@ -84,10 +84,10 @@ def finished(step: Step, folder: Path) -> Notes | None:
 
 
 def make(step: Step, folder: Path) -> Notes:
-    """Make a step and record it; several threads may each make one.
+    """Run a step and record it; several threads may each run one.
 
     Raises:
-        UserError: the step ended without one of its outputs.
+        UserError: the step ended without writing one of its outputs.
     """
     record = _record(step, folder)
     if record.exists():
@@ -105,16 +105,16 @@ def make(step: Step, folder: Path) -> Notes:
 
 
 def is_kept_in(folder: Path) -> bool:
-    """Whether a folder keeps, or kept, the records of a run."""
+    """Return whether a folder holds, or held, the records of a run."""
     return (folder / _RECORDS / _LOCK).is_file()
 
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Keep other runs out of a folder, which is made if needed; a kill gives it back.
+    """Keep other runs out of a folder, created if needed; a kill releases it.
 
     Raises:
-        UserError: another run is at work there.
+        UserError: another run is using the folder.
     """
     records = folder / _RECORDS
     records.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A generated language pair with gold trees, English and Tovari, learned in minutes.
+"""A generated language pair with gold trees, English and Tovari, which models learn in minutes.
 
 Imports neither torch nor fairseq.
 """

@@ -1,4 +1,4 @@
-"""``hyptrans prepare toy``: the toy treebank in a folder."""
+"""``hyptrans prepare toy``: write the toy treebank to a folder."""
 
 import argparse
 import sys
@@ -26,14 +26,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _longest(text: str) -> int:
-    """A number of words as it is typed, for argparse."""
+    """Parse a number of words, for argparse."""
     if positive(text) < treebank.LEAST_WORDS:
         raise argparse.ArgumentTypeError(f"{text} is not {treebank.LEAST_WORDS} or more")
     return int(text)
 
 
 def main(args: argparse.Namespace) -> None:
-    """Write the treebank, say where."""
+    """Write the treebank, and print where."""
     settings = treebank.Settings(args.train, args.valid, args.test, args.max_words, args.seed)
     written = treebank.write(args.out, settings, overwrite=args.overwrite)
     sys.stdout.write(f"{args.out}: {'written' if written else 'already there, reused'}\n")

@@ -1,8 +1,8 @@
-"""How meanings of the toy language are drawn at random.
+"""Draw meanings of the toy language at random.
 
-What is drawn here never lets an English sentence be read in two ways: a preposition belongs either
-to nouns or to verbs; a noun has one phrase or clause after it; in a clause only the last part may
-contain a clause of its own, besides the subject, which its verb closes.
+No English sentence is ambiguous: a preposition belongs either to nouns or to verbs; a noun has one
+phrase or clause after it; in a clause, only the last part may contain a clause of its own, besides
+the subject, which the verb closes.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ NO_CLAUSE = -1
 
 @dataclass(eq=False)
 class Node:
-    """A part of a meaning, a noun phrase or a clause, without an order of words.
+    """A part of a meaning, a noun phrase or a clause, without word order.
 
     Attributes:
         lexeme: the noun or verb.
         role: its relation in Universal Dependencies.
-        link: the preposition of a noun, the conjunction of a clause.
-        plural: of a noun.
-        determiner: of a noun, in English.
+        link: the preposition of a noun or the conjunction of a clause.
+        plural: whether a noun is plural.
+        determiner: English determiner of a noun.
         modifiers: adjectives, quantifiers and adverbs.
-        tense: of a clause.
-        negative: of a clause.
-        gap: the role that a relative clause leaves to its noun.
-        parts: in English order.
+        tense: tense of a clause.
+        negative: whether a clause is negated.
+        gap: the role in a relative clause that its noun fills.
+        parts: its parts, in English order.
     """
 
     lexeme: Lexeme
@@ -52,14 +52,14 @@ class Node:
     parts: list[Node] = field(default_factory=list)
 
     def part(self, role: str) -> Node | None:
-        """The first part of a role."""
+        """Return the first part with this role."""
         return next((part for part in self.parts if part.role == role), None)
 
 
 class Sampler:
-    """Draws meanings; the same seed gives the same ones.
+    """Draws meanings; the same seed gives the same meanings.
 
-    Only ``random.Random.random`` is used, whose sequence Python guarantees between versions.
+    It uses only ``random.Random.random``, whose sequence Python guarantees across versions.
     """
 
     def __init__(self, seed: int) -> None:
@@ -69,11 +69,11 @@ class Sampler:
         return self._random.random() < probability
 
     def _pick(self, items: Sequence[T], skew: float = 1.0) -> T:
-        # a skew makes early words more frequent, as in real text, and keeps the last ones in use
+        # a skew makes early words more frequent, as in real text, but still draws the last ones
         return items[int(len(items) * self._random.random() ** skew)]
 
     def sentence(self) -> Node:
-        """A whole sentence."""
+        """Draw a whole sentence."""
         kind = self._random.random()
         if kind > 0.26:
             return self._clause("root", 2)
@@ -92,7 +92,7 @@ class Sampler:
         gap: str = "",
         link: Lexeme | None = None,
     ) -> Node:
-        """A clause; ``open_end``: its last part may contain clauses, ``depth`` of them nested."""
+        """Draw a clause; with ``open_end`` its last part may nest up to ``depth`` clauses."""
         kinds = [lexicon.TRANSITIVE] * 4
         kinds += [lexicon.INTRANSITIVE] * 2 if gap != "obj" else []
         kinds += [lexicon.SAYING] * 2 if open_end and depth > 0 and gap != "obj" else []
@@ -112,7 +112,7 @@ class Sampler:
         return clause
 
     def _complements(self, clause: Node, depth: int) -> None:
-        """The object of a clause, unless that is its gap, and its phrases."""
+        """Draw the object of a clause, unless that is its gap, and its phrases."""
         transitive = clause.lexeme.kind == "transitive"
         phrases = []
         if self._chance(0.25 if transitive else 0.6):
@@ -135,13 +135,13 @@ class Sampler:
         name: float = 0.0,
         link: Lexeme | None = None,
     ) -> Node:
-        """A noun phrase.
+        """Draw a noun phrase.
 
         Args:
             role: its relation.
             depth: how many relative clauses may still be nested in it.
-            kinds: of nouns.
-            name: how often it is a name.
+            kinds: kinds of nouns to choose from.
+            name: probability of a name.
             link: its preposition.
         """
         if self._chance(name):
@@ -160,7 +160,7 @@ class Sampler:
             inner = self._noun("nmod", depth - 1, OBJECTS, link=self._pick(lexicon.OF_NOUNS))
             noun.parts.append(inner)
         elif drawn < 0.36 and depth > NO_CLAUSE:
-            # things have things done to them
+            # things do not act: they are the object of their relative clause
             gap = "nsubj" if noun.lexeme.animate and self._chance(0.6) else "obj"
             noun.parts.append(self._clause("acl:relcl", depth - 1, open_end=depth > 0, gap=gap))
         return noun

@@ -1,9 +1,9 @@
-"""Says a meaning in English and in Tovari, an invented language with the head at the end.
+"""Express a meaning in English and in Tovari, an invented head-final language.
 
-English has the verb after its subject, modifiers after the noun, and prepositions. In Tovari the
-verb comes last, modifiers precede their noun, case endings and postpositions stand for
-prepositions, people and animals are marked as objects, the verb of a relative clause is a
-participle, and endings follow the vowels of their stem.
+English puts the verb after its subject and modifiers after the noun, and has prepositions. In
+Tovari the verb comes last, modifiers precede their noun, case endings and postpositions replace
+prepositions, objects are marked if they are people or animals, the verb of a relative clause is a
+participle, and endings harmonize with the vowels of their stem.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ RELATIONS = {"ADJ": "amod", "NUM": "nummod", "ADV": "advmod", "ADP": "case", "CC
 
 
 def english(node: Node) -> Word:
-    """The English sentence of a meaning."""
+    """Return the English sentence of a meaning."""
     return _sentence(_english_clause(node), node)
 
 
 def tovari(node: Node) -> Word:
-    """The Tovari sentence of a meaning."""
+    """Return the Tovari sentence of a meaning."""
     return _sentence(_tovari_clause(node), node)
 
 
 def ending(stem: str, *endings: str) -> str:
-    """The stem with endings, whose ``A`` is ``a`` after a back stem and ``e`` after a front one."""
+    """Add endings to a stem; ``A`` becomes ``a`` after a back stem and ``e`` after a front one."""
     vowel = "a" if set("aou") & set(stem) else "e"
     return stem + "".join(endings).replace("A", vowel)
 
 
 def _sentence(root: Word, node: Node) -> Word:
-    """Put the stop, and the comma after a clause that comes first."""
+    """Add the full stop, and a comma after an initial clause."""
     root.after.append(Word(".", ".", "PUNCT", "punct", (id(node), "stop")))
     if node.part("advcl"):
         root.before[0].after.append(Word(",", ",", "PUNCT", "punct", (id(node), "comma")))
@@ -59,7 +59,7 @@ def _upos(node: Node) -> str:
 
 
 def _modifiers(node: Node, side: int) -> list[Word]:
-    """Determiner, quantifier, adjective or adverb; ``side``: 0 for English, 1 for Tovari."""
+    """Return determiner, quantifiers, adjectives or adverbs; ``side``: 0 English, 1 Tovari."""
     words = []
     if form := (node.determiner, DETERMINERS.get(node.determiner, ""))[side]:
         words.append(Word(form, form, "DET", "det", (id(node), "determiner")))
@@ -70,7 +70,7 @@ def _modifiers(node: Node, side: int) -> list[Word]:
 
 
 def _link(node: Node, form: str) -> list[Word]:
-    """The word that links a part to what it belongs to."""
+    """Return the word that links a part to its head."""
     if not node.link or not form:
         return []
     upos = node.link.kind
@@ -91,7 +91,7 @@ def _english_noun(node: Node) -> Word:
 
 
 def _english_clause(node: Node, noun: Node | None = None) -> Word:
-    """A clause; of a relative one, ``noun`` is what it belongs to."""
+    """Return a clause; ``noun`` is the noun that a relative clause modifies."""
     agreeing = node.part("nsubj") or noun
     assert agreeing is not None
     third = not agreeing.plural
@@ -122,9 +122,9 @@ def _tovari_noun(node: Node, case: str) -> Word:
         case, after = node.link.stem, node.link.forms[1].replace("-", "")
     elif case == "acc" and not lexeme.animate:
         case = "nom"
-    # after a quantifier the noun stays in the singular
+    # after a quantifier the noun stays singular
     plural = node.plural and not any(word.kind == "NUM" for word in node.modifiers)
-    # what belongs to a noun ends in r: on the postposition, else on the noun itself
+    # the modifier of a noun ends in r: on its postposition, if any, else on the modifier itself
     mark = "r" if node.role == "nmod" else ""
     form = ending(lexeme.stem, "tA" if plural else "", CASES[case], "" if after else mark)
     head = Word(form, lexeme.stem, _upos(node), node.role, (id(node), "head"))
@@ -146,14 +146,14 @@ def _tovari_clause(node: Node) -> Word:
     head = Word(ending(stem, *endings), stem, "VERB", role, (id(node), "head"), feats)
     for role in ("advcl", "nsubj", "obl", "obj", "ccomp", "conj"):
         for part in (part for part in node.parts if part.role == role):
-            # a noun's clause is a participle, whose subject is in the genitive
+            # a relative clause has a participle, whose subject is in the genitive
             subject_case = "gen" if node.gap else "nom"
             case = subject_case if role == "nsubj" else "acc"
             said = _tovari_clause(part) if part.tense else _tovari_noun(part, case)
             (head.after if role == "conj" else head.before).append(said)
     head.before += _modifiers(node, 1)
     link = _link(node, node.link.stem if node.link else "")
-    # a conjunction stands before its clause, a subordinator behind it
+    # a conjunction precedes its clause, a subordinator follows it
     if node.role == "conj":
         head.before = link + head.before
     else:

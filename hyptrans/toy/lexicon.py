@@ -1,6 +1,6 @@
-"""Words of the toy language pair: English on the one side, the invented Tovari on the other.
+"""Words of the toy language pair: English and the invented Tovari.
 
-Every Tovari stem ends in a vowel, so that endings follow without further rules, and means one word.
+Every Tovari stem ends in a vowel, so that endings need no further rules, and means one word only.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 
 class Lexeme(NamedTuple):
-    """A word of both languages.
+    """A word in both languages.
 
-    ``forms`` are the English ones: singular and plural of a noun, base, third person and past of a
-    verb, else one. ``kind`` says how the word may be used.
+    ``forms`` are English: singular and plural of a noun; base, third person and past of a verb; one
+    form of other words. ``kind`` says how the word may be used.
     """
 
     forms: tuple[str, ...]
@@ -21,7 +21,7 @@ class Lexeme(NamedTuple):
 
     @property
     def animate(self) -> bool:
-        """Whether it is somebody."""
+        """Whether it denotes a person or an animal."""
         return self.kind in ("person", "name")
 
 
@@ -31,7 +31,7 @@ def _table(kind: str, text: str) -> tuple[Lexeme, ...]:
 
 
 def _nouns(kind: str, text: str) -> tuple[Lexeme, ...]:
-    """Nouns with their plurals, which end in s but where the table has another."""
+    """Return nouns with their plurals, which end in s unless the table gives another."""
     split = ((noun, *noun.forms[0].partition(":")[::2]) for noun in _table(kind, text))
     return tuple(
         noun._replace(forms=(singular, plural or f"{singular}s"))
@@ -47,7 +47,7 @@ PERSONS = _nouns(
     dog kelu; cat missi; horse hevo; wolf:wolves sudda; bear karho; bird linte; goat vuhi;
     owl pello; rat rotta; snake kyrme; bee mehile; merchant kauppo; stranger vierro""",
 )
-"""And animals: whoever does something."""
+"""Persons and animals: nouns that can act."""
 THINGS = _nouns(
     "thing",
     """book kirra; letter viesti; apple omma; cake leipe; cup kuppo; coat takki; ring sormo;
@@ -107,9 +107,9 @@ DETERMINERS = {
     **{"the": "", "a": "yte", "this": "tame"},
     **{"that": "tuo", "every": "joka", "no": "mikke"},
 }
-"""Tovari says nothing for ``the``."""
-# an English preposition, Tovari's postposition or "-", and the case before it; none is in both
-# lists, so that the source never leaves open what a phrase belongs to
+"""Tovari has no word for ``the``."""
+# an English preposition, Tovari's postposition or "-", and the case before it; none belongs to both
+# nouns and verbs, so that the source always determines the head of a phrase
 OF_NOUNS = _table("ADP", "of - gen; near liki gen; behind tago gen; under alle gen; from - abl")
 OF_PLACES = _table("ADP", "in - loc; into - ill; through lapi gen")
 OF_EVENTS = _table("ADP", "before enne abl; after jelke gen; during aika loc")

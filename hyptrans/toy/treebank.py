@@ -1,4 +1,4 @@
-"""Builds the toy treebank: parallel text of English and Tovari with gold trees for both sides.
+"""Build the toy treebank: parallel text of English and Tovari with gold trees for both sides.
 
 The same settings give the same bytes. ``valid`` and ``test`` are drawn first, so they are the same
 for every size of ``train``; no English and no Tovari sentence occurs twice.
@@ -22,12 +22,12 @@ SOURCE, TARGET = "en", "qtv"  # qtv: a code of the range kept for private use
 SPLITS = ("valid", "test", "train")
 FORMAT = 2  # raised when the same settings begin to give other sentences
 LEAST_WORDS = 8
-"""Of the longest sentence; with fewer some kinds of sentences would never fit."""
+"""Lower bound of ``max_words``; with fewer, some kinds of sentences would never fit."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What decides the sentences; sizes in sentence pairs, ``max_words`` with punctuation."""
+    """All that decides the sentences; sizes are in pairs, ``max_words`` counts punctuation."""
 
     train: int = 20000
     valid: int = 400
@@ -45,7 +45,7 @@ class Pair:
 
 
 def pairs(settings: Settings) -> Iterator[Pair]:
-    """Different sentence pairs without end, in an order fixed by the seed."""
+    """Yield distinct sentence pairs endlessly, in an order fixed by the seed."""
     sampler = Sampler(settings.seed)
     seen: set[str] = set()
     while True:
@@ -59,10 +59,10 @@ def pairs(settings: Settings) -> Iterator[Pair]:
 
 
 def write(out: Path, settings: Settings, *, overwrite: bool = False) -> bool:
-    """Write the treebank into ``out``; False if it is there already and nothing was done.
+    """Write the treebank into ``out``; return False if it already exists and nothing was done.
 
     Raises:
-        UserError: ``out`` holds something else, or another run is at work there.
+        UserError: ``out`` holds something else, or another run is writing to it.
     """
     sides = [f"{language}{end}" for language in (SOURCE, TARGET) for end in ("", ".conllu")]
     files = [out / f"{split}.{side}" for split in SPLITS for side in sides]

@@ -1,4 +1,4 @@
-"""Dependency trees of the toy languages, as words with left and right dependents, and CoNLL-U."""
+"""Dependency trees of the toy languages: words with left and right dependents, and CoNLL-U."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 @dataclass(eq=False)
 class Word:
-    """A word with its dependents on either side; a whole tree hangs on its root.
+    """A word with its left and right dependents; the root holds the whole tree.
 
-    ``origin`` names the part of the meaning it says, by which both languages are aligned.
+    ``origin`` names the part of the meaning that it expresses, by which both languages are aligned.
     """
 
     form: str
@@ -23,7 +23,7 @@ class Word:
     after: list[Word] = field(default_factory=list)
 
     def in_order(self) -> Iterator[Word]:
-        """All words of the tree from left to right: a projective tree by construction."""
+        """Yield all words from left to right; the tree is projective by construction."""
         for word in self.before:
             yield from word.in_order()
         yield self
@@ -32,15 +32,15 @@ class Word:
 
 
 def text(root: Word) -> str:
-    """The sentence as it is written: no space before punctuation."""
+    """Return the sentence as it is written, without spaces before punctuation."""
     words = (word.form if word.upos == "PUNCT" else f" {word.form}" for word in root.in_order())
     return "".join(words)[1:]
 
 
 def conllu(root: Word, sent_id: str, other: Word) -> str:
-    """The sentence in CoNLL-U, an empty line at its end.
+    """Return the sentence in CoNLL-U, with an empty line at its end.
 
-    ``Align=3`` in the last column: the word says what word 3 of the ``other`` sentence says.
+    ``Align=3`` in the last column means that the word corresponds to word 3 of ``other``.
     """
     words = list(root.in_order())
     index = {id(word): i for i, word in enumerate(words, 1)}
