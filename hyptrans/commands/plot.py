@@ -45,8 +45,7 @@ def main(args: argparse.Namespace) -> None:
     """Draw the curves.
 
     Raises:
-        UserError: a file is no log, the numbers of names and logs differ, or ``--out`` has an
-            unknown ending.
+        UserError: a log is none, names and logs differ in number, or ``--out`` has another ending.
         MissingExtra: matplotlib is not installed.
     """
     form = args.out.suffix.lower().removeprefix(".")

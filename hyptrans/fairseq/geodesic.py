@@ -97,9 +97,7 @@ class GeodesicCriterion(LabelSmoothedCrossEntropyCriterion):
 
 
 def geodesic_term(points: Tensor, tokens: Tensor, *, c: float) -> Tensor:
-    """Return the mean ``exp(-d)`` over sampled pairs of points with different tokens, or 0.
-
-    It is 0 if there are no such pairs.
+    """Return mean ``exp(-d)`` over sampled pairs of points with different tokens, 0 without pairs.
 
     Shapes: points ``[N, D]`` of the ball, tokens ``[N]`` -> ``[]``. Range: ``[0, 1]``.
     """

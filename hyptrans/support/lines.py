@@ -29,9 +29,8 @@ def read_lines(path: Path, *, may_be_empty: bool = False) -> Iterator[str]:
         may_be_empty: whether the file may have no lines.
 
     Raises:
-        UserError: the file is missing, empty or damaged; it has bytes that are not UTF-8 or a line
-            of more than ``LONGEST_LINE`` bytes (the message says where); or it is a gzip file that
-            unpacks to suspiciously much.
+        UserError: the file is missing, empty or damaged, unpacks to suspiciously much, or has bytes
+            that are not UTF-8 or a line of more than ``LONGEST_LINE`` bytes (it says where).
     """
     number = 0
     with open_maybe_gzip(path) as file:

@@ -56,8 +56,7 @@ def _member(path: Path, member: str) -> bytes:
     """Return the content of an archive's member; its name cannot do harm, as no file is written."""
     with zipfile.ZipFile(path) as archive:
         found = archive.getinfo(member)
-        # the archive may lie about both sizes: the file's bounds the packed one, and no more than
-        # the unpacked one is read
+        # both sizes may be false: the file's size bounds the packed one, and the read the unpacked
         packed = min(found.compress_size, path.stat().st_size)
         if found.compress_type not in _METHODS or found.file_size > most_bytes(packed):
             raise ValueError("it is packed by another method, or suspiciously large unpacked")
