@@ -19,7 +19,7 @@ class TextSteps:
         xml_escape: turn ``& < >`` into entities: fairseq's script does not decode XML, so its
             tokenizer sees them in this form.
         straight_apostrophe: turn U+2019 into ' (as fairseq's scripts do in the development sets).
-        normalize: as Moses normalizes punctuation; then turn non-printing characters into spaces.
+        normalize: normalize punctuation as Moses does; non-printing characters become spaces.
         tokenize: tokenize as Moses does, with XML escapes, the Perl script's default.
         aggressive: turn hyphens inside words into ``@-@``, the ``-a`` of the Moses tokenizer.
         lowercase: lower-case the result.
