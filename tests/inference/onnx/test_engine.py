@@ -8,6 +8,7 @@ import sys
 import textwrap
 from hashlib import sha256
 
+import onnx
 import pytest
 
 import hyptrans
@@ -16,6 +17,7 @@ from hyptrans.inference.onnx.engine import OnnxTranslator
 from hyptrans.inference.translator import Translator
 from tests.serve.conftest import ask, typed
 
+INT8 = onnx.TensorProto.INT8
 ARCHS = ("hybonet", "hybonet_plus", "han", "hypformer", "hvt", "sphere", "transformer")
 ARCHS += ("euclidean_postnorm", "euclidean_prenorm")
 WITHOUT_TORCH = """
@@ -80,7 +82,9 @@ def test_every_architecture_translates_as_with_torch(graphs_of, texts, arch):
 def test_weights_of_eight_bits_are_smaller_and_near(graphs_of, texts, arch):
     whole, small = graphs_of(arch), graphs_of(arch, "int8")
     sizes = [sum(path.stat().st_size for path in one.glob("*.onnx")) for one in (whole, small)]
-    assert sizes[1] < 0.75 * sizes[0]
+    # of so small a model the nodes are most of a graph
+    assert sizes[1] < sizes[0]
+    assert INT8 in {one.data_type for one in onnx.load(small / "decoder.onnx").graph.initializer}
     scores = [hyptrans.load(one, engine="onnx").n_best(texts, beam=1) for one in (whole, small)]
     first = [[row[0].log_probabilities[0] for row in each if row[0].subwords] for each in scores]
     assert first[0] == pytest.approx(first[1], abs=0.5)
@@ -170,10 +174,11 @@ def test_graphs_name_no_place_of_the_machine_that_made_them(graphs_of):
 
 
 def test_an_export_with_graphs_loads_by_both_engines(graphs_of):
-    torch, onnx = both(graphs_of("hybonet_plus"))
-    assert isinstance(torch, Translator)
-    assert isinstance(onnx, OnnxTranslator)
-    assert (onnx.languages, onnx.max_tokens) == (torch.languages, torch.max_tokens)
+    by_torch, by_onnx = both(graphs_of("hybonet_plus"))
+    assert isinstance(by_torch, Translator)
+    assert isinstance(by_onnx, OnnxTranslator)
+    assert by_onnx.languages == by_torch.languages
+    assert by_onnx.max_tokens == by_torch.max_tokens
 
 
 def test_a_server_translates_without_torch(graphs_of):
