@@ -79,7 +79,7 @@ class Graphs:
             np.zeros([sizes.get(size, size) for size in inputs[name].shape], dtype=np.float32)
             for name in self._kept
         ]
-        self._outputs = ["scores", *(f"next_{i}" for i in range(len(self._kept)))]
+        self._next = [f"next_{i}" for i in range(len(self._kept))]
 
     def start(self, source: np.ndarray, padding: np.ndarray, beam: int) -> Running:
         """Encode a batch ``[B, S]``; padding is true at padding."""
@@ -101,6 +101,28 @@ class Graphs:
             parents: row of the state that each goes on, ``[n, beam]``.
             position: number of tokens before.
         """
+        (scores,) = self._run(["scores"], running, tokens, parents, position)
+        return scores
+
+    def best(
+        self, running: Running, tokens: np.ndarray, parents: np.ndarray, position: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the largest of what :meth:`step` returns, and their tokens.
+
+        Largest first, ``[n, beam, 2 beam + 2]``, or all there are.
+        """
+        names = ["best_scores", "best_tokens"]
+        scores, best = self._run(names, running, tokens, parents, position)
+        return scores, best
+
+    def _run(
+        self,
+        names: list[str],
+        running: Running,
+        tokens: np.ndarray,
+        parents: np.ndarray,
+        position: int,
+    ) -> list[np.ndarray]:
         of = self._values.ortvalue_from_numpy
         # before the first token there is one empty row for all
         parents = parents if position else parents * 0
@@ -112,9 +134,9 @@ class Graphs:
             **dict(zip(self._source, running.source, strict=True)),
             **dict(zip(self._kept, running.state, strict=True)),
         }
-        scores, *running.state = self._decoder.run_with_ort_values(self._outputs, given)
-        found: np.ndarray = scores.numpy()
-        return found
+        made = self._decoder.run_with_ort_values([*names, *self._next], given)
+        running.state = made[len(names) :]
+        return [one.numpy() for one in made[: len(names)]]
 
 
 class OnnxTranslator(TextTranslator):

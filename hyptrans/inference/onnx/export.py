@@ -98,7 +98,7 @@ def largest_difference(model: EncoderDecoder, folder: Path) -> float:
     state = empty_state(model, tokens.numel())
     for position in range(_STEPS):
         at = torch.tensor([position])
-        scores, state = step(tokens, rows, at, source.eq(words.pad()), memory, state)
+        scores, _, _, state = step(tokens, rows, at, source.eq(words.pad()), memory, state)
         made = torch.from_numpy(graphs.step(found, tokens.numpy(), rows.numpy(), position))
         # the score of padding may be minus infinity on both sides
         apart = torch.where(made == scores, 0.0, (made - scores).abs() / (1 + scores.abs()))
@@ -122,7 +122,7 @@ def _write_graphs(model: EncoderDecoder, encoder: Path, decoder: Path) -> None:
     given = (last, last * 0, torch.tensor([2]), source.eq(words.pad()), memory, state)
     kept = [f"state_{i}" for i in range(len(state))]
     inputs = ["tokens", "parents", "position", "padding", *names, *kept]
-    outputs = ["scores", *(f"next_{i}" for i in range(len(state)))]
+    outputs = ["scores", "best_scores", "best_tokens", *(f"next_{i}" for i in range(len(state)))]
     hypotheses = {0: sentences, 1: beam}
     of_source = [{0: sentences, 2: length} if _has(one, 5) else {0: sentences} for one in memory]
     of_state = [{0: rows, 2: earlier} if _has(one, 2) else {0: rows} for one in state]

@@ -19,7 +19,8 @@ input             shape                         meaning
                   or sums                       each; ``rows`` and ``earlier`` are 0 or more
 ================  ============================  =================================================
 
-It returns ``scores`` ``[sentences, beam, symbols]``, natural log-probabilities of the next token,
+It returns ``scores`` ``[sentences, beam, symbols]``, natural log-probabilities of the next token;
+the largest of them, ``best_scores`` ``[sentences, beam, 2 * beam + 2]``, and their ``best_tokens``;
 and ``next_*``, the ``state_*`` of the next step, of which hypothesis ``j`` of sentence ``i`` is row
 ``i * beam + j``.
 """
@@ -74,7 +75,7 @@ class StepGraph(nn.Module):
         padding: Tensor,
         source: list[Tensor],
         before: list[Tensor],
-    ) -> tuple[Tensor, list[Tensor]]:
+    ) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
         decoder, rows = self.model.decoder, parents.flatten()
         state = decoder.start()
         state.logits.kept = self.table
@@ -89,8 +90,9 @@ class StepGraph(nn.Module):
         )
         logits = decoder.logits(states[-1], state.logits)[:, 0]
         scores = F.log_softmax(logits, -1).unflatten(0, tokens.shape)
+        best = scores.topk(torch.sym_min(2 * tokens.size(1) + 2, scores.size(2)))
         after = [one for layer in state.layers for one in layer.attention.kept]
-        return scores, after
+        return scores, *best, after
 
 
 def empty_state(model: Any, rows: int) -> list[Tensor]:

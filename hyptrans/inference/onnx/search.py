@@ -1,8 +1,8 @@
 """Search for translations over numpy arrays: beams or samples, of one model or of several.
 
 The rules are those of :mod:`hyptrans.inference.search`, which keeps all hypotheses on a device. A
-search of its own is plainer than one over two array libraries: it needs no torch, keeps ended
-hypotheses in lists, and finds the best candidates by blocks.
+search of its own is plainer than one over two array libraries: it needs no torch, keeps hypotheses
+as rows of each step that point to the step before, and lets the graph find the best tokens.
 """
 
 from __future__ import annotations
@@ -68,22 +68,24 @@ def search(
         )
     live = _Live(models, source, longest, settings, words)
     done: list[list[Found]] = [[] for _ in source]
+    begun = min(prefix.shape[1], longest)
     for step in range(longest + 1):
-        scores = live.next_scores(step)
-        _restrict(scores, step, longest, words, settings)
-        if step < min(prefix.shape[1], longest):
-            live.follow(prefix[live.sentences, step], scores)
-        values, tokens, parents = live.candidates(scores, step)
+        given = prefix[live.sentences, step] if step < begun else None
+        values, tokens, parents = live.candidates(step, given)
+        rows = live.first_rows + parents
         ended = (tokens == words.eos()) & (values != -np.inf)
-        best = ended[:, : live.beam] & ~live.ignored
-        for i, j in np.argwhere(best):
+        if step < longest and not (live.lacks or ended.any()):
+            # nothing to sort out: the best go on
+            live.extend(*(one[:, : live.beam] for one in (values, tokens, rows)))
+            continue
+        for i, j in np.argwhere(ended[:, : live.beam] & ~live.ignored).tolist():
             own = done[live.sentences[i]]
             if len(own) < live.beam:
-                own.append(live.found(i, parents[i, j], values[i, j], step))
+                own.append(live.found(int(rows[i, j]), values[i, j]))
         full = np.array([len(done[sentence]) >= live.beam for sentence in live.sentences])
         if step == longest or full.all():
             break
-        live.advance(values, tokens, parents, ended, np.flatnonzero(~full), step)
+        live.advance(values, tokens, rows, ended, np.flatnonzero(~full))
     if not all(done):
         raise UserError(
             "no translation has a score that is a number: the weights are damaged, or the "
@@ -104,35 +106,79 @@ class _Live:
         words: Dictionary,
     ) -> None:
         self.models, self.settings, self.words = models, settings, words
-        sampling = settings.sample_from is not None
+        self.longest, sampling = longest, settings.sample_from is not None
         self.beam = settings.beam if sampling else min(settings.beam, len(words) - 1)
         self.draw = settings.generator or np.random.default_rng()
         self.states = [one.start(source, source == words.pad(), self.beam) for one in models]
         self.sentences = np.arange(len(source))
         """Which sentence of the batch each is."""
-        self.ignored = np.zeros((len(source), self.beam), dtype=bool)
+        shape = (len(source), self.beam)
+        self.ignored = np.zeros(shape, dtype=bool)
         """Places for which there was no hypothesis."""
-        self.tokens = np.full((len(source), self.beam, longest + 2), words.pad())
-        self.tokens[:, :, 0] = words.eos()
-        self.sums = np.zeros(self.tokens.shape, dtype=np.float32)
-        """Of the scores of the tokens so far, from the second token on."""
-        self.rows = np.zeros((len(source), self.beam), dtype=np.int64)
-        """Row of the models' state that each hypothesis goes on."""
+        self.lacks = False
+        """Whether there are such places."""
+        self.first_rows = self.beam * self.sentences[:, None]
+        """Row of each sentence's first hypothesis, ``[n, 1]``."""
+        self.last = np.full(shape, words.eos())
+        self.totals = np.zeros(shape, dtype=np.float32)
+        """Of the scores of the tokens so far."""
+        self.rows = np.zeros(shape, dtype=np.int64)
+        """Which row of the step before each hypothesis goes on."""
+        self.steps: list[tuple[list[int], list[int], list[float]]] = []
+        """Of each step the last tokens, rows and totals: hypotheses are read from their ends."""
+        plain = not sampling and len(models) == 1
+        self.plain = plain and settings.temperature == 1 and not settings.unkpen
 
-    def next_scores(self, step: int) -> Array:
-        """Log-probabilities of the next token, ``[n, beam, V]``."""
-        last, found = np.ascontiguousarray(self.tokens[:, :, step]), []
+    def candidates(self, step: int, given: Array | None) -> tuple[Array, Array, Array]:
+        """Scores, tokens and parents ``[n, candidates]``, best first, or drawn.
+
+        ``given``: tokens ``[n]`` that hypotheses go on with, where they are no padding.
+        """
+        if self.plain and given is None and step < self.longest:
+            return self._best_of_rows(step)
+        scores = self._scores(step)
+        if given is not None:
+            self._follow(given, scores)
+        if self.settings.sample_from is not None:
+            return self._drawn(scores)
+        # before the first token all hypotheses are the same
+        every = scores + self.totals[:, :, None] if step else scores[:, :1]
+        vocabulary = every.shape[2]
+        flat = every.reshape(len(every), -1)
+        values, places = best_of(flat, min(2 * self.beam, flat.shape[1] - 1))
+        return values, places % vocabulary, places // vocabulary
+
+    def _best_of_rows(self, step: int) -> tuple[Array, Array, Array]:
+        """The candidates from the best tokens of each hypothesis, which the graph found."""
+        (model,), (state,) = self.models, self.states
+        values, tokens = model.best(state, self.last, self.rows, step)
+        # two more than are needed, so that these may be left out
+        values[(tokens == self.words.pad()) | np.isnan(values)] = -np.inf
+        if step < self.settings.shortest:
+            values[tokens == self.words.eos()] = -np.inf
+        n, _, most = values.shape
+        every = values + self.totals[:, :, None] if step else values[:, :1]
+        flat = every.reshape(n, -1)
+        order = np.argsort(-flat, axis=1, kind="stable")[:, : 2 * self.beam]
+        places = np.arange(n)[:, None], order
+        return flat[places], tokens.reshape(n, -1)[places], order // most
+
+    def _scores(self, step: int) -> Array:
+        """Log-probabilities ``[n, beam, V]`` of the next token, less what is barred."""
+        found = []
         for model, state in zip(self.models, self.states, strict=True):
-            scores = model.step(state, last, self.rows, step)
+            scores = model.step(state, self.last, self.rows, step)
             if self.settings.temperature != 1:
                 scores = _log_softmax(scores / np.float32(self.settings.temperature))
             found.append(scores)
-        if len(found) == 1:
-            return found[0]
-        mean = np.logaddexp.reduce(np.stack(found)) - math.log(len(found))
-        return np.asarray(mean, dtype=np.float32)
+        scores = found[0]
+        if len(found) > 1:
+            mean = np.logaddexp.reduce(np.stack(found)) - math.log(len(found))
+            scores = np.asarray(mean, dtype=np.float32)
+        _restrict(scores, step, self.longest, self.words, self.settings)
+        return scores
 
-    def follow(self, given: Array, scores: Array) -> None:
+    def _follow(self, given: Array, scores: Array) -> None:
         """Leave only the tokens ``[n]`` that are given, where they are no padding."""
         for i, token in enumerate(given):
             if token == self.words.pad():
@@ -142,21 +188,12 @@ class _Live:
             scores[i, :, token] = kept
             if token == self.words.eos():
                 # a sentence that is given whole is the same in every place
-                for rows in (self.tokens, self.sums, scores):
+                for rows in (self.rows, self.last, self.totals, scores):
                     rows[i] = rows[i, :1]
+                if self.steps:
+                    self.steps[-1] = self._step()
 
-    def candidates(self, scores: Array, step: int) -> tuple[Array, Array, Array]:
-        """Scores, tokens and parents ``[n, candidates]``, best first, or drawn."""
-        if self.settings.sample_from is not None:
-            return self._drawn(scores, step)
-        # before the first token all hypotheses are the same
-        every = scores + self.sums[:, :, step, None] if step else scores[:, :1]
-        vocabulary = every.shape[2]
-        flat = every.reshape(len(every), -1)
-        values, places = best_of(flat, min(2 * self.beam, flat.shape[1] - 1))
-        return values, places % vocabulary, places // vocabulary
-
-    def _drawn(self, scores: Array, step: int) -> tuple[Array, Array, Array]:
+    def _drawn(self, scores: Array) -> tuple[Array, Array, Array]:
         """A token drawn for each hypothesis, ``[n, beam]``."""
         n, beam, symbols = scores.shape
         most = min(self.settings.sample_from or 1, symbols)
@@ -167,40 +204,43 @@ class _Live:
         place = np.minimum((bounds <= drawn).sum(1), most - 1)[:, None]
         values = np.take_along_axis(top, place, 1).reshape(n, beam)
         chosen = np.take_along_axis(tokens, place, 1).reshape(n, beam)
-        before = self.sums[:, :, step] if step else 0
-        return values + before, chosen, np.broadcast_to(np.arange(beam), (n, beam))
+        return values + self.totals, chosen, np.broadcast_to(np.arange(beam), (n, beam))
 
-    def found(self, i: int, parent: int, total: np.float32, step: int) -> Found:
-        """The hypothesis that ends with this step."""
-        length = step + 1
-        tokens = np.append(self.tokens[i, parent, 1:length], self.words.eos())
-        sums = np.append(self.sums[i, parent, 1:length], total)
-        scores = np.diff(sums, prepend=np.float32(0))
-        return Found(tokens, scores, float(total / np.float32(length**self.settings.lenpen)))
+    def found(self, row: int, total: np.float32) -> Found:
+        """The hypothesis that goes on a row of the last step and ends now."""
+        tokens, sums = [self.words.eos()], [float(total)]
+        for of_step, rows, totals in reversed(self.steps):
+            tokens.append(of_step[row])
+            sums.append(totals[row])
+            row = rows[row]
+        scores = np.diff(np.array(sums[::-1], dtype=np.float32), prepend=np.float32(0))
+        score = float(total / np.float32(len(tokens) ** self.settings.lenpen))
+        return Found(np.array(tokens[::-1]), scores, score)
 
-    def advance(
-        self, values: Array, tokens: Array, parents: Array, ended: Array, left: Array, step: int
-    ) -> None:
+    def advance(self, values: Array, tokens: Array, rows: Array, ended: Array, left: Array) -> None:
         """Go on with the best candidates that have not ended, of the sentences that are left."""
-        all_left = len(left) == len(self.sentences)
         ended[:, : self.beam] |= self.ignored
         # candidates are in the order of their scores; those that have ended come last
         last = 2 * self.beam
         order = np.arange(ended.shape[1]) + last * ended
         chosen = np.argsort(order, axis=1, kind="stable")[left, : self.beam]
         self.ignored = np.take_along_axis(order[left], chosen, 1) >= last
-        values, tokens, parents = (
-            np.take_along_axis(one[left], chosen, 1) for one in (values, tokens, parents)
-        )
-        rows = left[:, None] * self.beam + parents
-        self.tokens, self.sums = (
-            one.reshape(-1, one.shape[-1])[rows] for one in (self.tokens, self.sums)
-        )
-        self.tokens[:, :, step + 1], self.sums[:, :, step + 1] = tokens, values
-        self.sentences, self.rows = self.sentences[left], rows
-        if not all_left:
+        self.lacks = bool(self.ignored.any())
+        if len(left) < len(self.sentences):
             for state in self.states:
                 state.keep(left)
+        self.sentences, self.first_rows = self.sentences[left], self.first_rows[: len(left)]
+        best = (np.take_along_axis(one[left], chosen, 1) for one in (values, tokens, rows))
+        self.extend(*best)
+
+    def extend(self, values: Array, tokens: Array, rows: Array) -> None:
+        """Go on with hypotheses ``[n, beam]``: each what a row was, and a token."""
+        self.totals, self.last, self.rows = values.copy(), tokens.copy(), rows.copy()
+        self.steps.append(self._step())
+
+    def _step(self) -> tuple[list[int], list[int], list[float]]:
+        tokens, rows, totals = (one.ravel().tolist() for one in (self.last, self.rows, self.totals))
+        return tokens, rows, totals
 
 
 def best_of(scores: Array, count: int) -> tuple[Array, Array]:
