@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("output", type=Path, metavar="OUT", help=scores.TRANSLATIONS_HELP)
     add("references", type=Path, metavar="REF", help="raw references, one a line")
     scores.add_tokenize(parser)
-    add("--lowercase", action="store_true", help="take no notice of case")
+    add("--lowercase", action="store_true", help="ignore case")
     add("--json", action="store_true", help="the same as JSON")
 
 

@@ -29,23 +29,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add = parser.add_argument
     add("model", metavar="MODEL", help=MODEL_HELP)
-    about = f"hypotheses that the search keeps of each sentence (default: {BEAM})"
+    about = f"hypotheses kept for each sentence (default: {BEAM})"
     add("--beam", type=int, metavar="N", help=about)
-    about = "write N lines a sentence: its number from 1, log-probability (natural logarithm) over "
-    add("--n-best", type=int, metavar="N", help=f"{about}length, text")
+    about = "write N lines a sentence: its number from 1, its natural log-probability divided by "
+    add("--n-best", type=int, metavar="N", help=f"{about}its length, the text")
     about = "above 1 favors long translations (default: %(default)s)"
     add("--lenpen", type=float, default=LENPEN, metavar="X", help=about)
-    about = "most subwords of a translation (default: twice those of its source, rounded up to a "
+    about = "most subwords of a translation (default: twice those of the source, rounded up to a "
     add("--max-length", type=int, metavar="N", help=f"{about}multiple of 8, and 10 more)")
-    add("--prefix", metavar="TEXT", help="what every translation begins with")
-    about = "draw subwords by their probabilities instead of searching with a beam"
+    add("--prefix", metavar="TEXT", help="text that every translation begins with")
+    about = "sample subwords by probability instead of beam search"
     add("--sampling", action="store_true", help=about)
-    about = "draw from so many of the most probable (default: all)"
+    about = "sample from the N most probable subwords (default: all)"
     add("--sampling-topk", type=int, metavar="N", help=about)
     about = "divides the logits: below 1 makes probable subwords more probable (default: 1)"
     add("--temperature", type=float, metavar="X", help=about)
-    add("--seed", type=seed, metavar="N", help="of the samples (default: none, as chance has it)")
-    about = "source tokens that go through the model at once (default: %(default)s)"
+    add("--seed", type=seed, metavar="N", help="seed of the samples (default: a new one each time)")
+    about = "most source tokens in a batch (default: %(default)s)"
     add("--batch-tokens", type=positive, default=BATCH_TOKENS, metavar="N", help=about)
     add_engine(parser)
     add_data(parser)

@@ -22,7 +22,7 @@ def score(metric: str, output: Path, references: Path, *, lowercase: bool = Fals
         metric: of ``METRICS``, or ``TOKENS``.
         output: what ``fairseq-generate`` wrote.
         references: one a line, in a file whose name ends with the language.
-        lowercase: take no notice of case.
+        lowercase: ignore case.
 
     Raises:
         UserError: their numbers of sentences differ.
