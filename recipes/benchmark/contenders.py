@@ -1,4 +1,4 @@
-"""The models that are timed against each other, and what they do in a step."""
+"""Build the models that the benchmarks time, and define the steps that they time."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ from hyptrans.seq2seq.sizes import SIZES, flags_of
 VOCABULARY = 6000
 BEAM, SENTENCES = 5, 32
 FAIRSEQ, TWIN = "fairseq's transformer", "euclidean"
-"""fairseq's own model, and the package's: the same formulas, with the products and the attention
-that hyperbolic layers have."""
+"""fairseq's own model and the package's: the same formulas, but the package's uses the matrix
+products and the attention kernel of the hyperbolic layers."""
 MANIFOLD = "hybonet, manifold"
-"""HyboNet with embeddings that are points, and Riemannian Adam."""
+"""HyboNet whose embeddings are points, trained by Riemannian Adam."""
 SOFTMAX = "hypformer, softmax attention"
 VARIANTS: Mapping[str, tuple[str, Mapping[str, str]]] = {
-    # the fields say the size
+    # the fields give the size
     TWIN: ("euclidean_tiny", {}),
     MANIFOLD: ("hybonet", {"embedding_storage": "manifold"}),
     SOFTMAX: ("hypformer", {"hypformer_attention": "softmax"}),
 }
 WHOLE = ", fairseq's loss"
-"""Ending of the name of a contender whose loss makes all logits of a batch at once."""
+"""Suffix of a contender's name; its loss computes all logits of a batch at once."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """What all contenders of a comparison share.
+    """The size that all contenders of a comparison share.
 
     Attributes:
-        name: of a named size, such as ``wmt_d64``, whose widths and heads these are.
-        length: tokens of a sentence, on both sides.
-        layers: of each side.
+        name: a named size, such as ``wmt_d64``, which sets widths and heads.
+        length: tokens per sentence, on both sides.
+        layers: number of layers per side.
     """
 
     name: str
@@ -67,11 +67,11 @@ class Size:
         return max(1, self.target_tokens // self.length)
 
     def tokens(self, phase: str) -> int:
-        """Return the target tokens of a step."""
+        """Return the number of target tokens in a step."""
         return (SENTENCES if phase == "decode" else self.sentences) * self.length
 
     def fields(self) -> dict[str, Any]:
-        """Return configuration fields of a model of this size."""
+        """Return the configuration fields of a model of this size."""
         positions = ("max_source_positions", "max_target_positions")
         return {
             **flags_of(self.name),
@@ -82,7 +82,7 @@ class Size:
 
 
 def dictionary() -> Dictionary:
-    """Return random words, ``VOCABULARY`` symbols in all."""
+    """Return a dictionary of made-up words, ``VOCABULARY`` symbols in all."""
     words = Dictionary()
     for i in range(VOCABULARY - len(words)):
         words.add_symbol(f"w{i}")
@@ -90,12 +90,12 @@ def dictionary() -> Dictionary:
 
 
 def build(name: str, device: str, fields: Mapping[str, Any]) -> FairseqEncoderDecoderModel:
-    """Build a fresh model, the same one each time.
+    """Build a fresh model with the same weights each time.
 
     Args:
-        name: a contender, or an architecture of this package, named sizes included.
-        device: where to put it.
-        fields: of the configuration, where they differ from the defaults.
+        name: a contender or an architecture of this package, named sizes included.
+        device: where to put the model.
+        fields: configuration fields that differ from the defaults.
 
     Raises:
         ValueError: the configuration lacks a field.
@@ -118,7 +118,7 @@ def build(name: str, device: str, fields: Mapping[str, Any]) -> FairseqEncoderDe
 
 
 def batch(size: Size, device: str) -> dict[str, Any]:
-    """Return a batch of random sentences to train on, as fairseq gives it to a criterion."""
+    """Return a training batch of random sentences in the form that fairseq gives a criterion."""
     shape = (size.sentences, size.length)
     source, previous, target = (
         torch.randint(4, VOCABULARY, shape, device=device) for _ in range(3)
@@ -136,9 +136,9 @@ def training_step(
     *,
     updates: bool = True,
 ) -> Callable[[], None]:
-    """Return a function that makes forward, loss, backward and, if it ``updates``, clips and steps.
+    """Return a function that runs forward, loss, backward and, if ``updates``, clipping and Adam.
 
-    The loss is in tiles, or fairseq's where the name says so.
+    The loss is computed in tiles, or by fairseq's criterion if the name ends with ``WHOLE``.
     """
     base = name.removesuffix(WHOLE)
     model = build(base, device, size.fields()).train()
@@ -163,7 +163,7 @@ def training_step(
 def decoding(
     name: str, size: Size, device: str, autocast: torch.dtype | None = None
 ) -> Callable[[], None]:
-    """Return a function that translates a batch by beam search, ``length`` tokens each."""
+    """Return a function that translates a batch by beam search, ``length`` tokens per sentence."""
     model, words = build(name, device, size.fields()).eval(), dictionary()
     source = torch.randint(4, VOCABULARY, (SENTENCES, size.length), device=device)
     source[:, -1] = words.eos()

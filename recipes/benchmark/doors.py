@@ -1,7 +1,7 @@
-"""Target tokens a second of CPU time, of hyptrans train and fairseq-train in turn.
+"""Compare target tokens per second of CPU time: hyptrans train and fairseq-train in turn.
 
-Both train the same architecture on the same data folder, in batches of as many tokens. A turn is a
-process of its own, which counts from its fifth update on and measures neither start nor validation.
+Both train the same architecture on the same data folder, with equally many tokens per batch. Each
+turn is a separate process that counts only after its fifth update, without start-up or validation.
 The ratio is the median over the rounds (above 1: hyptrans train is faster).
 
 example: python -m recipes.benchmark.doors --data data --archs hybonet_plus_iwslt_d64
@@ -28,14 +28,14 @@ from recipes.common import options
 from recipes.common.commands import ROOT, say
 
 FIRST = 5
-"""Updates that are not counted: kernels are compiled in them."""
+"""Number of first updates that do not count, because they compile kernels."""
 SHARED = {"clip-norm": 0.5, "lr": 1e-3, "lr-scheduler": "polynomial_decay", "warmup-updates": 300}
 SHARED |= {"dropout": 0.2, "attention-dropout": 0, "label-smoothing": 0.1, "seed": 1}
 DOORS = ("hyptrans train", "fairseq-train")
 
 
 class Counter:
-    """Tokens and CPU seconds after the first updates."""
+    """Counts tokens and CPU seconds after the first updates."""
 
     def __init__(self) -> None:
         self.updates, self.tokens, self.since = 0, 0, 0.0
@@ -49,7 +49,7 @@ class Counter:
             self.tokens += tokens
 
     def show(self) -> None:
-        """Print the rate and the peak of memory for the parent, as the last line."""
+        """Print the rate and the peak memory as the last line, which the parent process reads."""
         rate = self.tokens / (time.process_time() - self.since)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         sys.stdout.write(json.dumps([rate, peak]) + "\n")
@@ -57,7 +57,7 @@ class Counter:
 
 
 def by_hyptrans(args: argparse.Namespace) -> None:
-    """Train by ``hyptrans train`` until the last update, and stop there."""
+    """Train with ``hyptrans train`` and stop after the last update."""
     from transformers import TrainerCallback
 
     from hyptrans.commands.cli import main
@@ -86,8 +86,8 @@ def by_hyptrans(args: argparse.Namespace) -> None:
 
 
 def by_fairseq(args: argparse.Namespace) -> None:
-    """Train by ``fairseq-train``."""
-    import hyptrans.fairseq  # noqa: F401 - edits fairseq as it is imported
+    """Train with ``fairseq-train``."""
+    import hyptrans.fairseq  # noqa: F401 - patches fairseq on import
 
     # isort: split
     from fairseq import trainer
@@ -135,7 +135,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         return by_hyptrans(args) if args.turn == DOORS[0] else by_fairseq(args)
     rows = []
     for arch in args.archs.split(","):
-        # a row of figures for each round
+        # one row of figures per round
         found = [[_turn(args, arch, door) for door in DOORS] for _ in range(args.rounds)]
         middle = [statistics.median(one[i][0] for one in found) for i in (0, 1)]
         peaks = [statistics.median(one[i][1] for one in found) for i in (0, 1)]
@@ -152,7 +152,7 @@ def _turn(args: argparse.Namespace, arch: str, door: str) -> tuple[float, float]
     words = ["--data", str(args.data), "--archs", arch, "--criterion", args.criterion]
     words += ["--updates", str(args.updates), "--max-tokens", str(args.max_tokens), "--turn", door]
     command = [sys.executable, "-m", "recipes.benchmark.doors", *words]
-    # threads that wait for others would count as computing
+    # CPU time would count threads that only wait for others
     variables = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True)
     if done.returncode:

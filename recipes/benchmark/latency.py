@@ -1,9 +1,9 @@
-"""CPU time of translation per token, beside CTranslate2 of the same size.
+"""Measure the CPU time per translated token, beside CTranslate2 at the same size.
 
-All models have random weights, a width of 128, 3 + 3 layers and 1,500 words, and make as many
-tokens of every sentence. One thread, float32. CTranslate2's model is fairseq's Transformer, as
-the twin is, converted by its own converter of fairseq's checkpoints; it is left out where
-``pip install ctranslate2`` was not. Rows with ONNX are of the same models by ONNX Runtime.
+All models have random weights, a width of 128, 3 + 3 layers and 1,500 words, and produce equally
+many tokens for every sentence. One thread, float32. CTranslate2 runs fairseq's Transformer (the
+twin's formulas), converted by CTranslate2's converter for fairseq checkpoints, if
+``ctranslate2`` is installed. Rows with ONNX run the same models in ONNX Runtime.
 
 example: python -m recipes.benchmark.latency --json latency.json
 """
@@ -55,11 +55,11 @@ TWIN, CTRANSLATE2 = "euclidean_prenorm", "CTranslate2"
 OURS = (TWIN, "euclidean", "hybonet", "hybonet_plus", "han", "hypformer", "hvt")
 BY_ONNX = (TWIN, "hybonet", "hybonet_plus")
 SYMBOLS, SHORTEST, LONGEST = 1500, 4, 20
-"""Of the dictionary, and words of the sources."""
+"""Symbols of the dictionary; fewest and most words of a source sentence."""
 ALONE = 25
-"""One of so many sentences is translated alone, too."""
+"""One in this many sentences is also translated alone."""
 MADE = 16
-"""Tokens of each translation, the end of the sentence among them."""
+"""Tokens of each translation, including the end of the sentence."""
 LAYERS = {f"{side}_layers": 3 for side in ("encoder", "decoder")}
 LANGUAGES = ("aa", "bb")
 WAYS = {
@@ -67,15 +67,15 @@ WAYS = {
     for how, batched in (("batches", True), ("one by one", False))
     for name, beam in ((f"beam {BEAM}", BEAM), ("greedy", 1))
 }
-"""Columns: whether sentences are translated in batches, and by which beam."""
+"""Columns: whether sentences are translated in batches, and the beam size."""
 
 Translate = Callable[[Sequence[Sequence[int]], int], int]
-"""Translates sentences by a beam; returns how many tokens it made of each."""
+"""Translates sentences with a beam size; returns the number of tokens per translation."""
 
 
 @functools.cache
 def dictionary() -> Dictionary:
-    """Return words w4, w5 and so on, after the special ones."""
+    """Return a dictionary of the words w4, w5 and so on after the special symbols."""
     words = Dictionary()
     for number in range(len(words), SYMBOLS):
         words.indices[f"w{number}"] = number
@@ -85,7 +85,7 @@ def dictionary() -> Dictionary:
 
 
 def made(arch: str, out: Path) -> argparse.Namespace:
-    """Write a model folder with random weights; return its options."""
+    """Write a model folder with random weights and return the model's options."""
     asked, words = {**flags_of("tiny"), **LAYERS, "share_all_embeddings": True}, dictionary()
     if arch == TWIN:
         asked |= {f"{side}_normalize_before": True for side in ("encoder", "decoder")}
@@ -100,13 +100,13 @@ def made(arch: str, out: Path) -> argparse.Namespace:
 
 
 def batches(rows: Sequence[Sequence[int]]) -> list[torch.Tensor]:
-    """Return tokens of sentences, padded on the left."""
+    """Return batches of the sentences' tokens, padded on the left."""
     found = by_length([len(row) for row in rows], BATCH_TOKENS, "", False)
     return [padded([rows[i] for i in batch], dictionary(), left=True) for batch in found]
 
 
 def ours(place: Path) -> Translate:
-    """Return the search behind :func:`hyptrans.load` of a model folder."""
+    """Return the search that :func:`hyptrans.load` uses for a model folder."""
     models, most = hyptrans.load(place).models, MADE - 1
 
     def translate(rows: Sequence[Sequence[int]], beam: int) -> int:
@@ -118,7 +118,7 @@ def ours(place: Path) -> Translate:
 
 
 def by_onnx(place: Path) -> Translate:
-    """Return the search behind engine ``onnx``, and add graphs to the model folder."""
+    """Add ONNX graphs to the model folder and return the search of engine ``onnx``."""
     export.write(hyptrans.load(place).model, place)
     graphs, most, words = [Graphs(place)], MADE - 1, dictionary()
 
@@ -135,8 +135,8 @@ def by_onnx(place: Path) -> Translate:
 
 
 def fairseqs_own(args: argparse.Namespace) -> torch.nn.Module:
-    """Return fairseq's Transformer of a twin's options, with random weights."""
-    import hyptrans.fairseq  # noqa: F401 - lets fairseq be imported
+    """Return fairseq's Transformer with a twin's options and random weights."""
+    import hyptrans.fairseq  # noqa: F401 - makes fairseq importable
 
     # isort: split
     from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
@@ -148,7 +148,7 @@ def fairseqs_own(args: argparse.Namespace) -> torch.nn.Module:
 
 
 def ctranslate2(args: argparse.Namespace, out: Path) -> Translate:
-    """Return CTranslate2's form of fairseq's Transformer of a twin's options."""
+    """Convert fairseq's Transformer with a twin's options to CTranslate2 and return its search."""
     library = importlib.import_module("ctranslate2")
     data = out.parent / TWIN
     args.task, (args.source_lang, args.target_lang) = "translation", LANGUAGES
@@ -170,7 +170,7 @@ def ctranslate2(args: argparse.Namespace, out: Path) -> Translate:
 
 
 def measure(sentences: int, rounds: int) -> dict[str, dict[str, float]]:
-    """Return CPU seconds per token of each model in each way, medians over rounds in turn."""
+    """Return CPU seconds per token by model and way, as medians over alternating rounds."""
     draw = random.Random(1)
     rows = [
         [*(draw.randrange(4, SYMBOLS) for _ in range(draw.randint(SHORTEST, LONGEST))), 2]
@@ -200,7 +200,7 @@ def measure(sentences: int, rounds: int) -> dict[str, dict[str, float]]:
 
 
 def table(found: Mapping[str, Any]) -> str:
-    """Write microseconds per token, and in brackets how many times the twin's."""
+    """Write microseconds per token, with the multiple of the twin's time in brackets."""
     now = found["now"]
     twin = now["seconds"][TWIN]
     lines = [

@@ -1,9 +1,9 @@
-"""Load on ``hyptrans serve``: answers lost or mixed up, throughput of several clients, memory.
+"""Load ``hyptrans serve``: look for lost or mixed-up answers, measure throughput and memory.
 
-Clients in threads of this process ask one sentence a request, each as soon as its last answer is
-there; the translator in this process translates the same sentences for comparison. Before that, a
-text of 5,000 words; after it, SIGTERM while all clients ask. CPU time is that of the server's
-process, or of this one.
+Client threads of this process send one sentence per request, each as soon as it has its previous
+answer; a translator in this process translates the same sentences for comparison. Before that, the
+server gets a text of 5,000 words; at the end it gets SIGTERM while all clients send requests. CPU
+time is that of the process that translates: the server or this one.
 
 example: python -m recipes.benchmark.serve --clients 8 --requests 250
 """
@@ -43,23 +43,23 @@ WORDS = (
     "dog cat house book car train station letter song picture river street",
     "today now here there again alone",
 )
-"""One of each makes a sentence."""
+"""Each sentence takes one of each."""
 CHUNK = 100
-"""Short texts of a request where there are many."""
+"""Short texts per request in the test of many texts."""
 
 Answers = list[tuple[str, str]]
 """Texts with their translations."""
 
 
 def sentences(count: int) -> list[str]:
-    """Return sentences that differ, of everyday words."""
+    """Return ``count`` different sentences of everyday words."""
     every = [f"{' '.join(words)}." for words in itertools.product(*map(str.split, WORDS))]
     return random.Random(1).sample(every, count)
 
 
 @contextlib.contextmanager
 def server() -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """Run the command; yield its process and its port."""
+    """Run ``hyptrans serve``; yield its process and its port."""
     command = [sys.executable, "-m", "hyptrans", "serve", MODEL, "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -70,7 +70,7 @@ def server() -> Iterator[tuple[subprocess.Popen[str], int]]:
 
 
 def ask(connection: http.client.HTTPConnection, texts: Sequence[str]) -> tuple[int, list[str]]:
-    """Return the status, and the translations or the sentence of the error."""
+    """Send a request; return the status and the translations or the error message."""
     body = json.dumps({"texts": texts})
     connection.request("POST", "/translate", body, {"Content-Type": "application/json"})
     answer = connection.getresponse()
@@ -81,7 +81,7 @@ def ask(connection: http.client.HTTPConnection, texts: Sequence[str]) -> tuple[i
 
 
 def client(port: int, chunks: Sequence[Sequence[str]]) -> Answers:
-    """Ask one request after the other while the server lives; an answer that is cut is an error."""
+    """Send one request after another while the server lives; a truncated answer is an error."""
     connection, found = http.client.HTTPConnection("127.0.0.1", port, timeout=300), Answers()
     with contextlib.suppress(ConnectionError), contextlib.closing(connection):
         for texts in chunks:
@@ -92,7 +92,7 @@ def client(port: int, chunks: Sequence[Sequence[str]]) -> Answers:
 
 
 def together(port: int, shares: Sequence[Sequence[Sequence[str]]]) -> Answers:
-    """Return what all clients got, one thread a share."""
+    """Run a client thread per share and return the answers of all clients."""
     with ThreadPoolExecutor(len(shares)) as pool:
         return [
             one for found in pool.map(lambda share: client(port, share), shares) for one in found
@@ -113,7 +113,7 @@ def memory(pid: int) -> float:
 
 
 def starts() -> tuple[float, float]:
-    """Return CPU seconds until one translation of the command and until the server answers."""
+    """Return the CPU seconds of one ``hyptrans translate`` and of starting the server."""
     before = os.times()
     command = [sys.executable, "-m", "hyptrans", "translate", MODEL]
     subprocess.run(command, input=b"Good night.", stdout=subprocess.DEVNULL, check=True)
@@ -124,7 +124,7 @@ def starts() -> tuple[float, float]:
 
 
 def direct(model: Translator, texts: Sequence[str]) -> tuple[float, float]:
-    """Return CPU milliseconds a text, one at a time and all together."""
+    """Return CPU milliseconds per text, one text at a time and all in one call."""
     few, begun = texts[: len(texts) // 20], time.process_time()
     for text in few:
         model.translate(text)
@@ -135,7 +135,7 @@ def direct(model: Translator, texts: Sequence[str]) -> tuple[float, float]:
 
 
 def throughput(clients: int, requests: int, rounds: int) -> str:
-    """Measure all ways in turn; return a table of medians, and what went wrong."""
+    """Measure all ways in turn; return a table of medians and a report of errors."""
     texts, model = sentences(clients * requests), hyptrans.load(MODEL)
     wanted = dict(zip(texts, model.translate(texts), strict=True))
     shares = [[[text] for text in texts[i::clients]] for i in range(clients)]
@@ -175,13 +175,13 @@ def throughput(clients: int, requests: int, rounds: int) -> str:
 def kill(
     process: subprocess.Popen[str], port: int, shares: Sequence[Sequence[Sequence[str]]]
 ) -> str:
-    """Send SIGTERM while all clients ask; say what they got."""
+    """Send SIGTERM while all clients send requests; report their answers."""
     threading.Timer(1.0, lambda: process.send_signal(signal.SIGTERM)).start()
     return f"SIGTERM: {len(together(port, shares))} whole answers, exit status {process.wait(60)}"
 
 
 def many(count: int, clients: int) -> str:
-    """Send many short texts; return the memory of the server over them."""
+    """Send many short texts; report how the server's memory changes meanwhile."""
     texts = list(itertools.islice(itertools.cycle(sentences(CHUNK * clients)), count))
     chunks = [texts[i : i + CHUNK] for i in range(0, count, CHUNK)]
     levels = []

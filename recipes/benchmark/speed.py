@@ -1,11 +1,11 @@
-"""Speed of every architecture against two Transformers, in one process, in turn.
+"""Compare the speed of every architecture with two Transformers, in turn in one process.
 
 A training step is forward, loss, backward, clipping and Adam on about 4,096 target tokens; decoding
 is a beam search (beam 5, 32 sentences, 32 tokens each). All contenders of a row take turns for
-several rounds; a ratio is the median over the rounds of the other's time over the architecture's
-(above 1: faster). One column compares with fairseq's transformer as a user runs it, the other with
-the package's Transformer, which has the same matrix products and attention kernel as hyperbolic
-layers: what is left there is the geometry's.
+several rounds; a ratio is the median over the rounds of the Transformer's time divided by the
+architecture's (above 1: the architecture is faster). One column compares with fairseq's transformer
+as a user runs it, the other with the package's Transformer. That one shares matrix products and
+attention kernel with the hyperbolic layers, so the remaining difference is due to the geometry.
 
 example: python -m recipes.benchmark.speed --rows hybonet --json speed.json
 """
@@ -49,11 +49,11 @@ MAKERS: Mapping[str, Callable[..., Callable[[], None]]] = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """Architectures of one size.
+    """Architectures to compare at one size.
 
     Attributes:
-        rounds: turns of each.
-        against: whose time is divided by theirs.
+        rounds: turns of each contender.
+        against: the contender whose time is divided by each architecture's.
     """
 
     phase: str
@@ -64,7 +64,7 @@ class Comparison:
 
     @property
     def contenders(self) -> list[str]:
-        """All that take turns."""
+        """Return the names of all models that take turns."""
         return [self.against, *([TWIN] if self.against == FAIRSEQ else []), *self.archs]
 
 
@@ -87,11 +87,11 @@ COLUMNS = {
     **{"over_floor": ("over floor", ".2f"), "peaks": ("peak, MiB (of the other)", "")},
     **{"speed": ("tokens a second", ",.0f")},
 }
-"""Titles and formats of the table's columns; some are of earlier records alone."""
+"""Titles and formats of the table's columns; only earlier records have some of them."""
 
 
 def main() -> None:
-    """Measure the rows asked for and print the table."""
+    """Measure the requested rows and print the table."""
     args = _arguments()
     if args.threads:
         torch.set_num_threads(args.threads)
@@ -136,7 +136,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _chosen(text: str) -> Iterable[Comparison]:
-    """Comparisons with the architectures whose row's name holds the text."""
+    """Return the comparisons, restricted to architectures whose row name contains the text."""
     for comparison in COMPARISONS:
         size = comparison.size
         kept = [
@@ -151,17 +151,17 @@ def _chosen(text: str) -> Iterable[Comparison]:
 def measure(
     comparison: Comparison, rounds: int, device: str, precision: str, *, peaks: bool
 ) -> list[dict[str, Any]]:
-    """Time a comparison: every contender once to warm up, then in turn.
+    """Time a comparison: each contender runs once to warm up, then all take turns.
 
     Returns:
-        A row for each architecture: times in seconds, memory in MiB where ``peaks`` are asked for.
+        A row per architecture: times in seconds and, if ``peaks``, memory in MiB.
     """
     size, against = comparison.size, comparison.against
     names, make = comparison.contenders, MAKERS[comparison.phase]
     steps, most = {}, {}
     for name in names:
         steps[name] = make(name, size, device, PRECISIONS[precision])
-        # the first step of all sets up what the others find ready
+        # the very first step also sets up what later ones reuse
         steps[name]()
         most[name] = peak_of(steps[name], device) if peaks else None
     seconds = in_turn(steps, rounds, device)
@@ -188,7 +188,7 @@ def measure(
 def in_turn(
     steps: Mapping[str, Callable[[], object]], rounds: int, device: str
 ) -> dict[str, list[float]]:
-    """Return seconds of each step in each round; in a round, every step has its turn."""
+    """Return the seconds of each step by round; every step runs once per round."""
     seconds: dict[str, list[float]] = {name: [] for name in steps}
     for _ in range(rounds):
         for name, step in steps.items():
@@ -201,14 +201,14 @@ def in_turn(
 
 
 def ratio(one: Sequence[float], other: Sequence[float]) -> float:
-    """Return the median over the rounds of one time over the other."""
+    """Return the median over the rounds of one time divided by the other."""
     return statistics.median(a / b for a, b in zip(one, other, strict=True))
 
 
 def peak_of(step: Callable[[], object], device: str) -> float:
-    """Return the MiB that a step needs on top of what is held before it.
+    """Return the MiB that a step needs on top of the memory held before it.
 
-    On a GPU what torch allocated, on Linux the peak of the resident set, else NaN.
+    Measured is torch's allocated memory on a GPU, else the peak resident set on Linux, else NaN.
     """
     if device == "cuda":
         torch.cuda.synchronize()
@@ -218,7 +218,7 @@ def peak_of(step: Callable[[], object], device: str) -> float:
         torch.cuda.synchronize()
         return (torch.cuda.max_memory_allocated() - held) / 2**20
     try:
-        # what malloc keeps for later would hide what the step takes
+        # memory that malloc keeps for reuse would hide what the step takes
         ctypes.CDLL("libc.so.6").malloc_trim(0)
         Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
     except OSError:
@@ -241,7 +241,7 @@ def _device(device: str) -> str:
 
 
 def processor() -> str:
-    """Return the processor's name and, where Linux knows it, its family and model."""
+    """Return the processor's name and, if Linux reports them, its family and model."""
     information = Path("/proc/cpuinfo")
     text = information.read_text(encoding="utf-8") if information.exists() else ""
     found = dict(re.findall(r"^(model name|cpu family|model)\s*: (.+)$", text, re.MULTILINE))
@@ -251,7 +251,7 @@ def processor() -> str:
 
 
 def table(found: Mapping[str, Any]) -> str:
-    """Write the rows as Markdown, with the columns that any of them has."""
+    """Write the rows as Markdown, with each column that at least one row has."""
     rows = [{**row, **_combined(row)} for row in found["rows"]]
     shown = [key for key in COLUMNS if any(row.get(key) is not None for row in rows)]
     cells = [
@@ -264,7 +264,7 @@ def table(found: Mapping[str, Any]) -> str:
 
 
 def _combined(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Cells that are of several fields of a row."""
+    """Return the cells that combine several fields of a row."""
     found: dict[str, Any] = {"step": row["phase"]}
     if row.get("precision") not in (None, "float32"):
         found["step"] += f", {row['precision']}"

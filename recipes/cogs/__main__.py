@@ -1,7 +1,7 @@
 """COGS in variable-free form: do hyperbolic Transformers generalize by structure?
 
-Exact match on all sentences of the generalization set and by kind of generalization, beside a
-published Transformer's.
+Reports exact match on the whole generalization set and by kind of generalization, beside the
+figures of a published Transformer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PUBLISHED_FILE = "published_transformer.json"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run what is not done yet, and write the tables."""
+    """Run all unfinished trainings and write the tables."""
     parser = lines.make_parser(HERE, __doc__, "--data ~/cogs_variable_free --out ~/cogs")
     contents = f"train, dev, test and gen as .tsv or .tsv.gz, and {PUBLISHED_FILE}"
     options.add_data(parser, contents, name=FOLDER)
@@ -48,10 +48,10 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def examples(data: Path, stem: str) -> list[exact.Example]:
-    """Read the sentences of a file with their forms and kinds.
+    """Read the sentences of a file with their logical forms and kinds.
 
     Raises:
-        UserError: the file is missing or a line has other parts.
+        UserError: the file is missing or a line does not have these three parts.
     """
     path = options.plain_or_zipped(data / f"{stem}.tsv")
     found: list[exact.Example] = []
@@ -64,7 +64,7 @@ def examples(data: Path, stem: str) -> list[exact.Example]:
 
 
 def first_of_each_kind(found: Sequence[exact.Example]) -> list[exact.Example]:
-    """Return the part of the generalization set that settings are chosen by."""
+    """Return the part of the generalization set that serves to choose settings."""
     seen: Counter[str] = Counter()
     kept = []
     for example in found:
@@ -75,7 +75,7 @@ def first_of_each_kind(found: Sequence[exact.Example]) -> list[exact.Example]:
 
 
 def _published(data: Path) -> list[dict[str, float]]:
-    """Percent of right answers of a published Transformer, by seed and kind."""
+    """Read a published Transformer's percent of right answers by seed and kind."""
     path = data / PUBLISHED_FILE
     try:
         return list(results.read_json(path).values())

@@ -1,4 +1,4 @@
-"""The trainings on COGS, in the order in which they run; README.md says why."""
+"""List the trainings on COGS in the order in which they run; README.md gives the reasons."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from recipes.common.exact import MODELS, TWINS, Flags, Results, Training, score_
 from recipes.common.search import Search, search
 
 TEST, GEN, DEV = "test", "gen", "gen_dev"
-"""In-distribution test set, generalization set, and the part of it that settings are chosen by."""
+"""In-distribution test set, generalization set, and the part of the latter for choosing settings.
+"""
 PER_KIND = 100
 """Sentences of each kind of generalization in that part."""
 UPDATES, FINAL_UPDATES, LONG_UPDATES = 3000, 10000, 30000
 RATES = (1e-3, 2e-3, 4e-3, 8e-3)
-"""Rates that each model is tried at; while one at an edge is the best, the search goes on."""
+"""Rates to try for each model; the search goes on while the best rate is the lowest or highest."""
 RATE = 2e-3
-"""Where the twin's settings are tried."""
+"""Rate at which the twin's settings are compared."""
 FINALS: dict[str, Sequence[int]] = {
     **dict.fromkeys(MODELS, range(1, 6)),
     **dict.fromkeys(("euclidean_postnorm", "hybonet_plus"), range(1, 16)),
 }
 """Seeds of final trainings."""
 LONG: dict[str, Sequence[int]] = dict.fromkeys((*TWINS, "hybonet_plus"), range(1, 6))
-"""Seeds of trainings that tell what final ones leave out."""
+"""Seeds by model of longer trainings, which show what the final ones miss."""
 TRIAL_SEEDS, SPACE_SEEDS = (1, 2), (1, 2, 3)
 GAIN = 1.0
-"""Points that a change has to gain to be tried together with others."""
+"""A change that gains at least this many points is also tried together with the others."""
 PLAIN, TWIN = "plain", TWINS[0]
 _SHARE_ALL = "--share-all-embeddings"
 _PLAIN: Flags = {
@@ -47,7 +48,7 @@ CHANGES: dict[str, Flags] = {
     "two_tables": {"--share-decoder-input-output-embed": None},
     "unscaled": {},
 }
-"""What the twin is tried with, one by one and then together."""
+"""Changes to try with the twin: first one by one, then the helpful ones together."""
 _OWN: dict[tuple[str, str], Flags] = {
     (TWIN, "sinusoidal"): {
         "--arch": "transformer",
@@ -56,15 +57,15 @@ _OWN: dict[tuple[str, str], Flags] = {
     ("euclidean_postnorm", "sinusoidal"): {"--arch": "transformer", "--layernorm-embedding": None},
     **{(model, "unscaled"): {"--no-scale-embedding": None} for model in TWINS},
 }
-"""Flags of twins where others are needed: they alone multiply their embeddings, and fairseq's own
-sizes, which the recorded trainings name, have sinusoidal positions."""
+"""Flags that replace a change's flags for the twins: only twins multiply their embeddings, and the
+recorded trainings use fairseq's own architecture names, which have sinusoidal positions."""
 _FIXED: Flags = {"--no-hypformer-learn-curvature": None}
 SPACES: dict[str, Flags] = {"fixed": _FIXED, "flat": {**_FIXED, "--curvature": "0.01"}}
-"""What ``hybonet_plus`` is without learned curvatures, and nearly without curvature."""
+"""Flags of ``hybonet_plus`` with fixed curvatures, and with almost no curvature."""
 
 
 def trainings(results: Results) -> list[Training]:
-    """Return all that can be named so far: earlier results decide on later trainings."""
+    """Return all trainings known so far; earlier results determine later trainings."""
     tried, setting = _settings(results)
     if setting is None:
         return tried
@@ -78,7 +79,7 @@ def trainings(results: Results) -> list[Training]:
 
 
 def _settings(results: Results) -> tuple[list[Training], str | None]:
-    """Trainings of the twin that choose the setting, and the best setting once all are done."""
+    """Return the twin's trainings that decide the setting, and, once all are done, the best one."""
     tried = _of_twin([PLAIN, *CHANGES])
     means = _means(results, tried)
     if len(means) == 1 + len(CHANGES):
@@ -90,12 +91,12 @@ def _settings(results: Results) -> tuple[list[Training], str | None]:
 
 
 def best_setting(results: Results) -> str | None:
-    """Return the best setting of the twin, once all are tried."""
+    """Return the twin's best setting, or None until all are tried."""
     return _settings(results)[1]
 
 
 def finals(results: Results) -> Results:
-    """Return final trainings at the setting and the rates that are best so far."""
+    """Return the final trainings at the best setting and the best rates so far."""
     setting = best_setting(results)
     best = {model: rates(results, model, setting).best for model in MODELS} if setting else {}
     rate = {model: one.rate for model, one in best.items() if one}
@@ -119,7 +120,7 @@ def _seeded(
     updates: int,
     seeds: Mapping[str, Sequence[int]],
 ) -> list[Training]:
-    """Trainings at the rates that are found, all models of one seed before those of the next."""
+    """Return trainings at the best rates found, sorted by seed; open searches give none."""
     found = [
         replace(best, stage=stage, updates=updates, seed=seed, answers=(DEV, GEN, TEST))
         for model, several in seeds.items()
@@ -134,7 +135,7 @@ def _of_twin(settings: Sequence[str]) -> list[Training]:
 
 
 def _means(results: Results, trials: Sequence[Training]) -> dict[str, float]:
-    """Mean score over seeds by setting, of the settings where all seeds are done."""
+    """Return the mean score over seeds of each setting whose seeds are all done."""
     score = score_in(results, DEV)
     means = {}
     for setting in dict.fromkeys(trial.setting for trial in trials):
@@ -155,7 +156,7 @@ def _trial(stage: str, model: str, setting: str, rate: float, *, seed: int) -> T
 
 
 def space_rates(results: Results, setting: str, space: str) -> Search[Training]:
-    """Return the search for the rate of ``hybonet_plus`` with the curvature set."""
+    """Return the search for the rate of ``hybonet_plus`` with the curvature of ``space``."""
 
     def trial(rate: float) -> Training:
         learned = _trial("curvature", "hybonet_plus", setting, rate, seed=1)
@@ -166,7 +167,7 @@ def space_rates(results: Results, setting: str, space: str) -> Search[Training]:
 
 
 def _in_space(results: Results, setting: str, space: str) -> list[Training]:
-    """Short trainings with the curvature set, and long ones at the best of their rates."""
+    """Return short trainings with the curvature of ``space`` and long ones at their best rate."""
     found = space_rates(results, setting, space)
     if found.best is None or found.is_open:
         return [*found.trials]

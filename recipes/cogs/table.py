@@ -1,4 +1,4 @@
-"""The tables of the results on COGS, beside a published Transformer's figures."""
+"""Write the tables of the results on COGS, beside a published Transformer's figures."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from recipes.common.exact import TWINS, Results, right
 from recipes.common.grid import by_model
 
 PUBLISHED = "published"
-"""Name of the line of a published Transformer: of each seed, percent of right answers by kind,
-``lex_acc`` of all kinds not named, and ``overall_acc``."""
+"""Name of a published Transformer's line: for each seed, percent of right answers by kind,
+``lex_acc`` over all kinds not listed, and ``overall_acc``."""
 _OTHERS, _ALL = "lex_acc", "overall_acc"
 LEAST_SEEDS = 3
-"""Of a twin that the others are compared with, where some twin has as many."""
+"""Fewest seeds of the twin for comparison, if at least one twin has this many."""
 _OF_A_KIND = 1000
 """Sentences of each kind in the generalization set."""
 
@@ -43,7 +43,7 @@ def table(lines: Results) -> str:
 
 
 def unread(line: Mapping[str, Any]) -> float:
-    """Return the percent of right answers among the sentences that no setting was chosen by."""
+    """Return the percent of right answers on the sentences that chose no setting."""
     whole, part = right(line, GEN), right(line, DEV)
     return float(whole * _OF_A_KIND - part * PER_KIND) / (_OF_A_KIND - PER_KIND)
 
@@ -53,7 +53,7 @@ def _published(lines: Results) -> Results:
 
 
 def means(lines: Results) -> str:
-    """Write the final trainings over seeds, of each model."""
+    """Write the table of each model's final trainings, averaged over seeds."""
     found, published = finals(lines), _published(lines)
     if not found:
         return results.NOT_MEASURED
@@ -104,7 +104,7 @@ def _kinds(lines: Results) -> str:
 
 
 def spaces(lines: Results) -> str:
-    """Write ``hybonet_plus`` with other curvatures beside learned ones; empty without results."""
+    """Write ``hybonet_plus`` with other curvatures beside learned ones; no results: empty text."""
     setting = best_setting(lines)
     if setting is None:
         return ""

@@ -1,1 +1,1 @@
-"""What the recipes share: running commands, scoring, results and tables."""
+"""Code that the recipes share: commands, scoring, results and tables."""

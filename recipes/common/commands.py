@@ -1,4 +1,4 @@
-"""Commands of a recipe: shown as a user types them, recorded for any machine, each with a log."""
+"""Run a recipe's commands: print them as typed, record them without local paths, log each one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hyptrans.support.files import take_lock
 from recipes.common.options import DATA_VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
-"""The repository, where all recipes run."""
+"""The repository's root, the working directory of all recipes."""
 _OF_COMMAND = re.compile(r"^([\w.-]+: )?error: ")
 _START = time.monotonic()
 
@@ -30,8 +30,8 @@ def say(text: str) -> None:
 def portable(command: Sequence[str], out: Path) -> str:
     """Return a command without the folders of this machine.
 
-    ``out`` becomes OUT, the folder of HYPTRANS_DATA becomes that name and the home folder ``~``;
-    paths in the repository start there.
+    ``out`` becomes OUT, the folder in HYPTRANS_DATA becomes that name, and the home folder ``~``;
+    paths in the repository become relative to its root.
     """
     data = os.environ.get(DATA_VARIABLE)
     folders = {out: "OUT", ROOT: "", Path(data or ""): f"${DATA_VARIABLE}", Path.home(): "~"}
@@ -42,7 +42,7 @@ def _portable(word: str, folders: Mapping[Path, str]) -> str:
     flag, joined, value = word.rpartition("=") if word.startswith("--") else ("", "", word)
     path = Path(value)
     for folder, name in folders.items():
-        # "" and / hold everything
+        # "" and / contain every path
         if folder != Path(folder.anchor) and path.is_relative_to(folder):
             return f"{flag}{joined}{name / path.relative_to(folder)}"
     return word
@@ -55,11 +55,11 @@ def execute(
     threads: int = 0,
     progress: Callable[[str], str | None] = lambda line: None,
 ) -> None:
-    """Run a command to its end and append what it prints to its log.
+    """Run a command to its end and append its output to its log.
 
     Args:
         command: a program of this environment (``fairseq-train``) or ``python``, and arguments.
-        log: its name without the ending names the command in messages.
+        log: log file; messages call the command by its name without the suffix.
         threads: CPU threads that the command may use, 0 for its own default.
         progress: turns a line of the output into a line to show, or None.
 
@@ -67,13 +67,13 @@ def execute(
         UserError: the command failed, or another run is executing it.
     """
     name, *arguments = command
-    # not resolved: the interpreter of a virtual environment is a link
+    # don't resolve links: the interpreter of a virtual environment is one
     program = sys.executable if name == "python" else str(Path(sys.executable).parent / name)
     limits = {"OMP_NUM_THREADS": str(threads)} if threads else {}
     typed = " ".join([*(f"{k}={v}" for k, v in limits.items()), shlex.join([program, *arguments])])
     say(f"{log.stem}:\n$ {typed.replace(f'{Path.cwd()}{os.sep}', '')}")
     log.parent.mkdir(parents=True, exist_ok=True)
-    # the command inherits the lock, and may outlive this program
+    # the command inherits the lock and may outlive this program
     lock = take_lock(log.with_suffix(".lock"), log)
     try:
         process = subprocess.Popen(
@@ -99,6 +99,6 @@ def execute(
 
 
 def last_line(log: Path) -> str:
-    """Return the last line of a log that is not empty."""
+    """Return the last non-empty line of a log."""
     lines = [line for line in log.read_text(encoding="utf-8").splitlines() if line.strip()]
     return _OF_COMMAND.sub("", lines[-1].strip()) if lines else "it wrote nothing"

@@ -1,4 +1,4 @@
-"""Recipes that train several models on one corpus: their options, their lines and their table."""
+"""Options, lines and table of the recipes that train several models on one corpus."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from recipes.common.translation import Run, Search
 
 @dataclass(frozen=True)
 class Column:
-    """A score of every model.
+    """A column of the table: a score of every model.
 
     Attributes:
-        key: its name in the results.
-        title: its name in the table.
-        beam: hypotheses that beam search keeps.
-        metric: one of those that :func:`recipes.common.scoring.score` has.
+        key: name of the score in the results.
+        title: name of the score in the table.
+        beam: beam size, the number of hypotheses.
+        metric: a metric of :func:`recipes.common.scoring.score`.
     """
 
     key: str
@@ -35,7 +35,7 @@ class Column:
 
     @property
     def search(self) -> Search:
-        """Columns with the same search score the same file."""
+        """Return the search; columns with the same search score the same file."""
         return self.beam, "test"
 
 
@@ -46,20 +46,20 @@ class _Training:
 
     @property
     def name(self) -> str:
-        """Name of the line; another number of updates or another seed is another training."""
+        """Return the line's name; another seed or number of updates is another training."""
         return f"{self.model.name}-{self.run.updates}-seed{self.run.seed}"
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """One corpus, and how models are trained on it.
+    """A corpus and the way to train models on it.
 
     Attributes:
-        recipe: its folder.
-        archs: the models that are trained unless the user names others.
-        columns: the scores.
+        recipe: the recipe's folder.
+        archs: models to train unless the user names others.
+        columns: scores to report.
         test: name of the test sets.
-        updates: of each training; None: as many as a model's flags say.
+        updates: updates of each training; None: as many as a model's flags say.
         of_run: fields of :class:`Run`.
     """
 
@@ -71,7 +71,7 @@ class Corpus:
     of_run: Mapping[str, Any] = field(default_factory=dict)
 
     def parser(self, description: str | None, example: str) -> argparse.ArgumentParser:
-        """Return a parser with the options of all such recipes."""
+        """Return a parser with the options that all recipes of this kind share."""
         parser = lines.make_parser(self.recipe, description, example)
         about = "models, of those in models.ini (default: %(default)s)"
         parser.add_argument("--archs", default=self.archs, metavar="A,B", help=about)
@@ -95,14 +95,14 @@ class Corpus:
         """Train and score every model that is not done, and write the table.
 
         Args:
-            args: of :meth:`parser`.
-            languages: translated from and to.
-            prepare: the step that makes the data.
-            table: of the lines; default: :meth:`table`.
+            args: options from :meth:`parser`.
+            languages: source and target language.
+            prepare: returns the step that makes the data.
+            table: writes the table of the lines; default: :meth:`table`.
             of_run: further fields of :class:`Run`.
 
         Returns:
-            The lines, and by the models' names what made them; of none with ``--list``.
+            The lines, and each model's run by the model's name; no runs with ``--list``.
 
         Raises:
             UserError: a model has no settings, or a command failed.
@@ -145,7 +145,7 @@ class Corpus:
     def _line(
         self, training: _Training, out: Path, trained: Mapping[str, Any], finished: bool
     ) -> dict[str, Any]:
-        """The line of a training; one that diverged has no scores."""
+        """Return a training's line; a training that diverged has no scores."""
         run, name = training.run, training.model.name
         seconds = translation.seconds(out / "logs" / f"train_{name}.log")
         line = {"name": training.name, "model": name, "updates": run.updates, "seed": run.seed}
@@ -161,7 +161,7 @@ class Corpus:
         return line
 
     def table(self, found: Results) -> str:
-        """Write the results as Markdown; scores of one training each."""
+        """Write the results as Markdown; each row has the scores of one training."""
         if not found:
             return results.NOT_MEASURED
         header = ["model", "updates", "seed", "parameters", "valid perplexity"]

@@ -1,8 +1,8 @@
-"""Tasks whose answers are right or wrong as a whole: train, answer greedily, count exact matches.
+"""Train on tasks scored by exact match: answer greedily and count the answers that match.
 
-Questions and answers are words by spaces; there are no subwords, so an answer is right if it is
-the reference word for word. Trainings run one after the other; each is one line of results.jsonl
-once it is scored.
+Questions and answers are words separated by spaces, without subwords, so an answer is right if it
+equals the reference word for word. Trainings run one after the other; each becomes one line of
+results.jsonl once it is scored.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from recipes.common.translation import Run
 
 SOURCE, TARGET = "question", "answer"
 TWINS = ("euclidean_prenorm", "euclidean_postnorm")
-"""The Transformers that others are compared with; the second has the norms of ``hybonet_plus``."""
+"""The baseline Transformers; the second one has the norms of ``hybonet_plus``."""
 MODELS = (*TWINS, "sphere", "hybonet", "hybonet_plus", "lorentz_shell")
-"""The models that tables compare, in their order."""
+"""The models that the tables compare, in this order."""
 _PARTS = 10
-"""Checkpoints, and points of the curve of validation perplexity, of a training."""
-# the longest answer of all tasks has 144 words, to a question of 61
+"""Checkpoints per training, and points of its validation perplexity curve."""
+# the longest answer of all tasks has 144 words; its question has 61
 _LENGTHS = ("--max-len-a", "3", "--max-len-b", "50")
 
 Example = tuple[str, str, str]
-"""Question, answer, and the kind that exact matches are counted by."""
+"""Question, answer, and kind; exact matches are also counted by kind."""
 Sets = Mapping[str, Sequence[Example]]
-"""By name: ``train``, ``valid``, then the test sets."""
+"""Examples by name of the set: ``train``, ``valid``, then the test sets."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class Training:
     """One training, and the test sets that its model answers.
 
     Attributes:
-        setting: name of the flags of ``fairseq-train`` that the stage tries.
-        flags: those, and all others but the model's own, its rate and its length.
-        task: which of a recipe's data sets; where there are several, they are the settings.
+        setting: name of the ``fairseq-train`` flags that the stage tries.
+        flags: these flags and all others except the model's own, the rate and the updates.
+        task: one of the recipe's data sets; if there are several, they are the settings.
     """
 
     stage: str
@@ -61,13 +61,13 @@ class Training:
 
     @property
     def name(self) -> str:
-        """Name of the training's folder, log and line of the results."""
+        """Return the name of the training's folder, log and results line."""
         rate = f"lr{in_name(self.rate)}"
         return f"{self.stage}-{self.model}-{self.setting}-{rate}-{self.updates}-seed{self.seed}"
 
 
 def size_flags(*, width: int, heads: int) -> Flags:
-    """Return flags of two layers a side; inside blocks they are four times as wide."""
+    """Return flags for two layers per side whose inner width is four times ``width``."""
     sizes = {"layers": 2, "embed-dim": width, "attention-heads": heads, "ffn-embed-dim": 4 * width}
     return {
         f"--{side}-{name}": str(value)
@@ -77,12 +77,12 @@ def size_flags(*, width: int, heads: int) -> Flags:
 
 
 def right(line: Mapping[str, Any], subset: str, kind: str = "all") -> float:
-    """Return the percent of right answers of a line; a training that diverged has none."""
+    """Return a line's percent of right answers; 0 for a training that diverged."""
     return float(line["exact"][subset][kind]) if line["exact"] else 0.0
 
 
 def score_in(results: Results, subset: str) -> Callable[[Training], float | None]:
-    """Return what scores a training by the results: percent of right answers, None if not done."""
+    """Return a function from a training to its percent of right answers, None if not done."""
     scored = (x for x in results if "exact" in x and subset in (x["exact"] or {subset}))
     found = {line["name"]: right(line, subset) for line in scored}
     return lambda training: found.get(training.name)
@@ -96,18 +96,18 @@ def run(
     table: Callable[[Results], str],
     others: Callable[[], Results] = tuple,
 ) -> None:
-    """Run what is not done yet.
+    """Run all unfinished trainings and write the tables.
 
     Args:
-        recipe: its folder, with a README that the tables are put into.
-        args: of :func:`recipes.common.lines.make_parser`.
-        trainings: names those so far; earlier results decide on later ones.
-        sets: the examples of a task.
-        table: of all results, as Markdown.
-        others: gives results of other authors, each with a name.
+        recipe: the recipe's folder; its README receives the tables.
+        args: options from :func:`recipes.common.lines.make_parser`.
+        trainings: returns the trainings known so far; earlier results determine later ones.
+        sets: returns the examples of a task.
+        table: writes all results as Markdown.
+        others: returns results of other authors, each with a name.
 
     Raises:
-        UserError: ``--only`` names none of them, or a command failed.
+        UserError: ``--only`` names an unknown training, or a command failed.
     """
 
     def publish(found: Results) -> None:
@@ -128,7 +128,7 @@ def run(
 
 
 def run_of(training: Training, out: Path, *, threads: int) -> tuple[Run, Model]:
-    """Return what a training's commands share, and the model with its flags."""
+    """Return the run that a training's commands share, and the model with its flags."""
     run = Run(
         out=out / training.task,
         source=SOURCE,
@@ -147,7 +147,7 @@ def run_of(training: Training, out: Path, *, threads: int) -> tuple[Run, Model]:
 
 
 def _train_and_score(training: Training, sets: Sets, args: argparse.Namespace) -> dict[str, Any]:
-    """Return the line of a training; one that diverged is a result too, without scores."""
+    """Train, score and return the line; a training that diverged gets a line without scores."""
     run, model = run_of(training, args.out, threads=args.threads)
     prepared = translation.step(
         prepare(run, sets), f"prepare_{training.task}", args.out, [run.data], resumes=True
@@ -168,7 +168,7 @@ def _train_and_score(training: Training, sets: Sets, args: argparse.Namespace) -
 
 
 def subsets_of(sets: Sets) -> dict[str, str]:
-    """Return fairseq's name of each set: several test sets are test, test1 and so on."""
+    """Return fairseq's name of each set; fairseq calls several test sets test, test1 and so on."""
     tests = [name for name in sets if name not in ("train", "valid")]
     return {name: name if name not in tests else f"test{tests.index(name) or ''}" for name in sets}
 
@@ -176,8 +176,8 @@ def subsets_of(sets: Sets) -> dict[str, str]:
 def prepare(run: Run, sets: Sets) -> list[str]:
     """Write the examples as text and return the command that binarizes them.
 
-    Words are those between spaces, with one dictionary for both sides: most words of a question,
-    names above all, stand in its answer as they are.
+    Spaces separate words. Both sides share one dictionary, because most words of a question, names
+    above all, reappear unchanged in its answer.
     """
     command = ["hyptrans", "prepare", "text", "--bpe", "none"]
     subsets = subsets_of(sets)
@@ -191,10 +191,10 @@ def prepare(run: Run, sets: Sets) -> list[str]:
 
 
 def matches(output: Path, examples: Sequence[Example]) -> dict[str, float]:
-    """Count right answers in what ``fairseq-generate`` wrote: percent of all, and by kind.
+    """Return the percent of right answers in ``fairseq-generate``'s output, of all and by kind.
 
     Raises:
-        UserError: there is another number of answers.
+        UserError: the number of answers is not that of the examples.
     """
     answers = scores.detokenized(output)
     references = [answer for _, answer, _ in examples]

@@ -1,4 +1,4 @@
-"""Models over cells (widths, data sets) and seeds: which trainings there are, and their table."""
+"""Plan and tabulate trainings over a grid of models, cells (widths or data sets) and seeds."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from recipes.common.search import search
 
 @dataclass(frozen=True)
 class Grid:
-    """Trainings with one seed at each rate, and with all seeds where a rate may be the best.
+    """Trainings with one seed at each rate, and with all seeds at rates that may be the best.
 
-    A rate is as good as the mean over its seeds. So the rate whose first seed is best gets all
-    seeds, and then each other one whose first seed is better than that mean.
+    The score of a rate is the mean over its seeds. So the rate whose first seed is best gets all
+    seeds, then each other rate whose first seed is better than that mean.
 
     Attributes:
         title: what the cells are.
-        training: of a model, in a cell, at a rate, with the first seed.
-        valid: the set that rates are chosen by.
-        test: the set that the table is of.
-        only: the models of a cell that does not try all.
-        hardest: the kind of answers that has a column of its own.
+        training: returns the first seed's training of a model, in a cell, at a rate.
+        valid: the set that decides between rates.
+        test: the set that the table reports.
+        only: the models of each cell that does not try all.
+        hardest: the kind of answers that gets its own column.
     """
 
     title: str
@@ -41,7 +41,7 @@ class Grid:
     hardest: str = ""
 
     def trainings(self, lines: Results) -> list[Training]:
-        """Return all that can be named so far."""
+        """Return all trainings known so far."""
         score = score_in(lines, self.valid)
         tried: list[Training] = []
         seeded: list[Training] = []
@@ -55,18 +55,18 @@ class Grid:
         return [*tried, *sorted(seeded, key=lambda training: training.seed)]
 
     def models(self, cell: str) -> Sequence[str]:
-        """Return the models that are tried in a cell."""
+        """Return the models to try in a cell."""
         return self.only.get(cell, MODELS)
 
     def best(self, lines: Results, cell: str, model: str) -> list[Training]:
-        """Return all seeds of the rate that is best so far, by the mean over the seeds done."""
+        """Return all seeds of the best rate so far, by the mean over the seeds."""
         groups = self._seeded(lines, cell, model)
         means = [self._mean(lines, group) for group in groups]
-        # the first group, where none is done
+        # the first group if none is done
         return groups[means.index(max(means))] if groups else []
 
     def twin(self, lines: Results, cell: str) -> str:
-        """Return the Transformer that is better on the validation set of a cell so far."""
+        """Return the better Transformer so far on a cell's validation set."""
         own = [model for model in TWINS if model in self.models(cell)]
         best = {model: self._mean(lines, self.best(lines, cell, model)) for model in own}
         return max(own, key=lambda model: best[model], default="")
@@ -116,7 +116,7 @@ class Grid:
         )
 
     def _trials(self, lines: Results, cell: str, model: str) -> list[Training]:
-        """Each rate with the first seed; beyond an edge where that seed, or the mean, is best."""
+        """Return the first seed's trainings; extend an edge that is best by it or by the mean."""
         trial, score = partial(self.training, model, cell), score_in(lines, self.valid)
 
         def mean(first: Training) -> float | None:
@@ -128,7 +128,7 @@ class Grid:
         return sorted({one.rate: one for one in tried}.values(), key=lambda one: one.rate)
 
     def _seeded(self, lines: Results, cell: str, model: str) -> list[list[Training]]:
-        """All seeds of each rate that may be the best; nothing while a given rate is not tried."""
+        """Return all seeds of each rate that may be best; none until all given rates are tried."""
         score, groups, highest = score_in(lines, self.valid), [], -1.0
         trials = self._trials(lines, cell, model)
         first = {one: found for one in trials if (found := score(one)) is not None}
@@ -144,13 +144,13 @@ class Grid:
         return groups
 
     def _mean(self, lines: Results, group: Sequence[Training]) -> float:
-        """Mean score on the validation set over all seeds, -1 while one is missing."""
+        """Return the mean validation score over all seeds, -1 while a seed is missing."""
         scores = [found for one in group if (found := score_in(lines, self.valid)(one)) is not None]
         return statistics.fmean(scores) if scores and len(scores) == len(group) else -1.0
 
 
 def by_model(results: Results, value: Callable[..., float]) -> dict[str, list[float]]:
-    """Sort a value of each line by model, in the order of the tables, and then by seed."""
+    """Group a value of each line by model in the order of the tables, sorted by seed."""
     found: dict[str, list[float]] = {}
     for line in sorted(results, key=lambda line: line.get("seed", 0)):
         found.setdefault(line.get("model", ""), []).append(value(line))

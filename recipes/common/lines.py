@@ -1,7 +1,7 @@
-"""Trainings one after the other, each a line of results.jsonl once it is scored.
+"""Run trainings one after the other; each becomes a line of results.jsonl once it is scored.
 
-The same command goes on with an unfinished training; with --write-readme the results are those
-beside the recipe: the command skips what is in them and adds what it finishes.
+The same command resumes an unfinished training. With --write-readme it uses the results beside
+the recipe: it skips the trainings recorded there and adds those that it finishes.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ RENAMED: Mapping[str, Mapping[str, str]] = {
         "--hypformer-attention": "softmax",
     },
 }
-"""By architecture the flags that older records have in its place."""
+"""The flags that older records have instead of an architecture, by architecture."""
 
 
 def make_parser(recipe: Path, description: str | None, example: str) -> argparse.ArgumentParser:
-    """Return a parser with the options of every recipe that keeps lines."""
+    """Return a parser with the options of every recipe that records lines."""
     parser = options.script_parser(description, recipe)
     parser.epilog = f"example: {parser.prog} {example}"
     add = parser.add_argument
@@ -56,9 +56,9 @@ def make_parser(recipe: Path, description: str | None, example: str) -> argparse
 
 
 def flags_of(command: str) -> dict[str, str]:
-    """Return the settings of a command: values by flag, of which the last counts.
+    """Return a command's settings as values by flag; the last value of a flag counts.
 
-    Where it ran is no setting: variables before it, and ``--cpu``.
+    Variables before the command and ``--cpu`` only say where it ran, so they are left out.
     """
     found: dict[str, str] = {}
     flag = ""
@@ -73,7 +73,7 @@ def flags_of(command: str) -> dict[str, str]:
 
 
 def differing(recorded: str, planned: str) -> str:
-    """Say how the settings of two commands differ; nothing where they do not."""
+    """Describe how the settings of two commands differ; return empty text if they don't."""
     then, now = flags_of(recorded), flags_of(planned)
     old_names = RENAMED.get(now.get("--arch", ""), {})
     if old_names.items() <= then.items():
@@ -91,15 +91,15 @@ class Queue:
     """The trainings of a recipe, and the lines of those that are done.
 
     Args:
-        recipe: its folder.
-        args: of :func:`make_parser`.
-        trainings: names the trainings so far, from the results so far; the ``name`` of each is the
-            name of its line.
-        publish: shows the lines beside the recipe whenever the queue adds one.
-        command: words of the command that a training runs.
+        recipe: the recipe's folder.
+        args: options from :func:`make_parser`.
+        trainings: returns the trainings known from the results so far; the ``name`` of each is
+            also the name of its line.
+        publish: publishes the lines beside the recipe whenever the queue adds one.
+        command: returns the words of a training's command.
 
     Raises:
-        UserError: ``--only`` names none of the trainings.
+        UserError: ``--only`` names an unknown training.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Queue:
         self._command = command
         self._trainings = trainings
         self._publish = publish if args.write_readme else lambda lines: None
-        # read once: the results themselves may be files of the repository
+        # read once, because the results themselves may be files of the repository
         self._surroundings = results.surroundings()
         known = {training.name for training in trainings(self.lines)}
         if wrong := [name for name in args.only or () if name not in known]:
@@ -123,20 +123,20 @@ class Queue:
 
     @property
     def lines(self) -> list[dict[str, Any]]:
-        """All that is recorded."""
+        """Return all recorded lines."""
         return results.read_lines(self.path)
 
     def show(self) -> None:
-        """Print the names of all trainings, and which are done."""
+        """Print the names of all trainings and whether each is done."""
         for training, done, others in self._states():
             state = "  recorded with other settings" if others else "  done" if done else ""
             print(f"{training.name}{state}")
 
     def left(self) -> list[Any]:
-        """Return the trainings that are not done, of those that the user wants.
+        """Return the trainings that the user wants and that are not done.
 
         Raises:
-            UserError: one of them is recorded with other settings.
+            UserError: a training is recorded with other settings.
         """
         left = []
         for training, done, others in self._states():
@@ -151,12 +151,12 @@ class Queue:
         return left
 
     def run(self, score: Callable[[Any], Mapping[str, Any]]) -> None:
-        """Add the line that ``score`` gives of each training that is not done."""
+        """Add the line that ``score`` returns for each training that is not done."""
         while left := self.left():
             self.add(score(left[0]))
 
     def _states(self) -> Iterator[tuple[Any, bool, str]]:
-        """The trainings, whether each is done, and with which other settings."""
+        """Yield each training, whether it is done, and how its recorded settings differ."""
         lines = self.lines
         known = {line["name"]: line for line in lines}
         for training in self._trainings(lines):
@@ -166,11 +166,11 @@ class Queue:
             yield training, line is not None, others
 
     def add(self, line: Mapping[str, Any], *, measured: bool = True) -> None:
-        """Add a line, unless another process was here first.
+        """Add a line, unless another process has already added it.
 
         Args:
-            line: with a name.
-            measured: here, so that the line also gets what numbers depend on.
+            line: a line with a name.
+            measured: it was measured here, so record the versions and cores that it depends on.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with one_at_a_time(self.path.parent):
@@ -182,10 +182,10 @@ class Queue:
 
 
 def train(run: Run, model: Model, out: Path, prepared: Step) -> tuple[dict[str, Any], bool]:
-    """Train; returns what the training's line has of it, and False where it diverged.
+    """Train; return the training's part of its line, and False if it diverged.
 
     Raises:
-        UserError: something else ended it.
+        UserError: the training failed for another reason.
     """
     finished, log = True, out / "logs" / f"train_{model.name}.log"
     try:
@@ -203,14 +203,14 @@ def train(run: Run, model: Model, out: Path, prepared: Step) -> tuple[dict[str, 
 def translate(
     run: Run, name: str, out: Path, searches: Iterable[Search], *, validated: bool = False
 ) -> dict[str, Any]:
-    """Translate with a training; returns what its line has of the model.
+    """Translate with a trained model; return the model's part of its line.
 
     Args:
         run: what the commands of the recipe share.
-        name: of the training.
+        name: name of the training.
         out: folder of the recipe's run.
-        searches: test sets, and how to search.
-        validated: measure the perplexity of the validation set too.
+        searches: beam sizes and test sets.
+        validated: also measure the perplexity of the validation set.
     """
     commands = {f"average_{name}": run.average(name)} if run.averaged > 1 else {}
     commands |= {f"validate_{name}": run.validate(name)} if validated else {}
@@ -223,7 +223,7 @@ def translate(
     found: dict[str, Any] = {}
     if validated:
         perplexity = translation.perplexity(out / "logs" / f"validate_{name}.log")
-        # no JSON number is infinite or none
+        # JSON has neither infinity nor NaN
         found["valid_perplexity"] = perplexity if math.isfinite(perplexity) else None
     parameters = results.count_parameters(run.checkpoint(name), run.user_dir)
     return {**found, "parameters": parameters}

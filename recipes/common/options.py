@@ -10,11 +10,11 @@ from hyptrans.support import flags
 
 DATA_VARIABLE = "HYPTRANS_DATA"
 STOPPED = "the same command continues where it stopped"
-"""What a stop of a recipe means for the next run."""
+"""Message after an interruption: how to resume the recipe."""
 
 
 def script_parser(description: str | None, script: Path) -> argparse.ArgumentParser:
-    """Return a parser without options for a recipe's folder or a file in it."""
+    """Return a parser without options for a recipe (its folder) or a script in that folder."""
     name = f"{script.parent.name}.{script.stem}" if script.suffix else script.name
     return argparse.ArgumentParser(
         prog=f"python -m recipes.{name}",
@@ -25,25 +25,25 @@ def script_parser(description: str | None, script: Path) -> argparse.ArgumentPar
 
 
 def add_number(parser: argparse.ArgumentParser, flag: str, default: int | None, about: str) -> None:
-    """Add an option that takes a whole number above 0; ``about`` says a default of None."""
+    """Add an option for a positive integer; ``about`` must describe a default of None."""
     about += "" if default is None else " (default: %(default)s)"
     parser.add_argument(flag, type=flags.positive, default=default, metavar="N", help=about)
 
 
 def add_data(parser: argparse.ArgumentParser, contents: str, *, name: str = "") -> None:
-    """Add ``--data``, a folder with these contents; by default ``name`` in HYPTRANS_DATA."""
+    """Add ``--data``, a folder with ``contents``; the default is ``name`` in HYPTRANS_DATA."""
     where = Path(DATA_VARIABLE) / name
     about = f"folder with {contents} ({where} if that variable is set)"
     parser.add_argument("--data", type=Path, default=default_data(name), metavar="DIR", help=about)
 
 
 def default_data(name: str) -> Path | None:
-    """Return a file or folder in that of HYPTRANS_DATA, None unless the variable is set."""
+    """Return the path of ``name`` in the folder HYPTRANS_DATA, or None if it is not set."""
     folder = os.environ.get(DATA_VARIABLE)
     return Path(folder) / name if folder else None
 
 
 def plain_or_zipped(path: Path) -> Path:
-    """Return a file, or its gzipped copy if only that exists."""
+    """Return the path of a file, or of its gzipped copy if only that exists."""
     zipped = path.with_name(f"{path.name}.gz")
     return zipped if zipped.is_file() and not path.is_file() else path

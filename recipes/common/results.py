@@ -1,4 +1,4 @@
-"""Files of results, and the pages whose tables are made from them."""
+"""Read files of results, and update the pages with tables made from them."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from hyptrans.support.logs import quiet
 
 _MARKER = "<!-- {name}: {end} -->"
 RESULTS = "results"
-"""Name of a recipe's file of results and of its block in the README."""
+"""Name of a recipe's results file and of its block in the README."""
 BEGIN = _MARKER.format(name=RESULTS, end="begin")
 NOT_MEASURED = "Not measured yet."
 Results = Sequence[Mapping[str, Any]]
-"""Lines of a file of results."""
+"""Lines of a results file."""
 _COPIES = re.compile(r"encoder\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)$")
-"""Copies of its maps that an encoder layer of fairseq's keeps for a kernel of inference."""
+"""Copies of its weights that a fairseq encoder layer keeps for a fused inference kernel."""
 _PACKAGES = ("torch", "fairseq", "geoopt", "sentencepiece", "sacrebleu", "numpy")
 
 
 def surroundings() -> dict[str, Any]:
-    """Return what else a number depends on: versions, cores, and the code's commit, if any."""
+    """Return what else a result depends on: versions, cores, and the code's commit, if any."""
     versions = provenance.versions(*_PACKAGES)
     return {"versions": versions, "cpu_cores": os.cpu_count(), "commit": provenance.commit()}
 
 
 def count_parameters(checkpoint: Path, user_dir: str = "hyptrans") -> int:
-    """Count the learned numbers of a model; what two of its parts share counts once."""
+    """Count a model's learned parameters; shared parameters count once."""
     with quiet():
-        # slow to import, and of no use where only tables are made
+        # slow to import, and not needed for making tables
         import hyptrans.fairseq  # noqa: F401
 
         # isort: split
@@ -48,12 +48,12 @@ def count_parameters(checkpoint: Path, user_dir: str = "hyptrans") -> int:
 
 
 def learned_numbers(model: Any) -> int:
-    """Count the parameters of a model of fairseq's or ours, without copies for its fused kernel."""
+    """Count the parameters of a fairseq or hyptrans model, without copies for fused kernels."""
     return sum(one.numel() for name, one in model.named_parameters() if not _COPIES.match(name))
 
 
 def made_by(lines: Results) -> str:
-    """Say which code made the runs: versions of torch and fairseq, and how many commits."""
+    """Describe the code of the runs: versions of torch and fairseq, and number of commits."""
     versions = [line["versions"] for line in lines if "versions" in line]
     several = (
         sorted({one[name] for one in versions if name in one}) for name in ("torch", "fairseq")
@@ -66,15 +66,15 @@ def made_by(lines: Results) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """Read a file of JSON."""
+    """Read a JSON file."""
     return json.loads(path.read_text(encoding="utf-8"))
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Read a file of one JSON object a line; no file means no lines.
+    """Read a file with one JSON object per line; a missing file has no lines.
 
     Raises:
-        UserError: a line is something else.
+        UserError: a line is not a JSON object.
     """
     if not path.exists():
         return []
@@ -91,7 +91,7 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def put_into(page: Path, block: str, name: str = RESULTS) -> bool:
-    """Replace what is between the markers of a name in a page; False if it was the same.
+    """Replace the text between a page's markers of this name; return False if it was the same.
 
     Raises:
         UserError: the markers are missing.
@@ -106,7 +106,7 @@ def put_into(page: Path, block: str, name: str = RESULTS) -> bool:
 
 
 def write_changed(path: Path, text: str) -> bool:
-    """Write a file; False if it was the same."""
+    """Write a file if its text changes; return whether it did."""
     if path.exists() and path.read_text(encoding="utf-8") == text:
         return False
     write_whole(path, text)

@@ -1,4 +1,4 @@
-"""Scores of what ``fairseq-generate`` wrote, by sacreBLEU."""
+"""Score the output of ``fairseq-generate`` with sacreBLEU."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from hyptrans.support.extras import require
 
 METRICS = {"bleu": BLEU, "chrf": CHRF}
 TOKENS = "bleu_tokens"
-"""BLEU of lower-cased text in Moses tokens, as multi-bleu gives it: older papers' figure."""
+"""BLEU of lower-cased Moses tokens, which multi-bleu computes and older papers report."""
 
 
 def score(metric: str, output: Path, references: Path, *, lowercase: bool = False) -> Score:
     """Score raw text.
 
     Args:
-        metric: of ``METRICS``, or ``TOKENS``.
-        output: what ``fairseq-generate`` wrote.
-        references: one a line, in a file whose name ends with the language.
+        metric: one of ``METRICS``, or ``TOKENS``.
+        output: output file of ``fairseq-generate``.
+        references: file with one reference per line; its name ends with the language.
         lowercase: ignore case.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Learning rates that are tried for a model, until the best of them is not at an edge."""
+"""Search for a model's learning rate until the best rate is not at an edge of those tried."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Trial = TypeVar("Trial")
 
 @dataclass(frozen=True)
 class Search(Generic[Trial]):
-    """Trainings that differ in their rate.
+    """Trainings that differ only in their rate.
 
     Attributes:
-        trials: by rising rate; those beyond the rates that were given follow from earlier scores.
-        best: the one with the best score so far; None until the given rates are tried.
-        is_open: a trial is still to be done, so another one may turn out to be the best.
+        trials: sorted by rate; earlier scores determine those beyond the given rates.
+        best: the trial with the best score so far; None until all given rates are tried.
+        is_open: a trial is not done yet, so another one may turn out to be the best.
     """
 
     trials: Sequence[Trial]
@@ -33,10 +33,10 @@ def search(
     """Try each rate, and go on beyond the lowest or the highest while it is the best.
 
     Args:
-        trial: the training at a rate.
-        rates: rising, two at least; the search goes on by the factor of the first two downwards
-            and by that of the last two upwards.
-        score: of a training, the higher the better; None while it is not done.
+        trial: returns the training at a rate.
+        rates: at least two, in rising order; the search continues downwards by the factor between
+            the first two and upwards by the factor between the last two.
+        score: returns a training's score (higher is better), or None if it is not done.
     """
     made = {rate: trial(rate) for rate in rates}
     while True:
@@ -56,11 +56,11 @@ def _rising(made: dict[float, Trial]) -> list[Trial]:
 
 
 def _beyond(best: float, rates: Sequence[float], done: dict[float, float]) -> float | None:
-    """The next rate, where the best one is at an edge and better than its neighbour."""
+    """Return the next rate if the best one is at an edge and better than its neighbour."""
     lowest, second, *_ = ordered = sorted(done)
     if not math.isfinite(done[best]):
         return None
     if best == ordered[-1]:
         return best * rates[-1] / rates[-2]
-    # models that learn nothing at any rate are all level at the lowest
+    # a model that learns nothing at any rate has equal scores everywhere: don't go lower
     return best * rates[0] / rates[1] if best == lowest and done[best] > done[second] else None

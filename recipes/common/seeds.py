@@ -1,4 +1,4 @@
-"""Means over seeds, and how likely two models differ by the choice of seeds alone."""
+"""Compute means over seeds, and test whether models differ by more than the choice of seeds."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from hyptrans.support.extras import require
 
 Name = TypeVar("Name")
 DRAWN = 99_999
-"""Deals that a test draws where there are more; with at most as many it takes all of them."""
+"""Most permutations that a test evaluates: all of them if there are no more, else a sample."""
 
 
 def spread(values: Sequence[float], decimals: int = 1) -> str:
-    """Return the mean and, of several values, their standard deviation, for a table."""
+    """Write the mean and, for several values, their standard deviation for a table."""
     mean = f"{statistics.fmean(values):.{decimals}f}"
     return f"{mean} ± {statistics.stdev(values):.{decimals}f}" if len(values) > 1 else mean
 
@@ -23,9 +23,9 @@ def spread(values: Sequence[float], decimals: int = 1) -> str:
 def permutation(some: Sequence[float], others: Sequence[float]) -> float:
     """Test whether two groups of scores differ: p, two-sided, 0 to 1.
 
-    p is the part of the ways to deal all scores to the two groups that puts their means as far
-    apart. The test is exact up to ``DRAWN`` deals and else draws so many with a fixed seed; it
-    doubles the part of the side where the difference is.
+    p is the fraction of permutations (ways to split all scores into the two groups) whose means
+    are at least as far apart: twice the fraction on the observed side. The test is exact up to
+    ``DRAWN`` permutations, else it draws that many with a fixed seed.
     """
     test = require("scipy.stats", "probing").permutation_test
 
@@ -52,12 +52,12 @@ def holm(p: Mapping[Name, float]) -> dict[Name, float]:
 
 
 def floors(p: Mapping[str, float], twin: str, scores: Mapping[str, Sequence[float]]) -> list[float]:
-    """Return the smallest value that each corrected p of a family can have."""
+    """Return the smallest possible value of each corrected p in a family."""
     return [min(1.0, len(p) * floor(len(scores[name]), len(scores[twin]))) for name in p]
 
 
 def at_least(floors: Sequence[float]) -> str:
-    """Say for a caption below which value no p can be; empty without p."""
+    """Write for a caption the smallest possible p; return empty text if there are no floors."""
     if not floors:
         return ""
     shown = dict.fromkeys(f"{one:.2g}" for one in (min(floors), max(floors)))
@@ -65,11 +65,11 @@ def at_least(floors: Sequence[float]) -> str:
 
 
 def against(twin: str, scores: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """Test each model against the twin, corrected over the models; those of one seed are left out.
+    """Test each model with several seeds against the twin; correct p over the models.
 
     Args:
-        twin: its name; without its scores there is no test.
-        scores: of each model, one for each seed.
+        twin: the twin's name; without its scores there is no test.
+        scores: scores of each model, one per seed.
     """
     baseline = scores.get(twin, ())
     several = {name: own for name, own in scores.items() if min(len(own), len(baseline)) > 1}
@@ -78,7 +78,7 @@ def against(twin: str, scores: Mapping[str, Sequence[float]]) -> dict[str, float
 
 
 def sign_flips(differences: Sequence[float]) -> float:
-    """Test whether paired differences are about 0: p, two-sided, by flipping their signs."""
+    """Return the two-sided p of paired differences around 0, by random flips of their signs."""
     test = require("scipy.stats", "probing").permutation_test
 
     def mean(values: Any, axis: int) -> Any:

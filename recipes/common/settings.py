@@ -1,6 +1,6 @@
-"""Flags of ``fairseq-train`` by model, in one file a recipe.
+"""Read each model's ``fairseq-train`` flags from a recipe's settings file.
 
-``python -m recipes.common.settings RECIPE MODEL | xargs fairseq-train data-bin …`` takes them.
+``python -m recipes.common.settings RECIPE MODEL | xargs fairseq-train data-bin …`` uses them.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ FILE = "models.ini"
 _UPDATES = "--max-update"
 
 Flags = dict[str, str | None]
-"""Values by flag of ``fairseq-train``, None for a flag without a value."""
+"""Values by ``fairseq-train`` flag; None for a flag without a value."""
 
 
 def in_name(value: float) -> str:
-    """Return a number as the names of trainings spell it."""
+    """Format a number as in the names of trainings."""
     return f"{value:g}".replace(".", "p")
 
 
@@ -35,16 +35,16 @@ class Model:
     flags: Flags
 
     def flags_for(self, updates: int) -> list[str]:
-        """Return words of a command; ``{updates}``, for schedules that end, is filled in."""
+        """Return the flags as words of a command, with ``{updates}`` of schedules filled in."""
         words = [word for pair in self.flags.items() for word in pair if word is not None]
         return [word.replace("{updates}", str(updates)) for word in words]
 
     @property
     def updates(self) -> int:
-        """The updates that the model's own flags ask for.
+        """Return the number of updates in the model's own flags.
 
         Raises:
-            UserError: the flags name no number.
+            UserError: the flags contain no such number.
         """
         found = self.flags.get(_UPDATES)
         if found is None:
@@ -53,10 +53,10 @@ class Model:
 
 
 def read_models(recipe: Path, names: Iterable[str]) -> list[Model]:
-    """Read the settings of each name.
+    """Read the settings of each named model.
 
-    A section holds for every model that one of its names matches, and a later one overrides an
-    earlier one.
+    A section applies to every model that matches one of the section's names; later sections
+    override earlier ones.
 
     Raises:
         UserError: a name has no settings, or there is no name.
@@ -85,13 +85,13 @@ def _read(sections: ConfigParser, name: str) -> Model:
         if any(fnmatchcase(name, pattern) for pattern in section.split()):
             flags |= given
     shared = sections["*"] if sections.has_section("*") else {}
-    # what is a model's own stands before what all share
+    # a model's own flags come before the shared ones
     ordered = sorted(flags, key=lambda flag: flag in shared)
     return Model(name, {f"--{flag}": flags[flag] for flag in ordered})
 
 
 def main() -> None:
-    """Print the flags of the model that the command line names."""
+    """Print the flags of the model named on the command line."""
     recipe, name = sys.argv[1:]
     (model,) = read_models(Path(__file__).resolve().parents[1] / recipe, [name])
     print(shlex.join(model.flags_for(model.updates)))

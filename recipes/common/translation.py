@@ -1,4 +1,4 @@
-"""The commands of a translation recipe: prepare, train, average, validate, translate."""
+"""Build the commands of a translation recipe: prepare, train, average, validate, translate."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ _UPDATE = re.compile(rf"\| train_inner \|.* ppl={_NUMBER},.* ups=([\d.]+),.* num
 _VALID = re.compile(rf"\| valid \|.*\| ppl {_NUMBER} .*\| num_updates (\d+)")
 _PERPLEXITY = re.compile(rf"\| valid \| .*\| ppl {_NUMBER}(?!\S)")
 _WALL = re.compile(r"\| train_inner \|.* wall=(\d+)")
-# what hyptrans, fairseq and fairseq's scaling of losses say
+# messages of hyptrans, fairseq and fairseq's loss scaling
 _DIVERGED = re.compile(r"gradients are nan|loss is probably exploding", re.IGNORECASE)
 _SAVED = 50
-"""Checkpoints that are averaged are at most this part of a training apart; ten minutes of twelve
-hours in Vaswani et al. 2017, sec. 6.1."""
+"""Checkpoints to average are at most 1 / ``_SAVED`` of a training apart; Vaswani et al. 2017,
+sec. 6.1, take ten minutes of twelve hours."""
 _NOTE = "training.json"
-"""Of a training's folder: what the training is made from."""
+"""File in a training's folder that records the training's command and data."""
 CANDIDATES = ROOT / "recipes" / "study" / "candidates"
 Search = tuple[int, str]
-"""Hypotheses that beam search keeps, and the test set."""
+"""Beam size (number of hypotheses) and test set."""
 MOSES = ("--remove-bpe", "subword_nmt", "--tokenizer", "moses")
-"""Flags that make text of Moses tokens in subwords."""
+"""Flags that turn subwords of Moses tokens back into text."""
 
 
 def plug_in(model: str) -> str:
-    """Return ``--user-dir`` of a model: the package, or the study's candidates."""
+    """Return a model's ``--user-dir``: the package, or the study's candidates."""
     return str(CANDIDATES) if (CANDIDATES / f"{model}.py").is_file() else "hyptrans"
 
 
@@ -50,12 +50,12 @@ class Run:
     Attributes:
         threads: CPU threads of each command that computes.
         user_dir: fairseq's plug-in with the architectures.
-        save_every: updates between checkpoints, from which an interrupted training goes on; 0:
-            there are none, and it starts anew.
-        averaged: translate with the average of so many of the last checkpoints; 1: with one.
+        save_every: updates between the checkpoints that an interrupted training resumes from; 0:
+            no checkpoints, the training starts anew.
+        averaged: translate with the average of this many last checkpoints; 1: with one.
         train_flags: further flags of every training.
         text_flags: flags that join subwords to text.
-        length_limits: flags of the most words that a translation may have.
+        length_limits: flags that limit the length of a translation.
     """
 
     out: Path
@@ -69,12 +69,12 @@ class Run:
     averaged: int = 1
     train_flags: Sequence[str] = ()
     text_flags: Sequence[str] = ("--remove-bpe", "sentencepiece")
-    # a sentence that never ends would cost as much time as hundreds that do
+    # a translation that never ends would take as long as hundreds that do
     length_limits: Sequence[str] = ("--max-len-a", "2", "--max-len-b", "10")
 
     @property
     def data(self) -> Path:
-        """Folder that ``hyptrans prepare`` writes, with ``data-bin`` and ``raw``."""
+        """Return the folder that ``hyptrans prepare`` writes, with ``data-bin`` and ``raw``."""
         return self.out / "data"
 
     @property
@@ -82,7 +82,7 @@ class Run:
         return [str(self.data / "data-bin"), "--user-dir", self.user_dir]
 
     def references(self, subset: str = "test") -> Path:
-        """Return the raw target side of a test set."""
+        """Return the file with a test set's raw target side."""
         return self.data / "raw" / f"{subset}.{self.target}"
 
     def output(self, name: str, search: Search) -> Path:
@@ -92,7 +92,7 @@ class Run:
         return self.out / stem / f"generate-{subset}.txt"
 
     def checkpoint(self, name: str) -> Path:
-        """Return the checkpoint of a training to translate with."""
+        """Return the checkpoint of a training that translates."""
         if self.averaged > 1:
             return self.out / name / "average.pt"
         return self.out / name / "checkpoint_last.pt"
@@ -103,7 +103,7 @@ class Run:
         command += ["--seed", str(self.seed), "--max-update", str(self.updates)]
         command += ["--save-dir", str(self.out / model.name), "--no-epoch-checkpoints"]
         command += ["--log-format", "simple", "--log-interval", "50"]
-        command += ["--num-workers", "0"]  # the data fit into memory: no second process to start
+        command += ["--num-workers", "0"]  # the data fit into memory: no need for a second process
         every = self.save_every
         if self.averaged > 1:
             every = min(every or self.updates, max(1, self.updates // _SAVED))
@@ -147,8 +147,8 @@ def prepare(
         run: what the commands of the recipe share.
         files: source and target of train, valid and test.
         vocab: pieces of the joint sentencepiece model, or merges of byte-pair encoding.
-        text: how ``hyptrans prepare text`` treats the text.
-        joined: one dictionary for both languages.
+        text: text options of ``hyptrans prepare text``.
+        joined: use one dictionary for both languages.
     """
     command = ["hyptrans", "prepare", "text"]
     for split, pair in files.items():
@@ -168,16 +168,16 @@ def step(
     resumes: bool = False,
     **how: Any,
 ) -> Step:
-    """Make a command a step whose log is ``out/logs/NAME.log``.
+    """Wrap a command in a step whose log is ``out/logs/NAME.log``.
 
     Args:
-        command: to execute.
-        name: of the step.
+        command: the command to execute.
+        name: name of the step.
         out: folder of the recipe's run.
-        outputs: what the command leaves.
-        inputs: files that the command reads; the step runs again where their contents change.
-        resumes: the command goes on from what it left, or says what is in its way.
-        how: threads and progress, as :func:`recipes.common.commands.execute` takes them.
+        outputs: files that the command writes.
+        inputs: files that the command reads; the step runs again if their contents change.
+        resumes: the command resumes from its own earlier output, or reports what is in its way.
+        how: ``threads`` and ``progress`` of :func:`recipes.common.commands.execute`.
     """
     run = partial(execute, command, out / "logs" / f"{name}.log", **how)
 
@@ -191,20 +191,20 @@ def step(
 
 
 class AnotherTraining(UserError):
-    """A folder holds checkpoints of a training by another command, or by one that left no note."""
+    """A folder holds checkpoints of another command's training, or of one without a record."""
 
 
 def require_same(run: Run, model: Model, out: Path, prepared: Step) -> None:
-    """Let nobody go on with, or take for done, a training by another command or of other data.
+    """Check that a training's folder is new or belongs to the same command on the same data.
 
     Args:
         run: what the commands of the recipe share.
-        model: to train.
+        model: the model to train.
         out: folder of the recipe's run.
         prepared: the step that made the data.
 
     Raises:
-        AnotherTraining: the training's folder holds such a one.
+        AnotherTraining: the folder holds a training by another command or of other data.
     """
     folder = run.out / model.name
     begun = any(folder.glob("checkpoint*.pt")) or (folder / _NOTE).exists()
@@ -221,10 +221,10 @@ def _made_from(run: Run, model: Model, out: Path, prepared: Step) -> dict[str, A
 
 
 def train(run: Run, model: Model, out: Path, prepared: Step) -> None:
-    """Train, or go on with a training from its last checkpoint; see :func:`require_same`.
+    """Train, or resume a training from its last checkpoint; see :func:`require_same`.
 
     Raises:
-        UserError: the training failed, or its folder holds another one.
+        UserError: the training failed, or its folder holds another training.
     """
     require_same(run, model, out, prepared)
     write_json(run.out / model.name / _NOTE, _made_from(run, model, out, prepared))
@@ -233,7 +233,7 @@ def train(run: Run, model: Model, out: Path, prepared: Step) -> None:
 
 
 def _progress(line: str) -> str | None:
-    """What to show of a line of ``fairseq-train``'s log."""
+    """Return the part of a ``fairseq-train`` log line to show, or None."""
     if found := _UPDATE.search(line):
         return f"update {found[3]}, training perplexity {found[1]}, {found[2]} updates/s"
     if found := _VALID.search(line):
@@ -243,7 +243,8 @@ def _progress(line: str) -> str | None:
 
 def diverged(log: Path) -> bool:
     """Return whether a failed training ended because its numbers were no longer finite."""
-    # its last word: a perplexity before it may be infinite, and a full disk be the reason
+    # look at the last line only: an earlier perplexity may be infinite although, say, the disk
+    # was full
     lines = log.read_text(encoding="utf-8").rstrip().splitlines()
     return bool(lines) and _DIVERGED.search(lines[-1]) is not None
 
@@ -251,8 +252,8 @@ def diverged(log: Path) -> bool:
 def course(log: Path) -> dict[str, Any]:
     """Read the curve of validation perplexity by update and the median speed from a log.
 
-    The log may hold several parts of a training; of an update logged twice the later counts, and a
-    perplexity that is not finite is no point of the curve.
+    The log may hold several parts of a training. If an update is logged twice, the later entry
+    counts. The curve leaves out perplexities that are not finite.
     """
     text = log.read_text(encoding="utf-8")
     logged = {int(update): float(perplexity) for perplexity, update in _VALID.findall(text)}
@@ -265,16 +266,16 @@ def course(log: Path) -> dict[str, Any]:
 
 
 def seconds(log: Path) -> int | None:
-    """Read how long a training took, all its parts together, as fairseq counts."""
+    """Read the seconds that all parts of a training took, as fairseq counts them."""
     found = _WALL.findall(log.read_text(encoding="utf-8"))
     return int(found[-1]) if found else None
 
 
 def perplexity(log: Path) -> float:
-    """Read what a validation printed.
+    """Read the perplexity from a validation's log.
 
     Raises:
-        UserError: its log has no perplexity.
+        UserError: the log has no perplexity.
     """
     found = _PERPLEXITY.findall(log.read_text(encoding="utf-8"))
     if not found:
