@@ -1,4 +1,4 @@
-"""Write the toy treebank, as ``hyptrans prepare toy``."""
+"""Write the toy treebank, like ``hyptrans prepare toy``."""
 
 import sys
 

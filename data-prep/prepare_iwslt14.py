@@ -1,4 +1,4 @@
-"""Prepare IWSLT'14 for fairseq, as ``hyptrans prepare iwslt14``."""
+"""Prepare IWSLT'14 for fairseq, like ``hyptrans prepare iwslt14``."""
 
 import sys
 

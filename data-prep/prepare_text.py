@@ -1,4 +1,4 @@
-"""Prepare any parallel text for fairseq, as ``hyptrans prepare text``."""
+"""Prepare any parallel text for fairseq, like ``hyptrans prepare text``."""
 
 import sys
 

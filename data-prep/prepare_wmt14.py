@@ -1,4 +1,4 @@
-"""Prepare WMT'14 for fairseq, as ``hyptrans prepare wmt14``."""
+"""Prepare WMT'14 for fairseq, like ``hyptrans prepare wmt14``."""
 
 import sys
 

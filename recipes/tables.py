@@ -1,4 +1,4 @@
-"""Write the tables and pictures of all pages from recorded results; no score is typed."""
+"""Write the tables and pictures of all pages from recorded results; no score is typed by hand."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WHEN = {
     "hvt": "the Poincaré ball",
     "hypformer": "texts of thousands of tokens: linear attention",
 }
-"""The models that a newcomer chooses from, and what for."""
+"""The models that a newcomer chooses from, and when to choose each one."""
 SPEED_ROWS = (
     ("hybonet_plus", "train", 64, 32),
     ("hybonet_plus", "decode", 64, 32),
@@ -41,11 +41,11 @@ SPEED_ROWS = (
     ("hybonet", "decode", 64, 32),
     ("hypformer", "train", 512, 8192),
 )
-"""Rows of the table of speed that a page shows: architecture, step, width, length."""
+"""Rows of the speed table on a page: architecture, step, width, length."""
 
 
 def blocks() -> dict[tuple[Path, str], str]:
-    """Return what belongs between the markers of pages, by page and name of the markers."""
+    """Return the text between markers, by page and name of the markers."""
     readmes = [
         path
         for path in sorted(HERE.glob("*/README.md"))
@@ -76,7 +76,7 @@ def blocks() -> dict[tuple[Path, str], str]:
 
 
 def block_for(folder: Path) -> str:
-    """Write the table of a recipe."""
+    """Write a recipe's table."""
     recorded, lines = folder / "results.json", folder / LINES
     if not recorded.exists() and not lines.exists():
         return results.NOT_MEASURED
@@ -87,7 +87,7 @@ def block_for(folder: Path) -> str:
 
 
 def drawings() -> dict[Path, str]:
-    """Return the pictures, SVG by file."""
+    """Return the pictures as SVG, by file."""
     drawn = pictures(results.read_lines(STUDY / LINES))
     drawn[NORMS] = norms(results.read_lines(STUDY / "norms.jsonl"))
     shown = {DOCS / "pictures" / Path(name).name: drawn[name] for name in (SCORED, WIDE)}
@@ -95,7 +95,7 @@ def drawings() -> dict[Path, str]:
 
 
 def busy(gpu: Mapping[str, Any]) -> str:
-    """Write launches and busy time of a training step on a GPU."""
+    """Write the kernel launches and the busy time of a training step on a GPU."""
     rows = [
         [arch, size.removeprefix("d="), f"{launches:,}", f"{time:.1f}"]
         for arch, sizes in gpu["busy"].items()
@@ -109,7 +109,7 @@ def choices(
     parsed: Mapping[str, Mapping[str, Any]],
     ratios: Mapping[tuple[str, str, int, int], float],
 ) -> str:
-    """Write a row for each model of ``WHEN``: BLEU, trees in its encoder, speed of training."""
+    """Write a row for each model in ``WHEN``: BLEU, trees in its encoder, training speed."""
     finals, rows = chosen(study), []
     for model, when in WHEN.items():
         if model not in finals:
@@ -124,7 +124,7 @@ def choices(
 
 
 def trees(probing: Mapping[str, Any]) -> str:
-    """Write what probes find of trees of the encoders' own text, in trained and fresh encoders."""
+    """Write how well probes recover trees of the encoders' own text, trained and untrained."""
     found = _parsed(probing)
     rows = [["chain of neighbouring words", f"{found['linear chain']['test']['uuas']:.3f}", "", ""]]
     for arch, bleu in probing["bleu"].items():
@@ -134,9 +134,9 @@ def trees(probing: Mapping[str, Any]) -> str:
 
 
 def speed_table(found: Mapping[str, Any]) -> str:
-    """Write the rows of ``SPEED_ROWS``: against the Transformer as installed, and products alike.
+    """Write the rows of ``SPEED_ROWS``: against fairseq's Transformer and against equal products.
 
-    The second column stands there once it is measured.
+    The second column appears once it is measured.
     """
     by_step = {step_of(row): row for row in found["rows"]}
     rows = [by_step[step] for step in SPEED_ROWS]
@@ -155,7 +155,7 @@ def speed_table(found: Mapping[str, Any]) -> str:
 
 
 def step_of(row: Mapping[str, Any]) -> tuple[str, str, int, int]:
-    """Return architecture, step, width and length of a row of speed."""
+    """Return architecture, step, width and length of a row of the speed results."""
     return row["arch"], row["phase"], row["dim"], row["length"]
 
 

@@ -33,7 +33,7 @@ table = CORPUS.table
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Train and score what is not done yet, and print the table."""
+    """Train and score all unfinished models and print the table."""
     example = "--data ~/multi30k --archs hvt_iwslt_d64,euclidean_prenorm_iwslt_d64"
     parser = CORPUS.parser(__doc__, example)
     options.add_data(parser, CONTENTS, name=HERE.name)
@@ -52,10 +52,10 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def files(data: Path | None) -> dict[str, tuple[Path, Path]]:
-    """Return source and target file of each set in a folder.
+    """Return the source and target file of each set in a folder.
 
     Raises:
-        UserError: a file is missing, or the user names no folder.
+        UserError: a file is missing, or there is no folder (``data`` is None).
     """
     if data is None:
         raise UserError(

@@ -25,7 +25,7 @@ from recipes.quickstart import alone
 SOURCE, TARGET = "en", "qtv"
 METRICS = {"uuas": "UUAS", "dspr": "Dspr.", "root": "Root", "nspr": "Nspr."}
 TREES = {"train": 4000, "dev": 400, "test": 500}
-"""Sentences of the toy treebank's English side that probes see."""
+"""Sentences from the toy treebank's English side for probing."""
 PROBE, UPDATES = "probe", 700
 CORPUS = Corpus(
     Path(__file__).resolve().parent,
@@ -37,7 +37,7 @@ CORPUS = Corpus(
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Train, score and probe what is not done yet, and print the tables."""
+    """Train, score and probe all unfinished models and print the tables."""
     parser = CORPUS.parser(__doc__, f"--archs {CORPUS.archs} --seed 2")
     parser.set_defaults(jobs=min(2, os.cpu_count() or 1))
     options.add_number(parser, "--sentences", 20000, "sentence pairs to train on")
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     options.add_number(parser, "--probe-steps", 1000, "steps of each probe")
     alone.add_trainer(parser)
     args = parser.parse_args(argv)
-    # now, and not after the trainings
+    # fail now, not after the trainings
     require("conllu", "probing")
     corpus = args.out / "toy"
 
@@ -88,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _probe(
     flag: str, encoders: Mapping[str, Path], out: Path, corpus: Path, how: Sequence[str]
 ) -> dict[str, Any]:
-    """Read the gold trees of the source side out of trained encoders, which ``flag`` takes."""
+    """Probe trained encoders, given to ``flag``, for gold trees of the source side."""
     trees = {}
     for split, sentences in TREES.items():
         name = "valid" if split == "dev" else split
@@ -110,7 +110,7 @@ def _probe(
 
 
 def table(found: Results | Mapping[str, Any]) -> str:
-    """Write the results as Markdown; ``found``: lines, or a record of version 0.2.0."""
+    """Write the results as Markdown; ``found`` holds lines or is a record of version 0.2.0."""
     if isinstance(found, Mapping):
         of_all = {key: found[key] for key in ("seed", "versions", "commit")}
         signed = {f"{key}_signature": one for key, one in found["signatures"].items()}

@@ -1,4 +1,4 @@
-"""The quickstart's trainings by ``hyptrans train``, which needs neither fairseq nor a compiler."""
+"""Run the quickstart with ``hyptrans train``, which needs neither fairseq nor a compiler."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from recipes.common.settings import Model
 from recipes.common.translation import Run
 
 FOLDER = "hyptrans"
-"""Within ``--out``; the data beside it serve both trainers."""
+"""Folder in ``--out`` for these trainings; both trainers use the data beside it."""
 _OF_FAIRSEQ = ("--optimizer", "--adam-betas", "--criterion", "--total-num-update")
-"""Flags that ``hyptrans train`` lacks, or has by default."""
+"""Flags that ``hyptrans train`` lacks or applies by default."""
 _OF_RECORDS = ("only", "list", "write_readme")
 _BEAM = 4
 
@@ -32,10 +32,10 @@ def add_trainer(parser: argparse.ArgumentParser) -> None:
 
 
 def check(args: argparse.Namespace) -> None:
-    """Refuse what only trainings by fairseq have.
+    """Reject options that only trainings with fairseq support.
 
     Raises:
-        UserError: names the option.
+        UserError: such an option is given; the message names it.
     """
     given = [name for name in _OF_RECORDS if getattr(args, name)]
     given += ["average"] if args.average > 1 else []
@@ -45,10 +45,10 @@ def check(args: argparse.Namespace) -> None:
 
 
 def train(run: Run, models: Sequence[Model], jobs: int) -> dict[str, Path]:
-    """Train what is not trained yet; return the model folders by name.
+    """Train all models that are not trained yet; return the model folders by name.
 
     Raises:
-        UserError: a training failed, or other settings began it.
+        UserError: a training failed, or it was started with other settings.
     """
     out = run.out / FOLDER
 
@@ -67,7 +67,7 @@ def train(run: Run, models: Sequence[Model], jobs: int) -> dict[str, Path]:
 
 
 def table(run: Run, folders: Mapping[str, Path]) -> str:
-    """Translate the raw test set by each model folder, and score it."""
+    """Translate the raw test set with each model folder; return a table of the scores."""
     sources = scores.read_text(run.data / "raw" / f"test.{run.source}")
     references = scores.read_text(run.references())
     rows, signatures = [], {}

@@ -18,7 +18,7 @@ HERE = Path(__file__).resolve().parent
 FOLDER = "scan"
 SPLITS = ("simple", "length", "addprim_jump")
 HELD_OUT = 20
-"""One of so many training pairs is for validation, as SCAN has no set for it."""
+"""One in this many training pairs is for validation, because SCAN has no validation set."""
 RATES, UPDATES, SEEDS = (1e-3, 2e-3, 4e-3), 3000, (1, 2, 3, 4, 5)
 VALID, TEST = "valid", "test"
 _FLAGS: Flags = {
@@ -32,7 +32,7 @@ _LINE = re.compile("IN: (.+) OUT: (.+)")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run what is not done yet, and write the table."""
+    """Run all unfinished trainings and write the table."""
     parser = lines.make_parser(HERE, __doc__, "--data ~/scan --out ~/scan_runs")
     contents = "tasks_train_SPLIT.txt and tasks_test_SPLIT.txt, plain or .gz"
     options.add_data(parser, contents, name=FOLDER)
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def sets(data: Path, split: str) -> exact.Sets:
-    """Return the examples of a split, with those that are held out of training."""
+    """Return the examples of a split, with a validation set held out of the training set."""
     train = examples(data, f"tasks_train_{split}.txt")
     return {
         "train": [one for i, one in enumerate(train) if i % HELD_OUT],
@@ -58,7 +58,7 @@ def examples(data: Path, name: str) -> list[exact.Example]:
     """Read commands and actions; the kind is the number of actions, in tens.
 
     Raises:
-        UserError: the file is missing, or a line is something else.
+        UserError: the file is missing, or a line does not have this form.
     """
     path = options.plain_or_zipped(data / name)
     found: list[exact.Example] = []

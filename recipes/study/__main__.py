@@ -25,17 +25,17 @@ from recipes.study.table import table
 
 HERE = Path(__file__).resolve().parent
 SAVE_EVERY = 150
-"""Updates between checkpoints, at which the validation perplexity is measured too."""
+"""Updates between checkpoints and between measurements of validation perplexity."""
 KEPT = 5
-"""Checkpoints that are kept, and averaged where the stage says so."""
+"""Number of last checkpoints to keep, and to average if the stage requires it."""
 MOST_WARMUP = 300
 MERGES = 10000
-"""Of the joint byte-pair encoding of lower-cased tokens, as Revisit-MMT's."""
+"""Merges of the joint byte-pair encoding of lower-cased tokens, as in Revisit-MMT."""
 SEARCH = (5, "test")
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run what is not done yet, and write tables and pictures."""
+    """Run all unfinished trainings and write tables and pictures."""
     parser = lines.make_parser(HERE, __doc__, "--data ~/multi30k --out ~/study")
     options.add_data(parser, multi30k.CONTENTS, name=multi30k.HERE.name)
     args = parser.parse_args(argv)
@@ -61,7 +61,7 @@ def _publish(found: results.Results) -> None:
 
 
 def _score(training: Training, args: argparse.Namespace) -> dict[str, Any]:
-    """Train and score; a training that diverged has no scores."""
+    """Train, score and return the line; a training that diverged has no scores."""
     run, name, lowercase = _run_of(training, args), training.name, training.text == "lowercased"
     files = multi30k.files(args.data)
     of_text: dict[str, Any] = {"vocab": multi30k.VOCABULARY, "joined": bool(training.text)}
@@ -86,7 +86,7 @@ def _score(training: Training, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _compared(found: results.Results, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Lines of the averages' comparisons, where all seeds and their translations are there."""
+    """Yield a line per comparison of averages whose seeds and translations are complete."""
     outputs: dict[str, list[list[str]]] = {}
     for training in trainings(found):
         if training.stage == AVERAGED:
@@ -102,7 +102,7 @@ def _compared(found: results.Results, args: argparse.Namespace) -> Iterator[dict
                 compared = bootstrap.compare(whole[twin], texts, scores.read_text(run.references()))
                 name = f"{AVERAGED}-{model}-{twin}"
                 of = {"name": name, "stage": "bootstrap", "model": model, "twin": twin}
-                # of all seeds, and no training
+                # covers all seeds and is no training
                 yield {**of, "seed": 0, **compared}
 
 

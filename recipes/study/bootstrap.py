@@ -1,4 +1,4 @@
-"""Whether two models differ in BLEU over other seeds and other sentences."""
+"""Test whether two models differ in BLEU beyond the choice of seeds and sentences."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ def compare(
 ) -> dict[str, Any]:
     """Compare two models by a hierarchical bootstrap with a fixed seed.
 
-    Each sample draws seeds of both models and then sentences, the same ones for all, with
-    replacement; its statistic is the difference of the mean BLEU of the drawn seeds.
+    Each sample draws with replacement seeds of both models, then sentences (the same for all
+    seeds); its statistic is the difference of the mean BLEU over the drawn seeds.
 
     Args:
-        twin: of each seed the translations.
-        other: those of the model that is compared with the twin.
-        references: one for each sentence.
+        twin: the twin's translations, by seed.
+        other: the other model's translations, by seed.
+        references: one per sentence.
 
     Returns:
         ``difference`` of the mean BLEU, ``interval`` of 95 % of the samples, and ``p``, twice the
-        part of the samples on the rarer side of 0.
+        fraction of the samples on the rarer side of 0.
     """
     rng, count = np.random.default_rng(0), len(references)
     counts = np.stack([_counts(seed, references) for seed in (*twin, *other)])
@@ -42,19 +42,19 @@ def compare(
         differences[sample] = ours - rng.choice(bleu[: len(twin)], len(twin)).mean()
     rarer = min((differences <= 0).mean(), (differences >= 0).mean())
     interval = [round(float(end), 2) for end in np.quantile(differences, (0.025, 0.975))]
-    # with the sample that was measured, no p is 0
+    # counting the observed sample too keeps p above 0
     p = min(1.0, 2 * (rarer * SAMPLES + 1) / (SAMPLES + 1))
     return {"difference": round(float(found), 2), "interval": interval, "p": round(p, 4)}
 
 
 def _counts(translations: Sequence[str], references: Sequence[str]) -> Numbers:
-    """Of each sentence: words of both sides, right n-grams and n-grams, n from 1 to 4."""
+    """Count per sentence: words of both sides, right n-grams and all n-grams, n from 1 to 4."""
     found = BLEU()._extract_corpus_statistics(translations, [references])
     return np.array(found, dtype=float)
 
 
 def _bleu(sums: Numbers) -> Numbers:
-    """BLEU of summed counts, 0 to 100, as sacreBLEU's where there are right n-grams of each n."""
+    """Return BLEU of summed counts, 0 to 100; sacreBLEU's if every n has a right n-gram."""
     words, wanted, right, made = sums[..., 0], sums[..., 1], sums[..., 2:6], sums[..., 6:]
     with np.errstate(divide="ignore"):
         precision = np.exp(np.log(right / made).mean(-1))

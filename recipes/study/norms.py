@@ -1,7 +1,7 @@
-"""How far linear layers of the hyperboloid can take points in so many steps of an optimizer.
+"""Measure how far linear hyperboloid layers move points in a given number of optimizer steps.
 
-One layer takes 64 points at radius 1 to points of the same width, and an optimizer makes their mean
-radius as large as it can: a layer whose parameters enter radii by a logarithm falls behind. In
+One layer maps 64 points at radius 1 to points of the same width, and an optimizer maximizes their
+mean radius: layers whose radii grow with the logarithm of the parameters fall behind. Runs in
 float64, on one thread, in under a minute.
 
 example: python -m recipes.study.norms
@@ -34,8 +34,8 @@ class FGGLinear(nn.Module):
     """Linear layer whose outputs are scaled distances to hyperplanes.
 
     Space coordinate ``i`` is ``x V_i``, with ``V = [-|u| sinh(b); cosh(b) u]`` and
-    ``b = sqrt(c) a / |u|``: ``|u| sinh(sqrt(c) d) / sqrt(c)`` of the signed distance ``d`` from the
-    hyperplane at ``a / |u|`` along ``u``. The time follows.
+    ``b = sqrt(c) a / |u|``. It equals ``|u| sinh(sqrt(c) d) / sqrt(c)``, where ``d`` is the signed
+    distance from the hyperplane at ``a / |u|`` along ``u``. The time follows from the space part.
 
     Shapes: points ``[..., in_space + 1]`` -> points ``[..., out_space + 1]``.
     Source: van der Klis et al., arXiv 2601.21529, without an activation.
@@ -43,7 +43,7 @@ class FGGLinear(nn.Module):
     Args:
         in_space: space coordinates of the input.
         out_space: space coordinates of the output.
-        unit: take ``u / |u|`` for ``u``.
+        unit: use ``u / |u|`` instead of ``u``.
         c: the hyperboloids have curvature ``-c``.
     """
 
@@ -66,7 +66,7 @@ class FGGLinear(nn.Module):
 
 LAYERS: Mapping[str, Callable[[], nn.Module]] = {
     "hybonet": lambda: LorentzLinear(SPACE + 1, SPACE + 1),
-    # its map gives space coordinates alone, from which the time follows
+    # its map returns only space coordinates, which determine the time
     "hypformer": lambda: HTC(SPACE, SPACE, gain=1.0),
     "fgg": lambda: FGGLinear(SPACE, SPACE),
     "fgg, unit normals": lambda: FGGLinear(SPACE, SPACE, unit=True),
@@ -75,11 +75,11 @@ OPTIMIZERS: Mapping[str, Callable[[Any], torch.optim.Optimizer]] = {
     "SGD 0.05": lambda parameters: torch.optim.SGD(parameters, lr=0.05),
     "Adam 0.01": lambda parameters: torch.optim.Adam(parameters, lr=0.01),
 }
-"""With their rates."""
+"""Optimizers by name and learning rate."""
 
 
 def radii(layer: str, optimizer: str, seed: int, steps: int = STEPS) -> list[tuple[int, float]]:
-    """Return the mean radius after every so many steps, until a number is no longer finite."""
+    """Return pairs of step and mean radius at intervals, until a number is no longer finite."""
     torch.manual_seed(seed)
     module = LAYERS[layer]().double()
     directions = torch.randn(POINTS, SPACE, dtype=torch.float64)
@@ -99,7 +99,7 @@ def radii(layer: str, optimizer: str, seed: int, steps: int = STEPS) -> list[tup
 
 
 def main() -> None:
-    """Measure all, and write the record."""
+    """Measure all layers with all optimizers and write the record."""
     options.script_parser(__doc__, Path(__file__)).parse_args()
     torch.set_num_threads(1)
     about = results.surroundings()

@@ -1,4 +1,4 @@
-"""Pictures of the study as SVG: the same results, the same bytes."""
+"""Draw the study's pictures as SVG; the same results give the same bytes."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _STYLE = {
 _COLORS = ("#0063a6", "#c24e00", "#00795a", "#9e3d7b", "#846000", "#4d5b6a", "#b3261e", "#5b4bc4")
 _MARKS, _DASHES = "os^DvPX", ("-", "--", ":", "-.")
 _MOST = 4.0
-"""The axis of perplexities ends at so many times the lowest, so that ends can be told apart."""
+"""The perplexity axis ends at this multiple of the lowest, so that final values stay distinct."""
 
 
 def pictures(lines: Sequence[Line]) -> dict[str, str]:
-    """Draw SVG by file name; none where no final training is finished.
+    """Draw the pictures; return SVG by file name, or nothing if no final training is finished.
 
     Raises:
         MissingExtra: matplotlib is not installed.
@@ -62,7 +62,7 @@ def _draw(title: str, fill: Callable[[Axes, Any], None], found: Mapping[str, Any
 
 
 def _dots(axes: Axes, finals: Mapping[str, Setting]) -> None:
-    """A row of dots for each model, on an axis that begins where the data do."""
+    """Draw a row of dots for each model, on an axis that begins where the data do."""
     for place, setting in enumerate(finals.values()):
         values, color = setting.values("bleu"), _COLORS[place % len(_COLORS)]
         axes.plot(values, [place] * len(values), "o", color=color, alpha=0.7)
@@ -91,9 +91,9 @@ def _curves(axes: Axes, finals: Mapping[str, Setting]) -> None:
 
 
 def by_width(lines: Sequence[Line]) -> dict[str, dict[int, list[float]]]:
-    """Return perplexities by model and width, at the best rate of each, where there are several.
+    """Return perplexities by model and width at the best rates, for models with several widths.
 
-    Trainings that diverged have no place in the picture.
+    Leaves out trainings that diverged.
     """
     found: dict[str, dict[int, list[float]]] = {}
     for stage, width in WIDTHS.items():
@@ -121,7 +121,7 @@ def norms(lines: Sequence[Line]) -> str:
 def _norms(axes: Axes, found: Mapping[str, Sequence[Line]]) -> None:
     layers = list(dict.fromkeys(line["layer"] for of in found.values() for line in of))
     for name, of in found.items():
-        # some end early, where a number is no longer finite
+        # some runs end early because a number is no longer finite
         points = [*zip(*(line["radii"] for line in of), strict=False)]
         means = [statistics.fmean(radius for _, radius in several) for several in points]
         color, dashes = _COLORS[layers.index(of[0]["layer"])], "--" if "SGD" in name else "-"
@@ -145,7 +145,7 @@ def _widths(axes: Axes, found: Mapping[str, Mapping[int, Sequence[float]]]) -> N
 
 
 def _scale(axes: Axes) -> None:
-    """Plain numbers on the logarithmic axis, and the names of the lines beside it."""
+    """Put plain numbers on the logarithmic axis, and the legend beside the axes."""
     ticker = require("matplotlib.ticker", "plot")
     axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 1.5, 2, 3, 4, 5, 6, 8)))
     axes.yaxis.set_major_formatter("{x:g}")

@@ -1,4 +1,4 @@
-"""The trainings of the study, in the order in which they run."""
+"""List the study's trainings in the order in which they run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from recipes.common.settings import in_name
 
 TWINS = ("euclidean_prenorm", "euclidean_postnorm", "euclidean")
 WIDTHS = {"d16": 16, "d32": 32}
-"""Units of the states by stage, where models do not have their flags' 64."""
+"""Width of the states by stage; elsewhere the models' flags set 64."""
 WIDTH = 64
 _WIDE = (1e-2, 2e-2, 4e-2, 8e-2)
 _COMPARED = (*TWINS[:2], "sphere", "hybonet", "hybonet_plus")
@@ -35,26 +35,26 @@ RATES: dict[str, dict[str, tuple[float, ...]]] = {
     "d16": {**dict.fromkeys(_COMPARED, _WIDE), "lorentz_shell": (4e-2,)},
     "d32": dict.fromkeys((*_COMPARED, "lorentz_shell"), (2e-2,)),
 }
-"""By stage of short trainings the rates that a model is tried at first. A single one is taken from
-others and not searched: the pre-norm twin's best, at width 16 that of `sphere` too, at width 32
-all between the bests of 16 and 64."""
+"""Rates to try first, by stage of short trainings and model. A single rate is not searched but
+taken from other results: the pre-norm twin's best, at width 16 also that of `sphere`, and at width
+32 one between the best rates of widths 16 and 64 for all models."""
 TUNED = ("hybonet", *TWINS[:2], "hybonet_plus", "sphere", "lorentz_shell")
-"""Models whose final trainings have every dropout and several seeds."""
+"""Models whose final trainings try every dropout and have several seeds."""
 UNTUNED, UNTUNED_DROPOUT = ("euclidean", "hypformer", "han", "hvt"), 0.2
-"""The others, with one seed and the dropout that is best for the pre-norm twin."""
+"""The other models, with one seed and the pre-norm twin's best dropout."""
 PUBLISHED = ("published_euclidean_prenorm", "published_hybonet_plus")
-"""Models of the size of a published baseline, at its dropout and at their best rate here."""
+"""Models at the size and dropout of a published baseline, and at their best rate here."""
 PUBLISHED_RATE, PUBLISHED_DROPOUT, PUBLISHED_UPDATES = 1e-2, 0.3, 6000
 PUBLISHED_TEXTS = {"published": "joined", "lowercased": "lowercased"}
-"""By stage the text: ours with one dictionary, and the baseline's lower-cased Moses tokens."""
+"""The text by stage: ours with one dictionary, or the baseline's lower-cased Moses tokens."""
 AVERAGED = "averaged"
-"""The stage that translates with the average of the last checkpoints, at dropout 0.1."""
+"""Stage that translates with the average of the last checkpoints, at dropout 0.1."""
 AVERAGED_MODELS = (*TWINS[:2], "hybonet_plus")
 SHORT_UPDATES, FINAL_UPDATES = 600, 3000
 DROPOUT, DROPOUTS = 0.1, (0.1, 0.2, 0.3)
-"""While rates are tried, and those that are tried in final trainings."""
+"""The dropout while searching rates, and the dropouts that final trainings try."""
 SEEDS = 5
-"""Of final trainings of tuned models, and of all at small widths."""
+"""Seeds of tuned models' final trainings, and of all models at small widths."""
 
 Setting = tuple[float, float]
 """Rate and dropout."""
@@ -62,7 +62,7 @@ Setting = tuple[float, float]
 
 @dataclass(frozen=True)
 class Training:
-    """One training: a model's section of ``models.ini``, and what it leaves open."""
+    """One training: a model (a section of ``models.ini``) and the settings it leaves open."""
 
     stage: str
     model: str
@@ -73,18 +73,18 @@ class Training:
 
     @property
     def name(self) -> str:
-        """Name of the training's folder, log and line of the results."""
+        """Return the name of the training's folder, log and results line."""
         dropout = "" if self.dropout == DROPOUT else f"-dropout{in_name(self.dropout)}"
         return f"{self.stage}-{self.model}-lr{in_name(self.rate)}{dropout}-seed{self.seed}"
 
     @property
     def text(self) -> str:
-        """Kind of text: empty, ``joined`` (one dictionary), or ``lowercased`` Moses tokens."""
+        """Return the text's kind: empty, ``joined`` (one dictionary) or ``lowercased`` (Moses)."""
         return PUBLISHED_TEXTS.get(self.stage, "")
 
 
 def trainings(results: Results) -> list[Training]:
-    """Return all that can be named so far: earlier results decide on later trainings."""
+    """Return all trainings known so far; earlier results determine later trainings."""
     tried = {
         (stage, model): rate_search(results, stage, model)
         for stage, models in RATES.items()
@@ -141,10 +141,10 @@ def rate_search(results: Results, stage: str, model: str) -> Search[Training]:
 
 
 def is_open(results: Results, stage: str, model: str) -> bool:
-    """Return whether another rate than that of a width, or of final trainings, may be the best.
+    """Return whether a rate other than the stage's current one may turn out to be the best.
 
-    It may while a search goes on, and where a single rate was tried. Final trainings of a tuned
-    model have a search of their own.
+    That is so while a search is running or if only one rate was tried. Final trainings of a tuned
+    model have their own search.
     """
     if stage == "final" and model in TUNED and best_setting(results, model) is None:
         return True
@@ -154,7 +154,7 @@ def is_open(results: Results, stage: str, model: str) -> bool:
 
 
 def of_width(results: Results, stage: str, model: str) -> Results:
-    """Return the trainings of a model at a width and at its best rate there."""
+    """Return a model's trainings at a width, at its best rate there."""
     best = rate_search(results, stage, model).best
     wanted = (stage, model, best.rate if best else None)
     return [x for x in results if (x["stage"], x["model"], x.get("rate")) == wanted]
@@ -166,10 +166,10 @@ def _final(model: str, setting: Setting, seed: int = 1) -> Training:
 
 
 def final_settings(results: Results, model: str) -> list[Setting]:
-    """Return rates and dropouts of a model's final trainings with the first seed, known so far.
+    """Return the rates and dropouts known so far of a model's first-seed final trainings.
 
-    Its best rate of the short trainings at every dropout; then at the best dropout half that rate,
-    as long trainings often ask for a lower one, and so on while the lowest is the best.
+    First come its best rate in short trainings at every dropout, then half that rate at the best
+    dropout, because long trainings often need a lower one, and so on while the lowest is the best.
     """
     stage = "rates" if model in RATES["rates"] else "candidates"
     found = rate_search(results, stage, model)
@@ -182,7 +182,7 @@ def final_settings(results: Results, model: str) -> list[Setting]:
 
 
 def best_setting(results: Results, model: str) -> Setting | None:
-    """Return rate and dropout with the lowest validation perplexity, once all are tried."""
+    """Return rate and dropout of the lowest validation perplexity, or None until all are tried."""
     settings = final_settings(results, model)
     return _best(results, model, settings) if settings else None
 
@@ -193,7 +193,7 @@ def _best(results: Results, model: str, settings: list[Setting]) -> Setting | No
 
 
 def _tried(results: Results, stage: str, model: str) -> dict[Setting, float]:
-    """Validation perplexity by rate and dropout, of a stage's trainings with the first seed."""
+    """Return validation perplexity by rate and dropout for a stage's first-seed trainings."""
     return {
         (line["rate"], line.get("dropout", DROPOUT)): perplexity_of(line)
         for line in results
@@ -202,6 +202,6 @@ def _tried(results: Results, stage: str, model: str) -> dict[Setting, float]:
 
 
 def perplexity_of(line: Mapping[str, Any]) -> float:
-    """Return a training's validation perplexity, infinite where it diverged."""
+    """Return a training's validation perplexity, or infinity if it diverged."""
     found = line["valid_perplexity"]
     return math.inf if found is None else float(found)

@@ -1,4 +1,4 @@
-"""The study's results as Markdown."""
+"""Write the study's results as Markdown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from recipes.study.plan import AVERAGED, DROPOUT, TWINS, WIDTHS, is_open, perple
 Line = Mapping[str, Any]
 CURVES, SCORED, WIDE = "findings/curves.svg", "findings/bleu.svg", "findings/widths.svg"
 NORMS = "findings/norms.svg"
-"""The pictures, as seen from the README."""
+"""Paths of the pictures, relative to the README."""
 SCORES = {"bleu": "BLEU", "chrf": "chrF", "bleu_lowercased": "BLEU, lower-cased tokens"}
 _HEADER = ("model", "rate", "dropout", "seeds", "parameters", "valid perplexity", *SCORES.values())
 _STAGES = {
@@ -27,12 +27,12 @@ _STAGES = {
     "candidates": "Candidates",
     "rates": "Rates",
 }
-"""Titles of the tables."""
+"""Titles of the tables, by stage."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A rate and a dropout of a model in a stage, and its trainings by seed."""
+    """A model's rate and dropout in a stage, with the trainings by seed."""
 
     stage: str
     model: str
@@ -43,22 +43,22 @@ class Setting:
 
     @property
     def finished(self) -> list[Line]:
-        """The trainings that did not diverge."""
+        """Return the trainings that did not diverge."""
         return [line for line in self.lines if line["valid_perplexity"] is not None]
 
     @property
     def perplexity(self) -> float:
-        """The mean of those that did not diverge, infinite where all did."""
+        """Return the mean over trainings that did not diverge; infinity if all did."""
         finished = [*map(perplexity_of, self.finished)]
         return statistics.fmean(finished) if finished else math.inf
 
     def values(self, key: str) -> list[float]:
-        """Return a measure of each training that did not diverge."""
+        """Return a measure's value for each training that did not diverge."""
         return [float(line[key]) for line in self.finished]
 
 
 def settings(lines: Iterable[Line], stage: str) -> list[Setting]:
-    """Return all settings of a stage; the longest trainings, and in them the best, are first."""
+    """Return a stage's settings, sorted from the longest trainings, then from the best."""
     found: dict[tuple[str, float, float, int], list[Line]] = {}
     for line in sorted(lines, key=lambda line: int(line["seed"])):
         if line["stage"] == stage:
@@ -66,14 +66,14 @@ def settings(lines: Iterable[Line], stage: str) -> list[Setting]:
             key = (line["model"], line["rate"], dropout, line["updates"])
             found.setdefault(key, []).append(line)
     made = [Setting(stage, *key, tuple(trained)) for key, trained in found.items()]
-    # by name where all diverged, so that the order of the results decides nothing
+    # if all diverged, sort by name, so that the order of the results does not matter
     return sorted(made, key=lambda one: (-one.updates, one.perplexity, one.model, one.dropout))
 
 
 def chosen(lines: Sequence[Line]) -> dict[str, Setting]:
-    """Return the final setting of each model, the best by its first seed, as the plan has it.
+    """Return each model's final setting: the plan's best one by the first seed.
 
-    Of two that are level the plan names first the one of the higher rate and lower dropout.
+    On ties, the plan lists first the setting with the higher rate and the lower dropout.
     """
     best: dict[str, Setting] = {}
     for setting in sorted(settings(lines, "final"), key=lambda one: (-one.rate, one.dropout)):
@@ -84,7 +84,7 @@ def chosen(lines: Sequence[Line]) -> dict[str, Setting]:
 
 
 def table(lines: Sequence[Line]) -> str:
-    """Write a table of each stage, with pictures."""
+    """Write a table for each stage, with pictures."""
     blocks: list[str] = []
     for stage, title in _STAGES.items():
         found = settings(lines, stage)
@@ -114,7 +114,7 @@ CAPTION = (
 
 
 def summary(lines: Sequence[Line]) -> str:
-    """Write the final trainings of each model at the rate and the dropout that are best for it."""
+    """Write each model's final trainings at its best rate and dropout."""
     best = {model: one for model, one in chosen(lines).items() if one.finished}
     if not best:
         return results.NOT_MEASURED
@@ -146,7 +146,7 @@ def _bootstraps(lines: Sequence[Line]) -> list[str]:
 
 
 def _row(setting: Setting, lines: Sequence[Line]) -> list[object]:
-    """Cells of a setting; its rate in brackets where another one may turn out to be the best."""
+    """Return a setting's cells; brackets around a rate mean that another may turn out best."""
     shown = setting.stage in (*WIDTHS, "final", AVERAGED)
     searching = shown and is_open(lines, setting.stage, setting.model)
     rate = f"({setting.rate:g})" if searching else f"{setting.rate:g}"

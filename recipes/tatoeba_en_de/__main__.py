@@ -1,6 +1,6 @@
-"""Tatoeba, English and German: the model that the package brings, its twin, and folders of both.
+"""Tatoeba, English and German: train the packaged model and its twin, and export both folders.
 
-One command prepares, trains, scores and exports; --from de trains from German to English.
+One command prepares, trains, scores and exports; --from de trains German to English.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ table = CORPUS.table
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Train, score and export what is not done yet, and print the table."""
+    """Train, score and export all unfinished models and print the table."""
     parser = CORPUS.parser(__doc__, "--table deu-eng.zip")
     table_at = options.default_data(TABLE)
     parser.add_argument("--table", type=Path, default=table_at, help="the pairs, plain or zipped")

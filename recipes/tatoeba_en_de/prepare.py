@@ -1,7 +1,7 @@
-"""Split Tatoeba so that no sentence of valid or test, on either side, is in train; prepare it.
+"""Split and prepare Tatoeba so that train has no sentence of valid or test, on either side.
 
-``--table`` is ``deu-eng.zip`` or the ``deu.txt`` in it; with HYPTRANS_DATA set, it is
-``tatoeba_en_de/deu-eng.zip`` there unless named. Other options go to ``hyptrans prepare text``.
+``--table`` is ``deu-eng.zip`` or the ``deu.txt`` in it; if HYPTRANS_DATA is set, the default is
+``tatoeba_en_de/deu-eng.zip`` in it. Other options go to ``hyptrans prepare text``.
 """
 
 import shlex
@@ -17,17 +17,17 @@ from recipes.common import options
 
 TABLE = "tatoeba_en_de/deu-eng.zip"
 SPLIT = "split-both-seed1-2000"
-"""Of the prepared folder: the text of each set, split as by default."""
+"""Folder in the prepared one with the text of each set, split by the default options."""
 
 
 def command(table: Path, out: Path) -> list[str]:
-    """Return the command of this program."""
+    """Return the command that runs this program."""
     program = ["python", "-m", "recipes.tatoeba_en_de.prepare"]
     return [*program, "--table", str(table), "--out", str(out)]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Split and prepare; where ``hyptrans prepare`` fails, its exit status is this program's.
+    """Split and prepare; if ``hyptrans prepare`` fails, exit with its status.
 
     Raises:
         UserError: the table cannot be used.

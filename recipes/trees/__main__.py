@@ -1,7 +1,7 @@
-"""Lowest common ancestors in random trees: does the geometry pay where trees certainly are?
+"""Lowest common ancestors in random trees: does the geometry pay on data that are trees?
 
-A question is two leaves, its answer the path from the root to their lowest common ancestor. The
-grid of widths and models is of one tree; ten other trees test what it finds.
+A question is two leaves; its answer is the path from the root to their lowest common ancestor. The
+grid of widths and models uses one tree; ten other trees test its findings.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ CELLS = {
     **{f"d{width}h1": (width, 1) for width in (4, 8)},
     **{"d6": (6, 2), "d10": (10, 2)},
 }
-"""Width and heads: at small widths a head of few numbers has one less of space."""
+"""Width and heads. A time takes one number of a head, which counts at small widths."""
 _TIMES_WITHIN = tuple(model for model in MODELS if model != "lorentz_shell")
 ONLY = {
     **{"d4h1": _TIMES_WITHIN, "d8h1": _TIMES_WITHIN},
     **{"d6": ("hybonet_plus",), "d10": ("hybonet_plus",)},
 }
-"""One head is for models whose heads each lose a coordinate to a time; at d6 and d10 heads have as
-many of space as the twin's at d4 and d8."""
+"""Models by cell. Only models whose heads each lose a coordinate to a time run with one head; at
+d6 and d10, heads have as many space coordinates as the twin's at d4 and d8."""
 RATES = (3e-3, 1e-2, 3e-2)
 UPDATES, SEEDS = 2000, (1, 2, 3, 4, 5)
 FOREST, TREES, TREE_SEEDS = "forest", range(1, 11), (1, 2, 3)
-"""The stage of the other trees, the seeds that draw them, and the seeds of trainings on each."""
+"""The stage of the other trees, the seeds that draw them, and the training seeds on each tree."""
 FOREST_CELLS = ("d8", "d16", "d32")
 FOREST_MODELS = (*TWINS, "sphere", "hybonet_plus", "lorentz_shell")
 VALID, TEST = "valid", "test"
@@ -49,7 +49,7 @@ _FLAGS: Flags = {
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run what is not done yet, and write the tables."""
+    """Run all unfinished trainings and write the tables."""
     parser = lines.make_parser(HERE, __doc__, "--out ~/trees")
     exact.run(HERE, parser.parse_args(argv), trainings, cache(sets), table)
 
@@ -61,7 +61,7 @@ def sets(task: str) -> exact.Sets:
 
 
 def trainings(found: Results) -> list[Training]:
-    """Return all that can be named so far: the grid, then the other trees at its best rates."""
+    """Return all trainings known so far: the grid, then the other trees at the best rates."""
     others = [
         _training(model, cell, best[0].rate, stage=FOREST, tree=tree, seed=seed)
         for tree in TREES
@@ -86,12 +86,12 @@ GRID = Grid("width", tuple(CELLS), RATES, SEEDS, _training, VALID, TEST, ONLY, "
 
 
 def table(found: Results) -> str:
-    """Write the grid's table, and that of the other trees once all models have some."""
+    """Write the grid's table and, once all models have results there, the other trees' table."""
     return "\n\n".join(filter(None, (GRID.table(found), forest(found))))
 
 
 def forest(found: Results) -> str:
-    """Write exact match over the other trees, each the mean of its seeds; empty without any."""
+    """Write exact match on the other trees (means over seeds); no results: empty text."""
     of_stage = [line for line in found if line.get("stage") == FOREST]
     rows: list[list[object]] = []
     p: dict[tuple[str, str], float] = {}
@@ -121,7 +121,7 @@ def forest(found: Results) -> str:
 
 
 def _by_tree(found: Results, cell: str, model: str) -> dict[str, float]:
-    """Percent of right answers by tree, of the trees where all seeds are done."""
+    """Return percent of right answers by tree, for trees whose seeds are all done."""
     several: dict[str, list[float]] = {}
     for line in found:
         if line["model"] == model and line["setting"].startswith(f"{cell}-"):

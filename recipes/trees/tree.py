@@ -1,4 +1,4 @@
-"""A random tree, and questions about it: which nodes are above both of two leaves?"""
+"""Make a random tree and questions about it: which nodes are above both of two leaves?"""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from dataclasses import dataclass
 from recipes.common.exact import Example, Sets
 
 LEVELS, CHILDREN = 6, (3, 5)
-"""Levels of nodes, and fewest and most children of a node that is no leaf."""
+"""Number of levels; fewest and most children of an inner node."""
 SIZES = {"train": 20000, "valid": 1000, "test": 2000}
-"""Questions of each set."""
+"""Number of questions in each set."""
 SEED = 383
-"""Of a tree of 1,590 nodes."""
+"""Seed of a tree with 1,590 nodes."""
 
 
 @dataclass(frozen=True)
 class Tree:
-    """Nodes are numbers; the root is 0.
+    """A tree whose nodes are numbers; the root is 0.
 
     Attributes:
-        children: of each node.
-        names: of each node, at random, so that they tell nothing of its place.
+        children: children of each node.
+        names: random names of the nodes, which reveal nothing about their place.
     """
 
     children: Sequence[Sequence[int]]
     names: Sequence[str]
 
     def leaves_below(self, node: int) -> list[int]:
-        """The leaves of a node's subtree."""
+        """Return the leaves of a node's subtree."""
         below = [leaf for child in self.children[node] for leaf in self.leaves_below(child)]
         return below or [node]
 
     def inner(self) -> list[list[tuple[int, ...]]]:
-        """The paths from the root to all nodes that are no leaves, level by level."""
+        """Return the paths from the root to all inner nodes, level by level."""
         levels: list[list[tuple[int, ...]]] = [[(0,)]]
         while any(self.children[path[-1]] for path in levels[-1]):
             levels.append([(*p, child) for p in levels[-1] for child in self.children[p[-1]]])
@@ -42,7 +42,7 @@ class Tree:
 
 
 def make_tree(seed: int = SEED) -> Tree:
-    """A tree whose leaves are all at the last level."""
+    """Draw a tree whose leaves are all at the last level."""
     draw = random.Random(seed)
     children: list[list[int]] = [[]]
     level = [0]
@@ -60,11 +60,11 @@ def make_tree(seed: int = SEED) -> Tree:
 
 
 def make_sets(tree: Tree, seed: int = SEED) -> Sets:
-    """Questions of two leaves, answered by the path from the root to their lowest common ancestor.
+    """Draw pairs of leaves, with the path from the root to their lowest common ancestor as answer.
 
-    The level of the ancestor is drawn first, all alike, then the ancestor, then the leaves below
-    two of its children. No pair of leaves is in two sets, in whichever order; the training set may
-    have one several times.
+    First the level of the ancestor is drawn uniformly, then the ancestor, then a leaf below each of
+    two of its children. No pair of leaves, in either order, is in two sets; the training set may
+    contain a pair several times.
     """
     questions = _questions(tree, random.Random(seed))
     found: dict[str, list[Example]] = {}

@@ -1,12 +1,12 @@
-"""Models that the study tries and the package does not have.
+"""Register the models that the study tries and the package lacks.
 
-A plug-in of fairseq, ``--user-dir recipes/study/candidates``. A further one is a file here that
-registers ``NAME_tiny`` and ``NAME_iwslt_d64`` (``register_sizes``), its line below, a section
-``[NAME]`` in ``models.ini`` and its rates in ``plan.py``; the tests of all architectures find it by
-themselves. Candidates that led nowhere are in commits c174f7c and eb4cf1e.
+This is a fairseq plug-in, ``--user-dir recipes/study/candidates``. To add a model, write a file
+here that registers ``NAME_tiny`` and ``NAME_iwslt_d64`` (``register_sizes``), import it below, and
+add a section ``[NAME]`` to ``models.ini`` and rates to ``plan.py``; the tests of all architectures
+find it automatically. Commits c174f7c and eb4cf1e hold candidates that led nowhere.
 """
 
-import hyptrans.fairseq  # noqa: F401 - registers what is named with fairseq
+import hyptrans.fairseq  # noqa: F401 - registers the package's parts with fairseq
 
 from . import lorentz_shell
 

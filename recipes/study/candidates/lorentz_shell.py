@@ -1,4 +1,4 @@
-"""Points near a shell: times beside the width, heads of one length, a norm that draws radii."""
+"""Points near a shell: time beside ``width`` coordinates, equal lengths in a head, pulled radii."""
 
 import math
 from dataclasses import dataclass
@@ -28,24 +28,25 @@ from hyptrans.seq2seq.config import LorentzConfig
 from hyptrans.seq2seq.parts import Parts, Role
 
 INNER_LOG_SCALE = math.log(5.0)
-"""Where log lengths of space parts start in heads and inside the feed-forward, as in `sphere`."""
+"""Initial log length of space parts in heads and inside the feed-forward, as in `sphere`."""
 
 
 def linear(in_space: int, out_space: int, projections: int = 1) -> HTC:
-    """A map of points to space coordinates that starts small, so that residuals lead at first."""
+    """Return a map from points to space coordinates, small at first so that residuals dominate."""
     gain = INITIAL_WEIGHT_BOUND / math.sqrt(6 / (in_space + out_space))
     return HTC(in_space, out_space, gain=gain, projections=projections)
 
 
 class Shell(nn.Module):
-    """Draws vectors to a shell: the point above ``L (|v| / L)^(1 - a) v / |v|``.
+    """Pulls vectors towards a shell: the point above ``L (|v| / L)^(1 - a) v / |v|``.
 
-    ``L`` and ``a`` (from 1/2) are learned. For far points, whose radius is ``log(2 |v|)``, the
-    radius becomes ``a`` of the shell's and ``1 - a`` of its own; at 1 all lie on one sphere.
+    ``L`` and ``a`` (initially 1/2) are learned. Far points have radius ``log(2 |v|)``; theirs
+    becomes ``a`` times the shell's plus ``1 - a`` times their own. At ``a = 1`` all points lie on
+    one sphere.
 
     Args:
         c: the hyperboloid has curvature ``-c``.
-        log_length: where that of ``L`` starts.
+        log_length: initial value of ``log(L)``.
     """
 
     def __init__(self, *, c: float, log_length: float) -> None:
@@ -62,9 +63,9 @@ class Shell(nn.Module):
 
 
 class ShellNorm(Shell):
-    """The end of a block: ``x_s + dropout(update)``, drawn to a shell whose length starts at 10.
+    """The end of a block: pulls ``x_s + dropout(update)`` towards a shell of initial length 10.
 
-    Shapes: a point ``[..., space + 1]`` and numbers ``[..., space]`` -> ``[..., space + 1]``.
+    Shapes: point ``[..., space + 1]``, update ``[..., space]`` -> ``[..., space + 1]``.
 
     Args:
         c: the hyperboloid has curvature ``-c``.
@@ -80,7 +81,7 @@ class ShellNorm(Shell):
 
 
 class ShellPositions(nn.Module):
-    """Position encoding: the position's vector is added to a point's space part, then the norm.
+    """Position encoding: adds the position's vector to a point's space part, then normalizes.
 
     Shapes: x ``[B, T, space + 1]``, positions ``[B, T]`` (from 0) -> ``[B, T, space + 1]``.
     """
@@ -101,17 +102,17 @@ class ShellPositions(nn.Module):
 
 
 class ShellAttention(Attention):
-    """Attention by Lorentzian distances; heads of ``space / heads`` coordinates and a time.
+    """Attention by Lorentzian distances; each head has ``space / heads`` coordinates and a time.
 
-    Queries, keys and values have lengths of their own, one a map. Weights are
-    ``softmax(-d2(q, k) / tau)`` with learned ``tau``; values are mixed to their centroid.
+    Queries, keys and values each have their own length. The weights are
+    ``softmax(-d2(q, k) / tau)`` with learned ``tau``; the values' weighted centroid is the result.
 
     Args:
         space: space coordinates of a state.
         heads: number of heads.
-        memory_width: space coordinates of a state of the memory; for cross-attention only.
+        memory_width: space coordinates of a memory state; for cross-attention only.
         c: the hyperboloid has curvature ``-c``.
-        dropout: probability on what is added to the state.
+        dropout: probability on the update that is added to the state.
         attention_dropout: probability on the inputs of the query, key and value maps.
         causal: no position sees a later one.
     """
@@ -159,7 +160,7 @@ class ShellAttention(Attention):
 
 
 class ShellFeedForward(nn.Module):
-    """A map to a sphere, ReLU, a map whose result is added to the state, then the norm.
+    """Maps to a sphere, applies ReLU, maps again, adds the result to the state and normalizes.
 
     Shapes: ``[..., space + 1]`` -> ``[..., space + 1]``.
     """
@@ -181,12 +182,12 @@ class ShellFeedForward(nn.Module):
 
 @dataclass
 class ShellConfig(LorentzConfig):
-    """The options of all Lorentz architectures; widths count space coordinates alone."""
+    """The options of all Lorentz architectures; widths count only space coordinates."""
 
 
 @register_sizes("lorentz_shell", ShellConfig, ("tiny", "iwslt_d64"))
 class ShellParts(Parts):
-    """States of ``width`` space coordinates with the time beside them."""
+    """Parts whose states have ``width`` space coordinates plus the time."""
 
     positions_type: type[nn.Module] = ShellPositions
     attention_type: type[Attention] = ShellAttention
