@@ -1,1 +1,1 @@
-"""The one encoder-decoder, in torch alone; an architecture is the parts that it is made of."""
+"""The encoder-decoder that all architectures share, in torch alone; each supplies its parts."""

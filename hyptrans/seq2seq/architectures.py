@@ -1,4 +1,4 @@
-"""Architectures by name; a module that defines one registers it."""
+"""The registry of architectures; a module that defines an architecture registers it here."""
 
 import dataclasses
 import sys
@@ -16,12 +16,12 @@ PartsType = TypeVar("PartsType", bound=type[Parts])
 
 @dataclass(frozen=True)
 class Architecture:
-    """An architecture and what its name means.
+    """An architecture: its name, options and parts.
 
     Attributes:
         name: its ``--arch``.
-        config: dataclass of its options; their defaults are those of the name.
-        parts: the class whose parts :class:`EncoderDecoder` puts together.
+        config: dataclass of its options, with the defaults that the name stands for.
+        parts: the class whose parts :class:`EncoderDecoder` assembles.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Architecture:
     parts: type[Parts]
 
     def build(self, cfg: Any, source: Words, target: Words) -> EncoderDecoder:
-        """The model of a configuration and the dictionaries of source and target."""
+        """Build a model from a configuration and the dictionaries of source and target."""
         return EncoderDecoder(self.parts, cfg, source, target)
 
 
@@ -38,14 +38,14 @@ _watching: list[Callable[[Architecture], None]] = []
 
 
 def register(architecture: Architecture) -> None:
-    """Register an architecture; it replaces another of the same name."""
+    """Register an architecture, replacing any of the same name."""
     ARCHITECTURES[architecture.name] = architecture
     for act in _watching:
         act(architecture)
 
 
 def watch(act: Callable[[Architecture], None]) -> None:
-    """Call ``act`` with every architecture, now and whenever another is registered."""
+    """Call ``act`` with every registered architecture, and later with each new one."""
     _watching.append(act)
     for architecture in ARCHITECTURES.values():
         act(architecture)
@@ -54,10 +54,10 @@ def watch(act: Callable[[Architecture], None]) -> None:
 def register_sizes(
     name: str, config: type[SkeletonConfig], sizes: Iterable[str]
 ) -> Callable[[PartsType], PartsType]:
-    """Class decorator: register parts as ``name``, and as ``name_size`` with a size's defaults.
+    """Return a class decorator that registers parts as ``name`` and, for each size, ``name_size``.
 
-    Each size gets a dataclass of its own, so that a hydra configuration with ``_name: name_size``
-    means the same as ``--arch name_size``.
+    Each size gets its own dataclass with the size's defaults, so that a hydra configuration with
+    ``_name: name_size`` means the same as ``--arch name_size``.
     """
 
     def registered(parts: PartsType) -> PartsType:
@@ -72,7 +72,7 @@ def register_sizes(
 
 
 def with_defaults(config: type, name: str, defaults: Mapping[str, Any]) -> type:
-    """A subclass of a configuration that has other defaults."""
+    """Return a subclass of a configuration with other defaults."""
     known = {f.name: f for f in dataclasses.fields(config)}
     fields = [
         (key, known[key].type, field(default=value, metadata=known[key].metadata))
@@ -80,7 +80,7 @@ def with_defaults(config: type, name: str, defaults: Mapping[str, Any]) -> type:
     ]
     title = "".join(part.capitalize() for part in name.split("_"))
     made = dataclasses.make_dataclass(config.__name__ + title, fields, bases=(config,))
-    # pickle looks the class of a configuration up in its module
+    # pickle looks up a configuration's class in its module
     made.__module__ = config.__module__
     setattr(sys.modules[config.__module__], made.__name__, made)
     return made

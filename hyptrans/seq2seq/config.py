@@ -1,4 +1,4 @@
-"""Configuration that architectures share."""
+"""The options that architectures share."""
 
 from dataclasses import dataclass
 from typing import Any, Optional
@@ -7,10 +7,10 @@ from hyptrans.layers.lorentz import STORAGES
 from hyptrans.support.options import option
 
 REMOVED_OPTIONS = {"attention_precision": "float32"}
-"""Options that configurations of earlier versions may carry, and the value of each that means what
-is done now."""
+"""Removed options that configurations of earlier versions may still carry, each with the value that
+matches what the code now does."""
 CURVATURES = (1e-6, 1e6)
-"""Lowest and highest curvature of a configuration, far beyond any in use."""
+"""Lowest and highest curvature of a configuration, far beyond the values in use."""
 
 
 @dataclass
@@ -83,7 +83,7 @@ class HyperbolicConfig(SkeletonConfig):
 
 
 def dropout_of_inputs() -> Any:
-    """The option ``--attention-dropout`` of architectures that do not drop weights."""
+    """Return the option ``--attention-dropout`` for architectures that do not drop weights."""
     return option(
         0.0,
         "dropout probability on the inputs of the query, key and value maps "
@@ -94,16 +94,16 @@ def dropout_of_inputs() -> Any:
 
 @dataclass
 class LorentzConfig(HyperbolicConfig):
-    """Options of the architectures whose attention is that of the Lorentz model."""
+    """Options of the architectures with attention in the Lorentz model."""
 
     attention_dropout: float = dropout_of_inputs()
 
 
 def check_curvature(cfg: Any) -> None:
-    """Check that a configuration's curvature, if it has one, could be loaded again.
+    """Check that a model with a configuration's curvature, if it has one, could be loaded again.
 
     Raises:
-        ValueError: it is out of bounds.
+        ValueError: the curvature is out of bounds.
     """
     least, most = CURVATURES
     curvature = getattr(cfg, "curvature", 1.0)

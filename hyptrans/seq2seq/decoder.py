@@ -1,4 +1,4 @@
-"""The decoder: target tokens and a memory to points of every layer, and to logits."""
+"""The decoder: turns target tokens and a memory into each layer's points, and these into logits."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from hyptrans.seq2seq.state import DecoderState, LayerState
 
 
 class DecoderLayer(nn.Module):
-    """Causal self-attention, attention to the source, feed-forward."""
+    """A layer: causal self-attention, attention to the source, feed-forward."""
 
     def __init__(self, parts: Parts, before: nn.Module, cross: Role) -> None:
         super().__init__()
@@ -34,26 +34,26 @@ class DecoderLayer(nn.Module):
     def look(
         self, x: Tensor, padding: Tensor, memory: Tensor, memory_padding: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The weights on the target ``[B, H, T, T]`` and on the source ``[B, H, T, S]``."""
+        """Return the attention weights on target ``[B, H, T, T]`` and source ``[B, H, T, S]``."""
         own = self.attention.look(x, padding=padding)
         x = self.attention(x, padding=padding)
         return own, self.cross_attention.look(x, memory, padding=memory_padding)
 
 
 class Decoder(Layered):
-    """Target tokens and the encoder's last states to points, and those to logits.
+    """Turns target tokens and the encoder's last states into points, and these into logits.
 
-    Shapes: tokens ``[B, T]``, memory ``[B, S, D]`` with its padding ``[B, S]`` -> of every layer,
-    the embeddings first, ``[B, T, D]``; :attr:`logits` makes ``[B, T, V]`` of the last. With a
-    ``state`` only the last token is new and ``T`` of the result is 1; where every ``n`` rows of
-    tokens have the same source, the memory has it once for them, ``[B / n, S, D]``.
+    Shapes: tokens ``[B, T]``, memory ``[B, S, D]`` with its padding ``[B, S]`` -> ``[B, T, D]`` for
+    the embeddings and then for every layer; :attr:`logits` turns the last into ``[B, T, V]``. With
+    a ``state`` only the last token is new and ``T`` of the result is 1. If every ``n`` rows of
+    tokens share a source, the memory holds it once for them: ``[B / n, S, D]``.
 
     Args:
-        parts: of the architecture, for this side.
+        parts: the architecture's parts for this side.
         words: dictionary of the target.
-        embedding: of the target tokens.
-        cross: what attention to the source attends to.
-        tied: the logits share the embedding.
+        embedding: embedding of the target tokens.
+        cross: the role of attention to the source.
+        tied: whether the logits share the embedding's table.
 
     Raises:
         ValueError: a sentence has more tokens than the model takes.
@@ -77,7 +77,7 @@ class Decoder(Layered):
         )
 
     def start(self) -> DecoderState:
-        """A state before the first token."""
+        """Return the state before the first token."""
         return DecoderState([LayerState() for _ in self.layers])
 
     def forward(
@@ -87,11 +87,11 @@ class Decoder(Layered):
         memory_padding: Tensor,
         state: DecoderState | None = None,
     ) -> list[Tensor]:
-        """The states of every layer, the embeddings first."""
+        """Return the states of every layer, the embeddings first."""
         padding = tokens.eq(self.padding_idx)
         positions = token_positions(padding, self.longest)
         if state is None:
-            # padding on the right needs no mask: nothing real looks that far ahead
+            # padding on the right needs no mask: no real token attends that far ahead
             padded = any_of(padding[:, :-1] & ~padding[:, 1:], memory_padding)
         else:
             tokens, positions = tokens[:, -1:], positions[:, -1:]
@@ -112,20 +112,20 @@ class Decoder(Layered):
         memory_padding: Tensor,
         state: DecoderState | None = None,
     ) -> Tensor:
-        """Logits ``[B, T, V]``; the arguments are those of :meth:`forward`."""
+        """Return logits ``[B, T, V]``; the arguments are those of :meth:`forward`."""
         states = Decoder.forward(self, tokens, memory, memory_padding, state)
         logits: Tensor = self.logits(states[-1], None if state is None else state.logits)
         return logits
 
     def look(self, tokens: Tensor, memory: Tensor, memory_padding: Tensor) -> Tensor:
-        """The last layer's weights on the source, a mean over heads, ``[B, T, S]``."""
+        """Return the last layer's weights on the source, averaged over heads, ``[B, T, S]``."""
         states = Decoder.forward(self, tokens, memory, memory_padding)
         return self.look_last(tokens, states, memory, memory_padding)
 
     def look_last(
         self, tokens: Tensor, states: list[Tensor], memory: Tensor, memory_padding: Tensor
     ) -> Tensor:
-        """What :meth:`look` returns, of states that :meth:`forward` returned."""
+        """Return what :meth:`look` does, from states that :meth:`forward` returned."""
         padding = tokens.eq(self.padding_idx)
         weights: Tensor = self.layers[-1].look(states[-2], padding, memory, memory_padding)[1]
         return weights.mean(1)
@@ -133,7 +133,7 @@ class Decoder(Layered):
     def attentions(
         self, tokens: Tensor, memory: Tensor, memory_padding: Tensor
     ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
-        """The states, and the weights of each layer on the target ``[B, H, T, T]`` and source."""
+        """Return the states, and each layer's weights on target ``[B, H, T, T]`` and source."""
         states = Decoder.forward(self, tokens, memory, memory_padding)
         padding, own, cross = tokens.eq(self.padding_idx), [], []
         for layer, x in zip(self.layers, states[:-1], strict=True):

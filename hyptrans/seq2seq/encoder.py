@@ -1,4 +1,4 @@
-"""The encoder: source tokens to points of every layer."""
+"""The encoder: turns source tokens into points of every layer."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ class Layered(nn.Module):
 
     Attributes:
         dictionary: its vocabulary.
-        longest: the most tokens of a sentence, its end included.
+        longest: most tokens of a sentence, the end of the sentence included.
     """
 
     def __init__(
@@ -25,7 +25,7 @@ class Layered(nn.Module):
         embedding: nn.Module,
         make_layer: Callable[[nn.Module], nn.Module],
     ) -> None:
-        # not super(): another library's base may stand between this class and torch's
+        # not super(): another library's base class may come between this class and torch's
         nn.Module.__init__(self)
         self.dictionary, self.padding_idx = words, words.pad()
         self.longest, self.layerdrop = parts.side.max_positions, parts.side.layerdrop
@@ -38,18 +38,18 @@ class Layered(nn.Module):
         self.space_of = parts.space
 
     def last_parts(self) -> list[nn.Module]:
-        """The parts whose outputs are the states, the embeddings first."""
+        """Return the parts whose outputs are the states, the embeddings first."""
         return [self.embed_positions, *(layer.feed_forward for layer in self.layers)]
 
     def state_spaces(self) -> list[Space]:
-        """The space of each of the states, as learned so far."""
+        """Return the space of each state, with the curvature learned so far."""
         return [self.space_of(part) for part in self.last_parts()]
 
     def through_layers(self, x: Tensor, run: Callable[[int, Tensor], Tensor]) -> list[Tensor]:
-        """The states of all layers, ``x`` first; ``run`` takes the number of a layer and its input.
+        """Return the states of all layers, ``x`` first; ``run`` gets a layer's number and input.
 
-        In training each layer is left out with the probability ``layerdrop``: its state is then
-        that of the layer before.
+        In training each layer is skipped with probability ``layerdrop``; its state is then that of
+        the layer before.
         """
         states, drawn = [x], [1.0] * len(self.layers)
         if self.training and self.layerdrop:
@@ -62,14 +62,14 @@ class Layered(nn.Module):
 
 
 def token_positions(padding: Tensor, longest: int) -> Tensor:
-    """Number of real tokens before each position, whichever side the padding is on.
+    """Return the number of real tokens before each position, whichever side the padding is on.
 
     Shapes: padding ``[B, T]``, true at padding -> ``[B, T]``.
 
     Raises:
         ValueError: a sentence has more than ``longest`` tokens.
     """
-    # a row has at most as many tokens as columns, so most batches need no look at the values
+    # a row has at most as many tokens as columns, so most batches pass without reading the values
     if padding.size(1) > longest and int((~padding).sum(1).max()) > longest:
         raise ValueError(
             f"a sentence has {int((~padding).sum(1).max())} tokens, the model takes {longest}: "
@@ -79,7 +79,7 @@ def token_positions(padding: Tensor, longest: int) -> Tensor:
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention and feed-forward."""
+    """A layer: self-attention and feed-forward."""
 
     def __init__(self, parts: Parts, before: nn.Module) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class EncoderLayer(nn.Module):
 
 
 def any_of(*masks: Tensor) -> list[bool]:
-    """Whether each mask has a true place; waits for the device once.
+    """Return whether each mask has a true entry; wait for the device only once.
 
     While a compiler traces the model, the answer is always yes.
     """
@@ -104,15 +104,15 @@ class Encoded(NamedTuple):
     """The output of an encoder for tokens ``[B, S]``."""
 
     embedded: Tensor
-    """``[B, S, D]``: the tokens' points, without their positions."""
+    """``[B, S, D]``: the tokens' points, without positions."""
     states: list[Tensor]
-    """``[B, S, D]`` each: with positions, then of every layer; the last is the memory."""
+    """``[B, S, D]`` each: embeddings with positions, then every layer; the last is the memory."""
     padding: Tensor
     """``[B, S]``, true at padding."""
 
 
 class Encoder(Layered):
-    """Source tokens to points.
+    """Turns source tokens into points.
 
     Shapes: tokens ``[B, S]``, padded on either side -> :class:`Encoded`.
 
@@ -132,12 +132,12 @@ class Encoder(Layered):
         return Encoded(embedded, states, padding)
 
     def attentions(self, tokens: Tensor) -> tuple[Encoded, list[Tensor]]:
-        """The result of :meth:`forward`, and the weights of each layer, ``[B, H, S, S]``."""
+        """Return the result of :meth:`forward`, and each layer's weights ``[B, H, S, S]``."""
         found = Encoder.forward(self, tokens)
         layers = zip(self.layers, found.states[:-1], strict=True)
         return found, [layer.attention.look(x, padding=found.padding) for layer, x in layers]
 
     def memory(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """The last states ``[B, S, D]``, which the decoder attends to, and their padding."""
+        """Return the last states ``[B, S, D]``, which the decoder attends to, and their padding."""
         found = Encoder.forward(self, tokens)
         return found.states[-1], found.padding

@@ -1,4 +1,4 @@
-"""Encoder and decoder as one model, which knows the version of its parameters."""
+"""Encoder and decoder as one model, which records the version that wrote its parameters."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -20,11 +20,11 @@ class Words(Protocol):
     def __len__(self) -> int: ...
 
     def pad(self) -> int:
-        """The token of padding."""
+        """Return the padding token."""
 
 
 class EncoderDecoder(nn.Module):
-    """A translation model, made of an architecture's parts.
+    """A translation model, assembled from an architecture's parts.
 
     Shapes: source tokens ``[B, S]``, previous target tokens ``[B, T]`` -> logits ``[B, T, V]``.
 
@@ -35,7 +35,7 @@ class EncoderDecoder(nn.Module):
         target: dictionary of the target.
 
     Raises:
-        ValueError: options that do not go together, each named.
+        ValueError: options contradict each other; the message names them.
     """
 
     encoder_type: type[Encoder] = Encoder
@@ -43,7 +43,7 @@ class EncoderDecoder(nn.Module):
     version: Tensor
 
     def __init__(self, parts: type[Parts], cfg: Any, source: Words, target: Words) -> None:
-        # not super(): another library's base may stand between this class and torch's
+        # not super(): another library's base class may come between this class and torch's
         nn.Module.__init__(self)
         check_curvature(cfg)
         self.parts = parts
@@ -75,11 +75,11 @@ class EncoderDecoder(nn.Module):
         """Load the parameters of a file and mark them as this version's.
 
         Raises:
-            UserError: another version wrote them, or parameters differ that the model shares.
+            UserError: this version cannot read them, or parameters that the model shares differ.
         """
         state = self.parts.current_names(state_dict)
         if not strict:
-            # fairseq's moving averages leave the version out
+            # fairseq's moving averages omit the version
             state.setdefault(KEY, self.version)
         check_version(state)
         check_shared(self, state)

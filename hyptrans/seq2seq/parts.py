@@ -1,4 +1,4 @@
-"""The parts that an architecture puts into the one encoder-decoder."""
+"""The parts that an architecture supplies to the shared encoder-decoder."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -19,8 +19,8 @@ class Role:
     """Whether an attention attends to its own side or to a memory.
 
     Attributes:
-        causal: no position sees a later one.
-        memory: in cross-attention, the part whose output the memory is.
+        causal: whether a position is kept from attending to later ones.
+        memory: in cross-attention, the part whose output is the memory.
         memory_width: width of the memory.
     """
 
@@ -30,11 +30,11 @@ class Role:
 
 
 class Parts(ABC):
-    """The parts of one side, encoder or decoder, of an architecture.
+    """An architecture's parts for one side, encoder or decoder.
 
-    All states between the parts are ``[B, T, side.width]``, points of the architecture's space. A
-    sublayer owns its residual, as some architectures add it inside their last linear map.
-    ``before`` is the part whose output a part reads: some architectures need its curvature.
+    All states between parts are points of the architecture's space, ``[B, T, side.width]``. A
+    sublayer owns its residual, since some architectures add it inside their last linear map.
+    ``before`` is the part whose output a part reads; some architectures need its curvature.
 
     Args:
         cfg: the architecture's configuration.
@@ -60,59 +60,59 @@ class Parts(ABC):
     def make_embedding(
         self, kind: Callable[..., Part], num_embeddings: int, padding_idx: int, **options: Any
     ) -> Part:
-        """An embedding with this side's width."""
+        """Return an embedding with this side's width."""
         return kind(num_embeddings, self.side.width, padding_idx=padding_idx, **options)
 
     def make_positions(self, kind: Callable[..., Part], **options: Any) -> Part:
-        """A layer of positions with this side's sizes and dropout."""
+        """Return a positional layer with this side's sizes and dropout."""
         side = self.side
         options |= {"learned": side.learned_positions, "dropout": self.cfg.dropout}
         return kind(side.width, side.max_positions, **options)
 
     def make_attention(self, kind: Callable[..., Part], role: Role, **options: Any) -> Part:
-        """An attention with this side's sizes and both dropouts."""
+        """Return an attention with this side's sizes and both dropouts."""
         options |= {"memory_width": role.memory_width, "causal": role.causal}
         options |= {"dropout": self.cfg.dropout, "attention_dropout": self.cfg.attention_dropout}
         return kind(self.side.width, self.side.heads, **options)
 
     def make_feed_forward(self, kind: Callable[..., Part], **options: Any) -> Part:
-        """A feed-forward block with this side's sizes and dropout."""
+        """Return a feed-forward block with this side's sizes and dropout."""
         return kind(self.side.width, self.side.ffn_width, dropout=self.cfg.dropout, **options)
 
     @abstractmethod
     def embedding(self, num_embeddings: int, padding_idx: int) -> nn.Module:
-        """Tokens ``[B, T]`` -> points."""
+        """Return a module: tokens ``[B, T]`` -> points."""
 
     @abstractmethod
     def positions(self, *, before: Any) -> nn.Module:
-        """Points and positions ``[B, T]`` (from 0) -> points."""
+        """Return a module: points and positions ``[B, T]`` (from 0) -> points."""
 
     @abstractmethod
     def attention(self, role: Role, *, before: Any) -> Attention:
-        """Points, and in cross-attention those of a memory -> points."""
+        """Return an attention: points, and in cross-attention a memory's points -> points."""
 
     @abstractmethod
     def feed_forward(self, *, before: Any) -> nn.Module:
-        """Points -> points."""
+        """Return a module: points -> points."""
 
     @abstractmethod
     def logits(self, num_embeddings: int, padding_idx: int, *, tied: Any, before: Any) -> nn.Module:
-        """Points -> ``[B, T, num_embeddings]``; ``tied``: the input embedding to share or None.
+        """Return a module: points -> ``[B, T, num_embeddings]``.
 
-        Called with a second argument, a state or None, in which it may keep what does not change
-        while a batch is decoded. Where the logits are a product, its ``factors`` are features
-        ``[B, T, K]`` and a table ``[num_embeddings, K]``.
+        ``tied`` is the input embedding to share, or None. The module's second argument, a state or
+        None, may keep what does not change while a batch is decoded. If the logits are a product,
+        its ``factors`` are features ``[B, T, K]`` and a table ``[num_embeddings, K]``.
         """
 
     def final_norm(self) -> nn.Module | None:
-        """A norm of the last layer's states, if there is one: points -> points."""
+        """Return the norm of the last layer's states, points -> points, or None."""
         return None
 
     @classmethod
     def current_names(cls, parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Parameters of a file by the names that this version has for them."""
+        """Return a file's parameters under this version's names for them."""
         return dict(parameters)
 
     @abstractmethod
     def space(self, part: Any) -> Space:
-        """The space of the output of a part, which is the positions or a feed-forward block."""
+        """Return the space of the output of a part: the positions or a feed-forward block."""

@@ -1,4 +1,4 @@
-"""Tables that encoder, decoder and output share."""
+"""Checks of the tables that encoder, decoder and output share."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,12 +11,12 @@ from hyptrans.support.errors import UserError
 
 
 def check_shared(model: nn.Module, parameters: Mapping[str, Tensor]) -> None:
-    """Check that a checkpoint has one value for what a model has under several names.
+    """Check that a checkpoint has one value for a parameter that the model has under several names.
 
-    torch would keep that of the last name, without a word.
+    torch would silently keep the value of the last name.
 
     Raises:
-        UserError: two parameters differ that the model shares.
+        UserError: two parameters that the model shares differ.
     """
     first: dict[int, str] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
@@ -32,7 +32,7 @@ def check_shared(model: nn.Module, parameters: Mapping[str, Tensor]) -> None:
 
 
 def check_shareable(source: Any, target: Any, encoder: Side, decoder: Side) -> None:
-    """Check that both sides can have one embedding.
+    """Check that both sides can share one embedding.
 
     Raises:
         ValueError: their dictionaries or widths differ.

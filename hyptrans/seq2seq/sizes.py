@@ -1,4 +1,4 @@
-"""The sizes of an encoder or decoder, and those that have a name."""
+"""The sizes of an encoder or decoder, and the named sizes."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,13 +12,13 @@ SIZES: dict[str, dict[str, Any]] = {
     "base": {"width": 512, "ffn": 2048, "layers": 6, "heads": 8, "dropout": (0.1, 0.0)},
     "big": {"width": 1024, "ffn": 4096, "layers": 6, "heads": 16, "dropout": (0.3, 0.0)},
 }
-"""Sizes of the named architectures, from the HyboNet paper's table of settings; tiny and big from
-HAN's and, for big's dropout, from the Transformer's own paper. The Euclidean twins come in all of
-them, each other architecture in those that it registers."""
+"""Sizes of the named architectures, from the HyboNet paper's table of settings; tiny and big come
+from HAN's, big's dropout from the Transformer's own paper. The Euclidean twins come in all sizes,
+every other architecture in those that it registers."""
 
 
 def flags_of(size: str) -> dict[str, Any]:
-    """The configuration fields, named as fairseq's flags, that a named size sets."""
+    """Return the configuration fields, named after fairseq's flags, that a named size sets."""
     values = SIZES[size]
     dropout, attention_dropout = values["dropout"]
     flags = {"dropout": dropout, "attention_dropout": attention_dropout}
@@ -46,7 +46,7 @@ class Side:
 
 
 def side_of(cfg: Any, name: str) -> Side:
-    """Sizes of one side of a configuration; the decoder's default to the encoder's."""
+    """Return the sizes of one side of a configuration; the decoder's default to the encoder's."""
 
     def size(field_name: str) -> Any:
         value = getattr(cfg, f"{name}_{field_name}")

@@ -1,4 +1,4 @@
-"""The state of a decoder between steps; hypotheses of one sentence share that of their source."""
+"""A decoder's state between steps; hypotheses of a sentence share the part about the source."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ from hyptrans.layers.attention import State
 
 @dataclass
 class LayerState:
-    """The state of a layer; cross-attention has one row for all hypotheses of a sentence."""
+    """A layer's state; cross-attention has one row for all hypotheses of a sentence."""
 
     attention: State = field(default_factory=State)
     cross_attention: State = field(default_factory=State)
@@ -17,17 +17,17 @@ class LayerState:
 
 @dataclass
 class DecoderState:
-    """The state of a decoder; all hypotheses share that of the logits."""
+    """A decoder's state; all hypotheses share the state of the logits."""
 
     layers: list[LayerState]
     logits: State = field(default_factory=State)
 
     def reorder(self, new_order: Tensor, sentences: Tensor | None = None) -> None:
-        """Let hypothesis ``i`` be what ``new_order[i]`` was.
+        """Move the state of hypothesis ``new_order[i]`` to place ``i``.
 
         Args:
             new_order: ``[B']``.
-            sentences: rows of the cross-attention's state that stay; None for all of them.
+            sentences: rows of the cross-attention's state to keep; None for all of them.
         """
         if self.layers[0].attention.kept is None:
             return

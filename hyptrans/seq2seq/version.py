@@ -1,4 +1,4 @@
-"""Which version wrote a checkpoint, and whether this one reads it."""
+"""The version that wrote a checkpoint, and a check that this one reads it."""
 
 import re
 from collections.abc import Mapping
@@ -11,30 +11,30 @@ from hyptrans import __version__
 from hyptrans.support.errors import UserError
 
 KEY = "version"
-"""Name of a model's buffer; fairseq's moving averages leave out buffers of that name."""
+"""Name of the model's version buffer; fairseq's moving averages omit buffers of that name."""
 BEFORE = (0, 1, 0)
-"""The version that wrote none."""
+"""The version assumed for checkpoints that record none."""
 OLDEST = (0, 2)
 """Major and minor number of the first version whose checkpoints this one reads."""
 
 
 def this_version() -> Tensor:
-    """Major, minor and patch as three integers ``[3]``."""
-    # a pre-release has more than numbers
+    """Return major, minor and patch as three integers ``[3]``."""
+    # the name of a pre-release has more than numbers
     return torch.tensor([int(number) for number in re.findall(r"\d+", __version__)[:3]])
 
 
 def check_version(parameters: Mapping[str, Any]) -> None:
     """Refuse a checkpoint of a version whose parameters or options mean something else.
 
-    This version reads the checkpoints of all versions from :data:`OLDEST` on, and of later ones
-    that differ in the last number alone.
+    This version reads checkpoints of all versions from :data:`OLDEST` on, and of later versions
+    that differ only in the last number.
 
     Args:
         parameters: the model's part of a checkpoint.
 
     Raises:
-        UserError: names the version that wrote it.
+        UserError: this version cannot read it; the message names the version that wrote it.
     """
     found = parameters.get(KEY)
     known = isinstance(found, Tensor) and found.shape == (3,)

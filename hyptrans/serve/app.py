@@ -1,4 +1,4 @@
-"""What the server answers to which request; an error is ``{"error": sentence}``."""
+"""The server's answer to each request; an error is ``{"error": sentence}``."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -22,11 +22,11 @@ from hyptrans.support.errors import UserError
 FIELDS = ("texts", "model", "beam", "n_best", "length_penalty")
 MOST_BEAM = 20
 MOST_BYTES = 1 << 20
-"""Of a request."""
+"""Most bytes of a request."""
 
 
 class _Kind(NamedTuple):
-    """What texts that go through a model together have in common."""
+    """The settings that texts must share to go through a model together."""
 
     path: str
     model: str
@@ -35,13 +35,13 @@ class _Kind(NamedTuple):
 
 
 class Service:
-    """Loaded models and their line of requests.
+    """Loaded models and the queue of requests to them.
 
     Args:
         models: translators by name.
-        max_characters: of a text.
-        max_waiting: texts that may be unanswered at a time.
-        look: makes what the page draws of a model and texts; None for translations alone.
+        max_characters: most characters of a text.
+        max_waiting: most texts that may be unanswered at a time.
+        look: returns what the page draws for a model and texts; None for translations alone.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Service:
         self._line = Line(self._run)
 
     def app(self, hosts: Sequence[str]) -> Starlette:
-        """The application; it refuses a request to a host of another name."""
+        """Return the application; it refuses requests to any host not in ``hosts``."""
         return Starlette(
             routes=[
                 Route("/translate", self._translate, methods=["POST"]),
@@ -65,11 +65,11 @@ class Service:
                 Route("/health", self._health),
                 Mount("/", StaticFiles(directory=Path(__file__).parent / "page", html=True)),
             ],
-            # a stranger's page whose name leads here would otherwise read the answers
+            # otherwise a foreign page whose domain resolves to this server could read the answers
             middleware=[Middleware(TrustedHostMiddleware, hosts, www_redirect=False)],
             exception_handlers={
                 HTTPException: _refused,
-                # whoever left before the request was whole; nothing for the log
+                # the client disconnected before its request was complete: nothing to log
                 ClientDisconnect: _failed,
                 Exception: _failed,
             },
@@ -131,8 +131,8 @@ class Service:
 
 
 async def _fields(request: Request) -> dict[str, Any]:
-    """The fields of a request, of known names."""
-    # a browser asks before it sends this type to another origin, and no answer here allows it
+    """Return the fields of a request, and refuse unknown ones."""
+    # a browser asks permission to send this type to another origin, and this server never gives it
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         raise HTTPException(415, "content-type must be application/json")
     body = bytearray()
@@ -154,7 +154,7 @@ async def _fields(request: Request) -> dict[str, Any]:
 
 
 def _options(fields: Mapping[str, Any]) -> tuple[int, int, float]:
-    """Beam, number of translations and length penalty."""
+    """Return the beam, the number of translations and the length penalty."""
     beam, n = fields.get("beam", BEAM), fields.get("n_best", 1)
     penalty = fields.get("length_penalty", LENPEN)
     try:

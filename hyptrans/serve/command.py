@@ -1,4 +1,4 @@
-"""``hyptrans serve``: models over HTTP until a signal ends it."""
+"""``hyptrans serve``: offer models over HTTP until a signal stops it."""
 
 import argparse
 import signal
@@ -16,7 +16,7 @@ from hyptrans.support.flags import add_device, add_engine, positive
 
 _HERE = ["127.0.0.1", "localhost"]
 _GRACE = 30
-"""Seconds that requests have to end after SIGTERM."""
+"""Seconds that running requests have to finish after SIGTERM."""
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    """Serve until SIGTERM or Ctrl-C, and answer what was asked by then.
+    """Serve until SIGTERM or Ctrl-C, then answer the requests that have already arrived.
 
     Raises:
         UserError: a model or the port cannot be used.
@@ -56,7 +56,7 @@ def main(args: argparse.Namespace) -> None:
     models = {place: load(place, device=args.device, engine=args.engine) for place in args.models}
     look = _look() if args.engine == "torch" else None
     for model in models.values():
-        # the first call compiles kernels: who asks first would wait for them
+        # the first call compiles kernels; without this, the first client would wait for them
         model.translate(".") if look is None else look(model, ["."])
     try:
         listening = socket.create_server((args.host, args.port))
@@ -75,13 +75,13 @@ def main(args: argparse.Namespace) -> None:
     address = f"http://{args.host}:{listening.getsockname()[1]}"
     sys.stdout.write(one_line(f"{', '.join(models)} at {address} (Ctrl-C ends it)") + "\n")
     sys.stdout.flush()
-    # uvicorn answers what was asked and then raises the signal again
+    # uvicorn answers the requests that have arrived and then raises the signal again
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     uvicorn.Server(config).run(sockets=[listening])
 
 
 def _look() -> Callable[..., list[Any]]:
-    """What the page draws; it imports torch."""
+    """Import, with torch, the function that makes what the page draws."""
     from hyptrans.serve.look import look
 
     return look

@@ -1,4 +1,4 @@
-"""Requests that wait in line; one thread takes those of a kind through the model together."""
+"""A queue of requests; one thread runs requests of equal kind through the model together."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Hashable
@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 _AT_ONCE = 200
-"""Texts of a batch, but for one request that has more: those that come later wait less."""
+"""Most texts of a batch, unless a single request has more; a limit shortens later ones' wait."""
 
 
 class _Job(NamedTuple):
@@ -17,13 +17,13 @@ class _Job(NamedTuple):
 
 
 class Line:
-    """A line of requests in front of one thread.
+    """A queue of requests in front of one thread.
 
     Args:
-        run: gives an answer for each text of a kind; the thread calls it.
+        run: called in the thread with a kind and texts; returns an answer for each text.
 
     Attributes:
-        unanswered: texts that wait, or that the thread works on.
+        unanswered: number of texts that wait or that the thread works on.
     """
 
     def __init__(self, run: Callable[[Any, list[str]], list[Any]]) -> None:
@@ -32,7 +32,7 @@ class Line:
         self._news = asyncio.Event()
 
     async def ask(self, kind: Hashable, texts: list[str]) -> list[Any]:
-        """An answer for each text, in their order; texts of equal kinds share batches."""
+        """Return an answer for each text, in order; texts of equal kinds share batches."""
         job = _Job(kind, texts, asyncio.get_running_loop().create_future())
         self._waiting.append(job)
         self._news.set()
@@ -44,7 +44,7 @@ class Line:
 
     @asynccontextmanager
     async def working(self, _app: object) -> AsyncIterator[None]:
-        """The thread works while this is open."""
+        """Keep the thread working while this context is open."""
         with ThreadPoolExecutor(1) as thread:
             task = asyncio.create_task(self._work(thread))
             yield

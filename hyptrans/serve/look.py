@@ -1,4 +1,4 @@
-"""What a model does with a sentence, as numbers to draw: translations, attention, states."""
+"""Translations, attention and states of a sentence, as numbers for the page to draw."""
 
 from typing import Any
 
@@ -9,11 +9,11 @@ from hyptrans.inference.results import Encoding
 from hyptrans.inference.translator import Translator
 
 _FARTHEST = 4.0
-"""Largest radius that a disk shows well; beyond it all radii of a sentence shrink alike."""
+"""Largest radius that a disk shows well; a sentence with a larger one has all radii scaled down."""
 
 
 def look(model: Translator, texts: list[str], **options: Any) -> list[dict[str, Any]]:
-    """Translations of each text, attention of the best one, and the encoder's states as JSON."""
+    """Return each text's translations, the best one's attention and encoder states, for JSON."""
     found = model.n_best(texts, **options)
     aligned = model.align(texts, [row[0].text for row in found])
     return [
@@ -29,10 +29,10 @@ def look(model: Translator, texts: list[str], **options: Any) -> list[dict[str, 
 
 
 def _layers(encoding: Encoding) -> dict[str, Any]:
-    """Places of the words ``[T, 2]`` in the unit disk, and their radii, for each layer.
+    """Return for each layer the words' places ``[T, 2]`` in the unit disk, and their radii.
 
-    A word of a hyperbolic layer keeps its distance from the origin; its direction is that of the
-    tangents' two principal components over the sentence. A flat layer shows these components.
+    In a hyperbolic layer a word keeps its distance from the origin; its direction comes from the
+    two principal components of the sentence's tangents. A flat layer shows these components.
     """
     spaces, layers = encoding.spaces, []
     tangents = [
@@ -41,7 +41,7 @@ def _layers(encoding: Encoding) -> dict[str, Any]:
     scale = min(1.0, *(_FARTHEST / float(x.norm(dim=1).max().clamp_min(1e-9)) for x in tangents))
     for x, space in zip(tangents, spaces, strict=True):
         left, values, axes = torch.linalg.svd(x - x.mean(0), full_matrices=False)
-        # the sign of a component is arbitrary: its largest entry is positive
+        # the sign of a component is arbitrary: make its largest entry positive
         signs = axes.gather(1, axes.abs().argmax(1, keepdim=True)).sign().squeeze(1)
         plane = (left * values * signs)[:, :2]
         radii, length = x.norm(dim=1), plane.norm(dim=1).clamp_min(1e-12)
