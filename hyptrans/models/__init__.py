@@ -1,7 +1,7 @@
-"""Architectures, a file each; importing this package names them all.
+"""Architectures, one per file; importing this package registers all of them.
 
-fairseq imports the files of a user directory's ``models``, :mod:`hyptrans.models.with_fairseq`
-among them, which registers them.
+fairseq imports the files in the ``models`` folder of a user directory. One of them,
+:mod:`hyptrans.models.with_fairseq`, registers the architectures with fairseq.
 """
 
 import importlib
@@ -22,7 +22,7 @@ _listed = hyptrans.models
 
 
 class _Package(ModuleType):
-    """From now on this package is what ``hyptrans.models()`` calls."""
+    """A package that can be called: ``hyptrans.models()`` still works once this is imported."""
 
     def __call__(self) -> list[str]:
         return _listed()

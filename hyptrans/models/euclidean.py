@@ -2,9 +2,9 @@
 
 ``euclidean_SIZE`` normalizes after each block, as the Transformer's paper does;
 ``euclidean_postnorm_SIZE`` normalizes the embeddings too, and ``euclidean_prenorm_SIZE`` normalizes
-before each block. All compute what fairseq's ``transformer`` does of the same parameters, whose
-names :meth:`EuclideanParts.current_names` translates. The core also knows the names that fairseq
-has for sizes of its own.
+before each block. All compute what fairseq's ``transformer`` computes from the same parameters,
+whose names :meth:`EuclideanParts.current_names` translates. fairseq's names for its own sizes are
+registered too.
 """
 
 import re
@@ -111,7 +111,7 @@ INERT = {
     **dict.fromkeys(("checkpoint_activations", "offload_activations"), False),
     **dict.fromkeys(("base_shuffle", "tie_adaptive_proj", "export"), False),
 }
-"""Options of fairseq's that change nothing here, each with a value of its type."""
+"""fairseq's options that have no effect here, each with a value of its type."""
 ABSENT = {
     **dict.fromkeys(("adaptive_input", "tie_adaptive_weights", "char_inputs"), False),
     **dict.fromkeys(("no_cross_attention", "cross_self_attention"), False),
@@ -121,7 +121,7 @@ ABSENT = {
     **dict.fromkeys(("encoder_xformers_att_config", "decoder_xformers_att_config"), None),
     **dict.fromkeys(("encoder_embed_path", "decoder_embed_path"), None),
 }
-"""Options of fairseq's that this package lacks, with the one value that it accepts."""
+"""fairseq's options that this package lacks, each with the only value that it accepts."""
 
 NAMES = (
     (r"self_attn_layer_norm", "attention.residual.norm"),
@@ -141,19 +141,19 @@ NAMES = (
     (r"project_out_dim", "logits.project"),
     (r"output_projection", "logits"),
 )
-"""Patterns in fairseq's names of parameters and what replaces them, in this order."""
+"""Patterns in fairseq's parameter names and their replacements, applied in this order."""
 _JOINED = {"self_attn.q_proj": "qkv", "encoder_attn.k_proj": "kv"}
-"""The first of the maps that are one map here, with the letters of all of them."""
+"""The first of several maps that are one map here, with the letters of all the joined maps."""
 _LEFT_OUT = re.compile(
     r"(encoder|decoder)\.(version|embed_positions\.(weights|_float_tensor))|"
     r"encoder\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)|"
     r".*\.(self_attn\.[kv]|encoder_attn\.v)_proj\.(weight|bias)"
 )
-"""Names in fairseq's files to skip: versions, sinusoids, copies, and maps joined to another."""
+"""Names in fairseq's files to skip: versions, sinusoids, copies, and maps joined to others."""
 
 
 class EuclideanParts(Parts):
-    """The Transformer's own parts; states are vectors."""
+    """The Transformer's parts; states are vectors."""
 
     def __init__(self, cfg: Any, side: Side) -> None:
         super().__init__(cfg, side)
@@ -194,7 +194,7 @@ class EuclideanParts(Parts):
 
     @classmethod
     def current_names(cls, parameters: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Translate fairseq's names of parameters, of files without a version, to ours."""
+        """Translate fairseq's parameter names, in files without a version, to ours."""
         if not any(".self_attn." in name for name in parameters):
             return dict(parameters)
         found: dict[str, Tensor] = {KEY: this_version()}
@@ -205,7 +205,7 @@ class EuclideanParts(Parts):
                     if all(other in parameters for other in others):
                         tensor = torch.cat([parameters[other] for other in others])
             if name.endswith("embed_positions.weight"):
-                tensor = tensor[FIRST_POSITION:]  # nothing reads the rows before it
+                tensor = tensor[FIRST_POSITION:]  # nothing reads earlier rows
             if not _LEFT_OUT.fullmatch(name):
                 for pattern, ours in NAMES:
                     name = re.sub(pattern, ours, name)

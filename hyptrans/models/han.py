@@ -1,7 +1,7 @@
 """HAN: fairseq's Transformer with the hyperbolic attention of Gulcehre et al. (2018).
 
-The paper's best figure (``big``, 28.52 BLEU) is of sigmoid weights; its table says with
-pseudo-polar coordinates, its text without them.
+The paper's best result (``big``, 28.52 BLEU) uses sigmoid weights. Its table says with pseudo-polar
+coordinates, its text says without.
 """
 
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ class HANConfig(SkeletonConfig):
 
 @register_sizes("han", HANConfig, SIZES)
 class HANParts(Parts):
-    """The Transformer's parts, and attention in hyperbolic space; states are vectors."""
+    """The Transformer's parts with attention in hyperbolic space; states are vectors."""
 
     attention_type: type[HyperbolicAttention] = HyperbolicAttention
 

@@ -19,7 +19,7 @@ from hyptrans.support.options import option
 
 @dataclass
 class HVTConfig(HyperbolicConfig):
-    """Options of the HVT."""
+    """Options of HVT."""
 
     dropout: float = option(
         0.1,
@@ -40,7 +40,7 @@ class HVTConfig(HyperbolicConfig):
 
 @register_sizes("hvt", HVTConfig, ("tiny", "iwslt_d64", "base"))
 class HVTParts(Parts):
-    """Layers of the Poincare ball throughout; the output through the Lorentz model."""
+    """Poincare-ball layers throughout; the logits are computed in the Lorentz model."""
 
     def embedding(self, num_embeddings: int, padding_idx: int) -> PoincareEmbedding:
         options = {"c": self.cfg.curvature, "storage": self.cfg.embedding_storage}

@@ -39,13 +39,13 @@ class HyboNetConfig(LorentzConfig):
 
 @register_sizes("hybonet", HyboNetConfig, SIZES)
 class HyboNetParts(Parts):
-    """Lorentz layers throughout; no layer norm."""
+    """Lorentz layers throughout, without layer norm."""
 
     attention_type: type[LorentzAttention] = LorentzAttention
 
     @property
     def residual(self) -> Residual:
-        """How a residual enters."""
+        """The way in which residuals are added."""
         return cast(Residual, self.cfg.hybonet_residual)
 
     def embedding(self, num_embeddings: int, padding_idx: int) -> LorentzEmbedding:
@@ -56,7 +56,7 @@ class HyboNetParts(Parts):
         return self.make_positions(
             LorentzPositions,
             c=self.cfg.curvature,
-            # a position's vector is no point, which the other forms need
+            # a position's vector is not a point, and the other forms of residual need points
             residual="space" if self.residual == "space" else "full",
         )
 

@@ -1,6 +1,6 @@
-"""HyboNet+: HyboNet's attention between Hypformer's maps, curvatures and residuals.
+"""HyboNet+: HyboNet's attention with Hypformer's maps, curvatures and residuals.
 
-Of the hyperbolic forms that ``recipes/study`` tried it translates best.
+It translates best of the hyperbolic variants in ``recipes/study``.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from hyptrans.support.options import option
 
 @dataclass
 class HyboNetPlusConfig(HypformerConfig):
-    """Options of Hypformer, with another default."""
+    """Hypformer's options, with softmax attention as the default."""
 
     hypformer_attention: str = option(
         "softmax",
@@ -25,4 +25,4 @@ class HyboNetPlusConfig(HypformerConfig):
 
 @register_sizes("hybonet_plus", HyboNetPlusConfig, SIZES)
 class HyboNetPlusParts(HypformerParts):
-    """Hypformer's maps; attention by Lorentzian distances, as HyboNet's."""
+    """Hypformer's maps with HyboNet's attention by Lorentzian distances."""

@@ -26,10 +26,10 @@ from hyptrans.seq2seq.sizes import Side
 from hyptrans.support.options import option
 
 HTC_GAIN = 0.7
-"""Times Xavier's uniform distribution; a fresh 6+6 model then tells words and positions apart as
-its Euclidean twin does. One minus the mean cosine between fresh encoder states, d = 64, random
-words: twin 0.73; gain 0.7 0.78, 1 0.44, sqrt(2) (the paper's code) 0.20; and with random weights
-also where a map reads the time, 0.001 at 0.7 and 0.000 at sqrt(2): all states are one vector."""
+"""Gain of Xavier's uniform initialization. At 0.7 an untrained 6+6 model tells words and positions
+apart as its Euclidean twin does. One minus the mean cosine of untrained encoder states (d = 64,
+random words) is 0.73 in the twin, and 0.78 at gain 0.7, 0.44 at 1, 0.20 at sqrt(2) (paper's code).
+With random weights on the time too, all states are one vector: 0.001 at 0.7, 0.000 at sqrt(2)."""
 DEFAULT_FOCUS_POWER = 2.0
 ATTENTIONS = ("linear", "softmax")
 ATTENTION = (
@@ -61,7 +61,7 @@ class HypformerConfig(LorentzConfig):
 
 @register_sizes("hypformer", HypformerConfig, ("tiny", "iwslt_d64", "base"))
 class HypformerParts(Parts):
-    """A chain of blocks, each of which reads the curvature of the one before and has its own."""
+    """A chain of blocks; each has its own curvature and reads that of the block before."""
 
     def __init__(self, cfg: Any, side: Side) -> None:
         super().__init__(cfg, side)
@@ -71,7 +71,7 @@ class HypformerParts(Parts):
         return Curvature(self.cfg.curvature, learned=self.cfg.hypformer_learn_curvature)
 
     def _block_options(self, before: Any) -> dict[str, Any]:
-        """Options of every block: the curvature of its input, its own, and the gain of its maps."""
+        """Return a block's options: its input's curvature, its own, and the gain of its maps."""
         curvatures = {"input_curvature": before.curvature, "curvature": self._curvature()}
         return {**curvatures, "gain": HTC_GAIN}
 
@@ -108,10 +108,10 @@ class HypformerParts(Parts):
 
 
 def _check(cfg: Any, side: Side) -> None:
-    """Refuse options that do not go together.
+    """Refuse options that are out of range or contradict each other.
 
     Raises:
-        ValueError: names the flag.
+        ValueError: an option is refused; the message names its flag.
     """
     power, softmax = cfg.hypformer_focus_power, cfg.hypformer_attention == "softmax"
     if power is not None:

@@ -1,4 +1,4 @@
-"""HyboNet without its hyperboloid: states on spheres of Euclidean space, for comparison."""
+"""HyboNet without the hyperboloid, for comparison: states lie on spheres in Euclidean space."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +26,7 @@ class SphereConfig(SkeletonConfig):
 
 @register_sizes("sphere", SphereConfig, ("tiny", "iwslt_d64"))
 class SphereParts(Parts):
-    """Linear maps that are normalized, dot products and means."""
+    """Normalized linear maps, with dot products and means as attention."""
 
     def embedding(self, num_embeddings: int, padding_idx: int) -> nn.Embedding:
         table = nn.Embedding(num_embeddings, self.side.width, padding_idx)

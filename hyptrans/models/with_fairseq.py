@@ -1,3 +1,3 @@
-"""Registers everything with fairseq, which imports the files of a user directory's ``models``."""
+"""Register everything with fairseq, which imports the files in a user directory's ``models``."""
 
 import hyptrans.fairseq  # noqa: F401

@@ -1,4 +1,4 @@
-"""Optimizers, in torch and geoopt alone."""
+"""Optimizers; they need torch and geoopt only."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,12 +14,12 @@ from hyptrans.layers.manifold import StableLorentz
 class RiemannianAdam(torch.optim.AdamW):
     """Riemannian Adam for points of ``StableLorentz``, torch's AdamW for all other parameters.
 
-    The steps of points are computed in float64. Their second moment is one squared norm a point
-    and comes from the gradient before its projection: the projected one has lost the norm at
-    radius 8 in float32, and at radius 20 in float64.
+    Steps of points are computed in float64. Their second moment is one squared norm per point,
+    taken from the gradient before its projection: the projected gradient has lost its norm from
+    radius 8 on in float32 and from radius 20 on in float64.
 
     Args:
-        weight_decay: decoupled, of plain parameters; points have no zero to decay to.
+        weight_decay: decoupled, for plain parameters only; points have no zero to decay to.
 
     Raises:
         ValueError: a parameter is a point of another manifold.
@@ -60,8 +60,8 @@ class RiemannianAdam(torch.optim.AdamW):
             if isinstance(parameter, geoopt.ManifoldParameter) and parameter.grad is not None
         ]
         for _, point, _ in gradients:
-            point.grad = None  # AdamW leaves out what has no gradient
-        # once an AdamW was made, torch wraps its step in the hooks, which this one's is in already
+            point.grad = None  # AdamW skips parameters without a gradient
+        # torch wraps AdamW's step in hooks once one is made; this class's step already has them
         step = torch.optim.AdamW.step
         (step.__wrapped__ if hasattr(step, "hooked") else step)(self)  # type: ignore[attr-defined]
         for group, point, gradient in gradients:
@@ -81,7 +81,7 @@ class RiemannianAdam(torch.optim.AdamW):
         step = int(state["step"])
         x = lorentz.lift(point[..., 1:].double(), c=manifold.c)
         v = lorentz.flip_time(gradient.double())
-        # float32 has left its time off the tangent space, which grows where steps project it anew
+        # rounding to float32 moved its time off the tangent space; projecting anew would amplify it
         momentum = lorentz.tangent_above(x, state["exp_avg"][..., 1:].double())
         momentum = torch.lerp(manifold.proju(x, v), momentum, group["betas"][0])
         squared = state["exp_avg_sq"].double()

@@ -1,7 +1,7 @@
-"""Models of this package in the library transformers.
+"""Use this package's models in the library transformers.
 
-``import hyptrans.transformers`` makes ``AutoConfig``, ``AutoTokenizer`` and
-``AutoModelForSeq2SeqLM`` know model folders.
+After ``import hyptrans.transformers``, ``AutoConfig``, ``AutoTokenizer`` and
+``AutoModelForSeq2SeqLM`` can read model folders.
 """
 
 from functools import wraps
@@ -13,7 +13,7 @@ from hyptrans.support import extras
 
 
 def _of_the_package(read: Any) -> Any:
-    """Let a class of the library read models of this package by their names, without the hub."""
+    """Wrap a loader of the library to find this package's models by name, without the hub."""
 
     @wraps(read)
     def reading(pretrained_model_name_or_path: Any, *more: Any, **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A decoder's state as the library's cache."""
+"""A decoder's state as a cache of the library transformers."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from transformers import Cache
 
 
 class HyptransCache(Cache):
-    """What the decoder keeps of the tokens ``[B, T]`` that it has seen.
+    """The tokens ``[B, T]`` that the decoder has seen, and what it keeps of them.
 
-    Keys and values, or the sums of linear attention, stay as the core keeps them.
+    Keys and values, or the sums of linear attention, stay in the core's own form.
 
     Args:
-        state: of the core's decoder, before the first token.
+        state: state of the core's decoder before the first token.
     """
 
     is_compileable = False
@@ -23,10 +23,10 @@ class HyptransCache(Cache):
         super().__init__(layers=[])
         self.state = state
         self.tokens: Any = None
-        """None before the first."""
+        """The tokens so far; None before the first."""
 
     def extended(self, tokens: Tensor) -> Tensor:
-        """All tokens, with new ones ``[B, T']``."""
+        """Append new tokens ``[B, T']`` and return all tokens."""
         every = tokens if self.tokens is None else torch.cat([self.tokens, tokens], 1)
         self.tokens = every
         return every
@@ -35,6 +35,6 @@ class HyptransCache(Cache):
         return 0 if self.tokens is None else self.tokens.size(1)
 
     def reorder_cache(self, beam_idx: Tensor) -> None:
-        """Let row ``i`` be what row ``beam_idx[i]``, of the same sentence, was."""
+        """Move row ``beam_idx[i]``, of the same sentence, to row ``i``."""
         self.tokens = self.tokens.index_select(0, beam_idx)
         self.state.reorder(beam_idx)

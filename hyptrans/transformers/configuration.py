@@ -1,4 +1,4 @@
-"""The configuration of a model folder as one of the library transformers."""
+"""The configuration of a model folder as a configuration of the library transformers."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from hyptrans.transformers.tokenizer import HyptransTokenizer
 
 _OF_THE_DATA = ("license", "dataset")
-"""Facts that stay true of a model whose parameters change."""
+"""Facts that stay true when a model's parameters change."""
 _WORDS = Dictionary()
 
 
 class HyptransConfig(PreTrainedConfig):
-    """What ``config.json`` of a model folder says.
+    """The contents of a model folder's ``config.json``.
 
     Attributes:
-        architecture: name, as of ``--arch``.
-        options: of the architecture, where they differ from its defaults.
-        source_vocab_size: symbols of the source's dictionary.
-        vocab_size: symbols of the target's dictionary.
+        architecture: its name, as in ``--arch``.
+        options: the architecture's options that differ from its defaults.
+        source_vocab_size: number of symbols in the source's dictionary.
+        vocab_size: number of symbols in the target's dictionary.
     """
 
     model_type = folder.MODEL_TYPE
@@ -46,15 +46,15 @@ class HyptransConfig(PreTrainedConfig):
     def of(
         cls, tokenizer: "HyptransTokenizer", architecture: str, **options: Any
     ) -> "HyptransConfig":
-        """The configuration of a new model.
+        """Make the configuration of a new model.
 
         Args:
-            tokenizer: whose text the model is for.
-            architecture: name, as of ``--arch``.
-            options: of the architecture, by name.
+            tokenizer: the tokenizer of the model's text.
+            architecture: its name, as in ``--arch``.
+            options: the architecture's options, by name.
 
         Raises:
-            UserError: no such architecture or option.
+            UserError: there is no such architecture or option, or the options do not fit the data.
         """
         kept = (tokenizer.languages, tokenizer.dictionaries)
         checked = check_options(require_known(architecture), options)
@@ -69,17 +69,17 @@ class HyptransConfig(PreTrainedConfig):
 
     @classmethod
     def of_contents(cls, contents: Contents) -> "HyptransConfig":
-        """The configuration of a model that was read; its scores are not those of what follows."""
+        """Make the configuration of a model that was read; drop scores, which training outdates."""
         found = folder.as_json(contents, "full")
         facts = {name: contents.facts.get(name) for name in _OF_THE_DATA}
         found["facts"] = {name: fact for name, fact in facts.items() if fact is not None}
         return cls(**found)
 
     def build(self) -> EncoderDecoder:
-        """A model of fresh parameters.
+        """Build a model with fresh parameters.
 
         Raises:
-            UserError: the configuration is not of a model folder, or its options are wrong.
+            UserError: the configuration is not that of a model folder, or its options are wrong.
         """
         if not (self.options is not None and self.source_vocab_size and self.vocab_size):
             raise UserError(

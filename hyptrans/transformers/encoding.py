@@ -1,4 +1,4 @@
-"""The source alone, as ``generate`` asks for it, and vectors in place of tokens."""
+"""Encode a source by itself, as ``generate`` asks for, and read vectors in place of tokens."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from hyptrans.support.errors import UserError
 
 @dataclass
 class EncoderOutput(BaseModelOutput):
-    """The encoder's states, with what is padding.
+    """The encoder's states and where its padding is.
 
     Attributes:
         padding: ``[B, S]``, true at padding.
@@ -24,10 +24,10 @@ class EncoderOutput(BaseModelOutput):
 
 
 class Encode:
-    """What ``generate`` calls with the source.
+    """The encoder as ``generate`` calls it.
 
     Args:
-        model: whose encoder it is.
+        model: the model whose encoder it runs.
     """
 
     def __init__(self, model: Any) -> None:
@@ -42,7 +42,7 @@ class Encode:
         inputs_embeds: Tensor | None = None,
         **_: Any,
     ) -> EncoderOutput:
-        """The encoder's last states ``[B, S, D]``; see the model's own ``forward``.
+        """Return the encoder's last states ``[B, S, D]``; see the model's own ``forward``.
 
         Raises:
             UserError: there is no source.
@@ -73,7 +73,7 @@ class Encode:
 
 @contextmanager
 def embedded(table: torch.nn.Module, vectors: Tensor | None) -> Iterator[None]:
-    """Let a table give vectors, whatever tokens it is called with; its own where there are none."""
+    """Make a table return ``vectors``, whatever its tokens; with None it returns its own."""
     if vectors is None:
         yield
         return
@@ -85,5 +85,5 @@ def embedded(table: torch.nn.Module, vectors: Tensor | None) -> Iterator[None]:
 
 
 def of_each(found: Sequence[Tensor] | None, count: int = 0) -> tuple[Tensor, ...] | None:
-    """States or weights of every layer, by default of all positions, or of the last ones."""
+    """Return each layer's states or weights at the last ``count`` positions; 0 means all."""
     return None if found is None else tuple(one[..., -count:, :] for one in found)

@@ -1,4 +1,4 @@
-"""Options of ``generate`` in a model folder, which may be a stranger's."""
+"""Options of ``generate`` from a model folder, checked, since the folder may be a stranger's."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from hyptrans.support.files import read_bytes, read_json
 
 _MOST_BYTES = 1 << 20
 _MOST = 10_000
-"""Of a number of beams or tokens."""
+"""Largest value of a numeric option, such as a number of beams or tokens."""
 _OF_KINDS: dict[type, str] = {
     int: """max_length max_new_tokens min_length min_new_tokens num_beams num_return_sequences
         top_k no_repeat_ngram_size encoder_no_repeat_ngram_size""",
@@ -36,11 +36,11 @@ _TOKENS = [
 
 
 def read(folder: Path, symbols: int) -> GenerationConfig | None:
-    """The options that a model folder has for ``generate``; None where it has none.
+    """Read a model folder's options for ``generate``; return None if it has none.
 
     Args:
         folder: a model folder.
-        symbols: of the target's dictionary.
+        symbols: number of symbols in the target's dictionary.
 
     Raises:
         UserError: the file is damaged, or an option is unknown, of another type or out of range.
@@ -58,7 +58,7 @@ def read(folder: Path, symbols: int) -> GenerationConfig | None:
 
 
 def _check(name: str, value: Any, symbols: int) -> None:
-    """Raise ValueError for an option that ``generate`` of this package's models does not take."""
+    """Raise ValueError for an option or value that ``generate`` does not take for these models."""
     if name not in _KINDS and name not in _TOKENS:
         raise ValueError(f"a model of hyptrans has no option {name[:80]!r}: take it out")
     if name == "early_stopping" and value == "never":

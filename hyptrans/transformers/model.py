@@ -1,4 +1,4 @@
-"""A translation model of this package as one of the library transformers."""
+"""A translation model of this package as a model of the library transformers."""
 
 import copy
 import os
@@ -35,41 +35,41 @@ from hyptrans.transformers.configuration import HyptransConfig
 from hyptrans.transformers.encoding import Encode, EncoderOutput, embedded, of_each
 
 IGNORED = -100
-"""A label that has no loss."""
+"""A label that adds no loss."""
 LONGEST = 200
-"""Most tokens that ``generate`` makes by default; a model may take fewer."""
+"""Most tokens that ``generate`` makes by default; a model may allow fewer."""
 OFF = 1e-5
-"""By how much of its squared time a point may be off its space: a hundred times the rounding."""
+"""How far a point may be off its space, relative to its squared time: 100 times the rounding."""
 _DTYPES = (torch.float32, torch.float64, torch.bfloat16)
 _REFUSED = {
     *("attn_implementation", "device_map", "load_in_4bit", "load_in_8bit", "output_loading_info"),
     *("quantization_config", "subfolder", "torch_dtype", "tp_plan"),
 }
-"""Options of the library's own loader that this one lacks."""
+"""Options of the library's loader that this one lacks."""
 
 
 class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
     """The encoder and decoder of an architecture.
 
     Shapes: ``input_ids`` ``[B, S]``, ``decoder_input_ids`` and ``labels`` ``[B, T]`` -> logits
-    ``[B, T, V]``. Parameters have the names that they have in a model folder.
+    ``[B, T, V]``. Parameters have the same names as in a model folder.
 
     Args:
-        config: of the model.
-        core: the model that this one is; by default one of fresh parameters.
+        config: the model's configuration.
+        core: the model to wrap; by default one with fresh parameters.
     """
 
     config_class = HyptransConfig
     main_input_name = "input_ids"
     supports_gradient_checkpointing = True
     accepts_loss_kwargs = True
-    """The trainer hands over the number of labels of all processes and accumulated batches."""
+    """The trainer passes the number of labels over all processes and accumulated batches."""
 
     def __init__(self, config: HyptransConfig, core: Any = None) -> None:
         super().__init__(config)
         core = core or config.build()
         self.encoder, self.decoder = core.encoder, core.decoder
-        # generate asks the encoder for this
+        # generate reads this attribute of the encoder
         self.encoder.main_input_name = self.main_input_name
         self.register_buffer(KEY, this_version())
         self._tied_weights_keys = _shared(self)
@@ -96,20 +96,20 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         dtype: Any = None,
         **options: Any,
     ) -> Any:
-        """A model folder, a model of this package or of the hub, read as ``hyptrans.load`` reads.
+        """Load a model folder, or a model of this package or of the hub, as ``hyptrans.load`` does.
 
         Args:
             pretrained_model_name_or_path: folder or name.
-            config: its options go before those of the folder.
-            revision: of a repository of the hub.
-            token: of the hub.
-            dtype: float32, the default, float64 or bfloat16; ``auto`` for that of the folder, where
-                half precision is computed in float32.
-            options: what the library's own loader takes, which is not needed here.
+            config: its options replace those of the folder.
+            revision: revision of a repository of the hub.
+            token: access token of the hub.
+            dtype: float32 (default), float64 or bfloat16; ``auto`` for the folder's own, with half
+                precision computed in float32.
+            options: further options of the library's loader, which have no effect here.
 
         Raises:
-            UserError: there is no such model, its files are damaged, the precision is another, or
-                this loader does not have an option.
+            UserError: there is no such model, its files are damaged, the precision is unknown, or
+                this loader lacks an option.
         """
         for name in sorted(_REFUSED & {name for name, value in options.items() if value}):
             raise UserError(f"models of hyptrans are loaded without {name}: leave it out")
@@ -150,30 +150,30 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         output_hidden_states: bool | None = None,
         return_dict: bool | None = None,
     ) -> Any:
-        """Logits, and with ``labels`` their mean loss, base e, without label smoothing.
+        """Return logits, and with ``labels`` their mean loss, base e, without label smoothing.
 
         Args:
             input_ids: source, with the end of sentence, padded on either side.
             attention_mask: ``[B, S]``, zero at padding; the encoder's padding stays padding.
-            decoder_input_ids: target, the end of sentence first; by default as labels have it.
-            decoder_attention_mask: ``[B, T]``, zero at padding; by default the tokens tell.
+            decoder_input_ids: target, with the end of sentence first; by default from ``labels``.
+            decoder_attention_mask: ``[B, T]``, zero at padding; by default found from the tokens.
             labels: target, with the end of sentence last and ``IGNORED`` at padding.
-            encoder_outputs: of ``get_encoder()``, instead of ``input_ids``.
-            cache: of earlier tokens; ``decoder_input_ids`` has only new ones.
-            past_key_values: another name of ``cache``.
-            inputs_embeds: what ``get_input_embeddings()`` makes of tokens, ``[B, S, D]``, instead
-                of them; points of its space, where it has points.
-            decoder_inputs_embeds: the same of the target, ``[B, T, D]``, without a cache.
+            encoder_outputs: the output of ``get_encoder()``, instead of ``input_ids``.
+            cache: state of earlier tokens; ``decoder_input_ids`` then has only new ones.
+            past_key_values: another name for ``cache``.
+            inputs_embeds: outputs ``[B, S, D]`` of ``get_input_embeddings()``, instead of tokens;
+                points if the table's outputs are points.
+            decoder_inputs_embeds: the same for the target, ``[B, T, D]``, without a cache.
             use_cache: return a cache.
-            num_items_in_batch: what the sum of losses is divided by; by default that of labels.
-            output_attentions: give the weights of each layer and head: of the source
-                ``[B, H, S, S]``, of the target ``[B, H, T, T]``, and ``[B, H, T, S]``.
-            output_hidden_states: give the states of embeddings with positions and of each layer.
-            return_dict: an output with names, the default, or a tuple.
+            num_items_in_batch: divisor of the summed loss; by default the number of labels.
+            output_attentions: return the weights of each layer and head: source ``[B, H, S, S]``,
+                target ``[B, H, T, T]``, and target on source ``[B, H, T, S]``.
+            output_hidden_states: return the embeddings with positions and each layer's states.
+            return_dict: return an output with names (default), or a tuple if False.
 
         Raises:
-            UserError: there is no source or no target, or there are two of one; or a cache is to
-                have padding first.
+            UserError: source or target is missing or given twice, or a target used with a cache is
+                padded on the left.
         """
         if self.training:
             self._check_points()
@@ -226,7 +226,7 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
     def _padding_of_source(
         self, encoder_outputs: Any, input_ids: Tensor | None, attention_mask: Tensor | None
     ) -> Tensor:
-        """True at padding ``[B, S]``: the encoder's, and that of the mask."""
+        """Return ``[B, S]``, true at padding by the encoder or by the mask."""
         padding = getattr(encoder_outputs, "padding", None)
         if padding is None and input_ids is not None:
             padding = input_ids.eq(self.config.pad_token_id)
@@ -236,11 +236,11 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         return padding if attention_mask is None else padding | attention_mask.eq(0)
 
     def get_encoder(self, *_: Any) -> Callable[..., EncoderOutput]:
-        """The function of the source alone."""
+        """Return the function that encodes a source."""
         return Encode(self)
 
     def get_input_embeddings(self) -> torch.nn.Module:
-        """The table of the source."""
+        """Return the source's embedding."""
         return self.encoder.embed_tokens
 
     def _set_gradient_checkpointing(
@@ -256,7 +256,7 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
                     layer.forward = partial(_again, layer, gradient_checkpointing_func)
 
     def prepare_decoder_input_ids_from_labels(self, labels: Tensor | None) -> Tensor:
-        """What the decoder has seen before it predicts each label ``[B, T]``.
+        """Return the tokens that the decoder reads to predict each label ``[B, T]``.
 
         Raises:
             UserError: there are no labels.
@@ -280,17 +280,17 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
         return torch.cat([*steps], 1)
 
     def padded(self, tokens: Tensor, mask: Tensor | None) -> Tensor:
-        """Tokens with the token of padding where a mask is zero."""
+        """Return tokens, with the padding token where a mask is zero."""
         if mask is None:
             return tokens
-        # of a cache, the mask has earlier tokens, too
+        # with a cache, the mask covers earlier tokens too
         return tokens.masked_fill(mask[:, -tokens.size(1) :].eq(0), self.config.pad_token_id)
 
     def _check_points(self) -> None:
-        """Refuse what moves embeddings off their space in training.
+        """Refuse training that moves embeddings off their space.
 
         Raises:
-            UserError: noise was put onto them, or an optimizer takes them for vectors.
+            UserError: noise is added to them, or an optimizer treats them as vectors.
         """
         table = self.encoder.embed_tokens
         curved = embedding_space(self.encoder).kind != "euclidean"
@@ -307,7 +307,11 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
                     )
 
     def stand_in(self, tokens: Tensor | None, vectors: Tensor) -> Tensor:
-        """Tokens in whose place vectors ``[B, T, D]`` are read: none of them is padding."""
+        """Return tokens, none of them padding, to stand for vectors ``[B, T, D]``.
+
+        Raises:
+            UserError: there are tokens as well.
+        """
         if tokens is not None:
             raise UserError("a model takes input_ids or inputs_embeds, not both")
         return torch.full(vectors.shape[:2], self.config.eos_token_id, device=vectors.device)
@@ -315,7 +319,7 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
     def save_pretrained(
         self, save_directory: str | os.PathLike[str], *given: Any, **more: Any
     ) -> Any:
-        """What the library writes, and a card unless there is one or the languages are unknown."""
+        """Write the library's files, and a card unless one exists or the languages are unknown."""
         super().save_pretrained(save_directory, *given, **more)
         place, known = Path(save_directory), hasattr(self.config, "languages")
         if known and more.get("is_main_process", True) and not (place / folder.CARD).exists():
@@ -337,7 +341,7 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
     def _get_stopping_criteria(
         self, generation_config: Any, stopping_criteria: Any, tokenizer: Any = None
     ) -> Any:
-        """The library's; but it would look for ``stop_strings`` in the source's dictionary."""
+        """Handle ``stop_strings`` here: the library would use the source's dictionary for them."""
         strings, own = generation_config.stop_strings, StoppingCriteriaList(stopping_criteria or ())
         if strings is not None and tokenizer is not None:
             generation_config = copy.copy(generation_config)
@@ -349,20 +353,20 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
     def prepare_inputs_for_generation(
         self, *given: Any, tokenizer: Any = None, **kwargs: Any
     ) -> Any:  # the library asks for the name kwargs
-        """What the library makes for ``forward``, which has no use for the tokenizer."""
+        """Return the library's inputs for ``forward``, which has no use for the tokenizer."""
         return super().prepare_inputs_for_generation(*given, **kwargs)
 
     def _init_weights(self, module: Any) -> None:
-        """Nothing: the parts of a model have the values that their papers say."""
+        """Do nothing: a model's parts initialize themselves as their papers say."""
 
     @classmethod
     def _supports_default_dynamic_cache(cls) -> bool:
-        # generate takes the cache that the first step returns
+        # generate uses the cache that the first step returns
         return False
 
 
 class _StopStrings(StoppingCriteria):
-    """Ends a hypothesis as soon as its text has one of some strings."""
+    """Ends a hypothesis as soon as its text contains one of the strings."""
 
     def __init__(self, strings: Sequence[str], tokenizer: Any) -> None:
         self.strings, self.tokenizer = strings, tokenizer
@@ -374,21 +378,21 @@ class _StopStrings(StoppingCriteria):
 
 
 def _again(layer: Any, checkpoint: Callable[..., Any], *given: Any) -> Any:
-    """Run a layer; in training, without keeping what its gradients need."""
+    """Run a layer; in training, recompute its activations in the backward pass."""
     run = partial(type(layer).forward, layer)
     return checkpoint(run, *given) if layer.training else run(*given)
 
 
 def _loss(logits: Tensor, labels: Tensor, items: Any) -> Tensor:
-    """Cross entropy: the mean over labels, or the sum over a number of items."""
-    # a sum of thousands in half precision has two digits
+    """Return the cross entropy: the mean over labels, or the sum divided by ``items``."""
+    # in half precision a sum of thousands of terms has two correct digits
     logits = at_least_float32(logits.flatten(0, 1))
     summed = F.cross_entropy(logits, labels.flatten(), reduction="sum")
     return summed / (labels.ne(IGNORED).sum() if items is None else items)
 
 
 def _shared(model: torch.nn.Module) -> dict[str, str]:
-    """Names of parameters that are others, with the first names of these."""
+    """Return the names of shared parameters but the first, each mapped to the first name."""
     first: dict[int, str] = {}
     every = model.named_parameters(remove_duplicate=False)
     found = {name: first.setdefault(id(parameter), name) for name, parameter in every}

@@ -1,4 +1,4 @@
-"""Text of a model folder as a tokenizer of the library transformers."""
+"""A model folder's text processing as a tokenizer of the library transformers."""
 
 import os
 from collections.abc import Callable
@@ -16,23 +16,23 @@ from hyptrans.inference.text import TextRules
 from hyptrans.support.errors import UserError
 
 _BINARY = "data-bin"
-"""Where ``hyptrans prepare`` puts dictionaries."""
+"""The folder where ``hyptrans prepare`` puts dictionaries."""
 _OPTIONS = ("model_max_length", "truncation_side")
-"""Of the library's, what a caller may set as a folder is read."""
+"""The library's options that a caller may set when a folder is read."""
 
 
 class HyptransTokenizer(PreTrainedTokenizer):
-    """Raw text to the numbers that a model was trained on, and back.
+    """Turns raw text into the token numbers that a model was trained on, and back.
 
-    Sources have the numbers of the source's dictionary, targets (``text_target=``) those of the
-    target's, with ``</s>`` at the end. Numbers become text of the target language. What looks like
-    ``</s>`` in a text is text.
+    Sources get the numbers of the source's dictionary, targets (``text_target=``) those of the
+    target's, with ``</s>`` at the end. Numbers become text of the target language. A ``</s>`` that
+    is written in a text counts as text.
 
     Args:
-        languages: source and target.
-        dictionaries: of source and target.
+        languages: source and target language.
+        dictionaries: those of source and target.
         rules: how text becomes subwords.
-        options: of the library's tokenizers.
+        options: options of the library's tokenizers.
     """
 
     model_input_names = ["input_ids", "attention_mask"]  # noqa: RUF012 - as the library has it
@@ -46,7 +46,7 @@ class HyptransTokenizer(PreTrainedTokenizer):
     ) -> None:
         self.languages, self.dictionaries, self.rules = languages, dictionaries, rules
         self._side = 0
-        # datasets leaves an attribute of this name out when it compares tokenizers
+        # datasets ignores an attribute of this name when it compares tokenizers
         self.cache: dict[int, Callable[[str], list[str]]] = {}
         self._join = rules.decoder()
         bos, pad, eos, unk = SPECIAL
@@ -62,7 +62,7 @@ class HyptransTokenizer(PreTrainedTokenizer):
         token: str | None = None,
         **options: Any,
     ) -> "HyptransTokenizer":
-        """The tokenizer of a model folder, of a model of this package or of the hub.
+        """Load the tokenizer of a model folder, or of a model of this package or of the hub.
 
         Raises:
             UserError: there is no such model, or its files are damaged.
@@ -77,10 +77,10 @@ class HyptransTokenizer(PreTrainedTokenizer):
     def from_data(
         cls, data: str | os.PathLike[str], source: str, target: str, **options: Any
     ) -> "HyptransTokenizer":
-        """The tokenizer of a folder that ``hyptrans prepare`` wrote.
+        """Make the tokenizer for a folder that ``hyptrans prepare`` wrote.
 
         Raises:
-            UserError: it is no such folder.
+            UserError: ``hyptrans prepare`` did not write the folder.
         """
         rules = text.from_data(Path(data), (source, target), {}, moses=False)
         one, other = (
@@ -99,10 +99,10 @@ class HyptransTokenizer(PreTrainedTokenizer):
     def build_inputs_with_special_tokens(
         self, token_ids_0: list[int], token_ids_1: list[int] | None = None
     ) -> list[int]:
-        """Sentences with the end of each.
+        """Return a sentence's tokens with the end of the sentence.
 
         Raises:
-            UserError: two sentences that are to be one.
+            UserError: a pair of sentences is given.
         """
         if token_ids_1 is not None:
             raise UserError("a model translates a sentence, not a pair: name the other text_target")
@@ -114,7 +114,7 @@ class HyptransTokenizer(PreTrainedTokenizer):
     def save_vocabulary(
         self, save_directory: str, filename_prefix: str | None = None
     ) -> tuple[str, ...]:
-        """Write dictionaries and subword model; the model writes what else a folder has."""
+        """Write dictionaries and subword model; the model writes the folder's other files."""
         place = Path(save_directory)
         return tuple(
             map(str, folder.write_text(self.languages, self.dictionaries, self.rules, place))
