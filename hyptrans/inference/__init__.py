@@ -1,1 +1,1 @@
-"""Trained models at work: from raw text to raw text, scores and states, and as folders to share."""
+"""Use of trained models: translating raw text, scores, states, and model folders to share."""

@@ -1,8 +1,8 @@
-"""A model from options and parameters, both of which may come from a stranger.
+"""Build a model from options and parameters, both of which may come from a stranger.
 
-All checks of them stand here, and come before memory is taken: options have the types of their
-fields; the model that they describe is laid out on torch's meta device, where it takes none; and
-each parameter has the shape, the type and the finite numbers that this layout needs.
+All checks of them are here and run before memory is allocated: options must have the types of their
+fields; the model that they describe is laid out on torch's meta device, which takes no memory; and
+each parameter must be finite and have the shape and type of this layout.
 """
 
 import contextlib
@@ -29,10 +29,10 @@ from hyptrans.support.errors import UserError
 Option = bool | int | float | str | None
 
 MOST_COMPUTED = 1 << 24
-"""Numbers in tables that a model computes and no file stores, as those of sinusoidal positions:
-four times those of 4,096 positions of width 1,024."""
+"""Most numbers in tables that a model computes and no file stores, such as sinusoidal positions:
+four times as many as 4,096 positions of width 1,024 need."""
 STORED = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-"""Types that a file may store parameters in."""
+"""Types in which a file may store parameters."""
 _LAYER = re.compile(r"(encoder|decoder)\.layers\.(\d+)\.")
 _FLAG = re.compile(r"--([a-z][a-z-]+)")
 
@@ -41,7 +41,7 @@ def require_known(architecture: object) -> str:
     """Return the name of an architecture that this package can build.
 
     Raises:
-        UserError: it cannot build this one.
+        UserError: this package cannot build it.
     """
     if not (isinstance(architecture, str) and architecture in ARCHITECTURES):
         raise UserError(
@@ -52,7 +52,7 @@ def require_known(architecture: object) -> str:
 
 
 def _fields(architecture: str) -> dict[str, tuple[Any, tuple[str, ...]]]:
-    """Type and choices of each option."""
+    """Return the type and choices of each option."""
     config = ARCHITECTURES[architecture].config
     found = {f.name: (f.type, f.metadata.get("choices", ())) for f in dataclasses.fields(config)}
     if issubclass(config, TransformerConfig):
@@ -61,7 +61,7 @@ def _fields(architecture: str) -> dict[str, tuple[Any, tuple[str, ...]]]:
 
 
 def choose_options(architecture: str, given: Mapping[str, Any]) -> dict[str, Option]:
-    """The options of a training that describe its model.
+    """Return those options of a training that describe its model.
 
     Raises:
         UserError: a model folder cannot hold one of them.
@@ -71,15 +71,15 @@ def choose_options(architecture: str, given: Mapping[str, Any]) -> dict[str, Opt
 
 
 def check_options(architecture: str, given: Mapping[str, Any]) -> dict[str, Option]:
-    """Return options whose names and types are those of the architecture.
+    """Return the options, checked against the names, types and choices of the architecture.
 
-    A text must be one of the option's choices.
+    Options of earlier versions that match what the code now does are dropped.
 
     Raises:
-        UserError: names the first option that is wrong.
+        UserError: an option is wrong; the message names the first.
     """
     fields = _fields(architecture)
-    # an option of an earlier version may stay where it means what is done now
+    # drop a removed option whose value means what the code now does
     given = {n: v for n, v in given.items() if n in fields or REMOVED_OPTIONS.get(n, ...) != v}
     of_fairseq = issubclass(ARCHITECTURES[architecture].config, TransformerConfig)
     for name, value in given.items():
@@ -111,7 +111,7 @@ def _fits(name: str, kind: Any, choices: tuple[str, ...], value: Any) -> bool:
 def _is_finite(value: float) -> bool:
     try:
         return math.isfinite(value)
-    except OverflowError:  # an integer with more digits than a float has
+    except OverflowError:  # an integer too large for a float
         return False
 
 
@@ -120,7 +120,7 @@ def _is_share(name: str, value: float) -> bool:
 
 
 def configuration(architecture: str, options: Mapping[str, Option]) -> Any:
-    """The architecture's configuration; an option that is None has its default."""
+    """Return the architecture's configuration; an option that is None gets its default."""
     config = ARCHITECTURES[architecture].config
     names = {f.name for f in dataclasses.fields(config)}
     return config(**{k: v for k, v in options.items() if k in names and v is not None})
@@ -129,10 +129,10 @@ def configuration(architecture: str, options: Mapping[str, Option]) -> Any:
 def fresh(
     architecture: str, options: Mapping[str, Option], dictionaries: tuple[Words, Words]
 ) -> EncoderDecoder:
-    """A model before its training; torch's random numbers stay as they were.
+    """Build an untrained model, leaving the state of torch's random generator unchanged.
 
     Raises:
-        UserError: options that do not go together.
+        UserError: options contradict each other.
     """
     with one_sentence(), torch.random.fork_rng(devices=[]):
         return ARCHITECTURES[architecture].build(
@@ -141,7 +141,7 @@ def fresh(
 
 
 class _Unfilled(TorchFunctionMode):
-    """Draws nothing: on the meta device torch would import its compiler to do so."""
+    """Skips random initialization: on the meta device torch would import its compiler for it."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         of_init = getattr(func, "__module__", "") == "torch.nn.init"
@@ -156,16 +156,16 @@ def outline(
     dictionaries: tuple[Words, Words],
     parameters: Mapping[str, Tensor],
 ) -> tuple[EncoderDecoder, dict[str, Tensor]]:
-    """The model that the options describe, without memory, and the parameters by its names.
+    """Return the model that the options describe, without memory, and parameters by its names.
 
     Args:
         architecture: a known name.
         options: as :func:`check_options` returns them.
-        dictionaries: of source and target.
-        parameters: by name, as a file has them.
+        dictionaries: those of source and target.
+        parameters: by name, as in a file.
 
     Raises:
-        UserError: what does not fit, to be put after the model's name.
+        UserError: something does not fit; the message is to follow the model's name.
     """
     known = ARCHITECTURES[architecture]
     with one_sentence():
@@ -181,7 +181,7 @@ def outline(
             "its options max_source_positions and max_target_positions ask for tables of more "
             f"than {MOST_COMPUTED:,} numbers"
         )
-    # a file stores what two parts share once
+    # a file stores only once what two parts share
     given = {id(stored[name]): tensor for name, tensor in state.items() if name in stored}
     shared = {name: given[id(own)] for name, own in stored.items() if id(own) in given}
     state = {**shared, **state}
@@ -190,7 +190,7 @@ def outline(
 
 
 def _check_layers(cfg: Any, parameters: Mapping[str, Tensor]) -> None:
-    """Check the number of layers, which is the time that it takes to lay out a model."""
+    """Check the number of layers before the model is laid out, which takes time for each."""
     found = {match.groups() for match in map(_LAYER.match, parameters) if match}
     for side in ("encoder", "decoder"):
         layers, stated = sum(s == side for s, _ in found), getattr(cfg, f"{side}_layers")
@@ -199,10 +199,10 @@ def _check_layers(cfg: Any, parameters: Mapping[str, Tensor]) -> None:
 
 
 def _check_parameters(model: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> None:
-    """Hold parameters against those of a model without memory.
+    """Compare parameters with those of a model without memory.
 
     Raises:
-        UserError: names the first that does not fit.
+        UserError: a parameter does not fit; the message names the first.
     """
     for name in model.keys() ^ given.keys():
         what = "is missing" if name in model else "belongs to no part of the model"
@@ -228,13 +228,13 @@ def build(
     dictionaries: tuple[Words, Words],
     parameters: Mapping[str, Tensor],
 ) -> EncoderDecoder:
-    """The model with its parameters, in float32 and in evaluation.
+    """Build the model with its parameters, in float32 and evaluation mode.
 
     Raises:
-        UserError: what does not fit, to be put after the model's name.
+        UserError: something does not fit; the message is to follow the model's name.
     """
     _, state = outline(architecture, options, dictionaries, parameters)
-    # float32 before parameters are copied into it, whatever torch's default dtype is
+    # convert to float32 before copying parameters, whatever torch's default dtype is
     model = fresh(architecture, options, dictionaries).float()
     with one_sentence():
         model.load_state_dict(state)
@@ -248,7 +248,7 @@ def build(
 
 @contextlib.contextmanager
 def one_sentence() -> Iterator[None]:
-    """Errors of options and parameters as one UserError; options have their names of Python."""
+    """Turn errors of options and parameters into a UserError; name options as in Python."""
     try:
         yield
     except (

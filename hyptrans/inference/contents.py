@@ -1,4 +1,4 @@
-"""All that a translation model is made of, whatever it was read from."""
+"""The contents of a translation model, whatever it was read from."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from hyptrans.inference.architecture import Option
 
 AVERAGED = "averaged_updates"
-"""What an average calls the updates after which its checkpoints were written."""
-# of a language, in any code for it, zh.char too: without a slash it is no path
+"""The fact in which an average lists the updates after which its checkpoints were written."""
+# the name of a language, in any code, zh.char too; without a slash it cannot be a path
 _LANGUAGE = re.compile(r"[A-Za-z0-9_.-]{1,32}")
-# characters of what was found, in messages
+# most characters of a bad value that a message shows
 _MOST_SHOWN = 80
 
 
@@ -28,14 +28,14 @@ class Contents:
     """A translation model before it is built.
 
     Attributes:
-        place: what messages call it: a file or a folder.
-        architecture: name, as of ``--arch``.
-        options: of the architecture, where they differ from its defaults or were stored.
+        place: the file or folder that messages name.
+        architecture: its name, as in ``--arch``.
+        options: the architecture's options that differ from its defaults or were stored.
         languages: source and target.
-        dictionaries: of source and target.
+        dictionaries: those of source and target.
         parameters: by name.
         text: how text becomes subwords.
-        facts: what is known of its making, for JSON: updates, command, data, scores.
+        facts: what is known of its training, for JSON: updates, command, data, scores.
     """
 
     place: str
@@ -49,7 +49,7 @@ class Contents:
 
 
 def check_alike(models: Sequence[Contents]) -> None:
-    """Raise UserError for models that are no ensemble: their text becomes other tokens."""
+    """Raise UserError if models cannot be an ensemble: the same text becomes different tokens."""
     first, *others = models
     for one in others:
         for part in ("languages", "dictionaries"):
@@ -62,10 +62,10 @@ def check_alike(models: Sequence[Contents]) -> None:
 
 
 def checked_languages(found: Any) -> tuple[str, str]:
-    """Source and target language, as they may become parts of the names of files.
+    """Return source and target language if they are safe in file names.
 
     Raises:
-        UserError: they may not, to be put after the place that they were found in.
+        UserError: they are not; the message is to follow the place where they were found.
     """
     if isinstance(found, list | tuple) and len(found) == 2:
         source, target = found
@@ -78,5 +78,5 @@ def checked_languages(found: Any) -> tuple[str, str]:
 
 
 def dictionary_file(binary: Path, language: str) -> Path:
-    """Where the dictionary of a language is."""
+    """Return the path of a language's dictionary."""
     return binary / f"dict.{language}.txt"

@@ -1,4 +1,4 @@
-"""What a model is, in numbers."""
+"""A description of a model in numbers."""
 
 from typing import Any
 
@@ -11,16 +11,16 @@ from hyptrans.inference.translator import Translator
 
 
 def parameter_count(model: nn.Module) -> int:
-    """The parameters of a model; what two of its parts share counts once."""
+    """Return a model's number of parameters; those that two parts share count once."""
     return sum(parameter.numel() for parameter in model.parameters())
 
 
 def radii(side: Any) -> dict[str, float]:
-    """Least, median and greatest distance of embeddings from the origin, at curvature -1.
+    """Return embeddings' least, median and greatest distance from the origin, at curvature -1.
 
     Args:
-        side: encoder or decoder; the length of a vector is its distance in a flat space. Padding,
-            which no sentence has, is left out.
+        side: encoder or decoder; in a flat space a vector's distance is its length. The embedding
+            of padding is left out.
     """
     words, table = side.dictionary, side.embed_tokens
     tokens = torch.arange(len(words), device=next(table.parameters()).device)
@@ -30,20 +30,20 @@ def radii(side: Any) -> dict[str, float]:
 
 
 def embedding_space(side: Any) -> Space:
-    """The space of the embeddings of an encoder or decoder, fairseq's own too."""
+    """Return the space of the embeddings of an encoder or decoder, also of fairseq's own."""
     flat = Space("euclidean")
     return side.space_of(side.embed_tokens) if hasattr(side, "space_of") else flat
 
 
 def embedding_radii(side: Any, tokens: Tensor) -> Tensor:
-    """Distances of embeddings from the origin, at curvature -1, in float64: ``[N]`` -> ``[N]``."""
+    """Return embeddings' distances from the origin at curvature -1, float64: ``[N]`` -> ``[N]``."""
     with torch.inference_mode():
         points = side.embed_tokens(tokens).double()
         return vectors(points, embedding_space(side)).norm(dim=-1)
 
 
 def describe(translator: Translator) -> dict[str, Any]:
-    """Sizes, options, spaces and radii of a model, for JSON."""
+    """Return sizes, options, spaces and radii of a model, for JSON."""
     facts, model = translator.facts, translator.model
     return {
         "architecture": translator.architecture,

@@ -1,4 +1,4 @@
-"""Dictionaries, as fairseq writes them: a symbol and its count a line."""
+"""Dictionaries in fairseq's format: each line has a symbol and its count."""
 
 import hashlib
 from dataclasses import dataclass
@@ -10,17 +10,17 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.files import read_bytes
 
 _OVERWRITE = "#fairseq:overwrite"
-"""At the end of a line whose symbol is there already."""
+"""Mark at the end of a line that repeats an earlier symbol on purpose."""
 MOST_SYMBOLS, MOST_BYTES = 1_000_000, 64 << 20
-"""Of a dictionary: every line costs some 300 bytes of memory."""
+"""Limits of a dictionary: every line costs some 300 bytes of memory."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """As much of a dictionary as a model without text needs.
+    """The part of a dictionary that a model without text needs.
 
     Attributes:
-        symbols: how many there are.
+        symbols: number of symbols.
     """
 
     symbols: int
@@ -36,9 +36,9 @@ class Dictionary:
     """Symbols and their numbers.
 
     Attributes:
-        symbols: by number.
-        count: how often each stood in the text.
-        nspecial: how many there are before those of the text.
+        symbols: the symbols, in the order of their numbers.
+        count: how often each symbol occurred in the text.
+        nspecial: number of special symbols, which come before those of the text.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class Dictionary:
         return self.symbols[token] if token < len(self) else SPECIAL[self.unk()]
 
     def index(self, symbol: str) -> int:
-        """The number of a symbol, or that of the unknown one."""
+        """Return a symbol's number, or that of the unknown symbol."""
         return self.indices.get(symbol, self.unk())
 
     def bos(self) -> int:
@@ -75,14 +75,14 @@ class Dictionary:
 
     @classmethod
     def load(cls, path: Path) -> "Dictionary":
-        """Read a file.
+        """Read a dictionary from a file.
 
         Raises:
-            UserError: it is no dictionary.
+            UserError: the file is not a dictionary.
         """
         made = cls()
         try:
-            # the ends of lines that Python knows
+            # Python's universal newlines
             lines = read_bytes(path, MOST_BYTES).decode().replace("\r\n", "\n").replace("\r", "\n")
             if lines.count("\n") > MOST_SYMBOLS:
                 raise ValueError(f"it has more than {MOST_SYMBOLS:,} lines")
@@ -93,7 +93,7 @@ class Dictionary:
             raise UserError(f"{path} is no dictionary of fairseq ({error})") from error
         if len(made) == made.nspecial:
             raise UserError(f"{path} has no words")
-        # its lines are YAML, a word and its number
+        # a line of Marian's vocabulary is YAML: a word and its number
         if made.symbols[made.nspecial].strip("\"':") in SPECIAL:
             raise UserError(
                 f"{path} is a vocabulary of Marian, no dictionary of fairseq: name the data folder "
@@ -116,7 +116,7 @@ class Dictionary:
 
 
 def fingerprint(dictionary: Any) -> str:
-    """The SHA-256 of a dictionary's symbols in their order, of fairseq's dictionaries too."""
+    """Return the SHA-256 of a dictionary's symbols in order; fairseq's dictionaries work too."""
     digest = hashlib.sha256()
     for symbol in dictionary.symbols:
         digest.update(f"{symbol}\n".encode(errors="surrogateescape"))

@@ -1,4 +1,4 @@
-"""Given translations, each subword predicted from the source and from those before it."""
+"""Score given translations: predict each subword from the source and the subwords before it."""
 
 import math
 from collections.abc import Sequence
@@ -13,17 +13,17 @@ from hyptrans.inference.batches import padded
 def force(
     models: Sequence[Any], source: Tensor, targets: Sequence[Sequence[int]], *, look: bool
 ) -> tuple[Tensor, Tensor]:
-    """Log-probabilities ``[B, T]`` of tokens, and weights ``[B, T, S]`` on the source, on the CPU.
+    """Return tokens' log-probabilities ``[B, T]`` and source weights ``[B, T, S]``, on the CPU.
 
     Args:
         models: each an ``EncoderDecoder`` for the same dictionaries; probabilities and weights are
             averaged.
         source: tokens ``[B, S]``, padded on the left.
         targets: tokens of each row, with the end of the sentence.
-        look: ask for the weights, which else have no columns.
+        look: compute the weights; without it they have no columns.
     """
     words = models[0].decoder.dictionary
-    # each token is predicted from those before it, the first from the end of a sentence
+    # each token is predicted from those before it, the first from the end-of-sentence token
     before = [[words.eos(), *row[:-1]] for row in targets]
     wanted, previous = (padded(rows, words).to(source.device) for rows in (targets, before))
     each, weights = [], []

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Place = str | os.PathLike[str]
 MODEL_HELP = "model folder, checkpoint, name of a model of the package, or user/name of the hub"
 SHIPPED = Path(__file__).resolve().parents[1] / "pretrained"
-# a name that begins with a point is a path
+# a name that begins with a dot is a path
 _REPOSITORY = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")
 
 
@@ -32,7 +32,7 @@ def load(
     engine: str = "torch",
     **sources: Any,
 ) -> "Translator":
-    """Load a translation model; :func:`hyptrans.load` describes it.
+    """Load a translation model; :func:`hyptrans.load` documents the arguments.
 
     Raises:
         UserError: there is no such model, or it cannot be used.
@@ -43,7 +43,7 @@ def load(
             f"({', '.join(shipped()) or 'none'}); others are a {MODEL_HELP}"
         )
     places = [place] if isinstance(place, str | os.PathLike) else place
-    # before torch is imported, which takes seconds
+    # first, since importing torch takes seconds
     found = [(one, locate(one, revision=revision, token=token)) for one in places]
     if engine != "torch":
         return _by_onnx(found, engine, device, dtype, sources)
@@ -53,7 +53,7 @@ def load(
 
         from hyptrans.inference.translator import Translator
 
-        # wherever the caller makes tensors by default
+        # whatever the caller's default device is
         with torch.device("cpu"):
             contents = [_contents(*one, **sources) for one in found]
             return Translator(*contents, device=device, dtype=dtype)
@@ -78,14 +78,14 @@ def _by_onnx(
             raise UserError(f"{place} is no model folder: hyptrans export makes one with --onnx")
     from hyptrans.inference.onnx.engine import OnnxTranslator
 
-    # it lacks what needs torch; a type of its own would hide the methods of all other models
+    # it lacks the methods that need torch; a type of its own would hide those of all other models
     return cast("Translator", OnnxTranslator(*(path for _, path in found)))
 
 
 def read(
     place: Place, *, revision: str | None = None, token: str | None = None, **sources: Any
 ) -> "Contents":
-    """What a model is made of; the arguments are those of :func:`hyptrans.load`.
+    """Read the contents of a model; the arguments are those of :func:`hyptrans.load`.
 
     Raises:
         UserError: there is no such model, or a part of it is missing or damaged.
@@ -116,19 +116,19 @@ def _contents(
 
 
 def shipped() -> list[str]:
-    """Names of the models that come with the package."""
+    """Return the names of the models that come with the package."""
     folders = SHIPPED.iterdir() if SHIPPED.is_dir() else ()
     return sorted(path.name for path in folders if path.is_dir())
 
 
 def locate(place: Place, *, revision: str | None = None, token: str | None = None) -> Path:
-    """The file or folder that a name means.
+    """Return the file or folder that a name means.
 
-    That of the name itself, or else a model that comes with the package, or else a repository of
-    the hub, ``user/name``, which is fetched unless it was before.
+    The name may be a path, else a model that comes with the package, else a repository of the hub,
+    ``user/name``, which is fetched unless it already was.
 
     Raises:
-        UserError: none of these, or a revision or token of what is not of the hub.
+        UserError: it is none of these, or a revision or token is given for what is not on the hub.
     """
     name = os.fspath(place)
     here = Path(name) if name and Path(name).exists() else None
@@ -142,7 +142,7 @@ def locate(place: Place, *, revision: str | None = None, token: str | None = Non
         f"{name or 'an empty name'} is neither a file or folder, nor a model that comes with "
         f"hyptrans ({known})"
     )
-    # a folder of that name is here, or the name is that of a checkpoint: something in it is missing
+    # the parent folder exists or the name is a checkpoint's: a path that has a missing part
     is_path = name.endswith(".pt") or Path(name).parent.is_dir()
     if is_path or not _REPOSITORY.fullmatch(name):
         raise UserError(f"{nothing}, nor a repository user/name")

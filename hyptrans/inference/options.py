@@ -1,4 +1,4 @@
-"""Options of a search, checked without torch: commands check them before they import it."""
+"""Options of a search; checking them needs no torch: commands do so before they import it."""
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,18 +10,18 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.flags import MOST_SEED
 
 BEAM = 5
-"""Hypotheses that a search keeps of each sentence."""
+"""Number of hypotheses that a search keeps for each sentence."""
 LENPEN = 1.0
-"""Power of its length by which a hypothesis's log-probability is divided."""
+"""Exponent of the length that divides a hypothesis's log-probability."""
 BATCH_TOKENS = 4000
 """Most tokens of a batch of sources, padding included."""
 MOST_LENPEN = 10.0
-"""Power of a length by which a score of float32 is divided and is still a number, not 0."""
+"""Largest length penalty; a float32 score divided by the length to this power is not yet 0."""
 LENGTH_LIMIT, LENGTH_STEP = (2, 10), 8
-"""A translation has at most ``2 * n + 10`` tokens, where ``n`` is the number of tokens of its
-source, rounded up to a multiple of 8: sentences of about one length then share a batch."""
+"""A translation has at most ``2 * n + 10`` tokens, where ``n`` is the number of its source's tokens
+rounded up to a multiple of 8, so that sentences of similar length can share a batch."""
 TEMPERATURES = (0.01, 100.0)
-"""Between which float32 has numbers for logits."""
+"""Lowest and highest temperature; float32 can represent logits divided by either."""
 
 
 class BatchOptions(TypedDict, total=False):
@@ -66,16 +66,16 @@ class SearchOptions(BatchOptions, total=False):
 
 @dataclass(frozen=True)
 class Settings:
-    """How to search, in full.
+    """All settings of a search.
 
     Attributes:
-        beam: hypotheses that the search keeps of each sentence, or samples that it draws.
-        lenpen: power of its length that divides a hypothesis's score.
-        unkpen: subtracted from the score of an unknown subword.
+        beam: hypotheses that the search keeps for each sentence, or samples that it draws.
+        lenpen: exponent of the length that divides a hypothesis's score.
+        unkpen: penalty subtracted from the score of an unknown subword.
         shortest: fewest tokens of a hypothesis, without its end.
-        temperature: divides the logits.
-        sample_from: draw each token, from so many of the most probable; None for beam search.
-        generator: draws samples: torch's, or numpy's for ONNX; None for torch's own.
+        temperature: divisor of the logits.
+        sample_from: how many of the most probable tokens to sample from; None for beam search.
+        generator: generator of samples, torch's or (for ONNX) numpy's; None for the default one.
     """
 
     beam: int = BEAM
@@ -88,17 +88,17 @@ class Settings:
 
 
 def check_names(given: Mapping[str, Any], known: type) -> None:
-    """Raise TypeError for an option that a method does not have."""
+    """Raise TypeError for an option that a method lacks."""
     for name in given.keys() - known.__annotations__.keys():
         raise TypeError(f"there is no option {name}, there are {', '.join(known.__annotations__)}")
 
 
 def check(options: SearchOptions, n: int | None) -> None:
-    """Check options, and a number of translations of each sentence.
+    """Check options and the number of translations of each sentence.
 
     Raises:
-        TypeError: a name that :class:`SearchOptions` lacks, or a value of another type.
-        UserError: a value out of range, or options that do not go together.
+        TypeError: :class:`SearchOptions` lacks a name, or a value has the wrong type.
+        UserError: a value is out of range, or options contradict each other.
     """
     check_names(options, SearchOptions)
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
@@ -127,13 +127,13 @@ def check(options: SearchOptions, n: int | None) -> None:
 def decide(
     options: SearchOptions, n: int | None, symbols: int, draws: Callable[[int], Any]
 ) -> tuple[Settings, int]:
-    """How to search, and how many translations of each sentence to return.
+    """Return the settings of a search, and how many translations of each sentence to return.
 
     Args:
         options: by name.
         n: translations of each sentence; None for all that the search finds.
-        symbols: of the dictionary.
-        draws: makes the generator of samples from its seed.
+        symbols: number of symbols in the dictionary.
+        draws: makes the generator of samples from a seed.
 
     Raises:
         TypeError: as :func:`check`.
@@ -154,10 +154,10 @@ def decide(
 
 
 def limits(rows: Sequence[Sequence[int]], options: SearchOptions, most: int) -> list[int]:
-    """Most tokens of the translation of each sentence, without its end.
+    """Return the most tokens that each sentence's translation may have, without its end.
 
     Raises:
-        UserError: ``max_length`` is more than the model takes, ``most``.
+        UserError: ``max_length`` exceeds ``most``, the limit of the model.
     """
     if (wanted := options.get("max_length")) is not None:
         if wanted > most:
@@ -166,25 +166,25 @@ def limits(rows: Sequence[Sequence[int]], options: SearchOptions, most: int) -> 
             )
         return [int(wanted)] * len(rows)
     times, more = LENGTH_LIMIT
-    # of the sentence, not of the longest that happens to be in its batch, as fairseq has it
+    # from the sentence's own length; fairseq takes that of the longest sentence in the batch
     return [min(times * rounded_up(len(row), LENGTH_STEP) + more, most) for row in rows]
 
 
 def rounded_up(size: int, step: int) -> int:
-    """The first multiple of ``step`` that is not below a size."""
+    """Return the smallest multiple of ``step`` that is at least ``size``."""
     return -(-size // step) * step
 
 
 def prefixes(
     options: SearchOptions, target: Language, limits: Sequence[int]
 ) -> list[tuple[list[int], tuple[str, ...]]]:
-    """Tokens and subwords that each translation begins with, of at most ``limits``.
+    """Return the tokens and subwords that each translation begins with, at most ``limits`` many.
 
-    A subword that the model doesn't know stays what it is in the translation.
+    A subword that the model doesn't know appears unchanged in the translation.
 
     Raises:
-        TypeError: the prefix is no text.
-        UserError: one is too long, or there is not one for each sentence.
+        TypeError: a prefix is not text.
+        UserError: a prefix is too long, or the number of prefixes is not that of the sentences.
     """
     texts = options.get("prefix")
     if texts is None:

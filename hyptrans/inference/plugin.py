@@ -1,4 +1,4 @@
-"""Architectures of the user's own, from a plug-in that fairseq would take as ``--user-dir``."""
+"""Import the user's own architectures from a plug-in such as fairseq's ``--user-dir`` takes."""
 
 import argparse
 import importlib
@@ -10,18 +10,18 @@ from hyptrans.support.errors import UserError
 
 
 def add_user_dir(parser: argparse.ArgumentParser) -> None:
-    """Add ``--user-dir``; what it names is imported as soon as it is read."""
+    """Add ``--user-dir``; parsing it imports the plug-in that it names."""
     about = "folder or module of a plug-in that registers an architecture; it is imported, and runs"
     parser.add_argument("--user-dir", type=import_plugin, metavar="DIR", help=about)
 
 
 def import_plugin(place: str) -> str:
-    """Import a plug-in, a folder with ``__init__.py`` or a module; returns ``place`` as it is.
+    """Import a plug-in, a folder with ``__init__.py`` or a module; return ``place`` unchanged.
 
     Raises:
-        UserError: there is none, or Python has another module of that name.
+        UserError: there is no such plug-in, or Python has another module of that name.
     """
-    if place == "hyptrans":  # this package, whatever folder has its name
+    if place == "hyptrans":  # this package, even if a folder has the same name
         return place
     path, name = Path(place).resolve(), place
     is_folder = path.is_dir()

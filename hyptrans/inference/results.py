@@ -1,4 +1,4 @@
-"""What a translation model answers with."""
+"""The results that a translation model returns."""
 
 import dataclasses
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ class Hypothesis:
 
     Attributes:
         text: raw text.
-        score: what beam search ranks by, ``log_probability`` over the number of subwords, the end
-            of the sentence included, to the power of ``lenpen``.
-        log_probability: of the whole translation, base e.
-        subwords: of the text.
-        log_probabilities: of each subword, and of the end of the sentence.
+        score: the score that beam search ranks by: ``log_probability`` divided by ``n ** lenpen``
+            for ``n`` subwords, the end of the sentence included.
+        log_probability: log-probability of the whole translation, base e.
+        subwords: subwords of the text.
+        log_probabilities: those of each subword and of the end of the sentence.
     """
 
     text: str
@@ -31,7 +31,7 @@ class Hypothesis:
     log_probabilities: tuple[float, ...] = ()
 
     def as_json(self) -> dict[str, str | float]:
-        """Return what a server answers: text, score and log-probability."""
+        """Return what the server sends: text, score and log-probability."""
         return {name: getattr(self, name) for name in ("text", "score", "log_probability")}
 
 
@@ -40,10 +40,10 @@ class Encoding:
     """The encoder's states of one sentence.
 
     Attributes:
-        subwords: ``T`` of them, the last the end of the sentence, ``</s>``.
-        states: ``[layers + 1, T, D]``; first the embeddings with positions, last what the decoder
-            attends to.
-        spaces: the space that the states of each layer are points of, for ``hyptrans.geometry``.
+        subwords: ``T`` subwords, the last one the end of the sentence, ``</s>``.
+        states: ``[layers + 1, T, D]``; first the embeddings with positions, last the states that
+            the decoder attends to.
+        spaces: the space of each layer's states, for ``hyptrans.geometry``.
     """
 
     subwords: tuple[str, ...]
@@ -51,20 +51,20 @@ class Encoding:
     spaces: "tuple[Space, ...]"
 
     def to(self, device: "str | torch.device") -> "Encoding":
-        """The same with its states on a device; they are made on the CPU."""
+        """Return a copy with its states on a device; they are created on the CPU."""
         return dataclasses.replace(self, states=self.states.to(device))
 
 
 @dataclass(frozen=True)
 class Alignment:
-    """A source beside a given translation.
+    """A source aligned with a given translation.
 
     Attributes:
-        source: ``S`` subwords, the last the end of the sentence, ``</s>``.
+        source: ``S`` subwords, the last one the end of the sentence, ``</s>``.
         target: ``T`` subwords, likewise.
-        weights: ``[T, S]``, what the decoder's last layer looks at as it writes each subword: a
-            mean over its heads, and over the models of an ensemble.
-        log_probabilities: of each subword of the target, base e.
+        weights: ``[T, S]``, attention of the decoder's last layer to the source for each subword,
+            averaged over its heads and over the models of an ensemble.
+        log_probabilities: those of each subword of the target, base e.
     """
 
     source: tuple[str, ...]
@@ -74,7 +74,7 @@ class Alignment:
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """Each subword of the target with that of the source of the greatest weight, ends apart."""
+        """Pairs (source, target) of indices: each target's source of largest weight; no ends."""
         if not len(self.source) > 1:
             return []
         best = self.weights[:-1, :-1].argmax(1).tolist()

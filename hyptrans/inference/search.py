@@ -1,6 +1,6 @@
 """Search for translations: beams or samples, of one model or of several.
 
-Hypotheses and scores are those of fairseq's ``SequenceGenerator``. All hypotheses of a batch are
+Hypotheses and scores equal those of fairseq's ``SequenceGenerator``. All hypotheses of a batch are
 rows of the same tensors.
 """
 
@@ -23,9 +23,9 @@ class Found:
     """A hypothesis.
 
     Attributes:
-        tokens: ``[T]``, the end of the sentence last.
-        scores: ``[T]``, of each token: log-probability, base e, less penalties.
-        score: what hypotheses are ranked by.
+        tokens: ``[T]``, the last one the end of the sentence.
+        scores: ``[T]``, each token's log-probability, base e, minus penalties.
+        score: the score that ranks hypotheses.
     """
 
     tokens: Tensor
@@ -42,18 +42,18 @@ def search(
     *,
     prefix: Tensor | None = None,
 ) -> list[list[Found]]:
-    """The hypotheses of each sentence, best first; fewer than ``beam`` where fewer were found.
+    """Return each sentence's hypotheses, best first; fewer than ``beam`` if fewer were found.
 
     Args:
         models: each an ``EncoderDecoder`` for the same dictionaries; their probabilities are
             averaged.
         source: tokens ``[B, S]``, padded on either side, with the end of sentence.
         longest: most tokens of a hypothesis, without its end.
-        settings: how to search.
+        settings: settings of the search; by default those of :class:`Settings`.
         prefix: tokens ``[B, P]`` that hypotheses begin with, padded on the right.
 
     Raises:
-        UserError: no hypothesis has a score that is a number.
+        UserError: a sentence has no hypothesis with a numeric score, or no length is allowed.
     """
     with kept_curvatures(*models):
         return _search(models, source, longest, settings or Settings(), prefix)
@@ -86,7 +86,7 @@ def _search(
         ended = tokens.eq(words.eos()) & values.ne(-torch.inf)
         rows = parents + live.first_rows
         if step < longest and not live.lacks and not bool(ended.any()):
-            # nothing to sort out: the best go on
+            # no hypothesis has ended or is missing: the best go on
             live.extend(*(one[:, :beam] for one in (values, tokens, rows)), step=step)
             continue
         ended[:, :beam] &= ~live.ignored
@@ -105,7 +105,7 @@ def _search(
 
 
 class _Live:
-    """The hypotheses that go on: ``n`` sentences of ``beam`` each."""
+    """The unfinished hypotheses: ``beam`` for each of ``n`` sentences."""
 
     def __init__(
         self, models: Sequence[Any], source: Tensor, beam: int, longest: int, words: Any
@@ -114,25 +114,25 @@ class _Live:
         self.memories = [model.encoder.memory(source) for model in models]
         self.states = [model.decoder.start() for model in models]
         self.sentences = torch.arange(len(source), device=source.device)
-        """Which sentence of the batch each is."""
+        """Each sentence's place in the batch."""
         self.ignored = torch.zeros(len(source), beam, dtype=torch.bool, device=source.device)
-        """Places for which there was no hypothesis."""
+        """True at places without a hypothesis."""
         self.lacks = False
-        """Whether there are such places."""
+        """Whether any place has no hypothesis."""
         self.first_rows = beam * self.sentences[:, None]
         """Row of each sentence's first hypothesis, ``[n, 1]``."""
         shape = (len(source), beam, longest + 2)
         self.tokens = source.new_full(shape, words.pad())
         self.tokens[:, :, 0] = words.eos()
         self.sums = torch.zeros(shape, dtype=torch.float32, device=source.device)
-        """Of the scores of the tokens so far, from the second token on."""
+        """Sums of token scores up to each token; index 0, the start, has no score."""
 
     def before(self, step: int) -> Tensor | None:
-        """Scores ``[n, beam]`` of the hypotheses so far, None before the first token."""
+        """Return the hypotheses' scores so far, ``[n, beam]``; None before the first token."""
         return self.sums[:, :, step] if step else None
 
     def next_scores(self, step: int, temperature: float) -> Tensor:
-        """Log-probabilities of the next token, ``[n, beam, V]``."""
+        """Return log-probabilities of the next token, ``[n, beam, V]``."""
         tokens, found = self.tokens[:, :, : step + 1].flatten(0, 1), []
         for model, (memory, padding), state in zip(
             self.models, self.memories, self.states, strict=True
@@ -147,11 +147,11 @@ class _Live:
         return scores.view(-1, self.beam, scores.size(1))
 
     def follow(self, given: Tensor, scores: Tensor, step: int) -> Tensor:
-        """Leave only the tokens ``[n]`` that are given, where they are no padding."""
+        """Return scores that allow only the given tokens ``[n]``; padding allows every token."""
         given = given[:, None, None].expand(-1, self.beam, 1)
         alone = torch.full_like(scores, -torch.inf).scatter(2, given, scores.gather(2, given))
         scores = torch.where(given.eq(self.words.pad()), scores, alone)
-        # a sentence that is given whole is the same in every place
+        # if the prefix is a whole translation, all hypotheses of the sentence become equal
         whole = given[:, 0, 0].eq(self.words.eos())
         for rows in (self.tokens, self.sums, scores):
             rows[whole] = rows[whole][:, :1]
@@ -167,16 +167,16 @@ class _Live:
         left: Tensor | None,
         step: int,
     ) -> None:
-        """Go on with the best candidates ``[n, candidates]`` that have not ended.
+        """Continue with the best candidates ``[n, candidates]`` that have not ended.
 
-        ``left``: the rows of the sentences that are left, None where all are.
+        ``left`` holds the rows of the unfinished sentences; None if all are unfinished.
         """
         if left is not None:
             self.sentences, self.ignored = self.sentences[left], self.ignored[left]
             self.memories = [(memory[left], padding[left]) for memory, padding in self.memories]
             self.first_rows = self.first_rows[: len(left)]
         ended[:, : self.beam] |= self.ignored
-        # candidates are in the order of their scores; those that have ended come last
+        # candidates are sorted by score; move those that have ended to the end
         last = 2 * self.beam
         order = torch.arange(ended.size(1), device=ended.device) + last * ended
         ranks, chosen = order.topk(self.beam, dim=1, largest=False)
@@ -194,7 +194,7 @@ class _Live:
         left: Tensor | None = None,
         step: int,
     ) -> None:
-        """Go on with hypotheses ``[n, beam]``: each what a row was, and a token."""
+        """Continue with hypotheses ``[n, beam]``: each extends an earlier row by a token."""
         if self.beam > 1 or left is not None:
             order = rows.flatten()
             self.tokens, self.sums = (
@@ -207,12 +207,12 @@ class _Live:
 
 
 class _Done:
-    """The hypotheses that have ended, ``[B, beam]``."""
+    """The finished hypotheses, ``[B, beam]``."""
 
     def __init__(self, rows: int, beam: int, longest: int, words: Any, device: Any) -> None:
         self.beam, self.eos = beam, words.eos()
         self.tokens = torch.zeros(rows, beam, longest + 1, dtype=torch.long, device=device)
-        # log-probabilities are float32, whatever torch makes by default
+        # log-probabilities are float32, whatever torch's default dtype is
         self.scores = torch.zeros(rows, beam, longest + 1, dtype=torch.float32, device=device)
         self.totals = torch.full((rows, beam), -torch.inf, dtype=torch.float32, device=device)
         self.lengths = torch.zeros(rows, beam, dtype=torch.long, device=device)
@@ -227,7 +227,7 @@ class _Done:
         step: int,
         lenpen: float,
     ) -> Tensor:
-        """Add candidates that have ended ``[n, beam]``; return which sentences have enough."""
+        """Add ended candidates ``[n, beam]``; return which sentences have enough hypotheses."""
         places = self.counts[live.sentences][:, None] + ended.cumsum(1) - 1
         taken = ended & places.lt(self.beam)
         rows, columns = taken.nonzero(as_tuple=True)
@@ -245,13 +245,13 @@ class _Done:
         return self.counts[live.sentences].ge(self.beam)
 
     def sorted(self) -> list[list[Found]]:
-        """The hypotheses of each sentence, best first."""
+        """Return each sentence's hypotheses, best first."""
         if bool(self.counts.eq(0).any()):
             raise UserError(
                 "no translation has a score that is a number: the weights are damaged, or the "
                 "training went on after they were no longer finite"
             )
-        # places that were left empty have a score below any other
+        # empty places have a score below all others
         totals, order = self.totals.cpu().sort(dim=1, descending=True, stable=True)
         tokens, scores, lengths = (one.cpu() for one in (self.tokens, self.scores, self.lengths))
         return [
@@ -265,7 +265,7 @@ class _Done:
 
 
 def _restrict(scores: Tensor, step: int, longest: int, words: Any, settings: Settings) -> None:
-    """No padding, a penalty for unknown subwords, and the end at the longest length."""
+    """Forbid padding, penalize unknown subwords, and force the end at the longest length."""
     scores[:, :, words.pad()] = -torch.inf
     if settings.unkpen:
         scores[:, :, words.unk()] -= settings.unkpen
@@ -275,12 +275,12 @@ def _restrict(scores: Tensor, step: int, longest: int, words: Any, settings: Set
 
 
 def _best(scores: Tensor, before: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Candidates ``[n, candidates]``, best first: their scores, tokens and parents.
+    """Return candidates ``[n, candidates]``, best first: their scores, tokens and parents.
 
-    There are twice as many as hypotheses, since half of them may have ended.
+    There are twice as many candidates as hypotheses, since half of them may have ended.
     """
     beam, vocabulary = scores.shape[1:]
-    # before the first token all hypotheses are the same
+    # before the first token all hypotheses are equal
     every = scores[:, 0] if before is None else scores.add_(before[:, :, None]).flatten(1)
     values, places = every.topk(min(2 * beam, every.size(1) - 1))
     return values, places.fmod(vocabulary), places.div(vocabulary, rounding_mode="trunc")
@@ -289,7 +289,7 @@ def _best(scores: Tensor, before: Tensor | None) -> tuple[Tensor, Tensor, Tensor
 def _drawn(
     scores: Tensor, before: Tensor | None, settings: Settings
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """A token drawn for each hypothesis, ``[n, beam]``: as :func:`_best`."""
+    """Draw a token for each hypothesis, ``[n, beam]``; return what :func:`_best` returns."""
     rows, beam = scores.shape[:2]
     most = min(settings.sample_from or 1, scores.size(2))
     top, tokens = (scores[:, :1] if before is None else scores).topk(most)

@@ -1,4 +1,4 @@
-"""Sentences of one language as tokens of a model, and checks of what callers give."""
+"""Sentences of one language as tokens of a model, and checks of callers' arguments."""
 
 from collections.abc import Callable, Iterable, Sequence
 from numbers import Real
@@ -9,12 +9,12 @@ from hyptrans.support.errors import UserError
 
 
 class Language:
-    """Source or target of a model: texts become rows of tokens.
+    """A model's source or target language; turns texts into rows of tokens.
 
     Args:
-        side: ``source`` or ``target``, as errors name it.
+        side: ``source`` or ``target``, for error messages.
         words: its dictionary.
-        cut: the function from a text to its subwords.
+        cut: function that splits a text into subwords.
         longest: most tokens that the model takes, the end of the sentence included.
     """
 
@@ -25,16 +25,16 @@ class Language:
         self._cut = cut
 
     def rows(self, texts: str | Iterable[str]) -> list[list[int]]:
-        """Tokens of one text or of several, with the end of sentence; none of empty text.
+        """Return each text's tokens with the end of sentence; none for an empty text.
 
         Raises:
-            TypeError: no text.
-            UserError: one has more tokens than the model takes, or half of a character.
+            TypeError: something is not text.
+            UserError: a text has more tokens than the model takes, or half of a character.
         """
         return [row for row, _ in self.cut_all(texts)]
 
     def cut_all(self, texts: str | Iterable[str]) -> list[tuple[list[int], tuple[str, ...]]]:
-        """What :meth:`rows` returns, each row with the subwords of its text."""
+        """Return the rows of :meth:`rows`, each with the subwords of its text."""
         if isinstance(texts, bytes) or not isinstance(texts, Iterable):
             raise TypeError(f"text or a list of sentences is needed, got {type(texts).__name__}")
         made = []
@@ -50,12 +50,12 @@ class Language:
         return made
 
     def too_long(self, texts: Sequence[str]) -> dict[int, int]:
-        """Sentences that the model cannot take: their places in the list, and their tokens."""
+        """Return the sentences that are too long for the model: index -> number of tokens."""
         sizes = [len(self._cut(text)) + 1 for text in texts]
         return {i: size for i, size in enumerate(sizes) if size > self.longest}
 
     def subwords(self, tokens: Sequence[int]) -> tuple[str, ...]:
-        """What stands for tokens in the dictionary."""
+        """Return the dictionary's symbols for tokens."""
         return tuple(self.words[token] for token in tokens)
 
     def _subwords_of(self, number: int, text: str) -> tuple[str, ...]:
@@ -72,11 +72,11 @@ class Language:
 
 
 MOST = 2**31 - 1
-"""Of anything that is counted here."""
+"""Largest count that :func:`check_at_least_one` accepts."""
 
 
 def check_at_least_one(**values: SupportsIndex) -> None:
-    """Raise TypeError for what is no integer, UserError for one below 1 or above ``MOST``."""
+    """Raise TypeError for a value that is no integer, UserError below 1 or above ``MOST``."""
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, SupportsIndex):
             raise TypeError(f"{name} is a whole number, got {type(value).__name__}")
@@ -86,7 +86,7 @@ def check_at_least_one(**values: SupportsIndex) -> None:
 
 
 def check_bounded(least: float, most: float, **values: float) -> None:
-    """Raise TypeError for what is no number, UserError for one out of bounds."""
+    """Raise TypeError for a value that is no number, UserError for one out of bounds."""
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, Real):
             raise TypeError(f"{name} is a number, got {type(value).__name__}")

@@ -1,4 +1,4 @@
-"""Raw text to the subwords that a model was trained on, and back."""
+"""Turn raw text into the subwords that a model was trained on, and back."""
 
 import os
 from collections.abc import Callable, Collection, Mapping
@@ -16,14 +16,14 @@ from hyptrans.support.extras import require
 
 @dataclass(frozen=True)
 class TextRules:
-    """How text becomes subwords; a model folder keeps it.
+    """The rules by which text becomes subwords; a model folder stores them.
 
     Attributes:
         kind: one of ``subwords.KINDS``.
-        model: file of the subword model, None without one.
-        raw_text: every Unicode space becomes a plain one.
-        steps: what is done to the text of the source and of the target language before.
-        one_model: both dictionaries are of this subword model, as data preparation makes them.
+        model: file of the subword model; None if there is none.
+        raw_text: whether every Unicode space becomes a plain space.
+        steps: earlier steps on the text, for the source and for the target language.
+        one_model: whether both dictionaries come from this model, as in data preparation.
     """
 
     kind: str
@@ -34,32 +34,32 @@ class TextRules:
 
     @property
     def model_name(self) -> str | None:
-        """What the file of the subword model is called in a folder."""
+        """Name of the subword model's file in a folder."""
         return subwords.MODEL_NAMES.get(self.kind)
 
     def identity(self) -> tuple[Any, ...]:
-        """What is equal where two rules make the same subwords of every text."""
+        """Return a value that is equal for rules that split every text into the same subwords."""
         here = self.model is not None and self.model.is_file()
         model = self.model.read_bytes() if self.model is not None and here else None
         return self.kind, self.raw_text, self.steps, model
 
     def encoder(self, side: int, known: Collection[str]) -> Callable[[str], list[str]]:
-        """The function from a text to its subwords; there are none of spaces alone.
+        """Return a function from a text to its subwords; spaces alone give none.
 
         Args:
             side: 0 for the source language, 1 for the target.
-            known: subwords of the dictionary; sentencepiece's others are spelled out, as in the
-                data preparation.
+            known: subwords of the dictionary; sentencepiece's other subwords are spelled out, as
+                in data preparation.
 
         Raises:
-            UserError: the subword model is missing or no such model.
+            UserError: the subword model is missing or is not of this kind.
         """
         return partial(
             _cut, Scrubber(raw_text=self.raw_text), self.steps[side].build(), self._split(known)
         )
 
     def decoder(self) -> Callable[[str], str]:
-        """The function from subwords of the target language, joined by spaces, to text."""
+        """Return a function from the target language's subwords, joined by spaces, to text."""
         steps = self.steps[1]
         if not steps.tokenize:
             return partial(_joined, self.kind, str.strip)
@@ -77,19 +77,19 @@ class TextRules:
             return subwords.Encoder(self.kind, self.model).build()
 
     def as_json(self) -> dict[str, Any]:
-        """Values for JSON; :func:`from_json` reads them."""
+        """Return the rules for JSON; :func:`from_json` reads them."""
         steps = [[flag for flag in recorded.STEPS if getattr(one, flag)] for one in self.steps]
         return {"subwords": self.kind, "raw_text": self.raw_text, "steps": steps}
 
 
-# functions of the module, as a model that is sent to another process takes them along
+# module-level functions, so that a model can be pickled for another process
 
 
 def _cut(
     scrub: Scrubber, prepare: Callable[[str], str], split: Callable[[str], str], text: str
 ) -> list[str]:
     scrubbed = scrub(text)
-    # spaces alone would be subwords to some models
+    # some models would make subwords of spaces alone
     return split(prepare(scrubbed)).split() if scrubbed.strip() else []
 
 
@@ -102,7 +102,7 @@ def _detokenized(moses: Any, text: str) -> str:
 
 
 def from_json(found: Any, folder: Path, languages: tuple[str, str]) -> TextRules:
-    """The rules that a model folder keeps.
+    """Return the rules that a model folder stores.
 
     Raises:
         UserError: they are damaged.
@@ -129,18 +129,18 @@ def from_data(
     *,
     moses: bool,
 ) -> TextRules:
-    """The rules that a data folder was made by.
+    """Return the rules by which a data folder was made.
 
     Args:
-        folder: that ``data-prep/`` wrote, or any other where ``named`` says what is missing.
+        folder: a folder that ``data-prep/`` wrote, or any folder if ``named`` gives the rules.
         languages: source and target.
-        named: files of subword models by kind, which go before what the folder says; with the
-            kind ``none`` there is none. Where nothing is named, the folder says it all.
-        moses: the text is to be tokenized and detokenized as Moses does.
+        named: file of the subword model by its kind, instead of the folder's record; the kind
+            ``none`` has no file. If empty, the folder's record is used.
+        moses: whether to tokenize and detokenize text as Moses does.
 
     Raises:
-        UserError: the rules are not known, or are those of other languages, what is named is no
-            kind with its file, or there is nothing named that Moses rules could go with.
+        UserError: the rules are unknown or of other languages, ``named`` is not a kind with its
+            file, or ``moses`` is set while ``named`` is empty.
     """
     if not named:
         if moses:
@@ -167,7 +167,7 @@ def from_data(
     if kind != subwords.WORDS and model is None:
         raise UserError(f"subwords of kind {kind} need the file of their model: name it, not None")
     source, target = (TextSteps(language, tokenize=moses) for language in languages)
-    one_model = model is None  # one that is typed may be of one language
+    one_model = model is None  # a model that the user names may be of one language
     return TextRules(
         kind, None if model is None else Path(model), not moses, (source, target), one_model
     )

@@ -1,4 +1,4 @@
-"""Raw text in, translations out, whatever computes between; imports no torch."""
+"""The base class of translators from raw text to raw text, by any engine; imports no torch."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 class TextTranslator(ABC):
-    """What translators by torch and by ONNX share: text, dictionaries, batches and options.
+    """The part that translators by torch and ONNX share: text, dictionaries, batches, options.
 
     Args:
-        contents: what the model is made of; of several, those of an ensemble.
+        contents: contents of the model, or of each model of an ensemble.
         longest: most tokens of a source and of a target, their ends included.
 
     Raises:
-        UserError: parts of the contents do not go together.
+        UserError: parts of the contents do not fit together.
     """
 
     def __init__(self, contents: Sequence[Contents], longest: tuple[int, int]) -> None:
@@ -62,7 +62,7 @@ class TextTranslator(ABC):
     ) -> list[list[Any]]:
         """Return the hypotheses of each row of source tokens, best first.
 
-        Each has ``tokens`` and ``scores``, arrays with ``tolist``, and a ``score``.
+        Each has ``tokens`` and ``scores``, arrays with a ``tolist`` method, and a ``score``.
         """
 
     @overload
@@ -72,16 +72,16 @@ class TextTranslator(ABC):
         self, sources: Iterable[str], **options: "Unpack[SearchOptions]"
     ) -> list[str]: ...
     def translate(self, sources: str | Iterable[str], **options: "Unpack[SearchOptions]") -> Any:
-        """Translate sentences by beam search, or by samples.
+        """Translate sentences by beam search or by sampling.
 
         Args:
-            sources: raw text, a sentence each.
-            options: see :class:`~hyptrans.inference.options.SearchOptions`; the best known are
+            sources: raw text, one sentence or several.
+            options: see :class:`~hyptrans.inference.options.SearchOptions`; the most used are
                 ``beam`` and ``length_penalty``.
 
         Raises:
-            TypeError: something else than text, or an option that is none.
-            UserError: a sentence is longer than the model takes, or an option out of range.
+            TypeError: a source is not text, or an option does not exist.
+            UserError: a sentence is longer than the model takes, or an option is out of range.
         """
         texts = [found[0].text for found in self.n_best(_several(sources), 1, **options)]
         return texts[0] if isinstance(sources, str) else texts
@@ -97,16 +97,16 @@ class TextTranslator(ABC):
     def n_best(
         self, sources: str | Iterable[str], n: int | None = None, **options: "Unpack[SearchOptions]"
     ) -> Any:
-        """The ``n`` best translations of each sentence, best first.
+        """Return the ``n`` best translations of each sentence, best first.
 
         The options are those of :meth:`translate`.
 
-        By default there are as many as the beam has, fewer where beam search found fewer, and one,
-        empty, of empty text.
+        By default ``n`` is the beam size. There are fewer if beam search found fewer, and an empty
+        text has one empty translation.
 
         Raises:
-            TypeError: something else than text, or an option that is none.
-            UserError: a sentence is longer than the model takes, or an option out of range.
+            TypeError: a source is not text, or an option does not exist.
+            UserError: a sentence is longer than the model takes, or an option is out of range.
         """
         settings, most = decide(options, n, self.dictionary_sizes[1], self._generator)
         rows = self._source.rows(sources)
@@ -129,7 +129,7 @@ class TextTranslator(ABC):
         return self._source.longest
 
     def too_long(self, sources: Sequence[str]) -> dict[int, int]:
-        """Sentences that the model cannot take: their places in the list, and their subwords."""
+        """Return the sentences that are too long for the model: index -> number of tokens."""
         return self._source.too_long(sources)
 
     def _language(self, contents: Contents, side: int) -> Language:

@@ -1,4 +1,4 @@
-"""A model, or an ensemble of several, that translates, scores and encodes raw text."""
+"""A model or an ensemble that translates, scores and encodes raw text."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,25 +29,25 @@ _DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in (torch.float32,
 class Translator(TextTranslator):
     """A translation model with its text processing; :func:`hyptrans.load` makes one.
 
-    All methods take one text, and then return what belongs to it, or any number of them, and return
-    a list. Results come in the order of the sentences; but for samples, the same call has the same
-    result. Text that is empty, or has spaces only, has an empty translation.
+    Every method takes one text and returns one result, or any number of texts and returns a list in
+    the order of the texts. Except for samples, the same call gives the same result. An empty text,
+    or one of spaces only, has an empty translation.
 
     Args:
-        contents: what the model is made of; of several, those of an ensemble.
-        device: where it computes; ``auto`` for ``cuda`` where that is there.
-        dtype: that it computes in, ``float32`` or ``float64``.
+        contents: contents of the model, or of each model of an ensemble.
+        device: device to compute on; ``auto`` takes ``cuda`` if available.
+        dtype: number format to compute in, ``float32`` or ``float64``.
 
     Raises:
-        UserError: parts of the contents do not go together, or the device cannot be used.
+        UserError: parts of the contents do not fit together, or the device cannot be used.
 
     Attributes:
-        architecture: name, as of ``--arch``; of an ensemble, the names.
+        architecture: its name, as in ``--arch``; for an ensemble, all names.
         languages: source and target.
-        options: of the architecture; here and below, of an ensemble those of the first model.
-        dictionary_sizes: symbols of source and target.
-        facts: what is known of the training: updates, command, data, scores.
-        models: each an ``EncoderDecoder``, in evaluation.
+        options: the architecture's options; for an ensemble, those of the first model.
+        dictionary_sizes: numbers of source and target symbols; likewise.
+        facts: what is known of the training: updates, command, data, scores; likewise.
+        models: each an ``EncoderDecoder`` in evaluation mode.
     """
 
     def __init__(
@@ -70,10 +70,10 @@ class Translator(TextTranslator):
 
     @property
     def model(self) -> Any:
-        """The model.
+        """The single model.
 
         Raises:
-            UserError: there are several.
+            UserError: this is an ensemble.
         """
         if len(self.models) > 1:
             raise UserError("an ensemble has no states of its own: load one of its models for them")
@@ -88,11 +88,11 @@ class Translator(TextTranslator):
         )
 
     def to(self, device: str | torch.device) -> "Translator":
-        """Compute on another device, such as ``cuda``; returns the same object.
+        """Move to another device, such as ``cuda``; return the same object.
 
         Raises:
-            TypeError: something else than a device or its name.
-            UserError: there is no such device here; the model stays where it was.
+            TypeError: ``device`` is neither a device nor a name.
+            UserError: the device cannot be used; the model stays where it was.
         """
         if not isinstance(device, (str, torch.device)):
             raise TypeError(f"a device is a name such as cuda, got {type(device).__name__}")
@@ -105,7 +105,7 @@ class Translator(TextTranslator):
             for model in self.models:
                 model.to(wanted)
         except (RuntimeError, AssertionError) as error:
-            # a part of it may be there already
+            # part of the model may have moved already
             for model in self.models:
                 model.to(self.device)
             reason = str(error).partition("\n")[0]
@@ -125,14 +125,14 @@ class Translator(TextTranslator):
         targets: str | Iterable[str],
         **options: "Unpack[BatchOptions]",
     ) -> Any:
-        """Log-probabilities, base e, of given translations, the ends of the sentences included.
+        """Return log-probabilities, base e, of given translations, sentence ends included.
 
-        A text is cut into subwords anew, as in training; a search may have made the same text of
-        others, and then has another probability for it.
+        Texts are split into subwords anew, as in training. A search may have built the same text
+        from other subwords and then reports another probability.
 
         Raises:
-            TypeError: something else than text.
-            UserError: lists of different length, or a sentence longer than the model takes.
+            TypeError: a source or target is not text.
+            UserError: the lists differ in length, or a sentence is longer than the model takes.
         """
         made = self._forced(sources, targets, options, look=False)
         scores = [math.fsum(one.log_probabilities) for one in made]
@@ -150,11 +150,11 @@ class Translator(TextTranslator):
         targets: str | Iterable[str],
         **options: "Unpack[BatchOptions]",
     ) -> Any:
-        """Attention and log-probability of each subword of given translations; see :meth:`score`.
+        """Return attention and log-probabilities for given translations; see :meth:`score`.
 
         Raises:
-            TypeError: something else than text.
-            UserError: lists of different length, or a sentence longer than the model takes.
+            TypeError: a source or target is not text.
+            UserError: the lists differ in length, or a sentence is longer than the model takes.
         """
         made = self._forced(sources, targets, options, look=True)
         return made[0] if isinstance(sources, str) else made
@@ -166,10 +166,10 @@ class Translator(TextTranslator):
         self, sources: Iterable[str], **options: "Unpack[BatchOptions]"
     ) -> list[Encoding]: ...
     def encode(self, sources: str | Iterable[str], **options: "Unpack[BatchOptions]") -> Any:
-        """The encoder's states of all layers for each sentence, with the spaces they lie in.
+        """Return each sentence's encoder states in all layers, and the spaces that they lie in.
 
         Raises:
-            TypeError: something else than text.
+            TypeError: a source is not text.
             UserError: a sentence is longer than the model takes, or the model is an ensemble.
         """
         spaces, encoder = self.spaces, self.model.encoder
@@ -177,7 +177,7 @@ class Translator(TextTranslator):
         found: list[Any] = [None] * len(rows)
         with _on(self.device):
             for batch in self._batches(sizes_of(rows), "encode", options):
-                # not left on a device, whose memory ends before that of the machine
+                # moved to the CPU, whose memory holds more than a device's
                 states = torch.stack(encoder(self._input(rows, batch)).states).cpu()
                 for i, own in zip(batch, states.unbind(1), strict=True):
                     # padding is on the left
@@ -187,7 +187,7 @@ class Translator(TextTranslator):
 
     @property
     def spaces(self) -> tuple[Space, ...]:
-        """The space of each of the encoder's states, from the embeddings to the last layer."""
+        """The spaces of the encoder's states, from the embeddings to the last layer."""
         return tuple(self.model.encoder.state_spaces())
 
     def _batches(
@@ -229,13 +229,13 @@ class Translator(TextTranslator):
         *,
         look: bool,
     ) -> list[Alignment]:
-        """Given translations with their log-probabilities, and with ``look`` their weights."""
+        """Return alignments with log-probabilities; only ``look`` adds subwords and weights."""
         if isinstance(sources, str) != isinstance(targets, str):
             raise TypeError("one source has one target, and a list of sources a list of targets")
         rows, wanted = self._source.rows(sources), self._target.rows(targets)
         if len(rows) != len(wanted):
             raise UserError(f"{len(rows)} sources cannot have {len(wanted)} targets: one for each")
-        # an empty source is its end of sentence alone
+        # an empty text becomes its end of sentence alone
         rows = [row or [self._source.words.eos()] for row in rows]
         wanted = [row or [self._target.words.eos()] for row in wanted]
         found: list[Any] = [None] * len(rows)
@@ -257,7 +257,7 @@ class Translator(TextTranslator):
 
 @contextmanager
 def _on(device: torch.device) -> Iterator[None]:
-    """Compute there without gradients, wherever the caller makes tensors by default."""
+    """Compute on a device without gradients, whatever the caller's default device is."""
     elsewhere = torch.get_default_device().type != "cpu"
     with torch.inference_mode(), device if elsewhere else nullcontext():
         yield

@@ -307,11 +307,7 @@ class HyptransForConditionalGeneration(PreTrainedModel, GenerationMixin):
                     )
 
     def stand_in(self, tokens: Tensor | None, vectors: Tensor) -> Tensor:
-        """Return tokens, none of them padding, to stand for vectors ``[B, T, D]``.
-
-        Raises:
-            UserError: there are tokens as well.
-        """
+        """Return tokens, none of them padding, to stand for vectors ``[B, T, D]``."""
         if tokens is not None:
             raise UserError("a model takes input_ids or inputs_embeds, not both")
         return torch.full(vectors.shape[:2], self.config.eos_token_id, device=vectors.device)

@@ -1,4 +1,4 @@
-"""Run the graphs of a model folder by ONNX Runtime; imports no torch."""
+"""Run the graphs of a model folder with ONNX Runtime, without torch."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.extras import require
 
 _MOST_BYTES = 4 << 30
-"""Of a graph, whose numbers stand in it."""
+"""Most bytes of a graph, its parameters included."""
 _LOCATION = b"location"
-"""In a graph that reads numbers from other files, and in none that an export writes."""
+"""Bytes in every graph that reads numbers from other files, and in none that an export writes."""
 
 
 @dataclass
 class Running:
-    """What a batch keeps between decoding steps, in ONNX Runtime's own memory."""
+    """A batch's state between decoding steps, in ONNX Runtime's own memory."""
 
     beam: int
     padding: Any
@@ -37,7 +37,7 @@ class Running:
     """ONNX Runtime's class of arrays."""
 
     def keep(self, sentences: np.ndarray) -> None:
-        """Go on with some of the sentences."""
+        """Keep only the given sentences."""
         of = self.values.ortvalue_from_numpy
         self.padding, *self.source = (
             of(np.ascontiguousarray(one.numpy()[sentences])) for one in (self.padding, *self.source)
@@ -45,10 +45,10 @@ class Running:
 
 
 class Graphs:
-    """Encoder and decoding step of one model.
+    """The encoder and the decoding step of one model.
 
     Args:
-        folder: holds both graphs.
+        folder: the folder with both graphs.
 
     Raises:
         UserError: a graph is missing, damaged, reads other files, or has other inputs.
@@ -59,7 +59,7 @@ class Graphs:
         runtime = require("onnxruntime", "onnx")
         self._values = runtime.OrtValue
         options = runtime.SessionOptions()
-        # as torch and numpy take it; 0 is a thread for each core
+        # the variable that torch and numpy read; 0 means one thread per core
         options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS", 0) or 0)
         options.log_severity_level = 3
         self._encoder, self._decoder = (
@@ -93,13 +93,13 @@ class Graphs:
     def step(
         self, running: Running, tokens: np.ndarray, parents: np.ndarray, position: int
     ) -> np.ndarray:
-        """Return log-probabilities ``[n, beam, V]`` of the next token; ``running`` goes on.
+        """Return log-probabilities ``[n, beam, V]`` of the next token, and advance ``running``.
 
         Args:
-            running: of this batch.
+            running: state of the batch.
             tokens: the last token of each hypothesis, ``[n, beam]``.
-            parents: row of the state that each goes on, ``[n, beam]``.
-            position: number of tokens before.
+            parents: the state's row that each hypothesis extends, ``[n, beam]``.
+            position: number of earlier tokens.
         """
         (scores,) = self._run(["scores"], running, tokens, parents, position)
         return scores
@@ -107,9 +107,9 @@ class Graphs:
     def best(
         self, running: Running, tokens: np.ndarray, parents: np.ndarray, position: int
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the largest of what :meth:`step` returns, and their tokens.
+        """Return the largest log-probabilities of :meth:`step`, and their tokens.
 
-        Largest first, ``[n, beam, 2 beam + 2]``, or all there are.
+        Both are ``[n, beam, 2 beam + 2]``, largest first, or all if there are fewer.
         """
         names = ["best_scores", "best_tokens"]
         scores, best = self._run(names, running, tokens, parents, position)
@@ -124,7 +124,7 @@ class Graphs:
         position: int,
     ) -> list[np.ndarray]:
         of = self._values.ortvalue_from_numpy
-        # before the first token there is one empty row for all
+        # before the first token all hypotheses share one empty row
         parents = parents if position else parents * 0
         given = {
             "tokens": of(np.ascontiguousarray(tokens, dtype=np.int64)),
@@ -140,16 +140,16 @@ class Graphs:
 
 
 class OnnxTranslator(TextTranslator):
-    """A model folder's graphs with its text processing: :func:`hyptrans.load` with ``onnx``.
+    """A model folder's graphs with its text processing, as ``hyptrans.load(engine="onnx")`` makes.
 
     It translates as :class:`~hyptrans.inference.translator.Translator` does; ``score``, ``align``
     and ``encode`` need torch. Samples of one seed differ from torch's.
 
     Args:
-        folders: of models; of several, the probabilities are averaged.
+        folders: model folders; the probabilities of several are averaged.
 
     Raises:
-        UserError: a folder has no graphs, or other ones than its configuration names.
+        UserError: a folder has no graphs, or graphs that its configuration does not name.
     """
 
     def __init__(self, *folders: Path) -> None:
@@ -180,7 +180,7 @@ class OnnxTranslator(TextTranslator):
 
 
 def _checked(folder: Path) -> tuple[int, int]:
-    """Most tokens of source and target, of a folder whose graphs are those that it names."""
+    """Return most tokens of source and target; check that a folder's graphs are those it names."""
     from hashlib import sha256
 
     path = folder / config.CONFIG
@@ -210,13 +210,13 @@ def _content(path: Path) -> bytes:
 
 
 def _session(runtime: Any, path: Path, options: Any) -> Any:
-    """A session of a graph that reads no other file."""
+    """Return a session of a graph, and refuse graphs that read other files."""
     content = _content(path)
     config.check_pointer(path, content)
     if _LOCATION in content:
         raise UserError(f"{path} reads numbers from other files: graphs of hyptrans hold their own")
     try:
         return runtime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # the library's own classes have no common base but this
+    except Exception as error:  # the library's exceptions have no other common base
         reason = " ".join(str(error).split())[:120]
         raise UserError(f"{path} is damaged or no ONNX graph ({reason})") from error

@@ -1,4 +1,4 @@
-"""Write the graphs of a model beside its parameters, and hold them against torch."""
+"""Write the graphs of a model beside its parameters, and compare them with torch."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from hyptrans.support.extras import require
 OPSET = 20
 WEIGHTS = ("float32", "int8")
 MOST_DIFFERENCE = {"float32": 1e-3, "int8": 0.5}
-"""Between log-probabilities s of the graphs and of torch, in units of 1 + |s|."""
+"""Largest difference between log-probabilities s of graphs and torch, in units of 1 + |s|."""
 _SENTENCES, _LONGEST, _STEPS, _BEAM = 20, 12, 3, 2
-"""Of that check: random sentences, most tokens of one, decoding steps, and hypotheses."""
+"""Sizes of that check: random sentences, most tokens of one, decoding steps, and hypotheses."""
 
 
 def write(model: EncoderDecoder, folder: Path, weights: str = "float32") -> dict[str, Any]:
-    """Write ``encoder.onnx`` and ``decoder.onnx`` into a folder that is being made.
+    """Write ``encoder.onnx`` and ``decoder.onnx`` into an unfinished model folder.
 
     Args:
-        model: in evaluation, float32, on the CPU.
-        folder: gets the files.
+        model: a model in evaluation mode, float32, on the CPU.
+        folder: the folder to write to.
         weights: one of ``WEIGHTS``; ``int8`` rounds the matrices of products.
 
     Returns:
-        What ``config.json`` says of them: opset, producer, weights, longest sentences, shapes of an
+        Their entry in ``config.json``: opset, producer, weights, longest sentences, shapes of an
         empty state, and the SHA-256 of each file.
 
     Raises:
-        UserError: a graph's log-probabilities are not torch's.
+        UserError: the graphs' log-probabilities differ too much from torch's.
         MissingExtra: onnx, onnxscript or onnxruntime is not installed.
     """
     for name in ("onnx", "onnxscript", "onnxruntime"):
@@ -77,8 +77,8 @@ def digest(path: Path) -> str:
 def largest_difference(model: EncoderDecoder, folder: Path) -> float:
     """Return the largest difference between log-probabilities of graphs and torch, in 1 + |s|.
 
-    Random sentences of several lengths, some steps each, two hypotheses a sentence that change
-    places after each step.
+    Sentences are random, of several lengths, and take a few steps; the two hypotheses of each
+    sentence swap places after every step.
     """
     from hyptrans.inference.onnx.engine import Graphs
 
@@ -138,7 +138,7 @@ def _write_graphs(model: EncoderDecoder, encoder: Path, decoder: Path) -> None:
 
 
 def _lengthened(one: Tensor, *, rows: int) -> Tensor:
-    """A state of some rows and two tokens, from an empty one."""
+    """Return a state with ``rows`` rows and two tokens, shaped after an empty one."""
     shape = [rows, *one.shape[1:]]
     if one.dim() == 4 and not one.size(2):
         shape[2] = 2
@@ -146,7 +146,7 @@ def _lengthened(one: Tensor, *, rows: int) -> Tensor:
 
 
 def _has(one: Tensor, length: int) -> bool:
-    """Whether a tensor is keys or values of so many positions, and no sums."""
+    """Return whether a tensor holds keys or values of ``length`` positions, not sums."""
     return one.dim() == 4 and one.size(2) == length
 
 
@@ -179,7 +179,7 @@ def _export(
     if program is None:
         raise RuntimeError("torch.onnx.export made no graph")
     for node in program.model.graph.all_nodes():
-        # where this machine keeps its sources
+        # it would record source paths of this machine
         node.metadata_props.clear()
         for value in node.outputs:
             value.metadata_props.clear()

@@ -1,8 +1,8 @@
-"""Encoder and decoding step as modules whose inputs and outputs are tensors alone, for export.
+"""Encoder and decoding step as modules with only tensors as inputs and outputs, for export.
 
 ``encoder.onnx``: ``tokens`` ``[sentences, length]`` int64, padded on the left -> ``source_0``,
-``source_1``, ...: what every decoder layer keeps of the source, two float32 tensors each. Those
-are keys and values ``[sentences, heads, length, width / heads]``; of linear attention, sums
+``source_1``, ...: two float32 tensors per decoder layer, which it keeps of the source. These are
+keys and values ``[sentences, heads, length, width / heads]``, or in linear attention sums
 ``[sentences, heads, d, e]`` and ``[sentences, heads, d]``.
 
 ``decoder.onnx``: one step for ``beam`` hypotheses of each sentence.
@@ -21,7 +21,7 @@ input             shape                         meaning
 
 It returns ``scores`` ``[sentences, beam, symbols]``, natural log-probabilities of the next token;
 the largest of them, ``best_scores`` ``[sentences, beam, 2 * beam + 2]``, and their ``best_tokens``;
-and ``next_*``, the ``state_*`` of the next step, of which hypothesis ``j`` of sentence ``i`` is row
+and ``next_*``, the ``state_*`` of the next step, where hypothesis ``j`` of sentence ``i`` has row
 ``i * beam + j``.
 """
 
@@ -38,7 +38,7 @@ from hyptrans.layers.hypformer_linear_attention import Sums
 
 
 class SourceGraph(nn.Module):
-    """The encoder, and the keys and values that the decoder makes of its output."""
+    """The encoder, and the keys and values that the decoder computes from its output."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class SourceGraph(nn.Module):
 
 
 class StepGraph(nn.Module):
-    """One token more for every hypothesis; shapes as in the module's docstring."""
+    """One decoding step for every hypothesis; shapes as in the module's docstring."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class StepGraph(nn.Module):
 
 
 def empty_state(model: Any, rows: int) -> list[Tensor]:
-    """Return what all layers keep before the first token: no positions, or sums of none."""
+    """Return every layer's state before the first token: no positions, or sums that are zero."""
     decoder = model.decoder
     tokens = torch.full((rows, 1), decoder.dictionary.eos())
     state = decoder.start()

@@ -1,8 +1,8 @@
 """Search for translations over numpy arrays: beams or samples, of one model or of several.
 
 The rules are those of :mod:`hyptrans.inference.search`, which keeps all hypotheses on a device. A
-search of its own is plainer than one over two array libraries: it needs no torch, keeps hypotheses
-as rows of each step that point to the step before, and lets the graph find the best tokens.
+separate search is simpler than one for two array libraries: it needs no torch, stores hypotheses as
+rows of each step that point to the step before, and lets the graph find the best tokens.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hyptrans.inference.onnx.engine import Graphs
 
 _BLOCK = 64
-"""Scores whose maximum stands for them until the best blocks are known."""
+"""Scores per block; :func:`best_of` compares the blocks' maxima first."""
 Array = np.ndarray
 
 
@@ -31,9 +31,9 @@ class Found:
     """A hypothesis.
 
     Attributes:
-        tokens: ``[T]``, the end of the sentence last.
-        scores: ``[T]``, of each token: log-probability, base e, less penalties.
-        score: what hypotheses are ranked by.
+        tokens: ``[T]``, the last one the end of the sentence.
+        scores: ``[T]``, each token's log-probability, base e, minus penalties.
+        score: the score that ranks hypotheses.
     """
 
     tokens: Array
@@ -49,18 +49,18 @@ def search(
     prefix: Array,
     words: Dictionary,
 ) -> list[list[Found]]:
-    """Return the hypotheses of each sentence, best first; fewer than ``beam`` where few were found.
+    """Return each sentence's hypotheses, best first; fewer than ``beam`` if fewer were found.
 
     Args:
-        models: for the same dictionaries; their probabilities are averaged.
+        models: graphs for the same dictionaries; their probabilities are averaged.
         source: tokens ``[B, S]``, padded on the left.
         longest: most tokens of a hypothesis, without its end.
-        settings: how to search.
+        settings: settings of the search.
         prefix: tokens ``[B, P]`` that hypotheses begin with, padded on the right.
         words: dictionary of the target.
 
     Raises:
-        UserError: no hypothesis has a score that is a number, or the lengths contradict each other.
+        UserError: a sentence has no hypothesis with a numeric score, or no length is allowed.
     """
     if settings.shortest > longest:
         raise UserError(
@@ -75,7 +75,7 @@ def search(
         rows = live.first_rows + parents
         ended = (tokens == words.eos()) & (values != -np.inf)
         if step < longest and not (live.lacks or ended.any()):
-            # nothing to sort out: the best go on
+            # no hypothesis has ended or is missing: the best go on
             live.extend(*(one[:, : live.beam] for one in (values, tokens, rows)))
             continue
         for i, j in np.argwhere(ended[:, : live.beam] & ~live.ignored).tolist():
@@ -95,7 +95,7 @@ def search(
 
 
 class _Live:
-    """The hypotheses that go on: ``n`` sentences of ``beam`` each."""
+    """The unfinished hypotheses: ``beam`` for each of ``n`` sentences."""
 
     def __init__(
         self,
@@ -111,28 +111,28 @@ class _Live:
         self.draw = settings.generator or np.random.default_rng()
         self.states = [one.start(source, source == words.pad(), self.beam) for one in models]
         self.sentences = np.arange(len(source))
-        """Which sentence of the batch each is."""
+        """Each sentence's place in the batch."""
         shape = (len(source), self.beam)
         self.ignored = np.zeros(shape, dtype=bool)
-        """Places for which there was no hypothesis."""
+        """True at places without a hypothesis."""
         self.lacks = False
-        """Whether there are such places."""
+        """Whether any place has no hypothesis."""
         self.first_rows = self.beam * self.sentences[:, None]
         """Row of each sentence's first hypothesis, ``[n, 1]``."""
         self.last = np.full(shape, words.eos())
         self.totals = np.zeros(shape, dtype=np.float32)
-        """Of the scores of the tokens so far."""
+        """Sums of the scores of the tokens so far."""
         self.rows = np.zeros(shape, dtype=np.int64)
-        """Which row of the step before each hypothesis goes on."""
+        """The row of the step before that each hypothesis extends."""
         self.steps: list[tuple[list[int], list[int], list[float]]] = []
-        """Of each step the last tokens, rows and totals: hypotheses are read from their ends."""
+        """Each step's last tokens, rows and totals; hypotheses are read from their ends."""
         plain = not sampling and len(models) == 1
         self.plain = plain and settings.temperature == 1 and not settings.unkpen
 
     def candidates(self, step: int, given: Array | None) -> tuple[Array, Array, Array]:
-        """Scores, tokens and parents ``[n, candidates]``, best first, or drawn.
+        """Return scores, tokens and parents ``[n, candidates]``, best first, or drawn.
 
-        ``given``: tokens ``[n]`` that hypotheses go on with, where they are no padding.
+        ``given``: tokens ``[n]`` that hypotheses must continue with, unless they are padding.
         """
         if self.plain and given is None and step < self.longest:
             return self._best_of_rows(step)
@@ -141,7 +141,7 @@ class _Live:
             self._follow(given, scores)
         if self.settings.sample_from is not None:
             return self._drawn(scores)
-        # before the first token all hypotheses are the same
+        # before the first token all hypotheses are equal
         every = scores + self.totals[:, :, None] if step else scores[:, :1]
         vocabulary = every.shape[2]
         flat = every.reshape(len(every), -1)
@@ -149,10 +149,10 @@ class _Live:
         return values, places % vocabulary, places // vocabulary
 
     def _best_of_rows(self, step: int) -> tuple[Array, Array, Array]:
-        """The candidates from the best tokens of each hypothesis, which the graph found."""
+        """Return the candidates among each hypothesis's best tokens, which the graph found."""
         (model,), (state,) = self.models, self.states
         values, tokens = model.best(state, self.last, self.rows, step)
-        # two more than are needed, so that these may be left out
+        # the graph returns two spare tokens, so that these can be excluded
         values[(tokens == self.words.pad()) | np.isnan(values)] = -np.inf
         if step < self.settings.shortest:
             values[tokens == self.words.eos()] = -np.inf
@@ -164,7 +164,7 @@ class _Live:
         return flat[places], tokens.reshape(n, -1)[places], order // most
 
     def _scores(self, step: int) -> Array:
-        """Log-probabilities ``[n, beam, V]`` of the next token, less what is barred."""
+        """Return log-probabilities ``[n, beam, V]`` of the next token, restrictions applied."""
         found = []
         for model, state in zip(self.models, self.states, strict=True):
             scores = model.step(state, self.last, self.rows, step)
@@ -179,7 +179,7 @@ class _Live:
         return scores
 
     def _follow(self, given: Array, scores: Array) -> None:
-        """Leave only the tokens ``[n]`` that are given, where they are no padding."""
+        """Allow only the given tokens ``[n]``, in place; padding allows every token."""
         for i, token in enumerate(given):
             if token == self.words.pad():
                 continue
@@ -187,14 +187,14 @@ class _Live:
             scores[i] = -np.inf
             scores[i, :, token] = kept
             if token == self.words.eos():
-                # a sentence that is given whole is the same in every place
+                # the prefix is a whole translation: all hypotheses of the sentence become equal
                 for rows in (self.rows, self.last, self.totals, scores):
                     rows[i] = rows[i, :1]
                 if self.steps:
                     self.steps[-1] = self._step()
 
     def _drawn(self, scores: Array) -> tuple[Array, Array, Array]:
-        """A token drawn for each hypothesis, ``[n, beam]``."""
+        """Draw a token for each hypothesis, ``[n, beam]``."""
         n, beam, symbols = scores.shape
         most = min(self.settings.sample_from or 1, symbols)
         every = scores.reshape(n * beam, symbols)
@@ -207,7 +207,7 @@ class _Live:
         return values + self.totals, chosen, np.broadcast_to(np.arange(beam), (n, beam))
 
     def found(self, row: int, total: np.float32) -> Found:
-        """The hypothesis that goes on a row of the last step and ends now."""
+        """Return the hypothesis that extends a row of the last step and ends now."""
         tokens, sums = [self.words.eos()], [float(total)]
         for of_step, rows, totals in reversed(self.steps):
             tokens.append(of_step[row])
@@ -218,9 +218,9 @@ class _Live:
         return Found(np.array(tokens[::-1]), scores, score)
 
     def advance(self, values: Array, tokens: Array, rows: Array, ended: Array, left: Array) -> None:
-        """Go on with the best candidates that have not ended, of the sentences that are left."""
+        """Continue with the best unfinished candidates of the sentences ``left``."""
         ended[:, : self.beam] |= self.ignored
-        # candidates are in the order of their scores; those that have ended come last
+        # candidates are sorted by score; move those that have ended to the end
         last = 2 * self.beam
         order = np.arange(ended.shape[1]) + last * ended
         chosen = np.argsort(order, axis=1, kind="stable")[left, : self.beam]
@@ -234,7 +234,7 @@ class _Live:
         self.extend(*best)
 
     def extend(self, values: Array, tokens: Array, rows: Array) -> None:
-        """Go on with hypotheses ``[n, beam]``: each what a row was, and a token."""
+        """Continue with hypotheses ``[n, beam]``: each extends an earlier row by a token."""
         self.totals, self.last, self.rows = values.copy(), tokens.copy(), rows.copy()
         self.steps.append(self._step())
 
@@ -260,7 +260,7 @@ def best_of(scores: Array, count: int) -> tuple[Array, Array]:
         blocks = np.nan_to_num(blocks, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
         tops = blocks.max(2)
     if count < tops.shape[1]:
-        # a number among the best lies in a block whose maximum is among the best
+        # each of the best numbers lies in one of the blocks with the best maxima
         good = np.sort(np.argpartition(-tops, count - 1, axis=1)[:, :count], axis=1)
     else:
         good = np.broadcast_to(np.arange(tops.shape[1]), tops.shape)
@@ -273,7 +273,7 @@ def best_of(scores: Array, count: int) -> tuple[Array, Array]:
 def _restrict(
     scores: Array, step: int, longest: int, words: Dictionary, settings: Settings
 ) -> None:
-    """No padding, a penalty for unknown subwords, no early end, none later than the longest."""
+    """Forbid padding and early ends, penalize unknown subwords, force the end at the longest."""
     scores[:, :, words.pad()] = -np.inf
     if settings.unkpen:
         scores[:, :, words.unk()] -= settings.unkpen
@@ -290,5 +290,5 @@ def _log_softmax(logits: Array) -> Array:
 
 
 def generator(seed: int) -> Any:
-    """Return numpy's generator of samples."""
+    """Return numpy's random generator, with which samples are drawn."""
     return np.random.default_rng(seed)

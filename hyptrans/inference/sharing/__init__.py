@@ -1,1 +1,1 @@
-"""Model folders: written and read, their card, and the hub that they come from and go to."""
+"""Model folders: reading and writing them, their card, and exchange with the hub."""

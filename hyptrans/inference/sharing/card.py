@@ -1,4 +1,4 @@
-"""The model card of a folder: what the hub reads, and what a reader wants to know."""
+"""The model card of a folder, for the hub and for readers."""
 
 import json
 import shlex
@@ -22,18 +22,18 @@ def make(
     parameters: int,
     precision: str,
 ) -> str:
-    """A card in the hub's format: values between two lines of dashes, then Markdown.
+    """Return a card in the hub's format: values between two lines of dashes, then Markdown.
 
     Args:
-        name: of the model, as its title.
-        folder: that it is written to, by which it is loaded.
-        architecture: as of ``--arch``.
+        name: the model's name, for the title.
+        folder: the folder it is written to, from which it is loaded.
+        architecture: its name, as in ``--arch``.
         languages: source and target.
         facts: ``license``, ``dataset``, ``data``, ``updates``, ``averaged_updates``, ``command``
             and ``scores``, as far as they are known.
-        spaces: of the encoder's states.
-        parameters: learned numbers.
-        precision: that they are stored in.
+        spaces: spaces of the encoder's states.
+        parameters: number of parameters.
+        precision: precision in which they are stored.
     """
     source, target = languages
     name, facts = one_line(name), _cleaned(facts)
@@ -61,7 +61,7 @@ def make(
 def _front(
     name: str, architecture: str, languages: tuple[str, str], facts: Mapping[str, Any]
 ) -> str:
-    """What the hub reads: YAML, of which JSON is a part."""
+    """Return the part that the hub reads: YAML, written as JSON, which is a subset."""
     front: dict[str, Any] = {"language": list(languages)}
     if facts.get("license"):
         front["license"] = facts["license"]
@@ -80,7 +80,7 @@ def _front(
 
 
 def _cleaned(value: Any) -> Any:
-    """The same with every text as a part of a line: a checkpoint may say anything of itself."""
+    """Return a copy with every text on one line: a checkpoint's facts may hold any text."""
     if isinstance(value, str):
         return one_line(value)
     if isinstance(value, Mapping):
@@ -89,7 +89,7 @@ def _cleaned(value: Any) -> Any:
 
 
 def _block(*lines: str) -> list[str]:
-    """A block of code, between marks that none of its lines has."""
+    """Return a code block, fenced by a mark that none of its lines contains."""
     mark = "```"
     while any(mark in line for line in lines):
         mark += "`"

@@ -1,4 +1,4 @@
-"""What a model folder says of itself: configuration, dictionaries and text; read without torch."""
+"""Read a model folder's configuration, dictionaries and text rules, without torch."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,27 +14,27 @@ from hyptrans.support.files import read_json
 
 CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
 FORMAT = 1
-"""Of ``config.json``; grows when an older version of this package could not read it."""
+"""Format of ``config.json``; grows when older versions of this package could not read it."""
 MODEL_TYPE = "hyptrans"
-"""By which the library transformers knows a model folder."""
+"""Name by which the library transformers recognizes a model folder."""
 DICTIONARIES = "dictionaries"
-"""Of a configuration, the fingerprints of both; 0.2.0 wrote none."""
+"""Key of both dictionaries' fingerprints in a configuration; 0.2.0 wrote none."""
 GRAPHS = ("encoder.onnx", "decoder.onnx")
 FILES = [CONFIG, WEIGHTS, CARD, "dict.*.txt", *GRAPHS, *subwords.MODEL_NAMES.values()]
-"""Patterns of the names of its files."""
+"""Patterns of a model folder's file names."""
 _FACTS: Mapping[str, tuple[type, type]] = {
     **dict.fromkeys(("license", "dataset", "test", "command"), (str, str)),
     **dict.fromkeys(("updates", "beam"), (int, int)),
     **{"data": (dict, str), "scores": (list, dict), AVERAGED: (list, int)},
 }
-"""Names of facts of the training, with their types and those of the parts of a list."""
+"""Names of the training's facts, with their types and, for lists, the types of the items."""
 _MOST_BYTES = 64 << 20
-"""Of a file other than the parameters; real ones have a hundredth of it."""
+"""Most bytes of a file other than the parameters; real ones have a hundredth of that."""
 POINTER = b"version https://git-lfs.github.com/spec/"
 
 
 def read(folder: Path) -> Contents:
-    """Read all of a model folder but its parameters; architecture and options are not checked.
+    """Read a model folder except its parameters; do not check architecture and options.
 
     Raises:
         UserError: a file is missing, damaged, or of another version.
@@ -69,10 +69,10 @@ def fingerprints(dictionaries: Sequence[Dictionary]) -> dict[str, str]:
 
 
 def own_config(folder: Path) -> dict[str, Any]:
-    """The configuration of a model folder of any format.
+    """Return the configuration of a model folder of any format.
 
     Raises:
-        UserError: the folder has none, or it is not of a model folder.
+        UserError: the folder has no configuration, or one that is not of a model folder.
     """
     path = folder / CONFIG
     try:
@@ -107,7 +107,7 @@ def _small_file(path: Path) -> bytes:
 
 
 def check_pointer(path: Path, content: bytes) -> None:
-    """Raise for what Git leaves of a large file where Git LFS is not installed."""
+    """Raise UserError for the pointer that Git leaves in place of a file without Git LFS."""
     if content.startswith(POINTER):
         raise UserError(f"{path} is a pointer of Git LFS, not the file: run git lfs pull there")
 
@@ -120,10 +120,10 @@ def _mapping(config: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 
 def _facts(path: Path, found: Any) -> dict[str, Any]:
-    """The facts of the training that :func:`write` knows; others are left out.
+    """Return the facts of the training that ``folder.write`` stores, without others.
 
     Raises:
-        UserError: one is of another type.
+        UserError: a fact has the wrong type.
     """
     found = found if isinstance(found, dict) else {}
     facts = {name: found[name] for name in _FACTS if found.get(name) is not None}
@@ -145,5 +145,5 @@ def _dictionary(folder: Path, language: str) -> Dictionary:
     try:
         return Dictionary.load(path)
     except UserError as error:
-        # its own words on how to mend it are for data folders
+        # the original message tells how to mend a data folder
         raise UserError(f"{path} is damaged: export the model again") from error

@@ -1,4 +1,4 @@
-"""A model folder: parameters without pickle, options, dictionaries, subword model and card."""
+"""Model folders: parameters (without pickle), options, dictionaries, subword model and card."""
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -42,11 +42,11 @@ PRECISIONS: Mapping[str, torch.dtype] = {"half": torch.float16, "full": torch.fl
 
 
 def read(folder: Path, *, with_parameters: bool = True) -> Contents:
-    """Read a folder that :func:`write` wrote; nothing in it is run.
+    """Read a folder that :func:`write` wrote, running nothing in it.
 
     Args:
-        folder: that it is.
-        with_parameters: the contents have parameters; else there are none of them.
+        folder: the model folder.
+        with_parameters: whether to read the parameters; else the contents have none.
 
     Raises:
         UserError: a file is missing, damaged, or of another version.
@@ -78,13 +78,13 @@ def write(
     Args:
         contents: what to write.
         folder: new, empty, or a model folder with nothing else in it, which is replaced.
-        card: its ``README.md``.
-        precision: of the parameters, one of ``PRECISIONS``.
-        graphs: writes ONNX graphs into a folder and returns what the configuration says of them.
+        card: text of its ``README.md``.
+        precision: precision of the parameters, one of ``PRECISIONS``.
+        graphs: writes ONNX graphs into a folder and returns their entry in the configuration.
 
     Raises:
         UserError: the folder holds something else, or numbers are too large for half precision,
-            or the languages are no names.
+            or the languages are not valid names.
     """
     try:
         languages = checked_languages(contents.languages)
@@ -102,7 +102,7 @@ def write(
 def write_text(
     languages: Sequence[str], dictionaries: Sequence[Dictionary], rules: TextRules, place: Path
 ) -> list[Path]:
-    """Write both dictionaries, as fairseq does, and the subword model; returns their files."""
+    """Write both dictionaries in fairseq's format and the subword model; return their paths."""
     written = []
     for language, dictionary in zip(languages, dictionaries, strict=True):
         rows = zip(dictionary.symbols, dictionary.count, strict=True)
@@ -118,7 +118,7 @@ def write_text(
 
 
 def as_json(contents: Contents, precision: str) -> dict[str, Any]:
-    """The configuration of a folder, with what the library transformers wants to find in it."""
+    """Return the configuration of a folder, with the entries that transformers needs."""
     source, target = map(len, contents.dictionaries)
     return {
         "library_name": "hyptrans",
@@ -139,10 +139,10 @@ def as_json(contents: Contents, precision: str) -> dict[str, Any]:
 
 
 def check_replaceable(folder: Path) -> None:
-    """Refuse a folder that a new model folder must not take the place of.
+    """Refuse a path that a new model folder must not replace.
 
     Raises:
-        UserError: it is a file, or holds what no model folder has.
+        UserError: it is a file, or a folder with files that no model folder has.
     """
     if not folder.exists():
         return
@@ -167,16 +167,16 @@ def check_replaceable(folder: Path) -> None:
 
 @contextmanager
 def _whole_folder(folder: Path) -> Iterator[Path]:
-    """Fill another folder, which gets the name of this one only when it is complete."""
+    """Yield a temporary folder to fill, and rename it to ``folder`` once it is complete."""
     folder = folder.resolve()
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # beside it, as names change places only within a file system
+    # in the same parent, since a rename works only within a file system
     with TemporaryDirectory(dir=folder.parent, prefix=f"{folder.name}.partial-") as scratch:
         new = Path(scratch) / "new"
-        # the outer one is its owner's alone
+        # a subfolder, since the temporary folder is readable by its owner only
         new.mkdir()
         yield new
-        # something may have been put there meanwhile
+        # files may have appeared there meanwhile
         check_replaceable(folder)
         put_in_place(new, folder)
 
@@ -200,7 +200,7 @@ def _write_parameters(contents: Contents, path: Path, dtype: torch.dtype) -> Non
     kept: dict[str, Tensor] = {}
     places: set[tuple[int, torch.Size]] = set()
     for name, tensor in parameters.items():
-        # what two parts of a model share is written once
+        # write once what two parts of a model share
         place = (tensor.data_ptr(), tensor.shape)
         if place in places and tensor.numel():
             continue

@@ -1,4 +1,4 @@
-"""Model folders of the Hugging Face hub, through its own library."""
+"""Fetch model folders from the Hugging Face hub and publish them, with the hub's library."""
 
 import re
 from collections.abc import Iterator
@@ -14,16 +14,16 @@ from hyptrans.support.extras import require
 
 _NAME = re.compile(r"[\w.-]+/[\w.-]+")
 _LOADED = re.compile(rb'hyptrans\.load\("(?:[^"/\\]|\\.)*"\)')
-"""How a card loads its model by a name that is none of the hub's."""
+"""The line with which a card loads its model by a name that is not one of the hub."""
 
 
 def fetch(repository: str, revision: str | None = None, token: str | None = None) -> Path:
-    """Fetch a model folder unless it is here already; returns where it is.
+    """Fetch a model folder unless it is already here; return its path.
 
     Args:
         repository: ``user/name``.
         revision: a branch, a tag or a commit; by default the newest.
-        token: for what is not public; by default that of the hub's login.
+        token: access token for private repositories; by default that of the hub's login.
 
     Raises:
         UserError: there is no such repository or revision, or it cannot be reached.
@@ -38,16 +38,16 @@ def fetch(repository: str, revision: str | None = None, token: str | None = None
 
 
 def push(place: Path, repository: str, *, private: bool = False) -> str:
-    """Upload a model folder; returns the address of the commit.
+    """Upload a model folder; return the address of the commit.
 
     Args:
-        place: the folder, which is read before.
-        repository: ``user/name``, made where it does not exist.
-        private: make it one that only its owner sees.
+        place: the folder, which is read and checked first.
+        repository: ``user/name``; created if it does not exist.
+        private: create it as private.
 
     Raises:
-        UserError: the name is no ``user/name``, the folder cannot be used, a link leads out of it,
-            or the hub refuses it.
+        UserError: the name is not ``user/name``, the folder cannot be used, a link leads out of
+            it, or the hub refuses it.
     """
     if not place.is_dir():
         raise UserError(f"{place} is no model folder: hyptrans export makes one of a checkpoint")
@@ -67,10 +67,10 @@ def push(place: Path, repository: str, *, private: bool = False) -> str:
 
 
 def _own_files(contents: Contents, place: Path) -> list[Path]:
-    """The files of a model folder, and no other that may lie there.
+    """Return the model's own files in a folder, without any others that may lie there.
 
     Raises:
-        UserError: one is a link to what is not in the folder, which may be anything of the user's.
+        UserError: a file is a link out of the folder, and might publish a private file.
     """
     dictionaries = (dictionary_file(place, language) for language in contents.languages)
     names = [folder.CONFIG, folder.WEIGHTS, folder.CARD, *GRAPHS]
@@ -86,7 +86,7 @@ def _own_files(contents: Contents, place: Path) -> list[Path]:
 
 
 def _content(path: Path, repository: str) -> str | bytes:
-    """What is sent of a file: itself, but a card that says how to load it from the repository."""
+    """Return what is uploaded: a file's path, or a card changed to load from the repository."""
     if path.name != folder.CARD:
         return str(path)
     loaded = f'hyptrans.load("{repository}")'.encode()
@@ -95,9 +95,9 @@ def _content(path: Path, repository: str) -> str | bytes:
 
 @contextmanager
 def _in_a_sentence(hub: Any, repository: str, what: str) -> Iterator[None]:
-    """Errors of the hub's library as one sentence.
+    """Turn errors of the hub's library into a UserError of one sentence.
 
-    They are of its own kinds, of the system's, and of the HTTP library that it happens to use.
+    They may be the library's own, the system's, or those of its HTTP library.
     """
     try:
         yield
