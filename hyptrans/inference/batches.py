@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hyptrans.seq2seq.model import Words
 
 _LONG_LIST = 200
-"""Number of sentences from which on a terminal shows progress."""
+"""From this number of sentences on, a terminal shows progress."""
 
 
 def by_length(

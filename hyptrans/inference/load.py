@@ -142,7 +142,7 @@ def locate(place: Place, *, revision: str | None = None, token: str | None = Non
         f"{name or 'an empty name'} is neither a file or folder, nor a model that comes with "
         f"hyptrans ({known})"
     )
-    # the parent folder exists or the name is a checkpoint's: a path that has a missing part
+    # if the parent folder exists or the name is a checkpoint's, it is a path to a missing file
     is_path = name.endswith(".pt") or Path(name).parent.is_dir()
     if is_path or not _REPOSITORY.fullmatch(name):
         raise UserError(f"{nothing}, nor a repository user/name")

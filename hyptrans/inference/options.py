@@ -40,17 +40,17 @@ class SearchOptions(BatchOptions, total=False):
     """Options of ``translate`` and ``n_best``; a value after a semicolon is the default.
 
     Attributes:
-        beam: hypotheses that the search keeps of each sentence; 5.
-        length_penalty: power of its length that divides the log-probability of a hypothesis: above
+        beam: number of hypotheses that the search keeps for each sentence; 5.
+        length_penalty: exponent of the length that divides a hypothesis's log-probability: above
             1 favors long translations, below 1 short ones; 1.
-        lenpen: the same, as fairseq calls it.
-        max_length: most subwords of a translation; twice those of its source, which are rounded up
-            to a multiple of 8, and ten more.
+        lenpen: fairseq's name for ``length_penalty``.
+        max_length: most subwords of a translation; ``2 * n + 10``, where ``n`` is the number of its
+            source's subwords, rounded up to a multiple of 8.
         prefix: text that translations begin with, one for all or one for each sentence.
         sampling: draw each subword by its probability instead of searching with a beam; False.
-        sampling_topk: draw from so many of the most probable subwords; all.
-        temperature: divides the logits: below 1 makes probable subwords more probable; 1.
-        seed: of the samples; without one, torch's own generator draws.
+        sampling_topk: how many of the most probable subwords to draw from; all.
+        temperature: divisor of the logits: below 1 makes probable subwords more probable; 1.
+        seed: seed of the samples; without one, torch's own generator draws.
     """
 
     beam: int

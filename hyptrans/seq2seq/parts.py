@@ -16,7 +16,7 @@ Part = TypeVar("Part", bound=nn.Module)
 
 @dataclass(frozen=True)
 class Role:
-    """Whether an attention attends to its own side or to a memory.
+    """The role of an attention: it attends to its own side, causally or not, or to a memory.
 
     Attributes:
         causal: whether a position is kept from attending to later ones.

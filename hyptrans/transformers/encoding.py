@@ -73,7 +73,7 @@ class Encode:
 
 @contextmanager
 def embedded(table: torch.nn.Module, vectors: Tensor | None) -> Iterator[None]:
-    """Make a table return ``vectors``, whatever its tokens; with None it returns its own."""
+    """Make a table return ``vectors`` for any tokens; if None, it returns its own."""
     if vectors is None:
         yield
         return

@@ -140,7 +140,7 @@ class Graphs:
 
 
 class OnnxTranslator(TextTranslator):
-    """A model folder's graphs with its text processing, as ``hyptrans.load(engine="onnx")`` makes.
+    """A model folder's graphs with its text processing; :func:`hyptrans.load` makes one for onnx.
 
     It translates as :class:`~hyptrans.inference.translator.Translator` does; ``score``, ``align``
     and ``encode`` need torch. Samples of one seed differ from torch's.

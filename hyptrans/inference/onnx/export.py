@@ -179,7 +179,7 @@ def _export(
     if program is None:
         raise RuntimeError("torch.onnx.export made no graph")
     for node in program.model.graph.all_nodes():
-        # it would record source paths of this machine
+        # the metadata would record local source paths
         node.metadata_props.clear()
         for value in node.outputs:
             value.metadata_props.clear()

@@ -14,7 +14,7 @@ from hyptrans.support.extras import require
 
 _NAME = re.compile(r"[\w.-]+/[\w.-]+")
 _LOADED = re.compile(rb'hyptrans\.load\("(?:[^"/\\]|\\.)*"\)')
-"""The line with which a card loads its model by a name that is not one of the hub."""
+"""The call with which a card loads its model by a name that is not a repository of the hub."""
 
 
 def fetch(repository: str, revision: str | None = None, token: str | None = None) -> Path:
@@ -70,7 +70,7 @@ def _own_files(contents: Contents, place: Path) -> list[Path]:
     """Return the model's own files in a folder, without any others that may lie there.
 
     Raises:
-        UserError: a file is a link out of the folder, and might publish a private file.
+        UserError: a file is a link out of the folder, which may lead to any file of the user's.
     """
     dictionaries = (dictionary_file(place, language) for language in contents.languages)
     names = [folder.CONFIG, folder.WEIGHTS, folder.CARD, *GRAPHS]
