@@ -1,4 +1,4 @@
-"""What commands and functions take unless told otherwise; torch is not needed to read it."""
+"""Defaults of commands and functions; importing this module does not load torch."""
 
 import math
 from collections.abc import Sequence
@@ -14,25 +14,25 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 Punctuation = Literal["upos", "ptb", "none"]
 PUNCTUATIONS: tuple[Punctuation, ...] = get_args(Punctuation)
 LEAST_RANK = 2
-"""Coordinates of a point, and dimensions of the spaces of rank curves."""
+"""Fewest coordinates of a probe's points, and fewest dimensions in a rank curve."""
 CONTROL_RANKS = (2, 8, 64)
-"""Dimensions of the spaces of probes of control trees, unless others are asked for."""
+"""Default dimensions of the probes that are trained on control trees."""
 LEAST_IMPROVEMENT = 1e-4
-"""Of a loss, as a share of it, for the rate to be kept; any at all keeps a layer learning."""
+"""Least relative decrease of a loss that keeps the rate; any decrease keeps a layer training."""
 BATCH_TOKENS = 4096
 """Most tokens that an encoder takes at once, padding included."""
 BATCH_LINES = 256
-"""Lines that are parsed together."""
+"""Lines that stanza parses together."""
 SENTENCES = 300
-"""Sentences whose states are looked at for the use of their space."""
+"""Sentences whose states show how a model uses its space."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a training depends on besides its data.
+    """What a probe training depends on besides its data.
 
     Raises:
-        UserError: values out of range.
+        UserError: a value is out of range.
     """
 
     probe: str = "lorentz"
@@ -42,13 +42,13 @@ class Settings:
     lr: float = 2e-3
     weight_decay: float = 0.0
     evaluate_every: int = 100
-    """Steps between looks at the development set."""
+    """Steps between evaluations on the development set."""
     lr_factor: float = 0.5
-    """Times the rate, after more than ``lr_patience`` looks in a row without improvement by
-    :data:`LEAST_IMPROVEMENT`."""
+    """Multiplies the learning rate after more than ``lr_patience`` evaluations in a row without an
+    improvement by :data:`LEAST_IMPROVEMENT`."""
     lr_patience: int = 1
     patience: int = 5
-    """Looks in a row without improvement, after which a layer's training ends."""
+    """Evaluations in a row without improvement after which a layer's training ends."""
     seed: int = 1
 
     def __post_init__(self) -> None:
@@ -77,7 +77,7 @@ def _shown(value: float) -> str:
 
 
 def check_ranks(ranks: Sequence[int]) -> None:
-    """Refuse numbers of dimensions that no probe's space has.
+    """Check that every number of dimensions is one that a probe's space can have.
 
     Raises:
         UserError: one is below :data:`LEAST_RANK`.

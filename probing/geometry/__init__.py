@@ -1,1 +1,1 @@
-"""What a model does with its space: radii, directions and Gromov's delta of its states."""
+"""How a model uses its space: radii, flatness and Gromov's delta of its states."""

@@ -1,4 +1,4 @@
-"""How a model uses its space: the figures of every layer, and the sentence that sums them up."""
+"""Measure how a model uses its space: figures of every layer and a sentence that sums them up."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -12,10 +12,10 @@ from probing.geometry import measures
 from probing.geometry.measures import Estimate
 
 STRESS_POINTS, DELTA_POINTS = 150, 48
-"""Points of a sample, for all pairs and for all quadruples."""
+"""Points per sample for measures over all pairs and over all quadruples."""
 STRESS_SAMPLES, DELTA_SAMPLES = 3, 10
 FLAT, CURVED = 0.01, 0.05
-"""Stresses of the best flat embedding: below the first a layer is flat, from the second on curved.
+"""Stress of the best flat embedding: a layer is flat below the first, curved from the second on.
 Kruskal (1964) calls a fit "good" up to the second."""
 
 HEADER = (
@@ -46,11 +46,11 @@ class Layer:
     spread: float
     """Standard deviation of the radius."""
     with_frequency: float
-    """Of the radius with the frequency of the token in the text or trees of training."""
+    """Correlation of the radius with the token's frequency in the training text or trees."""
     with_position: float
-    """Of the radius with the number of tokens before."""
+    """Correlation of the radius with the number of preceding tokens."""
     with_depth: float
-    """Of the radius of a word with its depth in the gold tree; NaN without trees."""
+    """Correlation of a word's radius with its depth in the gold tree; NaN without trees."""
     flat_stress: Estimate
     """See :func:`probing.geometry.measures.flat_stress`."""
     tangent_stress: Estimate
@@ -61,24 +61,24 @@ class Layer:
 
 @dataclass(frozen=True)
 class Cloud:
-    """States of some tokens or words, and what is known of these."""
+    """States of some tokens or words, with their frequencies, positions and depths."""
 
     side: str
     """``encoder`` or ``decoder``."""
     states: Tensor
     """``[layers, N, D]``."""
     spaces: Sequence[Space]
-    """Of the layers."""
+    """One per layer."""
     frequency: Tensor
-    """``[N]``, how often each stands in some text."""
+    """``[N]``, how often each occurs in a text."""
     position: Tensor
-    """``[N]``, tokens or words before in the sentence."""
+    """``[N]``, number of preceding tokens or words in the sentence."""
     depth: Tensor | None = None
-    """``[N]``, in the gold tree."""
+    """``[N]``, depth in the gold tree."""
 
 
 def measure(cloud: Cloud, *, seed: int = 1) -> list[Layer]:
-    """The figures of every layer; ``seed`` draws the samples."""
+    """Compute the figures of every layer; ``seed`` draws the samples."""
     layers = zip(cloud.states, cloud.spaces, strict=True)
     numbered = bar(enumerate(layers), f"measure {cloud.side}", len(cloud.spaces), " layers")
     return [_measured(cloud, number, *layer, seed) for number, layer in numbered]
@@ -112,9 +112,9 @@ def _measured(cloud: Cloud, number: int, points: Tensor, where: Space, seed: int
 
 
 def verdict(layers: Sequence[Layer]) -> str:
-    """One sentence in plain words: does one side of a model use the curvature of its space?
+    """Say in one sentence whether one side of a model uses the curvature of its space.
 
-    It goes by the layers behind the embeddings.
+    Judges by the layers after the embeddings.
     """
     side = f"The {layers[0].side}"
     curved = [layer for layer in layers if layer.space.kind != "euclidean"]
@@ -137,7 +137,7 @@ def verdict(layers: Sequence[Layer]) -> str:
 
 
 def cells(layer: Layer) -> list[str]:
-    """What stands below :data:`HEADER`; nothing for a number that there is not."""
+    """Return a layer's cells below :data:`HEADER`; a cell is empty if its number is undefined."""
     space = layer.space
     curvature = "" if space.kind == "euclidean" else f", c = {space.c:.3g}"
     return [

@@ -1,4 +1,4 @@
-"""How a cloud of points lies in its space: how far from flat, how far from a tree."""
+"""Measure how a cloud of points lies in its space: how far it is from flat and from a tree."""
 
 import math
 from collections.abc import Callable
@@ -13,36 +13,36 @@ from hyptrans.geometry import lorentz, space
 from hyptrans.geometry.space import Space
 
 EQUAL = 1e-4
-"""Radii whose spread is at most so much of their mean are one radius: float32 tells no less of the
-times of points far out."""
+"""Values whose range is at most this share of the largest count as equal: float32 resolves the
+times of points far from the origin no better."""
 ONE_PLACE = 1e-5
-"""Tangents that differ from their mean by at most so much of its length are one point, which
-rounding of float32 numbers shows in several places."""
+"""Tangents that differ from their mean by at most this share of its length count as one point:
+such differences are rounding of float32."""
 SMACOF_STEPS, SMACOF_TOLERANCE = 300, 1e-4
-"""Most steps from a start; a step that lowers the stress by a smaller share is the last."""
+"""Most steps from each start; a step that lowers the stress by at most this share is the last."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over random samples, and its standard error."""
+    """A mean over random samples and its standard error."""
 
     mean: float
     error: float
 
 
 def vectors(points: Tensor, where: Space) -> Tensor:
-    """Tangent vectors at the origin in float64, whose lengths are radii in units of curvature -1.
+    """Return tangent vectors at the origin, float64; their lengths are radii at curvature -1.
 
-    Shapes: ``[N, D]`` -> ``[N, D]``, or ``[N, D - 1]`` from the Lorentz model; flat vectors are
-    what they are.
+    Shapes: ``[N, D]`` -> ``[N, D]``, or ``[N, D - 1]`` from the Lorentz model; flat vectors stay
+    unchanged.
     """
     return space.vectors(points.double(), where)
 
 
 def distances(tangents: Tensor, where: Space) -> Tensor:
-    """Geodesic distances between all pairs of points with such tangent vectors at the origin.
+    """Return geodesic distances between all pairs of points, given as tangents at the origin.
 
-    Shapes: ``[N, D]`` -> ``[N, N]``, in units of curvature -1; of a flat space, Euclidean ones.
+    Shapes: ``[N, D]`` -> ``[N, N]``, in units of curvature -1; Euclidean in a flat space.
     """
     if where.kind == "euclidean":
         return torch.cdist(tangents, tangents, compute_mode="donot_use_mm_for_euclid_dist")
@@ -51,15 +51,15 @@ def distances(tangents: Tensor, where: Space) -> Tensor:
 
 
 def flat_stress(tangents: Tensor, where: Space) -> float:
-    """Stress of the best embedding of the points' distances in a flat space of as many dimensions.
+    """Return the stress of the best embedding in a flat space of equally many dimensions.
 
-    The square root of the sum of squared differences between both spaces' distances, over the sum
-    of the squares of the own ones: 0 where a flat space holds all distances, .02 where it misses
-    them by 2 %. SMACOF minimizes it from three starts: the tangents, classical scaling, and random
-    vectors. A flat space has none.
+    Stress is the square root of the summed squared differences between both spaces' distances over
+    the summed squares of the original ones: 0 if a flat space holds all distances, .02 if it misses
+    them by 2 %. SMACOF minimizes it from three starts: the tangents, classical scaling and random
+    vectors. It is 0 for points of a flat space.
 
-    Shapes: ``[N, D]``, points by their tangent vectors at the origin. Range: ``[0, 1]``; NaN for
-    points in one place. More points never have less stress, and up to ``D + 1`` often have none.
+    Shapes: ``[N, D]``, tangent vectors at the origin. Range: ``[0, 1]``; NaN for points in one
+    place. More points never have less stress; up to ``D + 1`` points often have none.
     Source: Kruskal (1964), stress-1; De Leeuw (1977) and Borg and Groenen (2005), ch. 8, SMACOF.
     """
     if _in_one_place(tangents):
@@ -74,7 +74,7 @@ def flat_stress(tangents: Tensor, where: Space) -> float:
 
 
 def tangent_stress(tangents: Tensor, where: Space) -> float:
-    """Stress of the tangent vectors at the origin, at the scale that fits best; else as above."""
+    """Return the stress of the tangents at their best scale; else as :func:`flat_stress`."""
     if _in_one_place(tangents):
         return math.nan
     found, flat = distances(tangents, where), _flat_distances(tangents)
@@ -82,7 +82,7 @@ def tangent_stress(tangents: Tensor, where: Space) -> float:
 
 
 def classical_scaling(found: Tensor, width: int) -> Tensor:
-    """Flat points whose inner products come closest to those that distances imply.
+    """Return the flat points whose inner products come closest to those that distances imply.
 
     Shapes: distances ``[N, N]`` -> ``[N, min(N, width)]``.
     Source: Torgerson (1952).
@@ -93,13 +93,13 @@ def classical_scaling(found: Tensor, width: int) -> Tensor:
 
 
 def _smacof(found: Tensor, points: Tensor) -> float:
-    """The stress that Guttman's transforms reach from flat points ``[N, D]``; none raises it."""
+    """Return the stress that Guttman transforms, which never raise it, reach from ``[N, D]``."""
     flat = _flat_distances(points)
     scale = _scale(found, flat)
     points, flat = scale * points, scale * flat
     stress = _stress(found, flat)
     for _ in range(SMACOF_STEPS):
-        # points in one place stay together: the direction between them is rounding
+        # points in one place stay together: the direction between them is only rounding
         ratios = torch.where(flat > ONE_PLACE * flat.max(), found / flat, 0.0)
         points = (ratios.sum(1, keepdim=True) * points - ratios @ points) / len(points)
         flat = _flat_distances(points)
@@ -110,7 +110,7 @@ def _smacof(found: Tensor, points: Tensor) -> float:
 
 
 def _scale(found: Tensor, flat: Tensor) -> float:
-    """The factor on distances that brings them closest to those found."""
+    """Return the factor on the flat distances that brings them closest to those found."""
     squares = float(flat.square().sum())
     return float((flat * found).sum()) / squares if squares > 0 else 1.0
 
@@ -120,25 +120,25 @@ def _stress(found: Tensor, flat: Tensor) -> float:
 
 
 def _flat_distances(points: Tensor) -> Tensor:
-    """By one product, up to 1e-8 of the largest length."""
+    """Return Euclidean distances by one matrix product, exact up to 1e-8 of the largest length."""
     squares = points.square().sum(-1)
     found = squares[:, None] + squares - 2 * points @ points.T
     return found.clamp_min(0).fill_diagonal_(0).sqrt()
 
 
 def tree_delta(tangents: Tensor, where: Space) -> float:
-    """:func:`gromov_delta` of points by their tangent vectors at the origin, ``[N, D]``."""
+    """Return :func:`gromov_delta` of points given as tangents at the origin, ``[N, D]``."""
     return gromov_delta(distances(tangents, where))
 
 
 def gromov_delta(found: Tensor) -> float:
-    """Gromov's delta of a metric, twice over the diameter: 0 for a tree, 1 at most.
+    """Return twice Gromov's delta of a metric over its diameter: 0 for a tree, 1 at most.
 
-    The exact four-point condition: with Gromov products ``(x|y)_w`` at every base point ``w``, the
-    largest ``min((x|z)_w, (z|y)_w) - (x|y)_w``.
+    Delta is exact, by the four-point condition: the largest ``min((x|z)_w, (z|y)_w) - (x|y)_w`` of
+    Gromov products at all base points ``w``.
 
-    Shapes: distances ``[N, N]``. Range: ``[0, 1]``; NaN for a diameter of 0, and for fewer than
-    four points, of which every metric is a tree's.
+    Shapes: distances ``[N, N]``. Range: ``[0, 1]``; NaN for a diameter of 0 and for fewer than
+    four points, whose metric is always a tree's.
     Source: Gromov (1987); relative to the diameter as Khrulkov et al. (2020), sec. 3.
     """
     diameter = float(found.max())
@@ -148,16 +148,16 @@ def gromov_delta(found: Tensor) -> float:
     for base in range(len(found)):
         from_base = found[base]
         products = (from_base[:, None] + from_base[None] - found) / 2
-        # max over z of min((x|z), (z|y)): the product of matrices in (max, min)
+        # max over z of min((x|z), (z|y)): a matrix product in the (max, min) semiring
         through = torch.minimum(products[:, :, None], products[None]).amax(1)
         delta = max(delta, float((through - products).max()))
     return 2 * delta / diameter
 
 
 def rank_correlation(values: Tensor, others: Tensor) -> float:
-    """Spearman's correlation; NaN where either does not vary.
+    """Return Spearman's correlation; NaN if either variable is constant.
 
-    Values whose whole range is at most :data:`EQUAL` of the largest do not vary.
+    Values whose range is at most :data:`EQUAL` of the largest absolute value count as constant.
     """
     x, y = values.double().numpy(), others.double().numpy()
     if len(x) < 3 or any(np.ptp(z) <= EQUAL * np.abs(z).max() for z in (x, y)):
@@ -168,10 +168,10 @@ def rank_correlation(values: Tensor, others: Tensor) -> float:
 def over_samples(
     function: Callable[[Tensor], float], cloud: Tensor, *, size: int, samples: int, seed: int
 ) -> Estimate:
-    """A function of random samples of a cloud ``[N, D]``, none with a point twice.
+    """Average a function over random samples of a cloud ``[N, D]``, drawn without replacement.
 
-    The error is NaN where all points are in every sample; so is the mean where all points are in
-    one place.
+    The error is NaN if a sample holds all points; mean and error are NaN if all points are in one
+    place.
     """
     if _in_one_place(cloud):
         return Estimate(math.nan, math.nan)

@@ -1,4 +1,4 @@
-"""The states to look at: of both sides of a model, for pairs of a data set."""
+"""Compute the states of encoder and decoder for sentence pairs of a data set."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,20 +24,20 @@ BATCH_SENTENCES = 64
 def both_sides(
     model: Any, contents: Contents, data: Path, *, subset: str, sentences: int
 ) -> list[Cloud]:
-    """States for the first sentences of a data set, the decoder's with the reference before it.
+    """Return the states for the first sentences of a data set; the decoder reads the reference.
 
-    The ends of sentences are left out, and what starts a target sentence.
+    Leaves out sentence ends and the token that starts a target sentence.
 
     Args:
         model: an encoder-decoder.
-        contents: what it was made of.
+        contents: the parts that the model was built from.
         data: folder that ``hyptrans prepare`` wrote, or its ``data-bin``.
-        subset: name of the set, as ``valid``.
-        sentences: most pairs that are read.
+        subset: name of the set, such as ``valid``.
+        sentences: most pairs to read.
 
     Raises:
-        UserError: there is no such data set, it is numbered by another dictionary than the model's,
-            or a state is not a finite number.
+        UserError: the data set is missing or uses another dictionary than the model, or a state is
+            not finite.
     """
     pairs = _pairs(model, contents, data, subset)
     rows = [pairs[i] for i in range(min(sentences, len(pairs)))]
@@ -48,7 +48,7 @@ def both_sides(
         batch = rows[start : start + BATCH_SENTENCES]
         before = padded([row["input_ids"].tolist() for row in batch], words)
         after = padded([row["labels"][:-1].tolist() for row in batch], words)
-        # as in training, the end of a sentence stands before the first word of the target
+        # as in training, the decoder's input starts with the end-of-sentence token
         given = torch.cat([after.new_full((len(after), 1), words.eos()), after], 1)
         encoded = model.encoder(before.to(device))
         memory = encoded.states[-1], encoded.padding
@@ -85,7 +85,7 @@ def _cloud(
 
 
 def _pairs(model: Any, contents: Contents, data: Path, subset: str) -> Pairs:
-    """The pairs of a data set that the model can take."""
+    """Return the pairs of a data set that are short enough for the model."""
     binary = data_bin(data)
     source, target = contents.languages
     own, others = contents.dictionaries, dictionaries(binary, contents.languages)
@@ -95,7 +95,7 @@ def _pairs(model: Any, contents: Contents, data: Path, subset: str) -> Pairs:
                 f"--data {data}: its dictionary of {language} is not that of {contents.place}; "
                 "name the data folder of the model's training"
             )
-    # fairseq trains on pairs against the direction of their files' names, too
+    # fairseq also trains on pairs in the direction opposite to their file names
     names = [f"{subset}.{source}-{target}", f"{subset}.{target}-{source}"]
     there = [name for name in names if (binary / f"{name}.{source}.idx").is_file()]
     if not there:

@@ -1,4 +1,4 @@
-"""The words of trees to look at, with the states of an encoder."""
+"""Select the words of trees whose encoder states the geometry is measured on."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from probing.text.trees import Sentence, depths
 
 
 def word_counts(sentences: Sequence[Sentence]) -> Counter[str]:
-    """How often each word stands in some trees, in lower case."""
+    """Count how often each lower-cased word occurs in some trees."""
     return Counter(word.lower() for sentence in sentences for word in sentence.words)
 
 
@@ -26,17 +26,17 @@ def words_of(
     counts: Counter[str],
     most: int = SENTENCES,
 ) -> Cloud:
-    """The words of one token of the first sentences that have states.
+    """Return the single-token words of the first sentences that have states.
 
-    Others are left out: their states are means of those of their tokens, which lie nearer to the
-    origin than these do, also where all of an encoder's own states lie on one sphere.
+    Leaves out other words: their states are means of their tokens' states, which lie nearer to the
+    origin than these, even if all of an encoder's own states lie on one sphere.
 
     Args:
-        states: of the trees.
-        trees: all of the file that the states were extracted for.
-        encoder: whose states they are; its parameters do not matter.
-        counts: how often words stand in a text, for their frequency.
-        most: sentences to look at.
+        states: states of the trees.
+        trees: all trees of the file that the states were extracted for.
+        encoder: the encoder that made the states; its parameters do not matter.
+        counts: how often each word occurs in a text, for the words' frequency.
+        most: most sentences to use.
     """
     places = range(min(len(states), most))
     chosen = [trees[states.kept[i]] for i in places]
@@ -53,7 +53,7 @@ def words_of(
 
 
 def _whole(encoder: WordEncoder, sentence: Sentence) -> torch.Tensor:
-    """Which words of a sentence are one token, ``[words]``."""
+    """Tell which words of a sentence are one token, ``[words]``, bool."""
     aligned = align_sentence(encoder, sentence)
     assert not isinstance(aligned, str), "it has states"
     tokens = np.bincount(aligned.words, minlength=aligned.count)

@@ -1,1 +1,1 @@
-"""Probes: maps of states to points, their training and file, metrics and baselines."""
+"""Probes: maps from states to points, their training and files, metrics and baselines."""

@@ -1,4 +1,4 @@
-"""Trees drawn without looking at the words, which probes are held against."""
+"""Baselines for probes: trees that do not depend on the words."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ CHAIN, RIGHT_BRANCHING = "linear chain", "right-branching"
 
 
 def chain(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Every word next to the one before; a chain has no root, so all depths are the same.
+    """Return distances and depths of a chain of neighbours; it has no root: all depths are equal.
 
     Shapes: -> ``[n, n]``, ``[n]``.
     """
@@ -22,7 +22,7 @@ def chain(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def right_branching(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """The chain as a tree: every word depends on the one before, the first is the root.
+    """Return distances and depths of the tree in which every word depends on the one before.
 
     Shapes: -> ``[n, n]``, ``[n]``.
     """
@@ -37,13 +37,13 @@ BASELINES: dict[str, Callable[[int], tuple[np.ndarray, np.ndarray]]] = {
 
 
 def score(name: str, sentences: Sequence[Sentence], punct: Punctuation = "upos") -> Scores:
-    """The scores of a baseline; Root and Nspr of the chain are NaN."""
+    """Score a baseline; Root and Nspr of the chain are NaN."""
     tally = Tally(1, punct)
     for sentence in sentences:
         distances, depths = BASELINES[name](len(sentence))
         tally.add(sentence, distances[None], depths[None])
     scores = tally.scores()
     if name == CHAIN:
-        # which of equal depths comes first says nothing of a root
+        # the first of equal depths says nothing about a root
         scores.roots[:] = math.nan
     return scores

@@ -1,8 +1,8 @@
 """Control trees, after the control tasks of Hewitt and Liang (2019).
 
-Each word type draws once whether its words hang on the word before, on the word after or on the
-first word. Such trees hold nothing of a language, and yet a probe can learn them: it has to know
-the words and to keep in mind what each drew. Selectivity is how much better it learns real trees.
+Each word type draws once whether its words depend on the word before, on the word after or on the
+first word. Such trees have no linguistic structure, yet a probe can learn them by recognizing the
+words and memorizing what each type drew. Selectivity is how much better it learns real trees.
 """
 
 import random
@@ -21,20 +21,20 @@ BEHAVIORS: tuple[Behavior, ...] = get_args(Behavior)
 
 
 def behavior(word: str, seed: int) -> Behavior:
-    """What a word type drew; upper and lower case are two types."""
+    """Draw the behavior of a word type; upper and lower case are different types."""
     return random.Random(f"{seed} {word}").choice(BEHAVIORS)
 
 
 def control_heads(behaviors: Sequence[Behavior], keep: Sequence[bool]) -> tuple[int, ...]:
-    """The heads of a control tree, from 0; -1 for the root.
+    """Return the heads of a control tree, numbered from 0; -1 for the root.
 
-    Only words to keep are hung on, so that edges between them are a tree. The first of them is the
-    root. A word without the neighbour that it drew hangs on the root, and of two that drew one
-    another the first does: there are no longer cycles.
+    Only kept words become heads, so that the edges between them form a tree. The first kept word is
+    the root. A word without the neighbour that it drew depends on the root; so does the first of
+    two words that drew each other. Longer cycles do not occur.
 
     Args:
         behaviors: what each word drew.
-        keep: which words are no punctuation; where none is, all are taken.
+        keep: which words are not punctuation; if none is, all words are kept.
     """
     kept = np.flatnonzero(keep) if any(keep) else np.arange(len(behaviors))
     root = int(kept[0])
@@ -51,10 +51,10 @@ def control_heads(behaviors: Sequence[Behavior], keep: Sequence[bool]) -> tuple[
 
 
 def control_tree(sentence: Sentence, seed: int, punct: Punctuation = "upos") -> Sentence:
-    """The sentence with its control tree in place of its own.
+    """Return the sentence with its control tree in place of its own.
 
     Raises:
-        UserError: the sentence has none of the tags that tell punctuation.
+        UserError: the sentence has no tags to recognize punctuation by.
     """
     behaviors = [behavior(word, seed) for word in sentence.words]
     heads = control_heads(behaviors, kept_words(sentence, punct).tolist())

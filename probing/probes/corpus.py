@@ -1,4 +1,4 @@
-"""States of words beside the trees of their sentences, in batches."""
+"""Batches of word states together with the trees of their sentences."""
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,17 +13,17 @@ from probing.states.file import States
 from probing.text.trees import Sentence, distance_matrix
 
 LARGEST_PAIRS = 1 << 20
-"""Pairs of words in a batch; fewer sentences than asked for are taken where they are long (32 of
-more than 180 words), which bounds memory: 4 MiB for every layer and tensor of distances."""
+"""Most pairs of words in a batch; batches of long sentences (32 of more than 180 words) are split,
+which bounds memory: 4 MiB for every layer and tensor of distances."""
 POOL = 50
-"""Batches that are cut at a time out of shuffled sentences, sorted by length."""
+"""Batches per pool: each pool of shuffled sentences is sorted by length and cut into batches."""
 
 
 def check_learnable(lengths: Iterable[int], name: object) -> None:
-    """Refuse sentences of one word alone: all their trees are the same, and no probe learns.
+    """Check that not all sentences have one word: their trees are equal, and no probe can learn.
 
     Raises:
-        UserError: names what holds them.
+        UserError: all of them do; names what holds them.
     """
     if max(lengths) < 2:
         raise UserError(
@@ -43,28 +43,28 @@ class Batch:
     distances: Tensor
     """``[B, N, N]``, float32, zero at padding."""
     depths: Tensor
-    """``[B, N]``, the same."""
+    """``[B, N]``, float32, zero at padding."""
 
     @property
     def words(self) -> Tensor:
-        """``[B, N]``, false at padding."""
+        """Return the mask of words, ``[B, N]``, false at padding."""
         places = torch.arange(self.depths.size(1), device=self.lengths.device)
         return places < self.lengths.unsqueeze(1)
 
     def to(self, device: str) -> "Batch":
-        """The same on a device, as torch names it."""
+        """Return the batch on a device, named as in torch."""
         tensors = (self.states, self.lengths, self.distances, self.depths)
         return Batch(self.sentences, *(tensor.to(device) for tensor in tensors))
 
 
 class Corpus:
-    """States of some sentences and their trees; ``rows`` and ``places`` number both.
+    """States of sentences and their trees; ``rows`` index the states, ``places`` the trees.
 
     Args:
-        states: of some or all of the sentences.
-        sentences: all sentences of the trees that the states were made of.
-        name: names the states in errors.
-        only: places in the trees of the sentences to use; None: all that have states.
+        states: states of some or all of the sentences.
+        sentences: all sentences of the tree file that the states were extracted from.
+        name: name of the states in error messages.
+        only: places in the tree file of the sentences to use; None uses all that have states.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Corpus:
         return len(self.sentences)
 
     def batch(self, indices: Sequence[int]) -> Batch:
-        """The sentences of given indices."""
+        """Return the batch of the sentences at the given indices."""
         states, lengths = self.states.batch([self.rows[i] for i in indices])
         sentences = [self.sentences[i] for i in indices]
         longest = states.size(2)
@@ -99,12 +99,12 @@ class Corpus:
         )
 
     def in_order(self, size: int) -> Iterator[list[int]]:
-        """All sentences once, in batches of indices from the shortest to the longest."""
+        """Yield batches of indices that hold every sentence once, from the shortest on."""
         order = sorted(range(len(self)), key=self.lengths.__getitem__)
         yield from self._cut(order, size)
 
     def shuffled(self, size: int, rng: torch.Generator) -> Iterator[list[int]]:
-        """Batches without an end: epochs of shuffled sentences, those of a batch equally long."""
+        """Yield batches endlessly: shuffled epochs, with similarly long sentences in a batch."""
         while True:
             order = torch.randperm(len(self), generator=rng).tolist()
             for start in range(0, len(order), size * POOL):
@@ -114,7 +114,7 @@ class Corpus:
                     yield batches[i]
 
     def _cut(self, order: list[int], size: int) -> Iterator[list[int]]:
-        """Batches of at most ``size`` of sentences sorted by length."""
+        """Cut sentences sorted by length into batches of at most ``size``."""
         remaining = iter(order)
         while batch := list(islice(remaining, size)):
             fitting = max(1, LARGEST_PAIRS // self.lengths[batch[-1]] ** 2)

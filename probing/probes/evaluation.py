@@ -1,4 +1,4 @@
-"""Metrics of probes on a corpus."""
+"""Evaluate probes on a corpus and choose the best layer."""
 
 import math
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ from probing.settings import Punctuation
 
 BATCH_SIZE = 32
 SELECTED_BY = {"distance": "uuas", "depth": "nspr"}
-"""The metric that a layer is chosen by on the development set, for each task."""
+"""For each task, the metric on the development set that chooses the layer."""
 _ELSE_BY = {"distance": "dspr", "depth": "root"}
-"""Where no layer has that one."""
+"""For each task, the metric that chooses if that one is NaN for all layers."""
 
 
 @torch.no_grad()
@@ -30,7 +30,7 @@ def evaluate(
     layers: Sequence[int] | None = None,
     name: str = "",
 ) -> Scores:
-    """Scores of every layer, or of those asked for, in their order; sentences as in the corpus."""
+    """Score every layer, or the given ones in their order; sentences stay in the corpus's order."""
     chosen = list(range(corpus.states.layers) if layers is None else layers)
     tally, visited = Tally(len(chosen), punct), list[int]()
     batches = list(corpus.in_order(BATCH_SIZE))
@@ -47,13 +47,13 @@ def evaluate(
 
 
 def best_layer(layers: Sequence[dict[str, float]], task: str) -> int:
-    """The layer that is best on these metrics; the first of equals, NaN is the worst.
+    """Return the layer with the best metrics; the first of equal ones; NaN is the worst.
 
-    Where no layer has the metric that chooses (correlations are of sentences of 5 to 50 words), the
-    task's other one does.
+    If the choosing metric is NaN for all layers (correlations need sentences of 5 to 50 words), the
+    task's other metric chooses.
 
     Raises:
-        UserError: no layer has that one either.
+        UserError: that one is NaN for all layers, too.
     """
     values = [metrics[SELECTED_BY[task]] for metrics in layers]
     if all(map(math.isnan, values)):

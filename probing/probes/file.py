@@ -1,4 +1,4 @@
-"""Probes in a file, as torch writes it: parameters and all else that is known of them."""
+"""Save and load probes in torch's format: parameters, settings, spaces and courses of training."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +13,7 @@ from probing.settings import Settings
 
 
 def save_probes(path: Path, trained: Trained) -> None:
-    """Write both probes, whole or not at all."""
+    """Write both probes to a file, completely or not at all."""
     about = {
         "settings": asdict(trained.settings),
         "width": trained.distance.width,

@@ -1,19 +1,19 @@
 """UUAS, Dspr, Root and Nspr of predicted distances and depths.
 
-UUAS: share of gold edges in the minimum spanning tree of the predicted distances, without
-punctuation, over all edges of the corpus. Dspr: Spearman correlation of predicted and true
-distances of a word to all words, averaged over the words of a sentence, the sentences of a length,
-and the lengths from 5 to 50. Root: share of sentences whose shallowest word that is no punctuation
-is the root. Nspr: Spearman correlation of depths, averaged as Dspr.
+UUAS: share of the corpus's gold edges, without punctuation, that are in the minimum spanning tree
+of the predicted distances. Dspr: Spearman correlation of predicted and true distances of a word to
+all words, averaged over the words of a sentence, the sentences of a length, and the lengths from 5
+to 50. Root: share of sentences whose shallowest non-punctuation word is the root. Nspr: Spearman
+correlation of depths, averaged like Dspr.
 
-Hewitt and Manning's code counts alike but for three things. What has one of seven Penn Treebank
-tags is punctuation there (``ptb`` here), and what has the tag PUNCT in UPOS here unless asked
-otherwise: on the test set of UD English EWT this moves UUAS of a chain from 0.4299 to 0.4305, and
-Root of right-branching trees from 28.0 to 29.3 %. Gold edges are there the minimum spanning tree of
-the gold distances over the words kept, and here the tree's own edges with both ends kept. The two
-differ where words hang on punctuation: in no sentence of EWT with ``upos``, and in one of its test
-set with ``ptb`` (20,087 edges there, 20,086 here). An undefined correlation makes their average
-undefined, and is left out of ours.
+Hewitt and Manning's code differs in three points. (1) It takes words with one of seven Penn
+Treebank tags as punctuation (``ptb`` here); the default here is the tag PUNCT in UPOS. On the test
+set of UD English EWT this moves UUAS of a chain from 0.4299 to 0.4305, and Root of right-branching
+trees from 28.0 to 29.3 %. (2) Its gold edges are the minimum spanning tree of the gold distances
+over the kept words; here they are the tree's own edges with both ends kept. The two differ where
+words depend on punctuation: in no sentence of EWT with ``upos``, and in one of its test set with
+``ptb`` (20,087 edges there, 20,086 here). (3) One undefined correlation makes its average
+undefined; ours leaves undefined ones out.
 """
 
 import math
@@ -30,17 +30,17 @@ from probing.text.trees import Sentence, distance_matrix, minimum_spanning_edges
 
 PTB_TAGS = frozenset(["''", ",", ".", ":", "``", "-LRB-", "-RRB-"])
 METRICS = ("uuas", "dspr", "root", "nspr")
-"""Keys of the metrics; the first two are of the distance probe, the others of the depth probe."""
+"""Keys of the metrics; the distance probe has the first two, the depth probe the others."""
 ARC_LENGTHS = (1, 2, 3, 4, 6, 10)
-"""Least lengths, in words, of the classes of gold edges that UUAS is told of."""
+"""Least lengths, in words, of the classes of gold edges that have a UUAS of their own."""
 _BY_LAYER = ("found", "roots", "dspr", "nspr")
-"""The scores that every layer has of its own."""
+"""The fields of :class:`Scores` with one row per layer."""
 SHORTEST, LONGEST = 5, 50
-"""Lengths of the sentences that correlations are averaged over."""
+"""Sentences of these lengths, in words, count for the correlations."""
 
 
 def check_tags(sentences: Iterable[Sentence], punct: Punctuation) -> None:
-    """Tell before any work where :func:`kept_words` lacks tags.
+    """Check before any work that every sentence has the tags that :func:`kept_words` needs.
 
     Raises:
         UserError: a sentence has none.
@@ -50,12 +50,12 @@ def check_tags(sentences: Iterable[Sentence], punct: Punctuation) -> None:
 
 
 def kept_words(sentence: Sentence, punct: Punctuation = "upos") -> np.ndarray:
-    """Which words are no punctuation.
+    """Tell which words are not punctuation.
 
     Shapes: -> ``[n]``, bool.
 
     Raises:
-        UserError: the sentence has none of the tags that tell punctuation.
+        UserError: the sentence has no tags to recognize punctuation by.
     """
     if punct == "none":
         return np.ones(len(sentence), bool)
@@ -71,21 +71,21 @@ def kept_words(sentence: Sentence, punct: Punctuation = "upos") -> np.ndarray:
 
 
 def predicted_root(depths: np.ndarray, keep: np.ndarray) -> int:
-    """The first of the shallowest words that are no punctuation, or of all where all are."""
+    """Return the first of the shallowest words to keep, or of all words if none is to be kept."""
     return int(np.argmin(np.where(keep, depths, np.inf) if keep.any() else depths))
 
 
 def spearman(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
-    """Spearman correlations along the last dimension; NaN where a row is constant.
+    """Return Spearman correlations along the last dimension; NaN where a row is constant.
 
     Shapes: predicted ``[..., n]``, gold broadcasts against it -> ``[...]``.
     """
     x, y = rankdata(predicted, axis=-1), rankdata(gold, axis=-1)
-    # ranks average to this whatever their ties
+    # the mean rank, with or without ties
     middle = (predicted.shape[-1] + 1) / 2
     x, y = x - middle, y - middle
     scale = np.sqrt((x**2).sum(-1) * (y**2).sum(-1))
-    # ranks are halves of whole numbers, so a constant row is exactly zero
+    # ranks are multiples of 0.5, so a constant row becomes exactly zero
     with np.errstate(invalid="ignore"):
         correlations: np.ndarray = (x * y).sum(-1) / scale
     return correlations
@@ -93,15 +93,15 @@ def spearman(predicted: np.ndarray, gold: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Scores:
-    """What every sentence adds to the metrics of several predictions, or layers, at once.
+    """Scores of every sentence for several predictions (layers) at once.
 
     Attributes:
-        lengths: words of each sentence, ``[S]``.
-        arcs: gold edges without punctuation by :data:`ARC_LENGTHS`, ``[S, classes]``.
-        found: those that were predicted, ``[layers, S, classes]``; a mean where runs were averaged.
-        roots: whether the root was, ``[layers, S]``.
+        lengths: number of words of each sentence, ``[S]``.
+        arcs: number of gold edges without punctuation by :data:`ARC_LENGTHS`, ``[S, classes]``.
+        found: number of those predicted, ``[layers, S, classes]``; a mean if runs were averaged.
+        roots: whether the predicted root is right, ``[layers, S]``.
         dspr: Spearman correlation of distances, NaN where undefined, ``[layers, S]``.
-        nspr: that of depths.
+        nspr: Spearman correlation of depths, likewise.
     """
 
     lengths: np.ndarray
@@ -113,33 +113,33 @@ class Scores:
 
     @property
     def edges(self) -> np.ndarray:
-        """Gold edges of each sentence, ``[S]``."""
+        """Return the number of gold edges of each sentence, ``[S]``."""
         return self.arcs.sum(-1)
 
     @property
     def correct(self) -> np.ndarray:
-        """Those that were predicted, ``[layers, S]``."""
+        """Return the number of correctly predicted edges, ``[layers, S]``."""
         return self.found.sum(-1)
 
     def of(self, distance_layer: int, depth_layer: int) -> "Scores":
-        """One row: UUAS and Dspr of one layer, Root and Nspr of another."""
+        """Return scores of one row: UUAS and Dspr of one layer, Root and Nspr of another."""
         d, e = [distance_layer], [depth_layer]
         rows = {"found": self.found[d], "dspr": self.dspr[d]}
         return replace(self, **rows, roots=self.roots[e], nspr=self.nspr[e])
 
     def in_order(self, places: np.ndarray) -> "Scores":
-        """The same of the sentences in another order, ``[S]``."""
+        """Return the scores with the sentences in the order of ``places``, ``[S]``."""
         rows = {name: getattr(self, name)[:, places] for name in _BY_LAYER}
         return replace(self, lengths=self.lengths[places], arcs=self.arcs[places], **rows)
 
     def by_arc(self) -> np.ndarray:
-        """UUAS of every layer by :data:`ARC_LENGTHS`, ``[layers, classes]``; NaN without edges."""
+        """Return UUAS by :data:`ARC_LENGTHS`, ``[layers, classes]``; NaN without edges."""
         with np.errstate(invalid="ignore"):
             shares: np.ndarray = self.found.sum(1) / self.arcs.sum(0)
         return shares
 
     def metrics(self) -> list[dict[str, float]]:
-        """For every layer the metrics from 0 to 1 (correlations from -1); NaN where undefined."""
+        """Return every layer's metrics, from 0 to 1 (correlations from -1); NaN if undefined."""
         parts = {metric: self.parts(metric) for metric in METRICS}
         return [
             {metric: float(parts[metric][layer]) for metric in METRICS}
@@ -147,7 +147,7 @@ class Scores:
         ]
 
     def parts(self, metric: str) -> np.ndarray:
-        """A metric of every layer, ``[layers]``."""
+        """Return one metric of every layer, ``[layers]``."""
         if metric in ("uuas", "root"):
             values, whole = self._share(metric)
             return values.sum(-1) / whole if whole else np.full(len(values), math.nan)
@@ -160,16 +160,16 @@ class Scores:
         return self.roots, len(self.lengths)
 
     def undefined(self) -> dict[str, int]:
-        """Sentences of :data:`SHORTEST` to :data:`LONGEST` words without each correlation.
+        """Count the sentences of :data:`SHORTEST` to :data:`LONGEST` words without a correlation.
 
-        Of scores of one row.
+        Looks at the first row only.
         """
         scored = (self.lengths >= SHORTEST) & (self.lengths <= LONGEST)
         missing = {name: np.isnan(getattr(self, name)[0]) & scored for name in ("dspr", "nspr")}
         return {name: int(found.sum()) for name, found in missing.items()}
 
     def contributions(self, metric: str, used: np.ndarray) -> np.ndarray:
-        """What each sentence adds to a metric that is taken over some sentences: they sum to it.
+        """Return what each sentence adds to a metric over the used sentences; they sum to it.
 
         Shapes: used ``[S]``, bool -> ``[layers, S]``, 0 for other sentences.
         """
@@ -185,7 +185,7 @@ class Scores:
 
 
 def defined_in_all(several: Sequence[Scores]) -> list[Scores]:
-    """Scores of several runs without correlations of sentences where one run has none."""
+    """Set a sentence's correlation to NaN in all runs if it is undefined in one of them."""
     kept = {
         name: ~np.any([np.isnan(getattr(scores, name)) for scores in several], axis=0)
         for name in ("dspr", "nspr")
@@ -199,7 +199,7 @@ def defined_in_all(several: Sequence[Scores]) -> list[Scores]:
 
 
 def mean_scores(several: Sequence[Scores]) -> Scores:
-    """Of the same sentences in several runs, sentence by sentence."""
+    """Average the scores of several runs on the same sentences, sentence by sentence."""
     first = several[0]
     rows = ([getattr(scores, name) for scores in several] for name in _BY_LAYER)
     return replace(
@@ -209,11 +209,11 @@ def mean_scores(several: Sequence[Scores]) -> Scores:
 
 @dataclass
 class Tally:
-    """The scores of several layers, filled sentence by sentence.
+    """Collects the scores of several layers sentence by sentence.
 
     Args:
-        layers: number of predictions that every sentence comes with.
-        punct: what tells punctuation.
+        layers: number of predictions for every sentence.
+        punct: what counts as punctuation.
     """
 
     layers: int
@@ -221,12 +221,12 @@ class Tally:
     _rows: list[tuple[Any, ...]] = field(default_factory=list)
 
     def add(self, sentence: Sentence, distances: np.ndarray, depths: np.ndarray) -> None:
-        """Count one sentence.
+        """Score one sentence.
 
         Shapes: distances ``[layers, n, n]``, depths ``[layers, n]``.
 
         Raises:
-            UserError: a prediction is not a finite number.
+            UserError: a prediction is not finite.
         """
         if not (np.isfinite(distances).all() and np.isfinite(depths).all()):
             raise UserError(
@@ -246,19 +246,19 @@ class Tally:
         self._rows.append((len(sentence), arcs, np.array(found), np.array(roots), dspr, nspr))
 
     def scores(self) -> Scores:
-        """What was counted, of one sentence at least."""
+        """Return the scores of all sentences added; there must be at least one."""
         lengths, arcs, *values = zip(*self._rows, strict=True)
         return Scores(np.array(lengths), np.array(arcs), *(np.stack(part, 1) for part in values))
 
 
 def _classes(edges: Collection[tuple[int, int]]) -> np.ndarray:
-    """How many edges of each class of length there are, ``[classes]``."""
+    """Count the edges of each length class, ``[classes]``."""
     numbers = np.digitize([j - i for i, j in edges], ARC_LENGTHS)
     return np.bincount(numbers, minlength=len(ARC_LENGTHS) + 1)[1:]
 
 
 def _by_length(values: np.ndarray, lengths: np.ndarray) -> float:
-    """Over the sentences of a length, then over lengths, leaving out what is undefined."""
+    """Average over the sentences of each length, then over lengths, skipping undefined values."""
     defined = ~np.isnan(values)
     found = np.unique(lengths[defined])
     means = [values[defined & (lengths == length)].mean() for length in found]
@@ -266,7 +266,7 @@ def _by_length(values: np.ndarray, lengths: np.ndarray) -> float:
 
 
 def _mean(values: np.ndarray) -> np.ndarray:
-    """The mean along the last dimension of what is not NaN; NaN where nothing is."""
+    """Return the mean of the defined values along the last dimension; NaN if there are none."""
     defined = ~np.isnan(values)
     with np.errstate(invalid="ignore"):
         mean: np.ndarray = np.where(defined, values, 0).sum(-1) / defined.sum(-1)

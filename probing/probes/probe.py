@@ -1,8 +1,8 @@
-"""Structural probes: maps of states to points whose distances and depths are those of a tree.
+"""Structural probes: maps from states to points whose distances and depths are those of a tree.
 
-A probe holds one map for each of several layers, which work on all layers in one product; layers
-do not share parameters. Its points are read in two ways, each by a probe of its own: squared
-distances between words, and squared distances from the origin.
+A probe holds one map for each of several layers and computes all layers in one product; layers do
+not share parameters. One probe predicts tree distances as squared distances between points, another
+predicts depths as squared distances from the origin.
 """
 
 import math
@@ -19,21 +19,21 @@ from hyptrans.kernels.lorentz import from_linear
 from probing.settings import Kind
 
 INITIAL_LOG_SCALE = 0.5
-"""Fresh points then have times of 1.1 to 2.7 and distances and depths as of small trees. A model's
-layers start at 2.3 and with weights of 0.02: depths are 10 for all words, and absolute errors let
-some layers stay at one depth for all."""
+"""Initial points then have times of 1.1 to 2.7, and distances and depths like those of small trees.
+The initialization of models (2.3, weights of 0.02) would give all words depth 10, and absolute
+errors would leave some layers at one depth for all words."""
 LONGEST_TANGENT = 12.0
-"""Tangents that the Lorentz probe makes of vectors are no longer: ``exp_o`` overflows in float32 at
-45, and at 12 two points a step apart are still two."""
+"""Most length of the Lorentz probe's tangents: ``exp_o`` overflows in float32 at 45, and at 12
+points one rounding step apart stay distinct."""
 LARGEST_RADIUS = 2 * math.atanh(1 - poincare.MARGINS[torch.float32])
-"""Of the Poincare probe's points: geoopt's bound of the ball in float32, 6.2 from the origin."""
+"""Largest radius of the Poincare probe's points, 6.2: geoopt's bound of the ball in float32."""
 
 
 class Stack(nn.Module):
-    """One parameter for every layer, so that each may learn at its own pace; used as one tensor.
+    """One parameter per layer, so that each learns at its own pace; stacked to one tensor for use.
 
     Args:
-        initial: ``[layers, ...]``.
+        initial: initial values, ``[layers, ...]``.
     """
 
     def __init__(self, initial: Tensor) -> None:
@@ -47,14 +47,14 @@ class Stack(nn.Module):
 class Probe(nn.Module, ABC):
     """One probe for each of several layers of states.
 
-    Shapes: ``layers`` names those that ``states`` ``[len(layers), B, N, width]`` are of; it may be
-    left out where they are all.
+    Shapes: ``states`` are ``[len(layers), B, N, width]``; ``layers`` names their layers and
+    defaults to all.
 
     Args:
         width: coordinates of a state, time included.
         rank: coordinates of a point, time included.
-        spaces: of the states, one for each layer.
-        rng: of the initial weights.
+        spaces: space of the states, one for each layer.
+        rng: generator of the initial weights.
     """
 
     kind: Kind
@@ -68,34 +68,34 @@ class Probe(nn.Module, ABC):
 
     @abstractmethod
     def _draw(self, width: int, rank: int, spaces: Sequence[Space]) -> None:
-        """Make the parameters; their order is that in which ``rng`` draws them."""
+        """Create the parameters in the order in which ``rng`` draws them."""
 
     def parameters_of(self, layer: int) -> list[nn.Parameter]:
-        """What one layer learns."""
+        """Return the parameters of one layer."""
         stacks = [module for module in self.children() if isinstance(module, Stack)]
         return [cast(nn.Parameter, stack.values[layer]) for stack in stacks]
 
     @abstractmethod
     def points(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
-        """States -> the probe's own form of its points, ``[..., N, rank]`` or a number less."""
+        """Map states to points in the probe's own form, ``[..., N, rank]`` or ``rank - 1``."""
 
     def distances(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
-        """Predicted tree distances ``[..., N, N]``, 0 from a word to itself."""
+        """Return predicted tree distances ``[..., N, N]``, 0 from a word to itself."""
         found = self._distances(states, layers)
         itself = torch.eye(found.size(-1), dtype=torch.bool, device=found.device)
-        # products of a point with itself are rounded as all others are
+        # a point's product with itself is rounded, too
         return found.masked_fill(itself, 0)
 
     @abstractmethod
     def _distances(self, states: Tensor, layers: Sequence[int] | None) -> Tensor:
-        """Those of all pairs, by one product, up to its rounding."""
+        """Return the distances of all pairs by one product, up to rounding."""
 
     def depths(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
-        """Predicted depths ``[..., N]``: squared distances from the origin."""
+        """Return predicted depths ``[..., N]``: squared distances from the origin."""
         return self.points(states, layers).square().sum(-1)
 
     def lorentz_points(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor | None:
-        """The points on the hyperboloid of curvature -1 ``[..., N, rank]``; None of flat ones."""
+        """Return points on the hyperboloid of curvature -1, ``[..., N, rank]``; None if flat."""
         return None
 
     def _chosen(self, layers: Sequence[int] | None) -> list[int]:
@@ -125,7 +125,7 @@ class LorentzProbe(Probe):
     def _draw(self, width: int, rank: int, spaces: Sequence[Space]) -> None:
         self.flat = spaces[0].kind == "euclidean"
         if self.flat:
-            # tangents of states with coordinates of about 1 then start at about length 1
+            # so states with coordinates of about 1 start with tangents of length about 1
             self.inner_weight = self._uniform(rank - 1, width, (3 / width / rank) ** 0.5)
         else:
             points = width + (spaces[0].kind == "poincare")
@@ -133,7 +133,7 @@ class LorentzProbe(Probe):
         self.weight, self.bias, self.scale = self._linear(rank, rank)
 
     def _linear(self, in_width: int, out_width: int) -> tuple[Stack, Stack, Stack]:
-        """Parameters of Lorentz linear layers."""
+        """Return weight, bias and scale of Lorentz linear layers."""
         weight = self._uniform(out_width, in_width, in_width**-0.5)
         layers = len(self.spaces)
         scale = Stack(torch.full((layers, 1, 1), INITIAL_LOG_SCALE))
@@ -155,7 +155,7 @@ class LorentzProbe(Probe):
 
     def _distances(self, states: Tensor, layers: Sequence[int] | None) -> Tensor:
         points = self.points(states, layers)
-        # rounding takes equal points below 0
+        # rounding can make the distance of equal points negative
         return (-2 - 2 * lorentz.pairwise_inner(points, points)).clamp_min(0)
 
     def depths(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
@@ -168,21 +168,21 @@ class LorentzProbe(Probe):
 class PoincareProbe(Probe):
     """``p = Q (x)_M exp_o(P h)``, distances ``d(p_i, p_j)^2`` and ``d(p_i, o)^2``.
 
-    As ``Q (x)_M exp_o(u) = exp_o(Q u)``, a point is kept as that tangent, and distances are taken
-    in the Lorentz model. Hyperbolic states first become vectors, so that P is ``P (x)_M h`` of
-    points of the ball. Source: Chen et al. 2021.
+    As ``Q (x)_M exp_o(u) = exp_o(Q u)``, the probe stores a point as the tangent ``Q u`` and
+    computes distances in the Lorentz model. Hyperbolic states first become tangent vectors, so that
+    P acts on points of the ball as ``P (x)_M h``. Source: Chen et al. 2021.
     """
 
     kind = "poincare"
 
     def _draw(self, width: int, rank: int, spaces: Sequence[Space]) -> None:
-        # the time is no coordinate of the ball, but of the rank
+        # the rank counts the time, which the ball does not have
         inner = (3 / self._vector_width / rank) ** 0.5
         self.inner_weight = self._uniform(rank - 1, self._vector_width, inner)
         self.weight = self._uniform(rank - 1, rank - 1, (3 / rank) ** 0.5)
 
     def points(self, states: Tensor, layers: Sequence[int] | None = None) -> Tensor:
-        """Tangents at the origin whose lengths are distances from there."""
+        """Return tangents at the origin whose lengths are distances from it."""
         layers = self._chosen(layers)
         shape = states.shape[:-1]
         flat = self._vectors(states, layers)
@@ -215,7 +215,7 @@ class EuclideanProbe(Probe):
 
     def _distances(self, states: Tensor, layers: Sequence[int] | None) -> Tensor:
         points = self.points(states, layers)
-        # what all words share adds no distance, only rounding
+        # a shift shared by all words changes no distance and only adds rounding
         points = points - points.mean(-2, keepdim=True)
         squares = points.square().sum(-1)
         products = points @ points.transpose(-2, -1)
@@ -234,12 +234,12 @@ def make_probe(
     spaces: Sequence[Space],
     rng: torch.Generator | None = None,
 ) -> Probe:
-    """A fresh probe of a kind."""
+    """Create an untrained probe of a kind."""
     return PROBES[kind](width, rank, spaces, rng)
 
 
 def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Each layer's matrix on all its words.
+    """Apply each layer's matrix to all of its words.
 
     Shapes: x ``[layers, ..., D]``, weight ``[layers, R, D]``, bias ``[layers, R]``
     -> ``[layers, words, R]``.
@@ -249,7 +249,7 @@ def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 def _lorentz_layer_point(z: Tensor, log_scale: Tensor) -> Tensor:
-    """What a Lorentz linear layer makes of its product; every layer of states has its own.
+    """Turn the products of Lorentz linear layers into points; every layer has its own scale.
 
     Shapes: z ``[layers, words, R]``, log_scale ``[layers, 1, 1]`` -> ``[layers, words, R]``.
     """

@@ -1,9 +1,9 @@
-"""Is the difference of two encoders more than chance? A paired test over sentences.
+"""Test whether the difference of two encoders is more than chance, paired over sentences.
 
-Approximate randomization: if two encoders were alike, it would be a coin's toss which of them gave
-which of a sentence's two results. The p-value is the share of such tosses in which the metric
-differs at least as much as it does. Source: Noreen 1989, Computer-Intensive Methods for Testing
-Hypotheses; Yeh 2000 for corpus metrics.
+Approximate randomization: if two encoders were equally good, a coin toss could decide which of them
+gave which of a sentence's two results. The p-value is the share of random assignments in which the
+metric differs at least as much as observed. Source: Noreen 1989, Computer-Intensive Methods for
+Testing Hypotheses; Yeh 2000 for corpus metrics.
 """
 
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from probing.probes.metrics import METRICS, Scores
 
 TOSSES = 10_000
 _MOST_TOSSED = 4_000_000
-"""Results at a time, which bounds memory: 32 MB for each array of them."""
+"""Most results tossed at once, which bounds memory: 32 MB for each array of them."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A metric of one encoder against another's, on the sentences where both are defined."""
+    """A metric of two encoders compared on the sentences where it is defined for both."""
 
     metric: str
     difference: float
@@ -30,17 +30,17 @@ class Comparison:
 
 
 def compare(first: Scores, second: Scores, *, seed: int = 1) -> list[Comparison]:
-    """All metrics that both have, of scores of one row each.
+    """Compare two one-row scores by all metrics that both have.
 
     Raises:
-        ValueError: they are of other sentences.
+        ValueError: they belong to different sentences.
     """
     if not np.array_equal(first.edges, second.edges):
         raise ValueError("scores of different sentences cannot be paired")
     found = []
     for metric in METRICS:
         used = _defined(first, metric) & _defined(second, metric)
-        # a root that is undefined is so for all sentences, a correlation for some
+        # Root is undefined for all sentences or none, a correlation for some
         if not used.any() or (metric in ("uuas", "root") and not used.all()):
             continue
         if metric == "uuas" and not first.edges.any():
@@ -53,7 +53,7 @@ def compare(first: Scores, second: Scores, *, seed: int = 1) -> list[Comparison]
 
 def _p_value(pair: list[np.ndarray], seed: int) -> float:
     if len(pair[0]) < 2:
-        # of one sentence both deals are as far apart
+        # with one sentence both assignments differ equally
         return 1.0
     tested = permutation_test(
         pair,

@@ -1,7 +1,7 @@
-"""Training of probes: all layers and both tasks in one pass over the data.
+"""Train probes of all layers and both tasks in one pass over the data.
 
-Layers share the batches and the matrix products, nothing else: each has its own parameters, rate,
-best weights and end, as if it were trained alone.
+Layers share only batches and matrix products: each has its own parameters, learning rate, best
+weights and end of training, as if it were trained alone.
 """
 
 from collections.abc import Sequence
@@ -24,10 +24,10 @@ TASKS = ("distance", "depth")
 
 @dataclass
 class Course:
-    """How one layer of one task went."""
+    """The course of training of one layer for one task."""
 
     losses: list[float] = field(default_factory=list)
-    """On the development set, at every look."""
+    """Losses on the development set, one per evaluation."""
     best_step: int = 0
     best_loss: float = float("inf")
     steps: int = 0
@@ -45,7 +45,7 @@ class Trained:
 
 
 def distance_losses(predicted: Tensor, batch: Batch) -> Tensor:
-    """Mean over sentences of the absolute errors of all pairs over the squared length.
+    """Return the mean over sentences of all pairs' absolute errors over the squared length.
 
     Shapes: predicted ``[layers, B, N, N]`` -> ``[layers]``. Source: Hewitt and Manning 2019.
     """
@@ -58,7 +58,7 @@ def distance_losses(predicted: Tensor, batch: Batch) -> Tensor:
 
 
 def depth_losses(predicted: Tensor, batch: Batch) -> Tensor:
-    """Mean over sentences of the absolute errors of all words over the length.
+    """Return the mean over sentences of all words' absolute errors over the length.
 
     Shapes: predicted ``[layers, B, N]`` -> ``[layers]``. Source: Hewitt and Manning 2019.
     """
@@ -67,14 +67,14 @@ def depth_losses(predicted: Tensor, batch: Batch) -> Tensor:
 
 
 class _Task:
-    """One probe of all layers, with an optimizer for each."""
+    """A probe of all layers with one optimizer per layer."""
 
     def __init__(self, name: str, settings: Settings, probe: Probe) -> None:
         self.name, self.settings, self.probe = name, settings, probe
         self.active = list(range(len(probe.spaces)))
         self.courses = [Course() for _ in self.active]
         own = [self.probe.parameters_of(layer) for layer in self.active]
-        # one fused step for a layer's few small tensors
+        # fused: one step for a layer's few small tensors
         self.optimizers = [
             Adam(p, lr=settings.lr, weight_decay=settings.weight_decay, fused=True) for p in own
         ]
@@ -91,7 +91,7 @@ class _Task:
         self.best = [[p.detach().clone() for p in parameters] for parameters in own]
 
     def losses(self, batch: Batch) -> Tensor:
-        """Of the layers that still learn."""
+        """Return the losses of the layers that still learn."""
         all_active = len(self.active) == len(self.courses)
         states = batch.states if all_active else batch.states[self.active]
         if self.name == "distance":
@@ -99,17 +99,17 @@ class _Task:
         return depth_losses(self.probe.depths(states, self.active), batch)
 
     def learn(self, batch: Batch) -> None:
-        """One step of every layer that still learns."""
+        """Take one training step for every layer that still learns."""
         if not self.active:
             return
-        # a sum, of which each layer's parameters see their own part
+        # each layer's parameters get the gradient of their own loss only
         self.losses(batch).sum().backward()
         for layer in self.active:
             self.optimizers[layer].step()
             self.optimizers[layer].zero_grad()
 
     def look(self, losses: Sequence[float], step: int) -> None:
-        """Take note of the losses of the active layers on the development set."""
+        """Record the active layers' losses on the development set; stop layers out of patience."""
         still = []
         for layer, loss in zip(self.active, losses, strict=True):
             course = self.courses[layer]
@@ -127,10 +127,10 @@ class _Task:
         self.active = still
 
     def finish(self) -> Probe:
-        """The probe with its best weights, on the CPU.
+        """Return the probe with its best weights, on the CPU.
 
         Raises:
-            UserError: no look gave a finite loss.
+            UserError: a layer never had a finite loss.
         """
         with torch.no_grad():
             for layer, course in enumerate(self.courses):
@@ -148,17 +148,17 @@ class _Task:
 def train(
     train_set: Corpus, dev_set: Corpus, settings: Settings, *, name: str = "", device: str = "cpu"
 ) -> Trained:
-    """Train a distance and a depth probe of every layer.
+    """Train a distance and a depth probe for every layer.
 
     Raises:
-        UserError: a set has only sentences of one word, the loss is not finite, or torch cannot use
-            the device.
+        UserError: a set has only one-word sentences, a layer's loss is never finite, or torch
+            cannot use the device.
     """
     states = train_set.states
     for corpus in (train_set, dev_set):
         check_learnable(corpus.lengths, corpus.name)
     rng = torch.Generator().manual_seed(settings.seed)
-    # drawn on the CPU, so that a seed begins with the same weights on every device
+    # draw on the CPU, so that a seed gives the same initial weights on every device
     fresh = [
         make_probe(settings.probe, states.width, settings.rank, states.spaces, rng) for _ in TASKS
     ]

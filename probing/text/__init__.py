@@ -1,1 +1,1 @@
-"""Text and its dependency trees: parsed, read, and aligned with an encoder's subwords."""
+"""Text and its dependency trees: read them and align them with an encoder's subwords."""

@@ -1,6 +1,6 @@
-"""Which characters of a sentence each subword stands for, and which subwords make up a word.
+"""Find the characters that each subword of a sentence stands for and the subwords of each word.
 
-A position is a number of characters from the start of the sentence's text.
+Positions count characters from the start of the sentence's text.
 """
 
 import html
@@ -12,20 +12,20 @@ from unicodedata import normalize
 from probing.text.trees import Sentence
 
 Span = tuple[int, int]
-"""From the first character to the one after the last; ``(0, 0)`` where there is none."""
+"""First character and the one after the last; ``(0, 0)`` for a subword without characters."""
 
 _SPACE, _JOINED = "\u2581", "@@"
-"""How sentencepiece writes a space, and how subword-nmt marks a subword that the next one joins."""
+"""Sentencepiece's space, and subword-nmt's mark of a subword that continues in the next one."""
 # Moses' escapes, and its mark for a hyphen split off inside a word
 _ESCAPED = re.compile(r"&(?:amp|lt|gt|quot|apos|#91|#93|#124);|(?<!\S)@-@(?!\S)|\S")
 _CHARACTER = re.compile(r"\S")
 
 
 def surface(sentence: Sentence) -> tuple[str, list[Span]]:
-    """The text that a sentence's tokens spell, and the characters of each of its words.
+    """Return the text that a sentence's tokens spell, and the span of each of its words.
 
-    Words of a multiword token that spell it one after the other (do + n't) have their own
-    characters; where they do not (du = de + le), each of them has all characters of the token.
+    If the words of a multiword token spell it when joined (do + n't), each has its own characters;
+    otherwise (du = de + le) each has all characters of the token.
     """
     text = ""
     spans: list[Span] = []
@@ -43,12 +43,13 @@ def surface(sentence: Sentence) -> tuple[str, list[Span]]:
 
 
 def align(pieces: Sequence[Span], words: Sequence[Span]) -> list[list[int]] | str:
-    """For every word the indices of the subwords that have one of its characters.
+    """Return for every word the indices of the subwords that share a character with it.
 
-    A subword over two words belongs to both, one without characters (a lone space mark) to none.
+    A subword that spans two words belongs to both; one without characters (a lone space mark)
+    belongs to none.
 
     Returns:
-        The indices, at least one per word, or the reason why there are none for some word.
+        At least one index per word, or a message that names the first word without a subword.
     """
     aligned = [
         [i for i, (first, last) in enumerate(pieces) if max(first, start) < min(last, end)]
@@ -63,18 +64,18 @@ def align(pieces: Sequence[Span], words: Sequence[Span]) -> list[list[int]] | st
 def place_pieces(
     text: str, pieces: Sequence[str], kind: str, *, escaped: bool = False
 ) -> list[Span]:
-    """The characters of a text that each of its subwords stands for.
+    """Return the span of text that each subword stands for.
 
-    Text and subwords are compared character by character, without spaces, which tokenizers add and
-    remove, and without what preparation changes: case, escapes of Moses, compatible forms of
-    Unicode. Where a stretch still differs, unchanged characters around it tell what became what;
-    one that also changed its length comes as a whole from the whole.
+    Compares text and subwords character by character, ignoring spaces, which tokenizers add and
+    remove, and what preparation changes: case, Moses escapes and Unicode compatibility forms.
+    Stretches that still differ are matched by the unchanged characters around them. If such a
+    stretch also changed its length, all of its characters map to the whole original stretch.
 
     Args:
         text: the sentence.
         pieces: its subwords in order.
-        kind: of subwords, ``sentencepiece``, ``subword-nmt`` or ``none``.
-        escaped: the preparation escapes characters as Moses does.
+        kind: kind of subwords, ``sentencepiece``, ``subword-nmt`` or ``none``.
+        escaped: whether the preparation escapes characters as Moses does.
     """
     before = [(key, place) for place, one in enumerate(text) for key in _keys(one)]
     joined, owners = _joined(pieces, kind)
@@ -94,12 +95,12 @@ def place_pieces(
 
 
 def _keys(text: str) -> str:
-    """What is compared of a character, or of an escape: one letter or more."""
+    """Normalize a character or an unescaped unit for comparison; may return several letters."""
     return "".join(normalize("NFKC", normalize("NFKC", text).casefold()).split())
 
 
 def _joined(pieces: Sequence[str], kind: str) -> tuple[str, list[int]]:
-    """The text that subwords spell, and the subword of each of its characters, -1 of a space."""
+    """Return the text that subwords spell and each character's subword index, -1 for a space."""
     joined, owners = "", list[int]()
     for number, piece in enumerate(pieces):
         if kind == "sentencepiece":
@@ -113,7 +114,7 @@ def _joined(pieces: Sequence[str], kind: str) -> tuple[str, list[int]]:
 
 
 def _sources(before: list[str], after: list[str]) -> list[Span]:
-    """For each element of ``after``, the stretch of ``before`` that it came from."""
+    """Return for each element of ``after`` the stretch of ``before`` that it came from."""
     if before == after:
         return [(i, i + 1) for i in range(len(after))]
     sources: list[Span] = []

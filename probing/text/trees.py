@@ -1,4 +1,4 @@
-"""Dependency trees of CoNLL-U, checked, and distances in them."""
+"""Read and check dependency trees in CoNLL-U, and compute distances in them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -17,16 +17,16 @@ from hyptrans.support.errors import UserError
 from hyptrans.support.lines import read_lines
 
 MOST_LINES = 100_000
-"""Of a sentence; corpora have sentences of hundreds."""
+"""Most lines of a sentence; sentences of corpora have hundreds at most."""
 LONGEST_LINE = 100_000
-"""Characters; the parser takes two thousand times the memory."""
+"""Most characters of a line; the parser needs two thousand times as much memory."""
 _MOST_SHOWN = 8
-"""Words of a cycle that its error names."""
+"""Most words of a cycle that its error message lists."""
 
 
 @dataclass(frozen=True)
 class Token:
-    """A token as written, of one word or more (``1-2`` of CoNLL-U: *don't* is *do* and *n't*)."""
+    """A token as written; it has one or more words (CoNLL-U's ``1-2``: *don't* = *do* + *n't*)."""
 
     form: str
     first: int
@@ -38,7 +38,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence and its tree; empty nodes (``1.1``) are left out."""
+    """A sentence and its tree, without empty nodes (``1.1``)."""
 
     id: str
     words: tuple[str, ...]
@@ -54,20 +54,20 @@ class Sentence:
 
     @property
     def root(self) -> int:
-        """Index of the word without a head."""
+        """Return the index of the word without a head."""
         return self.heads.index(-1)
 
     @property
     def edges(self) -> list[tuple[int, int]]:
-        """The undirected edges ``(i, j)``, ``i < j``."""
+        """Return the undirected edges ``(i, j)``, ``i < j``."""
         return [(min(i, h), max(i, h)) for i, h in enumerate(self.heads) if h >= 0]
 
 
 def read_conllu(path: Path) -> list[Sentence]:
-    """Read a file in CoNLL-U, plain or gzipped.
+    """Read a CoNLL-U file, plain or gzipped.
 
     Raises:
-        UserError: the file or one of its trees cannot be used; names the sentence and its line.
+        UserError: the file or one of its trees is unusable; names the sentence and its line.
     """
     sentences = [_sentence(block, f"{path}, line {line}") for line, block in _blocks(path)]
     if not sentences:
@@ -76,7 +76,7 @@ def read_conllu(path: Path) -> list[Sentence]:
 
 
 def _blocks(path: Path) -> Iterator[tuple[int, str]]:
-    """Sentences as text, with the number of their first line."""
+    """Yield the number of each sentence's first line, and its text."""
     start, lines = 1, list[str]()
     for number, line in enumerate(chain(read_lines(path, may_be_empty=True), [""]), 1):
         if len(line) > LONGEST_LINE or len(lines) > MOST_LINES:
@@ -96,7 +96,7 @@ def _sentence(block: str, where: str) -> Sentence:
     try:
         (rows,) = conllu.parse(block)
     except (ParseException, ValueError) as error:
-        # behind a colon it quotes what stands there
+        # after a colon the message quotes the input
         reason = str(error).partition("\n")[0].partition(":")[0].rstrip(".")
         raise UserError(f"{where}: not CoNLL-U ({reason})") from error
     name = rows.metadata.get("sent_id") or where
@@ -131,18 +131,18 @@ def _tokens(rows: Any, words: int, where: str) -> Iterator[Token]:
         else:
             continue
         if last > covered:
-            # some treebanks mark a multiword token, others its last word
+            # some treebanks put SpaceAfter on the multiword token, others on its last word
             yield Token(row["form"], first - 1, last - 1, not glued & {number, last})
             covered = last
 
 
 def _spaced(tokens: list[Token], text: str) -> list[Token]:
-    """The tokens with the spaces of a sentence's ``# text``, where it differs by spaces alone."""
+    """Take the tokens' spaces from a sentence's ``# text`` if the two differ only in spaces."""
     forms = ["".join(token.form.split()) for token in tokens]
     if "".join(forms) != "".join(text.split()):
         return tokens
     ends = list(accumulate(map(len, forms)))
-    # of every character that is no space, whether one follows it
+    # for every non-space character, whether a space follows it
     before_space = [after.isspace() for one, after in pairwise([*text, " "]) if not one.isspace()]
     return [
         replace(t, space_after=before_space[end - 1]) for t, end in zip(tokens, ends, strict=True)
@@ -150,7 +150,7 @@ def _spaced(tokens: list[Token], text: str) -> list[Token]:
 
 
 def _heads(numbers: list[int | None], where: str) -> tuple[int, ...]:
-    """Check that the heads, from 1, are a tree, and number them from 0."""
+    """Check that the heads, numbered from 1, form a tree; return them numbered from 0."""
     for i, head in enumerate(numbers, 1):
         if head is None:
             raise UserError(f"{where}: word {i} has no head; gold or parsed trees are needed")
@@ -163,7 +163,7 @@ def _heads(numbers: list[int | None], where: str) -> tuple[int, ...]:
         raise UserError(f"{where}: the tree has {found}, one is needed")
     reached = set[int]()
     for i in range(len(heads)):
-        # in the order of the way
+        # keys keep the order of the walk upwards
         path = dict[int, None]()
         while i >= 0 and i not in reached and i not in path:
             path[i] = None
@@ -179,7 +179,7 @@ def _heads(numbers: list[int | None], where: str) -> tuple[int, ...]:
 
 
 def depths(sentence: Sentence) -> Tensor:
-    """Edges between every word and the root.
+    """Return the number of edges between every word and the root.
 
     Shapes: -> ``[n]``, int64.
     """
@@ -187,12 +187,12 @@ def depths(sentence: Sentence) -> Tensor:
 
 
 def distance_matrix(heads: tuple[int, ...]) -> np.ndarray:
-    """Edges between every two words of a tree, int64.
+    """Return the number of edges between every two words of a tree, ``[n, n]``, int64.
 
-    Two words are as far apart as their depths less twice that of the lowest word above both.
+    Two words are as far apart as their depths minus twice that of their lowest common ancestor.
     """
     n = len(heads)
-    # of every word, it and the words above it; the last column takes what is above the root
+    # marks each word and its ancestors; the last column absorbs the root's head, -1
     path = np.zeros((n, n + 1), dtype=np.float32)
     rows, parents = np.arange(n), np.array([*heads, -1])
     above = rows
@@ -205,12 +205,12 @@ def distance_matrix(heads: tuple[int, ...]) -> np.ndarray:
 
 
 def minimum_spanning_edges(distances: np.ndarray, keep: np.ndarray) -> set[tuple[int, int]]:
-    """The minimum spanning tree over the words to keep; of ties, the pair that comes first wins.
+    """Return the minimum spanning tree over the words to keep; the first pair of a tie wins.
 
-    Only the order of the distances matters, so they are replaced by their ranks: no zero distance
-    is taken for a missing edge, and no two edges tie. Hewitt and Manning's code breaks ties alike.
+    Only the order of distances matters, so ranks replace them: no zero distance counts as a missing
+    edge, and no two edges tie. Hewitt and Manning's code breaks ties in the same way.
 
-    Shapes: distances ``[n, n]``, of which the upper triangle is read; keep ``[n]``, bool
+    Shapes: distances ``[n, n]``, only the upper triangle is read; keep ``[n]``, bool
     -> pairs ``(i, j)``, ``i < j``.
     """
     kept = np.flatnonzero(keep)

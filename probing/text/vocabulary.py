@@ -1,4 +1,4 @@
-"""Words of trees that a text, such as the one that an encoder was trained on, does not have."""
+"""Measure how many words of trees a text, such as an encoder's training text, does not contain."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -9,19 +9,19 @@ _PART = re.compile(r"\w+")
 
 
 def parts_of(text: str) -> list[str]:
-    """Its stretches of letters and digits, lower-cased: *Don't* has two."""
+    """Return the text's stretches of letters and digits, lower-cased: *Don't* has two."""
     return _PART.findall(text.lower())
 
 
 def vocabulary(lines: Iterable[str]) -> set[str]:
-    """All parts of a text."""
+    """Return all distinct parts of a text."""
     return {part for line in lines for part in parts_of(line)}
 
 
 def unseen_share(sentences: Sequence[Sentence], known: set[str]) -> float:
-    """Share of the tokens with a letter or digit that have a part which the text lacks.
+    """Return the share of tokens with at least one part that ``known`` lacks.
 
-    Tokens are taken as they are written, and upper and lower case are one.
+    Counts only tokens with a letter or digit, in their written form, ignoring case.
     """
     tokens = [parts_of(token.form) for sentence in sentences for token in sentence.tokens]
     counted = [parts for parts in tokens if parts]
