@@ -1,4 +1,4 @@
-"""A sentence with its gold tree as arcs above the words and the predicted tree below."""
+"""Draw a sentence with the gold tree as arcs above the words and the predicted tree below."""
 
 import math
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ from probing.report import svg
 from probing.report.data import Edge, Example, Prediction
 
 SIDE = 74.0  # room for the names of the two trees, in pixels
-SIZE = 15  # of the words
+SIZE = 15  # font size of the words
 GAP = 16  # between words
 STEP = 17  # height of a level of arcs
-SLOT = 4  # between arcs that end at the same side of a word
+SLOT = 4  # between the ends of arcs at a word
 CORNER = 9
-WIDEST = 1300.0  # up to here a picture may shrink to the page; a wider one scrolls
+WIDEST = 1300.0  # pictures below this width shrink to the page; wider ones scroll
 ROOT_HEIGHT = 15
 
 
 @dataclass(frozen=True)
 class Score:
-    """How a predicted tree agrees with the gold one."""
+    """How well a predicted tree agrees with the gold one."""
 
     right: int
     total: int
@@ -33,12 +33,12 @@ class Score:
 
 
 def undirected(edges: list[Edge]) -> set[Edge]:
-    """The edges with the smaller index first."""
+    """Return the edges, each with the smaller index first."""
     return {(min(edge), max(edge)) for edge in edges}
 
 
 def score(example: Example, prediction: Prediction) -> Score:
-    """UUAS and root of one sentence, as counts; edges of punctuation do not count."""
+    """Count the right edges and check the root of one sentence, leaving out punctuation's edges."""
     mark = example.punctuation
     gold = {(i, j) for i, j in undirected(example.gold_edges) if not (mark[i] or mark[j])}
     right = len(gold & undirected(prediction.edges))
@@ -46,7 +46,7 @@ def score(example: Example, prediction: Prediction) -> Score:
 
 
 def levels(edges: set[Edge]) -> dict[Edge, int]:
-    """The height of each arc: above all arcs that it spans, and not that of one that it crosses."""
+    """Give each arc a level above all arcs that it spans and different from those it crosses."""
     heights: dict[Edge, int] = {}
     for i, j in sorted(edges, key=lambda edge: (edge[1] - edge[0], edge)):
         inner = [h for (a, b), h in heights.items() if i <= a and b <= j]
@@ -59,7 +59,7 @@ def levels(edges: set[Edge]) -> dict[Edge, int]:
 
 
 def draw(example: Example, prediction: Prediction, model: str) -> Markup:
-    """The picture of one sentence and one model."""
+    """Draw the picture of one sentence and one model."""
     gold, predicted = undirected(example.gold_edges), undirected(prediction.edges)
     centers, width = _spaced(example.words, gold, predicted)
     heights = levels(gold), levels(predicted)
@@ -80,7 +80,7 @@ def draw(example: Example, prediction: Prediction, model: str) -> Markup:
         (heights[1], prediction.root, under, 1),
     ):
         ends, mark = _slots(set(height), centers, root)
-        # high arcs first, so that short ones lie on top of them
+        # draw high arcs first, so that short ones lie on top
         for edge in sorted(height, key=lambda edge: (-height[edge], edge)):
             kind = "good" if edge in agreeing else "bad"
             if any(example.punctuation[word] for word in edge):
@@ -88,7 +88,7 @@ def draw(example: Example, prediction: Prediction, model: str) -> Markup:
             path = _arc(*ends[edge], base, way * height[edge] * STEP)
             parts.append(svg.element("path", f"edge {kind}", d=path))
         if 0 <= root < len(centers):
-            # a line from outside the tree, with its name at the end
+            # a vertical line to the root, labelled at its outer end
             tip = base + way * (max(height.values(), default=1) * STEP + 6)
             path = svg.line([(mark, base), (mark, tip)])
             parts.append(svg.element("path", f"edge mark {root_kind}", d=path))
@@ -100,7 +100,7 @@ def draw(example: Example, prediction: Prediction, model: str) -> Markup:
 
 
 def _spaced(words: list[str], gold: set[Edge], predicted: set[Edge]) -> tuple[list[float], float]:
-    """Centers of the words on their line, and its length; busy words get the room they need."""
+    """Return the words' centers and the line's length; words with many arcs get more room."""
     centers, x = [], SIDE
     for i, word in enumerate(words):
         busy = max(sum(i in edge for edge in edges) for edges in (gold, predicted))
@@ -113,10 +113,10 @@ def _spaced(words: list[str], gold: set[Edge], predicted: set[Edge]) -> tuple[li
 def _slots(
     edges: set[Edge], centers: list[float], root: int
 ) -> tuple[dict[Edge, tuple[float, float]], float]:
-    """Where the two ends of each arc stand, and the mark of the root: side by side.
+    """Return where the two ends of each arc and the root's mark stand; none share a position.
 
-    From left to right at each word: arcs to the left, the shortest first; the root's mark; arcs to
-    the right, the longest first. So arcs that do not cross are drawn without a crossing.
+    From left to right at each word: arcs to the left, shortest first; the root's mark; arcs to the
+    right, longest first. This order draws no crossing that the tree does not have.
     """
     places: dict[tuple[Edge, int], float] = {}
     mark = 0.0
@@ -133,7 +133,7 @@ def _slots(
 
 
 def _arc(x0: float, x1: float, base: float, rise: float) -> str:
-    """Path from one word to another: up, around a corner, along, and down again."""
+    """Return the path from one word to another: up, around a corner, along, and down again."""
     corner, high = min(CORNER, (x1 - x0) / 2), base + rise
     turn = high + math.copysign(CORNER, -rise)
     up = f"M{x0:.1f} {base:.1f}V{turn:.1f}Q{x0:.1f} {high:.1f} {x0 + corner:.1f} {high:.1f}"

@@ -1,4 +1,4 @@
-"""The charts of the page, each with the numbers behind it."""
+"""Draw the charts of the page, each with a table of its numbers."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -17,7 +17,7 @@ from probing.report.results import TITLES, cell
 from probing.settings import KINDS
 
 NOTHING = "\N{EN DASH}"
-"""Printed for a number that does not exist."""
+"""Printed for a missing number."""
 OF_DISTANCE = ("uuas", "dspr")
 RANKED = "uuas"
 """The metric of rank curves."""
@@ -32,7 +32,7 @@ IN_TABLE = "the numbers are in the table below"
 
 
 def figure_number(value: float | None, decimals: int = 2) -> str:
-    """A number with fixed decimals, or a dash for None, NaN and infinities."""
+    """Format a number with fixed decimals; None, NaN and infinities become a dash."""
     if value is None or not math.isfinite(value):
         return NOTHING
     return f"{value:.{decimals}f}"
@@ -40,13 +40,13 @@ def figure_number(value: float | None, decimals: int = 2) -> str:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart and the numbers behind it.
+    """A chart and a table of its numbers.
 
     Attributes:
-        about: what is drawn.
-        picture: as HTML that is escaped already.
+        about: what the chart shows.
+        picture: the picture as escaped HTML.
         columns: heads of the table's columns.
-        rows: of the table, each with its head.
+        rows: rows of the table, each beginning with its head.
     """
 
     about: str
@@ -56,13 +56,13 @@ class Chart:
 
 
 def in_order(report: Report, names: Iterable[str]) -> list[str]:
-    """Names of models in the order of the report, those that it does not know last."""
+    """Sort names of models in the order of the report; unknown names come last."""
     order = {model.name: place for place, model in enumerate(report.models)}
     return sorted(names, key=lambda name: order.get(name, len(order)))
 
 
 def layer_charts(report: Report) -> list[Chart]:
-    """One for each metric that has numbers of layers: its course over the layers of each model."""
+    """Draw a chart over the layers of all models for each metric that has numbers of layers."""
     made = []
     for metric, title in TITLES.items():
         every = layer_lines(report.models, metric)
@@ -80,13 +80,13 @@ def layer_charts(report: Report) -> list[Chart]:
 
 
 def _layer(line: Line, layer: int) -> str:
-    """A cell of the table of a metric."""
+    """Return a cell of a metric's table, bold for a chosen layer."""
     shown = figure_number(line.values[layer], 3)
     return Markup("<strong>{}</strong>").format(shown) if layer in line.rings else shown
 
 
 def layer_lines(models: Sequence[ModelResult], metric: str) -> list[Line]:
-    """The lines of one metric over layers: of all that has a number."""
+    """Return one metric's line over layers for every model that has a number."""
     made, shown = [], looks(models)
     task = 0 if metric in OF_DISTANCE else 1
     for model in models:
@@ -99,11 +99,11 @@ def layer_lines(models: Sequence[ModelResult], metric: str) -> list[Line]:
 
 
 def rank_charts(report: Report) -> list[Chart]:
-    """One for each encoder that has rank curves: UUAS against the dimensions of a probe's space."""
+    """Draw UUAS against the dimensions of the probe for each encoder that has rank curves."""
     points = sorted(report.ranks, key=lambda point: point.dimensions)
     found = {name: [p for p in points if p.model == name] for name in report.rank_models}
     drawn = {name: rank_lines(own, report.models) for name, own in found.items()}
-    # all encoders on one axis
+    # all encoders share one scale
     reach = [end for own in drawn.values() for line in own for end in line.reach]
     made = []
     for name, own in found.items() if reach else ():
@@ -121,7 +121,7 @@ def rank_charts(report: Report) -> list[Chart]:
 
 
 def rank_lines(points: Sequence[RankPoint], models: Sequence[ModelResult]) -> list[Line]:
-    """A line for each kind of probe of one encoder, in its color, and one for each baseline."""
+    """Return a line for each kind of probe of one encoder, in its color, and for each baseline."""
     made, shown = [], looks(models)
     for number, probe in enumerate(KINDS):
         own = [point for point in points if point.probe == probe]
@@ -138,7 +138,7 @@ def rank_lines(points: Sequence[RankPoint], models: Sequence[ModelResult]) -> li
 
 
 def space_charts(report: Report) -> list[Chart]:
-    """One for each encoder: the radius of its states over layers."""
+    """Draw the radius of the states over layers for each encoder."""
     shown, made = looks(report.models), []
     for name, layers in report.spaces.items():
         radii, spread = (
@@ -153,7 +153,7 @@ def space_charts(report: Report) -> list[Chart]:
 
 
 def radius_charts(report: Report) -> list[Chart]:
-    """One for each model with radii of the words of every gold depth, all on the same axes."""
+    """Draw the words' radii by gold depth for each model that has radii, all on the same axes."""
     found = {name: by_depth(report.radii[name]) for name in in_order(report, report.radii)}
     found = {name: groups for name, groups in found.items() if groups}
     reach = [
@@ -177,6 +177,6 @@ def radius_charts(report: Report) -> list[Chart]:
 
 
 def by_depth(sample: Sequence[tuple[int, float]]) -> dict[int, list[float]]:
-    """Radii by gold depth, shallow first; those that are not finite are left out."""
+    """Group the finite radii by gold depth, shallow first."""
     finite = sorted(pair for pair in sample if math.isfinite(pair[1]))
     return {depth: [r for _, r in group] for depth, group in groupby(finite, itemgetter(0))}

@@ -1,4 +1,4 @@
-"""What the report shows: plain values, so that it can be written without a model or a corpus."""
+"""The report's data as plain values, so that writing it needs no model and no corpus."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -9,7 +9,7 @@ from probing.geometry.layers import Layer
 from probing.probes.significance import Comparison
 
 Role = Literal["encoder", "fresh", "baseline"]
-"""A trained encoder; one of fresh parameters; trees drawn without an encoder."""
+"""A trained encoder; an encoder with fresh parameters; trees made without an encoder."""
 
 Edge = tuple[int, int]
 
@@ -19,8 +19,7 @@ class ModelResult:
     """The figures of one encoder and probe, or of a baseline.
 
     Metrics are between 0 and 1 (correlations from -1) under the keys of
-    ``probing.probes.metrics.METRICS``; any may be NaN or absent. Of probes of several seeds they
-    are means.
+    ``probing.probes.metrics.METRICS``; any may be NaN or absent. With several seeds they are means.
     """
 
     name: str
@@ -28,55 +27,55 @@ class ModelResult:
     space: str
     probe: str
     layers: list[dict[str, float]]
-    """On the development set, one entry per layer; the embeddings are layer 0."""
+    """Metrics on the development set, one entry per layer; the embeddings are layer 0."""
     distance_layer: int
-    """The layer that is best on the development set, for UUAS and Dspr; of the first seed."""
+    """The first seed's best layer on the development set, for UUAS and Dspr."""
     depth_layer: int
     """The same for Root and Nspr."""
     test: dict[str, float]
-    """On the test set, of the layers chosen."""
+    """Metrics of the chosen layers on the test set."""
     role: Role = "encoder"
     of: str = ""
-    """The trained encoder that one of fresh parameters stands beside."""
+    """For an encoder with fresh parameters, its trained twin."""
     spread: dict[str, float] = field(default_factory=dict)
-    """Standard deviations of ``test`` over seeds; empty where there was one."""
+    """Standard deviations of ``test`` over seeds; empty for one seed."""
     chosen: list[tuple[int, int]] = field(default_factory=list)
-    """The two layers of every seed."""
+    """Distance and depth layer of every seed."""
     undefined: dict[str, int] = field(default_factory=dict)
-    """Sentences left out of a correlation, which one seed at least does not have."""
+    """Sentences left out of a correlation because it is undefined for at least one seed."""
 
     @property
     def baseline(self) -> bool:
-        """Not a trained encoder; it may have no layers."""
+        """Return whether this is not a trained encoder; it may have no layers then."""
         return self.role != "encoder"
 
     @property
     def chosen_layers(self) -> list[tuple[int, int]]:
-        """For distances and for depths, of every seed; none of a baseline without layers."""
+        """Return every seed's distance and depth layer; empty for a baseline without layers."""
         return self.chosen or [(self.distance_layer, self.depth_layer)] * bool(self.layers)
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Shares of the test set's words that an encoder does not know as such."""
+    """Shares of the test set's words that an encoder does not know as whole words."""
 
     unknown: float
-    """With a piece that its vocabulary lacks."""
+    """Share of words with a piece that the vocabulary lacks."""
     split: float
-    """Of several pieces."""
+    """Share of words split into several pieces."""
     unseen: float | None
-    """Of tokens with a letter or digit, those that its training text does not have; None where that
-    was not given."""
+    """Share of tokens with a letter or digit that the training text lacks; None if no text was
+    given."""
 
 
 @dataclass(frozen=True)
 class RankPoint:
-    """The figures of one encoder with probes of one kind and size, means over seeds."""
+    """The figures of one encoder with probes of one kind and size; means over seeds."""
 
     model: str
     probe: str
     dimensions: int
-    """Of the probe's space; hyperbolic points have one more coordinate, their time."""
+    """Dimensions of the probe's space; hyperbolic points have one more coordinate, their time."""
     test: dict[str, float]
     spread: dict[str, float] = field(default_factory=dict)
 
@@ -86,37 +85,37 @@ class Arcs:
     """UUAS of the test set's gold edges by their length."""
 
     lengths: list[int]
-    """The least of each class, in words."""
+    """Least length of each class, in words."""
     counts: list[int]
-    """Edges of each class."""
+    """Number of edges in each class."""
     uuas: dict[str, list[float]]
-    """By model; NaN where there is no edge."""
+    """UUAS of each class by model; NaN for a class without edges."""
 
 
 @dataclass(frozen=True)
 class Selectivity:
-    """UUAS on gold trees and on control trees of probes of one size, a number for each seed."""
+    """UUAS of probes of one size on gold trees and on control trees, one number per seed."""
 
     model: str
     dimensions: int
-    """Of the probe's space, as in :class:`RankPoint`."""
+    """Dimensions of the probe's space, as in :class:`RankPoint`."""
     real: list[float]
     control: list[float]
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the probes of one model say of one sentence of n words."""
+    """What the probes of one model predict for one sentence of n words."""
 
     edges: list[Edge]
-    """The predicted undirected tree over the words that are no punctuation."""
+    """The predicted undirected tree over the words that are not punctuation."""
     depths: list[float]
-    """One per word."""
+    """Predicted depths, one per word."""
     root: int
-    """The shallowest word that is no punctuation; negative where there is none."""
+    """The shallowest word that is not punctuation; negative if there is none."""
     distance_points: Tensor | None
-    """``[n, D]``, points of the Lorentz model of curvature -1 with the time first, as the distance
-    probe made them; None for a Euclidean probe."""
+    """The distance probe's points ``[n, D]`` in the Lorentz model of curvature -1, time first; None
+    for a Euclidean probe."""
 
 
 @dataclass(frozen=True)
@@ -129,12 +128,12 @@ class Example:
     gold_depths: list[int]
     punctuation: list[bool]
     predictions: dict[str, Prediction]
-    """By the name of the model."""
+    """Predictions by name of the model."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """All of ``report.html``."""
+    """The contents of ``report.html``."""
 
     title: str
     signature: str
@@ -142,25 +141,25 @@ class Report:
     models: list[ModelResult]
     examples: list[Example]
     radii: dict[str, list[tuple[int, float]]]
-    """By the name of the model: gold depth of a word and geodesic distance of the depth probe's
-    point from the origin, for words of the test set; empty for Euclidean probes."""
+    """By name of the model, for words of the test set: gold depth and geodesic distance of the
+    depth probe's point from the origin; empty for Euclidean probes."""
     table: str
     """The table in Markdown."""
     notes: list[str] = field(default_factory=list)
-    """What else is to be known of the table, a sentence each."""
+    """Remarks on the table, one sentence each."""
     about: list[tuple[str, list[str]]] = field(default_factory=list)
-    """What the page was made from, and how: a name and one or more lines."""
+    """What the page was made from and how: names, each with one or more lines."""
     comparisons: dict[str, list[Comparison]] = field(default_factory=dict)
-    """By model: the first encoder against it."""
+    """By model: comparisons of the first encoder with it."""
     ranks: list[RankPoint] = field(default_factory=list)
     arcs: Arcs | None = None
     selectivities: list[Selectivity] = field(default_factory=list)
     vocabularies: dict[str, Vocabulary] = field(default_factory=dict)
-    """By trained encoder."""
+    """Vocabulary shares by trained encoder."""
     spaces: dict[str, list[Layer]] = field(default_factory=dict)
-    """By trained encoder: the figures of its layers."""
+    """Figures of the layers by trained encoder."""
 
     @property
     def rank_models(self) -> list[str]:
-        """The encoders that have rank curves."""
+        """Return the encoders that have rank curves."""
         return list(dict.fromkeys(point.model for point in self.ranks))

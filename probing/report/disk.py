@@ -1,4 +1,4 @@
-"""The words of a sentence in the Poincare disk, the predicted tree drawn as geodesics."""
+"""Draw a sentence's words in the Poincare disk and the predicted tree as geodesics."""
 
 import math
 
@@ -12,24 +12,24 @@ from probing.report import layout, svg
 from probing.report.arcs import undirected
 from probing.report.data import Example, Prediction
 
-RADIUS = 206.0  # of the unit circle, in pixels
+RADIUS = 206.0  # radius of the unit circle in pixels
 WIDTH, HEIGHT = 500.0, 436.0  # long words near the boundary need room at the sides
 SIZE = 14.0
 MOST_RINGS = 4
-POINTS = 24  # of an edge
+POINTS = 24  # points drawn per edge
 
 Boxes = np.ndarray
 """``[n, 4]``: left, top, right, bottom in pixels."""
 
 
 def lay_out(example: Example, prediction: Prediction) -> layout.Disk | None:
-    """The points of the distance probe around the predicted root."""
+    """Lay out the distance probe's points around the predicted root."""
     kept = [not mark for mark in example.punctuation]
     return layout.place(prediction.distance_points, prediction.root, kept)
 
 
 def draw(example: Example, prediction: Prediction, model: str, disk: layout.Disk) -> Markup:
-    """The picture of one sentence and one model."""
+    """Draw the picture of one sentence and one model."""
     words, root = example.words, prediction.root
     center = words[root] if 0 <= root < len(words) else "the origin"
     label = f"Words in the Poincare disk ({model}), {center} at the center: {' '.join(words)}"
@@ -55,12 +55,12 @@ def draw(example: Example, prediction: Prediction, model: str, disk: layout.Disk
 
 
 def _pixels(points: Tensor) -> np.ndarray:
-    """Where points of the unit disk are in the picture, whose second axis points down."""
+    """Convert points of the unit disk to pixels; the picture's second axis points down."""
     return np.array([WIDTH / 2, HEIGHT / 2]) + points.numpy() * [RADIUS, -RADIUS]
 
 
 def _rings(scale: float) -> list[Markup]:
-    """The boundary, and circles at round geodesic radii."""
+    """Draw the boundary and circles at round geodesic radii."""
     middle = {"cx": WIDTH / 2, "cy": HEIGHT / 2}
     parts = [svg.element("circle", "boundary", r=RADIUS, **middle)]
     for true in MaxNLocator(MOST_RINGS, steps=[1, 2, 5, 10]).tick_values(0, 3.5 / scale)[1:]:
@@ -73,10 +73,10 @@ def _rings(scale: float) -> list[Markup]:
 
 
 def _name(widths: list[float], points: np.ndarray, edges: np.ndarray) -> Boxes:
-    """Boxes for the words' names near their points, with little overlap: ``[n, 4]``.
+    """Place the words' names near their points with little overlap; return boxes, ``[n, 4]``.
 
-    Each word in turn takes the best of some places around its point, given all others; a few
-    rounds settle it. Names pay for covering names, points, edges and for leaving the picture.
+    In a few rounds, each word in turn takes the best of some places around its point, given all
+    others. A place costs for covering names, points or edges and for leaving the picture.
 
     Shapes: widths of the names ``[n]``, points of the words ``[n, 2]`` and of the edges ``[m, 2]``,
     in pixels.
@@ -87,7 +87,7 @@ def _name(widths: list[float], points: np.ndarray, edges: np.ndarray) -> Boxes:
     ways = np.stack([np.cos(angles), np.sin(angles)], 1)
     offsets = np.concatenate([distance * ways for distance in (10.0, 18.0, 30.0, 46.0, 66.0)])
     far = np.repeat([0.0, 1.0, 2.5, 5.0, 8.0], len(ways))
-    # [n, places, 2]: the box touches the end of the offset with the side that faces the point
+    # [n, places, 2]: the side of the box that faces the point touches the end of the offset
     middles = (
         points[:, None]
         + offsets
@@ -106,19 +106,19 @@ def _name(widths: list[float], points: np.ndarray, edges: np.ndarray) -> Boxes:
 
 
 def _inside(boxes: Boxes, points: np.ndarray) -> np.ndarray:
-    """How many points lie in each box: ``[..., 4]`` and ``[m, 2]`` -> ``[...]``."""
+    """Count the points in each box: ``[..., 4]`` and ``[m, 2]`` -> ``[...]``."""
     low = (points > boxes[..., None, :2]).all(-1)
     return (low & (points < boxes[..., None, 2:]).all(-1)).sum(-1)
 
 
 def _outside(boxes: Boxes) -> np.ndarray:
-    """Whether each box leaves the picture: ``[..., 4]`` -> ``[...]``."""
+    """Return 1 for each box that leaves the picture, else 0: ``[..., 4]`` -> ``[...]``."""
     over = np.maximum(-boxes[..., :2], boxes[..., 2:] - [WIDTH, HEIGHT])
     return (over > 0).any(-1).astype(float)
 
 
 def _overlap(boxes: Boxes, others: Boxes) -> np.ndarray:
-    """What each box pays for covering others: ``[k, 4]`` and ``[m, 4]`` -> ``[k]``."""
+    """Return each box's cost of covering others: ``[k, 4]`` and ``[m, 4]`` -> ``[k]``."""
     low = np.maximum(boxes[:, None, :2], others[:, :2])
     sides = (np.minimum(boxes[:, None, 2:], others[:, 2:]) - low).clip(0)
     area = sides.prod(-1)
@@ -126,7 +126,7 @@ def _overlap(boxes: Boxes, others: Boxes) -> np.ndarray:
 
 
 def _leader(point: np.ndarray, box: np.ndarray) -> list[Markup]:
-    """A thin line from a point to its name, where that is not beside it."""
+    """Draw a thin line from a point to its name unless the name is close to it."""
     near = np.clip(point, box[:2] + 2, box[2:] - 2)
     if math.dist(point, near) <= 13:
         return []

@@ -1,4 +1,4 @@
-"""Where the words of a sentence lie in the Poincare disk, and the geodesics between them."""
+"""Lay out a sentence's words in the Poincare disk, and compute geodesics between them."""
 
 import math
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from torch import Tensor
 from hyptrans.geometry import lorentz, poincare
 
 READABLE = (0.8, 4.0)
-"""Geodesic radii of the farthest word that a picture shows well; beyond them it is scaled."""
+"""Range of the farthest word's geodesic radius that is readable; others are scaled into it."""
 
 FARTHEST = 6.0
-"""Geodesic radius at which words outside the tree are kept: 0.995 of the circle's."""
+"""Largest geodesic radius at which words are drawn: 0.995 of the circle's radius."""
 LEAST_LENGTH = 1e-300
-"""In place of a length that is divided by: what it divides is zero then, too."""
+"""Least divisor; replaces a length of zero, whose dividend is zero, too."""
 LEAST_SPREAD = 1e-5
-"""Singular values, radii and distances that differ by less are the rounding of equal ones: probes
-give points in float32, with coordinates of up to some hundreds."""
+"""Smaller singular values, radii and differences of distances are rounding: probes give points in
+float32 with coordinates of up to some hundreds."""
 
 
 @dataclass(frozen=True)
@@ -28,19 +28,19 @@ class Disk:
     points: Tensor
     """``[n, 2]``, float64, inside the unit circle."""
     radii: Tensor
-    """``[n]``, geodesic distances from the root before any scaling."""
+    """``[n]``, geodesic distances from the root before scaling."""
     scale: float
-    """Factor on the radii in the picture, 1 where they are shown as they are."""
+    """Factor on the radii in the picture; 1 if they are not scaled."""
     agreement: float
-    """Spearman correlation of the distances between words here and among the probe's points; NaN
-    for fewer than three words."""
+    """Spearman correlation of distances between words here and between the probe's points; NaN for
+    fewer than three words or equal distances."""
 
 
 def boost(points: Tensor, root: Tensor) -> Tensor:
-    """The Lorentz transformation without rotation that takes ``root`` to the origin.
+    """Apply the Lorentz transformation without rotation that takes ``root`` to the origin.
 
     Shapes: points ``[n, D]``, root ``[D]``, of curvature -1 -> ``[n, D]``, float64.
-    Range: an isometry; the space part of ``p`` becomes
+    The map is an isometry; the space part of ``p`` becomes
     ``p_s - r_s (p_t - p_s . r_s / (1 + r_t))``.
     """
     points, root = (lorentz.lift(x[..., 1:].double()) for x in (points, root))
@@ -50,16 +50,16 @@ def boost(points: Tensor, root: Tensor) -> Tensor:
 
 
 def flatten(tangents: Tensor, fitted: Tensor) -> Tensor:
-    """Two dimensions of tangent vectors at one point, every vector keeping its length.
+    """Map tangent vectors at one point to two dimensions; every vector keeps its length.
 
-    The plane is that of the first two principal components of the vectors marked in ``fitted``,
-    orthogonal to their mean, so that they lie around the point: words one edge from the root are
-    about orthogonal to each other, and in a plane that holds the mean all fall on one side. A
-    vector's direction is that of its projection on the plane.
+    The plane is spanned by the first two principal components, orthogonal to the mean, of the
+    vectors marked in ``fitted``, so that they spread around the point: words one edge from the root
+    are about orthogonal to each other, and a plane that holds their mean would put all on one side.
+    A vector takes the direction of its projection on the plane.
 
     Shapes: tangents ``[n, D]``, fitted ``[n]`` (bool) -> ``[n, 2]``.
-    Range: on noisy embeddings of trees, distances in the plane follow the true ones with a Spearman
-    correlation of 0.83 to 0.91, and of 0.67 to 0.75 without the orthogonality.
+    On noisy embeddings of trees, the Spearman correlation of distances in the plane with the true
+    ones is 0.83 to 0.91, and 0.67 to 0.75 without the orthogonality.
     """
     chosen = tangents[fitted] if bool(fitted.any()) else tangents
     mean = chosen.mean(0)
@@ -67,12 +67,12 @@ def flatten(tangents: Tensor, fitted: Tensor) -> Tensor:
     _, values, components = torch.linalg.svd(
         chosen - (chosen @ mean).unsqueeze(1) * mean, full_matrices=False
     )
-    # one or two vectors leave nothing orthogonal to their mean, which then is a direction itself
+    # one or two vectors have too few directions orthogonal to their mean; it then serves as an axis
     axes = [axis for axis, value in zip(components, values, strict=True) if value > LEAST_SPREAD]
     axes = ([*axes, mean])[:2]
     plane = torch.zeros(len(tangents), 2, dtype=tangents.dtype)
     for column, axis in enumerate(axes):
-        # the sign of a direction is arbitrary: fix it, so that pictures are the same everywhere
+        # fix the arbitrary sign of a direction, so that pictures are the same everywhere
         plane[:, column] = tangents @ axis * (1 if axis[axis.abs().argmax()] >= 0 else -1)
     length = plane.norm(dim=1, keepdim=True)
     ahead = torch.tensor([1.0, 0.0])
@@ -81,12 +81,12 @@ def flatten(tangents: Tensor, fitted: Tensor) -> Tensor:
 
 
 def place(points: Tensor | None, root: int, fitted: list[bool]) -> Disk | None:
-    """Lay out the points of a sentence around its root; None where there is nothing to show.
+    """Lay out the points of a sentence around its root; return None if there is nothing to show.
 
     Args:
-        points: ``[n, D]`` of the Lorentz model of curvature -1, or None for a Euclidean probe.
-        root: index of the word at the center; outside ``0 ... n - 1``, the origin stays there.
-        fitted: words that choose the plane and the scale, ``[n]``.
+        points: ``[n, D]`` in the Lorentz model of curvature -1, or None for a Euclidean probe.
+        root: index of the word at the center; if outside ``0 ... n - 1``, the origin is the center.
+        fitted: marks the words that determine the plane and the scale, ``[n]``.
     """
     if points is None or not len(points) or not bool(torch.isfinite(points).all()):
         return None
@@ -94,21 +94,21 @@ def place(points: Tensor | None, root: int, fitted: list[bool]) -> Disk | None:
     moved = boost(points, points[root] if at_root else lorentz.origin(points.shape[1]))
     tangents = lorentz.log_origin(moved)
     if at_root:
-        tangents[root] = 0.0  # rounding of the boost leaves about 1e-16
+        tangents[root] = 0.0  # remove the boost's rounding of about 1e-16
     chosen = torch.tensor(fitted)
     plane = flatten(tangents, chosen)
     radii = plane.norm(dim=1)
     farthest = float((radii[chosen] if bool(chosen.any()) else radii).max())
     readable = min(max(farthest, READABLE[0]), READABLE[1])
     scale = readable / farthest if farthest > LEAST_SPREAD else 1.0
-    # words outside the tree, punctuation, may lie farther; keep them inside the circle
+    # punctuation, which is outside the tree, may lie farther; keep it inside the circle
     shown = (radii * scale).clamp_max(FARTHEST) / radii.clamp_min(LEAST_LENGTH)
     flat = poincare.from_lorentz(lorentz.exp_origin(plane * shown.unsqueeze(-1)))
     return Disk(flat, radii, scale, _agreement(lorentz.exp_origin(plane)[chosen], moved[chosen]))
 
 
 def _agreement(drawn: Tensor, true: Tensor) -> float:
-    """Spearman correlation of the distances of all pairs: ``[n, 3]`` and ``[n, D]``."""
+    """Return Spearman's correlation of all pairs' distances: ``[n, 3]`` and ``[n, D]``."""
     i, j = torch.triu_indices(len(true), len(true), 1)
     if len(i) < 3:
         return math.nan
@@ -119,14 +119,14 @@ def _agreement(drawn: Tensor, true: Tensor) -> float:
 
 
 def to_disk(radius: float) -> float:
-    """Euclidean distance from the center of the disk at a geodesic radius."""
+    """Convert a geodesic radius to the Euclidean distance from the center of the disk."""
     return math.tanh(radius / 2)
 
 
 def geodesics(start: Tensor, end: Tensor, count: int) -> Tensor:
-    """Points along geodesics of the disk, both ends included.
+    """Return points along geodesics of the disk, both ends included.
 
-    On the hyperboloid they are the normalized mixtures of the ends.
+    On the hyperboloid these are the normalized mixtures of the ends.
 
     Shapes: ``[..., 2]`` twice -> ``[..., count, 2]``, float64.
     """

@@ -1,4 +1,4 @@
-"""The page around the pictures."""
+"""Render the HTML page of the report."""
 
 import base64
 import hashlib
@@ -25,19 +25,19 @@ NAMES = {
     "root": "root accuracy",
     "nspr": "norm Spearman correlation",
 }
-"""The metrics, spelled out."""
+"""The metrics' full names."""
 FOLDER = resources.files("probing.report") / "assets"
 
 
 def write_report(path: Path, report: Report) -> None:
-    """Write ``report`` as one HTML file that needs no other, whole or not at all."""
+    """Write ``report`` as one self-contained HTML file, completely or not at all."""
     write_whole(path, render(report))
 
 
 def render(report: Report) -> str:
-    """The page as text."""
+    """Return the page as text."""
     environment = jinja2.Environment(
-        # a section is a file that the page includes
+        # the page includes each section from a file
         loader=jinja2.FunctionLoader(_read),
         autoescape=True,
         trim_blocks=True,
@@ -56,7 +56,7 @@ def render(report: Report) -> str:
         rows=rows(report.models),
         layers=charts.layer_charts(report),
         ranks=charts.rank_charts(report),
-        # rank curves have theirs with the charts
+        # the rank curves' tables stand beside their charts
         tables=results.beside(report, ranks=False),
         examples=sentences.example_figures(report),
         models=sentences.model_names(report),
@@ -66,29 +66,29 @@ def render(report: Report) -> str:
         sentences=SENTENCES,
         few=plots.FEW,
     )
-    # no line ends between a number and its unit
+    # keep a number and its unit on one line
     return re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", page)
 
 
 def policy(style: str, script: str) -> str:
-    """A Content-Security-Policy: this very style and script, nothing from any network."""
+    """Return a Content-Security-Policy that allows this style and script, and no network."""
     style_hash, script_hash = (
         base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         for text in (style, script)
     )
     return (
         f"default-src 'none'; style-src-elem 'sha256-{style_hash}'; "
-        # a plot's elements have styles of their own
+        # a plot's elements have inline styles
         f"style-src-attr 'unsafe-inline'; script-src 'sha256-{script_hash}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
 
 
 def rows(models: list[ModelResult]) -> list[dict[str, Any]]:
-    """The table: what each model shows in each column, its deviation, and whether it is the best.
+    """Return the table's rows: for each model and metric the figure, deviation and whether best.
 
-    The best are the trained encoders whose number as printed is the highest, if no tree drawn
-    without an encoder has as high a one.
+    The best are the trained encoders with the highest printed figure, unless a baseline made
+    without an encoder reaches it.
     """
     texts = {m.name: {k: figure_number(m.test.get(k), 3) for k in METRICS} for m in models}
     rivals = {m.name for m in models if m.role == "encoder"}
@@ -110,17 +110,17 @@ def rows(models: list[ModelResult]) -> list[dict[str, Any]]:
 
 
 def unbroken(text: str) -> str:
-    """A cell whose lines end before brackets, signs of equality and deviations alone."""
+    """Make the cell's lines break only before brackets, equals signs and deviations."""
     return re.sub(r"(?<=p) | (?![(=±])", "\N{NO-BREAK SPACE}", text)
 
 
 def _read(name: str) -> str:
-    """The text of a file of this package."""
+    """Read a text file from this package's assets."""
     return (FOLDER / name).read_text(encoding="utf-8")
 
 
 def _printable(value: Any) -> Any:
-    """Take what no document may hold out of a text that the template prints."""
+    """Remove characters that no document may hold from a text that the template prints."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return clean(value)
     return value

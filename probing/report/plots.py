@@ -1,4 +1,4 @@
-"""Plots as SVG by matplotlib, in the colors of the page's style sheet, light and dark."""
+"""Draw plots with matplotlib as SVG that takes the colors of the page's style sheet."""
 
 import html
 import io
@@ -21,11 +21,11 @@ from probing.report.data import ModelResult
 from probing.report.svg import spread, text_width
 
 COLORS = 6
-"""Colors of encoders in the style sheet; more models repeat them with other marks."""
+"""Encoder colors in the style sheet; further encoders repeat them with other marks."""
 _MARKS = ("o", "s", "^", "D", "v", "P", "X")
 _NAMES = ("text", "soft", "rule", "faint", "page", *(f"m{i}" for i in range(COLORS)))
 _INK = {name: f"#{16 + i:02x}{16 + i:02x}{16 + i:02x}" for i, name in enumerate(_NAMES)}
-"""What stands in matplotlib's picture for a color that the style sheet names."""
+"""Placeholder colors in matplotlib's picture for the style sheet's named colors."""
 _STYLE: Any = {
     "svg.fonttype": "none",
     "font.size": 12,
@@ -37,19 +37,19 @@ _STYLE: Any = {
     "ytick.labelcolor": _INK["soft"],
 }
 _LEFT, _RIGHT, _TOP, _BOTTOM, _INSET = 44, 306, 34, 42, 0.2
-"""Margins in pixels, but the right one: where the plot ends. At the sides, in numbers across."""
+"""Margins in pixels; ``_RIGHT`` is where the plot ends, ``_INSET`` is in units of the x axis."""
 _SIZE = 13.0
-"""Of the names at the ends of lines."""
+"""Font size of the names at the ends of lines."""
 _MOST_PLACES = 13
 FEW = 5
-"""Below that many numbers of a group, each is a dot."""
+"""Groups of fewer numbers are drawn as dots."""
 _CLASS = "class-"
-"""Before the classes of an element, in the id that matplotlib writes."""
+"""Prefix of an element's classes in the id that matplotlib writes."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """How a model is drawn, the same in every chart: a color of the style sheet and a form."""
+    """How every chart draws a model: a color of the style sheet, a mark and a line style."""
 
     color: str
     mark: str | None
@@ -58,7 +58,7 @@ class Look:
 
 
 def looks(models: Sequence[ModelResult]) -> dict[str, Look]:
-    """A look for each model: a color for each encoder, a form for each role."""
+    """Return a look for each model: the color depends on the encoder, the form on the role."""
     numbers = {m.name: i for i, m in enumerate(m for m in models if m.role == "encoder")}
     found = {}
     for model in models:
@@ -73,7 +73,7 @@ def looks(models: Sequence[ModelResult]) -> dict[str, Look]:
 
 
 def mark(index: int) -> str:
-    """One of the marks, so that color is not all that tells lines apart."""
+    """Return a mark, so that lines differ in more than color."""
     return _MARKS[index % len(_MARKS)]
 
 
@@ -82,12 +82,12 @@ class Line:
     """One line in a chart.
 
     Attributes:
-        name: stands at its end.
-        look: of its model.
-        values: along the axis across; the one value of a line that runs across the plot.
-        rings: places that a ring marks.
-        spread: standard deviations of the values, or nothing.
-        flat: it runs across the plot.
+        name: label at its end.
+        look: look of its model.
+        values: values along the x axis; a flat line has one value.
+        rings: places marked by a ring.
+        spread: standard deviations of the values, or empty.
+        flat: whether the line runs horizontally across the plot.
     """
 
     name: str
@@ -99,18 +99,18 @@ class Line:
 
     @property
     def places(self) -> list[int]:
-        """Where there is a value."""
+        """Return the places with a finite value."""
         return [place for place, value in enumerate(self.values) if math.isfinite(value)]
 
     def ends(self, place: int) -> tuple[float, float]:
-        """A value less and more its deviation, if that is a number."""
+        """Return the value minus and plus its deviation, if that is finite."""
         value, deviation = self.values[place], self.spread[place] if self.spread else 0.0
         deviation = deviation if math.isfinite(deviation) else 0.0
         return value - deviation, value + deviation
 
     @property
     def reach(self) -> list[float]:
-        """Both ends of all values."""
+        """Return both ends of all finite values."""
         return [end for place in self.places for end in self.ends(place)]
 
 
@@ -119,12 +119,12 @@ class Plot:
     """A plot to draw.
 
     Attributes:
-        title: stands over the axis upwards.
-        across: name of the other axis.
-        label: what a screen reader says.
-        names: of the places across, if they are not numbered from 0.
-        reach: what the axis upwards has to show, if not the lines alone.
-        beside: stands behind the title, what goes upwards.
+        title: title above the y axis.
+        across: name of the x axis.
+        label: text for screen readers.
+        names: names of the places on the x axis, if they are not numbered from 0.
+        reach: values that the y axis must include, if not those of the lines.
+        beside: name of the y axis, after the title.
     """
 
     title: str
@@ -135,7 +135,7 @@ class Plot:
     beside: str = ""
 
     def of_lines(self, every: Sequence[Line]) -> Markup:
-        """Lines, at least one of them not flat; the first lies on top."""
+        """Draw lines, at least one of them not flat; the first lies on top."""
         last = max(len(line.values) for line in every) - 1
         room = max(text_width(line.name, _SIZE, bold=True) for line in every)
         height = max(230.0, 16.0 * len(every) + 70)
@@ -154,13 +154,13 @@ class Plot:
         last: int,
         target: Callable[[float], float] | None,
     ) -> Markup:
-        """Median, quartiles and 5 to 95 % of each group, or its numbers where they are few.
+        """Draw median, quartiles and 5 to 95 % of each group, or dots if it has few numbers.
 
         Args:
-            groups: numbers by their place across, at least one.
-            look: of the model.
-            last: the greatest place.
-            target: the curve that a probe's loss asks for.
+            groups: numbers by place on the x axis, at least one.
+            look: look of the model.
+            last: the greatest place on the x axis.
+            target: curve on which the probe's loss is zero.
         """
         ink = _INK[look.color]
         with mpl.rc_context(_STYLE):
@@ -182,7 +182,7 @@ class Plot:
                 medianprops={"color": ink, "lw": 3},
             )
             if target:
-                # close together at the root, where the curve is steep
+                # sample densely near the root, where the curve is steep
                 depths = last * np.linspace(0, 1, 61) ** 2
                 axes.plot(depths, [target(d) for d in depths], ":", c=_INK["text"], lw=1.4)
             return self._svg(figure)
@@ -190,8 +190,8 @@ class Plot:
     def _frame(
         self, width: float, height: float, right: float, last: int, reach: Sequence[float]
     ) -> tuple[Figure, Any]:
-        """An empty plot of so many pixels with its axes."""
-        # 72 points are an inch, and a point is a pixel
+        """Create an empty plot of the given size in pixels, with its axes."""
+        # at 72 dpi, a point is a pixel
         figure = Figure(figsize=(width / 72, height / 72), dpi=72)
         sizes = ((right - _LEFT) / width, (height - _TOP - _BOTTOM) / height)
         axes: Any = figure.add_axes((_LEFT / width, _BOTTOM / height, *sizes), facecolor="none")
@@ -215,16 +215,16 @@ class Plot:
         return figure, axes
 
     def _svg(self, figure: Figure) -> Markup:
-        """The picture for a page, whose style sheet colors it."""
+        """Return the picture as SVG that the page's style sheet colors."""
         label, written = clean(self.label), io.StringIO()
         for text in figure.findobj(Text):
             text.set_text(clean(text.get_text()))
-        # ids of shapes then differ from those of other pictures
+        # the salt makes ids of shapes differ from those of other pictures
         with mpl.rc_context({"svg.hashsalt": label}):
             figure.savefig(written, format="svg", transparent=True, metadata={"Date": None})
         body = written.getvalue().partition("<svg")[2].partition(">")[2]
         body = re.sub("<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", body, flags=re.S)
-        # texts have no brackets of their own: they are escaped
+        # texts are escaped, so every bracket belongs to a tag
         body = re.sub("<[^>]*>", lambda tag: _for_page(tag[0]), body)
         width, height = (72 * side for side in figure.get_size_inches())
         opening = f'<svg class="chart" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}"'
@@ -233,7 +233,7 @@ class Plot:
 
 
 def _for_page(tag: str) -> str:
-    """A tag in the colors of the page, with classes, and with no id but those of shapes."""
+    """Give a tag the page's colors and its classes, and remove all ids but those of shapes."""
     for name, ink in _INK.items():
         tag = tag.replace(ink, f"var(--{name})")
     tag = re.sub(rf' id="{_CLASS}([^"]*)"', r' class="\1"', tag)
@@ -241,7 +241,7 @@ def _for_page(tag: str) -> str:
 
 
 def _draw(axes: Any, line: Line) -> None:
-    """A model over its layers, its chosen layers ringed, or a line across the plot."""
+    """Draw a line with its marks and rings, or a flat one across the plot."""
     ink, look = _INK[line.look.color], line.look
     if line.flat:
         axes.axhline(line.values[0], color=ink, lw=1.4, ls="--")
@@ -260,12 +260,12 @@ def _draw(axes: Any, line: Line) -> None:
 
 
 def _name_ends(axes: Any, every: Sequence[Line], last: int) -> None:
-    """Write names to the right of the ends of lines, moved apart where they would touch."""
+    """Write names to the right of the lines' ends, moved apart where they would touch."""
     height = axes.get_window_extent().height
     low, high = axes.get_ylim()
     ends = [line.values[line.places[-1]] for line in every]
     wanted = [height * (end - low) / (high - low) for end in ends]
-    # from the top, so that of lines with one end the first is the highest
+    # measure from the top, so that the first of lines with equal ends is the highest
     depths = spread([height - one for one in wanted], 16, -4, height + 8)
     for line, end, depth in zip(every, ends, depths, strict=True):
         place = axes.get_xlim()[1] if line.flat else line.places[-1]

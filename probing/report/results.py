@@ -1,4 +1,4 @@
-"""Results over seeds, as a table and a line of conventions; no figure is typed by hand."""
+"""Turn results over seeds into tables and a signature of the conventions."""
 
 import math
 import statistics
@@ -20,7 +20,7 @@ from probing.settings import Punctuation, Settings
 TITLES = {"uuas": "UUAS", "dspr": "Dspr.", "root": "Root", "nspr": "Nspr."}
 _HEADER = ("model", *TITLES.values(), "layers")
 _SURE = 0.001
-"""p-values below it are printed as such."""
+"""Smaller p-values are printed as ``p <`` this."""
 _SELECTIVE = (
     "Selectivity: UUAS on gold trees less UUAS on control trees, in which each word type drew once "
     "whether its words hang on the previous word, on the next or on the first (after Hewitt and "
@@ -30,7 +30,7 @@ _DEVIATION = "±: standard deviation over probe seeds."
 
 
 def over_seeds(results: Sequence[ModelResult]) -> ModelResult:
-    """Means of the figures, their standard deviations, and the layers that each seed chose."""
+    """Return the figures' means, their standard deviations and the layers that each seed chose."""
     test = np.array([_row(result.test) for result in results])
     layers = np.mean([[_row(layer) for layer in result.layers] for result in results], axis=0)
     return replace(
@@ -43,7 +43,7 @@ def over_seeds(results: Sequence[ModelResult]) -> ModelResult:
 
 
 def _row(figures: Mapping[str, float]) -> list[float]:
-    """What stands below :data:`METRICS`; NaN where there is none."""
+    """Return the figures in the order of :data:`METRICS`; NaN for a missing one."""
     return [figures.get(metric, math.nan) for metric in METRICS]
 
 
@@ -52,7 +52,7 @@ def _named(row: np.ndarray) -> dict[str, float]:
 
 
 def signature(settings: Settings, punct: Punctuation, seeds: int = 1) -> str:
-    """What the figures depend on besides model and data, in one line in the way of sacreBLEU."""
+    """Return, in one line like sacreBLEU's, what figures depend on besides model and data."""
     last = f"to{settings.seed + seeds - 1}" if seeds > 1 else ""
     parts = {
         "probe": settings.probe,
@@ -74,7 +74,7 @@ def signature(settings: Settings, punct: Punctuation, seeds: int = 1) -> str:
 
 
 def describe(spaces: Sequence[Space]) -> str:
-    """The space of an encoder's states in a few words."""
+    """Describe the space of an encoder's states in a few words."""
     kind = spaces[0].kind
     if kind == "euclidean":
         return kind
@@ -85,7 +85,7 @@ def describe(spaces: Sequence[Space]) -> str:
 
 
 def table(models: Sequence[ModelResult]) -> str:
-    """The paper's table in Markdown: figures on the test set and the layers they are of."""
+    """Return the paper's table in Markdown: figures on the test set and the chosen layers."""
     rows = [
         (escaped(model.name), *(cell(model, metric) for metric in METRICS), layers_of(model))
         for model in models
@@ -94,7 +94,7 @@ def table(models: Sequence[ModelResult]) -> str:
 
 
 def _selectivity(one: Selectivity) -> str:
-    """Both figures and their difference, with its deviation over seeds where there were several."""
+    """Format both figures and their difference, with its deviation if there are several seeds."""
     pairs = zip(one.real, one.control, strict=True)
     differences = [real - control for real, control in pairs]
     several = len(differences) > 1
@@ -104,19 +104,19 @@ def _selectivity(one: Selectivity) -> str:
 
 
 def cell(figures: ModelResult | RankPoint, metric: str) -> str:
-    """A figure of a model or point, and its deviation over seeds where there were several."""
+    """Format a figure of a model or point, with its deviation if there are several seeds."""
     return figure(figures.test.get(metric), figures.spread.get(metric))
 
 
 def figure(value: float | None, deviation: float | None = None) -> str:
-    """A figure with three decimals, and its deviation if there is one; a dash for none."""
+    """Format a figure with three decimals, and its deviation if given; a missing one as a dash."""
     if value is None or not math.isfinite(value):
         return "-"
     return f"{value:.3f}" + ("" if deviation is None else f" ± {deviation:.3f}")
 
 
 def layers_of(model: ModelResult) -> str:
-    """The layers that seeds chose, from the lowest to the highest."""
+    """Format the range of layers that the seeds chose, for distances and for depths."""
     if not model.chosen_layers:
         return ""
     pairs = zip(*model.chosen_layers, strict=True)
@@ -128,7 +128,7 @@ def _range(layers: list[int]) -> str:
 
 
 def _difference(comparison: Comparison | None) -> str:
-    """A difference and its p-value, or a dash."""
+    """Format a difference and its p-value, or return a dash."""
     if comparison is None:
         return "-"
     sure = f"p < {_SURE}" if comparison.p < _SURE else f"p = {comparison.p:.3f}"
@@ -136,12 +136,12 @@ def _difference(comparison: Comparison | None) -> str:
 
 
 def _percent(share: float | None) -> str:
-    """A share of words, or a dash."""
+    """Format a share in percent, or return a dash."""
     return "-" if share is None or math.isnan(share) else f"{100 * share:.1f} %"
 
 
 def markdown(models: Sequence[ModelResult], line: str, notes: Sequence[str] = ()) -> str:
-    """The table, what its columns are, and the signature."""
+    """Return the table, an explanation of its columns, notes and the signature in Markdown."""
     return "\n\n".join(
         [
             table(models),
@@ -157,7 +157,7 @@ def markdown(models: Sequence[ModelResult], line: str, notes: Sequence[str] = ()
 
 @dataclass(frozen=True)
 class Table:
-    """A table beside that of the figures; what its first column holds may be anybody's names."""
+    """A further table beside the main one; its first column may hold names that users chose."""
 
     title: str
     header: Sequence[str]
@@ -165,16 +165,16 @@ class Table:
     note: str = ""
 
     def markdown(self) -> str:
-        """The table and the note below it."""
+        """Return the table and the note below it in Markdown."""
         named = [(escaped(name), *cells) for name, *cells in (self.header, *self.rows)]
         text = tables.markdown(named[0], named[1:])
         return f"{text}\n\n{self.note}" if self.note else text
 
 
 def beside(report: Report, *, ranks: bool = True) -> list[Table]:
-    """The tables beside that of the figures, that of rank curves among them if wanted.
+    """Return the tables beside the main one, with that of rank curves if ``ranks``.
 
-    The first encoder is compared with all others.
+    One of them compares the first encoder with all others.
     """
     first = next((model.name for model in report.models if model.role == "encoder"), "")
     found = [_comparisons(report.comparisons, first)] if report.comparisons else []
@@ -194,7 +194,7 @@ def beside(report: Report, *, ranks: bool = True) -> list[Table]:
 
 
 def _comparisons(comparisons: Mapping[str, Sequence[Comparison]], first: str) -> Table:
-    """Differences of the first encoder and all others, with their p-values."""
+    """Return the table of the first encoder's differences from all others, with p-values."""
     rows = []
     for name, found in comparisons.items():
         at = {comparison.metric: comparison for comparison in found}
@@ -209,7 +209,7 @@ def _comparisons(comparisons: Mapping[str, Sequence[Comparison]], first: str) ->
 
 
 def _arcs(arcs: Arcs) -> Table:
-    """UUAS by the length of an edge: a chain has all of those between neighbours, and no other."""
+    """Return UUAS by length of edges: a chain finds all between neighbours and no others."""
     lasts = [length - 1 for length in arcs.lengths[1:]]
     classes = zip(arcs.lengths, lasts, strict=False)
     names = [_range([first, last] if first < last else [first]) for first, last in classes]
@@ -221,7 +221,7 @@ def _arcs(arcs: Arcs) -> Table:
 
 
 def _vocabularies(vocabularies: Mapping[str, Vocabulary]) -> Table:
-    """What of the test set's words the encoders do not know."""
+    """Return the table of the test set's words that the encoders do not know."""
     rows = [
         (name, *map(_percent, (found.unseen, found.unknown, found.split)))
         for name, found in vocabularies.items()
@@ -233,7 +233,7 @@ def _vocabularies(vocabularies: Mapping[str, Vocabulary]) -> Table:
 def _by_dimensions(
     corner: str, cells: Mapping[tuple[str, int], str]
 ) -> tuple[list[str], list[list[str]]]:
-    """A header and rows of cells that have a name and a number of dimensions."""
+    """Arrange cells in rows by name and columns by dimensions; return header and rows."""
     names, sizes = (dict.fromkeys(column) for column in zip(*cells, strict=True))
     numbers = sorted(sizes)
     rows = [[name, *(cells.get((name, number), "-") for number in numbers)] for name in names]
@@ -241,5 +241,5 @@ def _by_dimensions(
 
 
 def versions() -> dict[str, str]:
-    """Of the packages that figures depend on."""
+    """Return the versions of the packages that figures depend on."""
     return provenance.versions("torch", "fairseq", "numpy", "scipy")

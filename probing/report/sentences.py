@@ -1,4 +1,4 @@
-"""The sentences of the page: pictures of their trees and disks, and the numbers behind them."""
+"""Draw the page's example sentences: their trees and disks, and tables of their numbers."""
 
 import math
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from probing.report.data import Edge, Example, Prediction, Report
 
 
 def example_figures(report: Report) -> Iterator[dict[str, Any]]:
-    """The trees and disks of each sentence, one for each model that predicts it."""
+    """Yield each sentence with a tree and a disk for each model that predicts it."""
     for example in report.examples:
         models = [
             _one(example, name, example.predictions[name])
@@ -24,13 +24,13 @@ def example_figures(report: Report) -> Iterator[dict[str, Any]]:
 
 
 def model_names(report: Report) -> list[str]:
-    """The models that predict some sentence, in the order of the report."""
+    """Return the models that predict any sentence, in the order of the report."""
     names = {name for example in report.examples for name in example.predictions}
     return in_order(report, sorted(names))
 
 
 def heads(edges: list[Edge], root: int, count: int) -> list[int | None]:
-    """The head of each word once the tree hangs from ``root``: -1 there, None out of the tree."""
+    """Return each word's head in the tree rooted at ``root``: -1 there, None outside the tree."""
     found: list[int | None] = [None] * count
     if 0 <= root < count:
         rows, columns = np.array(edges, int).reshape(-1, 2).T
@@ -42,7 +42,7 @@ def heads(edges: list[Edge], root: int, count: int) -> list[int | None]:
 
 
 def _one(example: Example, name: str, prediction: Prediction) -> dict[str, Any]:
-    """The figures of one sentence and one model."""
+    """Return the pictures and the table of one sentence and one model."""
     laid = disk.lay_out(example, prediction)
     return {
         "name": name,
@@ -57,7 +57,7 @@ def _one(example: Example, name: str, prediction: Prediction) -> dict[str, Any]:
 def _word_table(
     example: Example, prediction: Prediction, laid: layout.Disk | None
 ) -> list[tuple[str, ...]]:
-    """A row for each word: its gold and predicted head and depth, and its radius in the disk."""
+    """Return a row for each word: gold and predicted head and depth, and radius in the disk."""
     count = len(example.words)
     gold = heads(example.gold_edges, example.gold_root, count)
     predicted = heads(prediction.edges, prediction.root, count)
@@ -78,7 +78,7 @@ def _word_table(
 
 
 def _disk_note(example: Example, prediction: Prediction, laid: layout.Disk) -> str:
-    """What the picture of the disk does to the probe's points."""
+    """Explain how the picture of the disk changes the probe's points."""
     at_root = 0 <= prediction.root < len(example.words)
     center = (
         f"“{example.words[prediction.root]}”" if at_root else "the origin, as no root is predicted"

@@ -1,4 +1,4 @@
-"""Elements of SVG as text in which every value is escaped."""
+"""Write SVG elements as text with every value escaped."""
 
 from collections.abc import Iterable, Sequence
 
@@ -12,11 +12,11 @@ Point = tuple[float, float]
 _WIDTHS = dict.fromkeys("iljI.,:;'|!", 0.26) | dict.fromkeys('frt()[]-/ "', 0.34)
 _WIDTHS |= dict.fromkeys("mwMW@%", 0.86) | dict.fromkeys("ABCDEGHKNOPQRSUVXY&", 0.7)
 _BOLD = 1.25
-"""By how much the letters of the bold cut are wider, for DejaVu's, the widest of the usual ones."""
+"""Width of bold letters relative to regular ones, for DejaVu, the widest of the usual fonts."""
 
 
 def element(tag: str, kind: str, inside: str = "", /, **attributes: float | str) -> Markup:
-    """An element of a class; numbers are pixels with one decimal."""
+    """Return an element of a class; numbers are pixels with one decimal."""
     values: dict[str, float | str] = {"class": kind, **attributes}
     shown = Markup("").join(
         Markup(' {}="{}"').format(name, clean(value) if isinstance(value, str) else f"{value:.1f}")
@@ -27,7 +27,7 @@ def element(tag: str, kind: str, inside: str = "", /, **attributes: float | str)
 
 
 def figure(width: float, height: float, label: str, kind: str, parts: Iterable[Markup]) -> Markup:
-    """An ``<svg>`` that is one image to a screen reader, named by ``label``."""
+    """Return an ``<svg>`` that screen readers treat as one image named ``label``."""
     attributes: dict[str, float | str] = {
         "viewBox": f"0 0 {width:.1f} {height:.1f}",
         "width": width,
@@ -39,20 +39,20 @@ def figure(width: float, height: float, label: str, kind: str, parts: Iterable[M
 
 
 def line(places: Iterable[Point]) -> str:
-    """A path from place to place."""
+    """Return the path of straight lines through the places."""
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
 
 
 def text_width(text: str, size: float, *, bold: bool = False) -> float:
-    """About the width of a text in pixels, for a font of ``size``."""
+    """Estimate the width of a text in pixels for a font of ``size``."""
     wider = _BOLD if bold else 1.0
     return wider * size * sum(_WIDTHS.get(c, 0.56 if ord(c) < 0x1100 else 1.0) for c in text)
 
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Positions near the wanted ones, in their order, at least ``gap`` apart, within bounds.
+    """Return positions near the wanted ones, in their order, at least ``gap`` apart, in bounds.
 
-    Where all cannot fit, the gap shrinks.
+    If they cannot all fit, the gap shrinks.
     """
     order = sorted(range(len(wanted)), key=lambda i: wanted[i])
     if len(order) > 1:
