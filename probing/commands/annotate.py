@@ -20,13 +20,13 @@ _PROCESSORS = ("tokenize", "mwt", "pos", "lemma", "depparse")
 
 
 def main(args: argparse.Namespace) -> None:
-    """Run ``hyptrans probe annotate``; a sentence is called after its line, ``7`` or ``7-2``.
+    """Run ``hyptrans probe annotate``; sentences are named by their line, ``7`` or ``7-2``.
 
     Raises:
         UserError: the text cannot be parsed, or an option cannot be used.
     """
     whole_lines = args.one_sentence_per_line or args.pretokenized
-    # an unusable file is reported before the models are loaded
+    # read once, to report an unusable file before loading the models
     total = sum(1 for _ in read_lines(args.text))
     pipeline = _pipeline(args, whole_lines)
     sentences = words = 0
@@ -47,7 +47,7 @@ def main(args: argparse.Namespace) -> None:
 
 
 def _parse(pipeline: Any, batch: list[tuple[int, str]]) -> Iterator[tuple[int, Any]]:
-    """The lines with text, by number; no sentence goes over the end of a line."""
+    """Parse the non-empty lines, by number; no sentence spans two lines."""
     full = [(number, line) for number, line in batch if line.strip()]
     stanza = require("stanza", "probing")
     documents = [stanza.Document([], text=line) for _, line in full]
@@ -56,10 +56,10 @@ def _parse(pipeline: Any, batch: list[tuple[int, str]]) -> Iterator[tuple[int, A
 
 
 def _pipeline(args: argparse.Namespace, whole_lines: bool) -> Any:
-    """Stanza with models that are on this machine; nothing is downloaded."""
+    """Load stanza with local models; download nothing."""
     stanza = require("stanza", "probing")
     if args.device is not None:
-        # anything with parameters shows whether torch can use it
+        # moving any parameters shows whether torch can use the device
         moved(torch.nn.Linear(1, 1), args.device)
     place = args.stanza_dir or Path(stanza.resources.common.DEFAULT_MODEL_DIR)
     try:
@@ -75,7 +75,7 @@ def _pipeline(args: argparse.Namespace, whole_lines: bool) -> Any:
             logging_level="ERROR",
         )
     except Exception as error:
-        # a model file that is missing or damaged raises whatever stanza or torch runs into
+        # a missing or damaged model file can raise any error in stanza or torch
         where = f", model_dir={str(place)!r}" if args.stanza_dir else ""
         raise UserError(
             f"stanza's models for {args.lang} in {place} cannot be loaded "
@@ -85,10 +85,10 @@ def _pipeline(args: argparse.Namespace, whole_lines: bool) -> Any:
 
 
 def _processors(place: Path, language: str, *, pretokenized: bool) -> dict[str, str]:
-    """What runs, by name, of that which the language's default package has."""
+    """Return the processors to run that the language's default package has, by name."""
     resources = json.loads((place / "resources.json").read_text(encoding="utf-8"))
     entry = resources[resources[language].get("alias", language)]["packages"]["default"]
     wanted = [name for name in _PROCESSORS if not (pretokenized and name == "mwt")]
     found = {name: "default" for name in wanted if name in entry or name == "tokenize"}
-    # the parser insists on lemmas; where a language has none, stanza takes the words themselves
+    # the parser requires lemmas; for a language without them, stanza uses the words themselves
     return {"lemma": "identity"} | found

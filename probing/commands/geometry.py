@@ -1,4 +1,4 @@
-"""Look at how a model uses its space: radii, stress and Gromov's delta of every layer."""
+"""Measure how a model uses its space: radii, stress and Gromov's delta of every layer."""
 
 import argparse
 from dataclasses import asdict
@@ -25,7 +25,7 @@ def main(args: argparse.Namespace) -> None:
     """Run ``hyptrans probe geometry``.
 
     Raises:
-        UserError: a file, flag or value that is wrong.
+        UserError: a file, flag or value is wrong.
     """
     place = place_of(args.checkpoint)
     own_data = None if place.is_dir() else args.data
@@ -53,7 +53,7 @@ def main(args: argparse.Namespace) -> None:
 
 
 def _words(contents: Contents, place: Path, args: argparse.Namespace) -> Cloud:
-    """States of the words of trees that are one token, as the report of a run looks at them."""
+    """Return the states of the trees' single-token words, as in the report of a run."""
     trees = read_conllu(args.trees)
     encoder = ModelEncoder(contents, place, random=False, seed=args.seed)
     with TemporaryDirectory() as folder:

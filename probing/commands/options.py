@@ -1,4 +1,4 @@
-"""The options of every command; torch is loaded when they are right, not before."""
+"""The options of every command; checking them does not load torch."""
 
 import argparse
 import shlex
@@ -151,7 +151,7 @@ def run(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_sources(parser: argparse.ArgumentParser) -> None:
-    """Add what :func:`probing.commands.sources.sources_of` reads."""
+    """Add the options that :func:`probing.commands.sources.sources_of` reads."""
     several = partial(parser.add_argument, action="append", default=[])
     several(
         "--checkpoint",
@@ -203,7 +203,7 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_training(parser: argparse.ArgumentParser) -> None:
-    """Add what a training of probes depends on; :func:`settings_of` reads it."""
+    """Add the options of probe training, which :func:`settings_of` reads."""
     default = Settings()
 
     def number(flag: str, about: str, metavar: str = "N", why: str = "") -> None:
@@ -239,16 +239,16 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
 
 
 def typed_command() -> str:
-    """The command of this process, to be typed again."""
+    """Return this process's command as one could type it again."""
     words = sys.argv[1:]
     return shlex.join(["hyptrans", *([] if words[:1] == ["probe"] else ["probe"]), *words])
 
 
 def settings_of(args: argparse.Namespace) -> Settings:
-    """The settings of a training.
+    """Return the training settings that the options give.
 
     Raises:
-        UserError: values out of range.
+        UserError: a value is out of range.
     """
     names = [field.name for field in fields(Settings) if field.name in vars(args)]
     return Settings(**{name: getattr(args, name) for name in names})

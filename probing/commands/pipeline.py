@@ -1,4 +1,4 @@
-"""The steps of a run: states, probes and scores of every encoder, kept from earlier runs."""
+"""Run the steps for states, probes and scores of every encoder, reusing those of earlier runs."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -34,12 +34,12 @@ from probing.states.file import States, about
 from probing.text.trees import Sentence
 
 Scored = tuple[ModelResult, Scores]
-"""A result, and what it is made of by sentence."""
+"""A result and the scores by sentence that it is computed from."""
 
 
 @dataclass(frozen=True)
 class Trees:
-    """A treebank's part."""
+    """One part of a treebank."""
 
     path: Path
     sentences: list[Sentence]
@@ -48,12 +48,12 @@ class Trees:
 
 @dataclass(frozen=True)
 class Fit:
-    """One training of probes of an encoder.
+    """One training of probes for an encoder.
 
     Attributes:
         subject: the encoder.
-        settings: with its seed.
-        control: on control trees.
+        settings: settings of the training, its seed included.
+        control: whether it trains on control trees.
     """
 
     subject: Subject
@@ -62,25 +62,25 @@ class Fit:
 
     @property
     def name(self) -> str:
-        """Of its files and steps."""
+        """Return the name of its files and steps."""
         settings = self.settings
         parts = [settings.probe, f"rank{settings.rank}", *(["control"] if self.control else [])]
         return f"{'-'.join(parts)}-seed{settings.seed}"
 
     @property
     def probes(self) -> Path:
-        """Where its probes are."""
+        """Return the file of its probes."""
         return self.subject.folder / f"{self.name}.probes.pt"
 
     @property
     def figures(self) -> Path:
-        """Where its scores are."""
+        """Return the file of its scores."""
         return self.subject.folder / f"{self.name}.figures.pt"
 
 
 @dataclass
 class Run:
-    """What all steps of a run share."""
+    """The data and settings that all steps of a run share."""
 
     out: Path
     subjects: list[Subject]
@@ -93,31 +93,31 @@ class Run:
     _loaded: tuple[Subject, WordEncoder] | None = None
 
     def encoder(self, subject: Subject) -> WordEncoder:
-        """An encoder; the last one is kept, as several steps in a row need it."""
+        """Load an encoder; keep the last one, as several steps in a row need it."""
         if self._loaded is None or self._loaded[0] != subject:
             self._loaded = subject, subject.load(self.settings.seed)
         return self._loaded[1]
 
     @property
     def trained(self) -> list[Subject]:
-        """The encoders whose parameters are not fresh."""
+        """Return the encoders whose parameters are not fresh."""
         return [subject for subject in self.subjects if not subject.random]
 
     def fits(self, subject: Subject, settings: Settings, control: bool = False) -> list[Fit]:
-        """A training of one size for every seed."""
+        """Return a training with these settings for every seed."""
         seeds = range(settings.seed, settings.seed + self.seeds)
         return [Fit(subject, replace(settings, seed=seed), control) for seed in seeds]
 
     def of_size(self, kind: str, dimensions: int) -> Settings:
-        """Settings of probes whose space has so many dimensions."""
-        # hyperbolic points have one coordinate more, their time
+        """Return settings of probes whose space has the given number of dimensions."""
+        # hyperbolic points have one more coordinate, their time
         return replace(self.settings, probe=kind, rank=dimensions + (kind != "euclidean"))
 
     def common(self, part: str) -> set[int]:
-        """Places of the sentences that every encoder has states of, so that all are scored alike.
+        """Return the places of the sentences that have states of every encoder, for fair scores.
 
         Raises:
-            UserError: there is none.
+            UserError: there are none.
         """
         kept = [set(States(subject.states(part)).kept) for subject in self.subjects]
         common = set.intersection(*kept)
@@ -126,14 +126,14 @@ class Run:
         return common
 
     def scored_trees(self) -> list[Sentence]:
-        """Gold trees of the test set's sentences that all encoders are scored on."""
+        """Return the gold trees of the test sentences that all encoders are scored on."""
         only = self.common("test")
         return [tree for i, tree in enumerate(self.trees["test"].sentences) if i in only]
 
     def corpus(
         self, subject: Subject, part: str, only: set[int] | None = None, *, control: bool = False
     ) -> Corpus:
-        """States of a data set beside their gold or control trees."""
+        """Return the states of a data set with their gold or control trees."""
         path, trees = subject.states(part), self.trees[part].sentences
         if control:
             trees = [control_tree(tree, self.settings.seed, self.punct) for tree in trees]
@@ -141,12 +141,12 @@ class Run:
 
 
 def make(run: Run, fits: Sequence[Fit]) -> None:
-    """Make states, probes and scores where an earlier run did not."""
+    """Make the states, probes and scores that no earlier run has made."""
     follow(_steps(run, fits), run.out)
 
 
 def _steps(run: Run, fits: Sequence[Fit]) -> Iterator[Step]:
-    """Generates one after the other, as what is scored depends on the states that there are."""
+    """Generate the steps one by one, as the sentences to score depend on the states made before."""
     states = {}
     for subject in run.subjects:
         origin = subject.source.made_from() | {
@@ -216,7 +216,7 @@ def _score(run: Run, subject: Subject, out: Path, fit: Fit, only: Mapping[str, s
 def score(
     trained: Trained, dev_set: Corpus, test_set: Corpus, *, punct: Punctuation, name: str
 ) -> Scored:
-    """All layers on the development set, those chosen there on the test set."""
+    """Score all layers on the development set, and those chosen there on the test set."""
     probes = trained.distance, trained.depth
     layers = evaluate(dev_set, *probes, punct=punct, name=f"{name}, dev").metrics()
     chosen = best_layer(layers, "distance"), best_layer(layers, "depth")
@@ -237,17 +237,17 @@ def score(
 
 
 def scored(fit: Fit) -> Scored:
-    """The scores of a training that :func:`make` made."""
+    """Load the scores of a training that :func:`make` made."""
     found = torch.load(fit.figures, weights_only=True)
     scores = {name: row.numpy() for name, row in found["scores"].items()}
     return ModelResult(**found["result"]), Scores(**scores)
 
 
 def over_each_seed(run: Run, subject: Subject, settings: Settings) -> Scored:
-    """Probes of every seed as one result.
+    """Combine the probes of every seed into one result.
 
-    A sentence whose correlation is undefined in one seed is left out of it in all, so that the mean
-    over seeds is that over sentences.
+    If a sentence's correlation is undefined for one seed, leave it out for all, so that the mean
+    over seeds equals the mean over sentences.
     """
     results, scores = zip(*map(scored, run.fits(subject, settings)), strict=True)
     alike = defined_in_all(scores)
@@ -259,7 +259,7 @@ def over_each_seed(run: Run, subject: Subject, settings: Settings) -> Scored:
 
 
 def of_baselines(sentences: Sequence[Sentence], punct: Punctuation) -> list[Scored]:
-    """The trees that need no states, with their scores by sentence."""
+    """Return the results of the baselines, which need no states, with scores by sentence."""
     found = []
     for name in baselines.BASELINES:
         scores = baselines.score(name, sentences, punct)
@@ -269,12 +269,12 @@ def of_baselines(sentences: Sequence[Sentence], punct: Punctuation) -> list[Scor
 
 
 def _ranked(run: Run, ranks: Sequence[int]) -> Iterator[tuple[Subject, str, int]]:
-    """Every trained encoder with probes of all kinds and sizes."""
+    """Return every combination of trained encoder, kind of probe and size."""
     return product(run.trained, KINDS, sorted(set(ranks)))
 
 
 def rank_fits(run: Run, ranks: Sequence[int]) -> list[Fit]:
-    """The trainings of rank curves."""
+    """Return the trainings that rank curves need."""
     return [
         fit
         for subject, kind, size in _ranked(run, ranks)
@@ -283,7 +283,7 @@ def rank_fits(run: Run, ranks: Sequence[int]) -> list[Fit]:
 
 
 def rank_points(run: Run, ranks: Sequence[int]) -> list[RankPoint]:
-    """The results of :func:`rank_fits`."""
+    """Return the results of :func:`rank_fits`."""
     found = []
     for subject, kind, size in _ranked(run, ranks):
         result, _ = over_each_seed(run, subject, run.of_size(kind, size))
@@ -292,7 +292,7 @@ def rank_points(run: Run, ranks: Sequence[int]) -> list[RankPoint]:
 
 
 def control_fits(run: Run, ranks: Sequence[int]) -> list[Fit]:
-    """Trainings on gold trees and on control trees, for every encoder, of fresh parameters too."""
+    """Return trainings on gold and on control trees for every encoder, random ones included."""
     return [
         fit
         for subject in run.subjects
@@ -303,10 +303,10 @@ def control_fits(run: Run, ranks: Sequence[int]) -> list[Fit]:
 
 
 def selectivities(run: Run, ranks: Sequence[int]) -> list[Selectivity]:
-    """How much better probes of the run's kind learn gold trees than control trees.
+    """Return how well probes of the run's kind learn gold trees and control trees.
 
-    For a chain of neighbours and for every encoder; each probe on the layer that is best for it on
-    the development set.
+    Covers a chain of neighbours and every encoder; each probe uses its best layer on the
+    development set.
     """
     metric, sizes, gold = SELECTED_BY["distance"], sorted(set(ranks)), run.scored_trees()
     made = [control_tree(sentence, run.settings.seed, run.punct) for sentence in gold]
@@ -325,7 +325,7 @@ def selectivities(run: Run, ranks: Sequence[int]) -> list[Selectivity]:
 
 
 def _space(run: Run, subject: Subject, out: Path) -> None:
-    """How a trained encoder uses its space, at words of the test set that are one token."""
+    """Measure how a trained encoder uses its space, on the test set's single-token words."""
     states, counts = States(subject.states("test")), word_counts(run.trees["train"].sentences)
     words = words_of(states, run.trees["test"].sentences, run.encoder(subject), counts)
     layers = measure(words, seed=run.settings.seed) if len(words.position) else []
@@ -334,7 +334,7 @@ def _space(run: Run, subject: Subject, out: Path) -> None:
 
 
 def spaces(run: Run) -> dict[str, list[Layer]]:
-    """What the last steps of a run found, of encoders some of whose words are one token."""
+    """Load each trained encoder's layer figures; skip encoders without single-token words."""
     with torch.serialization.safe_globals([Layer, Estimate, Space]):
         found = {s.name: torch.load(s.space, weights_only=True) for s in run.trained}
     return {name: layers for name, layers in found.items() if layers}

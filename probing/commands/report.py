@@ -1,4 +1,4 @@
-"""What a run tells beside its scores: the page, and what stands on it out of the run's files."""
+"""Collect the contents of the report page from a run's scores and files."""
 
 import math
 import platform
@@ -39,9 +39,9 @@ from probing.text.vocabulary import unseen_share, vocabulary
 TITLE = "Structural probes"
 _USES = {"train": "train probes on", "dev": "choose layers on", "test": "score on"}
 SHORTEST, LONGEST = 6, 16
-"""Lengths of the sentences that are drawn."""
+"""Lengths of the sentences to draw, in words."""
 WORDS = 1500
-"""Most words of a model whose radii are drawn."""
+"""Most words per model whose radii are drawn."""
 
 
 def report(
@@ -54,17 +54,17 @@ def report(
     examples: int,
     command: str,
 ) -> Report:
-    """Everything that the page shows.
+    """Return everything that the page shows.
 
     Args:
         run: the run.
-        scored: its results, of which those of the run's own probes on gold trees are drawn, with
-            the trees and radii of the first seed.
-        ranks: of rank curves.
-        selectivities: of probes of gold and control trees.
-        texts: that each trained encoder was trained on.
-        examples: number of sentences.
-        command: that was typed.
+        scored: results of the baselines and of the run's own probes; drawn trees and radii are of
+            the first seed.
+        ranks: points of rank curves.
+        selectivities: results of probes on gold and control trees.
+        texts: training text of each trained encoder.
+        examples: number of sentences to draw.
+        command: command that the user typed.
     """
     models = [model for model, _ in scored]
     by_name = {model.name: model for model in models}
@@ -100,7 +100,7 @@ def report(
 
 
 def texts_of(seen: Sequence[Path], encoders: int) -> list[Path | None]:
-    """The text that each trained encoder was trained on, where it is known.
+    """Return the training text of each trained encoder, None if unknown.
 
     Raises:
         UserError: the number of texts does not fit, or one is missing.
@@ -113,7 +113,7 @@ def texts_of(seen: Sequence[Path], encoders: int) -> list[Path | None]:
 
 
 def vocabularies(run: Run, texts: Sequence[Path | None]) -> dict[str, Vocabulary]:
-    """What of the test set's words the trained encoders do not know."""
+    """Return the shares of the test set's words that each trained encoder does not know."""
     known = {text: vocabulary(read_lines(text)) for text in texts if text is not None}
     sentences, found = run.trees["test"].sentences, {}
     for subject, text in zip(run.trained, texts, strict=True):
@@ -126,7 +126,7 @@ def vocabularies(run: Run, texts: Sequence[Path | None]) -> dict[str, Vocabulary
 
 
 def about(run: Run, command: str) -> list[tuple[str, list[str]]]:
-    """Trees, encoders, date and command, by name."""
+    """Return descriptions of trees, encoders, date and command, by name."""
     trees = [
         f"{part}: {len(run.trees[part].sentences):,} sentences to {_USES[part]}, "
         f"{run.trees[part].path} (SHA-256 {run.trees[part].sha256[:12]})"
@@ -150,20 +150,20 @@ def about(run: Run, command: str) -> list[tuple[str, list[str]]]:
 
 
 def _arcs(scored: Sequence[Scored]) -> Arcs | None:
-    """UUAS by the length of an edge; none where there are no edges."""
+    """Return UUAS by length of edges; None if there are no edges."""
     counts = scored[0][1].arcs.sum(0).tolist()
     shares = {model.name: scores.by_arc()[0].tolist() for model, scores in scored}
     return Arcs(list(ARC_LENGTHS), counts, shares) if any(counts) else None
 
 
 def _comparisons(found: Sequence[Scored], first: str) -> dict[str, list[Comparison]]:
-    """The first encoder against all others."""
+    """Compare the first encoder with all others."""
     (own,) = (scores for model, scores in found if model.name == first)
     return {model.name: compare(own, scores) for model, scores in found if model.name != first}
 
 
 def _notes(run: Run, models: Sequence[ModelResult]) -> list[str]:
-    """On the sentences that encoders were compared on."""
+    """Return notes on the sentences that were scored and those that were left out."""
     scored, total = len(run.common("test")), len(run.trees["test"].sentences)
     notes = [f"Scored on {scored} of {total} sentences of the test set."]
     if scored < total:
@@ -186,7 +186,7 @@ def _notes(run: Run, models: Sequence[ModelResult]) -> list[str]:
 
 
 def choose(sentences: Sequence[Sentence], count: int, seed: int) -> list[int]:
-    """Indices of sentences to draw, from the shortest to the longest, long enough for a tree."""
+    """Choose sentences to draw, if possible of suitable length; return indices, shortest first."""
     fitting = [i for i, s in enumerate(sentences) if SHORTEST <= len(s) <= LONGEST]
     fitting = fitting or list(range(len(sentences)))
     chosen = random.Random(seed).sample(fitting, min(count, len(fitting)))
@@ -194,7 +194,7 @@ def choose(sentences: Sequence[Sentence], count: int, seed: int) -> list[int]:
 
 
 def example(sentence: Sentence, predictions: dict[str, Prediction], punct: Punctuation) -> Example:
-    """A sentence with its gold tree beside predictions."""
+    """Return a sentence with its gold tree and predictions."""
     return Example(
         words=list(sentence.words),
         gold_edges=sentence.edges,
@@ -209,7 +209,7 @@ def example(sentence: Sentence, predictions: dict[str, Prediction], punct: Punct
 def predict(
     corpus: Corpus, index: int, trained: Trained, layers: tuple[int, int], punct: Punctuation
 ) -> Prediction:
-    """What the probes of the chosen distance and depth layer say of one sentence."""
+    """Return what the probes of the chosen distance and depth layer predict for one sentence."""
     batch = corpus.batch([index])
     at = [[layer] for layer in layers]
     for_distance, for_depth = (batch.states[layer] for layer in at)
@@ -230,7 +230,7 @@ def _first(points: Tensor | None) -> Tensor | None:
 
 @torch.no_grad()
 def radii(corpus: Corpus, trained: Trained, layer: int, seed: int) -> list[tuple[int, float]]:
-    """Gold depth of words and their points' distance from the origin; none of flat probes."""
+    """Return words' gold depths and their points' distances from the origin; empty if flat."""
     found: list[tuple[int, float]] = []
     order = list(range(len(corpus)))
     random.Random(seed).shuffle(order)

@@ -1,4 +1,4 @@
-"""The whole pipeline: probe and compare several encoders, and write a report."""
+"""Run the whole pipeline: probe and compare several encoders, and write a report."""
 
 import argparse
 import shutil
@@ -35,23 +35,23 @@ def main(args: argparse.Namespace) -> None:
     """
     if args.examples < 0:
         raise UserError(f"--examples must be 0 or more, not {args.examples}")
-    # the last one, too, is to be in range
+    # the last seed must be in range, too
     replace(settings_of(args), seed=args.seed + args.seeds - 1)
     check_ranks(args.ranks)
     sources = sources_of(args)
     texts = texts_of(args.seen, len(sources))
     run = _run_of(args, sources)
-    # of two runs at once, one would score the probes of the other
+    # of two simultaneous runs, one would score the other's probes
     with alone(args.out):
         if args.overwrite:
-            # all at once, so that what goes on from where this run stops keeps nothing older
+            # delete everything first, so that a run that resumes this one reuses nothing older
             for subject in run.subjects:
                 shutil.rmtree(subject.folder, ignore_errors=True)
         _work(run, args, texts)
 
 
 def _work(run: Run, args: argparse.Namespace, texts: Sequence[Path | None]) -> None:
-    """Do everything, and write results and report."""
+    """Run all steps, and write results and report."""
     controls = (args.ranks or CONTROL_RANKS) if args.control else []
     own = [fit for subject in run.subjects for fit in run.fits(subject, run.settings)]
     fits = [*own, *pipeline.rank_fits(run, args.ranks), *pipeline.control_fits(run, controls)]
@@ -78,10 +78,10 @@ def _work(run: Run, args: argparse.Namespace, texts: Sequence[Path | None]) -> N
 
 
 def _run_of(args: argparse.Namespace, sources: Sequence[Source]) -> Run:
-    """What the options ask for.
+    """Return the run that the options describe.
 
     Raises:
-        UserError: a value is out of range, or the trees cannot be read, lack tags or have nothing
+        UserError: a value is out of range, or the trees cannot be read, lack tags or offer nothing
             to learn.
     """
     trees = {}
@@ -105,7 +105,7 @@ def _run_of(args: argparse.Namespace, sources: Sequence[Source]) -> Run:
 
 
 def _results(run: Run, page: Report, command: str) -> dict[str, Any]:
-    """All of ``results.json``; ``probe`` has the figures of the table."""
+    """Return the contents of ``results.json``; ``probe`` has the figures of the table."""
     training, left_out = {}, {}
     for subject in run.subjects:
         courses = {}

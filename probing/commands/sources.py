@@ -1,4 +1,4 @@
-"""Where encoders come from: the options that name them, and how they are loaded."""
+"""Find the encoders that the options name, and load them."""
 
 import argparse
 import re
@@ -15,7 +15,7 @@ from probing.states.encoder import WordEncoder
 from probing.states.model import ModelEncoder, TextOptions, is_model_folder, place_of, read_model
 
 _PREPARED = ("data-bin/dict.*.txt", "dict.*.txt", "*.model", "bpe.codes", "manifest.json")
-"""The files of a prepared data folder that decide how text becomes numbers."""
+"""Files of a prepared data folder that determine how text becomes token indices."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class Source:
     Attributes:
         name: the file or folder, or the name of a model of this package or of the hub.
         data: folder that ``hyptrans prepare`` wrote for the checkpoint.
-        text: how the checkpoint reads text, where the folder does not say so.
-        user_dir: plug-in of fairseq that has its architecture.
-        hf: it is of Hugging Face's format, or a model folder.
+        text: how the checkpoint reads text if that folder does not say so.
+        user_dir: fairseq plug-in that has its architecture.
+        hf: whether it is in Hugging Face's format or a model folder.
     """
 
     name: str
@@ -38,22 +38,22 @@ class Source:
 
     @property
     def place(self) -> Path:
-        """The file or folder of the name."""
+        """Return the file or folder of the name."""
         return place_of(self.name)
 
     @property
     def label(self) -> str:
-        """The folder that it lies in, or its own name."""
+        """Return the checkpoint's folder name, or the model's own name."""
         path = self.place
         if self.hf:
             return path.resolve().name if path.is_dir() else path.name
         return path.resolve().parent.name
 
     def made_from(self) -> dict[str, Any]:
-        """What its states depend on besides the text.
+        """Return what its states depend on besides the text.
 
         Raises:
-            UserError: a file or folder of its options is missing.
+            UserError: a file or folder that its options name is missing.
         """
         if self.hf:
             return {"hf": huggingface.identity(str(self.place))}
@@ -70,10 +70,10 @@ class Source:
         }
 
     def load(self, *, random: bool, seed: int) -> WordEncoder:
-        """The encoder, or its architecture with fresh parameters.
+        """Load the encoder, or its architecture with fresh parameters.
 
         Raises:
-            UserError: a file, flag or value that is wrong.
+            UserError: a file, flag or value is wrong.
         """
         place = self.place
         if self.hf and not (place.is_dir() and is_model_folder(place)):
@@ -88,16 +88,16 @@ def _hashes(folder: Path, patterns: Sequence[str]) -> dict[str, str]:
 
 
 def text_options(args: argparse.Namespace) -> TextOptions:
-    """How a checkpoint reads text, as flags say."""
+    """Return how a checkpoint reads text, according to the flags."""
     names = TextOptions.__dataclass_fields__
     return TextOptions(**{name: getattr(args, name) for name in names})
 
 
 def one_for_each(flag: str, values: Sequence[Path], count: int, what: str) -> list[Path | None]:
-    """The values of a flag, of which there may be none, one for all, or one for each.
+    """Spread the values of a flag, given never, once for all, or once for each, over ``count``.
 
     Raises:
-        UserError: there is another number of them.
+        UserError: the flag has another number of values.
     """
     found: list[Path | None] = [*values] or [None]
     found *= count if len(found) == 1 else 1
@@ -107,10 +107,11 @@ def one_for_each(flag: str, values: Sequence[Path], count: int, what: str) -> li
 
 
 def sources_of(args: argparse.Namespace) -> list[Source]:
-    """The encoders that were asked for, checkpoints first.
+    """Return the encoders that the options name, checkpoints first.
 
     Raises:
-        UserError: none, numbers of data folders that do not fit, or a missing checkpoint.
+        UserError: none is named, the number of data folders does not fit, or a checkpoint is
+            missing.
     """
     checkpoints: Sequence[Path] = args.checkpoint
     if not (checkpoints or args.hf):
@@ -135,40 +136,41 @@ class Subject:
     folder: Path
     source: Source
     of: str = ""
-    """The trained encoder that has the architecture, of one with fresh parameters."""
+    """For an encoder with fresh parameters, the trained one of the same architecture."""
 
     @property
     def random(self) -> bool:
-        """Its parameters are fresh ones."""
+        """Return whether its parameters are fresh."""
         return bool(self.of)
 
     def states(self, part: str) -> Path:
-        """The file of the states of a data set."""
+        """Return the file of a data set's states."""
         return self.folder / f"{part}.states.npy"
 
     @property
     def space(self) -> Path:
-        """The file of the use of its space."""
+        """Return the file of the figures of its space."""
         return self.folder / "space.pt"
 
     def load(self, seed: int) -> WordEncoder:
-        """The encoder; ``seed`` draws fresh parameters."""
+        """Load the encoder; ``seed`` draws fresh parameters."""
         return self.source.load(random=self.random, seed=seed)
 
 
 def subjects_of(
     sources: Sequence[Source], names: Sequence[str] | None, out: Path, *, random: bool
 ) -> list[Subject]:
-    """The encoders of a run, each followed by its random twin if wanted.
+    """Return the encoders of a run, each followed by its random twin if wanted.
 
     Args:
-        sources: of the trained ones.
-        names: labels, by default the folders that they lie in.
+        sources: sources of the trained encoders.
+        names: labels, by default the names of their folders.
         out: the run's folder.
         random: whether to add the same architectures with fresh parameters.
 
     Raises:
-        UserError: names that do not fit, or are no names of folders.
+        UserError: names have the wrong number, coincide or make no folder name, or results would
+            go into the folder of an encoder.
     """
     names = names or _names(sources)
     if len(names) != len(sources):
@@ -186,7 +188,7 @@ def subjects_of(
         if random:
             found.append(Subject(f"{name}, random", out / f"{folder}-random", source, of=name))
     labels = [*BASELINES, *(subject.name for subject in found)]
-    # upper and lower case are one on some disks
+    # some file systems ignore case
     places = [str(subject.folder).lower() for subject in found]
     if not all(folders) or len(set(labels)) < len(labels) or len(set(places)) < len(places):
         raise UserError(f"--names must be letters or digits and differ, got {', '.join(names)}")
@@ -194,7 +196,7 @@ def subjects_of(
 
 
 def _names(sources: Sequence[Source]) -> list[str]:
-    """The sources' own names, with those of their files where folders are the same."""
+    """Return the sources' labels, extended by their file names if labels coincide."""
     labels = [source.label for source in sources]
     if len(set(labels)) == len(labels):
         return labels

@@ -1,1 +1,1 @@
-"""States of words: out of a checkpoint's encoder, pooled over subwords, in a file."""
+"""States of words: compute them with an encoder, pool them over subwords, store them in a file."""

@@ -1,4 +1,4 @@
-"""What an extraction asks of an encoder."""
+"""The interface that an encoder offers to an extraction of states."""
 
 from typing import Any, Protocol, TypeVar
 
@@ -10,22 +10,22 @@ from hyptrans.support.errors import UserError
 from probing.text.pieces import Span
 
 Tokens = list[tuple[int, Span]]
-"""Numbers of tokens, each with its characters of the text; a mark of the end has none."""
+"""Token indices, each with its span of the text; an end-of-sentence token has no characters."""
 
 
 class WordEncoder(Protocol):
-    """An encoder in evaluation mode and its own way from text to tokens.
+    """An encoder in evaluation mode with its own tokenization.
 
     Attributes:
-        name: as the user named it.
-        identity: another one where its parameters are others; a hash for files.
-        architecture: name.
-        spaces: of each layer's states, the embeddings first.
+        name: name that the user gave.
+        identity: differs if the parameters differ; a hash for files.
+        architecture: name of the architecture.
+        spaces: space of each layer's states, the embeddings first.
         width: numbers per state.
-        max_tokens: of a sentence, marks of its start and end included.
-        pad: number of the token that fills up shorter sentences.
-        unknown: number of the token that stands for what the vocabulary lacks.
-        module: has the parameters; where these are, states are computed.
+        max_tokens: most tokens of a sentence, including those of its start and end.
+        pad: index of the padding token.
+        unknown: index of the out-of-vocabulary token.
+        module: holds the parameters; computes states on their device.
     """
 
     name: str
@@ -39,14 +39,14 @@ class WordEncoder(Protocol):
     module: nn.Module
 
     def tokenize(self, text: str) -> Tokens:
-        """All tokens of a sentence, as the encoder takes them."""
+        """Return all tokens of a sentence as the encoder takes them."""
 
     def states(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Shapes: tokens ``[B, T]``, padded, lengths ``[B]`` -> ``[layers, B, T, width]``."""
+        """Return states: padded tokens ``[B, T]``, lengths ``[B]`` -> ``[layers, B, T, width]``."""
 
 
 def device_of(part: nn.Module) -> torch.device:
-    """Where the parameters of a model are."""
+    """Return the device of a model's parameters."""
     return next(part.parameters()).device
 
 
@@ -54,10 +54,10 @@ Part = TypeVar("Part", bound=nn.Module)
 
 
 def moved(part: Part, device: str) -> Part:
-    """A model, or a part of one, on a device as torch names it.
+    """Move a model, or a part of one, to a device named as in torch, and return it.
 
     Raises:
-        UserError: torch cannot use it.
+        UserError: torch cannot use the device.
     """
     try:
         part.to(device)

@@ -1,4 +1,4 @@
-"""States of words: the sentences of a tree file through an encoder, every layer."""
+"""Extract word states: run an encoder on the sentences of a tree file and take every layer."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ class Aligned:
     """A sentence ready for the encoder.
 
     Attributes:
-        tokens: their numbers, marks of start and end included.
-        pieces: of each pair of a token and a word that share a character, the token.
-        words: the word.
+        tokens: token indices, including those of start and end.
+        pieces: the token of each pair of a token and a word that share a character.
+        words: the word of each such pair.
         count: number of words.
-        unknown: words with a token that stands for what the vocabulary lacks.
-        split: words of more than one token.
+        unknown: number of words with an out-of-vocabulary token.
+        split: number of words of more than one token.
     """
 
     tokens: np.ndarray
@@ -51,15 +51,15 @@ def extract(
     """Write the states of all sentences that can be aligned and are not too long.
 
     Args:
-        encoder: whose states.
-        sentences: all of a tree file.
+        encoder: the encoder to run.
+        sentences: all sentences of a tree file.
         out: file to write.
         trees: the tree file, for messages.
-        batch_tokens: most tokens that go through the encoder at once, padding included.
-        device: where the encoder runs.
+        batch_tokens: most tokens that the encoder takes at once, padding included.
+        device: device that the encoder runs on.
 
     Raises:
-        UserError: there is no such sentence, or a state is not a finite number.
+        UserError: no sentence remains, or a state is not finite.
     """
     kept, left_out = _align(encoder, sentences)
     aligned = list(kept.values())
@@ -84,7 +84,7 @@ def extract(
 def _align(
     encoder: WordEncoder, sentences: Sequence[Sentence]
 ) -> tuple[dict[int, Aligned], list[LeftOut]]:
-    """The sentences that the encoder can take, by their places, and the others."""
+    """Return the sentences that the encoder can take, by their places, and the others."""
     kept: dict[int, Aligned] = {}
     left_out: list[LeftOut] = []
     for place, sentence in enumerate(bar(sentences, "align", len(sentences), " sentences")):
@@ -97,7 +97,7 @@ def _align(
 
 
 def align_sentence(encoder: WordEncoder, sentence: Sentence) -> Aligned | str:
-    """The tokens of a sentence and of its words, or the reason why it has to be left out."""
+    """Return a sentence's tokens aligned with its words, or the reason to leave it out."""
     text, words = surface(sentence)
     found = encoder.tokenize(text)
     if len(found) > encoder.max_tokens:
@@ -134,24 +134,24 @@ def _write(
 
 
 def batches(aligned: Sequence[Aligned], batch_tokens: int) -> Iterator[list[int]]:
-    """Sentences of about the same length together.
+    """Yield batches of indices of similarly long sentences.
 
-    The longest come first: where memory does not suffice, it does not after hours.
+    The longest come first, so that a lack of memory shows at once and not after hours.
     """
     order = sorted(range(len(aligned)), key=lambda i: -len(aligned[i].tokens))
     start = 0
     while start < len(order):
-        # one that is longer than a batch goes alone
+        # a sentence longer than a batch goes alone
         end = start + max(1, batch_tokens // len(aligned[order[start]].tokens))
         yield order[start:end]
         start = end
 
 
 def states_of_words(encoder: WordEncoder, batch: Sequence[Aligned]) -> Tensor:
-    """States of the words of a batch, ``[layers, words, D]``, sentence after sentence.
+    """Return the states of a batch's words, ``[layers, words, D]``, sentence after sentence.
 
     Raises:
-        UserError: one is not a finite number.
+        UserError: a state is not finite.
     """
     lengths = [len(sentence.tokens) for sentence in batch]
     longest = max(lengths)
@@ -162,7 +162,7 @@ def states_of_words(encoder: WordEncoder, batch: Sequence[Aligned]) -> Tensor:
         pieces.append(sentence.pieces + row * longest)
         words.append(sentence.words + count)
         count += sentence.count
-    # words are averaged in float64, which not every device has
+    # pooling uses float64, which not every device supports
     states = encoder.states(torch.from_numpy(tokens), torch.tensor(lengths)).cpu()
     pairs = torch.from_numpy(np.stack([np.concatenate(pieces), np.concatenate(words)])).long()
     found = pool(states.flatten(1, 2), pairs[0], pairs[1], count, encoder.spaces)

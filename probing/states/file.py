@@ -1,8 +1,8 @@
-"""States of words in a NumPy file, written and read piece by piece; beside it JSON about them.
+"""Write and read word states in a NumPy file, piece by piece; JSON beside it describes them.
 
-The file holds ``[words, layers, width]`` in float32: the words of all kept sentences one after the
-other, so that a sentence with all its layers is one stretch of the file. Neither side holds more
-than a batch of them in memory.
+The file holds ``[words, layers, width]`` in float32, the words of all kept sentences in sequence,
+so that a sentence with all its layers is one stretch of the file. Neither writing nor reading holds
+more than a batch in memory.
 """
 
 import json
@@ -34,17 +34,17 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a file of states is about.
+    """Description of a file of states.
 
     Attributes:
-        architecture: name, as of ``--arch``.
-        identity: another one where its parameters are others; the file's hash.
-        spaces: of each layer, 0 the embeddings.
+        architecture: name of the encoder's architecture, as for ``--arch``.
+        identity: the encoder's identity, which differs if its parameters differ; a hash for files.
+        spaces: space of each layer, 0 for the embeddings.
         kept: places in the tree file of the sentences that have states.
-        lengths: their numbers of words.
+        lengths: number of words of each kept sentence.
         left_out: the other sentences.
-        unknown: words with a piece that stands for what the vocabulary lacks.
-        split: words of more than one piece.
+        unknown: number of words with an out-of-vocabulary piece.
+        split: number of words of more than one piece.
     """
 
     architecture: str
@@ -58,12 +58,12 @@ class Contents:
 
 
 def about(path: Path) -> Path:
-    """The JSON beside a file of states."""
+    """Return the path of the JSON beside a file of states."""
     return path.with_suffix(".json")
 
 
 class Writer:
-    """Takes the states of sentences in any order; :func:`writing` makes one."""
+    """Writes the states of sentences in any order; :func:`writing` creates one."""
 
     def __init__(self, file: BinaryIO, contents: Contents, width: int) -> None:
         self._file, self._starts = file, _starts(contents.lengths)
@@ -81,17 +81,17 @@ class Writer:
 
 @contextmanager
 def writing(path: Path, contents: Contents, width: int) -> Iterator[Writer]:
-    """Write a file of states, which appears when it is whole, and its JSON after it."""
+    """Write a file of states, which appears only when complete, and then its JSON."""
     with whole_file(path) as file:
         yield Writer(file, contents, width)
     write_json(about(path), asdict(contents))
 
 
 class States:
-    """A file of states: only what is asked for is read.
+    """A file of states that reads only what is requested.
 
-    ``sentence`` and ``batch`` count kept sentences: the tree of number ``i`` is number ``kept[i]``
-    of the tree file.
+    ``sentence`` and ``batch`` take indices of kept sentences: the tree of sentence ``i`` is number
+    ``kept[i]`` of the tree file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -109,11 +109,11 @@ class States:
         return len(self.lengths)
 
     def sentence(self, i: int) -> Tensor:
-        """States of kept sentence ``i``: ``[layers, words, width]``."""
+        """Return the states of kept sentence ``i``, ``[layers, words, width]``."""
         return self.batch([i])[0][:, 0]
 
     def batch(self, indices: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """States of several kept sentences.
+        """Return the states of several kept sentences.
 
         Returns:
             ``[layers, B, N, width]``, zeros after the last word, and the numbers of words ``[B]``.
@@ -128,5 +128,5 @@ class States:
 
 
 def _starts(lengths: Sequence[int]) -> list[int]:
-    """Rows before each sentence, and the number of all rows at the end."""
+    """Return the number of rows before each sentence and, last, of all rows."""
     return [0, *accumulate(lengths)]

@@ -1,8 +1,8 @@
-"""Encoders of Hugging Face's ``transformers``: a folder of ``save_pretrained``, or a model's name.
+"""Load encoders of Hugging Face's ``transformers`` from a folder of ``save_pretrained`` or by name.
 
-Only configurations, tokenizers and safetensors are read: no pickle, and no code that a model
-brings. A name is looked up in the cache of that library, and fetched where the network allows it;
-for a folder nothing is fetched.
+Reads only configurations, tokenizers and safetensors: no pickle, and no code that comes with a
+model. Looks up a name in the library's cache and fetches it if the network allows; fetches nothing
+for a folder.
 """
 
 import importlib
@@ -27,28 +27,28 @@ from probing.states.encoder import Tokens
 from probing.text.pieces import Span
 
 _UNUSED = "pooler"
-"""A part of some models that no state goes through; files of other tasks leave it out."""
+"""A part of some models that no state depends on; models of other tasks lack its parameters."""
 _SPACES = ("\u2581", "\u0120")
-"""Tokens that stand for a space alone, of sentencepiece and of byte-level BPE."""
+"""Tokens of a lone space in sentencepiece and in byte-level BPE."""
 _OPTIONS = {"trust_remote_code": False, "attn_implementation": "eager"}
-"""Whatever its configuration says, no code is fetched for a model.
+"""Fetch no code for a model, whatever its configuration says.
 
-None, the library's default, would ask on the terminal whether the model's own code may run.
+None, the library's default for ``trust_remote_code``, would ask on the terminal for permission.
 """
 _LEAST_PARAMETERS = 1 << 24
-"""That a configuration may ask for whatever its folder holds."""
+"""Parameters that a configuration may always ask for, however small its folder's files are."""
 _MOST_CHARACTERS = 240
-"""Of a reason; some list all that would have been right."""
+"""Most characters of a reason; some list every valid value."""
 
 
 class HuggingFaceEncoder:
     """An encoder whose tokenizer knows the characters of its tokens; states are flat vectors.
 
     Args:
-        name: folder or name.
-        identity: of its files.
-        model: of ``AutoModel``; of an encoder-decoder, the encoder.
-        tokenizer: of ``AutoTokenizer``, a fast one.
+        name: folder or name of the model.
+        identity: identity of its files.
+        model: a model from ``AutoModel``; the encoder of an encoder-decoder.
+        tokenizer: a fast tokenizer from ``AutoTokenizer``.
     """
 
     def __init__(self, name: str, identity: str, model: Any, tokenizer: Any) -> None:
@@ -58,7 +58,7 @@ class HuggingFaceEncoder:
         self.max_tokens, self._numbers = _max_tokens(model, tokenizer), _numbers(model)
         self.pad = tokenizer.pad_token_id or 0
         if self.pad >= self._numbers:
-            # one that was added without a row in the table; it is masked, and so any will do
+            # the padding token was added without an embedding; padding is masked, so any will do
             self.pad = 0
         self.unknown = tokenizer.unk_token_id
         first = torch.tensor([[number for number, _ in self.tokenize("a")]])
@@ -67,10 +67,10 @@ class HuggingFaceEncoder:
         self.spaces = [Space("euclidean")] * len(states)
 
     def tokenize(self, text: str) -> Tokens:
-        """Tokens with the marks that the model was trained with.
+        """Tokenize a text, with the special tokens that the model was trained with.
 
         Raises:
-            UserError: its tokenizer fails on the text, or knows pieces that the model does not.
+            UserError: the tokenizer fails on the text or returns a token that the model lacks.
         """
         with _failing(f"--hf {self.name}: its tokenizer fails on {text[:40]!r}"):
             found = self._tokenizer(text, return_offsets_mapping=True, verbose=False)
@@ -89,13 +89,13 @@ class HuggingFaceEncoder:
 
     @staticmethod
     def _characters(text: str, name: str, span: Span) -> Span:
-        """Of a token; the space that is put before a sentence says it has the first one's."""
+        """Return a token's span; none for an added space, which claims the first character."""
         put_in = name in _SPACES and text[slice(*span)] != name
         return (0, 0) if put_in else span
 
     @torch.inference_mode()
     def states(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """``hidden_states`` of the library, padding masked."""
+        """Return the library's ``hidden_states`` of all layers, with padding masked."""
         mask = torch.arange(tokens.size(1)) < lengths.unsqueeze(1)
         device = self.module.device
         out = self.module(
@@ -107,7 +107,7 @@ class HuggingFaceEncoder:
 
 
 def library() -> ModuleType:
-    """Hugging Face's library, quiet: what is wrong is told in an error."""
+    """Import Hugging Face's library and silence its messages; errors report what is wrong."""
     transformers = extras.transformers()
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
@@ -116,17 +116,17 @@ def library() -> ModuleType:
 
 @contextmanager
 def _failing(what: str, also: str = "") -> Iterator[None]:
-    """Report whatever the library raises as an error of the user's files; full memory stays.
+    """Turn whatever the library raises, except out-of-memory errors, into a ``UserError``.
 
     Raises:
-        UserError: ``what`` happened, why, and ``also``.
+        UserError: says ``what`` happened, why, and ``also``.
     """
     try:
         yield
     except UserError:
         raise
     except BaseException as error:
-        # what Rust ends with, no Exception; no class of it can be imported
+        # a panic of Rust code is not an Exception, and its class cannot be imported
         panic = type(error).__name__ == "PanicException"
         if not (panic or isinstance(error, Exception)) or out_of_memory(error):
             raise
@@ -137,15 +137,15 @@ def _failing(what: str, also: str = "") -> Iterator[None]:
 
 
 def from_hugging_face(name: str, *, random: bool = False, seed: int = 1) -> HuggingFaceEncoder:
-    """The encoder of a folder that ``save_pretrained`` wrote, or of a model's name.
+    """Load the encoder from a folder that ``save_pretrained`` wrote, or by a model's name.
 
     Args:
         name: folder or name.
-        random: take the architecture with fresh parameters.
-        seed: of those.
+        random: whether to give the architecture fresh parameters.
+        seed: seed of the fresh parameters.
 
     Raises:
-        UserError: there is none, or it cannot be used; says why.
+        UserError: the encoder does not exist or cannot be used; says why.
     """
     transformers, local = library(), Path(name).is_dir()
     where = {"local_files_only": local, "trust_remote_code": False}
@@ -175,7 +175,7 @@ def from_hugging_face(name: str, *, random: bool = False, seed: int = 1) -> Hugg
 
 
 def _trained(name: str, config: Any, where: dict[str, bool]) -> Any:
-    """A model with all of its parameters."""
+    """Load a trained model and check that no parameter is missing."""
     model, loading = library().AutoModel.from_pretrained(
         name, config=config, use_safetensors=True, output_loading_info=True, **where | _OPTIONS
     )
@@ -189,17 +189,17 @@ def _trained(name: str, config: Any, where: dict[str, bool]) -> Any:
 
 
 def _fresh(config: Any, seed: int) -> Any:
-    """A model of fresh parameters."""
+    """Create a model with fresh parameters."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return library().AutoModel.from_config(config, **_OPTIONS)
 
 
 def _check_size(name: str, config: Any) -> None:
-    """Refuse a configuration of far more parameters than the folder's files can hold.
+    """Check that a configuration asks for no more parameters than the folder's files have bytes.
 
     Raises:
-        UserError: it asks for more.
+        UserError: it asks for more, and for more than ``_LEAST_PARAMETERS``.
     """
     held = sum(file.stat().st_size for file in Path(name).glob("*.safetensors"))
     most, asked = max(held, _LEAST_PARAMETERS), 0
@@ -207,7 +207,7 @@ def _check_size(name: str, config: Any) -> None:
     def count(module: nn.Module, key: str, parameter: Tensor) -> None:
         nonlocal asked
         asked += parameter.numel()
-        # as soon as there are too many: building layer after layer takes memory, too
+        # stop at the first excess: building further layers takes memory, too
         if asked > most:
             raise UserError(
                 f"--hf {name} cannot be used: its config.json asks for more parameters than the "
@@ -224,7 +224,7 @@ def _check_size(name: str, config: Any) -> None:
 
 @contextmanager
 def _without_network(local: bool) -> Iterator[None]:
-    """Read a folder: parts that the library would take from the hub by itself are not fetched."""
+    """Keep the library from fetching parts from the hub by itself while it reads a folder."""
     hub: Any = importlib.import_module("huggingface_hub.constants")
     before = hub.HF_HUB_OFFLINE
     hub.HF_HUB_OFFLINE = before or local
@@ -235,7 +235,7 @@ def _without_network(local: bool) -> Iterator[None]:
 
 
 def identity(name: str) -> str:
-    """The hash of a folder's files, or the commit of a model that has a name.
+    """Return the hash of a folder's files, or the name and commit of a model.
 
     Raises:
         UserError: there is no such folder or model.
@@ -249,7 +249,7 @@ def identity(name: str) -> str:
 
 
 def _numbers(model: Any) -> int:
-    """How many numbers of tokens its table has; without one, how many an extraction holds."""
+    """Return the size of the model's embedding table; without one, the largest int32."""
     try:
         table = model.get_input_embeddings()
     except (NotImplementedError, AttributeError):
@@ -258,12 +258,12 @@ def _numbers(model: Any) -> int:
 
 
 def _max_tokens(model: nn.Module, tokenizer: Any) -> int:
-    """The least of what tokenizer, configuration and table of positions allow."""
+    """Return the least length that tokenizer, configuration and position table allow."""
     limits = [tokenizer.model_max_length]
     limits.append(getattr(model.config, "max_position_embeddings", None) or sys.maxsize)
     for place, table in model.named_modules():
         if place.endswith("position_embeddings") and isinstance(table, nn.Embedding):
-            # positions begin after that of padding, where it has one
+            # positions start after that of padding, if there is one
             used = 0 if table.padding_idx is None else table.padding_idx + 1
             limits.append(table.num_embeddings - used)
     return int(min(limits))

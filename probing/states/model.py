@@ -1,6 +1,6 @@
-"""Models of this package and of fairseq: checkpoints, and folders that ``hyptrans export`` wrote.
+"""Load models of this package and of fairseq: checkpoints and folders of ``hyptrans export``.
 
-Only tensors, numbers and typed options are read, and nothing that a file holds is called.
+Reads only tensors, numbers and typed options, and calls nothing that a file holds.
 """
 
 import sys
@@ -25,13 +25,13 @@ from probing.text.pieces import place_pieces
 
 @dataclass(frozen=True)
 class TextOptions:
-    """How text becomes subwords, where the data folder of a checkpoint does not say so.
+    """How text becomes subwords if the data folder of a checkpoint does not say so.
 
     Attributes:
         sentencepiece_model: file of a sentencepiece model.
         bpe_codes: file of subword-nmt codes.
-        moses: tokenize and escape as Moses does.
-        lowercase: lower-case the text.
+        moses: whether to tokenize and escape as Moses does.
+        lowercase: whether to lower-case the text.
     """
 
     sentencepiece_model: Path | None = None
@@ -46,16 +46,16 @@ def read_model(
     options: TextOptions | None = None,
     user_dir: str | None = None,
 ) -> Contents:
-    """What a model is made of.
+    """Read the parts that a model is built from.
 
     Args:
         place: checkpoint of ``fairseq-train``, or model folder.
-        data: of a checkpoint, the folder that ``hyptrans prepare`` wrote, or its ``data-bin``.
-        options: of text.
+        data: for a checkpoint, the folder that ``hyptrans prepare`` wrote, or its ``data-bin``.
+        options: how text becomes subwords.
         user_dir: plug-in that registers the architecture.
 
     Raises:
-        UserError: a part is missing or damaged, or parts do not go together.
+        UserError: a part is missing or damaged, or parts do not fit together.
     """
     options = options or TextOptions()
     if user_dir is not None:
@@ -76,13 +76,13 @@ def read_model(
 
 
 def place_of(name: str | Path) -> Path:
-    """The file or folder of a name, which may be that of a model that comes with the package."""
+    """Return the file or folder of a name, which may be one of a model shipped in the package."""
     place = Path(name)
     return place if place.exists() or str(name) not in shipped() else SHIPPED / place
 
 
 def is_model_folder(place: Path) -> bool:
-    """Whether ``hyptrans export`` or this package's door to transformers wrote a folder."""
+    """Return whether ``hyptrans export`` or this package's transformers classes wrote a folder."""
     try:
         folder.own_config(place)
     except UserError:
@@ -91,10 +91,10 @@ def is_model_folder(place: Path) -> bool:
 
 
 def build_model(contents: Contents, *, random: bool = False, seed: int = 1) -> Any:
-    """The encoder-decoder in evaluation, with its parameters or with fresh ones of a seed.
+    """Build the encoder-decoder in evaluation mode, with its own or fresh parameters.
 
     Raises:
-        UserError: parameters and options do not go together.
+        UserError: parameters and options do not fit together.
     """
     name, made_of = contents.architecture, (contents.dictionaries, contents.parameters)
     try:
@@ -110,7 +110,7 @@ def build_model(contents: Contents, *, random: bool = False, seed: int = 1) -> A
 
 
 class ModelEncoder:
-    """The encoder of a translation model, whose sentences end in a mark; see ``WordEncoder``."""
+    """The encoder of a translation model with end-of-sentence tokens; see ``WordEncoder``."""
 
     def __init__(self, contents: Contents, place: Path, *, random: bool, seed: int) -> None:
         self.module = build_model(contents, random=random, seed=seed).encoder
@@ -126,7 +126,7 @@ class ModelEncoder:
         self.width = self.states(torch.tensor([[words.eos()]]), torch.tensor([1])).size(-1)
 
     def tokenize(self, text: str) -> Tokens:
-        """The subwords, each with its characters, and the end of the sentence."""
+        """Return the subwords, each with its characters, and the end-of-sentence token."""
         pieces = self._cut(text)
         spans = place_pieces(text, pieces, self._kind, escaped=self._escaped)
         found = [(self._words.index(p), s) for p, s in zip(pieces, spans, strict=True)]
@@ -134,5 +134,5 @@ class ModelEncoder:
 
     @torch.inference_mode()
     def states(self, tokens: Tensor, lengths: Tensor) -> Tensor:
-        """Of all layers, on the device of the parameters."""
+        """Return the states of all layers, on the device of the parameters."""
         return torch.stack(self.module(tokens.to(device_of(self.module))).states)

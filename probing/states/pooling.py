@@ -1,7 +1,7 @@
-"""The state of a word, made of those of its subwords.
+"""Pool the states of subwords to those of words.
 
-In a flat space it is their mean, on the hyperboloid their Lorentz centroid and, on the ball, their
-gyromidpoint, which is the centroid of the same points.
+A word's state is their mean in a flat space, their Lorentz centroid on the hyperboloid, and their
+gyromidpoint on the ball, which is the centroid of the same points.
 """
 
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ from hyptrans.geometry.space import Space
 def pool(
     states: Tensor, pieces: Tensor, words: Tensor, count: int, spaces: Sequence[Space]
 ) -> Tensor:
-    """States of words from those of their pieces, each layer in its own space, in float64.
+    """Compute the states of words from those of their pieces, in each layer's space, in float64.
 
-    Shapes: states ``[layers, P, D]``, pairs ``pieces`` and ``words`` ``[N]`` (a piece belongs to a
-    word) -> ``[layers, count, D]``.
+    Shapes: states ``[layers, P, D]``, ``pieces`` and ``words`` ``[N]`` (pairs of a piece and a word
+    that it belongs to) -> ``[layers, count, D]``.
     """
     return torch.stack(
         [
@@ -34,7 +34,7 @@ def _pool(points: Tensor, words: Tensor, count: int, space: Space) -> Tensor:
         members = torch.bincount(words, minlength=count).unsqueeze(-1)
         return _sum(points, words, count) / members
     if space.kind == "lorentz":
-        # float32 times are off the hyperboloid by rounding
+        # rounding moves float32 times off the hyperboloid; recompute them
         points = lorentz.lift(points[..., 1:], c=space.c)
         return lorentz.normalize(_sum(points, words, count), c=space.c)
     points = poincare.to_lorentz(points, c=space.c)

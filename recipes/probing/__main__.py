@@ -41,7 +41,7 @@ COUNTS = (
     ("held-out", 1000, "of those, in dev and in test"),
     ("paper-steps", 20000, "of each as in the paper"),
 )
-"""Options that are numbers, their defaults and their help."""
+"""Numeric options with their defaults and help."""
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         made = command(pairs, run.data)
         return translation.step(made, "prepare", out, [run.data], inputs=[pairs], resumes=True)
 
-    # the lines are of the encoders alone; the README has the table of probes
+    # the queue's lines are about encoders only; the README gets the table of probes instead
     write, args.write_readme = args.write_readme, False
     queue, runs = CORPUS.run(args, ("en", "de"), prepare)
     if not runs:
@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     }
     if args.parsed:
         parses = _parses(out, texts, args)
-        # ten times as long, so one of each, and none of encoders that the paper has not
+        # ten times as long, so one seed each, and no random encoders, which the paper lacks
         paper = ["--seed", str(args.seed), "--seeds", "1", "--no-random", "--lr", "5e-5"]
         paper += ["--steps", str(args.paper_steps), "--evaluate-every", "500"]
         for name, how in (("parsed", ours), ("paper", paper)):
@@ -106,7 +106,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _file(data: Path | None, name: str) -> Path:
-    """A file of the data folder, which must be there."""
+    """Return the path of a file in the data folder; raise ``UserError`` if it is missing."""
     if data is None:
         raise UserError(f"--data is needed: a folder with {TABLE} and {TREES['train']}")
     if not (data / name).is_file():
@@ -115,7 +115,7 @@ def _file(data: Path | None, name: str) -> Path:
 
 
 def _parses(out: Path, texts: Mapping[str, Path], args: argparse.Namespace) -> dict[str, Path]:
-    """Draw sentences and parse them, a file for each set."""
+    """Draw sentences and parse them; return the file of each set."""
     parses = {part: out / "parsed" / f"{part}.conllu" for part in texts}
     counts = {"sentences": args.sentences, "held_out": args.held_out, "seed": args.seed}
     for part, lines in sentences.draw(texts, **counts).items():

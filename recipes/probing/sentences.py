@@ -1,4 +1,4 @@
-"""Distinct sentences to parse, those of dev and test from texts that no encoder has seen."""
+"""Draw distinct sentences to parse; those of dev and test come from texts unseen in training."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def draw(
     """Draw the sentences of train, dev and test.
 
     Args:
-        texts: of each set, a sentence a line, plain or gzipped; what stands in that of dev or test
-            is not drawn to train on, and what stands in both is dev's.
-        sentences: of all three sets.
-        held_out: of dev and of test, each.
-        seed: of the draw.
+        texts: text of each set, one sentence per line, plain or gzipped; sentences in the text of
+            dev or test are not drawn for train, and those in both only for dev.
+        sentences: number of sentences in all three sets together.
+        held_out: number of sentences in dev and in test, each.
+        seed: seed of the draw.
 
     Raises:
         UserError: a text has fewer sentences, or none are left to train on.
@@ -46,6 +46,6 @@ def draw(
 
 
 def _distinct(text: Path, others: Collection[str]) -> list[str]:
-    """The sentences of a text, each once and in its order, without others."""
+    """Return the distinct sentences of a text in their order, without those in ``others``."""
     found = dict.fromkeys(filter(None, map(str.strip, read_lines(text))))
     return [line for line in found if line not in others]

@@ -1,4 +1,4 @@
-"""The recipe's tables, out of its recorded results."""
+"""Write the recipe's tables from its recorded results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAPER = {
 }
 """Chen et al. 2022, sec. 4.2.2."""
 CHECKPOINTS = "checkpoints"
-"""Name of the results of encoders of the study."""
+"""Name of the results of the study's encoders."""
 METRICS = {"uuas": "UUAS", "dspr": "Dspr.", "root": "Root", "nspr": "Nspr."}
 SETTINGS = {"parsed": "our settings", "paper": "the paper's rate and steps"}
 KEPT = (
@@ -31,15 +31,15 @@ KEPT = (
 
 
 def summary(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the recipe records of a probing run's ``results.json``: all but single layers."""
+    """Return what the recipe records of a run's ``results.json``: all but single layers."""
     models = [model | {"layers": []} for model in found["models"]]
-    # version 0.2.0 had verdicts by the spread of radii, which are wrong, under "spaces"
+    # "spaces" of version 0.2.0 had wrong verdicts, based on the spread of radii
     curvature = {name: use["verdict"] for name, use in found["spaces"].items()}
     return {"models": models, "curvature": curvature} | {key: found.get(key) for key in KEPT}
 
 
 def table(found: Mapping[str, Any]) -> str:
-    """Write figures on gold trees and on parses, beside the paper's."""
+    """Return the figures on gold trees and on parses, beside the paper's, in Markdown."""
     gold = found["probes"]["gold"]
     blocks = ["Gold trees of UD English EWT:", _figures({"": gold}), _about(gold)]
     if "parsed" in found["probes"]:
@@ -61,7 +61,7 @@ def table(found: Mapping[str, Any]) -> str:
 
 
 def _figures(several: Mapping[str, Mapping[str, Any]], *, paper: bool = False) -> str:
-    """A row of each model; trees that need no encoder are the same in all settings."""
+    """Return a row for each model; baselines are equal in all settings and appear only once."""
     rows = [
         [
             escaped(model["name"]) + ("" if model["role"] == "baseline" else settings),
