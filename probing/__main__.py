@@ -1,4 +1,4 @@
-"""``hyptrans probe`` by the name of its package."""
+"""Run ``hyptrans probe`` as ``python -m probing``."""
 
 import sys
 

@@ -93,7 +93,7 @@ def classical_scaling(found: Tensor, width: int) -> Tensor:
 
 
 def _smacof(found: Tensor, points: Tensor) -> float:
-    """Return the stress that Guttman transforms, which never raise it, reach from ``[N, D]``."""
+    """Lower the stress of flat points ``[N, D]`` by Guttman transforms, and return it."""
     flat = _flat_distances(points)
     scale = _scale(found, flat)
     points, flat = scale * points, scale * flat

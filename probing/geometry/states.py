@@ -24,7 +24,7 @@ BATCH_SENTENCES = 64
 def both_sides(
     model: Any, contents: Contents, data: Path, *, subset: str, sentences: int
 ) -> list[Cloud]:
-    """Return the states for the first sentences of a data set; the decoder reads the reference.
+    """Return both sides' states for the first pairs of a data set; the decoder reads references.
 
     Leaves out sentence ends and the token that starts a target sentence.
 

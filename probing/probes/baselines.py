@@ -22,7 +22,7 @@ def chain(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def right_branching(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return distances and depths of the tree in which every word depends on the one before.
+    """Return distances and depths if the first word is the root and others depend on the previous.
 
     Shapes: -> ``[n, n]``, ``[n]``.
     """

@@ -1,4 +1,4 @@
-"""Measure how many words of trees a text, such as an encoder's training text, does not contain."""
+"""Measure how many tokens of trees a text, such as an encoder's training text, lacks."""
 
 import re
 from collections.abc import Iterable, Sequence
