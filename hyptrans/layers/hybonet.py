@@ -327,8 +327,9 @@ class LorentzAttention(Attention):
         )
 
     def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
-        first, *rest = (one.transpose(1, 2) for one in getattr(self, name)(x).unbind(2))
-        return (scaled_query(first, self.tau) if "q" in name else first), *rest
+        first, *rest = getattr(self, name)(x).unbind(2)
+        first = scaled_query(first, self.tau) if "q" in name else first
+        return tuple(one.transpose(1, 2) for one in (first, *rest))
 
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool

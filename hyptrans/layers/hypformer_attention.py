@@ -213,16 +213,14 @@ class SoftmaxAttention(HypformerAttention):
         self.tau = nn.Parameter(torch.tensor(width**0.5))
 
     def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
-        # lifted as they lie, then seen by head: nothing is copied
-        points = readjust(self._mapped(name, x), c=self.curvature()).unbind(2)
-        first, *rest = (made.transpose(1, 2) for made in points)
-        return (scaled_query(first, self.tau) if "q" in name else first), *rest
+        # lifted and scaled as they lie, then seen by head: nothing is copied
+        first, *rest = readjust(self._mapped(name, x), c=self.curvature()).unbind(2)
+        first = scaled_query(first, self.tau) if "q" in name else first
+        return tuple(made.transpose(1, 2) for made in (first, *rest))
 
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
     ) -> Tensor:
         c = self.curvature()
-        return mixed_centroids(query, key, value, c=c, allowed=allowed, is_causal=is_causal)
-
-    def merge(self, heads: Tensor, x: Tensor) -> Tensor:
-        return super().merge(heads[..., 1:], x)
+        points = mixed_centroids(query, key, value, c=c, allowed=allowed, is_causal=is_causal)
+        return points[..., 1:]

@@ -27,21 +27,16 @@ _LOCATION = b"location"
 
 @dataclass
 class Running:
-    """A batch's state between decoding steps, in ONNX Runtime's own memory."""
+    """A batch's state between decoding steps: what the graph takes beside tokens."""
 
     beam: int
-    padding: Any
-    source: list[Any]
-    state: list[Any]
-    values: Any
-    """ONNX Runtime's class of arrays."""
+    source: dict[str, np.ndarray]
+    """Padding, and what the encoder made of the sentences."""
+    state: dict[str, np.ndarray]
 
     def keep(self, sentences: np.ndarray) -> None:
         """Keep only the given sentences."""
-        of = self.values.ortvalue_from_numpy
-        self.padding, *self.source = (
-            of(np.ascontiguousarray(one.numpy()[sentences])) for one in (self.padding, *self.source)
-        )
+        self.source = {name: one[sentences] for name, one in self.source.items()}
 
 
 class Graphs:
@@ -57,7 +52,6 @@ class Graphs:
 
     def __init__(self, folder: Path) -> None:
         runtime = require("onnxruntime", "onnx")
-        self._values = runtime.OrtValue
         options = runtime.SessionOptions()
         # the variable that torch and numpy read; 0 means one thread per core
         options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS", 0) or 0)
@@ -75,20 +69,18 @@ class Graphs:
                 f"{folder / GRAPHS[1]} has other inputs than a graph of hyptrans: export it again"
             )
         sizes: dict[str, int] = {"rows": 1, "earlier": 0}
-        self._empty = [
-            np.zeros([sizes.get(size, size) for size in inputs[name].shape], dtype=np.float32)
+        self._empty = {
+            name: np.zeros([sizes.get(size, size) for size in inputs[name].shape], dtype=np.float32)
             for name in self._kept
-        ]
+        }
         self._next = [f"next_{i}" for i in range(len(self._kept))]
 
     def start(self, source: np.ndarray, padding: np.ndarray, beam: int) -> Running:
         """Encode a batch ``[B, S]``; padding is true at padding."""
-        of = self._values.ortvalue_from_numpy
-        kept = self._encoder.run_with_ort_values(
-            self._source, {"tokens": of(np.ascontiguousarray(source, dtype=np.int64))}
+        made = self._encoder.run(self._source, {"tokens": source})
+        return Running(
+            beam, {"padding": padding, **dict(zip(self._source, made, strict=True))}, self._empty
         )
-        padding = of(np.ascontiguousarray(padding))
-        return Running(beam, padding, kept, [of(one) for one in self._empty], self._values)
 
     def step(
         self, running: Running, tokens: np.ndarray, parents: np.ndarray, position: int
@@ -123,20 +115,12 @@ class Graphs:
         parents: np.ndarray,
         position: int,
     ) -> list[np.ndarray]:
-        of = self._values.ortvalue_from_numpy
         # before the first token all hypotheses share one empty row
         parents = parents if position else parents * 0
-        given = {
-            "tokens": of(np.ascontiguousarray(tokens, dtype=np.int64)),
-            "parents": of(np.ascontiguousarray(parents, dtype=np.int64)),
-            "position": of(np.array([position])),
-            "padding": running.padding,
-            **dict(zip(self._source, running.source, strict=True)),
-            **dict(zip(self._kept, running.state, strict=True)),
-        }
-        made = self._decoder.run_with_ort_values([*names, *self._next], given)
-        running.state = made[len(names) :]
-        return [one.numpy() for one in made[: len(names)]]
+        given = {"tokens": tokens, "parents": parents, "position": np.array([position])}
+        made = self._decoder.run([*names, *self._next], given | running.source | running.state)
+        running.state = dict(zip(self._kept, made[len(names) :], strict=True))
+        return made[: len(names)]
 
 
 class OnnxTranslator(TextTranslator):

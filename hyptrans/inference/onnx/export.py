@@ -12,8 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.export import Dim
+from torch.nn import functional as F
 
-from hyptrans.inference.onnx.graphs import SourceGraph, StepGraph, empty_state
+from hyptrans.inference.onnx.graphs import SourceGraph, StepGraph
 from hyptrans.inference.sharing.config import GRAPHS
 from hyptrans.seq2seq.model import EncoderDecoder
 from hyptrans.support.errors import UserError
@@ -51,13 +52,12 @@ def write(model: EncoderDecoder, folder: Path, weights: str = "float32") -> dict
         if weights == "int8":
             for path in (encoder, decoder):
                 _quantize(path)
-        empty = [list(one.shape[1:]) for one in empty_state(model, 1)]
         about = {
             "opset": OPSET,
             "producer": f"torch {torch.__version__}",
             "weights": weights,
             "longest": [model.encoder.longest, model.decoder.longest],
-            "empty_state": empty,
+            "empty_state": [list(one.shape[1:]) for one in StepGraph(model).empty(1)],
             "sha256": {path.name: digest(path) for path in (encoder, decoder)},
         }
         difference = largest_difference(model, folder)
@@ -89,22 +89,22 @@ def largest_difference(model: EncoderDecoder, folder: Path) -> float:
     for row, length in zip(source, lengths, strict=True):
         row[-length:] = torch.randint(words.nspecial, len(words), (length,), generator=draw)
     source[:, -1] = words.eos()
-    graphs = Graphs(folder)
-    memory, step = SourceGraph(model)(source), StepGraph(model)
-    found = graphs.start(source.numpy(), source.eq(words.pad()).numpy(), _BEAM)
+    graphs, padding = Graphs(folder), source.eq(words.pad())
+    memory, _ = model.encoder.memory(source)
+    found = graphs.start(source.numpy(), padding.numpy(), _BEAM)
     shape, target = (_SENTENCES, _BEAM), model.decoder.dictionary
-    tokens = torch.full(shape, target.eos())
-    rows = torch.arange(tokens.numel()).view(shape)
-    state = empty_state(model, tokens.numel())
+    rows = torch.arange(_SENTENCES * _BEAM).view(shape)
+    prefix = torch.full((rows.numel(), 1), target.eos())
     for position in range(_STEPS):
-        at = torch.tensor([position])
-        scores, _, _, state = step(tokens, rows, at, source.eq(words.pad()), memory, state)
-        made = torch.from_numpy(graphs.step(found, tokens.numpy(), rows.numpy(), position))
+        last, parents = prefix[:, -1].view(shape), rows.flip(1) if position else rows
+        made = torch.from_numpy(graphs.step(found, last.numpy(), parents.numpy(), position))
+        logits = model.decoder.predict(prefix, memory, padding)[:, -1]
+        scores = F.log_softmax(logits, -1).view_as(made)
         # the score of padding may be minus infinity on both sides
         apart = torch.where(made == scores, 0.0, (made - scores).abs() / (1 + scores.abs()))
         worst = max(worst, float(apart.max()))
-        tokens = torch.randint(target.nspecial, len(target), shape, generator=draw)
-        rows = torch.arange(tokens.numel()).view(shape).flip(1)
+        drawn = torch.randint(target.nspecial, len(target), (rows.numel(), 1), generator=draw)
+        prefix = torch.cat([prefix[rows.flip(1).flatten()], drawn], dim=1)
     return worst
 
 
@@ -117,7 +117,8 @@ def _write_graphs(model: EncoderDecoder, encoder: Path, decoder: Path) -> None:
     memory = SourceGraph(model)(source)
     names = [f"source_{i}" for i in range(len(memory))]
     _export(SourceGraph(model), (source,), encoder, ["tokens"], names, ({0: sentences, 1: length},))
-    state = [_lengthened(one, rows=6) for one in empty_state(model, 1)]
+    step = StepGraph(model)
+    state = step.empty(6, 2)
     last = torch.full((3, 2), model.decoder.dictionary.eos())
     given = (last, last * 0, torch.tensor([2]), source.eq(words.pad()), memory, state)
     kept = [f"state_{i}" for i in range(len(state))]
@@ -134,15 +135,7 @@ def _write_graphs(model: EncoderDecoder, encoder: Path, decoder: Path) -> None:
         of_source,
         of_state,
     )
-    _export(StepGraph(model), given, decoder, inputs, outputs, shapes)
-
-
-def _lengthened(one: Tensor, *, rows: int) -> Tensor:
-    """Return a state with ``rows`` rows and two tokens, shaped after an empty one."""
-    shape = [rows, *one.shape[1:]]
-    if one.dim() == 4 and not one.size(2):
-        shape[2] = 2
-    return torch.zeros(shape)
+    _export(step, given, decoder, inputs, outputs, shapes)
 
 
 def _has(one: Tensor, length: int) -> bool:
@@ -158,6 +151,8 @@ def _export(
     outputs: Sequence[str],
     shapes: tuple[Any, ...],
 ) -> None:
+    from hyptrans.inference.onnx.simplify import TRANSLATIONS, simplify
+
     level = logging.getLogger("torch.onnx").level
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
     try:
@@ -172,12 +167,14 @@ def _export(
                 dynamic_shapes=shapes,
                 opset_version=OPSET,
                 external_data=False,
+                custom_translation_table=TRANSLATIONS,
                 verbose=False,
             )
     finally:
         logging.getLogger("torch.onnx").setLevel(level)
     if program is None:
         raise RuntimeError("torch.onnx.export made no graph")
+    simplify(program.model)
     for node in program.model.graph.all_nodes():
         # the metadata would record local source paths
         node.metadata_props.clear()

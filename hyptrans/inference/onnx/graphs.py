@@ -15,8 +15,8 @@ input             shape                         meaning
 ``position``      ``[1]`` int64                 number of tokens before, 0 in the first step
 ``padding``       ``[sentences, length]`` bool  true where the source has padding
 ``source_*``      as the encoder's outputs
-``state_*``       ``[rows, heads, earlier, d]`` what layers keep of earlier tokens, two tensors
-                  or sums                       each; ``rows`` and ``earlier`` are 0 or more
+``state_*``       ``[rows, heads, earlier, d]`` each layer's keys and values of earlier tokens,
+                                                side by side; in linear attention its two sums
 ================  ============================  =================================================
 
 It returns ``scores`` ``[sentences, beam, symbols]``, natural log-probabilities of the next token;
@@ -27,14 +27,13 @@ and ``next_*``, the ``state_*`` of the next step, where hypothesis ``j`` of sent
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from hyptrans.layers.attention import Memory
-from hyptrans.layers.hypformer_linear_attention import Sums
+from hyptrans.layers.attention import Memory, State
 
 
 class SourceGraph(nn.Module):
@@ -62,10 +61,21 @@ class StepGraph(nn.Module):
         decoder, tokens = model.decoder, torch.tensor([[model.decoder.dictionary.eos()]])
         state = decoder.start()
         decoder.predict(tokens, *model.encoder.memory(tokens), state)
-        self.kinds = [type(layer.attention.kept) for layer in state.layers]
+        self.kept = [layer.attention.kept for layer in state.layers]
         self.source_kinds = [type(layer.cross_attention.kept) for layer in state.layers]
         # the points of all tokens are the same in every step
         self.table = state.logits.kept
+
+    def empty(self, rows: int, earlier: int = 0) -> list[Tensor]:
+        """Return the state of ``rows`` hypotheses: zeros, where positions are kept so many."""
+        made: list[Tensor] = []
+        for kept in self.kept:
+            if isinstance(kept, Memory):
+                both = torch.cat(kept, dim=-1)
+                made.append(both.new_zeros(rows, both.size(1), earlier, both.size(3)))
+            else:
+                made += [one.new_zeros(rows, *one.shape[1:]) for one in kept]
+        return made
 
     def forward(
         self,
@@ -76,33 +86,41 @@ class StepGraph(nn.Module):
         source: list[Tensor],
         before: list[Tensor],
     ) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
-        decoder, rows = self.model.decoder, parents.flatten()
-        state = decoder.start()
-        state.logits.kept = self.table
-        for i, layer in enumerate(state.layers):
-            pair = (one.index_select(0, rows) for one in before[2 * i : 2 * i + 2])
-            layer.attention.kept = self.kinds[i](*pair)
-            layer.cross_attention.kept = self.source_kinds[i](*source[2 * i : 2 * i + 2])
-        flat = tokens.flatten()[:, None]
-        x = decoder.embed_positions(decoder.embed_tokens(flat), position.expand_as(flat))
-        states = decoder.through_layers(
-            x, lambda number, x: decoder.layers[number](x, None, x, padding, state.layers[number])
-        )
-        logits = decoder.logits(states[-1], state.logits)[:, 0]
-        scores = F.log_softmax(logits, -1).unflatten(0, tokens.shape)
+        decoder, allowed = self.model.decoder, ~padding[:, None, None, :]
+        earlier = iter([one.index_select(0, parents.flatten()) for one in before])
+        after: list[Tensor] = []
+
+        def through(number: int, x: Tensor) -> Tensor:
+            layer, kind = decoder.layers[number], type(self.kept[number])
+            query, key, value = (_by_row(one) for one in layer.attention.project(x))
+            if kind is Memory:
+                # keys and values side by side: one tensor to reorder and to extend
+                both = torch.cat([next(earlier), torch.cat([key, value], -1)], 2)
+                after.append(both)
+                pair = both.split([key.size(-1), value.size(-1)], -1)
+                mixed = layer.attention.mix(query, *pair, allowed=None, is_causal=False)
+            else:
+                state = State(kind(next(earlier), next(earlier)))
+                mixed = layer.attention.mix_next(query, key, value, state, None)
+                after.extend(state.kept)
+            x = layer.attention.merge(_by_sentence(mixed, tokens), x)
+            kept = self.source_kinds[number](*source[2 * number : 2 * number + 2])
+            mixed = layer.cross_attention.recall(layer.cross_attention.query(x), kept, allowed)
+            return layer.feed_forward(layer.cross_attention.merge(mixed, x))
+
+        # hypotheses of a sentence are its positions, as all of them look at the same source
+        x = decoder.embed_positions(decoder.embed_tokens(tokens), position[None])
+        states = decoder.through_layers(x, through)
+        scores = F.log_softmax(decoder.logits(states[-1], State(self.table)), -1)
         best = scores.topk(torch.sym_min(2 * tokens.size(1) + 2, scores.size(2)))
-        after = [one for layer in state.layers for one in layer.attention.kept]
         return scores, *best, after
 
 
-def empty_state(model: Any, rows: int) -> list[Tensor]:
-    """Return every layer's state before the first token: no positions, or sums that are zero."""
-    decoder = model.decoder
-    tokens = torch.full((rows, 1), decoder.dictionary.eos())
-    state = decoder.start()
-    decoder.predict(tokens, *model.encoder.memory(tokens), state)
-    made: list[Tensor] = []
-    for layer in state.layers:
-        kept = cast("Memory | Sums", layer.attention.kept)
-        made += [one[:, :, :0] if isinstance(kept, Memory) else one * 0 for one in kept]
-    return made
+def _by_row(heads: Tensor) -> Tensor:
+    """``[sentences, heads, beam, d]`` -> ``[sentences * beam, heads, 1, d]``."""
+    return heads.transpose(1, 2).reshape(-1, heads.size(1), 1, heads.size(3))
+
+
+def _by_sentence(heads: Tensor, tokens: Tensor) -> Tensor:
+    """Inverse of :func:`_by_row`; tokens ``[sentences, beam]``."""
+    return heads.transpose(1, 2).reshape(*tokens.shape, heads.size(1), -1).transpose(1, 2)

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+from collections import Counter
 from hashlib import sha256
 
 import onnx
@@ -166,6 +167,15 @@ def test_a_folder_without_graphs_says_how_to_add_them(capsys, monkeypatch):
     place = locate("tatoeba-en-de")
     wanted = f"{place} has no ONNX graphs: hyptrans export {place} --onnx float32"
     assert wanted in refused("tatoeba-en-de", capsys, monkeypatch)
+
+
+def test_a_graph_joins_points_and_takes_none_apart(graphs_of):
+    nodes = onnx.load(graphs_of("hybonet_plus") / "decoder.onnx").graph.node
+    kinds = Counter(node.op_type for node in nodes)
+    assert not kinds.keys() & {"Slice", "ReduceL2", "Pow", "IsNaN"}
+    # of two layers
+    assert len(nodes) < 250
+    assert kinds["Sqrt"] == kinds["ReduceSumSquare"]
 
 
 def test_graphs_name_no_place_of_the_machine_that_made_them(graphs_of):
