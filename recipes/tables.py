@@ -12,6 +12,7 @@ from typing import Any
 from hyptrans.support import tables
 from hyptrans.support.errors import run_command
 from recipes.benchmark import latency
+from recipes.benchmark import speed as speeds
 from recipes.cogs.table import means
 from recipes.common import results, seeds
 from recipes.common.lines import RESULTS as LINES
@@ -56,7 +57,7 @@ def blocks() -> dict[tuple[Path, str], str]:
         results.read_json(path)
         for path in (
             *(folder / "results.json" for folder in (PROBING, BENCHMARK)),
-            *(BENCHMARK / f"{name}.json" for name in ("gpu", latency.NAME)),
+            *(BENCHMARK / f"{name}.json" for name in ("gpu-speed", latency.NAME)),
         )
     )
     ratios = {step_of(row): row["ratio"] for row in speed["rows"]}
@@ -69,7 +70,7 @@ def blocks() -> dict[tuple[Path, str], str]:
         (RESULTS, "cogs"): means(results.read_lines(HERE / "cogs" / LINES)),
         (RESULTS, "speed"): speed_table(speed),
         (RESULTS, "task"): GRID.table(results.read_lines(HERE / "trees" / LINES), FOREST_CELLS),
-        (page, "busy"): busy(gpu),
+        (page, "gpu"): speeds.table(gpu),
         (page, latency.NAME): latency.table(latencies),
         (probed, CHECKPOINTS): table(results.read_json(PROBING / f"{CHECKPOINTS}.json")),
     }
@@ -92,16 +93,6 @@ def drawings() -> dict[Path, str]:
     drawn[NORMS] = norms(results.read_lines(STUDY / "norms.jsonl"))
     shown = {DOCS / "pictures" / Path(name).name: drawn[name] for name in (SCORED, WIDE)}
     return {**{STUDY / name: text for name, text in drawn.items()}, **shown}
-
-
-def busy(gpu: Mapping[str, Any]) -> str:
-    """Write the kernel launches and the busy time of a training step on a GPU."""
-    rows = [
-        [arch, size.removeprefix("d="), f"{launches:,}", f"{time:.1f}"]
-        for arch, sizes in gpu["busy"].items()
-        for size, (launches, time) in sizes.items()
-    ]
-    return tables.markdown(["architecture", "d", "launches", "the GPU works, ms"], rows)
 
 
 def choices(

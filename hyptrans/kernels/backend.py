@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from hyptrans.geometry.lorentz import CurvatureLike
-from hyptrans.geometry.precision import HALF
 from hyptrans.kernels import cpu
 
 Backend = Literal["eager", "numba", "triton"]
@@ -27,7 +26,7 @@ CHOSEN = os.environ.get(VARIABLE) or "auto"
 FULL = (torch.float32, torch.float64)
 
 
-def backend(x: Tensor, *, triton: bool = False, half: bool = False) -> Backend:
+def backend(x: Tensor, *, triton: bool = False) -> Backend:
     """The backend that computes an operator of ``x``.
 
     It is ``eager``, the formula, for tensors without numbers, dtypes or devices without a kernel,
@@ -36,7 +35,6 @@ def backend(x: Tensor, *, triton: bool = False, half: bool = False) -> Backend:
     Args:
         x: the operator's first operand.
         triton: the operator has kernels of Triton.
-        half: these take half precision too.
 
     Raises:
         ValueError: ``HYPTRANS_KERNELS`` is none of ``CHOICES``.
@@ -50,9 +48,8 @@ def backend(x: Tensor, *, triton: bool = False, half: bool = False) -> Backend:
     if x.is_cpu and CHOSEN != "triton":
         return "numba" if x.dtype in FULL and _installed("numba") else "eager"
     on_device = x.is_cuda or (x.is_cpu and os.environ.get("TRITON_INTERPRET") == "1")
-    known = triton and on_device and CHOSEN != "numba"
-    fits = x.dtype in FULL or (half and x.dtype in HALF)
-    return "triton" if known and fits and _installed("triton") else "eager"
+    known = triton and on_device and CHOSEN != "numba" and x.dtype in FULL
+    return "triton" if known and _installed("triton") else "eager"
 
 
 @functools.cache

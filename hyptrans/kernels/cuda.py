@@ -85,11 +85,6 @@ def with_time(time: tl.tensor, space: tl.tensor, column: tl.tensor) -> Any:
     return tl.where(column == 0, time[:, None], space)
 
 
-def is_captured() -> bool:
-    """Whether launches become part of a CUDA graph and do not run now."""
-    return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
-
-
 def launch(kernel: Any, grid: tuple[int, ...], like: Tensor, *args: Any, **options: Any) -> None:
     """Run a kernel on a grid of programs, where a tensor lies."""
     kernel = kernel.jitted if isinstance(kernel, Deferred) else kernel
@@ -106,10 +101,9 @@ def launch_rows(kernel: Any, count: int, like: Tensor, *args: Any, **options: An
     launch(kernel, (-(-count // height),), like, *args, **options, **sizes)
 
 
-def tile(columns: int, most: int | None = None) -> tuple[int, int]:
-    """Columns, at most so many, and rows of a program's tile."""
+def tile(columns: int) -> tuple[int, int]:
+    """Columns and rows of a program's tile."""
     width = 1 << max(0, columns - 1).bit_length()
-    width = width if most is None else min(width, most)
     return width, max(1, TILE // width)
 
 

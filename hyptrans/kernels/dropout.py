@@ -1,35 +1,26 @@
-"""Dropout that stores no mask: a hash of place and seed decides which numbers are kept."""
+"""Dropout on the CPU that stores no mask: a hash of place and seed decides what is kept."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from hyptrans.geometry.precision import at_least_float32
-from hyptrans.kernels import cuda
 from hyptrans.kernels.backend import apply, backend, no_second_derivative
 from hyptrans.kernels.cpu import BLOCK, inlined, matrix, read, run
 
-if TYPE_CHECKING:
-    import triton.language as tl  # type: ignore
-
-COLUMNS = 1024
-"""Columns of a tile on CUDA at most, so that rows of attention weights may be of any length."""
 GOLDEN = 0x9E3779B9
 """2^32 divided by the golden ratio: it spreads the places of a row."""
-_32_BITS = 0xFFFFFFFF
 
 
 def relu_dropout(x: Tensor, p: float, *, relu: bool = False, training: bool = True) -> Tensor:
     """Dropout with probability ``p`` in training, after ReLU where asked for.
 
-    The kernels draw one number of torch's generator as a seed and keep or drop by a hash of the
-    seed and the place; the numbers that they keep differ from those of torch's dropout. A CUDA
-    graph would repeat the seed, so torch's dropout is what becomes part of one.
+    The CPU's kernel draws a seed from torch's generator and keeps or drops each number by a hash
+    of the seed and the place, so it keeps other numbers than torch's dropout, which runs elsewhere.
 
     Raises:
         ValueError: ``p`` is not between 0 and 1.
@@ -38,10 +29,9 @@ def relu_dropout(x: Tensor, p: float, *, relu: bool = False, training: bool = Tr
         raise ValueError(f"a dropout probability must be between 0 and 1, got {p}")
     if not training or p == 0:
         return F.relu(x) if relu else x
-    chosen = "eager" if p == 1 else backend(x, triton=True, half=True)
-    if chosen == "eager" or (chosen == "triton" and cuda.is_captured()):
+    if p == 1 or backend(x) == "eager":
         return F.dropout(F.relu(x) if relu else x, p)
-    made: Tensor = apply(_Dropout, x, (*threshold_and_scale(p), relu, drawn_seed(), chosen))
+    made: Tensor = apply(_Dropout, x, (*threshold_and_scale(p), relu, drawn_seed()))
     return made
 
 
@@ -124,8 +114,8 @@ def _mix(number: int) -> np.uint32:
     return np.uint32(h ^ (h >> np.uint32(16)))
 
 
-Options = tuple[int, float, bool, int, str]
-"""Threshold and scale of dropout, whether ReLU is first, the seed, and the backend."""
+Options = tuple[int, float, bool, int]
+"""Threshold and scale of dropout, whether ReLU comes first, and the seed."""
 
 
 class _Dropout(torch.autograd.Function):
@@ -148,72 +138,10 @@ class _Dropout(torch.autograd.Function):
 
 def _dropped(x: Tensor, made: Tensor | None, options: Options) -> Tensor:
     """Dropout of ``x``; where its result ``made`` is given, the gradient before it."""
-    threshold, scale, relu, seed, chosen = options
+    threshold, scale, relu, seed = options
     out = torch.empty_like(x)
-    if chosen == "triton":
-        _launch(x, made, out, options)
-    elif made is None:
+    if made is None:
         run(dropout, (x, out), (scale,), (seed, threshold, relu))
     else:
         run(relu_dropout_backward, (x, made, out), (scale,))
     return out
-
-
-@cuda.kernel("rows", "low", "high", "threshold")
-def dropout_cuda(
-    x: tl.tensor,
-    made: tl.tensor,
-    numbers: tl.tensor,
-    out: tl.tensor,
-    rows: tl.tensor,
-    columns: tl.tensor,
-    low: tl.tensor,
-    high: tl.tensor,
-    threshold: tl.tensor,
-    RELU: tl.constexpr,
-    WIDTH: tl.constexpr,
-    ROWS: tl.constexpr,
-) -> None:
-    """Rows ``[N, columns]`` times ``numbers[0]``, or zero.
-
-    Kept is where numba's hash of the place is at least ``threshold``, or where ``made`` is positive
-    if that is given, the result of a ReLU and dropout_cuda.
-    """
-    row = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)[:, None]
-    column = tl.program_id(1) * WIDTH + tl.arange(0, WIDTH)[None, :]
-    at, inside = row * columns + column, (row < rows) & (column < columns)
-    scale = tl.load(numbers)
-    value = tl.load(x + at, mask=inside, other=0.0).to(scale.dtype) * scale
-    if RELU:
-        value = tl.where(value < 0, 0.0, value)
-    if made is not None:
-        kept = tl.load(made + at, mask=inside, other=0.0) > 0
-    else:
-        key = _mix_cuda(row.to(tl.uint32) + low.to(tl.uint32)) ^ high.to(tl.uint32)
-        kept = _mix_cuda(key + column.to(tl.uint32) * 0x9E3779B9) >= threshold.to(tl.uint32)
-    tl.store(out + at, tl.where(kept, value, 0.0), mask=inside)
-
-
-@cuda.kernel()
-def _mix_cuda(h: tl.tensor) -> Any:
-    """A hash of 32 bits (lowbias32)."""
-    h = (h ^ (h >> 16)) * 0x7FEB352D
-    h = (h ^ (h >> 15)) * 0x846CA68B
-    return h ^ (h >> 16)
-
-
-def _launch(x: Tensor, made: Tensor | None, out: Tensor, options: Options) -> None:
-    threshold, scale, relu, seed, _ = options
-    columns, relu = x.size(-1), relu and made is None
-    count, (width, height) = x.numel() // columns, cuda.tile(columns, COLUMNS)
-    bits = [_signed(number) for number in (seed & _32_BITS, seed >> 32, threshold)]
-    # the dtype of the scale is that of the arithmetic
-    scales = cuda.device_constants((scale,), at_least_float32(x[:0]))
-    grid = (-(-count // height), -(-columns // width))
-    args = (x, made, scales, out, count, columns, *bits)
-    cuda.launch(dropout_cuda, grid, x, *args, RELU=relu, WIDTH=width, ROWS=height)
-
-
-def _signed(bits: int) -> int:
-    """The same 32 bits as a signed number: every seed makes arguments of one type."""
-    return bits - 2**32 if bits >= 2**31 else bits

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from hyptrans.geometry import lorentz
-from hyptrans.kernels import backend, dropout
+from hyptrans.kernels import backend
 from hyptrans.kernels.lorentz import from_linear, normalize
 from tests.geometry.helpers import CURVATURES
 from tests.kernels.cases import (
@@ -183,50 +183,3 @@ class KernelContract:
         made = from_linear(z, scale, c=1.0, residual=r)
         each = from_linear(z, scale, c=1.0, residual=r.repeat(2, 1, 1))
         torch.testing.assert_close(made, each, rtol=0, atol=0)
-
-    @pytest.mark.parametrize("relu", [False, True])
-    @pytest.mark.parametrize("p", [0.1, 0.5, 0.97])
-    def test_dropout_keeps_the_right_share_and_scales_it(self, p, relu, rng):
-        x = numbers(rng, 300, 200).requires_grad_()
-        torch.manual_seed(5)
-        y = dropout.relu_dropout(x, p, relu=relu)
-        (grad,) = torch.autograd.grad(y.sum(), x)
-        base = x.relu() if relu else x
-        kept = y != 0
-        share = kept.sum() / (base != 0).sum()
-        assert abs(share - (1 - p)) < 5 * (p * (1 - p) / (base != 0).sum()) ** 0.5
-        torch.testing.assert_close(y, torch.where(kept, base / (1 - p), 0))
-        torch.testing.assert_close(grad, kept / (1 - p), check_dtype=False)
-
-    def test_dropout_follows_the_seed_of_torch(self):
-        x = torch.ones(64, 64)
-        torch.manual_seed(3)
-        first, other = dropout.relu_dropout(x, 0.3), dropout.relu_dropout(x, 0.3)
-        torch.manual_seed(3)
-        assert torch.equal(dropout.relu_dropout(x, 0.3), first)
-        assert not torch.equal(other, first)
-        assert dropout.relu_dropout(torch.tensor(2.0), 0.5).item() in (0.0, 4.0)
-
-    @pytest.mark.parametrize("seed", [1, 2**40 + 1, 2**63 - 2])
-    def test_dropout_keeps_what_the_hashes_of_a_seed_say(self, seed, monkeypatch, rng):
-        monkeypatch.setattr(dropout, "drawn_seed", lambda: seed)
-        x = numbers(rng, 30, 70, dtype=torch.float32).abs() + 1
-        kept = dropout.relu_dropout(x, 0.25) != 0
-        assert torch.equal(kept.cpu(), hashes(seed, *x.shape) >= 2**30)
-
-
-def hashes(seed, rows, columns):
-    """lowbias32 of a seed and a place, as of Python's numbers."""
-    bits = 0xFFFFFFFF
-
-    def mixed(h):
-        h = ((h ^ (h >> 16)) * 0x7FEB352D) & bits
-        h = ((h ^ (h >> 15)) * 0x846CA68B) & bits
-        return h ^ (h >> 16)
-
-    found = torch.empty(rows, columns, dtype=torch.int64, device="cpu")
-    for row in range(rows):
-        key = mixed((row + seed) & bits) ^ (seed >> 32)
-        for column in range(columns):
-            found[row, column] = mixed((key + column * dropout.GOLDEN) & bits)
-    return found

@@ -10,9 +10,8 @@ import pytest
 import torch
 
 from hyptrans.kernels import backend
-from hyptrans.kernels.dropout import relu_dropout
 from hyptrans.kernels.lorentz import normalize
-from tests.kernels.cases import CASES, ON_TRITON, TOLERANCE, Draw, assert_agree, numbers, results_of
+from tests.kernels.cases import CASES, ON_TRITON, TOLERANCE, Draw, assert_agree, results_of
 from tests.kernels.contract import KernelContract, both_of
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -44,26 +43,11 @@ class TestTriton(KernelContract):
 
 
 def test_triton_is_chosen():
-    for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16):
-        assert backend.backend(torch.ones(2, dtype=dtype), triton=True, half=True) == "triton"
-    integers = torch.ones(2, dtype=torch.int64)
-    assert backend.backend(integers, triton=True, half=True) == "eager"
+    for dtype in (torch.float64, torch.float32):
+        assert backend.backend(torch.ones(2, dtype=dtype), triton=True) == "triton"
+    for dtype in (torch.bfloat16, torch.float16, torch.int64):
+        assert backend.backend(torch.ones(2, dtype=dtype), triton=True) == "eager"
     assert backend.backend(torch.ones(0), triton=True) == "eager"
-
-
-# dropout
-
-
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
-def test_dropout_in_half_precision(dtype, rng):
-    x = numbers(rng, 40, 300).to(dtype).requires_grad_()
-    y = relu_dropout(x, 0.1)
-    (grad,) = torch.autograd.grad(y.sum(), x)
-    assert y.dtype == grad.dtype == dtype
-    kept = y != 0
-    assert 0.85 < kept.double().mean() < 0.95
-    torch.testing.assert_close(y, torch.where(kept, (x.float() / 0.9).to(dtype), 0))
-    torch.testing.assert_close(grad, torch.where(kept, 1 / 0.9, 0).to(dtype))
 
 
 # what only a device can show
@@ -90,10 +74,6 @@ def test_the_host_never_waits_for_the_device(name, monkeypatch):
 def test_places_beyond_32_bits():
     if torch.cuda.mem_get_info()[0] < 20 * 2**30:
         pytest.skip("needs 20 GiB of free GPU memory")
-    x = torch.ones(2**21 + 3, 1024, dtype=torch.bfloat16)
-    y = relu_dropout(x, 0.5)
-    assert y[-3:].unique().tolist() == [0, 2]
-    del x, y
     v = torch.ones(2**20 + 3, 2048)
     v[:, 0] = 2048
     torch.testing.assert_close(normalize(v)[-1], normalize(v[:1])[0])
