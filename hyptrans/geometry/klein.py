@@ -1,8 +1,8 @@
-"""Points read from plain numbers, their distances, and their midpoints in Klein coordinates.
+"""HAN's points, their distances, and their midpoints in Klein coordinates.
 
-The Klein model is the ball of the vectors ``x_s / x_t``: its geodesics are straight, and the
-Einstein midpoint is a weighted mean there. Points are those of the hyperboloid of curvature -1,
-time first; only midpoints are Klein coordinates. Inputs in half precision give float32 results.
+The Klein model is the ball of the vectors ``x_s / x_t``; its geodesics are straight, and its
+Einstein midpoint is a weighted mean. Here points lie on the hyperboloid of curvature -1, time
+first; only midpoints are Klein coordinates. Inputs in half precision give float32 results.
 
 Source: the formulas of HAN (Gulcehre et al. 2018).
 """
@@ -17,23 +17,23 @@ from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32, matrix_product, with_gradient
 
 DIRECTION_EPSILON = 1e-6
-"""Added to the length that a direction is divided by, so that the zero vector has none."""
+"""Added to a vector's length before dividing by it, so that the zero vector has no direction."""
 TINY = 1e-30
-"""Nothing to the square of any ``sinh`` but 0: the least of float64 is 4e-16."""
+"""Negligible beside ``sinh(d)^2`` of every ``d`` but 0; the least nonzero square is 4e-16."""
 LEAST_TIME = 1e-20
-"""A weighted sum of points with a smaller time has no weights left: dropout took all that counted.
-Points have times of at least 1, and 1e-20 leaves room for gradients and for a loss scale."""
+"""A weighted sum with a smaller time counts as one whose weights dropout has all removed. Times of
+points are at least 1, and 1e-20 leaves room for gradients and for loss scaling."""
 
 
 def polar_points(numbers: Tensor, max_radius: float) -> Tensor:
-    """Read a direction and, as the last number, a radius as a point.
+    """Return the point at a direction and, in the last number, a radius.
 
-    ``(cosh r, sinh r v / |v|)`` with ``r`` bounded smoothly, ``R tanh(r / R)``; a negative radius
-    goes the opposite way. A zero vector gives the origin.
+    The point is ``(cosh r, sinh r v / |v|)``, its radius bounded smoothly to ``R tanh(r / R)``;
+    a negative radius goes the opposite way. A zero vector gives the origin.
 
     Shapes: ``[..., n + 1]`` -> ``[..., n + 1]``.
     Range: any numbers; ``max_radius`` up to 20, so that squares of products are finite in float32.
-    Directions shorter than 1e-3 are shortened, as 1e-6 is added to the length.
+    Directions shorter than 1e-3 give smaller radii, because 1e-6 is added to the length.
     Source: HAN sec. 4.1, pseudo-polar coordinates.
     """
     numbers = at_least_float32(numbers)
@@ -44,9 +44,9 @@ def polar_points(numbers: Tensor, max_radius: float) -> Tensor:
 
 
 def cartesian_points(numbers: Tensor, max_radius: float) -> Tensor:
-    """Read numbers as the space part of a point; those beyond the radius move back on their ray.
+    """Return the point with given space coordinates, moved in to the largest radius if needed.
 
-    Shapes: ``[..., n]`` -> ``[..., n + 1]``. Range: as of :func:`polar_points`.
+    Shapes: ``[..., n]`` -> ``[..., n + 1]``. Range: that of :func:`polar_points`.
     Source: HAN sec. 5.5, without pseudo-polar coordinates.
     """
     vector = at_least_float32(numbers)
@@ -56,15 +56,15 @@ def cartesian_points(numbers: Tensor, max_radius: float) -> Tensor:
 
 
 def _scaled_point(vector: Tensor, length: Tensor, scale: Tensor) -> Tensor:
-    """The point above ``scale vector``, ``length`` being the length of ``vector``."""
+    """Return the point above ``scale * vector``; ``length`` is the length of ``vector``."""
     return torch.cat([lorentz.time_above((length * scale).square()), vector * scale], dim=-1)
 
 
 class Arcosh(torch.autograd.Function):
-    """``arcosh(x)``, 0 where rounding took ``x`` below 1; the gradient there is zero.
+    """``arcosh(x)``, and 0 with a zero gradient where rounding took ``x`` below 1.
 
-    Only the result ``d`` is kept for the gradient, ``1 / sinh(d)``. The gradient is bounded, as a
-    float above 1 is so by one unit of rounding at least: at most 2,048 in float32.
+    The gradient ``1 / sinh(d)`` needs only the result ``d``. It is bounded, at 2,048 in float32,
+    because the least float above 1 is one rounding above it.
 
     Source: ``arcosh(1 + u) = log1p(u + sqrt(u (u + 2)))``.
     """
@@ -85,16 +85,16 @@ class Arcosh(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> Tensor:
         (d,) = ctx.saved_tensors
         sinh = d.sinh()
-        # 1 / sinh, and 0 at 0, where it would be NaN in a second derivative; a mask takes longer
+        # 1 / sinh, and 0 at 0, where a second derivative would be NaN; a mask would be slower
         return grad * (sinh / (sinh.square() + TINY))
 
 
 def distances(query: Tensor, key: Tensor) -> Tensor:
-    """Distances between all queries and all keys, by one batched matrix product.
+    """Return the distances between all queries and all keys, by one batched matrix product.
 
     Shapes: query ``[..., T, D]``, key ``[..., S, D]`` -> ``[..., T, S]``.
-    Range: a product of points at radius ``r`` is off by a unit of rounding of ``cosh(r)^2``;
-    distances below the square root of twice that are not resolved: 0.04 at radius 5 in float32.
+    Range: the error of a product at radius ``r`` is one rounding of ``cosh(r)^2``, which hides
+    distances below the square root of twice that error: 0.04 at radius 5 in float32.
     """
     signs = lorentz.time_signs(query, -1.0)
     found: Tensor = with_gradient(Arcosh, matrix_product(query * signs, key.transpose(-2, -1)))
@@ -102,25 +102,25 @@ def distances(query: Tensor, key: Tensor) -> Tensor:
 
 
 def midpoint(weights: Tensor, value: Tensor) -> Tensor:
-    """Einstein midpoint of points, in Klein coordinates.
+    """Return the Einstein midpoint of points, in Klein coordinates.
 
     With ``v = x_s / x_t`` the Lorentz factor ``1 / sqrt(1 - |v|^2)`` is ``x_t``, so the midpoint
-    ``sum a_j x_jt v_j / sum a_j x_jt`` is the space part over the time of one weighted sum of
-    points. The scale of a query's weights is free; without any weight it is the origin.
+    ``sum a_j x_jt v_j / sum a_j x_jt`` is the space part of one weighted sum of points, divided by
+    its time. The scale of a query's weights is free; without any weight the midpoint is the origin.
 
     Shapes: weights ``[..., T, S]``, value ``[..., S, D]`` -> ``[..., T, D - 1]``.
-    Range: weights of any scale above ``1e-20``; below 1 in length, but for rounding far out.
+    Range: weights of any scale above ``1e-20``; midpoints are shorter than 1, but for rounding.
     Source: HAN eq. 3.
     """
     return midpoint_of_sum(matrix_product(weights, value))
 
 
 def midpoint_of_sum(total: Tensor) -> Tensor:
-    """:func:`midpoint` of the points whose weighted sum is ``total``.
+    """Return the :func:`midpoint` of points from their weighted sum.
 
-    Shapes: ``[..., D]`` -> ``[..., D - 1]``. Range: as of :func:`midpoint`. Source: HAN eq. 3.
+    Shapes: ``[..., D]`` -> ``[..., D - 1]``. Range: that of :func:`midpoint`. Source: HAN eq. 3.
     """
     total = at_least_float32(total)
     time = total[..., :1]
-    # one, and not the smallest time, in its place: its inverse would blow up the gradient
+    # divide by one, not by the smallest time, whose inverse would blow up the gradient
     return total[..., 1:] / time.masked_fill(time < LEAST_TIME, 1.0)

@@ -3,7 +3,7 @@
 A point of curvature ``-c`` (``c > 0``) is ``x = (x_t, x_s)`` with the time coordinate first:
 ``<x, x> = -x_t^2 + |x_s|^2 = -1/c`` and ``x_t > 0``. The last dimension of every tensor is the
 coordinate, all others are batch dimensions. ``c`` is a number or a tensor that broadcasts against
-``[..., 1]``. Inputs in half precision give float32 results: times and products need it.
+``[..., 1]``. Inputs in half precision give float32 results, which times and products need.
 """
 
 import functools
@@ -18,52 +18,52 @@ from hyptrans.geometry.precision import at_least_float32, matrix_product
 CurvatureLike = float | Tensor
 
 SPACE_NORM_EPSILON = 1e-6
-"""Of float32; see :func:`space_norm_epsilon`."""
+"""Epsilon in float32; see :func:`space_norm_epsilon`."""
 TIME_MARGIN = 0.1
-"""Keeps the times that :func:`from_linear` makes strictly above the origin's, so that the direction
-of the space part counts."""
+"""Keeps the times from :func:`from_linear` strictly above the origin's, so that the direction of
+the space part matters."""
 TIME_SHARE_MARGIN = 1e-4
-"""Keeps the argument of a time finite: see :func:`time_argument`."""
+"""Keeps the result of :func:`time_argument` finite."""
 FAR = 1e3
-"""Times above this, in units of ``1/sqrt(c)``, make :func:`distance` take other forms."""
+"""Beyond this time, in units of ``1/sqrt(c)``, :func:`distance` uses other formulas."""
 UNRESOLVED = 1e6
-"""So many units of rounding of float64 in ``sinh(d / 2)^2`` leave a distance no digits."""
+"""A distance has no correct digits if ``sinh(d / 2)^2`` is off by this many float64 roundings."""
 LEAST_GAP = 1e-12
-"""Of ``|v|_L^2 / v_t^2``: what float64 tells of a centroid, to one in ten thousand."""
+"""Least ``|v|_L^2 / v_t^2`` at which float64 determines a centroid to one in ten thousand."""
 
 
 def inner(x: Tensor, y: Tensor) -> Tensor:
-    """Lorentz product ``-x_t y_t + x_s . y_s``.
+    """Return the Lorentz product ``-x_t y_t + x_s . y_s``.
 
     Shapes: x, y ``[..., D]``, broadcast together -> ``[...]``.
-    Range: off by about a unit of rounding of ``x_t y_t``; infinite or NaN where that overflows, at
-    times above 1e19 in float32 and 1e154 in float64.
+    Range: the error is about one rounding of ``x_t y_t``. Where that overflows, at times above 1e19
+    in float32 and 1e154 in float64, the result is infinite or NaN.
     """
     product = at_least_float32(x) * at_least_float32(y)
     return product[..., 1:].sum(-1) - product[..., 0]
 
 
 def pairwise_inner(x: Tensor, y: Tensor) -> Tensor:
-    """Lorentz products of all points of one list and all of another, by one matrix product.
+    """Return the Lorentz products of all pairs from two lists of points, by one matrix product.
 
-    Shapes: x ``[..., N, D]``, y ``[..., M, D]`` -> ``[..., N, M]``. Range: as of :func:`inner`.
+    Shapes: x ``[..., N, D]``, y ``[..., M, D]`` -> ``[..., N, M]``. Range: that of :func:`inner`.
     """
     return matrix_product(x * time_signs(x), y.transpose(-2, -1))
 
 
 def time_signs(like: Tensor, size: float = 1.0) -> Tensor:
-    """``(-1, 1, ..., 1)`` times ``size``: the metric, as what multiplies coordinates.
+    """Return ``(-1, 1, ..., 1)`` times ``size``, the diagonal of the Lorentz metric.
 
-    Shapes: ``[..., D]``, whose numbers do not matter -> ``[D]``. Range: exact.
+    Shapes: ``[..., D]``, only its width counts -> ``[D]``. Range: exact.
     """
     made = like.size(-1), size, like.dtype, like.device
-    # a constant that a compiler meets must be part of its graph
+    # a compiler must make the constant part of its graph
     return _signs.__wrapped__(*made) if torch.compiler.is_compiling() else _signs(*made)
 
 
 @functools.lru_cache(maxsize=256)
 def _signs(width: int, size: float, dtype: torch.dtype, device: torch.device) -> Tensor:
-    # a training keeps for its gradients what a translation before it made in inference mode
+    # a training may save for its gradients what an earlier translation cached in inference mode
     with torch.inference_mode(False):
         signs = torch.full((width,), size, dtype=dtype, device=device)
         signs[0] = -size
@@ -79,10 +79,10 @@ def flip_time(x: Tensor) -> Tensor:
 
 
 def lift(space: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
-    """Point of the hyperboloid above given space coordinates; valid for any of them.
+    """Return the point of the hyperboloid above space coordinates.
 
     Shapes: ``[..., D - 1]`` -> ``[..., D]``.
-    Range: any coordinates; beyond lengths of 1e19 in float32 (1e154 in float64) times are infinite.
+    Range: any coordinates; at lengths beyond 1e19 in float32 (1e154 in float64) times are infinite.
     """
     space, inverse_c = at_least_float32(space), 1 / c
     if _has_own_gradient(space, inverse_c):
@@ -93,9 +93,9 @@ def lift(space: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
 
 
 def _has_own_gradient(space: Tensor, inverse_c: CurvatureLike) -> bool:
-    """Whether :class:`_Lift` may compute a lift: its gradient is asked for, by torch alone.
+    """Return whether :class:`_Lift` may compute a lift: plain autograd needs its gradient.
 
-    Transforms of ``torch.func`` and compilers take the formula.
+    Transforms of ``torch.func`` and compilers use the formula.
     """
     if not torch.is_grad_enabled() or torch.compiler.is_compiling():
         return False
@@ -126,7 +126,7 @@ class _Lift(torch.autograd.Function):
 
 
 def time_above(squared: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
-    """Time ``sqrt(|x_s|^2 + 1/c)`` of the point above space coordinates of a squared length.
+    """Return the time ``sqrt(|x_s|^2 + 1/c)`` of a point from its squared space length.
 
     Shapes: any, elementwise. Range: any; infinite for infinity.
     """
@@ -140,7 +140,7 @@ def origin(
     dtype: torch.dtype | None = None,
     device: torch.device | None = None,
 ) -> Tensor:
-    """The point ``(1/sqrt(c), 0, ..., 0)`` of ``width`` coordinates, time included.
+    """Return the point ``(1/sqrt(c), 0, ..., 0)`` of ``width`` coordinates, time included.
 
     Range: ``c`` above 0.
     """
@@ -150,25 +150,26 @@ def origin(
 
 
 def distance(x: Tensor, y: Tensor, *, c: float = 1.0) -> Tensor:
-    """Geodesic distance between points, for pairs (not for matrices of scores).
+    """Return the geodesic distance between points, pair by pair (not for matrices of scores).
 
     Shapes: x, y ``[..., D]``, broadcast together -> ``[...]``.
-    Range: computed in float64 from the space coordinates, whatever the dtype, of lengths up to
-    1e150. At radii ``r`` and ``s`` it is off by up to ``1e-15 exp(sqrt(c) (r + s) / 2)`` or a few
-    units of rounding. Pairs so far out (``r + s`` above ``44 / sqrt(c)``) and so near each other
-    that nothing is left give NaN.
+    Range: space coordinates of lengths up to 1e150; computed from them in float64, whatever the
+    dtype. At radii ``r`` and ``s`` the error is at most ``1e-15 exp(sqrt(c) (r + s) / 2)`` or a few
+    roundings. Pairs too far out (``r + s`` above ``44 / sqrt(c)``) and too close together to leave
+    any correct digit give NaN.
     Gradient: zero where ``x = y``.
-    Source: ``sinh(sqrt(c) d / 2)^2 = c |x - y|_L^2 / 4``, and far out
-    ``sinh((r - s) / 2)^2 + sinh(r) sinh(s) |u - v|^2 / 4`` of radii and directions. The arcosh form
-    of the same distance is off by 9 % in the median, in float32 at radius 3 for points 0.008 apart.
+    Source: ``sinh(sqrt(c) d / 2)^2 = c |x - y|_L^2 / 4``, which far out equals
+    ``sinh((r - s) / 2)^2 + sinh(r) sinh(s) |u - v|^2 / 4`` with radii ``r, s`` and directions
+    ``u, v``. The arcosh form has a median error of 9 % in float32 at radius 3, points 0.008 apart.
     """
     dtype = at_least_float32(x).dtype
-    # in units of 1/sqrt(c); float32 times lose pairs on one ray: 1 % at radius 6, 210 % at 9
+    # in units of 1/sqrt(c); float32 times would be off for pairs on one ray: 1 % at radius 6, 210 %
+    # at 9
     x, y = torch.broadcast_tensors(x[..., 1:].double() * c**0.5, y[..., 1:].double() * c**0.5)
     tx, ty = lift(x)[..., 0], lift(y)[..., 0]
     # the difference of the times, without subtracting two large numbers
     dt = ((x - y) * (x + y)).sum(-1) / (tx + ty)
-    # of both forms far out: lengths that may be divided by, where the other form is taken
+    # for both formulas far out; clamped lengths avoid division by zero where neither is used
     a, b = (tx.square() - 1).clamp_min(1).sqrt(), (ty.square() - 1).clamp_min(1).sqrt()
     apart = (x / a.unsqueeze(-1) - y / b.unsqueeze(-1)).square().sum(-1)
     by_radii = ((torch.asinh(a) - torch.asinh(b)) / 2).sinh().square() + a * b * apart / 4
@@ -189,17 +190,16 @@ def distance(x: Tensor, y: Tensor, *, c: float = 1.0) -> Tensor:
 
 
 def squared_distance(x: Tensor, y: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
-    """Squared Lorentzian distance ``|x - y|_L^2 = -2/c - 2 <x, y>`` (Law et al. 2019).
+    """Return the squared Lorentzian distance ``|x - y|_L^2 = -2/c - 2 <x, y>`` (Law et al. 2019).
 
     Shapes: x, y ``[..., D]``, broadcast together -> ``[...]``.
-    Range: ``[0, inf)`` in exact arithmetic, with the error of :func:`inner`; it is not the square
-    of :func:`distance`.
+    Range: ``[0, inf)`` but for the error of :func:`inner`; not the square of :func:`distance`.
     """
     return -2 / c - 2 * inner(x, y)
 
 
 def exp_origin(space: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
-    """Exponential map at the origin of the tangent vector ``(0, space)``.
+    """Apply the exponential map at the origin to the tangent vector ``(0, space)``.
 
     Shapes: ``[..., D - 1]`` -> ``[..., D]``. The zero vector gives the origin, with gradient one.
     Range: vectors up to a length of ``88 / sqrt(c)`` in float32 (709 in float64); beyond, times are
@@ -214,14 +214,14 @@ def exp_origin(space: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
 
 
 def log_origin(x: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
-    """Inverse of :func:`exp_origin`: the space part of the tangent vector at the origin.
+    """Invert :func:`exp_origin`: return the space part of the tangent vector at the origin.
 
     Shapes: ``[..., D]`` -> ``[..., D - 1]``.
-    Range: points up to radius ``44 / sqrt(c)`` in float32 (355 in float64), where the square of
-    their space part overflows; beyond, NaN.
+    Range: points up to radius ``44 / sqrt(c)`` in float32 (355 in float64); beyond, where the
+    square of their space part overflows, NaN.
     """
     space = at_least_float32(x)[..., 1:]
-    # asinh of the space part keeps the digits near the origin that arcosh of the time has lost
+    # near the origin, asinh of the space part keeps digits that arcosh of the time loses
     squared = c * space.square().sum(-1, keepdim=True)
     length = torch.where(squared > 0, squared, torch.ones_like(squared)).sqrt()
     return space * torch.where(squared > 0, torch.asinh(length) / length, 1.0)
@@ -230,30 +230,30 @@ def log_origin(x: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
 def normalize(v: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
     """Scale a time-like vector onto the hyperboloid: ``v / (sqrt(c) |v|_L)``.
 
-    Any weighted sum of points with positive weights is time-like, and the result does not depend
-    on the scale of the weights. So it is the points' centroid, which is how attention computes it.
+    A sum of points with positive weights is time-like, and its normalization, which does not depend
+    on the scale of the weights, is their centroid. Attention computes centroids this way.
 
     Shapes: ``[..., D]`` -> ``[..., D]``.
-    Range: vectors of any size but zero, a sum without any weight, which gives NaN. Of a single
-    point the result keeps half of the digits up to radius ``4 / sqrt(c)`` in float32 (9 in
-    float64); a sum farther out than ``8.66 / sqrt(c)`` (18.7) comes back there, so that gradients
-    stay finite. :func:`centroid` has more digits. Source: HyboNet eq. 4.
+    Range: any vector but zero (a sum without any weight), which gives NaN. A single point keeps
+    half of its digits up to radius ``4 / sqrt(c)`` in float32 (9 in float64); a sum farther out
+    than ``8.66 / sqrt(c)`` (18.7) moves back to there, so that gradients stay finite.
+    :func:`centroid` is more accurate. Source: HyboNet eq. 4.
     """
     v = at_least_float32(v)
-    # the slope |v_s| / v_t of a sum of points is below 1; only rounding brings it near or above.
-    # It is squared, not v: squares of vectors of 1e-20 would underflow
+    # the slope |v_s| / v_t of a sum of points is below 1; only rounding brings it near or above 1.
+    # Square the slope, not v: squares of vectors near 1e-20 would underflow
     slope = v[..., 1:] / v[..., :1]
     gap = (1 - slope.square().sum(-1, keepdim=True)).clamp_min(torch.finfo(v.dtype).eps)
     return lift(slope / (gap * c).sqrt(), c=c)
 
 
 def centroid(points: Tensor, weights: Tensor | None = None, *, c: CurvatureLike = 1.0) -> Tensor:
-    """Weighted Lorentz centroid of points, the minimizer of the squared Lorentzian distances.
+    """Return the weighted Lorentz centroid, which minimizes the squared Lorentzian distances.
 
     Shapes: points ``[..., N, D]``, weights ``[..., M, N]`` (none negative, not all zero; their
     scale is free) -> ``[..., M, D]``; without weights the plain centroid ``[..., D]``.
-    Range: computed in float64 from the space coordinates, whatever the dtype: right to one in ten
-    thousand up to radius ``14 / sqrt(c)``, and NaN where the centroid is farther out.
+    Range: accurate to one in ten thousand up to radius ``14 / sqrt(c)``, NaN where the centroid is
+    farther out; computed in float64 from the space coordinates, whatever the dtype.
     Source: HyboNet eq. 4.
     """
     dtype = at_least_float32(points).dtype
@@ -265,16 +265,16 @@ def centroid(points: Tensor, weights: Tensor | None = None, *, c: CurvatureLike 
 
 
 def from_linear(z: Tensor, log_scale: Tensor, *, c: float = 1.0) -> Tensor:
-    """Make points of a linear map's results: HyboNet's linear layer but for its matrix product.
+    """Turn the result of a linear map into points: HyboNet's linear layer after its matrix product.
 
-    The time is ``sigmoid(z_t) exp(log_scale) + 1/sqrt(c) + 0.1``, the space part ``z_s`` rescaled
-    to fit; zero ``z_s`` gives the origin. The time that comes out is that of the space part, and so
-    less where ``|z_s|^2`` is near its epsilon.
+    The time is ``sigmoid(z_t) exp(log_scale) + 1/sqrt(c) + 0.1``, and the space part is ``z_s``
+    rescaled to match; a zero ``z_s`` gives the origin. Where ``|z_s|^2`` is near its epsilon, the
+    rescaled space part is shorter, and the time, recomputed from it, is less.
 
     Shapes: z ``[..., d]``, log_scale broadcasts against ``[..., 1]`` -> ``[..., d]``.
-    Range: any finite numbers and scales; computed in float32 or better. Space parts longer than
-    1e19 in float32 are read as the origin's.
-    Gradient: finite also at zero space coordinates (in float32 below 1e3 times the time).
+    Range: any finite numbers and scales; computed in float32 or better. In float32, space parts
+    longer than 1e19 give the origin.
+    Gradient: finite, even at zero space coordinates (in float32 below 1e3 times the time).
     Source: HyboNet eq. 3, with the scale ``lambda`` as its logarithm, as in the paper's code.
     """
     z = at_least_float32(z)
@@ -287,37 +287,37 @@ def from_linear(z: Tensor, log_scale: Tensor, *, c: float = 1.0) -> Tensor:
 
 
 def time_argument(time: Tensor, log_scale: Tensor, *, c: float = 1.0) -> Tensor:
-    """The ``a`` at which the times of :func:`from_linear` are ``time``, or as near as they come.
+    """Return the ``z_t`` for which :func:`from_linear` gives ``time``, or comes closest to it.
 
     Shapes: time ``[...]``, log_scale broadcasts against it -> ``[...]``.
-    Range: about -9.2 to 9.2. Gradient: zero for times that :func:`from_linear` comes no nearer to.
+    Range: about -9.2 to 9.2. Gradient: zero for times out of reach of :func:`from_linear`.
     """
     scale = at_least_float32(log_scale).exp()
     share = (at_least_float32(time) - (c**-0.5 + TIME_MARGIN)) / scale
-    # layers before may have larger scales, whose times this one cannot give
+    # earlier layers with larger scales give times that this layer cannot reach
     return torch.logit(share.clamp(TIME_SHARE_MARGIN, 1 - TIME_SHARE_MARGIN))
 
 
 def space_norm_epsilon(dtype: torch.dtype) -> float:
-    """Added to a squared norm before dividing by it: the zero vector then has no direction.
+    """Return the number to add to a squared norm before dividing by it.
 
-    Range: about eight units of rounding, 1e-6 in float32 and 2e-15 in float64: below what training
-    at that precision resolves of a squared norm near 1, and enough for a finite gradient at zero.
+    With it the zero vector has no direction. Range: about eight roundings, 1e-6 in float32 and
+    2e-15 in float64: too little for training to notice, enough for a finite gradient at zero.
     """
     return SPACE_NORM_EPSILON * torch.finfo(dtype).eps / torch.finfo(torch.float32).eps
 
 
 def violation(x: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
-    """How far a point is off its hyperboloid, relative to its size: ``|<x,x> + 1/c| / x_t^2``.
+    """Return how far a point is off its hyperboloid, relatively: ``|<x,x> + 1/c| / x_t^2``.
 
-    Shapes: ``[..., D]`` -> ``[...]``. Range: rounding noise (about 1e-7 in float32) for a point.
+    Shapes: ``[..., D]`` -> ``[...]``. Range: for a point, rounding noise (about 1e-7 in float32).
     """
     x = at_least_float32(x)
     return (inner(x, x) + 1 / c).abs() / x[..., 0].square()
 
 
 def tangent_above(x: Tensor, space: Tensor) -> Tensor:
-    """The tangent vector at ``x`` with given space part: ``<x, v> = 0`` fixes its time.
+    """Return the tangent vector at ``x`` with a given space part; ``<x, v> = 0`` fixes its time.
 
     Shapes: x ``[..., D]``, space ``[..., D - 1]`` -> ``[..., D]``. Range: any point and vector.
     """
@@ -326,7 +326,7 @@ def tangent_above(x: Tensor, space: Tensor) -> Tensor:
 
 
 def project_tangent(x: Tensor, v: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
-    """Orthogonal projection of an ambient vector onto the tangent space at ``x``.
+    """Project an ambient vector orthogonally onto the tangent space at ``x``.
 
     The time of the result follows from the space part, ``v_t = x_s . v_s / x_t``, so that rounding
     cannot leave it off the tangent space.
@@ -355,10 +355,10 @@ def tangent_squared_norm(x: Tensor, v: Tensor, *, c: CurvatureLike = 1.0) -> Ten
 
 
 def exp(x: Tensor, v: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
-    """Exponential map at ``x`` of a tangent vector.
+    """Apply the exponential map at ``x`` to a tangent vector.
 
     Shapes: x, v ``[..., D]`` -> ``[..., D]``.
-    Range: vectors up to a length of ``88 / sqrt(c)`` less the radius of ``x`` in float32 (709 in
+    Range: vectors no longer than ``88 / sqrt(c)`` minus the radius of ``x`` in float32 (709 in
     float64); beyond, infinite or NaN.
     """
     x, v = at_least_float32(x), at_least_float32(v)
@@ -367,10 +367,10 @@ def exp(x: Tensor, v: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
 
 
 def transport(x: Tensor, y: Tensor, v: Tensor, *, c: CurvatureLike = 1.0) -> Tensor:
-    """Parallel transport of a tangent vector from ``x`` to ``y`` along their geodesic.
+    """Transport a tangent vector in parallel along the geodesic from ``x`` to ``y``.
 
-    ``v + <y, v> / (1/c - <x, y>) (x + y)``: the denominator is at least ``2/c``, where the form
-    through logarithms divides by a squared distance that is rounding noise for small steps.
+    The result is ``v + <y, v> / (1/c - <x, y>) (x + y)``. Its denominator is at least ``2/c``; the
+    formula with logarithms divides by a squared distance, rounding noise for small steps.
 
     Shapes: x, y, v ``[..., D]`` -> ``[..., D]``. Range: the errors of :func:`inner`.
     """
@@ -380,7 +380,7 @@ def transport(x: Tensor, y: Tensor, v: Tensor, *, c: CurvatureLike = 1.0) -> Ten
 
 
 def clamp_radius(x: Tensor, radius: float, *, c: float = 1.0) -> Tensor:
-    """Move points farther than ``radius`` from the origin back onto that sphere, along their ray.
+    """Move points farther than ``radius`` from the origin back onto that sphere, along their rays.
 
     Shapes: ``[..., D]`` -> ``[..., D]``. ``radius`` is a geodesic distance.
     Range: radii up to ``709 / sqrt(c)``.
@@ -388,17 +388,17 @@ def clamp_radius(x: Tensor, radius: float, *, c: float = 1.0) -> Tensor:
     x = at_least_float32(x)
     bound = math.sinh(radius * c**0.5) / c**0.5
     length = x[..., 1:].norm(dim=-1, keepdim=True)
-    # the bound below, as a quotient that is not taken would still have its gradient, NaN at zero
+    # clamp the divisor: the unused branch of where() has a gradient, too, and it must not be NaN
     inside = lift(x[..., 1:] * (bound / length.clamp_min(bound)), c=c)
     return torch.where(length > bound, inside, x)
 
 
 def _cosh(squared: Tensor) -> Tensor:
-    """``cosh(a) = 1 + 2 sinh(a / 2)^2`` of a squared length, with a finite gradient at zero."""
+    """Return ``cosh(a) = 1 + 2 sinh(a / 2)^2`` from ``a^2``, with a finite gradient at zero."""
     return 1 + squared / 2 * _sinh_ratio(squared / 4).square()
 
 
 def _sinh_ratio(squared: Tensor) -> Tensor:
-    """``sinh(a) / a`` of a squared length ``a^2``: one at zero, with a finite gradient there."""
+    """Return ``sinh(a) / a`` from ``a^2``; it is one at zero, with a finite gradient."""
     length = torch.where(squared > 0, squared, torch.ones_like(squared)).sqrt()
     return torch.where(squared > 0, torch.sinh(length) / length, 1.0)

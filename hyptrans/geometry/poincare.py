@@ -5,9 +5,9 @@ of every tensor is the coordinate, all others are batch dimensions. ``exp_o`` an
 geoopt's: the point at tangent ``u`` is ``2 |u|`` away from the origin. Inputs in half precision
 give float32 results.
 
-A layer may keep a point as its tangent vector ``log_o(x)``: matrices, activations and norms act
-there, :func:`add_tangents` is Mobius addition there, and no chain of ``exp_o`` and ``log_o`` that
-would cancel is ever computed.
+A layer may keep a point as its tangent vector ``log_o(x)``. Matrices, activations and norms act on
+tangents, and :func:`add_tangents` is Mobius addition of tangents, so that layers never compute an
+``exp_o`` only to undo it with ``log_o``.
 """
 
 import math
@@ -20,18 +20,18 @@ from hyptrans.geometry import lorentz
 from hyptrans.geometry.precision import at_least_float32, matrix_product, with_gradient
 
 MARGINS = {torch.float32: 4e-3, torch.float64: 1e-5}
-"""No point is nearer to the boundary of the unit ball than this: geoopt's numbers. In float32 one
-unit of rounding at ``|x| = 0.996`` moves a distance by 1e-5."""
+"""Least distance of a point from the boundary of the unit ball, as in geoopt. In float32, one
+rounding at ``|x| = 0.996`` moves a distance by 1e-5."""
 LEAST_TOTAL = 1e-12
-"""A sum of lifted points with a smaller time counts as one of no weights, whose midpoint is the
-origin: softmax weights of which dropout has left nothing would give 0 / 0."""
+"""A sum of lifted points with a smaller time counts as one without weights, whose midpoint is the
+origin. If dropout removes all softmax weights, the midpoint would be 0 / 0."""
 
 SERIES, SERIES_BELOW = 7, 1e-2
-"""Terms of the series of a slope near 0: the next one is below a unit of rounding of float64."""
+"""Terms of a slope's series near 0; the next term is below one rounding of float64."""
 
 
 def max_norm(dtype: torch.dtype, *, c: float = 1.0) -> float:
-    """The largest norm that a point has; :func:`clamp` keeps it.
+    """Return the largest norm of a point, which :func:`clamp` enforces.
 
     Range: 0.996 of the ball's radius in float32 and 0.99999 in float64, at distances of
     ``6.2 / sqrt(c)`` and ``12.2 / sqrt(c)`` from the origin.
@@ -40,7 +40,7 @@ def max_norm(dtype: torch.dtype, *, c: float = 1.0) -> float:
 
 
 def max_slope(dtype: torch.dtype) -> float:
-    """The slope ``|s| / t`` of the lifted point at :func:`max_norm`; midpoints have no larger one.
+    """Return the slope ``|s| / t`` of a lifted point at :func:`max_norm`, the largest of midpoints.
 
     It is ``tanh`` of the point's distance from the origin, ``2 artanh(1 - margin)``. Range: (0, 1).
     """
@@ -48,7 +48,7 @@ def max_slope(dtype: torch.dtype) -> float:
 
 
 def clamp(x: Tensor, *, c: float = 1.0) -> Tensor:
-    """Move points beyond :func:`max_norm`, or outside the ball, back onto it along their ray.
+    """Move points beyond :func:`max_norm` back to it along their rays.
 
     Shapes: ``[..., D]`` -> ``[..., D]``. Range: any vector.
     """
@@ -59,21 +59,21 @@ def clamp(x: Tensor, *, c: float = 1.0) -> Tensor:
 
 
 def exp_origin(u: Tensor, *, c: float = 1.0) -> Tensor:
-    """Exponential map at the origin, ``tanh(sqrt(c) |u|) u / (sqrt(c) |u|)``, clamped.
+    """Apply the exponential map at the origin, ``tanh(sqrt(c) |u|) u / (sqrt(c) |u|)``, clamped.
 
     Shapes: ``[..., D]`` -> ``[..., D]``. The zero vector gives the origin, with gradient one.
-    Range: any vector; those longer than ``3.1 / sqrt(c)`` in float32 (6.1 in float64) end on the
-    clamp. Source: HVT eq. 9, without its factor 1/2 in ``tanh``, as in geoopt.
+    Range: any vector; those longer than ``3.1 / sqrt(c)`` in float32 (6.1 in float64) are
+    clamped. Source: HVT eq. 9, without its factor 1/2 in ``tanh``, as in geoopt.
     """
     u = at_least_float32(u)
     return u * _tanh_ratio(c * _square(u))
 
 
 def log_origin(x: Tensor, *, c: float = 1.0) -> Tensor:
-    """Inverse of :func:`exp_origin`, ``artanh(sqrt(c) |x|) x / (sqrt(c) |x|)``.
+    """Invert :func:`exp_origin`: ``artanh(sqrt(c) |x|) x / (sqrt(c) |x|)``.
 
     Shapes: ``[..., D]`` -> ``[..., D]``. The origin gives the zero vector, with gradient one.
-    Range: points within :func:`max_norm`; others are read as on it.
+    Range: points within :func:`max_norm`; others count as lying on it.
     Source: HVT eq. 8, without its factor 2, as in geoopt.
     """
     x = at_least_float32(x)
@@ -81,12 +81,12 @@ def log_origin(x: Tensor, *, c: float = 1.0) -> Tensor:
 
 
 def add_tangents(u: Tensor, v: Tensor, *, c: float = 1.0) -> Tensor:
-    """Mobius addition of two points given by their tangents: ``log_o(exp_o(u) (+) exp_o(v))``.
+    """Add two points given by their tangents, by Mobius addition: ``log_o(exp_o(u) (+) exp_o(v))``.
 
-    All but two products of a number per point with a vector happens on numbers per point.
+    All but two products of a scalar and a vector are operations on one scalar per point.
 
     Shapes: u, v ``[..., D]``, broadcast together -> ``[..., D]``.
-    Range: tangents and sums within those of :func:`max_norm`; others are read as on it.
+    Range: tangents and sums within those of :func:`max_norm`; others count as lying on it.
     Source: HVT eq. 3, 8 and 9.
     """
     u, v = at_least_float32(u), at_least_float32(v)
@@ -101,16 +101,16 @@ def add_tangents(u: Tensor, v: Tensor, *, c: float = 1.0) -> Tensor:
 
 
 def mobius_add(x: Tensor, y: Tensor, *, c: float = 1.0) -> Tensor:
-    """Mobius addition ``x (+) y``.
+    """Return the Mobius sum ``x (+) y``.
 
-    Shapes: x, y ``[..., D]``, broadcast together -> ``[..., D]``. Range: as of
+    Shapes: x, y ``[..., D]``, broadcast together -> ``[..., D]``. Range: that of
     :func:`add_tangents`. Source: HVT eq. 3.
     """
     return exp_origin(add_tangents(log_origin(x, c=c), log_origin(y, c=c), c=c), c=c)
 
 
 def to_lorentz(x: Tensor, *, c: float = 1.0) -> Tensor:
-    """The same point in the Lorentz model, the ball being its stereographic projection.
+    """Return the same point in the Lorentz model, of which the ball is a stereographic projection.
 
     Shapes: ``[..., D]`` -> ``[..., D + 1]``.
     Range: points within :func:`max_norm`; infinite or NaN on the border, NaN outside of the ball.
@@ -120,16 +120,16 @@ def to_lorentz(x: Tensor, *, c: float = 1.0) -> Tensor:
 
 
 def from_lorentz(x: Tensor, *, c: float = 1.0) -> Tensor:
-    """Inverse of :func:`to_lorentz`, clamped.
+    """Invert :func:`to_lorentz`, and clamp.
 
-    Shapes: ``[..., D + 1]`` -> ``[..., D]``. Range: any point; those far out end on the clamp.
+    Shapes: ``[..., D + 1]`` -> ``[..., D]``. Range: any point; those far out are clamped.
     """
     x = at_least_float32(x)
     return clamp(x[..., 1:] / (1 + c**0.5 * x[..., :1]), c=c)
 
 
 def lift_tangent(u: Tensor, *, c: float = 1.0) -> Tensor:
-    """The point of tangent ``u`` on the hyperboloid of curvature -1, where products are cheap.
+    """Return the point of tangent ``u`` on the unit hyperboloid, where products are cheap.
 
     Shapes: ``[..., D]`` -> ``[..., D + 1]``; times are ``cosh(2 sqrt(c) |u|)``.
     Range: vectors up to a length of ``22 / sqrt(c)`` in float32 (177 in float64); beyond, times are
@@ -144,11 +144,11 @@ def lift_tangent(u: Tensor, *, c: float = 1.0) -> Tensor:
 
 
 def distance(x: Tensor, y: Tensor, *, c: float = 1.0) -> Tensor:
-    """Geodesic distance between points, for pairs (not for matrices of scores).
+    """Return the geodesic distance between points, pair by pair (not for matrices of scores).
 
     Shapes: x, y ``[..., D]``, broadcast together -> ``[...]``.
-    Range: points within :func:`max_norm`, with the digits that ``1 - c |x|^2`` has left; infinite
-    on the border, NaN outside of the ball.
+    Range: points within :func:`max_norm`, as accurate as ``1 - c |x|^2``; infinite on the boundary,
+    NaN outside the ball.
     Gradient: zero where ``x = y``.
     Source: ``sinh(sqrt(c) d / 2)^2 = c |x - y|^2 / ((1 - c |x|^2) (1 - c |y|^2))``.
     """
@@ -160,28 +160,28 @@ def distance(x: Tensor, y: Tensor, *, c: float = 1.0) -> Tensor:
 
 
 def pairwise_distance(x: Tensor, y: Tensor, *, c: float = 1.0) -> Tensor:
-    """Geodesic distances between all points of one list and all of another, by one matrix product.
+    """Return the geodesic distances of all pairs from two lists of points, by one matrix product.
 
-    Shapes: x ``[..., N, D]``, y ``[..., M, D]`` -> ``[..., N, M]``; nothing larger is made.
-    Range: a product of points at radius ``r`` carries an error of up to 1e-6 ``cosh(r)^2`` in
-    float32 at radius 1, 2e-6 at 3 and 4e-5 at 6.2, where ``1 - |x|^2`` has few digits left.
-    Distances below the square root of that are not resolved.
+    Shapes: x ``[..., N, D]``, y ``[..., M, D]`` -> ``[..., N, M]``, without larger intermediates.
+    Range: in float32 the error of a product at radius ``r`` is up to ``1e-6 cosh(r)^2`` at 1, 2e-6
+    at 3 and 4e-5 at 6.2, where ``1 - |x|^2`` has few digits left. It hides distances below its
+    square root.
     """
     lifted = (to_lorentz(p, c=c) * c**0.5 for p in (x, y))
     return (pairwise_squared_distance(*lifted) / c).sqrt()
 
 
 def pairwise_squared_distance(x: Tensor, y: Tensor) -> Tensor:
-    """Squared geodesic distances on the hyperboloid of curvature -1, for attention scores.
+    """Return squared geodesic distances on the hyperboloid of curvature -1, for attention scores.
 
-    Shapes: x ``[..., N, D + 1]``, y ``[..., M, D + 1]`` as of :func:`lift_tangent`
-    -> ``[..., N, M]``. Range: as of :func:`pairwise_distance`.
+    Shapes: x ``[..., N, D + 1]``, y ``[..., M, D + 1]``, both from :func:`lift_tangent`
+    -> ``[..., N, M]``. Range: that of :func:`pairwise_distance`.
     """
     return squared_arcosh(lorentz.pairwise_inner(x, y))
 
 
 def squared_arcosh(product: Tensor) -> Tensor:
-    """``arcosh(-p)^2`` of Lorentz products ``p``: squared distances at curvature -1.
+    """Return ``arcosh(-p)^2`` of Lorentz products ``p``: squared distances at curvature -1.
 
     Shapes: any, elementwise. Range: products of -1 and below; those above count as -1.
     Gradient: finite also at distance zero, where it is -2.
@@ -192,10 +192,10 @@ def squared_arcosh(product: Tensor) -> Tensor:
 
 
 def midpoint(points: Tensor, weights: Tensor, *, c: float = 1.0) -> Tensor:
-    """Weighted gyromidpoint: the Einstein midpoint, or Lorentz centroid, of the same points.
+    """Return the weighted gyromidpoint: the Einstein midpoint, or Lorentz centroid, of the points.
 
     Shapes: points ``[..., N, D]``, weights ``[..., M, N]`` (not negative; their scale is free)
-    -> ``[..., M, D]``. Range: midpoints within :func:`max_norm`; others end on the clamp, and
+    -> ``[..., M, D]``. Range: midpoints within :func:`max_norm`; others are clamped, and
     weights that are all zero give the origin.
     Source: Shimizu et al. 2021, in place of HVT eq. 24, whose sum depends on the points' order.
     """
@@ -204,25 +204,25 @@ def midpoint(points: Tensor, weights: Tensor, *, c: float = 1.0) -> Tensor:
 
 
 def centroid_tangent(total: Tensor, *, c: float = 1.0) -> Tensor:
-    """Tangent of the midpoint whose weighted sum of lifted points is ``total``.
+    """Return the tangent of the midpoint of lifted points from their weighted sum.
 
-    Its direction is the sum's, and the sum's slope ``|s| / t = tanh(2 sqrt(c) |u|)`` is its radius;
-    neither depends on the weights' scale.
+    The tangent has the sum's direction, and the sum's slope ``|s| / t = tanh(2 sqrt(c) |u|)`` gives
+    its length ``|u|``; neither depends on the weights' scale.
 
-    Shapes: ``[..., D + 1]``, a sum of :func:`lift_tangent` -> ``[..., D]``. Range: as of
-    :func:`midpoint`, as is the source, in place of HVT eq. 24.
+    Shapes: ``[..., D + 1]``, a sum of :func:`lift_tangent` -> ``[..., D]``. Range and source: those
+    of :func:`midpoint`.
     """
     total = at_least_float32(total)
     time, space = total.split([1, total.size(-1) - 1], dim=-1)
     slope = space / time.masked_fill(time < LEAST_TOTAL, 1.0)
     length = _length(_square(slope))
-    # rounding may make a sum as long as its time, where artanh is infinite
+    # rounding may make the slope 1, where artanh is infinite
     inside = length.clamp_max(max_slope(total.dtype))
     return slope * (torch.atanh(inside) / (2 * c**0.5 * length))
 
 
 def _gap(squared: Tensor, c: float) -> Tensor:
-    """``1 - c |x|^2``, and NaN outside of the ball."""
+    """Return ``1 - c |x|^2``, and NaN outside the ball."""
     gap = 1 - c * squared
     return gap.masked_fill(gap < 0, torch.nan)
 
@@ -233,28 +233,28 @@ def _square(x: Tensor) -> Tensor:
 
 
 def _length(squared: Tensor) -> Tensor:
-    """Square root that may be divided by, for even functions of it that are smooth at zero.
+    """Return a square root that is never zero, for even functions of it that are smooth at zero.
 
-    One unit of rounding is added: such a function of a length cannot tell, and the gradients of its
-    numerator and denominator, which are large near zero, still cancel to a few digits.
+    Adding one rounding does not change such a function, and the gradients of its numerator and
+    denominator, which are large near zero, still cancel to a few digits.
     """
     return (squared + torch.finfo(squared.dtype).eps).sqrt()
 
 
 def _tanh_ratio(squared: Tensor) -> Tensor:
-    """``tanh(a) / a`` of a squared length ``a^2``, with the tanh clamped."""
+    """Return ``tanh(a) / a`` from ``a^2``, with the tanh clamped."""
     length = _length(squared)
     return torch.tanh(length).clamp_max(max_norm(length.dtype)) / length
 
 
 def _artanh_ratio(squared: Tensor) -> Tensor:
-    """``artanh(a) / a`` of a squared norm ``a^2``, with the argument of artanh clamped."""
+    """Return ``artanh(a) / a`` from ``a^2``, with the argument of artanh clamped."""
     length = _length(squared)
     return torch.atanh(length.clamp_max(max_norm(length.dtype))) / length
 
 
 class _Square(torch.autograd.Function):
-    """Squared norms ``[..., 1]``; their gradient in one pass, where autograd takes three."""
+    """Squared norms ``[..., 1]``, with a gradient in one pass where autograd takes three."""
 
     generate_vmap_rule = True
 
@@ -273,11 +273,11 @@ class _Square(torch.autograd.Function):
 
 
 class _SquaredArcosh(torch.autograd.Function):
-    """``arcosh(-p)^2`` of Lorentz products ``p <= -1``, and half its slope; smooth, both of them.
+    """``arcosh(-p)^2`` of Lorentz products ``p <= -1``, and half its slope ``f``; both are smooth.
 
-    With ``e = -p - 1`` it is ``a^2`` of ``a = log1p(e + sqrt(e (e + 2)))``, and its derivative by
-    ``e`` is ``2 f`` of ``f = a / sqrt(e (e + 2))``, which is 1 at ``e = 0``. That of ``f`` follows
-    from ``e (e + 2) f' + (e + 1) f = 1``. So gradients have derivatives of any order.
+    With ``e = -p - 1`` and ``a = log1p(e + sqrt(e (e + 2)))``, the result is ``a^2`` and its
+    derivative by ``e`` is ``2 f`` with ``f = a / sqrt(e (e + 2))``, 1 at ``e = 0``. ``f`` satisfies
+    ``e (e + 2) f' + (e + 1) f = 1``. So gradients have derivatives of any order.
     """
 
     generate_vmap_rule = True
@@ -307,12 +307,12 @@ class _SquaredArcosh(torch.autograd.Function):
 
 
 def _excess(product: Tensor) -> Tensor:
-    """``-p - 1``; below one unit of rounding it is noise, and there the derivative is exact."""
+    """Return ``-p - 1``, at least one rounding: a smaller value is noise."""
     return product.add(1).neg_().clamp_min_(torch.finfo(product.dtype).eps)
 
 
 def _slope_of_slope(excess: Tensor, slope: Tensor) -> Tensor:
-    """``f'`` of :class:`_SquaredArcosh`; near 0, where its formula cancels, by its series."""
+    """Return ``f'`` of :class:`_SquaredArcosh`, from a series near 0, where it cancels."""
     series, coefficient = torch.zeros_like(excess), 1.0
     coefficients = [coefficient := -n * coefficient / (2 * n + 1) for n in range(1, SERIES + 1)]
     for n in range(SERIES, 0, -1):

@@ -10,8 +10,8 @@ from torch import Tensor
 
 HALF = (torch.float16, torch.bfloat16)
 DEFAULT_MAX_RADIUS = 6.0
-"""In units of ``1/sqrt(c)``. Beyond it a float32 product of two points has lost three digits: the
-distance of two equal points is off by 0.04 at radius 5, by 0.7 at 8."""
+"""In units of ``1/sqrt(c)``. Farther out, a float32 product of two points lacks three digits: the
+distance between two equal points is off by 0.04 at radius 5, by 0.7 at 8."""
 LARGEST_MAX_RADIUS = 20.0
 """The square of the product of two times at this radius, 1e34, is still a float32 number."""
 
@@ -19,17 +19,17 @@ _PRODUCTS: dict[str, Any] = {
     "cuda": torch.backends.cuda.matmul,
     "cpu": getattr(torch.backends.mkldnn, "matmul", None),
 }
-"""Where torch keeps how exact products of float32 must be."""
+"""The objects in which torch keeps the precision of float32 products."""
 _EXACT = {"fp32_precision": "ieee", "allow_tf32": False}
 _SETTING = next(name for name in _EXACT if hasattr(torch.backends.cuda.matmul, name))
 _MADE_EXACT = ContextVar("made exact", default=False)
-"""Whether a context has changed a setting, which gradients will find as it was."""
+"""Whether :func:`full_precision` has changed a setting; gradients run after it is restored."""
 
 
 def at_least_float32(x: Tensor) -> Tensor:
-    """Return ``x`` itself, or ``x`` in float32 where its dtype is shorter than that.
+    """Return ``x``, converted to float32 if it is in half precision.
 
-    At time 11 the constraint of the hyperboloid is off by 0.5 in bfloat16 and 0.06 in float16.
+    At time 11, a point violates its hyperboloid's constraint by 0.5 in bfloat16, 0.06 in float16.
     """
     return x.float() if x.dtype in HALF else x
 
@@ -37,12 +37,12 @@ def at_least_float32(x: Tensor) -> Tensor:
 def full_precision(x: Tensor) -> AbstractContextManager[object]:
     """Return a context in which no operation on the device of ``x`` loses digits of float32.
 
-    None is cast to half precision, and no product is one of TF32 or bfloat16, whatever torch is
-    allowed. Gradients are computed after the context: those of :func:`matrix_product` are exact
-    too. Under ``torch.compile`` products follow torch's settings.
+    Autocast is off, and products use neither TF32 nor bfloat16, whatever torch's settings allow.
+    Gradients are computed after the context ends, but those of :func:`matrix_product` are exact,
+    too. Under ``torch.compile``, products follow torch's settings.
     """
     device = x.device.type
-    # asked first: to enter autocast's context takes ten times as long, and meta tensors have none
+    # checked first: entering autocast's context takes ten times as long, and meta has no autocast
     autocast = device != "meta" and torch.is_autocast_enabled(device)
     no_cast = torch.autocast(device, enabled=False) if autocast else nullcontext()
     return _exact_products(device, no_cast) if _products_are_short(device) else no_cast
@@ -62,22 +62,22 @@ def _exact_products(device: str, no_cast: AbstractContextManager[object]) -> Ite
 
 
 def _products_are_short(device: str) -> bool:
-    """Whether torch may multiply matrices of float32 with fewer digits than they have."""
-    if torch.compiler.is_compiling():  # asked first: a compiler cannot follow the rest
+    """Return whether torch may round the factors of float32 matrix products."""
+    if torch.compiler.is_compiling():  # checked first: a compiler cannot trace the rest
         return False
     return getattr(_PRODUCTS.get(device), _SETTING, None) in ("tf32", "bf16", True)
 
 
 def _gradients_are_short(device: str) -> bool:
-    """Whether products of a gradient that is computed later may be short."""
+    """Return whether torch may round factors in gradients that are computed later."""
     return _products_are_short(device) or (not torch.compiler.is_compiling() and _MADE_EXACT.get())
 
 
 def with_gradient(function: Any, x: Tensor, *options: Any) -> Any:
-    """An autograd function of ``x``, without its gradient where nobody asks for one.
+    """Apply an autograd function, or only its ``forward`` if no gradient is needed.
 
-    torch binds the arguments of a function with a ``setup_context`` by their names, at every call:
-    the time of twenty small operators, which decoding would pay for nothing.
+    At every call torch binds the arguments of a function with ``setup_context`` by name, which
+    takes as long as twenty small operators; decoding avoids that.
     """
     plain = not torch.compiler.is_compiling() and not torch._C._are_functorch_transforms_active()
     if plain and not (torch.is_grad_enabled() and x.requires_grad):
@@ -86,9 +86,9 @@ def with_gradient(function: Any, x: Tensor, *options: Any) -> Any:
 
 
 def matrix_product(x: Tensor, y: Tensor) -> Tensor:
-    """The matrix product ``x @ y`` in float32 or better, and gradients that are such products.
+    """Return ``x @ y`` in float32 or better, with gradients of the same precision.
 
-    It is that under autocast, and where torch may take TF32.
+    This holds under autocast and where torch's settings allow TF32.
 
     Shapes: x ``[..., N, K]``, y ``[..., K, M]`` -> ``[..., N, M]``.
     """
@@ -97,7 +97,7 @@ def matrix_product(x: Tensor, y: Tensor) -> Tensor:
         x, y = x.to(common), y.to(common)
     x, y = at_least_float32(x), at_least_float32(y)
     if torch.is_grad_enabled() and _gradients_are_short(x.device.type):
-        if y.dim() == 2 and x.dim() > 2:  # one product, whose gradients need no sum over the others
+        if y.dim() == 2 and x.dim() > 2:  # flat, because gradients then need no sum over batches
             return matrix_product(x.flatten(0, -2), y).unflatten(0, x.shape[:-1])
         made: Tensor = _Product.apply(x, y)
         return made
@@ -106,12 +106,12 @@ def matrix_product(x: Tensor, y: Tensor) -> Tensor:
 
 
 class _Product(torch.autograd.Function):
-    """A matrix product whose gradients are :func:`matrix_product`, too."""
+    """A matrix product whose gradients use :func:`matrix_product`, too."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
         ctx.save_for_backward(x, y)
-        return matrix_product(x, y)  # which wants no gradient here
+        return matrix_product(x, y)  # records no gradient here
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:

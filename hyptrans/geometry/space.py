@@ -1,4 +1,4 @@
-"""Which space a vector is a point of, and its way to the spaces that a reader of states needs."""
+"""The space that a model's states lie in, and their conversion to vectors and Lorentz points."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ class Space:
     """A space of states: flat, the hyperboloid (time first) or the ball, of curvature ``-c``.
 
     Raises:
-        ValueError: an unknown kind, or ``c`` not above 0, or infinite.
+        ValueError: the kind is unknown, or ``c`` is not a finite number above 0.
     """
 
     kind: Kind
@@ -33,18 +33,18 @@ class Space:
             raise ValueError(f"c must be above 0 and finite (the curvature is -c), got {self.c}")
 
     def vector_width(self, width: int) -> int:
-        """Coordinates of :func:`vectors` of points with ``width`` coordinates."""
+        """Return the width of :func:`vectors` for points of ``width`` coordinates."""
         return width - 1 if self.kind == "lorentz" else width
 
 
 def vectors(x: Tensor, space: Space) -> Tensor:
-    """Points as flat vectors: tangents ``log_o`` of hyperbolic ones, scaled to curvature -1.
+    """Return points as flat vectors: hyperbolic ones by ``log_o``, scaled to curvature -1.
 
-    The length of the vector of a hyperbolic point is its distance from the origin there, in either
-    model: the ball's ``log_o``, half of that, is doubled.
+    In either model, the length of a point's vector is its distance from the origin; the ball's
+    ``log_o``, which is half as long, is doubled.
 
     Shapes: ``[..., D]`` -> ``[..., D]``, or ``[..., D - 1]`` from the Lorentz model.
-    Range: as of the model's ``log_origin``; any flat vector.
+    Range: that of the model's ``log_origin``; any flat vector.
     """
     if space.kind == "lorentz":
         return lorentz.log_origin(x, c=space.c) * space.c**0.5
@@ -54,10 +54,10 @@ def vectors(x: Tensor, space: Space) -> Tensor:
 
 
 def lorentz_points(x: Tensor, space: Space) -> Tensor:
-    """Hyperbolic points on the hyperboloid of curvature -1.
+    """Move hyperbolic points to the hyperboloid of curvature -1.
 
     Shapes: ``[..., D]`` -> ``[..., D]``, or ``[..., D + 1]`` from the ball.
-    Range: as of :func:`lorentz.lift` and :func:`poincare.to_lorentz`.
+    Range: that of :func:`lorentz.lift` and :func:`poincare.to_lorentz`.
 
     Raises:
         ValueError: the space is flat.
@@ -72,7 +72,7 @@ def lorentz_points(x: Tensor, space: Space) -> Tensor:
 def map_layers(
     function: Callable[[Tensor, Space], Tensor], x: Tensor, spaces: Sequence[Space]
 ) -> Tensor:
-    """One of the functions above, on every layer of ``x`` ``[layers, ...]`` with its own space.
+    """Apply a function above to every layer of ``x`` ``[layers, ...]``, each with its own space.
 
     Range: the function's.
     """
