@@ -209,8 +209,8 @@ def centroid_tangent(total: Tensor, *, c: float = 1.0) -> Tensor:
     The tangent has the sum's direction, and the sum's slope ``|s| / t = tanh(2 sqrt(c) |u|)`` gives
     its length ``|u|``; neither depends on the weights' scale.
 
-    Shapes: ``[..., D + 1]``, a sum of :func:`lift_tangent` -> ``[..., D]``. Range: that of :func:`midpoint`,
-    and the same source.
+    Shapes: ``[..., D + 1]``, a sum of :func:`lift_tangent` -> ``[..., D]``.
+    Range: that of :func:`midpoint`. Source: as there.
     """
     total = at_least_float32(total)
     time, space = total.split([1, total.size(-1) - 1], dim=-1)
