@@ -1,7 +1,6 @@
 """Defaults of commands and functions; importing this module does not load torch."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -14,9 +13,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 Punctuation = Literal["upos", "ptb", "none"]
 PUNCTUATIONS: tuple[Punctuation, ...] = get_args(Punctuation)
 LEAST_RANK = 2
-"""Fewest coordinates of a probe's points, and fewest dimensions in a rank curve."""
-CONTROL_RANKS = (2, 8, 64)
-"""Default dimensions of the probes that are trained on control trees."""
+"""Fewest coordinates of a probe's points."""
 LEAST_IMPROVEMENT = 1e-4
 """Least relative decrease of a loss that keeps the rate; any decrease keeps a layer training."""
 BATCH_TOKENS = 4096
@@ -74,16 +71,3 @@ class Settings:
 def _shown(value: float) -> str:
     # an integer may be too large for a float
     return str(value) if isinstance(value, int) else f"{value:g}"
-
-
-def check_ranks(ranks: Sequence[int]) -> None:
-    """Check that every number of dimensions is one that a probe's space can have.
-
-    Raises:
-        UserError: one is below :data:`LEAST_RANK`.
-    """
-    wrong = [str(rank) for rank in ranks if rank < LEAST_RANK]
-    if wrong:
-        raise UserError(
-            f"--ranks {' '.join(wrong)}: a space of at least {LEAST_RANK} dimensions is needed"
-        )

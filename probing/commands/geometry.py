@@ -5,19 +5,20 @@ from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from hyptrans.commands.text_options import subword_models
 from hyptrans.inference.contents import Contents
+from hyptrans.inference.load import read
 from hyptrans.support import tables
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256, write_json
 from probing.commands.options import typed_command
-from probing.commands.sources import text_options
 from probing.geometry.layers import HEADER, Cloud, cells, measure, verdict
 from probing.geometry.states import both_sides
 from probing.geometry.words import word_counts, words_of
 from probing.report.results import versions
 from probing.states.encoder import moved
 from probing.states.extract import extract
-from probing.states.model import ModelEncoder, build_model, place_of, read_model
+from probing.states.model import ModelEncoder, build_model, place_of
 from probing.text.trees import read_conllu
 
 
@@ -28,8 +29,8 @@ def main(args: argparse.Namespace) -> None:
         UserError: a file, flag or value is wrong.
     """
     place = place_of(args.checkpoint)
-    own_data = None if place.is_dir() else args.data
-    contents = read_model(place, own_data, text_options(args), args.user_dir)
+    text = {"data": None if place.is_dir() else args.data, "moses": args.moses}
+    contents = read(place, **text, subword_models=subword_models(args))
     model = moved(build_model(contents), args.device)
     wanted = {"subset": args.subset, "sentences": args.sentences}
     of_trees = _words(contents, place, args) if args.trees else None

@@ -7,6 +7,8 @@ from dataclasses import fields
 from functools import partial
 from pathlib import Path
 
+from hyptrans.commands.text_options import add_text_arguments
+from hyptrans.inference.plugin import add_user_dir
 from hyptrans.support.flags import (
     add_device,
     add_out,
@@ -17,7 +19,6 @@ from hyptrans.support.flags import (
 from probing.settings import (
     BATCH_LINES,
     BATCH_TOKENS,
-    CONTROL_RANKS,
     KINDS,
     LEAST_IMPROVEMENT,
     PUNCTUATIONS,
@@ -66,7 +67,7 @@ def geometry(parser: argparse.ArgumentParser) -> None:
     add("--checkpoint", type=Path, required=True, metavar="PLACE", help=about)
     about = "folder that hyptrans prepare wrote for the model, or its data-bin"
     add("--data", type=Path, required=True, metavar="DIR", help=about)
-    _add_model(parser)
+    _add_encoding(parser)
     add("--subset", default="valid", metavar="NAME", help="set of --data (default: %(default)s)")
     add(
         "--sentences",
@@ -90,7 +91,7 @@ def run(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``hyptrans probe run``."""
     add = parser.add_argument
     _add_sources(parser)
-    _add_model(parser)
+    _add_encoding(parser)
     add("--names", nargs="+", metavar="NAME", help="labels (default: the checkpoints' folders)")
     for name, use in zip(SETS, ("train probes", "choose layers", "report"), strict=True):
         add(f"--{name}", type=Path, required=True, metavar="CONLLU", help=f"trees to {use} on")
@@ -99,35 +100,8 @@ def run(parser: argparse.ArgumentParser) -> None:
     add(
         "--control",
         action="store_true",
-        help="report selectivity: train probes of gold trees and of control trees, in which each "
-        "word type drew its head, of the dimensions of --ranks (default: "
-        f"{' '.join(map(str, CONTROL_RANKS))})",
-    )
-    add(
-        "--ranks",
-        type=int,
-        nargs="+",
-        default=[],
-        metavar="N",
-        help="draw UUAS against the dimensions of a probe's space, these, for all three kinds of "
-        "probes, each of the layer that is best for it on the development set; hyperbolic points "
-        "have one coordinate more than dimensions, their time",
-    )
-    add(
-        "--seen",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="TEXT",
-        help="text that the encoders were trained on, plain or gzipped, one for all or one for "
-        "each: report the share of the test set's words that it lacks",
-    )
-    add(
-        "--examples",
-        type=int,
-        default=6,
-        metavar="N",
-        help="sentences drawn in the report (default: %(default)s)",
+        help="report selectivity: also train probes of control trees, in which each word type drew "
+        "its head",
     )
     add_overwrite(
         parser, "make again what an earlier run in --out made, as after a change of the code"
@@ -175,24 +149,11 @@ def _add_sources(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_model(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how a checkpoint reads text."""
-    add = parser.add_argument
-    add(
-        "--sentencepiece-model",
-        type=Path,
-        metavar="FILE",
-        help="sentencepiece model, where --data does not say how text becomes pieces",
-    )
-    add("--bpe-codes", type=Path, metavar="FILE", help="subword-nmt codes, likewise")
-    add("--moses", action="store_true", help="tokenize and escape as Moses before, likewise")
-    add("--lowercase", action="store_true", help="lower-case before, likewise")
-    add(
-        "--user-dir",
-        metavar="DIR",
-        help="fairseq plug-in with the checkpoint's architecture, if it is not hyptrans",
-    )
-    add(
+def _add_encoding(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how a checkpoint reads text, and where its encoder runs."""
+    add_user_dir(parser)
+    add_text_arguments(parser)
+    parser.add_argument(
         "--batch-tokens",
         type=positive,
         default=BATCH_TOKENS,

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +24,9 @@ from probing.probes.evaluation import SELECTED_BY, best_layer, evaluate
 from probing.probes.file import load_probes, save_probes
 from probing.probes.metrics import Scores, defined_in_all, mean_scores
 from probing.probes.training import Trained, train
-from probing.report.data import ModelResult, RankPoint, Selectivity
+from probing.report.data import ModelResult, Selectivity
 from probing.report.results import describe, over_seeds
-from probing.settings import KINDS, Punctuation, Settings
+from probing.settings import Punctuation, Settings
 from probing.states.encoder import WordEncoder
 from probing.states.extract import extract
 from probing.states.file import States, about
@@ -103,15 +102,10 @@ class Run:
         """Return the encoders whose parameters are not fresh."""
         return [subject for subject in self.subjects if not subject.random]
 
-    def fits(self, subject: Subject, settings: Settings, control: bool = False) -> list[Fit]:
-        """Return a training with these settings for every seed."""
-        seeds = range(settings.seed, settings.seed + self.seeds)
-        return [Fit(subject, replace(settings, seed=seed), control) for seed in seeds]
-
-    def of_size(self, kind: str, dimensions: int) -> Settings:
-        """Return settings of probes whose space has the given number of dimensions."""
-        # hyperbolic points have one more coordinate, their time
-        return replace(self.settings, probe=kind, rank=dimensions + (kind != "euclidean"))
+    def fits(self, subject: Subject, control: bool = False) -> list[Fit]:
+        """Return a training of an encoder's probes for every seed."""
+        seeds = range(self.settings.seed, self.settings.seed + self.seeds)
+        return [Fit(subject, replace(self.settings, seed=seed), control) for seed in seeds]
 
     def common(self, part: str) -> set[int]:
         """Return the places of the sentences that have states of every encoder, for fair scores.
@@ -243,19 +237,18 @@ def scored(fit: Fit) -> Scored:
     return ModelResult(**found["result"]), Scores(**scores)
 
 
-def over_each_seed(run: Run, subject: Subject, settings: Settings) -> Scored:
+def over_each_seed(run: Run, subject: Subject) -> Scored:
     """Combine the probes of every seed into one result.
 
     If a sentence's correlation is undefined for one seed, leave it out for all, so that the mean
     over seeds equals the mean over sentences.
     """
-    results, scores = zip(*map(scored, run.fits(subject, settings)), strict=True)
+    results, scores = zip(*map(scored, run.fits(subject)), strict=True)
     alike = defined_in_all(scores)
     several = [
         replace(result, test=own.metrics()[0]) for result, own in zip(results, alike, strict=True)
     ]
-    mean = mean_scores(alike)
-    return replace(over_seeds(several), undefined=mean.undefined()), mean
+    return over_seeds(several), mean_scores(alike)
 
 
 def of_baselines(sentences: Sequence[Sentence], punct: Punctuation) -> list[Scored]:
@@ -268,59 +261,22 @@ def of_baselines(sentences: Sequence[Sentence], punct: Punctuation) -> list[Scor
     return found
 
 
-def _ranked(run: Run, ranks: Sequence[int]) -> Iterator[tuple[Subject, str, int]]:
-    """Return every combination of trained encoder, kind of probe and size."""
-    return product(run.trained, KINDS, sorted(set(ranks)))
-
-
-def rank_fits(run: Run, ranks: Sequence[int]) -> list[Fit]:
-    """Return the trainings that rank curves need."""
-    return [
-        fit
-        for subject, kind, size in _ranked(run, ranks)
-        for fit in run.fits(subject, run.of_size(kind, size))
-    ]
-
-
-def rank_points(run: Run, ranks: Sequence[int]) -> list[RankPoint]:
-    """Return the results of :func:`rank_fits`."""
-    found = []
-    for subject, kind, size in _ranked(run, ranks):
-        result, _ = over_each_seed(run, subject, run.of_size(kind, size))
-        found.append(RankPoint(subject.name, kind, size, result.test, result.spread))
-    return found
-
-
-def control_fits(run: Run, ranks: Sequence[int]) -> list[Fit]:
-    """Return trainings on gold and on control trees for every encoder, random ones included."""
-    return [
-        fit
-        for subject in run.subjects
-        for size in sorted(set(ranks))
-        for control in (False, True)
-        for fit in run.fits(subject, run.of_size(run.settings.probe, size), control)
-    ]
-
-
-def selectivities(run: Run, ranks: Sequence[int]) -> list[Selectivity]:
-    """Return how well probes of the run's kind learn gold trees and control trees.
+def selectivities(run: Run) -> list[Selectivity]:
+    """Return how well the run's probes learn gold trees and control trees.
 
     Covers a chain of neighbours and every encoder; each probe uses its best layer on the
     development set.
     """
-    metric, sizes, gold = SELECTED_BY["distance"], sorted(set(ranks)), run.scored_trees()
+    metric, gold = SELECTED_BY["distance"], run.scored_trees()
     made = [control_tree(sentence, run.settings.seed, run.punct) for sentence in gold]
     chain = [baselines.score(baselines.CHAIN, trees, run.punct) for trees in (gold, made)]
-    shares = [scores.parts(metric).tolist() for scores in chain]
-    found = [Selectivity(baselines.CHAIN, size, *shares) for size in sizes]
+    found = [Selectivity(baselines.CHAIN, *(one.parts(metric).tolist() for one in chain))]
     for subject in run.subjects:
-        for size in sizes:
-            settings = run.of_size(run.settings.probe, size)
-            pair = [
-                [scored(fit)[0].test[metric] for fit in run.fits(subject, settings, control)]
-                for control in (False, True)
-            ]
-            found.append(Selectivity(subject.name, size, *pair))
+        pair = [
+            [scored(fit)[0].test[metric] for fit in run.fits(subject, control)]
+            for control in (False, True)
+        ]
+        found.append(Selectivity(subject.name, *pair))
     return found
 
 

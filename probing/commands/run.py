@@ -4,17 +4,15 @@ import argparse
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
-from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256, write_json, write_whole
 from hyptrans.support.steps import alone
 from hyptrans.support.tables import escaped
 from probing.commands import pipeline
 from probing.commands.options import settings_of, typed_command
 from probing.commands.pipeline import Run, Trees
-from probing.commands.report import report, texts_of
+from probing.commands.report import report
 from probing.commands.sources import Source, sources_of, subjects_of
 from probing.geometry.layers import verdict
 from probing.probes.corpus import check_learnable
@@ -22,7 +20,7 @@ from probing.probes.file import load_probes
 from probing.probes.metrics import check_tags
 from probing.report import Report, write_report
 from probing.report.results import beside, markdown, signature, versions
-from probing.settings import CONTROL_RANKS, SETS, check_ranks
+from probing.settings import SETS
 from probing.states.file import States
 from probing.text.trees import read_conllu
 
@@ -33,13 +31,9 @@ def main(args: argparse.Namespace) -> None:
     Raises:
         UserError: an option or what it names cannot be used.
     """
-    if args.examples < 0:
-        raise UserError(f"--examples must be 0 or more, not {args.examples}")
     # the last seed must be in range, too
     replace(settings_of(args), seed=args.seed + args.seeds - 1)
-    check_ranks(args.ranks)
     sources = sources_of(args)
-    texts = texts_of(args.seen, len(sources))
     run = _run_of(args, sources)
     # of two simultaneous runs, one would score the other's probes
     with alone(args.out):
@@ -47,27 +41,19 @@ def main(args: argparse.Namespace) -> None:
             # delete everything first, so that a run that resumes this one reuses nothing older
             for subject in run.subjects:
                 shutil.rmtree(subject.folder, ignore_errors=True)
-        _work(run, args, texts)
+        _work(run, args)
 
 
-def _work(run: Run, args: argparse.Namespace, texts: Sequence[Path | None]) -> None:
+def _work(run: Run, args: argparse.Namespace) -> None:
     """Run all steps, and write results and report."""
-    controls = (args.ranks or CONTROL_RANKS) if args.control else []
-    own = [fit for subject in run.subjects for fit in run.fits(subject, run.settings)]
-    fits = [*own, *pipeline.rank_fits(run, args.ranks), *pipeline.control_fits(run, controls)]
-    pipeline.make(run, fits)
-    scored = pipeline.of_baselines(run.scored_trees(), run.punct)
-    scored += [pipeline.over_each_seed(run, subject, run.settings) for subject in run.subjects]
-    command = typed_command()
-    page = report(
-        run,
-        scored,
-        pipeline.rank_points(run, args.ranks),
-        pipeline.selectivities(run, controls) if controls else [],
-        texts,
-        examples=args.examples,
-        command=command,
+    kinds = (False, True) if args.control else (False,)
+    pipeline.make(
+        run, [fit for kind in kinds for subject in run.subjects for fit in run.fits(subject, kind)]
     )
+    scored = pipeline.of_baselines(run.scored_trees(), run.punct)
+    scored += [pipeline.over_each_seed(run, subject) for subject in run.subjects]
+    command = typed_command()
+    page = report(run, scored, pipeline.selectivities(run) if args.control else [], command)
     told = [table.markdown() for table in beside(page)]
     told += [f"{escaped(name)}: {verdict(layers)}" for name, layers in page.spaces.items()]
     text = markdown(page.models, page.signature, [*page.notes, *told])
@@ -109,7 +95,7 @@ def _results(run: Run, page: Report, command: str) -> dict[str, Any]:
     training, left_out = {}, {}
     for subject in run.subjects:
         courses = {}
-        for fit in run.fits(subject, run.settings):
+        for fit in run.fits(subject):
             found = load_probes(fit.probes).courses
             courses[str(fit.settings.seed)] = {
                 task: [asdict(course) for course in found[task]] for task in found
@@ -130,8 +116,6 @@ def _results(run: Run, page: Report, command: str) -> dict[str, Any]:
         "trees": {n: {"file": str(t.path), "sha256": t.sha256} for n, t in run.trees.items()},
         "notes": page.notes,
         "comparisons": {n: [asdict(c) for c in rows] for n, rows in page.comparisons.items()},
-        "vocabularies": {n: asdict(shares) for n, shares in page.vocabularies.items()},
-        "ranks": [asdict(point) for point in page.ranks],
         "arcs": page.arcs and asdict(page.arcs),
         "selectivities": [asdict(one) for one in page.selectivities],
         "spaces": {

@@ -2,17 +2,19 @@
 
 import argparse
 import re
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hyptrans.commands.text_options import subword_models
+from hyptrans.inference.load import read
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256
 from probing.probes.baselines import BASELINES
 from probing.states import huggingface
 from probing.states.encoder import WordEncoder
-from probing.states.model import ModelEncoder, TextOptions, is_model_folder, place_of, read_model
+from probing.states.model import ModelEncoder, is_model_folder, place_of
 
 _PREPARED = ("data-bin/dict.*.txt", "dict.*.txt", "*.model", "bpe.codes", "manifest.json")
 """Files of a prepared data folder that determine how text becomes token indices."""
@@ -25,16 +27,16 @@ class Source:
     Attributes:
         name: the file or folder, or the name of a model of this package or of the hub.
         data: folder that ``hyptrans prepare`` wrote for the checkpoint.
-        text: how the checkpoint reads text if that folder does not say so.
-        user_dir: fairseq plug-in that has its architecture.
         hf: whether it is in Hugging Face's format or a model folder.
+        subwords: subword model by its kind, if the data folder does not name it.
+        moses: whether to tokenize as Moses does, likewise.
     """
 
     name: str
     data: Path | None = None
-    text: TextOptions = field(default_factory=TextOptions)
-    user_dir: str | None = None
     hf: bool = False
+    subwords: Mapping[str, Path | None] = field(default_factory=dict)
+    moses: bool = False
 
     @property
     def place(self) -> Path:
@@ -50,24 +52,12 @@ class Source:
         return path.resolve().parent.name
 
     def made_from(self) -> dict[str, Any]:
-        """Return what its states depend on besides the text.
-
-        Raises:
-            UserError: a file or folder that its options name is missing.
-        """
+        """Return what its states depend on besides the text and a plug-in's code."""
         if self.hf:
             return {"hf": huggingface.identity(str(self.place))}
-        given = asdict(self.text)
-        for name, value in given.items():
-            if isinstance(value, Path) and not value.is_file():
-                raise UserError(f"--{name.replace('_', '-')} {value} is not a file")
-        plugin = Path(self.user_dir) if self.user_dir else None
-        return {
-            "checkpoint": sha256(self.place),
-            "data": _hashes(self.data, _PREPARED) if self.data else {},
-            "text": {k: sha256(v) if isinstance(v, Path) else v for k, v in given.items()},
-            "user_dir": _hashes(plugin, ("**/*.py",)) if plugin else None,
-        }
+        data = _hashes(self.data, _PREPARED) if self.data else {}
+        models = {kind: model and sha256(model) for kind, model in self.subwords.items()}
+        return {"checkpoint": sha256(self.place), "data": data, "text": [models, self.moses]}
 
     def load(self, *, random: bool, seed: int) -> WordEncoder:
         """Load the encoder, or its architecture with fresh parameters.
@@ -78,7 +68,10 @@ class Source:
         place = self.place
         if self.hf and not (place.is_dir() and is_model_folder(place)):
             return huggingface.from_hugging_face(self.name, random=random, seed=seed)
-        contents = read_model(place, self.data, self.text, self.user_dir)
+        text: dict[str, Any] = (
+            {} if self.hf else {"subword_models": self.subwords, "moses": self.moses}
+        )
+        contents = read(place, data=self.data, **text)
         return ModelEncoder(contents, place, random=random, seed=seed)
 
 
@@ -87,44 +80,25 @@ def _hashes(folder: Path, patterns: Sequence[str]) -> dict[str, str]:
     return {str(file.relative_to(folder)): sha256(file) for file in sorted(files)}
 
 
-def text_options(args: argparse.Namespace) -> TextOptions:
-    """Return how a checkpoint reads text, according to the flags."""
-    names = TextOptions.__dataclass_fields__
-    return TextOptions(**{name: getattr(args, name) for name in names})
-
-
-def one_for_each(flag: str, values: Sequence[Path], count: int, what: str) -> list[Path | None]:
-    """Spread the values of a flag, given never, once for all, or once for each, over ``count``.
-
-    Raises:
-        UserError: the flag has another number of values.
-    """
-    found: list[Path | None] = [*values] or [None]
-    found *= count if len(found) == 1 else 1
-    if len(found) != count:
-        raise UserError(f"{flag} has {len(found)} values for {count} {what}")
-    return found
-
-
 def sources_of(args: argparse.Namespace) -> list[Source]:
     """Return the encoders that the options name, checkpoints first.
 
     Raises:
-        UserError: none is named, the number of data folders does not fit, or a checkpoint is
-            missing.
+        UserError: none is named, ``--data`` is given neither never, once nor for each checkpoint,
+            or a checkpoint is missing.
     """
     checkpoints: Sequence[Path] = args.checkpoint
     if not (checkpoints or args.hf):
         raise UserError("no encoder is named: give --checkpoint FILE or --hf NAME_OR_FOLDER")
-    data = one_for_each("--data", args.data, len(checkpoints), "of --checkpoint")
+    data = args.data or [None]
+    data = data * len(checkpoints) if len(data) == 1 else data
+    if len(data) != len(checkpoints):
+        raise UserError(f"--data has {len(data)} values for {len(checkpoints)} of --checkpoint")
     for checkpoint in checkpoints:
         if not checkpoint.is_file():
             raise UserError(f"--checkpoint {checkpoint} is not a file")
-    text = text_options(args)
-    found = [
-        Source(str(file), own, text, args.user_dir)
-        for file, own in zip(checkpoints, data, strict=True)
-    ]
+    text = {"subwords": subword_models(args), "moses": args.moses}
+    found = [Source(str(file), own, **text) for file, own in zip(checkpoints, data, strict=True)]
     return found + [Source(name, hf=True) for name in args.hf]
 
 

@@ -159,15 +159,6 @@ class Scores:
             return self.correct, int(self.edges.sum())
         return self.roots, len(self.lengths)
 
-    def undefined(self) -> dict[str, int]:
-        """Count the sentences of :data:`SHORTEST` to :data:`LONGEST` words without a correlation.
-
-        Looks at the first row only.
-        """
-        scored = (self.lengths >= SHORTEST) & (self.lengths <= LONGEST)
-        missing = {name: np.isnan(getattr(self, name)[0]) & scored for name in ("dspr", "nspr")}
-        return {name: int(found.sum()) for name, found in missing.items()}
-
     def contributions(self, metric: str, used: np.ndarray) -> np.ndarray:
         """Return what each sentence adds to a metric over the used sentences; they sum to it.
 

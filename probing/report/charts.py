@@ -1,34 +1,64 @@
-"""Draw the charts of the page, each with a table of its numbers."""
+"""Draw the charts over layers with matplotlib, as SVG that takes the style sheet's colors."""
 
+import html
+import io
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import groupby
-from operator import itemgetter
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
+import matplotlib as mpl
 from markupsafe import Markup
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
-from probing.geometry.layers import HEADER, cells
-from probing.report.data import ModelResult, RankPoint, Report
-from probing.report.plots import Line, Plot, looks, mark
-from probing.report.results import TITLES, cell
-from probing.settings import KINDS
+from hyptrans.support.errors import clean
+from probing.report.data import ModelResult
+from probing.report.results import TITLES
 
 NOTHING = "\N{EN DASH}"
 """Printed for a missing number."""
 OF_DISTANCE = ("uuas", "dspr")
-RANKED = "uuas"
-"""The metric of rank curves."""
-TARGETS: dict[str, Callable[[float], float]] = {
-    # where each loss is zero: |p|_L^2 = 2 cosh(r) - 2 and r^2, with curvature -1
-    "lorentz": lambda depth: math.acosh(1 + depth / 2),
-    "poincare": math.sqrt,
+COLORS = 6
+"""Encoder colors in the style sheet; further encoders repeat them with other marks."""
+_MARKS = "os^DvPX"
+_NAMES = ("text", "soft", "rule", "faint", "page", *(f"m{i}" for i in range(COLORS)))
+_INK = {name: f"#{16 + i:02x}{16 + i:02x}{16 + i:02x}" for i, name in enumerate(_NAMES)}
+"""Placeholder colors in matplotlib's picture for the style sheet's named colors."""
+_STYLE: Any = {
+    "svg.fonttype": "none",
+    "font.size": 12,
+    "axes.labelcolor": _INK["soft"],
+    "axes.edgecolor": _INK["rule"],
+    "xtick.labelcolor": _INK["soft"],
+    "ytick.labelcolor": _INK["soft"],
 }
-PERCENTILES = (5, 25, 50, 75, 95)
-DASHES = dict(zip(KINDS, ("-", "--", ":"), strict=True))
-IN_TABLE = "the numbers are in the table below"
+_WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 400, 250, 44, 34, 42
+"""A chart's size and margins in pixels."""
+_MOST_PLACES = 13
+_CLASS = "class-"
+"""Prefix of an element's classes in the id that matplotlib writes."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """How the charts draw a model: a color of the style sheet, a mark and a line style."""
+
+    color: str
+    mark: str | None
+    dashes: str = "-"
+    hollow: bool = False
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A picture of one metric over the layers and a table of its numbers, which has row heads."""
+
+    about: str
+    picture: Markup
+    columns: Sequence[int | str]
+    rows: Sequence[Sequence[object]]
 
 
 def figure_number(value: float | None, decimals: int = 2) -> str:
@@ -38,145 +68,134 @@ def figure_number(value: float | None, decimals: int = 2) -> str:
     return f"{value:.{decimals}f}"
 
 
-@dataclass(frozen=True)
-class Chart:
-    """A chart and a table of its numbers.
-
-    Attributes:
-        about: what the chart shows.
-        picture: the picture as escaped HTML.
-        columns: heads of the table's columns.
-        rows: rows of the table, each beginning with its head.
-    """
-
-    about: str
-    picture: Markup
-    columns: Sequence[int | str]
-    rows: Sequence[Sequence[object]]
+def lines(models: Sequence[ModelResult]) -> dict[str, Line]:
+    """Return the line of each model: the color depends on the encoder, the form on the role."""
+    numbers = {m.name: i for i, m in enumerate(m for m in models if m.role == "encoder")}
+    found = {}
+    for model in models:
+        number, fresh = numbers.get(model.of or model.name), model.role == "fresh"
+        if number is None:
+            found[model.name] = Line("soft", None, "--")
+        else:
+            mark = _MARKS[number % len(_MARKS)]
+            found[model.name] = Line(f"m{number % COLORS}", mark, "--" if fresh else "-", fresh)
+    return found
 
 
-def in_order(report: Report, names: Iterable[str]) -> list[str]:
-    """Sort names of models in the order of the report; unknown names come last."""
-    order = {model.name: place for place, model in enumerate(report.models)}
-    return sorted(names, key=lambda name: order.get(name, len(order)))
-
-
-def layer_charts(report: Report) -> list[Chart]:
+def layer_charts(models: Sequence[ModelResult]) -> list[Chart]:
     """Draw a chart over the layers of all models for each metric that has numbers of layers."""
     made = []
     for metric, title in TITLES.items():
-        every = layer_lines(report.models, metric)
-        layered = [line for line in every if not line.flat]
+        layered = [
+            m for m in models if any(map(math.isfinite, _values(m, metric)) if m.layers else [])
+        ]
         if not layered:
             continue
-        plot = Plot(title, "layer", f"{title} over the layers of each model; {IN_TABLE}")
         about = f"{title} of every layer on the development set; the chosen one is bold"
-        head = ("layer", *range(max(len(line.values) for line in layered)))
+        head = ("layer", *range(max(len(model.layers) for model in layered)))
         rows = [
-            (line.name, *map(partial(_layer, line), range(len(line.values)))) for line in layered
+            (m.name, *(_cell(m, metric, layer) for layer in range(len(m.layers)))) for m in layered
         ]
-        made.append(Chart(about, plot.of_lines(every), head, rows))
+        made.append(Chart(about, _draw(models, metric, title), head, rows))
     return made
 
 
-def _layer(line: Line, layer: int) -> str:
+def key(models: Sequence[ModelResult]) -> list[tuple[str, Markup]]:
+    """Return every model's name and a picture of its line."""
+    made = []
+    for name, line in lines(models).items():
+        figure = Figure(figsize=(38 / 72, 14 / 72), dpi=72)
+        axes: Any = figure.add_axes((0, 0, 1, 1), xlim=(-1, 1), ylim=(-1, 1))
+        axes.set_axis_off()
+        axes.plot([-0.9, 0.9], [0, 0], color=_INK[line.color], lw=2, ls=line.dashes)
+        _mark(axes, line, 0, 0)
+        made.append((name, _svg(figure, "swatch", clean(name))))
+    return made
+
+
+def _values(model: ModelResult, metric: str) -> list[float]:
+    """Return a metric of each layer, or that on the test set if there are no layers."""
+    return [one.get(metric, math.nan) for one in model.layers or [model.test]]
+
+
+def _chosen(model: ModelResult, metric: str) -> set[int]:
+    return {pair[metric not in OF_DISTANCE] for pair in model.chosen_layers}
+
+
+def _cell(model: ModelResult, metric: str, layer: int) -> str:
     """Return a cell of a metric's table, bold for a chosen layer."""
-    shown = figure_number(line.values[layer], 3)
-    return Markup("<strong>{}</strong>").format(shown) if layer in line.rings else shown
+    shown = figure_number(_values(model, metric)[layer], 3)
+    bold = layer in _chosen(model, metric)
+    return Markup("<strong>{}</strong>").format(shown) if bold else shown
 
 
-def layer_lines(models: Sequence[ModelResult], metric: str) -> list[Line]:
-    """Return one metric's line over layers for every model that has a number."""
-    made, shown = [], looks(models)
-    task = 0 if metric in OF_DISTANCE else 1
-    for model in models:
-        values = [one.get(metric, math.nan) for one in model.layers or [model.test]]
-        rings = frozenset(pair[task] for pair in model.chosen_layers)
-        if any(map(math.isfinite, values)):
-            flat = not model.layers
-            made.append(Line(model.name, shown[model.name], values, rings, flat=flat))
-    return made
+def _draw(models: Sequence[ModelResult], metric: str, title: str) -> Markup:
+    """Draw a line for every model, the first on top; one without layers runs across the plot."""
+    found = {model.name: _values(model, metric) for model in models}
+    reach = [value for values in found.values() for value in values if math.isfinite(value)]
+    last = max(len(values) for values in found.values()) - 1
+    with mpl.rc_context(_STYLE):
+        figure, axes = _frame(title, last, reach)
+        for model in reversed(models):
+            line, values = lines(models)[model.name], found[model.name]
+            ink = _INK[line.color]
+            if not model.layers and not math.isfinite(values[0]):
+                continue
+            if not model.layers:
+                axes.axhline(values[0], color=ink, lw=1.4, ls="--", gid="class-flat")
+                continue
+            axes.plot(values, color=ink, lw=2, ls=line.dashes, zorder=3, gid="class-line")
+            for layer, value in enumerate(values):
+                _mark(axes, line, layer, value)
+                if layer in _chosen(model, metric):
+                    ring = {"mfc": "none", "mec": ink, "ms": 17, "mew": 1.6, "clip_on": False}
+                    axes.plot([layer], [value], "o", zorder=5, gid="class-chosen", **ring)
+        label = f"{title} over the layers of each model; the numbers are in the table below"
+        return _svg(figure, "chart", label)
 
 
-def rank_charts(report: Report) -> list[Chart]:
-    """Draw UUAS against the dimensions of the probe for each encoder that has rank curves."""
-    points = sorted(report.ranks, key=lambda point: point.dimensions)
-    found = {name: [p for p in points if p.model == name] for name in report.rank_models}
-    drawn = {name: rank_lines(own, report.models) for name, own in found.items()}
-    # all encoders share one scale
-    reach = [end for own in drawn.values() for line in own for end in line.reach]
-    made = []
-    for name, own in found.items() if reach else ():
-        sizes = list(dict.fromkeys(point.dimensions for point in own))
-        title, across = f"{TITLES[RANKED]}, {name}", "dimensions of the probe\u2019s space"
-        label = f"{TITLES[RANKED]} against the dimensions of the probe, {name}; {IN_TABLE}"
-        plot = Plot(title, across, label, names=list(map(str, sizes)), reach=reach)
-        rows = [
-            (probe, *(cell(point, RANKED) for point in own if point.probe == probe))
-            for probe in dict.fromkeys(point.probe for point in report.ranks)
-        ]
-        about = f"UUAS on the test set by probe and dimensions, {name}"
-        made.append(Chart(about, plot.of_lines(drawn[name]), ("probe", *sizes), rows))
-    return made
+def _mark(axes: Any, line: Line, x: float, y: float) -> None:
+    ink, page = _INK[line.color], _INK["page"]
+    face, edge = (page, ink) if line.hollow else (ink, page)
+    axes.plot([x], [y], line.mark or "", ms=8, mew=1.2, mfc=face, mec=edge, zorder=4, clip_on=False)
 
 
-def rank_lines(points: Sequence[RankPoint], models: Sequence[ModelResult]) -> list[Line]:
-    """Return a line for each kind of probe of one encoder, in its color, and for each baseline."""
-    made, shown = [], looks(models)
-    for number, probe in enumerate(KINDS):
-        own = [point for point in points if point.probe == probe]
-        if own:
-            look = replace(shown[own[0].model], mark=mark(number), dashes=DASHES[probe])
-            values = [point.test.get(RANKED, math.nan) for point in own]
-            spread = [point.spread.get(RANKED, math.nan) for point in own]
-            made.append(Line(probe, look, values, spread=spread))
-    for model in models:
-        value = model.test.get(RANKED, math.nan)
-        if model.role == "baseline" and not math.isnan(value):
-            made.append(Line(model.name, shown[model.name], [value], flat=True))
-    return made
+def _frame(title: str, last: int, reach: Sequence[float]) -> tuple[Figure, Any]:
+    """Create an empty plot with its axes; the layers go from 0 to ``last``."""
+    # at 72 dpi, a point is a pixel
+    figure = Figure(figsize=(_WIDTH / 72, _HEIGHT / 72), dpi=72)
+    sizes = ((_WIDTH - _LEFT - 8) / _WIDTH, (_HEIGHT - _TOP - _BOTTOM) / _HEIGHT)
+    axes: Any = figure.add_axes((_LEFT / _WIDTH, _BOTTOM / _HEIGHT, *sizes), facecolor="none")
+    ticks = MaxNLocator(5, steps=[1, 2, 5, 10]).tick_values(min(reach), max(reach))
+    inset = 0.05 * max(last, 1) + 0.1
+    axes.set(xlim=(-inset, last + inset), ylim=(ticks[0], ticks[-1]), yticks=ticks, xlabel="layer")
+    axes.xaxis.set_major_locator(MaxNLocator(_MOST_PLACES, integer=True))
+    axes.grid(axis="y", color=_INK["faint"], lw=1)
+    axes.tick_params(length=0, pad=6)
+    axes.spines[["top", "right", "bottom"]].set_visible(False)
+    figure.text(2 / _WIDTH, 1 - 16 / _HEIGHT, title, weight="bold", size=14, color=_INK["text"])
+    return figure, axes
 
 
-def space_charts(report: Report) -> list[Chart]:
-    """Draw the radius of the states over layers for each encoder."""
-    shown, made = looks(report.models), []
-    for name, layers in report.spaces.items():
-        radii, spread = (
-            [getattr(one, figure) for one in layers] for figure in ("radius", "spread")
-        )
-        line = Line(name, shown[name], radii, spread=spread)
-        label = f"Radius of the states of {name} over layers; {IN_TABLE}"
-        picture = Plot("radius", "layer", label).of_lines([line])
-        about = f"Figures of every layer, {name}"
-        made.append(Chart(about, picture, HEADER, [cells(layer) for layer in layers]))
-    return made
+def _svg(figure: Figure, kind: str, label: str) -> Markup:
+    """Return the picture as SVG that the style sheet colors; its label differs from others'."""
+    written = io.StringIO()
+    # the salt makes ids of shapes differ from those of other pictures
+    with mpl.rc_context({"svg.hashsalt": label}):
+        figure.savefig(written, format="svg", transparent=True, metadata={"Date": None})
+    body = written.getvalue().partition("<svg")[2].partition(">")[2]
+    body = re.sub("<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", body, flags=re.S)
+    # texts are escaped, so every bracket belongs to a tag
+    body = re.sub("<[^>]*>", lambda tag: _for_page(tag[0]), body)
+    width, height = (72 * side for side in figure.get_size_inches())
+    name = f'role="img" aria-label="{html.escape(clean(label))}"'
+    size = f'viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" height="{height:.0f}"'
+    return Markup(f'<svg class="{kind}" {size} {name}>{body}')
 
 
-def radius_charts(report: Report) -> list[Chart]:
-    """Draw the words' radii by gold depth for each model that has radii, all on the same axes."""
-    found = {name: by_depth(report.radii[name]) for name in in_order(report, report.radii)}
-    found = {name: groups for name, groups in found.items() if groups}
-    reach = [
-        0.0,
-        *(radius for groups in found.values() for some in groups.values() for radius in some),
-    ]
-    last = max((depth for groups in found.values() for depth in groups), default=0)
-    shown, probes = looks(report.models), {m.name: m.probe for m in report.models}
-    head = ("depth", "words", *(f"{p} %" if p != 50 else "median" for p in PERCENTILES))
-    made = []
-    for name, groups in found.items():
-        label = f"Hyperbolic radius by gold depth, {name}; {IN_TABLE}"
-        plot = Plot(name, "depth in the gold tree", label, reach=reach, beside="radius")
-        picture = plot.of_boxes(groups, shown[name], last, TARGETS.get(probes.get(name, "")))
-        rows = [
-            (depth, len(radii), *map(figure_number, np.percentile(radii, PERCENTILES)))
-            for depth, radii in groups.items()
-        ]
-        made.append(Chart(f"Hyperbolic radius by gold depth, {name}", picture, head, rows))
-    return made
-
-
-def by_depth(sample: Sequence[tuple[int, float]]) -> dict[int, list[float]]:
-    """Group the finite radii by gold depth, shallow first."""
-    finite = sorted(pair for pair in sample if math.isfinite(pair[1]))
-    return {depth: [r for _, r in group] for depth, group in groupby(finite, itemgetter(0))}
+def _for_page(tag: str) -> str:
+    """Give a tag the page's colors and its classes, and remove all ids but those of shapes."""
+    for name, ink in _INK.items():
+        tag = tag.replace(ink, f"var(--{name})")
+    tag = re.sub(rf' id="{_CLASS}([^"]*)"', r' class="\1"', tag)
+    return re.sub(r' id="[\w.]+_\d+"', "", tag)

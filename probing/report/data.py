@@ -41,8 +41,6 @@ class ModelResult:
     """Standard deviations of ``test`` over seeds; empty for one seed."""
     chosen: list[tuple[int, int]] = field(default_factory=list)
     """Distance and depth layer of every seed."""
-    undefined: dict[str, int] = field(default_factory=dict)
-    """Sentences left out of a correlation because it is undefined for at least one seed."""
 
     @property
     def baseline(self) -> bool:
@@ -53,31 +51,6 @@ class ModelResult:
     def chosen_layers(self) -> list[tuple[int, int]]:
         """Return every seed's distance and depth layer; empty for a baseline without layers."""
         return self.chosen or [(self.distance_layer, self.depth_layer)] * bool(self.layers)
-
-
-@dataclass(frozen=True)
-class Vocabulary:
-    """Shares of the test set's words that an encoder does not know as whole words."""
-
-    unknown: float
-    """Share of words with a piece that the vocabulary lacks."""
-    split: float
-    """Share of words split into several pieces."""
-    unseen: float | None
-    """Share of tokens with a letter or digit that the training text lacks; None if no text was
-    given."""
-
-
-@dataclass(frozen=True)
-class RankPoint:
-    """The figures of one encoder with probes of one kind and size; means over seeds."""
-
-    model: str
-    probe: str
-    dimensions: int
-    """Dimensions of the probe's space; hyperbolic points have one more coordinate, their time."""
-    test: dict[str, float]
-    spread: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -94,11 +67,9 @@ class Arcs:
 
 @dataclass(frozen=True)
 class Selectivity:
-    """UUAS of probes of one size on gold trees and on control trees, one number per seed."""
+    """UUAS of probes on gold trees and on control trees, one number per seed."""
 
     model: str
-    dimensions: int
-    """Dimensions of the probe's space, as in :class:`RankPoint`."""
     real: list[float]
     control: list[float]
 
@@ -140,9 +111,6 @@ class Report:
     """The conventions of the metrics in one line."""
     models: list[ModelResult]
     examples: list[Example]
-    radii: dict[str, list[tuple[int, float]]]
-    """By name of the model, for words of the test set: gold depth and geodesic distance of the
-    depth probe's point from the origin; empty for Euclidean probes."""
     table: str
     """The table in Markdown."""
     notes: list[str] = field(default_factory=list)
@@ -151,15 +119,7 @@ class Report:
     """What the page was made from and how: names, each with one or more lines."""
     comparisons: dict[str, list[Comparison]] = field(default_factory=dict)
     """By model: comparisons of the first encoder with it."""
-    ranks: list[RankPoint] = field(default_factory=list)
     arcs: Arcs | None = None
     selectivities: list[Selectivity] = field(default_factory=list)
-    vocabularies: dict[str, Vocabulary] = field(default_factory=dict)
-    """Vocabulary shares by trained encoder."""
     spaces: dict[str, list[Layer]] = field(default_factory=dict)
     """Figures of the layers by trained encoder."""
-
-    @property
-    def rank_models(self) -> list[str]:
-        """Return the encoders that have rank curves."""
-        return list(dict.fromkeys(point.model for point in self.ranks))

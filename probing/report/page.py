@@ -12,11 +12,12 @@ from markupsafe import Markup
 
 from hyptrans.support.errors import clean
 from hyptrans.support.files import write_whole
-from probing.geometry.layers import verdict
+from probing.geometry.layers import HEADER, cells, verdict
 from probing.probes.metrics import METRICS
-from probing.report import charts, plots, results, sentences
+from probing.report import charts, results
 from probing.report.charts import NOTHING, figure_number
 from probing.report.data import ModelResult, Report
+from probing.report.sentences import example_figures
 from probing.settings import SENTENCES
 
 NAMES = {
@@ -45,7 +46,9 @@ def render(report: Report) -> str:
         undefined=jinja2.StrictUndefined,
         finalize=_printable,
     )
-    environment.filters["unbroken"] = unbroken
+    environment.filters |= {"unbroken": unbroken, "space_cells": cells}
+    predicted = {name for example in report.examples for name in example.predictions}
+    names = [model.name for model in report.models if model.name in predicted]
     style, script = _read("style.css"), _read("script.js")
     page = environment.get_template("page.html").render(
         report=report,
@@ -54,17 +57,14 @@ def render(report: Report) -> str:
         policy=policy(style, script),
         metrics=[(metric, title, NAMES[metric]) for metric, title in results.TITLES.items()],
         rows=rows(report.models),
-        layers=charts.layer_charts(report),
-        ranks=charts.rank_charts(report),
-        # the rank curves' tables stand beside their charts
-        tables=results.beside(report, ranks=False),
-        examples=sentences.example_figures(report),
-        models=sentences.model_names(report),
-        depths=charts.radius_charts(report),
-        spaces=charts.space_charts(report),
+        layers=charts.layer_charts(report.models),
+        key=charts.key(report.models),
+        tables=results.beside(report),
+        examples=list(example_figures(report)),
+        models=names,
         verdict=verdict,
+        space_header=HEADER,
         sentences=SENTENCES,
-        few=plots.FEW,
     )
     # keep a number and its unit on one line
     return re.sub(r"(?<=\d) %", "\N{NO-BREAK SPACE}%", page)

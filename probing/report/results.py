@@ -14,7 +14,7 @@ from hyptrans.support.tables import escaped
 from probing.probes.evaluation import SELECTED_BY
 from probing.probes.metrics import LONGEST, METRICS, SHORTEST
 from probing.probes.significance import TOSSES, Comparison
-from probing.report.data import Arcs, ModelResult, RankPoint, Report, Selectivity, Vocabulary
+from probing.report.data import Arcs, ModelResult, Report, Selectivity
 from probing.settings import Punctuation, Settings
 
 TITLES = {"uuas": "UUAS", "dspr": "Dspr.", "root": "Root", "nspr": "Nspr."}
@@ -103,9 +103,9 @@ def _selectivity(one: Selectivity) -> str:
     return f"{real:.3f} - {control:.3f} = {mean:.3f}".replace("-", "\N{MINUS SIGN}") + spread
 
 
-def cell(figures: ModelResult | RankPoint, metric: str) -> str:
-    """Format a figure of a model or point, with its deviation if there are several seeds."""
-    return figure(figures.test.get(metric), figures.spread.get(metric))
+def cell(model: ModelResult, metric: str) -> str:
+    """Format a figure of a model, with its deviation if there are several seeds."""
+    return figure(model.test.get(metric), model.spread.get(metric))
 
 
 def figure(value: float | None, deviation: float | None = None) -> str:
@@ -171,8 +171,8 @@ class Table:
         return f"{text}\n\n{self.note}" if self.note else text
 
 
-def beside(report: Report, *, ranks: bool = True) -> list[Table]:
-    """Return the tables beside the main one, with that of rank curves if ``ranks``.
+def beside(report: Report) -> list[Table]:
+    """Return the tables beside the main one.
 
     One of them compares the first encoder with all others.
     """
@@ -180,16 +180,10 @@ def beside(report: Report, *, ranks: bool = True) -> list[Table]:
     found = [_comparisons(report.comparisons, first)] if report.comparisons else []
     if report.arcs:
         found.append(_arcs(report.arcs))
-    if report.vocabularies:
-        found.append(_vocabularies(report.vocabularies))
-    if report.ranks and ranks:
-        uuas = {(f"{p.model}, {p.probe}", p.dimensions): cell(p, "uuas") for p in report.ranks}
-        title = f"{TITLES['uuas']} by dimensions of the probe"
-        found.append(Table(title, *_by_dimensions(title, uuas)))
     if report.selectivities:
-        both = {(one.model, one.dimensions): _selectivity(one) for one in report.selectivities}
-        table = _by_dimensions("gold less control, by dimensions of the probe", both)
-        found.append(Table("The trees, or the probe?", *table, _SELECTIVE))
+        rows = [(one.model, _selectivity(one)) for one in report.selectivities]
+        header = ("probes of", "gold less control")
+        found.append(Table("The trees, or the probe?", header, rows, _SELECTIVE))
     return found
 
 
@@ -218,26 +212,6 @@ def _arcs(arcs: Arcs) -> Table:
     rows += [(name, *map(figure, shares)) for name, shares in arcs.uuas.items()]
     header = ("UUAS by words from end to end of an edge", *names, f"{arcs.lengths[-1]} or more")
     return Table("Long edges", header, rows)
-
-
-def _vocabularies(vocabularies: Mapping[str, Vocabulary]) -> Table:
-    """Return the table of the test set's words that the encoders do not know."""
-    rows = [
-        (name, *map(_percent, (found.unseen, found.unknown, found.split)))
-        for name, found in vocabularies.items()
-    ]
-    header = ("words of the test set", "tokens not in the training text", "unknown pieces", "split")
-    return Table("Words that the encoders do not know", header, rows)
-
-
-def _by_dimensions(
-    corner: str, cells: Mapping[tuple[str, int], str]
-) -> tuple[list[str], list[list[str]]]:
-    """Arrange cells in rows by name and columns by dimensions; return header and rows."""
-    names, sizes = (dict.fromkeys(column) for column in zip(*cells, strict=True))
-    numbers = sorted(sizes)
-    rows = [[name, *(cells.get((name, number), "-") for number in numbers)] for name in names]
-    return [corner, *map(str, numbers)], rows
 
 
 def versions() -> dict[str, str]:

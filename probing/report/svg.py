@@ -1,6 +1,6 @@
 """Write SVG elements as text with every value escaped."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from markupsafe import Markup
 
@@ -47,21 +47,3 @@ def text_width(text: str, size: float, *, bold: bool = False) -> float:
     """Estimate the width of a text in pixels for a font of ``size``."""
     wider = _BOLD if bold else 1.0
     return wider * size * sum(_WIDTHS.get(c, 0.56 if ord(c) < 0x1100 else 1.0) for c in text)
-
-
-def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Return positions near the wanted ones, in their order, at least ``gap`` apart, in bounds.
-
-    If they cannot all fit, the gap shrinks.
-    """
-    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
-    if len(order) > 1:
-        gap = min(gap, (high - low) / (len(order) - 1))
-    placed = [0.0] * len(wanted)
-    below = low - gap
-    for i in order:
-        below = placed[i] = max(wanted[i], below + gap)
-    above = high + gap
-    for i in reversed(order):
-        above = placed[i] = min(placed[i], above - gap)
-    return placed

@@ -1,6 +1,6 @@
 """The interface that an encoder offers to an extraction of states."""
 
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -24,7 +24,6 @@ class WordEncoder(Protocol):
         width: numbers per state.
         max_tokens: most tokens of a sentence, including those of its start and end.
         pad: index of the padding token.
-        unknown: index of the out-of-vocabulary token.
         module: holds the parameters; computes states on their device.
     """
 
@@ -35,7 +34,6 @@ class WordEncoder(Protocol):
     width: int
     max_tokens: int
     pad: int
-    unknown: Any
     module: nn.Module
 
     def tokenize(self, text: str) -> Tokens:

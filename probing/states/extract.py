@@ -27,16 +27,12 @@ class Aligned:
         pieces: the token of each pair of a token and a word that share a character.
         words: the word of each such pair.
         count: number of words.
-        unknown: number of words with an out-of-vocabulary token.
-        split: number of words of more than one token.
     """
 
     tokens: np.ndarray
     pieces: np.ndarray
     words: np.ndarray
     count: int
-    unknown: int
-    split: int
 
 
 def extract(
@@ -73,8 +69,6 @@ def extract(
         kept=list(kept),
         lengths=[sentence.count for sentence in aligned],
         left_out=left_out,
-        unknown=sum(sentence.unknown for sentence in aligned),
-        split=sum(sentence.split for sentence in aligned),
     )
     moved(encoder.module, device)
     _write(encoder, aligned, out, contents, batch_tokens)
@@ -108,14 +102,7 @@ def align_sentence(encoder: WordEncoder, sentence: Sentence) -> Aligned | str:
     tokens = np.array([number for number, _ in found], np.int32)
     pairs = [(piece, word) for word, own in enumerate(indices) for piece in own]
     table = np.array(pairs, np.int32).reshape(-1, 2)
-    return Aligned(
-        tokens,
-        table[:, 0],
-        table[:, 1],
-        len(words),
-        unknown=sum(encoder.unknown in tokens[own] for own in indices),
-        split=sum(len(own) > 1 for own in indices),
-    )
+    return Aligned(tokens, table[:, 0], table[:, 1], len(words))
 
 
 def _write(

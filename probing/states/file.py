@@ -43,8 +43,6 @@ class Contents:
         kept: places in the tree file of the sentences that have states.
         lengths: number of words of each kept sentence.
         left_out: the other sentences.
-        unknown: number of words with an out-of-vocabulary piece.
-        split: number of words of more than one piece.
     """
 
     architecture: str
@@ -53,8 +51,6 @@ class Contents:
     kept: list[int]
     lengths: list[int]
     left_out: list[LeftOut]
-    unknown: int
-    split: int
 
 
 def about(path: Path) -> Path:

@@ -60,7 +60,6 @@ class HuggingFaceEncoder:
         if self.pad >= self._numbers:
             # the padding token was added without an embedding; padding is masked, so any will do
             self.pad = 0
-        self.unknown = tokenizer.unk_token_id
         first = torch.tensor([[number for number, _ in self.tokenize("a")]])
         states = self.states(first, torch.tensor([first.size(1)]))
         self.width = states.size(-1)

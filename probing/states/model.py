@@ -5,7 +5,6 @@ Reads only tensors, numbers and typed options, and calls nothing that a file hol
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,65 +13,12 @@ from torch import Tensor
 
 from hyptrans.inference import architecture
 from hyptrans.inference.contents import Contents
-from hyptrans.inference.load import SHIPPED, read, shipped
-from hyptrans.inference.plugin import import_plugin
+from hyptrans.inference.load import SHIPPED, shipped
 from hyptrans.inference.sharing import folder
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256
 from probing.states.encoder import Tokens, device_of
 from probing.text.pieces import place_pieces
-
-
-@dataclass(frozen=True)
-class TextOptions:
-    """How text becomes subwords if the data folder of a checkpoint does not say so.
-
-    Attributes:
-        sentencepiece_model: file of a sentencepiece model.
-        bpe_codes: file of subword-nmt codes.
-        moses: whether to tokenize and escape as Moses does.
-        lowercase: whether to lower-case the text.
-    """
-
-    sentencepiece_model: Path | None = None
-    bpe_codes: Path | None = None
-    moses: bool = False
-    lowercase: bool = False
-
-
-def read_model(
-    place: Path,
-    data: Path | None = None,
-    options: TextOptions | None = None,
-    user_dir: str | None = None,
-) -> Contents:
-    """Read the parts that a model is built from.
-
-    Args:
-        place: checkpoint of ``fairseq-train``, or model folder.
-        data: for a checkpoint, the folder that ``hyptrans prepare`` wrote, or its ``data-bin``.
-        options: how text becomes subwords.
-        user_dir: plug-in that registers the architecture.
-
-    Raises:
-        UserError: a part is missing or damaged, or parts do not fit together.
-    """
-    options = options or TextOptions()
-    if user_dir is not None:
-        import_plugin(user_dir)
-    models = {"sentencepiece": options.sentencepiece_model, "subword-nmt": options.bpe_codes}
-    named = {kind: model for kind, model in models.items() if model is not None}
-    if options.lowercase and not named:
-        raise UserError(
-            "--lowercase goes with --sentencepiece-model or --bpe-codes: a prepared folder itself "
-            "says what happens to text before subwords"
-        )
-    contents = read(place, data=data, subword_models=named, moses=options.moses)
-    if options.lowercase:
-        source, target = contents.text.steps
-        steps = (replace(source, lowercase=True), target)
-        contents = replace(contents, text=replace(contents.text, steps=steps))
-    return contents
 
 
 def place_of(name: str | Path) -> Path:
@@ -119,7 +65,7 @@ class ModelEncoder:
         self.spaces = list(self.module.state_spaces())
         self.max_tokens = min(self.module.longest, sys.maxsize)
         words = contents.dictionaries[0]
-        self._words, self.pad, self.unknown = words, words.pad(), words.unk()
+        self._words, self.pad = words, words.pad()
         known = frozenset(words.symbols[words.nspecial :])
         self._cut: Callable[[str], list[str]] = contents.text.encoder(0, known)
         self._kind, self._escaped = contents.text.kind, contents.text.steps[0].tokenize

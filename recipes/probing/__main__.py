@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         made = ["hyptrans", "probe", "run", "--data", str(first.data), "--names", *encoders]
         made += [word for path in encoders.values() for word in ("--checkpoint", str(path))]
         made += [word for part, path in on.items() for word in (f"--{part}", str(path))]
-        made += [*how, "--seen", str(texts["train"]), "--out", str(folder)]
+        made += [*how, "--out", str(folder)]
         steps.run([translation.step(made, name, out, [folder], inputs=inputs)], out)
         return summary(results.read_json(folder / "results.json"))
 
@@ -89,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     found: dict[str, Any] = {
         **{"updates": args.updates, "held_out": True, **results.surroundings()},
         "bleu": {line["model"]: line["bleu"] for line in queue.lines},
-        "probes": {"gold": probe("probes", trees, [*ours, "--control", "--ranks", "2", "8", "64"])},
+        "probes": {"gold": probe("probes", trees, [*ours, "--control"])},
     }
     if args.parsed:
         parses = _parses(out, texts, args)

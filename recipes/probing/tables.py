@@ -18,16 +18,7 @@ CHECKPOINTS = "checkpoints"
 """Name of the results of the study's encoders."""
 METRICS = {"uuas": "UUAS", "dspr": "Dspr.", "root": "Root", "nspr": "Nspr."}
 SETTINGS = {"parsed": "our settings", "paper": "the paper's rate and steps"}
-KEPT = (
-    "signature",
-    "seeds",
-    "notes",
-    "comparisons",
-    "vocabularies",
-    "ranks",
-    "selectivities",
-    "arcs",
-)
+KEPT = ("signature", "seeds", "notes", "comparisons", "selectivities", "arcs")
 
 
 def summary(found: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,6 @@ TAKEN = {
     "--port=0": "any port that is free",
     "--lenpen=0": "log-probabilities are not divided by the length",
     "--lenpen=-1": "nor is this: translations that are long are preferred less",
-    "--examples=0": "no sentence is drawn",
     "--weight-decay=0": "no penalty",
     "--probe-steps=0": "no probes",
     "--patience=0": "a training never stops early",

@@ -74,13 +74,7 @@ def test_wrong_options_are_told_in_one_sentence(made, tmp_path, capsys):
     assert "--rank 1" in error("--rank", "1")
     # its last one is too large
     assert "--seed 4294967296 (0" in error("--seed", "4294967294", "--seeds", "3")
-    assert "--ranks 1" in error("--ranks", "4", "1")
-    assert "--examples must be 0 or more, not -3" in error("--examples", "-3")
-    assert "--seen has 3 values for 2" in error(*["--seen", str(made / "test.conllu")] * 3)
     assert not (tmp_path / "out").exists()
-    for flag in ("--sentencepiece-model", "--bpe-codes"):
-        assert error(flag, "none") == f"error: {flag} none is not a file"
-    assert "--lowercase goes with --sentencepiece-model or --bpe-codes" in error("--lowercase")
 
 
 WRONG = """import sys

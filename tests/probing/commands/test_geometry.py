@@ -10,13 +10,13 @@ from fairseq.data import indexed_dataset
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.space import Space
-from hyptrans.inference.load import SHIPPED
+from hyptrans.inference.load import SHIPPED, read
 from hyptrans.inference.sharing import folder
 from probing.commands.cli import main
 from probing.geometry.layers import Layer, verdict
 from probing.geometry.measures import Estimate
 from probing.geometry.states import both_sides
-from probing.states.model import build_model, read_model
+from probing.states.model import build_model
 from tests.probing.commands.runs import FAST, error_of, write_trees
 from tests.probing.helpers.model import make_checkpoint, prepared_folder, sentences
 
@@ -50,7 +50,7 @@ def made(tmp_path_factory):
 
 def load(place, data):
     """The model, and what it is made of."""
-    contents = read_model(place, data)
+    contents = read(place, data=data)
     return build_model(contents), contents
 
 
@@ -179,7 +179,7 @@ def test_radii_of_the_table_are_distances_from_the_origin(made, capsys):
 
 
 def test_a_model_folder_is_looked_at_on_data_of_its_own_dictionaries_alone(made, tmp_path, capsys):
-    folder.write(read_model(made / "hybonet.pt", made / "data"), tmp_path / "model", card="")
+    folder.write(read(made / "hybonet.pt", data=made / "data"), tmp_path / "model", card="")
     words = ["geometry", "--checkpoint", str(tmp_path / "model"), "--data"]
     assert main([*words, str(made / "data"), "--sentences", "1"]) == 0
     # as many symbols, two of which change places

@@ -5,7 +5,6 @@ import shutil
 from dataclasses import replace
 
 import networkx
-import numpy as np
 import pytest
 import torch
 
@@ -66,21 +65,6 @@ def test_pictures_are_of_the_layers_that_the_table_names(made, done, drawn):
         assert shown.edges == spanning_edges(distances.numpy(), words)
         assert shown.depths == pytest.approx(depths.tolist(), abs=1e-6)
         assert shown.root == min(words, key=lambda i: depths[i].item())
-
-
-def test_radii_are_those_of_the_depth_probes_points(made, done, drawn):
-    states = States(done / "hybonet" / "test.states.npy")
-    probes = load_probes(done / "hybonet" / "lorentz-rank8-seed1.probes.pt")
-    wanted = []
-    for place, tree in enumerate(read_conllu(made / "test.conllu")):
-        own = states.sentence(place)[[LAYERS[1]]][:, None]
-        with torch.no_grad():
-            points = probes.depth.lorentz_points(own, [LAYERS[1]])[0, 0].double()
-        graph = networkx.Graph([(i, head) for i, head in enumerate(tree.heads) if head >= 0])
-        depths = networkx.single_source_shortest_path_length(graph, tree.root)
-        lengths = torch.asinh(points[:, 1:].norm(dim=-1)).tolist()
-        wanted += [(depths[i], length) for i, length in enumerate(lengths)]
-    np.testing.assert_allclose(sorted(drawn.radii["hybonet"]), sorted(wanted), atol=1e-5)
 
 
 def test_page_names_the_files_of_this_run_and_the_sentences_left_out(made, done, tmp_path, capsys):

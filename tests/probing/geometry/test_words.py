@@ -42,8 +42,6 @@ def states(path, trees, vectors):
         kept=kept,
         lengths=[len(trees[i]) for i in kept],
         left_out=[],
-        unknown=0,
-        split=0,
     )
     with writing(path, contents, 4) as writer:
         for place, i in enumerate(kept):
@@ -57,7 +55,7 @@ def states(path, trees, vectors):
 class Reader:
     """Of an encoder, how it cuts text: at spaces, and chosen words in two."""
 
-    max_tokens, unknown = 100, 3
+    max_tokens = 100
 
     def __init__(self, *cut):
         self.cut = cut

@@ -10,7 +10,7 @@ from hyptrans.geometry.space import Space
 from probing.geometry.layers import Cloud, Layer, measure
 from probing.probes.significance import Comparison
 from probing.report import Example, ModelResult, Prediction, Report
-from probing.report.data import Arcs, RankPoint, Selectivity, Vocabulary
+from probing.report.data import Arcs, Selectivity
 
 # words, heads (1-based, 0 for the root) and which words are punctuation
 SENTENCES = [
@@ -119,13 +119,6 @@ def report(count: int | None = None) -> Report:
     nothing = {"uuas": 0.33, "dspr": math.nan, "root": math.nan, "nspr": math.nan}
     fresh = ModelResult("random hybonet", "", "lorentz", "lorentz", [], 0, 0, nothing)
     baselines.append(replace(fresh, role="fresh", of="hybonet"))
-    radii = {}
-    for name, wide in (("hybonet", 0.12), ("han", 0.3), ("transformer", 0.0)):
-        depths = torch.randint(0, 9, (400 if wide else 0,), generator=rng).tolist()
-        radii[name] = [
-            (d, math.acosh(1 + d / 2) + wide * (1 + abs(float(torch.randn(1, generator=rng)))))
-            for d in depths
-        ]
     return Report(
         title="Dependency trees in <encoder> states",
         signature="uuas:micro|punct:upos|dspr:len5-50|probe:rank64|version:0.1",
@@ -140,7 +133,6 @@ def report(count: int | None = None) -> Report:
             *baselines,
         ],
         examples=[example(*one, noises, rng) for one in SENTENCES[:count]],
-        radii=radii,
         table="| model | UUAS |\n|---|---|\n| hybonet | 0.68 |",
         about=[
             ("Trees", ["train: 12,544 sentences, /data/<train>.conllu.gz", "test: 2,077"]),
@@ -151,22 +143,14 @@ def report(count: int | None = None) -> Report:
             "han": [Comparison("uuas", -0.05, 0.0001), Comparison("root", 0.012, 0.25)],
             "linear chain": [Comparison("uuas", 0.19, 0.00009)],
         },
-        ranks=[
-            RankPoint(name, probe, number, {"uuas": 0.3 + 0.04 * i + 0.1 * k}, {"uuas": 0.01})
-            for k, name in enumerate(("transformer", "hybonet"))
-            for probe in ("lorentz", "poincare", "euclidean")
-            for i, number in enumerate((2, 4, 8, 16))
-        ],
         arcs=Arcs(
             [1, 2, 3, 4, 6, 10],
             [4137, 2570, 1320, 1080, 570, 320],
             {"right-branching": [1, 0.062, 0, 0, 0, 0], "hybonet_plus_iwslt_d64": [0.5] * 6},
         ),
         selectivities=[
-            Selectivity(name, size, [0.41, 0.4], [0.3, 0.32])
+            Selectivity(name, [0.41, 0.4], [0.3, 0.32])
             for name in ("linear chain", "random hybonet")
-            for size in (2, 8, 64)
         ],
-        vocabularies={"hybonet": Vocabulary(0.01, 0.25, 0.125), "han": Vocabulary(0, 0.2, None)},
         spaces={"hybonet": space_use("lorentz", rng), "transformer": space_use("euclidean", rng)},
     )

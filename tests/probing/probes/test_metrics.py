@@ -282,7 +282,6 @@ def test_a_sentence_without_a_correlation_in_one_seed_is_left_out_in_all():
         seeds.append(tally.scores())
     alike = metrics.defined_in_all(seeds)
     mean = metrics.mean_scores(alike)
-    assert mean.undefined() == {"dspr": 0, "nspr": 9}
     over_sentences = mean.metrics()[0]
     for metric in metrics.METRICS:
         over_seeds = fmean(scores.metrics()[0][metric] for scores in alike)

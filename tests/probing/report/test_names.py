@@ -8,7 +8,7 @@ import pytest
 from hyptrans.support.errors import clean
 from hyptrans.support.tables import escaped
 from probing.report import ModelResult, Report, results
-from probing.report.data import Selectivity, Vocabulary
+from probing.report.data import Arcs, Selectivity
 
 NAMES = ["<script>x</script>", "a | b | c", "`a`", "[x](https://e.org)", "https://e.org"]
 NAMES += [
@@ -39,8 +39,8 @@ def test_no_name_is_markup_in_the_text_of_the_results():
     name = "<img src=x>"
     result = ModelResult(name, "a", "lorentz", "lorentz", [], 0, 0, {"uuas": 0.5})
     other = dataclasses.replace(result, name="b|c")
-    words, selective = {name: Vocabulary(0.1, 0.1, 0.1)}, [Selectivity(name, 2, [0.5], [0.25])]
-    report = Report("", "", [result], [], {}, "", comparisons={"b|c": []}, vocabularies=words)
+    arcs, selective = Arcs([1], [1], {name: [0.5]}), [Selectivity(name, [0.5], [0.25])]
+    report = Report("", "", [result], [], "", comparisons={"b|c": []}, arcs=arcs)
     report = dataclasses.replace(report, selectivities=selective)
     notes = [table.markdown() for table in results.beside(report)]
     text = results.markdown([result, other], "probe:lorentz", notes)

@@ -15,11 +15,10 @@ from probing.report import (
     Prediction,
     Report,
     charts,
-    plots,
     results,
     write_report,
 )
-from probing.report.data import RankPoint, Vocabulary
+from probing.report.data import Arcs
 from probing.report.page import render, rows, unbroken
 
 VOID = {"meta", "link", "br", "img", "input"}
@@ -63,7 +62,7 @@ def page(report):
 
 
 def nothing() -> Report:
-    return Report("Empty", "", [], [], {}, "")
+    return Report("Empty", "", [], [], "")
 
 
 def test_trees_and_disks_have_all_their_edges(report, page):
@@ -76,7 +75,8 @@ def test_trees_and_disks_have_all_their_edges(report, page):
     assert page.count("path", "edge") == trees + roots + disks + 3  # three in the key
     assert page.count("svg", "arcs") == 12
     assert page.count("svg", "disk") == 8
-    assert page.count("svg", "chart") == 4 + 2 + 2 + 2
+    assert page.count("svg", "chart") == 4
+    assert page.count("svg", "swatch") == len(report.models)
     points = sum(2 * len(example.words) for example in report.examples)
     assert page.count("circle", "dot") == points
 
@@ -118,7 +118,6 @@ def test_untrusted_texts_are_escaped(report):
         bad,
         models,
         [dataclasses.replace(example, words=words, predictions=predictions)],
-        {bad: [(0, 0.1)] * 9},
         bad,
     )
     text = render(hostile)
@@ -127,7 +126,7 @@ def test_untrusted_texts_are_escaped(report):
     assert page.count("img") == 0
     text.encode()
     shown = bad[:-3] + "\ufffd" * 3
-    assert page.texts.count(shown) >= 8
+    assert page.texts.count(shown) >= 6
 
 
 def test_numbers_that_are_not_there_are_dashes(report):
@@ -142,9 +141,9 @@ def test_figures_that_are_undefined_have_no_deviation(report):
     model = dataclasses.replace(report.models[2], test=nan, spread=nan)
     (row,) = rows([model])
     assert [cell[:2] for cell in row["cells"]] == [("0.500", "0.500"), ("\N{EN DASH}", "")] * 2
-    words = {model.name: Vocabulary(math.nan, 0.25, None)}
-    (table,) = results.beside(dataclasses.replace(nothing(), vocabularies=words))
-    assert table.rows == [(model.name, "-", "-", "25.0 %")]
+    arcs = Arcs([1, 2], [3, 0], {model.name: [0.25, math.nan]})
+    (table,) = results.beside(dataclasses.replace(nothing(), arcs=arcs))
+    assert table.rows[1] == (model.name, "0.250", "-")
 
 
 def test_curves_break_at_numbers_that_are_not_there():
@@ -158,60 +157,31 @@ def test_curves_break_at_numbers_that_are_not_there():
     assert "nan" not in path
 
 
-def colors_of(text, name):
-    """The colors of the lines that end at a name, one for each chart."""
-    return re.findall(rf'class="of">[^>]*>?[^>]*fill: var\(--(\w+)\)[^>]*>{name}</text>', text)
+def test_a_model_has_one_color_and_its_fresh_twin_another_form(report):
+    found = charts.lines(report.models)
+    colors = {"transformer": "m0", "han": "m1", "hybonet": "m2", "random hybonet": "m2"}
+    assert {name: line.color for name, line in found.items()} == colors | {"linear chain": "soft"}
+    assert [found[name].hollow for name in ("hybonet", "random hybonet")] == [False, True]
+    uuas = str(charts.layer_charts(report.models)[0].picture)
+    assert set(re.findall(r"--(m\d|soft)\b", uuas)) == {"m0", "m1", "m2", "soft"}
+    keys = {name: str(picture) for name, picture in charts.key(report.models)}
+    for name, color in colors.items():
+        assert set(re.findall(r"--(m\d)\b", keys[name])) == {color}
+    assert "stroke-dasharray" in keys["random hybonet"]
 
 
-def test_a_model_has_one_color_in_all_charts_and_fresh_ones_another_form(report):
-    text = render(report)
-    number = {"transformer": "m0", "han": "m1", "hybonet": "m2"}
-    for name, color in number.items():
-        assert colors_of(text, name) == [color] * (4 + (name in report.spaces))
-    assert set(colors_of(text, "random hybonet")) == {"m2"}
-    assert set(colors_of(text, "linear chain")) == {"soft"}
-    looks = plots.looks(report.models)
-    assert [looks[name].hollow for name in ("hybonet", "random hybonet")] == [False, True]
-    for name, color in (("transformer", "m0"), ("hybonet", "m2")):
-        (chart,) = re.findall(rf"<svg(?=[^>]*probe, {name};).*?</svg>", text, re.DOTALL)
-        assert set(re.findall(r"--(m\d)\b", chart)) == {color}
-        dashes = re.findall(
-            r'class="line">\s*<path[^>]*?(stroke-dasharray: [\d. ,]+)?;[^>]*>', chart
-        )
-        assert len(dashes) == 3
-        assert chart.count('class="whisker') == 3 * 4
-    (radii,) = re.findall(r"<svg(?=[^>]*gold depth, hybonet;).*?</svg>", text, re.DOTALL)
-    assert set(re.findall(r"--(m\d)\b", radii)) == {"m2"}
-
-
-def ticks_of(text):
-    """Numbers along the axis upwards."""
-    found = re.findall(r'class="tick">[^>]*>([-\u2212\d.]+)<', str(text))
-    return [float(tick.replace("\u2212", "-")) for tick in found]
-
-
-def test_whiskers_end_inside_the_plot():
-    look = plots.Look("m0", "o")
-    for value, deviation in ((5.0, 1.0), (0.5, 0.1)):
-        line = plots.Line("m", look, [value, value], spread=[deviation, math.nan])
-        ticks = ticks_of(plots.Plot("radius", "layer", "label").of_lines([line]))
-        assert min(ticks) <= value - deviation
-        assert max(ticks) >= value + deviation
-        assert 2 <= len(ticks) <= 8
-
-
-def test_a_baseline_above_all_curves_is_drawn_with_them():
-    points = [RankPoint("m", "lorentz", size, {"uuas": 0.3}, {"uuas": 0.0}) for size in (2, 4)]
+def test_all_values_lie_inside_a_chart():
     chain = ModelResult("chain", "", "", "", [], 0, 0, {"uuas": 0.9}, role="baseline")
     undefined = dataclasses.replace(chain, name="rootless", test={})
-    models = [chain, undefined, ModelResult("m", "a", "vectors", "lorentz", [{}], 0, 0, {})]
-    (chart,) = charts.rank_charts(dataclasses.replace(nothing(), models=models, ranks=points))
+    layers = [{"uuas": 0.3}, {"uuas": 0.35}]
+    model = ModelResult("m", "a", "vectors", "lorentz", layers, 0, 0, {})
+    (chart,) = charts.layer_charts([chain, undefined, model])
     text = str(chart.picture)
-    assert ">chain</text>" in text
-    assert "rootless" not in text
-    ticks = ticks_of(text)
+    assert text.count('class="flat"') == 1
+    ticks = [float(tick) for tick in re.findall(r">(0\.\d+|1\.0)</text>", text)]
     assert min(ticks) <= 0.3
     assert max(ticks) >= 0.9
+    assert chart.rows == [("m", "<strong>0.300</strong>", "0.350")]
 
 
 def test_every_seed_has_its_layer_ringed_and_named(report):
@@ -222,13 +192,6 @@ def test_every_seed_has_its_layer_ringed_and_named(report):
     assert "<td>3\N{EN DASH}4 / 5</td>" in text
     (row,) = (row for row in rows(report.models) if row["model"].name == "hybonet")
     assert row["cells"][0] == ("0.680", "0.012", True)
-
-
-def test_all_shares_are_on_one_scale(report):
-    text = render(report)
-    (root,) = re.findall(r"<svg(?=[^>]*Root over the layers).*?</svg>", text, re.DOTALL)
-    assert max(ticks_of(root)) <= 1
-    assert "Root%</" not in text
 
 
 def test_metrics_are_spelled_out_and_headers_lead_there(page):
@@ -243,7 +206,7 @@ def test_page_says_what_it_was_made_from(page, report):
     for _, found in report.about:
         assert set(found) <= set(page.texts)
     assert any("p < 0.001" in text.replace("\xa0", " ") for text in page.texts)
-    assert "12.5\xa0%" in page.texts
+    assert "41.4\xa0%" in page.texts
 
 
 def test_best_is_a_trained_encoder_above_the_baselines_and_ties_are_marked():
@@ -276,7 +239,8 @@ def test_one_word_and_all_punctuation(root):
     point = torch.tensor([[math.sqrt(2.0), 1.0]])
     prediction = Prediction([], [0.5], root, point)
     example = Example(["!"], [], 0, [0], [root < 0], {"m": prediction})
-    page = Page(render(dataclasses.replace(nothing(), examples=[example])))
+    model = ModelResult("m", "a", "lorentz", "lorentz", [], 0, 0, {})
+    page = Page(render(dataclasses.replace(nothing(), models=[model], examples=[example])))
     assert page.count("svg", "arcs") == 1
     assert page.count("svg", "disk") == 1
     assert any("no edge counts" in text for text in page.texts)
@@ -297,7 +261,10 @@ def test_size_of_ten_long_sentences_and_six_models(report):
     prediction = example.predictions["hybonet"]
     predictions = {f"model {i}": prediction for i in range(6)}
     many = [dataclasses.replace(example, predictions=predictions)] * 10
-    assert len(render(dataclasses.replace(report, examples=many)).encode()) < 2e6
+    models = [dataclasses.replace(report.models[2], name=name) for name in predictions]
+    page = render(dataclasses.replace(report, models=models, examples=many))
+    assert page.count('class="arcs') == 60
+    assert len(page.encode()) < 2e6
 
 
 def test_the_use_of_the_space_is_said_and_drawn(report):

@@ -9,11 +9,12 @@ import torch
 
 from hyptrans.geometry import lorentz, poincare
 from hyptrans.geometry.space import Space
+from hyptrans.inference.load import read
 from hyptrans.support.errors import UserError
 from hyptrans.support.files import sha256
 from probing.states.extract import extract
 from probing.states.file import States, about
-from probing.states.model import ModelEncoder, read_model
+from probing.states.model import ModelEncoder
 from probing.states.pooling import pool
 from probing.text.pieces import align, surface
 from probing.text.trees import read_conllu
@@ -22,7 +23,7 @@ from tests.probing.helpers.trees import conllu
 
 
 def load(path, data):
-    return ModelEncoder(read_model(path, data), path, random=False, seed=1)
+    return ModelEncoder(read(path, data=data), path, random=False, seed=1)
 
 
 def extract_file(path, trees, out, data, **options):

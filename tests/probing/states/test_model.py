@@ -5,9 +5,10 @@ import itertools
 import pytest
 import torch
 
+from hyptrans.inference.load import read
 from hyptrans.support.errors import UserError
 from probing.commands.sources import Source
-from probing.states.model import ModelEncoder, TextOptions, is_model_folder, read_model
+from probing.states.model import ModelEncoder, is_model_folder
 from tests.inference.conftest import export
 from tests.probing.helpers.model import make_checkpoint, prepared_folder
 
@@ -22,9 +23,8 @@ ARCHS = {
 SPACES = {"hybonet": "lorentz", "hypformer": "lorentz", "hvt": "poincare"}
 
 
-def load(place, data=None, *, random=False, seed=1, **options):
-    contents = read_model(place, data, TextOptions(**options))
-    return ModelEncoder(contents, place, random=random, seed=seed)
+def load(place, data=None, *, random=False, seed=1):
+    return ModelEncoder(read(place, data=data), place, random=random, seed=seed)
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,6 @@ def test_a_model_folder_is_the_checkpoint_that_it_was_made_of(made, data, tmp_pa
     folder = Source(str(place), hf=True).load(random=False, seed=1)
     text = "the dog sees \u4f60 caf\u00e9"
     assert folder.tokenize(text) == checkpoint.tokenize(text)
-    assert folder.unknown in [number for number, _ in folder.tokenize(text)]
     wanted = checkpoint.states(*tokens_of(checkpoint, 5))
     assert torch.equal(folder.states(*tokens_of(folder, 5)), wanted)
     assert (folder.spaces, folder.max_tokens) == (checkpoint.spaces, checkpoint.max_tokens)
@@ -107,41 +106,21 @@ def test_a_model_folder_is_the_checkpoint_that_it_was_made_of(made, data, tmp_pa
         load(place)
 
 
-def test_subword_models_are_named_apart_from_a_folder(made, data):
-    text, model = "The DOG sees", data / "sentencepiece.model"
-    prepared = load(made[0], data)
-    named = load(made[0], data / "data-bin", sentencepiece_model=model)
-    assert named.tokenize(text) == prepared.tokenize(text)
-    lower = load(made[0], data / "data-bin", sentencepiece_model=model, lowercase=True)
-    assert lower.tokenize(text) == prepared.tokenize(text.lower())
-    with pytest.raises(UserError, match="--lowercase goes with --sentencepiece-model or"):
-        load(made[0], data, lowercase=True)
-
-
 def test_what_is_missing_is_named(made, data, tmp_path):
     with pytest.raises(UserError, match=r"none\.pt is neither a file"):
         load(tmp_path / "none.pt", data)
     with pytest.raises(UserError, match="absent is not there; name it with --data"):
         load(made[0], tmp_path / "absent")
-    with pytest.raises(UserError, match="--user-dir nowhere"):
-        read_model(made[0], data, user_dir="nowhere")
 
 
 def test_a_source_is_known_by_what_its_files_hold(tmp_path):
-    plugin, data = tmp_path / "plugin", tmp_path / "bin"
-    files = [tmp_path / "a.pt", tmp_path / "m.model", data / "dict.en.txt", plugin / "a.py"]
+    files = [tmp_path / "a.pt", tmp_path / "bin" / "dict.en.txt", tmp_path / "m.model"]
+    files[1].parent.mkdir()
     for file in files:
-        file.parent.mkdir(exist_ok=True)
         file.write_text("one")
-    source = Source(str(files[0]), data, TextOptions(files[1]), str(plugin))
+    source = Source(str(files[0]), files[1].parent, subwords={"sentencepiece": files[2]})
     found = [source.made_from()]
     for file in files:
         file.write_text("two")
         found.append(source.made_from())
-    # what an import leaves there says nothing new
-    (plugin / "a.pyc").write_text("x")
-    assert source.made_from() == found[-1]
     assert all(one != other for one, other in itertools.combinations(found, 2))
-    files[1].unlink()
-    with pytest.raises(UserError, match=r"--sentencepiece-model .*m\.model is not a file"):
-        source.made_from()

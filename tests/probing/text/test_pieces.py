@@ -7,8 +7,8 @@ import re
 import pytest
 import sentencepiece
 
+from hyptrans.inference.load import read
 from hyptrans.inference.text import TextRules
-from probing.states.model import TextOptions, read_model
 from probing.text.pieces import align, place_pieces, surface
 from probing.text.trees import read_conllu
 from tests.probing.helpers.model import make_checkpoint, prepared_folder, real_trees, sentences
@@ -21,11 +21,13 @@ STRANGE += "\u4f60\u597d \U0001f600 e\u0301 \ufb01n \u0130stanbul @-@ a-b 5\u20a
 STRANGE += "\u0928\u092e\u0938\u094d\u0924\u0947"
 
 
-def cutter(folder, **options):
+def cutter(folder, model=None):
     """A prepared folder's way from text to subwords and their characters."""
     made = folder / "a.pt"
     make_checkpoint(made, folder, "han")
-    return cutter_of(read_model(made, folder, TextOptions(**options)))
+    if model is None:
+        return cutter_of(read(made, data=folder))
+    return cutter_of(read(made, data=folder, subword_models={"sentencepiece": model}))
 
 
 def cutter_of(contents):
@@ -110,7 +112,7 @@ def test_normalization_of_a_foreign_model_is_followed(tmp_path):
         normalization_rule_name="nmt_nfkc_cf",
     )
     folder = prepared_folder(tmp_path / "data")
-    own = cutter(folder, sentencepiece_model=tmp_path / "nfkc.model")
+    own = cutter(folder, tmp_path / "nfkc.model")
     text = "o\ufb03ce  \uff11\uff12 \u00bd THE\u200b \u2026 dog"
     pieces, spans = own(text)
     wanted = ["office", "12", "1\u20442", "the", "...", "dog"]
