@@ -44,7 +44,7 @@ def loaded(names, unwanted):
         ("inference/**/*.py", ["fairseq", "omegaconf"]),
         ("inference/text_translator.py", ["torch", "onnxruntime"]),
         ("inference/onnx/engine.py", ["torch", "onnxruntime"]),
-        ("inference/onnx/search.py", ["torch", "onnxruntime"]),
+        ("inference/beams.py", ["torch", "onnxruntime"]),
         ("serve/app.py", ["torch"]),
         ("transformers/*.py", ["fairseq", "omegaconf"]),
         ("train/*.py", ["fairseq", "omegaconf"]),

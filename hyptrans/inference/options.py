@@ -1,7 +1,7 @@
 """Options of a search; checking them needs no torch: commands do so before they import it."""
 
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -50,7 +50,7 @@ class SearchOptions(BatchOptions, total=False):
         sampling: draw each subword by its probability instead of searching with a beam; False.
         sampling_topk: how many of the most probable subwords to draw from; all.
         temperature: divisor of the logits: below 1 makes probable subwords more probable; 1.
-        seed: seed of the samples; without one, torch's own generator draws.
+        seed: seed of the samples; without one, they differ each time.
     """
 
     beam: int
@@ -71,16 +71,14 @@ class Settings:
     Attributes:
         beam: hypotheses that the search keeps for each sentence, or samples that it draws.
         lenpen: exponent of the length that divides a hypothesis's score.
-        unkpen: penalty subtracted from the score of an unknown subword.
         shortest: fewest tokens of a hypothesis, without its end.
         temperature: divisor of the logits.
         sample_from: how many of the most probable tokens to sample from; None for beam search.
-        generator: generator of samples, torch's or (for ONNX) numpy's; None for the default one.
+        generator: numpy's generator that draws the samples; None for a new one.
     """
 
     beam: int = BEAM
     lenpen: float = LENPEN
-    unkpen: float = 0.0
     shortest: int = 1
     temperature: float = 1.0
     sample_from: int | None = None
@@ -124,16 +122,13 @@ def check(options: SearchOptions, n: int | None) -> None:
         operator.index(given["seed"])
 
 
-def decide(
-    options: SearchOptions, n: int | None, symbols: int, draws: Callable[[int], Any]
-) -> tuple[Settings, int]:
+def decide(options: SearchOptions, n: int | None, symbols: int) -> tuple[Settings, int]:
     """Return the settings of a search, and how many translations of each sentence to return.
 
     Args:
         options: by name.
         n: translations of each sentence; None for all that the search finds.
         symbols: number of symbols in the dictionary.
-        draws: makes the generator of samples from a seed.
 
     Raises:
         TypeError: as :func:`check`.
@@ -141,14 +136,18 @@ def decide(
     """
     check(options, n)
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    sampling = given.get("sampling", False)
+    sampling, generator = given.get("sampling", False), None
+    if "seed" in given:
+        import numpy as np
+
+        generator = np.random.default_rng(operator.index(given["seed"]))
     beam = int((n or BEAM) if sampling else given.get("beam", BEAM))
     settings = Settings(
         beam=beam,
         lenpen=float(given.get("length_penalty", given.get("lenpen", LENPEN))),
         temperature=float(given.get("temperature", 1.0)),
         sample_from=int(given.get("sampling_topk", symbols)) if sampling else None,
-        generator=draws(operator.index(given["seed"])) if "seed" in given else None,
+        generator=generator,
     )
     return settings, beam if n is None else int(n)
 

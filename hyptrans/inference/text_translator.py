@@ -22,6 +22,8 @@ from hyptrans.support.errors import UserError
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from hyptrans.inference.beams import Found
+
 
 class TextTranslator(ABC):
     """The part that translators by torch and ONNX share: text, dictionaries, batches, options.
@@ -49,21 +51,14 @@ class TextTranslator(ABC):
             raise UserError(f"{first.place} cannot be used: {error}") from error
 
     @abstractmethod
-    def _generator(self, seed: int) -> Any:
-        """Make the generator that draws samples."""
-
-    @abstractmethod
     def _search(
         self,
         source: Sequence[Sequence[int]],
         longest: int,
         settings: Settings,
         prefix: Sequence[Sequence[int]],
-    ) -> list[list[Any]]:
-        """Return the hypotheses of each row of source tokens, best first.
-
-        Each has ``tokens`` and ``scores``, arrays with a ``tolist`` method, and a ``score``.
-        """
+    ) -> "list[list[Found]]":
+        """Return the hypotheses of each row of source tokens, best first."""
 
     @overload
     def translate(self, sources: str, **options: "Unpack[SearchOptions]") -> str: ...  # type: ignore[overload-overlap]
@@ -108,7 +103,7 @@ class TextTranslator(ABC):
             TypeError: a source is not text, or an option does not exist.
             UserError: a sentence is longer than the model takes, or an option is out of range.
         """
-        settings, most = decide(options, n, self.dictionary_sizes[1], self._generator)
+        settings, most = decide(options, n, self.dictionary_sizes[1])
         rows = self._source.rows(sources)
         longest = limits(rows, options, self._target.longest - 1)
         begun = prefixes(options, self._target, longest)
@@ -137,7 +132,7 @@ class TextTranslator(ABC):
         cut = contents.text.encoder(side, frozenset(words.symbols[words.nspecial :]))
         return Language(("source", "target")[side], words, cut, self._longest[side])
 
-    def _hypothesis(self, found: Any, prefix: tuple[str, ...]) -> Hypothesis:
+    def _hypothesis(self, found: "Found", prefix: tuple[str, ...]) -> Hypothesis:
         eos = self._target.words.eos()
         made = self._target.subwords([t for t in found.tokens.tolist() if t != eos])
         subwords = (*prefix, *made[len(prefix) :])

@@ -11,11 +11,12 @@ from torch import Tensor
 from hyptrans.geometry.space import Space
 from hyptrans.inference.architecture import build
 from hyptrans.inference.batches import by_length, padded
+from hyptrans.inference.beams import Found
 from hyptrans.inference.contents import Contents
 from hyptrans.inference.forced import force
 from hyptrans.inference.options import BATCH_TOKENS, BatchOptions, Settings, check_names
 from hyptrans.inference.results import Alignment, Encoding
-from hyptrans.inference.search import Found, search
+from hyptrans.inference.search import search
 from hyptrans.inference.sentences import check_at_least_one
 from hyptrans.inference.text_translator import TextTranslator, sizes_of
 from hyptrans.support.errors import UserError
@@ -197,9 +198,6 @@ class Translator(TextTranslator):
         tokens = options.get("batch_tokens", BATCH_TOKENS)
         check_at_least_one(batch_tokens=tokens)
         return by_length(sizes, tokens, name, options.get("progress"))
-
-    def _generator(self, seed: int) -> torch.Generator:
-        return torch.Generator(self.device).manual_seed(seed)
 
     def _search(
         self,

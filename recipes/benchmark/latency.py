@@ -32,11 +32,11 @@ from hyptrans.data.moses import TextSteps
 from hyptrans.data.subwords import WORDS
 from hyptrans.inference.architecture import configuration, require_known
 from hyptrans.inference.batches import by_length, filled, padded
+from hyptrans.inference.beams import search as search_arrays
 from hyptrans.inference.contents import Contents
 from hyptrans.inference.dictionary import Dictionary
 from hyptrans.inference.onnx import export
-from hyptrans.inference.onnx.engine import Graphs
-from hyptrans.inference.onnx.search import search as search_arrays
+from hyptrans.inference.onnx.engine import Graphs, Running
 from hyptrans.inference.options import BATCH_TOKENS, BEAM, Settings
 from hyptrans.inference.search import search
 from hyptrans.inference.sharing import folder
@@ -120,14 +120,15 @@ def ours(place: Path) -> Translate:
 def by_onnx(place: Path) -> Translate:
     """Add ONNX graphs to the model folder and return the search of engine ``onnx``."""
     export.write(hyptrans.load(place).model, place)
-    graphs, most, words = [Graphs(place)], MADE - 1, dictionary()
+    graphs, most, words = Graphs(place), MADE - 1, dictionary()
 
     def translate(rows: Sequence[Sequence[int]], beam: int) -> int:
         asked, made = Settings(beam=beam, shortest=most), 0
         for batch in by_length([len(row) for row in rows], BATCH_TOKENS, "", False):
             source = np.array(filled([rows[i] for i in batch], words, left=True))
             nothing = np.zeros((len(batch), 0), dtype=np.int64)
-            found = search_arrays(graphs, source, most, asked, nothing, words)
+            running = Running(graphs, source, source == words.pad())
+            found = search_arrays(running, most, asked, nothing, words)
             made = len(found[0][0].tokens)
         return made
 

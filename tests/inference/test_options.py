@@ -116,14 +116,10 @@ def test_samples_follow_seed_and_softmax(model):
     assert {one.subwords[0] for one in two} == allowed
 
 
-def test_samples_of_equal_sentences_differ_and_torchs_own_numbers_are_used(model):
+def test_samples_of_equal_sentences_differ_and_those_without_a_seed(model):
     first, second = model.translate([TEXTS[2]] * 2, sampling=True, seed=1, batch_tokens=1)
     assert first != second
-    torch.manual_seed(4)
-    one = model.translate(TEXTS[2], sampling=True)
-    assert one != model.translate(TEXTS[2], sampling=True)
-    torch.manual_seed(4)
-    assert one == model.translate(TEXTS[2], sampling=True)
+    assert model.translate(TEXTS[2], sampling=True) != model.translate(TEXTS[2], sampling=True)
 
 
 def test_an_ensemble_has_the_mean_of_the_probabilities(make, texts, tmp_path):

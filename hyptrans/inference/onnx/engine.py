@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hyptrans.inference.batches import filled
-from hyptrans.inference.onnx.search import Found, generator, search
+from hyptrans.inference.beams import Array, Found, best_of, search
 from hyptrans.inference.options import Settings
 from hyptrans.inference.sharing import config
 from hyptrans.inference.sharing.config import GRAPHS
@@ -23,20 +22,6 @@ _MOST_BYTES = 4 << 30
 """Most bytes of a graph, its parameters included."""
 _LOCATION = b"location"
 """Bytes in every graph that reads numbers from other files, and in none that an export writes."""
-
-
-@dataclass
-class Running:
-    """A batch's state between decoding steps: what the graph takes beside tokens."""
-
-    beam: int
-    source: dict[str, np.ndarray]
-    """Padding, and what the encoder made of the sentences."""
-    state: dict[str, np.ndarray]
-
-    def keep(self, sentences: np.ndarray) -> None:
-        """Keep only the given sentences."""
-        self.source = {name: one[sentences] for name, one in self.source.items()}
 
 
 class Graphs:
@@ -56,98 +41,92 @@ class Graphs:
         # the variable that torch and numpy read; 0 means one thread per core
         options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS", 0) or 0)
         options.log_severity_level = 3
-        self._encoder, self._decoder = (
-            _session(runtime, folder / name, options) for name in GRAPHS
-        )
-        inputs = {one.name: one for one in self._decoder.get_inputs()}
-        self._kept = [name for name in inputs if name.startswith("state_")]
-        self._source = [name for name in inputs if name.startswith("source_")]
-        wanted = {"tokens", "parents", "position", "padding", *self._kept, *self._source}
-        made = [one.name for one in self._encoder.get_outputs()]
-        if wanted != inputs.keys() or made != self._source or not self._kept:
+        self.encoder, self.decoder = (_session(runtime, folder / name, options) for name in GRAPHS)
+        inputs = {one.name: one for one in self.decoder.get_inputs()}
+        kept = [name for name in inputs if name.startswith("state_")]
+        self.source = [name for name in inputs if name.startswith("source_")]
+        wanted = {"tokens", "parents", "position", "padding", *kept, *self.source}
+        made = [one.name for one in self.encoder.get_outputs()]
+        if wanted != inputs.keys() or made != self.source or not kept:
             raise UserError(
                 f"{folder / GRAPHS[1]} has other inputs than a graph of hyptrans: export it again"
             )
         sizes: dict[str, int] = {"rows": 1, "earlier": 0}
-        self._empty = {
+        self.empty = {
             name: np.zeros([sizes.get(size, size) for size in inputs[name].shape], dtype=np.float32)
-            for name in self._kept
+            for name in kept
         }
-        self._next = [f"next_{i}" for i in range(len(self._kept))]
 
-    def start(self, source: np.ndarray, padding: np.ndarray, beam: int) -> Running:
-        """Encode a batch ``[B, S]``; padding is true at padding."""
-        made = self._encoder.run(self._source, {"tokens": source})
-        return Running(
-            beam, {"padding": padding, **dict(zip(self._source, made, strict=True))}, self._empty
-        )
 
-    def step(
-        self, running: Running, tokens: np.ndarray, parents: np.ndarray, position: int
-    ) -> np.ndarray:
-        """Return log-probabilities ``[n, beam, V]`` of the next token, and advance ``running``.
+class Running:
+    """A batch between decoding steps; see :class:`hyptrans.inference.beams.Decoding`.
 
-        Args:
-            running: state of the batch.
-            tokens: the last token of each hypothesis, ``[n, beam]``.
-            parents: the state's row that each hypothesis extends, ``[n, beam]``.
-            position: number of earlier tokens.
-        """
-        (scores,) = self._run(["scores"], running, tokens, parents, position)
-        return scores
+    Args:
+        graphs: the model.
+        source: tokens ``[B, S]``, padded on the left.
+        padding: ``[B, S]``, true at padding.
+        temperature: divisor of the logits.
+    """
 
-    def best(
-        self, running: Running, tokens: np.ndarray, parents: np.ndarray, position: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the largest log-probabilities of :meth:`step`, and their tokens.
+    def __init__(
+        self, graphs: Graphs, source: Array, padding: Array, temperature: float = 1.0
+    ) -> None:
+        self.graphs, self.state, self.temperature = graphs, graphs.empty, temperature
+        made = graphs.encoder.run(graphs.source, {"tokens": source})
+        self.source = {"padding": padding, **dict(zip(graphs.source, made, strict=True))}
 
-        Both are ``[n, beam, 2 beam + 2]``, largest first, or all if there are fewer.
-        """
-        names = ["best_scores", "best_tokens"]
-        scores, best = self._run(names, running, tokens, parents, position)
-        return scores, best
+    def keep(self, sentences: Array) -> None:
+        self.source = {name: one[sentences] for name, one in self.source.items()}
 
-    def _run(
-        self,
-        names: list[str],
-        running: Running,
-        tokens: np.ndarray,
-        parents: np.ndarray,
-        position: int,
-    ) -> list[np.ndarray]:
+    def scores(self, tokens: Array, parents: Array, position: int) -> Array:
+        (scores,) = self._step(["scores"], tokens, parents, position)
+        if self.temperature == 1:
+            return scores
+        logits = scores / np.float32(self.temperature)
+        most = logits.max(-1, keepdims=True)
+        made: Array = logits - most - np.log(np.exp(logits - most).sum(-1, keepdims=True))
+        return made
+
+    def best(self, tokens: Array, parents: Array, position: int) -> tuple[Array, Array]:
+        if self.temperature == 1:
+            values, best = self._step(["best_scores", "best_tokens"], tokens, parents, position)
+            return values, best
+        scores = self.scores(tokens, parents, position)
+        most = min(2 * tokens.shape[1] + 2, scores.shape[2])
+        values, best = best_of(scores.reshape(-1, scores.shape[2]), most)
+        return values.reshape(*tokens.shape, most), best.reshape(*tokens.shape, most)
+
+    def _step(self, names: list[str], tokens: Array, parents: Array, position: int) -> list[Array]:
         # before the first token all hypotheses share one empty row
         parents = parents if position else parents * 0
         given = {"tokens": tokens, "parents": parents, "position": np.array([position])}
-        made = self._decoder.run([*names, *self._next], given | running.source | running.state)
-        running.state = dict(zip(self._kept, made[len(names) :], strict=True))
-        return made[: len(names)]
+        after = [name.replace("state_", "next_") for name in self.state]
+        made = self.graphs.decoder.run([*names, *after], given | self.source | self.state)
+        self.state = dict(zip(self.state, made[len(names) :], strict=True))
+        return list(made[: len(names)])
 
 
 class OnnxTranslator(TextTranslator):
     """A model folder's graphs with its text processing; :func:`hyptrans.load` makes one for onnx.
 
     It translates as :class:`~hyptrans.inference.translator.Translator` does; ``score``, ``align``
-    and ``encode`` need torch. Samples of one seed differ from torch's.
+    and ``encode`` need torch.
 
     Args:
-        folders: model folders; the probabilities of several are averaged.
+        folder: the model folder.
 
     Raises:
-        UserError: a folder has no graphs, or graphs that its configuration does not name.
+        UserError: the folder has no graphs, or graphs that its configuration does not name.
     """
 
-    def __init__(self, *folders: Path) -> None:
-        about = [_checked(folder) for folder in folders]
-        self._graphs = [Graphs(folder) for folder in folders]
-        longest = (min(one[0] for one in about), min(one[1] for one in about))
-        super().__init__([config.read(folder) for folder in folders], longest)
+    def __init__(self, folder: Path) -> None:
+        longest = _checked(folder)
+        self._graphs = Graphs(folder)
+        super().__init__([config.read(folder)], longest)
 
     def __repr__(self) -> str:
         source, target = self.languages
         return f"<OnnxTranslator from {source} to {target}: {self.architecture}>"
-
-    def _generator(self, seed: int) -> Any:
-        return generator(seed)
 
     def _search(
         self,
@@ -159,8 +138,10 @@ class OnnxTranslator(TextTranslator):
         rows = np.array(filled(source, self._source.words, left=True), dtype=np.int64)
         begun = filled(prefix, self._target.words, left=False)
         begun_rows = np.array(begun, dtype=np.int64).reshape(len(rows), -1)
+        padding = rows == self._source.words.pad()
+        running = Running(self._graphs, rows, padding, settings.temperature)
         longest = min(longest, self._longest[1] - 1)
-        return search(self._graphs, rows, longest, settings, begun_rows, self._target.words)
+        return search(running, longest, settings, begun_rows, self._target.words)
 
 
 def _checked(folder: Path) -> tuple[int, int]:

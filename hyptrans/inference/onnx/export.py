@@ -80,7 +80,7 @@ def largest_difference(model: EncoderDecoder, folder: Path) -> float:
     Sentences are random, of several lengths, and take a few steps; the two hypotheses of each
     sentence swap places after every step.
     """
-    from hyptrans.inference.onnx.engine import Graphs
+    from hyptrans.inference.onnx.engine import Graphs, Running
 
     draw, worst = torch.Generator().manual_seed(0), 0.0
     words = model.encoder.dictionary
@@ -89,15 +89,15 @@ def largest_difference(model: EncoderDecoder, folder: Path) -> float:
     for row, length in zip(source, lengths, strict=True):
         row[-length:] = torch.randint(words.nspecial, len(words), (length,), generator=draw)
     source[:, -1] = words.eos()
-    graphs, padding = Graphs(folder), source.eq(words.pad())
+    padding = source.eq(words.pad())
     memory, _ = model.encoder.memory(source)
-    found = graphs.start(source.numpy(), padding.numpy(), _BEAM)
+    found = Running(Graphs(folder), source.numpy(), padding.numpy())
     shape, target = (_SENTENCES, _BEAM), model.decoder.dictionary
     rows = torch.arange(_SENTENCES * _BEAM).view(shape)
     prefix = torch.full((rows.numel(), 1), target.eos())
     for position in range(_STEPS):
         last, parents = prefix[:, -1].view(shape), rows.flip(1) if position else rows
-        made = torch.from_numpy(graphs.step(found, last.numpy(), parents.numpy(), position))
+        made = torch.from_numpy(found.scores(last.numpy(), parents.numpy(), position))
         logits = model.decoder.predict(prefix, memory, padding)[:, -1]
         scores = F.log_softmax(logits, -1).view_as(made)
         # the score of padding may be minus infinity on both sides

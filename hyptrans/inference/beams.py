@@ -1,29 +1,44 @@
-"""Search for translations over numpy arrays: beams or samples, of one model or of several.
+"""Search for translations: beams or samples, over numpy arrays, whatever computes the model.
 
-The rules are those of :mod:`hyptrans.inference.search`, which keeps all hypotheses on a device. A
-separate search is simpler than one for two array libraries: it needs no torch, stores hypotheses as
-rows of each step that point to the step before, and lets the graph find the best tokens.
+Hypotheses and scores equal those of fairseq's ``SequenceGenerator``. Hypotheses are rows of each
+step that point to rows of the step before; the engine finds the best tokens.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from hyptrans.inference.dictionary import Dictionary
 from hyptrans.inference.options import Settings
 from hyptrans.support.errors import UserError
-
-if TYPE_CHECKING:
-    from hyptrans.inference.onnx.engine import Graphs
 
 _BLOCK = 64
 """Scores per block; :func:`best_of` compares the blocks' maxima first."""
 Array = np.ndarray
+
+
+class Decoding(Protocol):
+    """A batch of ``n`` sentences between decoding steps, in a model's or an ensemble's memory."""
+
+    def scores(self, tokens: Array, parents: Array, position: int) -> Array:
+        """Return log-probabilities ``[n, beam, V]`` of the next token; none is NaN.
+
+        Args:
+            tokens: the last token of each hypothesis, ``[n, beam]``.
+            parents: the row of the step before that each hypothesis extends, ``[n, beam]``.
+            position: number of earlier tokens.
+        """
+
+    def best(self, tokens: Array, parents: Array, position: int) -> tuple[Array, Array]:
+        """Return the largest of :meth:`scores` and their tokens, ``[n, beam, 2 beam + 2]``.
+
+        They are sorted, largest first; there are fewer if the dictionary is smaller.
+        """
+
+    def keep(self, sentences: Array) -> None:
+        """Keep only the given sentences from the next step on; rows are numbered as before."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +47,7 @@ class Found:
 
     Attributes:
         tokens: ``[T]``, the last one the end of the sentence.
-        scores: ``[T]``, each token's log-probability, base e, minus penalties.
+        scores: ``[T]``, each token's log-probability, base e.
         score: the score that ranks hypotheses.
     """
 
@@ -42,21 +57,15 @@ class Found:
 
 
 def search(
-    models: Sequence[Graphs],
-    source: Array,
-    longest: int,
-    settings: Settings,
-    prefix: Array,
-    words: Dictionary,
+    decoding: Decoding, longest: int, settings: Settings, prefix: Array, words: Any
 ) -> list[list[Found]]:
     """Return each sentence's hypotheses, best first; fewer than ``beam`` if fewer were found.
 
     Args:
-        models: graphs for the same dictionaries; their probabilities are averaged.
-        source: tokens ``[B, S]``, padded on the left.
+        decoding: a batch of sentences for ``beam_of(settings, words)`` hypotheses each.
         longest: most tokens of a hypothesis, without its end.
         settings: settings of the search.
-        prefix: tokens ``[B, P]`` that hypotheses begin with, padded on the right.
+        prefix: tokens ``[n, P]`` that hypotheses begin with, padded on the right.
         words: dictionary of the target.
 
     Raises:
@@ -66,8 +75,8 @@ def search(
         raise UserError(
             f"a translation cannot have at least {settings.shortest} and at most {longest} tokens"
         )
-    live = _Live(models, source, longest, settings, words)
-    done: list[list[Found]] = [[] for _ in source]
+    live = _Live(decoding, len(prefix), longest, settings, words)
+    done: list[list[Found]] = [[] for _ in prefix]
     begun = min(prefix.shape[1], longest)
     for step in range(longest + 1):
         given = prefix[live.sentences, step] if step < begun else None
@@ -94,25 +103,24 @@ def search(
     return [sorted(own, key=lambda one: -one.score) for own in done]
 
 
+def beam_of(settings: Settings, words: Any) -> int:
+    """Return the number of hypotheses of a sentence; a beam is no wider than the dictionary."""
+    sampling = settings.sample_from is not None
+    return settings.beam if sampling else min(settings.beam, len(words) - 1)
+
+
 class _Live:
     """The unfinished hypotheses: ``beam`` for each of ``n`` sentences."""
 
     def __init__(
-        self,
-        models: Sequence[Graphs],
-        source: Array,
-        longest: int,
-        settings: Settings,
-        words: Dictionary,
+        self, decoding: Decoding, sentences: int, longest: int, settings: Settings, words: Any
     ) -> None:
-        self.models, self.settings, self.words = models, settings, words
-        self.longest, sampling = longest, settings.sample_from is not None
-        self.beam = settings.beam if sampling else min(settings.beam, len(words) - 1)
+        self.decoding, self.settings, self.words = decoding, settings, words
+        self.longest, self.beam = longest, beam_of(settings, words)
         self.draw = settings.generator or np.random.default_rng()
-        self.states = [one.start(source, source == words.pad(), self.beam) for one in models]
-        self.sentences = np.arange(len(source))
+        self.sentences = np.arange(sentences)
         """Each sentence's place in the batch."""
-        shape = (len(source), self.beam)
+        shape = (sentences, self.beam)
         self.ignored = np.zeros(shape, dtype=bool)
         """True at places without a hypothesis."""
         self.lacks = False
@@ -126,20 +134,20 @@ class _Live:
         """The row of the step before that each hypothesis extends."""
         self.steps: list[tuple[list[int], list[int], list[float]]] = []
         """Each step's last tokens, rows and totals; hypotheses are read from their ends."""
-        plain = not sampling and len(models) == 1
-        self.plain = plain and settings.temperature == 1 and not settings.unkpen
 
     def candidates(self, step: int, given: Array | None) -> tuple[Array, Array, Array]:
         """Return scores, tokens and parents ``[n, candidates]``, best first, or drawn.
 
         ``given``: tokens ``[n]`` that hypotheses must continue with, unless they are padding.
         """
-        if self.plain and given is None and step < self.longest:
+        sampling = self.settings.sample_from is not None
+        if not sampling and given is None and step < self.longest:
             return self._best_of_rows(step)
-        scores = self._scores(step)
+        scores = self.decoding.scores(self.last, self.rows, step)
+        self._restrict(scores, step)
         if given is not None:
             self._follow(given, scores)
-        if self.settings.sample_from is not None:
+        if sampling:
             return self._drawn(scores)
         # before the first token all hypotheses are equal
         every = scores + self.totals[:, :, None] if step else scores[:, :1]
@@ -149,10 +157,9 @@ class _Live:
         return values, places % vocabulary, places // vocabulary
 
     def _best_of_rows(self, step: int) -> tuple[Array, Array, Array]:
-        """Return the candidates among each hypothesis's best tokens, which the graph found."""
-        (model,), (state,) = self.models, self.states
-        values, tokens = model.best(state, self.last, self.rows, step)
-        # the graph returns two spare tokens, so that these can be excluded
+        """Return the candidates among each hypothesis's best tokens, which the engine found."""
+        values, tokens = self.decoding.best(self.last, self.rows, step)
+        # there are two tokens to spare, so that these can be excluded
         values[(tokens == self.words.pad()) | np.isnan(values)] = -np.inf
         if step < self.settings.shortest:
             values[tokens == self.words.eos()] = -np.inf
@@ -163,20 +170,15 @@ class _Live:
         places = np.arange(n)[:, None], order
         return flat[places], tokens.reshape(n, -1)[places], order // most
 
-    def _scores(self, step: int) -> Array:
-        """Return log-probabilities ``[n, beam, V]`` of the next token, restrictions applied."""
-        found = []
-        for model, state in zip(self.models, self.states, strict=True):
-            scores = model.step(state, self.last, self.rows, step)
-            if self.settings.temperature != 1:
-                scores = _log_softmax(scores / np.float32(self.settings.temperature))
-            found.append(scores)
-        scores = found[0]
-        if len(found) > 1:
-            mean = np.logaddexp.reduce(np.stack(found)) - math.log(len(found))
-            scores = np.asarray(mean, dtype=np.float32)
-        _restrict(scores, step, self.longest, self.words, self.settings)
-        return scores
+    def _restrict(self, scores: Array, step: int) -> None:
+        """Forbid padding and early ends, and force the end at the longest length, in place."""
+        eos = self.words.eos()
+        scores[:, :, self.words.pad()] = -np.inf
+        if step == self.longest:
+            scores[:, :, :eos] = -np.inf
+            scores[:, :, eos + 1 :] = -np.inf
+        if step < self.settings.shortest:
+            scores[:, :, eos] = -np.inf
 
     def _follow(self, given: Array, scores: Array) -> None:
         """Allow only the given tokens ``[n]``, in place; padding allows every token."""
@@ -227,8 +229,7 @@ class _Live:
         self.ignored = np.take_along_axis(order[left], chosen, 1) >= last
         self.lacks = bool(self.ignored.any())
         if len(left) < len(self.sentences):
-            for state in self.states:
-                state.keep(left)
+            self.decoding.keep(left)
         self.sentences, self.first_rows = self.sentences[left], self.first_rows[: len(left)]
         best = (np.take_along_axis(one[left], chosen, 1) for one in (values, tokens, rows))
         self.extend(*best)
@@ -268,27 +269,3 @@ def best_of(scores: Array, count: int) -> tuple[Array, Array]:
     order = np.argsort(-near, axis=1, kind="stable")[:, :count]
     places = np.take_along_axis(good, order // _BLOCK, 1) * _BLOCK + order % _BLOCK
     return np.take_along_axis(near, order, 1), places
-
-
-def _restrict(
-    scores: Array, step: int, longest: int, words: Dictionary, settings: Settings
-) -> None:
-    """Forbid padding and early ends, penalize unknown subwords, force the end at the longest."""
-    scores[:, :, words.pad()] = -np.inf
-    if settings.unkpen:
-        scores[:, :, words.unk()] -= settings.unkpen
-    if step == longest:
-        scores[:, :, : words.eos()] = -np.inf
-        scores[:, :, words.eos() + 1 :] = -np.inf
-    if step < settings.shortest:
-        scores[:, :, words.eos()] = -np.inf
-
-
-def _log_softmax(logits: Array) -> Array:
-    shifted = logits - logits.max(-1, keepdims=True)
-    return np.asarray(shifted - np.log(np.exp(shifted).sum(-1, keepdims=True)), dtype=np.float32)
-
-
-def generator(seed: int) -> Any:
-    """Return numpy's random generator, with which samples are drawn."""
-    return np.random.default_rng(seed)

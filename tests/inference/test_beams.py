@@ -1,9 +1,9 @@
-"""The search over arrays: the best of many numbers."""
+"""The best of many numbers, which the search over arrays takes."""
 
 import numpy as np
 import pytest
 
-from hyptrans.inference.onnx.search import best_of
+from hyptrans.inference.beams import best_of
 
 
 @pytest.mark.parametrize("size", [3, 64, 65, 1000, 5504])
