@@ -61,16 +61,6 @@ def test_a_damaged_dictionary_is_named(content, tmp_path):
         Dictionary.load(tmp_path / "dict.en.txt")
 
 
-@pytest.mark.parametrize("quote", ["", '"', "'"])
-def test_a_vocabulary_of_marian_is_no_dictionary(tmp_path, quote):
-    from hyptrans.inference.dictionary import Dictionary
-    from hyptrans.support.errors import UserError
-
-    (tmp_path / "dict.en.txt").write_text(f"{quote}</s>{quote}: 0\n<unk>: 1\nthe: 2\n'a b': 3\n")
-    with pytest.raises(UserError, match=r"dict\.en\.txt is a vocabulary of Marian, no dict"):
-        Dictionary.load(tmp_path / "dict.en.txt")
-
-
 def test_a_dictionary_is_fairseqs(tmp_path):
     from fairseq.data import Dictionary as Theirs
 

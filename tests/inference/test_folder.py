@@ -1,6 +1,5 @@
 """A model folder gives the checkpoint's translations, and is written and replaced as a whole."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -75,15 +74,6 @@ def test_half_precision_is_that_of_the_rounded_checkpoint(arch, make, texts, tmp
     assert {tensor.dtype for tensor in weights.values()} <= {torch.float16, torch.int64}
 
 
-def test_what_is_shared_is_written_once(make, tmp_path):
-    sizes = []
-    for flags in ([], ALL_TIED):
-        out = export(make("hybonet", *flags), tmp_path / f"{len(flags)}")
-        sizes.append(sum(t.numel() for t in load_file(out / folder.WEIGHTS).values()))
-    table = 15 * len(load(out).model.encoder.dictionary)
-    assert sizes[0] - sizes[1] == 2 * table
-
-
 def test_numbers_too_large_for_half_precision_are_refused(make, tmp_path):
     path = make("transformer")
     state = torch.load(path, weights_only=True)
@@ -112,33 +102,6 @@ def test_a_folder_is_replaced_as_a_whole(make, tmp_path):
     assert out.stat().st_mode == (tmp_path / "usual").stat().st_mode
 
 
-def test_folders_beside_it_are_left_alone(make, tmp_path):
-    beside = [tmp_path / f"out.{ending}" / "mine.txt" for ending in ("old", "partial")]
-    for file in beside:
-        file.parent.mkdir()
-        file.write_text("mine")
-    out = export(make("hybonet"), tmp_path / "out")
-    export(make("hybonet"), out)
-    assert [file.read_text() for file in beside] == ["mine", "mine"]
-
-
-CONFIGS = {
-    "of another library": {"architectures": ["BertModel"]},
-    "of nothing": {},
-}
-
-
-@pytest.mark.parametrize("case", CONFIGS)
-def test_a_configuration_of_something_else_makes_no_model_folder(case, make, tmp_path):
-    out = tmp_path / "bert"
-    (out / "deep" / "thesis").mkdir(parents=True)
-    (out / "deep" / "thesis" / "chapter1.txt").write_text("years")
-    (out / "config.json").write_text(json.dumps(CONFIGS[case]))
-    with pytest.raises(UserError, match="bert is there already and is no model folder: name"):
-        export(make("hybonet"), out)
-    assert (out / "deep" / "thesis" / "chapter1.txt").read_text() == "years"
-
-
 @pytest.mark.parametrize("name", ["checkpoint_best.pt", "notes/a"])
 def test_a_model_folder_with_something_else_in_it_is_not_replaced(name, make, written):
     (written / name).parent.mkdir(exist_ok=True)
@@ -148,26 +111,6 @@ def test_a_model_folder_with_something_else_in_it_is_not_replaced(name, make, wr
         export(make("han"), written)
     assert (written / name).read_text() == "mine"
     assert load(written).architecture == "hybonet"
-
-
-def test_a_folder_in_place_of_a_file_is_not_replaced(make, written):
-    (written / folder.CARD).unlink()
-    (written / folder.CARD).mkdir()
-    with pytest.raises(UserError, match=r"model is there already and holds README\.md, which"):
-        export(make("han"), written)
-
-
-def test_what_comes_while_a_folder_is_written_stays(make, written, monkeypatch):
-    whole = folder.write_json
-
-    def slow(path, values):
-        (written / "notes.txt").write_text("mine")
-        whole(path, values)
-
-    monkeypatch.setattr(folder, "write_json", slow)
-    with pytest.raises(UserError, match=r"holds notes\.txt, which hyptrans export did not write"):
-        export(make("han"), written)
-    assert (written / "notes.txt").read_text() == "mine"
 
 
 def test_a_folder_whose_replacement_fails_is_still_there(make, written, monkeypatch):

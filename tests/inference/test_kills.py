@@ -8,9 +8,7 @@ import textwrap
 
 import pytest
 
-from hyptrans.support import files
-from hyptrans.support.errors import UserError
-from tests.inference.conftest import export, load
+from tests.inference.conftest import export
 
 CODE = """
     import json, os, shutil, signal, sys
@@ -72,14 +70,3 @@ def test_a_kill_at_any_rename_leaves_a_whole_folder(when, make, tmp_path):
     assert len(found) > 5  # of every file that is written, twice, and of the folder
     assert {*found} <= {0, 1}
     assert found.count(1) == (when == "after")
-
-
-def test_a_file_system_that_cannot_exchange_names_keeps_the_former_folder(
-    make, tmp_path, monkeypatch
-):
-    out, other = export(make("hybonet"), tmp_path / "model"), make("han")
-    monkeypatch.setattr(files.ctypes, "CDLL", lambda *_, **__: object())
-    with pytest.raises(UserError, match="model is there already, and this file system cannot"):
-        export(other, out)
-    assert load(out).architecture == "hybonet"
-    assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["model"]

@@ -1,9 +1,7 @@
 """Finding and loading models from Python, and what of the package is public."""
 
-import dataclasses
 import inspect
 import multiprocessing
-import pickle
 import pkgutil
 import re
 import subprocess
@@ -15,11 +13,9 @@ import pytest
 import torch
 
 import hyptrans
-from hyptrans.data.moses import TextSteps
 from hyptrans.inference.load import SHIPPED
-from hyptrans.inference.text import TextRules
 from hyptrans.support.errors import UserError
-from tests.inference.conftest import ARCHS, load, same_states
+from tests.inference.conftest import ARCHS, load
 
 ROOT = Path(__file__).parents[2]
 
@@ -115,21 +111,6 @@ def test_the_device_may_be_chosen_by_itself(make, monkeypatch):
     assert moves == ["cuda"]
 
 
-@pytest.mark.parametrize("arch", ["hybonet", "hvt", "transformer"])
-def test_where_a_program_makes_its_tensors_changes_nothing(arch, make, texts):
-    path = make(arch)
-    wanted = load(path)
-    with torch.device("meta"):
-        model = load(path)
-        found = model.n_best(texts, 2), model.score(texts, texts)
-        states = model.encode(texts[0]).to("cpu").states
-        weights = model.align(texts[0], texts[1]).weights
-    assert same_states(model, wanted)
-    assert found == (wanted.n_best(texts, 2), wanted.score(texts, texts))
-    assert torch.equal(states, wanted.encode(texts[0]).states)
-    assert torch.equal(weights, wanted.align(texts[0], texts[1]).weights)
-
-
 def test_revision_and_token_are_of_the_hub_alone():
     with pytest.raises(UserError, match="tatoeba-en-de is not of the hub"):
         hyptrans.load("tatoeba-en-de", revision="main")
@@ -144,14 +125,3 @@ def test_a_model_goes_to_other_processes_and_into_files(make, texts, tmp_path):
         assert repr(again) == repr(model)
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         assert pool.apply(model.translate, (texts,)) == model.translate(texts)
-
-
-def test_text_processing_of_every_kind_goes_along(tmp_path):
-    (tmp_path / "codes").write_text("#version: 0.2\nT h\nTh e</w>\n")
-    steps = tuple(
-        TextSteps(name, *[True] * (len(dataclasses.fields(TextSteps)) - 1)) for name in ("en", "de")
-    )
-    rules = TextRules("subword-nmt", tmp_path / "codes", False, steps)
-    line = "The \u2019tree\u2019 & a well-known 3.5 % \u00a0 house."
-    for made in (rules.encoder(0, ()), rules.decoder()):
-        assert pickle.loads(pickle.dumps(made))(line) == made(line)

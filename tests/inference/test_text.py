@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 import hyptrans
-from hyptrans.commands.cli import PROGRAM
 from hyptrans.data import learn, subwords
 from hyptrans.data.moses import TextSteps
 from hyptrans.fairseq import checkpoint
@@ -68,18 +67,6 @@ def test_merges_that_cannot_be_used_are_told_before_any_text_is_read(tmp_path, c
     assert str(caught.value) == f"{tmp_path}/codes is not a subword-nmt model ({said})"
 
 
-@pytest.mark.parametrize("first", ["", "#version: 0.1\n", "#version: 0.2\r\n"])
-def test_merges_of_every_version_are_read(tmp_path, first):
-    (tmp_path / "codes").write_bytes(f"{first}a b\n".encode())
-    assert subwords.Encoder("subword-nmt", tmp_path / "codes").build()("abc") == "ab@@ c"
-
-
-def test_words_that_are_fairseqs_own_are_unknown_without_subwords():
-    steps = TextSteps("en")
-    split = TextRules("none", None, True, (steps, steps)).encoder(0, frozenset())
-    assert split("<pad> a </s> b <s> <unk>") == ["<unk>", "a", "<unk>", "b", "<unk>", "<unk>"]
-
-
 def test_moses_without_a_subword_model_is_refused_and_not_forgotten(make, prepared):
     with pytest.raises(UserError, match="leave --moses out"):
         hyptrans.load(make("transformer"), moses=True)
@@ -116,23 +103,3 @@ def test_what_is_too_long_is_named_with_its_side(make):
     # 3,000 spaces are no long text
     assert model.translate([" " * 3000]) == [""]
     assert model.too_long([" " * 3000, "dog " * 5000]).keys() == {1}
-
-
-def test_the_longest_penalty_is_one_of_whole_numbers_too(make, texts):
-    model = hyptrans.load(make("transformer"))
-    for lenpen in (10, -10):
-        found = model.n_best(texts, 2, beam=2, lenpen=lenpen)
-        assert found == model.n_best(texts, 2, beam=2, lenpen=float(lenpen))
-        for one, other in (pair for pair in found if len(pair) == 2):
-            assert one.score >= other.score
-            assert float("-inf") < one.score < 0
-
-
-def test_pipes_are_refused(tmp_path, capsys):
-    (tmp_path / "reference").write_text("a\n")
-    read, write = os.pipe()
-    words = [f"/dev/fd/{read}", tmp_path / "reference", tmp_path / "reference"]
-    assert PROGRAM.run(["compare", *map(str, words)]) == 2
-    assert f"/dev/fd/{read}" in capsys.readouterr().err
-    os.close(read)
-    os.close(write)

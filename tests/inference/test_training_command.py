@@ -30,9 +30,3 @@ def test_what_another_plug_in_brought_is_written_as_it_is(make):
     assert words[words.index("--temperature") + 1] == "0.5"
     assert words[words.index("--task") + 1] == "task_of_mine"
     assert ("--blur" in words, "--sharpen" in words) == (True, False)
-
-
-def test_the_task_that_needs_no_name_has_none(make):
-    assert "--task" not in shlex.split(
-        training_command.of(checkpoint.read_state(make("hybonet"))["cfg"])
-    )

@@ -7,10 +7,7 @@ from typing import NamedTuple
 import pytest
 import torch
 
-from hyptrans.layers import hybonet
-from hyptrans.layers import hypformer_attention as hypformer_attention_module
 from hyptrans.layers.attention import Attention, State
-from hyptrans.layers.curvature import kept_curvatures
 from hyptrans.layers.hvt_attention import PoincareAttention
 from hyptrans.layers.hybonet import LorentzAttention
 from hyptrans.layers.hypformer_attention import LinearAttention, SoftmaxAttention
@@ -86,15 +83,6 @@ def beside_noise(x, noise, side):
     real = slice(noise.size(1), None) if side == "left" else slice(0, x.size(1))
     padding[:, real] = False
     return joined, padding, real
-
-
-def test_what_a_search_keeps_changes_no_result(kind, rng):
-    layer = attention(kind, rng)
-    x = kind.inputs(rng, 2, 5, WIDTH)
-    expected = layer(x)
-    with torch.no_grad(), kept_curvatures(layer):
-        for _ in range(2):
-            torch.testing.assert_close(layer(x), expected, **kind.tolerance)
 
 
 # beyond 64 positions linear attention works in several chunks
@@ -189,15 +177,6 @@ def test_a_memory_given_once_for_its_beams_is_as_if_given_to_each(
         torch.testing.assert_close(got, layer(x, each[0], padding=each[1]), **kind.tolerance)
 
 
-def test_a_memory_without_positions_gives_what_it_gives_with_gradients(kind, rng):
-    layer = attention(kind, rng, looks_at_memory=True)
-    x, memory = kind.inputs(rng, 2, 1, WIDTH), kind.inputs(rng, 2, 0, MEMORY_WIDTH)
-    wanted = layer(x, memory).detach()
-    with torch.no_grad():
-        made = layer(x, memory)
-    torch.testing.assert_close(made, wanted, equal_nan=True, **kind.tolerance)
-
-
 def test_several_positions_after_earlier_ones_are_refused(kind, rng):
     layer, state = attention(kind, rng, causal=True), State()
     layer(kind.inputs(rng, 1, 2, WIDTH), state=state)
@@ -252,28 +231,3 @@ def test_a_row_of_padding_alone_leaves_all_others_and_all_gradients_as_they_are(
     if gradient:
         weighted_sum(out, rng).backward()
         assert all(torch.isfinite(p.grad).all() for p in layer.parameters() if p.grad is not None)
-
-
-@pytest.mark.parametrize("name", ["lorentz", "hypformer-softmax"])
-@pytest.mark.parametrize("looks_at_memory", [False, True])
-def test_the_weights_of_hybonet_stand_in_one_place(looks_at_memory, name, rng, monkeypatch):
-    kind = KINDS[name]
-    layer = attention(kind, rng, looks_at_memory=looks_at_memory, causal=not looks_at_memory)
-    x, memory = kind.inputs(rng, 2, 5, WIDTH), kind.inputs(rng, 2, 4, MEMORY_WIDTH)
-    given = (memory,) if looks_at_memory else ()
-    scaled_query = hybonet.scaled_query
-
-    def results():
-        state = State()
-        steps = [layer(part, *given, state=state) for part in x.split(1, dim=1)]
-        return layer(x, *given), torch.cat(steps, dim=1), layer.look(x, *given)
-
-    whole, _, weights = results()
-    for module in (hybonet, hypformer_attention_module):
-        monkeypatch.setattr(module, "scaled_query", lambda q, tau: 3 * scaled_query(q, tau))
-    changed, steps, sharper = results()
-    torch.testing.assert_close(steps, changed, **kind.tolerance)
-    assert (changed - whole).abs().max() > 1e-3
-    # a query that is three times as long has the weights to the power of three
-    power = weights**3
-    torch.testing.assert_close(sharper, power / power.sum(-1, keepdim=True), **kind.tolerance)

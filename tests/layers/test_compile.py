@@ -5,7 +5,6 @@ import torch
 from torch.export import Dim, export
 
 from hyptrans.inference.architecture import configuration
-from hyptrans.layers.curvature import Curvature
 from hyptrans.seq2seq.architectures import ARCHITECTURES as ARCHITECTURES_OF_THE_CORE
 from hyptrans.seq2seq.encoder import Encoder
 from tests.models.conftest import ARCHITECTURES, dictionary, small
@@ -41,32 +40,6 @@ def test_a_layer_compiles_whole(arch, side):
         assert (ours is None) == (expected is None)
         if expected is not None:
             torch.testing.assert_close(ours, expected, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_a_model_compiles_whole(arch):
-    model = small(arch)
-    previous = torch.tensor([[2, 5, 6, 1], [2, 5, 6, 7]])
-    # what a model makes of padding is nobody's business
-    real = previous.ne(1)
-    parameters = [p for p in model.parameters() if p.requires_grad]
-    results = []
-    for function in (torch.compile(model, fullgraph=True, backend="eager"), model):
-        made = function(SOURCE, None, previous)[0][real]
-        found = torch.autograd.grad(made.square().sum(), parameters, materialize_grads=True)
-        results.append([made, *found])
-    for ours, expected in zip(*results, strict=True):
-        torch.testing.assert_close(ours, expected, rtol=1e-8, atol=1e-8)
-
-
-@torch.no_grad()
-def test_a_learned_curvature_is_no_number_of_the_graph():
-    curvature = Curvature(1.0)
-    compiled = torch.compile(curvature, fullgraph=True, backend="eager")
-    assert compiled().item() == pytest.approx(1)
-    curvature.raw.fill_(3.0)
-    assert compiled().item() == pytest.approx(curvature())
 
 
 SIZES = {"embed_dim": 128, "ffn_embed_dim": 512, "layers": 1, "attention_heads": 8}

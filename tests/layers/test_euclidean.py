@@ -6,10 +6,8 @@ import pytest
 import torch
 
 from hyptrans.layers.euclidean import (
-    AddedPositions,
     DotProductAttention,
     DotProductLogits,
-    ResidualNorm,
     ScaledEmbedding,
 )
 from hyptrans.layers.positions import sinusoids
@@ -27,13 +25,6 @@ def test_embedding_is_scaled_to_unit_size_and_starts_with_a_zero_row_for_padding
     assert layer.weight.grad[3].tolist() == [8] * 64
 
 
-def test_learned_positions_start_with_variance_one_over_width():
-    torch.manual_seed(0)
-    layer = AddedPositions(64, 300)
-    assert layer.vectors.shape == (300, 64)
-    assert layer.vectors.std().item() == pytest.approx(1 / 8, rel=0.02)
-
-
 @pytest.mark.parametrize("width", [6, 7])
 def test_sinusoids_are_sines_then_cosines_of_geometric_rates(width):
     table = sinusoids(5, width)
@@ -44,24 +35,6 @@ def test_sinusoids_are_sines_then_cosines_of_geometric_rates(width):
             assert table[position, i].item() == pytest.approx(math.sin(angle), abs=1e-6)
             assert table[position, 3 + i].item() == pytest.approx(math.cos(angle), abs=1e-6)
     assert table[:, 6:].abs().sum() == 0
-
-
-def test_sinusoids_are_neither_trained_nor_saved():
-    layer = AddedPositions(8, 9, learned=False)
-    assert list(layer.parameters()) == []
-    assert layer.state_dict() == {}
-
-
-def test_sinusoids_need_two_rates():
-    with pytest.raises(ValueError, match="need a width of at least 4, got 2"):
-        sinusoids(5, 2)
-
-
-def test_residual_norm_drops_of_the_update_only(rng):
-    layer = ResidualNorm(16, dropout=1.0)
-    x, update = torch.randn(3, 16, generator=rng), torch.randn(3, 16, generator=rng)
-    torch.testing.assert_close(layer(x, update), layer.norm(x))
-    torch.testing.assert_close(layer.eval()(x, update), layer.norm(x + update))
 
 
 def test_logits_are_dot_products_with_own_or_shared_vectors(rng):

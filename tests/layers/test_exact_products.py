@@ -89,18 +89,6 @@ def test_products_are_exact_and_so_are_their_gradients(name, kernels, rng, monke
         assert len(products.seen) > forward or name == "loss"
 
 
-@pytest.mark.usefixtures("short")
-@pytest.mark.parametrize(
-    "shapes", [((2, 3, 4, 5), (5, 6)), ((2, 3, 4, 5), (3, 5, 6)), ((4, 5),) * 2]
-)
-def test_gradients_of_exact_products_are_those_of_torchs(shapes, rng):
-    x, y = (torch.randn(s, generator=rng, dtype=torch.float64).requires_grad_() for s in shapes)
-    y = y if y.size(-2) == 5 else y.mT
-    assert torch.equal(precision.matrix_product(x, y), x @ y)
-    assert torch.autograd.gradcheck(precision.matrix_product, (x, y))
-    assert torch.autograd.gradgradcheck(precision.matrix_product, (x, y))
-
-
 @pytest.mark.parametrize(
     ("setting", "short", "exact"), [("allow_tf32", True, False), ("fp32_precision", "tf32", "ieee")]
 )

@@ -70,19 +70,6 @@ def test_no_point_is_beyond_the_largest_radius(coordinates, rng):
     assert times.max() > 0.99 * math.cosh(6.0)
 
 
-def test_a_polar_radius_is_the_distance_to_the_origin(rng):
-    x = numbers(rng, 50, 6)
-    got = lorentz.distance(polar_points(x, WIDE), lorentz.origin(7).double())
-    expected = WIDE * (x[:, -1] / WIDE).tanh().abs()
-    torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-5)
-
-
-@both_coordinates
-def test_float32_points_are_on_the_hyperboloid(coordinates, rng):
-    x = numbers(rng, 1000, 16, coordinates=coordinates, radius=6.0).float()
-    assert lorentz.violation(to_points(x, coordinates, 6.0)).max() < 2e-6
-
-
 @both_coordinates
 def test_zero_numbers_are_the_origin_with_a_finite_gradient(coordinates):
     zero = torch.zeros(3, 5, requires_grad=True)
@@ -90,14 +77,6 @@ def test_zero_numbers_are_the_origin_with_a_finite_gradient(coordinates):
     assert torch.equal(got, lorentz.origin(got.size(-1)).expand_as(got))
     got.sum().backward()
     assert torch.isfinite(zero.grad).all()
-
-
-def test_a_polar_zero_direction_at_a_radius_has_a_finite_gradient():
-    x = torch.tensor([0.0, 0.0, 2.0], requires_grad=True)
-    got = polar_points(x, 6.0)
-    assert torch.equal(got, lorentz.origin(3))
-    got.sum().backward()
-    assert torch.isfinite(x.grad).all()
 
 
 # distances and midpoints
@@ -112,38 +91,12 @@ def test_arcosh_keeps_its_digits_near_one(dtype):
     torch.testing.assert_close(got.double(), expected, rtol=4 * torch.finfo(dtype).eps, atol=0)
 
 
-def test_arcosh_has_the_gradient_of_finite_differences(rng):
-    x = 1 + torch.rand(20, generator=rng, dtype=torch.float64) + 1e-3
-    assert torch.autograd.gradcheck(Arcosh.apply, (x.requires_grad_(),))
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_arcosh_at_and_below_one_is_zero_with_zero_gradient(dtype):
-    above = 1 + torch.finfo(dtype).eps
-    x = torch.tensor([0.9, 1.0, above], dtype=dtype, requires_grad=True)
-    d = Arcosh.apply(x)
-    d.sum().backward()
-    assert d[:2].tolist() == x.grad[:2].tolist() == [0, 0]
-    assert d[2] > 0
-    assert x.grad[2] == pytest.approx((2 * torch.finfo(dtype).eps) ** -0.5, rel=1e-3)
-
-
 @pytest.mark.parametrize("radius", [0.5, 3.0, 8.0])
 def test_distances_match_the_klein_formula(radius, rng):
     q, k = points(rng, 30, 4, radius=radius), points(rng, 20, 4, radius=radius)
     klein = [(p[:, 1:] / p[:, :1]).numpy() for p in (q, k)]
     expected = oracle.distance(klein[0][:, None], klein[1][None])
     np.testing.assert_allclose(distances(q, k), expected, **EXACT_IN_BALL)
-
-
-@pytest.mark.parametrize("radius", [0.5, 3.0, 8.0])
-def test_midpoint_is_the_einstein_midpoint_at_any_scale_of_the_weights(radius, rng):
-    value = points(rng, 9, 4, radius=radius)
-    a = torch.rand(3, 9, generator=rng, dtype=torch.float64)
-    klein = (value[:, 1:] / value[:, :1]).numpy()
-    expected = np.array([oracle.midpoint(row, klein) for row in a.numpy()])
-    np.testing.assert_allclose(midpoint(a, value), expected, **EXACT_IN_BALL)
-    np.testing.assert_allclose(midpoint(1e-6 * a, value), expected, **EXACT_IN_BALL)
 
 
 # attention
@@ -196,15 +149,6 @@ def test_attention_matches_the_formulas_from_input_to_output(coordinates, weight
     torch.testing.assert_close(layer(x, memory)[0], expected, rtol=tolerance, atol=tolerance)
 
 
-def test_sigmoid_weights_as_softmax_of_their_logarithms_give_the_same_midpoint(rng):
-    layer = hyperbolic_attention(rng, weights="sigmoid")
-    q, k, v = (points(rng, 2, 2, 7, 4, radius=4.0) for _ in range(3))
-    score = -(layer.beta * distances(q, k) + layer.c[:, None, None])
-    expected = midpoint(score.sigmoid(), v)
-    got = layer.mix(q, k, v, allowed=None, is_causal=False)
-    torch.testing.assert_close(got, expected, rtol=1e-12, atol=1e-12)
-
-
 def test_sigmoid_weights_do_not_underflow(rng):
     layer = hyperbolic_attention(rng, weights="sigmoid").float()
     torch.nn.init.constant_(layer.raw_beta, 60.0)
@@ -213,28 +157,6 @@ def test_sigmoid_weights_do_not_underflow(rng):
     assert score.sigmoid().amax(-1).min() == 0
     got = layer.mix(q, k, v, allowed=None, is_causal=False)
     torch.testing.assert_close(got, midpoint(score.softmax(-1), v))
-
-
-def test_only_sigmoid_has_an_offset_which_softmax_would_drop():
-    assert HyperbolicAttention(8, 2, weights="softmax").c is None
-    assert HyperbolicAttention(8, 2, weights="sigmoid").c.tolist() == [0, 0]
-
-
-def test_beta_starts_at_one_and_stays_positive():
-    layer = HyperbolicAttention(8, 2)
-    torch.testing.assert_close(layer.beta.flatten(), torch.ones(2))
-    torch.nn.init.constant_(layer.raw_beta, -50.0)
-    assert layer.beta.min() > 0
-
-
-@pytest.mark.parametrize(("radius", "tolerance"), [(1.5, 2e-5), (3.0, 2e-4), (6.0, 5e-3)])
-@both_weights
-def test_float32_stays_near_float64(weights, radius, tolerance, rng):
-    layer = HyperbolicAttention(64, 4, weights=weights).double()
-    q, k, v = (points(rng, 2, 4, 50, 16, radius=radius) for _ in range(3))
-    expected = layer.mix(q, k, v, allowed=None, is_causal=True)
-    got = layer.float().mix(q.float(), k.float(), v.float(), allowed=None, is_causal=True)
-    assert (got - expected).abs().max() < tolerance * expected.abs().max()
 
 
 @pytest.mark.parametrize("radius", [0.0, 1.0, 6.0])
@@ -251,19 +173,6 @@ def test_equal_points_give_finite_values_and_gradients(weights, radius, rng):
     torch.testing.assert_close(out, expected, rtol=1e-4, atol=1e-6)
     assert torch.isfinite(x.grad).all()
     assert all(torch.isfinite(p.grad).all() for p in (layer.raw_beta, layer.c) if p is not None)
-
-
-@both_weights
-@both_coordinates
-def test_zero_states_give_finite_values_and_gradients(coordinates, weights):
-    layer = HyperbolicAttention(8, 2, coordinates=coordinates, weights=weights)
-    torch.nn.init.zeros_(layer.qkv.bias)
-    x = torch.zeros(2, 3, 8, requires_grad=True)
-    out = layer(x)
-    out.sum().backward()
-    assert torch.isfinite(out).all()
-    assert torch.isfinite(x.grad).all()
-    assert all(torch.isfinite(p.grad).all() for p in layer.parameters() if p.grad is not None)
 
 
 # dropout and precision
@@ -311,15 +220,6 @@ def test_autocast_keeps_points_scores_and_midpoints_in_float32(rng):
         assert layer(x).dtype == torch.float32
 
 
-def test_half_precision_storage_gives_close_outputs(rng):
-    layer = HyperbolicAttention(64, 4, weights="sigmoid")
-    x = vectors(rng, 2, 9, 64).float()
-    expected = layer(x)
-    got = layer.to(torch.bfloat16)(x.to(torch.bfloat16))
-    assert got.dtype == torch.bfloat16
-    assert (got - expected).abs().mean() < 0.02
-
-
 # options
 
 
@@ -335,9 +235,3 @@ def test_half_precision_storage_gives_close_outputs(rng):
 def test_options_that_cannot_be_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         HyperbolicAttention(8, 2, **options)
-
-
-def test_float32_distances_at_the_largest_radius_allowed_are_finite():
-    x = torch.tensor([[1.0, 0.0, 1e6], [-1.0, 0.0, 1e6]])
-    far = polar_points(x, 20.0)
-    assert distances(far, far)[0, 1] == pytest.approx(40.0, rel=1e-3)

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from fairseq.sequence_generator import SequenceGeneratorWithAlignment
 
 from hyptrans.geometry import klein, lorentz, poincare
 from hyptrans.layers.euclidean import DotProductAttention
@@ -88,19 +87,3 @@ def test_weights_of_every_layer_mix_what_came_before(arch, options):
         torch.testing.assert_close(weights.sum(-1), torch.ones_like(weights[..., 0]))
     assert not any(weights.triu(1).any() for weights in own)
     assert not any(weights[0, ..., 0].any() for weights in (*found, *cross))  # padding
-
-
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_generator_aligns_every_word_with_one_of_the_source(arch):
-    words = dictionary()
-    model = small(arch, task_of(words))
-    model.make_generation_fast_(need_attn="hard")
-    generator = SequenceGeneratorWithAlignment([model], words, beam_size=2, max_len_b=5)
-    source, lengths, _ = batch(words)
-    sample = {"net_input": {"src_tokens": source, "src_lengths": lengths}}
-    sample["target"] = source
-    for i, hypotheses in enumerate(generator.generate([model], sample)):
-        for hypothesis in hypotheses:
-            aligned = {target: place for place, target in hypothesis["alignment"]}
-            assert set(aligned) == set(range(len(hypothesis["tokens"]) - 1))
-            assert all(0 <= place < lengths[i] for place in aligned.values())

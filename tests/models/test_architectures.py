@@ -1,24 +1,18 @@
 """What every architecture must do, whatever its geometry."""
 
-import copy
 import math
 
 import pytest
 import torch
 from fairseq import models
-from fairseq.sequence_generator import SequenceGenerator
 
-from hyptrans.fairseq.model import STATE
-from hyptrans.layers.attention import State
 from hyptrans.seq2seq.sizes import SIZES
-from hyptrans.seq2seq.state import DecoderState, LayerState
 from tests.models.conftest import (
     ARCHITECTURES,
     SMALL,
     batch,
     build,
     dictionary,
-    left_padded,
     small,
     task_of,
     trained,
@@ -99,90 +93,6 @@ def test_reordered_beams_go_on_as_their_own_prefix(arch, sentences, rng):
     torch.testing.assert_close(step[:, 0], whole[:, 4], **EXACT)
 
 
-def copy_of(state):
-    """A copy that goes its own way; what is kept is shared."""
-    kept = state[STATE]
-    layers = [
-        LayerState(State(layer.attention.kept), State(layer.cross_attention.kept))
-        for layer in kept.layers
-    ]
-    return {STATE: DecoderState(layers, State(kept.logits.kept))}
-
-
-@pytest.mark.usefixtures("gradients")
-@pytest.mark.parametrize(
-    "order",
-    [
-        [2, 0, 0, 5, 4, 3, 6, 7, 7, 11, 10, 9],  # within sentences
-        [2, 0, 0, 11, 10, 10],  # and without two of them
-        [0, 4, 8, 1, 5, 9],  # across sentences: no longer shared
-    ],
-    ids=["swapped", "shrunk", "mixed"],
-)
-def test_hypotheses_share_what_was_computed_of_their_sentence(arch, order, sentences):
-    model, beams = small(arch), 3
-    source, previous = batch(sentences[:4], SYMBOLS)
-    previous = previous.where(previous != SYMBOLS.pad(), 5)[:, :6]
-    repeated = torch.arange(4).repeat_interleave(beams)
-    rng = torch.Generator().manual_seed(3)
-    tokens = torch.randint(4, 20, (4 * beams, 6), generator=rng)
-    encoder_out = model.encoder.reorder_encoder_out(model.encoder(source), repeated)
-    state: dict = {}
-    for i in range(3):
-        model.decoder(tokens[:, : i + 1], encoder_out, state)
-    assert {layer.cross_attention.kept.rows for layer in state[STATE].layers} == {4}
-    order = torch.tensor(order)
-    for _ in range(2):
-        model.decoder.reorder_incremental_state_scripting(state, order)
-        encoder_out = model.encoder.reorder_encoder_out(encoder_out, order)
-        tokens, repeated = tokens[order], repeated[order]
-        order = torch.arange(len(order)).flip(0)
-        step, _ = model.decoder(tokens[:, :4], encoder_out, copy_of(state))
-        whole = model(source[repeated], None, tokens[:, :4])[0]
-        torch.testing.assert_close(step[:, 0], whole[:, 3], **EXACT)
-
-
-def test_beam_search_with_and_without_a_state_finds_the_same_tokens(arch, sentences):
-    model = small(arch)
-    source, _ = batch(sentences, SYMBOLS)
-    found = []
-    for incremental in (True, False):
-        search = SequenceGenerator([model], SYMBOLS, beam_size=3, max_len_b=12)
-        search.model.has_incremental = incremental
-        hypotheses = search.generate([model], {"net_input": {"src_tokens": source}})
-        found.append(
-            [[(h["tokens"].tolist(), float(h["score"])) for h in beams] for beams in hypotheses]
-        )
-    for beams, whole in zip(*found, strict=True):
-        assert [tokens for tokens, _ in beams] == [tokens for tokens, _ in whole]
-        assert [score for _, score in beams] == pytest.approx([score for _, score in whole])
-    assert len({round(beams[0][1], 4) for beams in found[0]}) > 1
-
-
-@pytest.mark.parametrize(
-    ("dtype", "tolerance"), [(torch.float64, 1e-9), (torch.float32, 5e-4)], ids=str
-)
-def test_a_sentence_alone_equals_the_sentence_in_a_batch(arch, dtype, tolerance, sentences):
-    model = small(arch).to(dtype)
-    together = log_probabilities(model, *batch(sentences, SYMBOLS))
-    for i, pair in enumerate(sentences):
-        alone = log_probabilities(model, *batch([pair], SYMBOLS))[0]
-        difference = (together[i, : alone.size(0)] - alone).abs().max()
-        assert difference < tolerance
-        assert torch.equal(together[i, : alone.size(0)].argmax(-1), alone.argmax(-1))
-
-
-def test_left_padded_targets_give_the_same_output_and_finite_gradients(arch, sentences):
-    model = small(arch)
-    source, right = batch(sentences, SYMBOLS)
-    left = left_padded([[SYMBOLS.eos(), *t] for _, t in sentences], SYMBOLS.pad())
-    expected = model(source, None, right)[0][right != SYMBOLS.pad()]
-    got = model(source, None, left)[0][left != SYMBOLS.pad()]
-    torch.testing.assert_close(got, expected, **EXACT)
-    got.logsumexp(-1).sum().backward()
-    assert all(torch.isfinite(p.grad).all() for p in model.parameters() if p.grad is not None)
-
-
 def test_no_output_depends_on_a_later_token(arch, sentences):
     model = small(arch)
     source, previous = batch(sentences[:1], SYMBOLS)
@@ -229,21 +139,6 @@ def test_encoder_gives_the_states_of_all_layers(arch, sentences):
     assert torch.equal(out["encoder_states"][-1], out["encoder_out"][0])
     assert torch.equal(out["encoder_padding_mask"][0], source == SYMBOLS.pad())
     assert model.encoder(source)["encoder_states"] == []
-
-
-def test_encoder_output_is_copied_where_rows_change_their_sentence(arch, sentences):
-    model = small(arch)
-    source, _ = batch(sentences[:4], SYMBOLS)
-    out = model.encoder.reorder_encoder_out(
-        model.encoder(source, return_all_hiddens=True), torch.arange(4).repeat_interleave(2)
-    )
-    assert model.encoder.reorder_encoder_out(out, torch.tensor([1, 1, 3, 2, 4, 5, 6, 6])) is out
-    for order in ([0, 1, 3, 2, 4, 5, 7, 2], [1, 1, 3, 2, 6, 6]):
-        moved = model.encoder.reorder_encoder_out(out, torch.tensor(order))
-        again = model.encoder.reorder_encoder_out(moved, torch.arange(len(order)))
-        assert torch.equal(again["encoder_out"][0], out["encoder_out"][0][:, order])
-        assert torch.equal(again["encoder_states"][1], out["encoder_states"][1][:, order])
-        assert torch.equal(again["encoder_padding_mask"][0], out["encoder_padding_mask"][0][order])
 
 
 @pytest.mark.parametrize(
@@ -308,15 +203,6 @@ def test_a_sentence_longer_than_the_model_takes_is_refused(arch):
     source = torch.full((1, 65), 5)
     with pytest.raises(ValueError, match="has 65 tokens, the model takes 64: raise --max-source"):
         model.encoder(source)
-
-
-def test_deep_copy_and_half_precision_storage_give_close_outputs(arch, sentences):
-    model = small(arch).float()
-    tokens = _with_none(batch(sentences, SYMBOLS))
-    expected = model(*tokens)[0].log_softmax(-1)
-    half = copy.deepcopy(model).to(torch.bfloat16)(*tokens)[0].float().log_softmax(-1)
-    assert torch.isfinite(half).all()
-    assert (half - expected).abs().mean() < 0.1
 
 
 def test_every_size_has_as_many_parameters_as_its_twin(arch):

@@ -10,7 +10,7 @@ from hyptrans.models.euclidean import PRENORM, EuclideanParts
 from hyptrans.seq2seq.architectures import ARCHITECTURES
 from hyptrans.seq2seq.sizes import SIZES
 from tests.models.conftest import SMALL, batch, build, dictionary, task_of
-from tests.seq2seq.test_doors import Draws, assert_same_distributions, learned
+from tests.seq2seq.test_doors import assert_same_distributions, learned
 
 WORDS = dictionary(200)
 LEARNED = {"encoder_learned_pos": True, "decoder_learned_pos": True}
@@ -98,19 +98,6 @@ def test_dropout_acts_where_fairseqs_does(options, sentences, monkeypatch):
     assert (wanted - before).abs().max() > 0.01
 
 
-@pytest.mark.parametrize("dropped", [{}, {"encoder_layerdrop": 1.0}, {"decoder_layerdrop": 1.0}])
-def test_a_training_step_draws_as_often_as_fairseqs(dropped, sentences):
-    rates = {"dropout": 0.1, "attention_dropout": 0.2, "activation_dropout": 0.3}
-    theirs, ours = (model.train() for model in pair(torch.float32, **rates, **dropped))
-    source, previous = batch(sentences, WORDS)
-    counts = []
-    for run in (lambda: theirs(source, None, previous), lambda: ours(source, previous)):
-        with Draws() as draws:
-            run()
-        counts.append(draws.count)
-    assert counts[0] == counts[1]
-
-
 @pytest.mark.parametrize("options", [{}, {"decoder_embed_dim": 64, "decoder_output_dim": 80}])
 def test_first_parameters_have_the_distribution_of_fairseqs(options):
     flags = {**LEARNED, **POSTNORM, **PRENORM, "encoder_layers": 1, "decoder_layers": 1, **options}
@@ -130,11 +117,3 @@ def test_a_twin_is_the_transformer_of_its_flags(name, flags, size):
     plain = configuration(f"euclidean_{size}", flags)
     assert vars(twin) == vars(plain)
     assert twin.encoder_normalize_before == (name == "euclidean_prenorm")
-
-
-def test_the_postnorm_twin_has_as_many_parameters_as_the_prenorm_one():
-    counts = []
-    for name in ("euclidean_postnorm_tiny", "euclidean_prenorm_tiny"):
-        parameters = build(name, task_of(WORDS), **SMALL).parameters()
-        counts.append(sum(p.numel() for p in parameters))
-    assert counts[0] == counts[1]

@@ -9,7 +9,6 @@ from fairseq.modules import MultiheadAttention
 from hyptrans.layers.han import HyperbolicAttention
 from hyptrans.models.han import SIZES
 from tests.models.conftest import (
-    SMALL,
     batch,
     build,
     dictionary,
@@ -43,27 +42,6 @@ def test_every_size_has_as_many_parameters_as_its_twin_also_base_and_big(size):
     with torch.device("meta"):
         ratio = trained(build(f"han_{size}", task)) / trained(build(f"euclidean_{size}", task))
     assert math.isclose(ratio, 1, abs_tol=0.03)
-
-
-def test_big_is_the_big_transformer():
-    with torch.device("meta"):
-        model = build("han_big")
-    layer = model.decoder.layers[0]
-    assert (len(model.encoder.layers), len(model.decoder.layers)) == (6, 6)
-    assert (layer.attention.out.out_features, layer.attention.heads) == (1024, 16)
-    assert layer.feed_forward.expand.out_features == 4096
-
-
-def test_options_reach_every_attention(sentences):
-    options = {"han_coordinates": "cartesian", "han_weights": "sigmoid", "han_max_radius": 4.0}
-    model = build("han_tiny", **SMALL, **options, dropout=0.3, attention_dropout=0.2)
-    attentions = [m for m in model.modules() if isinstance(m, HyperbolicAttention)]
-    assert len(attentions) == 6
-    for attention in attentions:
-        assert attention.coordinates == "cartesian"
-        assert attention.c is not None
-        assert attention.max_radius == 4.0
-        assert (attention.attention_dropout, attention.residual.dropout) == (0.2, 0.3)
 
 
 @pytest.mark.parametrize("coordinates", ["polar", "cartesian"])

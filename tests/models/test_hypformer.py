@@ -1,7 +1,6 @@
 """Hypformer as a model: the chain of curvatures, its options, and what they refuse."""
 
 import argparse
-import copy
 
 import pytest
 import torch
@@ -14,7 +13,6 @@ from hyptrans.layers import (
     HypformerLogits,
     HypformerPositions,
     LinearAttention,
-    SoftmaxAttention,
 )
 from hyptrans.layers.curvature import Curvature
 from hyptrans.layers.hypformer_attention import HypformerAttention
@@ -74,13 +72,6 @@ def _chain(side):
         yield from layer.children()
 
 
-def test_with_one_embedding_the_decoder_starts_from_the_encoders_curvature():
-    model = build("hypformer_tiny", share_all_embeddings=True, **SMALL)
-    shared = model.encoder.embed_tokens.curvature
-    assert model.decoder.embed_positions.passage.before is shared
-    assert model.decoder.logits.table is model.encoder.embed_tokens
-
-
 @pytest.mark.parametrize("attention", ["linear", "softmax"])
 @pytest.mark.parametrize("share", [False, True])
 def test_gradients_reach_every_curvature(share, attention, sentences):
@@ -94,23 +85,6 @@ def test_gradients_reach_every_curvature(share, attention, sentences):
 def test_a_checkpoint_names_every_curvature_once():
     model = build("hypformer_tiny", **SMALL)
     assert len([n for n in model.state_dict() if n.endswith("raw")]) == 14
-
-
-def test_a_copy_has_curvatures_of_its_own():
-    model = build("hypformer_tiny", **SMALL)
-    other = copy.deepcopy(model)
-    block = other.decoder.layers[0].cross_attention
-    assert block.passage.before is other.decoder.layers[0].attention.curvature
-    assert block.passage.before is not model.decoder.layers[0].attention.curvature
-    assert block.memory_passage.before is other.encoder.layers[-1].feed_forward.curvature
-
-
-def test_fixed_curvature_has_no_parameters_and_is_that_of_every_state(sentences):
-    model = small("hypformer_tiny", hypformer_learn_curvature=False, curvature=0.3)
-    assert not [n for n, _ in model.named_parameters() if "curvature" in n]
-    out = model.encoder(batch(sentences, SYMBOLS)[0], return_all_hiddens=True)
-    for state in out["encoder_states"]:
-        assert lorentz.violation(state, c=0.3).max() < 1e-14
 
 
 def test_curvature_is_learned_unless_a_flag_says_no():
@@ -141,17 +115,6 @@ def test_manifold_embeddings_stay_at_the_given_curvature(learn, sentences, rng):
     assert torch.isfinite(logits(model, sentences)).all()
 
 
-def test_attention_and_hypformer_focus_power_options_reach_every_layer():
-    def kinds(**options):
-        model = build("hypformer_tiny", **SMALL, **options)
-        return [m for m in model.modules() if isinstance(m, HypformerAttention)]
-
-    assert {(type(m), m.power) for m in kinds()} == {(LinearAttention, 2.0)}
-    assert {m.power for m in kinds(hypformer_focus_power=3.5)} == {3.5}
-    softmax = kinds(hypformer_attention="softmax")
-    assert {type(m) for m in softmax} == {SoftmaxAttention}
-
-
 def test_hybonet_plus_is_hypformer_with_softmax_attention(sentences):
     plus = build("hybonet_plus_tiny", **SMALL).double().eval()
     same = build("hypformer_tiny", hypformer_attention="softmax", **SMALL).double().eval()
@@ -163,16 +126,6 @@ def test_hybonet_plus_is_hypformer_with_softmax_attention(sentences):
     assert {type(m) for m in linear.modules() if isinstance(m, HypformerAttention)} == {
         LinearAttention
     }
-
-
-def test_dropout_options_reach_every_block():
-    model = build("hypformer_tiny", **SMALL, dropout=0.25, attention_dropout=0.5)
-    blocks = [m for m in model.modules() if isinstance(m, HypformerAttention)]
-    assert {(m.attention_dropout, m.norm.dropout) for m in blocks} == {(0.5, 0.25)}
-    assert {m.norm.dropout for m in model.modules() if isinstance(m, HypformerFeedForward)} == {
-        0.25
-    }
-    assert model.encoder.embed_positions.dropout == 0.25
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 import torch
 from fairseq import checkpoint_utils, options
 from fairseq.data import Dictionary, indexed_dataset
-from fairseq_cli import generate, interactive
+from fairseq_cli import generate
 
 from hyptrans.support.errors import UserError
 from tests.models.conftest import ARCHITECTURES, SMALL, build
@@ -87,45 +87,6 @@ def test_a_prefix_is_kept(made, tmp_path):
     for number, (_, target) in enumerate(PAIRS):
         for _, hypothesis in found["H", number]:
             assert hypothesis.split()[:3] == spelled(target).split()[:3]
-
-
-@pytest.mark.slow
-def test_samples_follow_the_seed(made, tmp_path):
-    sample = ["--sampling", "--sampling-topk", "10", "--nbest", "4"]
-    one, again, other = (
-        run(made, tmp_path, made.hybonet, *sample, "--seed", seed) for seed in ("1", "1", "2")
-    )
-    assert one == again
-    assert one != other
-
-
-@pytest.mark.slow
-def test_groups_of_diverse_beams_differ(made, tmp_path):
-    groups = ["--diverse-beam-groups", "4", "--diverse-beam-strength", "50", "--nbest", "4"]
-    found = run(made, tmp_path, made.hybonet, *groups)
-    plain = run(made, tmp_path, made.hybonet, "--nbest", "4")
-    for number in range(len(PAIRS)):
-        first, usual = (
-            {(fields[1].split() or [""])[0] for fields in one["H", number]}
-            for one in (found, plain)
-        )
-        assert len(first) == 4
-        assert len(usual) <= len(first)
-
-
-@pytest.mark.slow
-def test_constraints_are_in_every_translation(made, tmp_path, capsys):
-    (tmp_path / "in").write_text(f"{spelled('the dog')}\tw\n{spelled('a cat')}\tg n\n")
-    parser = options.get_interactive_generation_parser()
-    words = [made.data, "--user-dir", "hyptrans", "--path", str(made.hybonet), "--cpu"]
-    words += ["--constraints", "--input", str(tmp_path / "in"), "--beam", "4"]
-    words += ["--max-len-a", "0", "--max-len-b", "12", "--source-lang", "en", "--target-lang", "de"]
-    interactive.main(options.parse_args_and_arch(parser, words))
-    lines = capsys.readouterr().out.splitlines()
-    found = [line.split("\t")[2].split() for line in lines if line.startswith("H-")]
-    assert len(found) == 2
-    assert "w" in found[0]
-    assert {"g", "n"} <= set(found[1])
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

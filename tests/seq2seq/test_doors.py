@@ -12,7 +12,6 @@ from geoopt import ManifoldParameter
 from scipy.stats import ks_2samp
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from hyptrans.inference import architecture
 from hyptrans.inference.architecture import configuration
 from hyptrans.models.euclidean import EuclideanParts
 from hyptrans.seq2seq.architectures import ARCHITECTURES
@@ -166,28 +165,3 @@ def test_a_fresh_twin_with_tied_tables_knows_nothing_yet(arch):
     log_p = model(source, previous).log_softmax(-1)
     # the first loss of equally likely words is ln V = 5.3; tables of N(0, 1) made it 125
     assert -log_p[..., 20:].mean() < 12
-
-
-def test_the_postnorm_twin_has_as_many_parameters_as_fairseqs_of_its_flags():
-    flags = {"encoder_learned_pos": True, "decoder_learned_pos": True, "layernorm_embedding": True}
-    theirs = learned(build("transformer", task_of(WORDS), **SMALL, **flags))
-    ours = learned(by_core("euclidean_postnorm_tiny", **SMALL)[0])
-    assert sum(p.numel() for p in ours.values()) == sum(p.numel() for p in theirs.values())
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("name", [*NAMES, *TWINS])
-def test_a_model_that_is_loaded_computes_the_same_whatever_torchs_default_dtype(name, dtype):
-    options = {**SMALL, "encoder_learned_pos": False, "decoder_learned_pos": False}
-    parameters = by_core(f"{name}_tiny", **options)[0].state_dict()
-    source, previous = batch([([5, 6, 7], [8, 9, 10, 11])], WORDS)
-    usual = torch.get_default_dtype()
-    found = []
-    for default in (usual, dtype):
-        torch.set_default_dtype(default)
-        try:
-            model = architecture.build(f"{name}_tiny", options, (WORDS, WORDS), parameters)
-            found.append(model(source, previous))
-        finally:
-            torch.set_default_dtype(usual)
-    torch.testing.assert_close(found[1], found[0], rtol=1e-5, atol=1e-5)

@@ -34,14 +34,3 @@ def test_a_checkpoint_of_a_version_that_is_read_loads_and_is_then_this_versions(
 def test_a_checkpoint_of_another_version_is_refused_by_name(version, named):
     with pytest.raises(UserError, match=f"was written by hyptrans {named}"):
         build("hybonet_tiny", **SMALL).load_state_dict(written_by(version))
-
-
-def test_a_moving_average_is_loaded_without_a_version():
-    # fairseq's --store-ema does so at every update
-    model = build("hybonet_tiny", **SMALL)
-    model.load_state_dict(written_by(None), strict=False)
-    assert torch.equal(model.version, _version.this_version())
-
-
-def test_half_precision_keeps_the_version_whole():
-    assert build("hybonet_tiny", **SMALL).half().version.dtype == torch.int64

@@ -83,22 +83,6 @@ def test_texts_of_other_options_or_models_go_apart(gated, ahead, fields):
     assert gated.options == [(5, 1.0), (5, 1.0), own, (7, 1.0)]
 
 
-def test_a_batch_ends_before_a_request_that_would_make_it_too_large(gated, monkeypatch):
-    monkeypatch.setattr("hyptrans.serve.line._AT_ONCE", 3)
-    with running({"echo": gated}) as port, ThreadPoolExecutor(4) as pool:
-        found = []
-        for number, texts in enumerate((["first"], ["a"], ["b"] * 5, ["c", "d"]), 1):
-            found.append(pool.submit(ask, port, "/translate", {"texts": texts}))
-            while len(gated.batches) < 1 or ask(port, "/health").content["unanswered"] < number:
-                time.sleep(0.01)
-            time.sleep(0.05)
-        gated.gate.set()
-        assert texts_of(found[3]) == ["c", "d"]
-        assert len(texts_of(found[2])) == 5
-        # the large one blocks nobody that fits beside those ahead of it
-    assert gated.batches == [["first"], ["a", "c", "d"], ["b"] * 5]
-
-
 def test_more_texts_than_may_wait_are_refused_until_others_are_answered(gated, port, ahead):
     found = [ahead("a"), ahead(*"b" * 18)]
     refused = ask(port, "/translate", {"texts": ["c", "d"]})

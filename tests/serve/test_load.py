@@ -19,10 +19,3 @@ def test_several_clients_get_their_own_answers_until_the_end(capsys):
     whole, status = re.search(r"SIGTERM: (\d+) whole answers, exit status (\d+)", shown).groups()
     assert int(whole) > 0
     assert status == "0"
-
-
-def test_many_texts_leave_the_memory_where_it_is(capsys):
-    serve.main(["--clients", "4", "--texts", "4000"])
-    levels = re.search(r"4,000 texts: ([\d, ]+)\n", capsys.readouterr().out)[1].split(", ")
-    assert len(levels) == 10
-    assert int(levels[-1]) < 1.1 * int(levels[4])

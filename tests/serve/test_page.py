@@ -159,15 +159,3 @@ def test_the_keyboard_reaches_all_and_a_refusal_is_shown(show):
     sentence = "texts[0] has 3,000 characters, at most 2,000 are taken: split it"
     assert page.locator(".error").all_text_contents() == [sentence] * 2
     assert page.locator(".found:visible").count() == 0
-
-
-def test_points_lie_where_the_states_are(show, port):
-    page = show()
-    translate(page, "Good night.")
-    (found,) = ask(port, "/look", {"texts": "Good night."}).content["results"]
-    for number, layer in enumerate(found["layers"]):
-        svg = page.locator("section").first.locator("svg").nth(number)
-        read = "all => all.map(e => [e.cx.baseVal.value, -e.cy.baseVal.value])"
-        made = svg.locator(".point").evaluate_all(read)
-        assert torch.allclose(torch.tensor(made), torch.tensor(layer["places"]), atol=1e-3)
-        assert svg.locator(".border").get_attribute("r") == "1"
