@@ -5,7 +5,6 @@ import math
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from hyptrans.geometry import lorentz
 from hyptrans.geometry.space import Space
@@ -93,30 +92,6 @@ def test_what_a_layer_learns_does_not_depend_on_the_other_layers():
             assert course.losses[-1] < course.losses[0]
 
 
-class Products(TorchDispatchMode):
-    """Counts matrix products, forward and backward."""
-
-    count = 0
-
-    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
-        self.count += operation.overloadpacket.__name__ in ("mm", "bmm", "addmm", "baddbmm")
-        return operation(*args, **(kwargs or {}))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_seven_layers_take_no_more_matrix_products_than_one(kind):
-    def products(layers):
-        batch = noise(8, layers=layers).batch(range(8))
-        probe = make_probe(kind, 6, 4, [Space("euclidean")] * layers)
-        with Products() as seen:
-            losses = distance_losses(probe.distances(batch.states), batch)
-            losses = losses + depth_losses(probe.depths(batch.states), batch)
-            losses.sum().backward()
-        return seen.count
-
-    assert products(7) == products(1) > 0
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("space", KINDS)
 def test_nothing_of_a_step_stays_behind_on_another_device(kind, space):
@@ -143,20 +118,6 @@ def test_probes_learn_on_a_gpu_as_on_the_cpu(kind):
     for task in ("distance", "depth"):
         for one, other in zip(cpu.courses[task], gpu.courses[task], strict=True):
             assert other.losses == pytest.approx(one.losses, rel=1e-3)
-
-
-def test_a_batch_is_read_once_for_both_tasks(monkeypatch):
-    train_set, dev_set = noise(64), noise(32, seed=1)
-    read = {train_set: 0, dev_set: 0}
-    batch = Corpus.batch
-
-    def counted(self, indices):
-        read[self] += 1
-        return batch(self, indices)
-
-    monkeypatch.setattr(Corpus, "batch", counted)
-    train(train_set, dev_set, dataclasses.replace(QUICK, batch_size=16))
-    assert (read[train_set], read[dev_set]) == (20, 2 * 2)
 
 
 def test_the_same_seed_gives_the_same_probes_and_another_does_not():
@@ -261,14 +222,6 @@ def test_long_sentences_come_in_small_batches():
     states = [torch.zeros(1, n, 1)] * 5
     corpus = Corpus(MemoryStates(states), [sentence_of(range(-1, n - 1))] * 5)
     assert [len(batch) for batch in corpus.in_order(32)] == [LARGEST_PAIRS // n**2] * 2 + [1]
-
-
-def test_padding_is_told_from_words():
-    corpus = noise(6)
-    batch = corpus.batch([0, 1, 2])
-    assert batch.words.sum(1).tolist() == batch.lengths.tolist() == corpus.lengths[:3]
-    for row, sentence in enumerate(batch.sentences):
-        assert not bool(batch.distances[row, len(sentence) :].any())
 
 
 def test_states_may_be_of_some_sentences_only():

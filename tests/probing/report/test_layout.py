@@ -31,11 +31,6 @@ def test_boost_moves_the_root_to_the_origin_and_keeps_all_distances(radius, rng)
     torch.testing.assert_close(all_distances(moved), all_distances(points), atol=1e-6, rtol=1e-6)
 
 
-def test_boost_at_the_origin_moves_nothing(rng):
-    points = some_points(5, 4, 1.5, rng)
-    torch.testing.assert_close(layout.boost(points, lorentz.origin(4)), points)
-
-
 @pytest.mark.parametrize("width", [2, 3, 64])
 def test_disk_keeps_the_distances_from_the_root(width, rng):
     points = some_points(12, width, 1.0, rng)
@@ -96,12 +91,6 @@ def test_points_along_a_geodesic_add_up_to_its_distance(rng):
     torch.testing.assert_close(way[:, [0, -1]], torch.stack([p, q], 1))
     steps = poincare.distance(way[:, 1:], way[:, :-1]).sum(-1)
     torch.testing.assert_close(steps, poincare.distance(p, q), rtol=1e-6, atol=1e-9)
-
-
-@pytest.mark.parametrize("q", [(-0.3, -0.6), (0.2, 0.4), (0.0, 0.0)])
-def test_geodesics_through_the_center_are_straight(q):
-    way = layout.geodesics(torch.tensor([0.1, 0.2]), torch.tensor(q), 5)
-    assert (way[:, 1] / way[:, 0].where(way[:, 0] != 0, 1)).tolist()[:4] == pytest.approx([2] * 4)
 
 
 def test_no_arc_crosses_another_of_a_projective_tree():

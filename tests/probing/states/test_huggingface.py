@@ -299,12 +299,6 @@ def test_padding_needs_no_row_of_its_own(tmp_path):
     assert extract(encoder, read_conllu(trees), tmp_path / "s.npy", trees=trees).kept == [0, 1]
 
 
-def test_releases_that_look_once_for_other_libraries_are_taken(monkeypatch):
-    utils = library().utils.import_utils
-    monkeypatch.setattr(utils, "is_torchaudio_available", lambda: False)
-    assert library().utils.import_utils is utils
-
-
 @pytest.mark.parametrize("where", ["torch.nn.Module.float", "transformers.AutoModel.from_config"])
 def test_too_little_memory_is_not_told_as_a_wrong_model(tmp_path, monkeypatch, where):
     helper.save(tmp_path / "m")
