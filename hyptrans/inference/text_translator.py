@@ -109,7 +109,7 @@ class TextTranslator(ABC):
         begun = prefixes(options, self._target, longest)
         found = [[Hypothesis("", 0.0, 0.0, ())] for _ in rows]
         tokens, shown = options.get("batch_tokens") or BATCH_TOKENS, options.get("progress")
-        for batch in by_length(sizes_of(rows), tokens, "translate", shown, step=LENGTH_STEP):
+        for batch in by_length([*map(len, rows)], tokens, "translate", shown, step=LENGTH_STEP):
             source, prefix = (
                 [each[i] for i in batch] for each in (rows, [row for row, _ in begun])
             )
@@ -142,8 +142,3 @@ class TextTranslator(ABC):
 
 def _several(texts: str | Iterable[str]) -> Iterable[str]:
     return [texts] if isinstance(texts, str) else texts
-
-
-def sizes_of(rows: Sequence[Sequence[int]]) -> list[int]:
-    """Return the number of tokens of each row."""
-    return [len(row) for row in rows]

@@ -13,12 +13,11 @@ from hyptrans.inference.architecture import build
 from hyptrans.inference.batches import by_length, padded
 from hyptrans.inference.beams import Found
 from hyptrans.inference.contents import Contents
-from hyptrans.inference.forced import force
 from hyptrans.inference.options import BATCH_TOKENS, BatchOptions, Settings, check_names
 from hyptrans.inference.results import Alignment, Encoding
 from hyptrans.inference.search import search
 from hyptrans.inference.sentences import check_at_least_one
-from hyptrans.inference.text_translator import TextTranslator, sizes_of
+from hyptrans.inference.text_translator import TextTranslator
 from hyptrans.support.errors import UserError
 
 if TYPE_CHECKING:
@@ -177,7 +176,7 @@ class Translator(TextTranslator):
         rows = [row or [self._source.words.eos()] for row in self._source.rows(sources)]
         found: list[Any] = [None] * len(rows)
         with _on(self.device):
-            for batch in self._batches(sizes_of(rows), "encode", options):
+            for batch in self._batches([*map(len, rows)], "encode", options):
                 # moved to the CPU, whose memory holds more than a device's
                 states = torch.stack(encoder(self._input(rows, batch)).states).cpu()
                 for i, own in zip(batch, states.unbind(1), strict=True):
@@ -237,11 +236,11 @@ class Translator(TextTranslator):
         rows = [row or [self._source.words.eos()] for row in rows]
         wanted = [row or [self._target.words.eos()] for row in wanted]
         found: list[Any] = [None] * len(rows)
-        sizes = list(map(max, sizes_of(rows), sizes_of(wanted)))
+        sizes = [max(map(len, pair)) for pair in zip(rows, wanted, strict=True)]
         with _on(self.device):
             for batch in self._batches(sizes, "score", options):
                 source, own = self._input(rows, batch), [wanted[i] for i in batch]
-                each, weights = force(self.models, source, own, look=look)
+                each, weights = _force(self.models, source, own, look=look)
                 for place, i in enumerate(batch):
                     length = len(wanted[i])
                     found[i] = Alignment(
@@ -251,6 +250,33 @@ class Translator(TextTranslator):
                         tuple(each[place, :length].tolist()),
                     )
         return found
+
+
+def _force(
+    models: Sequence[Any], source: Tensor, targets: Sequence[Sequence[int]], *, look: bool
+) -> tuple[Tensor, Tensor]:
+    """Return tokens' log-probabilities ``[B, T]`` and source weights ``[B, T, S]``, on the CPU.
+
+    Args:
+        models: each an ``EncoderDecoder`` for the same dictionaries; probabilities and weights are
+            averaged.
+        source: tokens ``[B, S]``, padded on the left.
+        targets: tokens of each row, with the end of the sentence.
+        look: compute the weights; without it they have no columns.
+    """
+    words = models[0].decoder.dictionary
+    # each token is predicted from those before it, the first from the end-of-sentence token
+    before = [[words.eos(), *row[:-1]] for row in targets]
+    wanted, previous = (padded(rows, words).to(source.device) for rows in (targets, before))
+    each, weights = [], []
+    for model in models:
+        memory = model.encoder.memory(source)
+        found = model.decoder.predict(previous, *memory).log_softmax(-1)
+        each.append(found.gather(-1, wanted.unsqueeze(-1)).squeeze(-1).double())
+        none = found.new_zeros(*wanted.shape, 0)
+        weights.append(model.decoder.look(previous, *memory) if look else none)
+    mean = torch.stack(each).logsumexp(0) - math.log(len(models))
+    return mean.cpu(), torch.stack(weights).mean(0).cpu()
 
 
 @contextmanager
