@@ -1,6 +1,6 @@
 """Hyperbolic layers as ``torch.nn`` modules; usable without fairseq.
 
-What a model is built with is exported here; a paper's formulas are in :mod:`hyptrans.geometry`.
+This module exports the layers that models are built of; :mod:`hyptrans.geometry` has the formulas.
 """
 
 from hyptrans.layers.attention import Attention

@@ -1,4 +1,4 @@
-"""Multi-head attention of every geometry: heads, masks, weights and decoding state."""
+"""What the multi-head attention of all geometries shares: heads, masks, weights, decoding state."""
 
 from __future__ import annotations
 
@@ -13,56 +13,56 @@ from torch import Tensor, nn
 from hyptrans.geometry.precision import full_precision, matrix_product
 
 Map = Literal["qkv", "q", "kv"]
-"""The maps of an attention by what they make: queries, keys and values."""
+"""The maps of an attention layer, named by their outputs: queries, keys and values."""
 
 
 @dataclass
 class State:
-    """What one part of a decoder keeps between decoding steps."""
+    """State that one part of a decoder keeps between decoding steps."""
 
     kept: Any = None
-    """None before the first step. Attention keeps an object with one row for each hypothesis or
-    sentence: its ``rows`` is their number, and row ``i`` of the result of ``reorder(order)`` is row
-    ``order[i]``. The logits keep an object that is the same for all hypotheses."""
+    """None before the first step. Attention keeps an object with one row per hypothesis or
+    sentence; its ``rows`` is the number of rows, and ``reorder(order)`` returns an object whose row
+    ``i`` is row ``order[i]``. The output layer keeps an object that all hypotheses share."""
 
 
 class Memory(NamedTuple):
-    """Keys and values ``[B, H, S, d]``: of the encoder's output, or of earlier positions."""
+    """Keys and values ``[B, H, S, d]`` of the encoder's output or of earlier positions."""
 
     key: Tensor
     value: Tensor
 
     @property
     def rows(self) -> int:
-        """How many hypotheses or sentences."""
+        """Return the number of hypotheses or sentences."""
         return self.key.size(0)
 
     def reorder(self, order: Tensor) -> Memory:
-        """Row ``i`` of the result is row ``order[i]``."""
+        """Return a memory whose row ``i`` is row ``order[i]`` of this one."""
         return Memory(*(t.index_select(0, order) for t in self))
 
     def extended(self, key: Tensor, value: Tensor) -> Memory:
-        """These positions, and further ones behind them."""
+        """Return a memory of these positions followed by further ones."""
         pairs = zip(self, (key, value), strict=True)
         return Memory(*(torch.cat(pair, dim=2) for pair in pairs))
 
 
 class Attention(nn.Module, ABC):
-    """Points in, points out: project, mix the values, merge the heads, add the residual.
+    """Map points to points: project, mix the values, merge the heads, add the residual.
 
-    A variant adds its maps (:meth:`add_maps`) and says what heads they make (:meth:`map_heads`),
-    what mixes these (:meth:`mix`) and what becomes of the result (:meth:`merge`). A variant that
-    keeps something else than keys and values, of earlier positions or of the memory, overrides
-    :meth:`mix_next`, :meth:`remember` and :meth:`recall`. Without ``memory`` it attends to ``x``
-    itself.
+    A variant adds its maps with :meth:`add_maps` and defines how to compute the heads
+    (:meth:`map_heads`), mix them (:meth:`mix`) and merge the result (:meth:`merge`). A variant that
+    keeps something other than the keys and values of earlier positions or of the memory overrides
+    :meth:`mix_next`, :meth:`remember` and :meth:`recall`. Without ``memory`` the layer attends to
+    ``x`` itself.
 
     Shapes: x ``[B, T, D]``, memory ``[B, S, D']``, padding ``[B, S]`` (true at padding)
-    -> ``[B, T, D]``; queries, keys and values ``[B, H, T or S, d]``, ``d`` being ``D / H`` or one
-    more. Where every ``n`` rows of ``x`` have the same memory, it may be given once for them,
-    ``[B / n, S, D']``.
+    -> ``[B, T, D]``; queries, keys and values ``[B, H, T or S, d]``, where ``d`` is ``D / H`` or
+    one more. If each group of ``n`` rows of ``x`` has the same memory, pass the memory once per
+    group, ``[B / n, S, D']``.
 
     Args:
-        width: numbers of a point of the input and the output.
+        width: coordinates of an input or output point.
         heads: number of heads.
         causal: no position sees a later one.
 
@@ -77,11 +77,11 @@ class Attention(nn.Module, ABC):
         self.width, self.heads, self.causal = width, heads, causal
 
     def add_maps(self, make: Callable[[int, int], nn.Module], memory_width: int | None) -> None:
-        """Register ``qkv``, or ``q`` and ``kv`` where a memory is attended to.
+        """Register ``qkv``, or ``q`` and ``kv`` for attention to a memory.
 
         Args:
-            make: gives the map from an input of some width to so many of queries, keys and values.
-            memory_width: numbers of a point of the memory; None for self-attention.
+            make: makes a map from its input width and its number of outputs (1 to 3).
+            memory_width: coordinates of a point of the memory; None for self-attention.
         """
         if memory_width is None:
             self.qkv = make(self.width, 3)
@@ -91,19 +91,19 @@ class Attention(nn.Module, ABC):
 
     @abstractmethod
     def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
-        """What the map of that name makes of ``x``, in the order of its letters."""
+        """Apply the map of this name to ``x``; return its outputs in the order of its letters."""
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values of self-attention."""
+        """Return the queries, keys and values of self-attention."""
         query, key, value = self.map_heads("qkv", x)
         return query, key, value
 
     def query(self, x: Tensor) -> Tensor:
-        """Queries of cross-attention."""
+        """Return the queries of cross-attention."""
         return self.map_heads("q", x)[0]
 
     def keys_and_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values of cross-attention."""
+        """Return the keys and values of cross-attention."""
         key, value = self.map_heads("kv", memory)
         return key, value
 
@@ -113,14 +113,14 @@ class Attention(nn.Module, ABC):
     ) -> Tensor:
         """Mix the values for every query.
 
-        ``allowed`` ``[B, 1, 1, S]`` is true at keys that may be looked at, ``is_causal`` says that
-        a query sees its own and earlier positions only; ``causal_mask`` joins the two.
+        ``allowed`` ``[B, 1, 1, S]`` is true at keys that queries may attend to. With ``is_causal``
+        a query sees only its own and earlier positions. :func:`causal_mask` joins the two.
         """
 
     def weights(
         self, query: Tensor, key: Tensor, allowed: Tensor | None, *, is_causal: bool
     ) -> Tensor:
-        """What :meth:`mix` weighs the values with, ``[B, H, T, S]``, without dropout."""
+        """Return the weights ``[B, H, T, S]`` that :meth:`mix` gives the values, before dropout."""
         scores = matrix_product(query, key.transpose(-1, -2))
         return masked_softmax(scores, scores.new_ones(()), allowed=allowed, is_causal=is_causal)
 
@@ -131,9 +131,9 @@ class Attention(nn.Module, ABC):
     def mix_next(
         self, query: Tensor, key: Tensor, value: Tensor, state: State, padding: Tensor | None
     ) -> Tensor:
-        """Add these positions to ``state``; mix the values of all that it then has.
+        """Add these positions to ``state``, then mix the values of all its positions.
 
-        ``padding`` ``[B, S]`` is of all positions, the earlier ones included.
+        ``padding`` ``[B, S]`` covers all positions, the earlier ones included.
         """
         allowed = None if padding is None else _allowed(padding)
         earlier = state.kept
@@ -142,7 +142,7 @@ class Attention(nn.Module, ABC):
         return self.mix(query, *state.kept, allowed=allowed, is_causal=is_causal)
 
     def remember(self, memory: Tensor, allowed: Tensor | None) -> Any:
-        """What is kept of a memory while a batch is decoded; ``allowed`` ``[B, 1, 1, S]``."""
+        """Return what to keep of a memory while decoding a batch; ``allowed`` ``[B, 1, 1, S]``."""
         return Memory(*self.keys_and_values(memory))
 
     def recall(self, query: Tensor, kept: Any, allowed: Tensor | None) -> Tensor:
@@ -157,12 +157,12 @@ class Attention(nn.Module, ABC):
         padding: Tensor | None = None,
         state: State | None = None,
     ) -> Tensor:
-        """Attend; with ``state``, to earlier positions too, which it then remembers.
+        """Attend to ``memory`` or ``x``; with ``state``, also to earlier positions, and update it.
 
-        With a ``state``, the padding of self-attention is of the earlier positions too.
+        With a ``state``, the padding of self-attention covers the earlier positions too.
 
         Raises:
-            ValueError: more than one position at a time with a ``state`` that holds earlier ones.
+            ValueError: ``x`` has several positions and ``state`` already holds earlier ones.
         """
         allowed = None if padding is None else _allowed(padding)
         if memory is not None:
@@ -180,7 +180,7 @@ class Attention(nn.Module, ABC):
     def look(
         self, x: Tensor, memory: Tensor | None = None, *, padding: Tensor | None = None
     ) -> Tensor:
-        """The weights of each head, ``[B, H, T, S]``; those of a position sum to 1."""
+        """Return the weights of each head, ``[B, H, T, S]``; each position's weights sum to 1."""
         allowed = None if padding is None else _allowed(padding)
         if memory is None:
             query, key, _ = self.project(x)
@@ -192,7 +192,7 @@ class Attention(nn.Module, ABC):
     def _look_at(
         self, memory: Tensor, x: Tensor, allowed: Tensor | None, state: State | None
     ) -> Tensor:
-        """Attend to a memory; a ``state`` keeps its keys and values from the first call on."""
+        """Attend to a memory; ``state`` keeps the memory's keys and values from the first call."""
         query = self.query(x)
         kept = None if state is None else state.kept
         if kept is None:
@@ -206,7 +206,7 @@ class Attention(nn.Module, ABC):
 def masked_softmax(
     scores: Tensor, factor: Tensor, *, allowed: Tensor | None, is_causal: bool
 ) -> Tensor:
-    """Softmax of ``factor scores`` over the keys that may be looked at.
+    """Return the softmax of ``factor * scores`` over the keys that queries may attend to.
 
     Shapes: scores ``[B, H, T, S]``, factor ``[H, 1, 1]`` or ``[]``, masks as in
     :meth:`Attention.mix` -> ``[B, H, T, S]``.
@@ -215,26 +215,25 @@ def masked_softmax(
         allowed = causal_mask(scores.size(-1), allowed, scores.device)
     if allowed is None:
         return (scores * factor).softmax(-1)
-    # added as they are scaled: scores that are filled in take two passes more, each many times as
-    # long
+    # scaled and masked in one pass: filling the scores would take two more, each many times as long
     barred = scores.new_zeros(allowed.shape).masked_fill_(~allowed, -torch.inf)
     return torch.addcmul(barred, scores, factor).softmax(-1)
 
 
 def causal_mask(length: int, allowed: Tensor | None, device: torch.device) -> Tensor:
-    """True where a query may look: at itself, and at earlier positions that are ``allowed``.
+    """Return a mask: true at a query's own position and at earlier positions that are ``allowed``.
 
     Shapes: allowed ``[B, 1, 1, T]`` or None -> ``[B, 1, T, T]`` or ``[T, T]``.
     """
     past = torch.ones(length, length, dtype=torch.bool, device=device).tril()
     if allowed is None:
         return past
-    # a padding position that sees nothing would have no weights to normalize, hence NaN
+    # a padding position without any key would have no weights to normalize and give NaN
     return (allowed & past) | torch.eye(length, dtype=torch.bool, device=device)
 
 
 def one_mask(key: Tensor, allowed: Tensor | None, is_causal: bool) -> tuple[Tensor | None, bool]:
-    """``attn_mask`` and ``is_causal`` for torch's fused attention, which takes only one of the two.
+    """Return ``attn_mask`` and ``is_causal`` for torch's fused attention, which takes only one.
 
     Shapes: key ``[B, H, T, d]``, allowed ``[B, 1, 1, T]``.
     """
@@ -244,17 +243,17 @@ def one_mask(key: Tensor, allowed: Tensor | None, is_causal: bool) -> tuple[Tens
 
 
 def _allowed(padding: Tensor) -> Tensor:
-    """The keys that may be looked at: ``[B, S]`` -> ``[B, 1, 1, S]``.
+    """Return the mask of keys that queries may attend to: ``[B, S]`` -> ``[B, 1, 1, S]``.
 
-    In a row of padding alone all keys may be: without a key the weights, and with them the
-    gradients of all parameters, would be NaN.
+    A row that is all padding allows all keys: without a key the weights would be NaN, and so would
+    the gradients of all parameters.
     """
     allowed = ~padding[:, None, None, :]
     return allowed | ~allowed.any(-1, keepdim=True)
 
 
 def fold_beams(query: Tensor, sentences: int) -> Tensor:
-    """Put the queries of all hypotheses of a sentence side by side, as if they were its positions.
+    """Lay the queries of all hypotheses of a sentence side by side as if they were positions.
 
     Shapes: ``[B, H, T, d]`` -> ``[sentences, H, B / sentences * T, d]``.
     """
@@ -264,7 +263,7 @@ def fold_beams(query: Tensor, sentences: int) -> Tensor:
 
 
 def unfold_beams(mixed: Tensor, hypotheses: int) -> Tensor:
-    """Inverse of :func:`fold_beams`: ``[B, H, n T, d]`` -> ``[hypotheses, H, T, d]``."""
+    """Invert :func:`fold_beams`: ``[B, H, n T, d]`` -> ``[hypotheses, H, T, d]``."""
     if not torch.compiler.is_compiling() and mixed.size(0) == hypotheses:
         return mixed
     beams = hypotheses // mixed.size(0)

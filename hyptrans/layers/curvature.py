@@ -1,4 +1,4 @@
-"""Learned curvatures of spaces, and the scale by which points move from one space to another."""
+"""Learned curvatures, and the scale that moves points from one curvature to another."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -15,18 +15,18 @@ from hyptrans.layers.checks import check_curvature
 from hyptrans.layers.euclidean import inverse_softplus
 
 LEAST_CURVATURE = 1e-12
-"""No learned ``c`` is below it: ``1/c`` and its square are still float32 numbers."""
+"""Least learned ``c``; ``1/c`` and its square are still float32 numbers."""
 
 
 class Curvature(nn.Module):
-    """The ``c > 0`` of a space of curvature ``-c``, learned as ``softplus`` of a free number.
+    """The ``c > 0`` of a space of curvature ``-c``, learned as ``softplus`` of a free parameter.
 
-    Calling it gives ``c``: a tensor without dimensions where it is learned, else a number. On the
-    CPU it is a number too where no gradient is wanted, as what follows from it is no operator then.
+    Calling it returns ``c``: a 0-dimensional tensor if learned, else a number. On the CPU without
+    gradients a learned ``c`` is a number too, so that what follows from it needs no operators.
 
     Args:
-        c: the value, or where learning starts.
-        learned: whether it is a parameter.
+        c: the value, or the starting value if learned.
+        learned: whether ``c`` is a parameter.
 
     Raises:
         ValueError: ``c`` is not above 0.
@@ -39,7 +39,7 @@ class Curvature(nn.Module):
         self.raw = nn.Parameter(torch.tensor(inverse_softplus(c))) if learned else None
 
     def __call__(self) -> lorentz.CurvatureLike:
-        # not a module's, with its hooks: a step of decoding asks a hundred times
+        # bypasses nn.Module's call and its hooks: a decoding step calls this a hundred times
         kept = _kept(self)
         return self.forward() if kept is None else kept
 
@@ -56,10 +56,10 @@ class Curvature(nn.Module):
 
 
 class Passage:
-    """From the curvature before a block, or of a memory, to the block's own.
+    """The change from the curvature of a block's input or memory to the block's own.
 
-    Calling it gives :func:`scale_between` both. The curvatures are used, not owned: as a module of
-    the block, the one before would have several names in a checkpoint.
+    Calling it returns :func:`scale_between` the two. This is not a module, so it does not register
+    the curvatures: otherwise the input's curvature would have several names in a checkpoint.
     """
 
     def __init__(self, before: Curvature, own: Curvature) -> None:
@@ -73,9 +73,9 @@ class Passage:
 def scale_between(
     c_in: lorentz.CurvatureLike, c_out: lorentz.CurvatureLike
 ) -> lorentz.CurvatureLike:
-    """``sqrt(c_in / c_out)``: what a change of curvature multiplies space coordinates by.
+    """Return ``sqrt(c_in / c_out)``, by which a change of curvature multiplies space coordinates.
 
-    It keeps distances in units of ``1/sqrt(c)``, hence their order. Source: Hypformer eq. 9.
+    This keeps distances in units of ``1/sqrt(c)``, hence their order. Source: Hypformer eq. 9.
     """
     return (c_in / c_out) ** 0.5
 
@@ -83,7 +83,7 @@ def scale_between(
 Kept = dict[Curvature | Passage | Tensor, lorentz.CurvatureLike]
 
 _KEPT: ContextVar[Kept | None] = ContextVar("curvatures that are kept", default=None)
-"""Not of the parts: another thread may use the same model, with gradients or without."""
+"""Not on the modules: another thread may use the same model, with gradients or without."""
 
 
 def _kept(part: Curvature | Passage) -> lorentz.CurvatureLike | None:
@@ -94,7 +94,7 @@ def _kept(part: Curvature | Passage) -> lorentz.CurvatureLike | None:
 
 
 def derived(parameter: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
-    """What ``compute`` makes of a parameter; within a search, what it made at the first step."""
+    """Return ``compute(parameter)``; within a search, compute it only at the first step."""
     kept = _KEPT.get() if not (torch.is_grad_enabled() or torch.compiler.is_compiling()) else None
     if kept is None:
         return compute(parameter)
@@ -106,14 +106,14 @@ def derived(parameter: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
 
 @contextmanager
 def kept_curvatures(*models: nn.Module) -> Iterator[None]:
-    """Compute the learned curvatures of models, and the scales between them, once and together.
+    """Compute the models' learned curvatures and the scales between them once and together.
 
-    One by one they are more than half of a training step's operators. Their values are those of
-    the parameters when this begins. What is computed again after its end, as layers under
-    :func:`torch.utils.checkpoint.checkpoint` are, does not find them.
+    One by one they make up more than half of a training step's operators. Their values come from
+    the parameters on entry to this context. Layers that run again after its end, as under
+    :func:`torch.utils.checkpoint.checkpoint`, do not find them.
     """
     if torch.compiler.is_compiling():
-        yield  # a compiler joins operators by itself
+        yield  # a compiler fuses operators by itself
         return
     modules = [module for model in models for module in model.modules()]
     curvatures = [m for m in modules if isinstance(m, Curvature) and m.raw is not None]
@@ -145,12 +145,12 @@ def _keep(kept: Kept, curvatures: list[Curvature], passages: list[Passage]) -> N
 
 
 def _of_raw(raw: Tensor) -> Tensor:
-    """Softplus, bounded from below: far below zero it would underflow, and ``1/c`` be infinite."""
+    """Return softplus, bounded from below: else it underflows far below 0 and ``1/c`` is inf."""
     return F.softplus(at_least_float32(raw)).clamp_min(LEAST_CURVATURE)
 
 
 def _as_tensor(raw: Tensor) -> bool:
-    """Whether what follows from a curvature is computed by operators; else by Python's numbers."""
-    # for a compiler a number would become part of the graph
+    """Return whether to compute with tensors what follows from a curvature; else with numbers."""
+    # a compiler would make a number part of its graph
     compiling = torch.compiler.is_compiling()
     return compiling or torch.is_grad_enabled() or raw.device.type != "cpu"

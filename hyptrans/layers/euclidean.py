@@ -14,23 +14,23 @@ from hyptrans.layers.attention import Attention, Map, State, one_mask
 from hyptrans.layers.positions import register_sinusoids
 
 QUERY_KEY_VALUE_GAIN = 2**-0.5
-"""fairseq's gain for the maps of queries, keys and values where all have one width."""
+"""fairseq's gain for the maps of queries, keys and values if all have the same width."""
 ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
     "relu": F.relu,
     "gelu": F.gelu,
     "tanh": torch.tanh,
     "linear": lambda x: x,
 }
-"""What may stand between the maps of a feed-forward block."""
+"""Activations between the two maps of a feed-forward block, by name."""
 
 
 def inverse_softplus(value: float) -> float:
-    """The inverse of softplus, also for a tiny ``value``."""
+    """Return the inverse of softplus, accurate for a tiny ``value`` too."""
     return value + math.log(-math.expm1(-value))
 
 
 class Linear(nn.Linear):
-    """torch's, through :func:`hyptrans.kernels.products.linear`."""
+    """torch's linear layer, computed by :func:`hyptrans.kernels.products.linear`."""
 
     def forward(self, x: Tensor) -> Tensor:
         return products.linear(x, self.weight, self.bias)
@@ -39,14 +39,14 @@ class Linear(nn.Linear):
 class ResidualNorm(nn.Module):
     """Residual and norm of a sublayer: ``LayerNorm(x + dropout(update))``.
 
-    With ``norm_first`` the norm is before the sublayer, in :meth:`enter`, and not after the sum.
+    With ``norm_first`` the norm comes before the sublayer, in :meth:`enter`, not after the sum.
 
     Shapes: x, update ``[..., width]`` -> ``[..., width]``.
 
     Args:
-        width: of a state.
+        width: numbers of a state.
         dropout: probability of zeroing an entry of the update in training.
-        norm_first: normalize what enters the sublayer, and not what leaves it.
+        norm_first: normalize the sublayer's input instead of its output.
     """
 
     def __init__(self, width: int, *, dropout: float = 0.0, norm_first: bool = False) -> None:
@@ -55,7 +55,7 @@ class ResidualNorm(nn.Module):
         self.norm = nn.LayerNorm(width)
 
     def enter(self, x: Tensor) -> Tensor:
-        """The input of the sublayer's maps: normalized with ``norm_first``."""
+        """Return the input of the sublayer's maps: normalized if ``norm_first``."""
         return self.norm(x) if self.norm_first else x
 
     def forward(self, x: Tensor, update: Tensor) -> Tensor:
@@ -64,15 +64,15 @@ class ResidualNorm(nn.Module):
 
 
 class ScaledEmbedding(nn.Module):
-    """A table of vectors, one per token; looked up times ``sqrt(width)``, or times ``scale``.
+    """A table of one vector per token; a lookup multiplies by ``sqrt(width)`` or by ``scale``.
 
     Shapes: tokens ``[...]`` -> ``[..., width]``.
 
     Args:
         num_embeddings: size of the vocabulary.
-        width: of a vector.
+        width: numbers of a vector.
         padding_idx: row that starts at zero and gets no gradient from the lookup.
-        scale: multiplies what is looked up; None for ``sqrt(width)``.
+        scale: factor of the vectors looked up; None for ``sqrt(width)``.
     """
 
     def __init__(
@@ -96,15 +96,15 @@ class ScaledEmbedding(nn.Module):
 
 
 class AddedPositions(nn.Module):
-    """Position encoding: a vector per position is added, then a norm if any, then dropout.
+    """Position encoding: add a vector per position, normalize if wanted, apply dropout.
 
     Shapes: x ``[B, T, width]``, positions ``[B, T]`` (from 0) -> ``[B, T, width]``.
 
     Args:
-        width: of a vector.
-        max_positions: positions from 0 to one less than this can be encoded.
+        width: numbers of a vector.
+        max_positions: the layer encodes positions from 0 to one less than this.
         learned: vectors are learned, starting at N(0, 1 / width); else sinusoidal.
-        none: there are no vectors, and nothing is added.
+        none: add no vectors.
         norm: normalize the sum.
         dropout: probability of zeroing an entry of the result in training.
     """
@@ -146,9 +146,9 @@ class DotProductAttention(Attention):
     Source: Vaswani et al. (2017), section 3.2.
 
     Args:
-        width: of the input and the output.
+        width: numbers of an input or output state.
         heads: number of heads.
-        memory_width: of the memory; for cross-attention only.
+        memory_width: numbers of a state of the memory; for cross-attention only.
         norm_first: see :class:`ResidualNorm`.
         dropout: probability of zeroing a number of the update.
         attention_dropout: probability of zeroing a weight.
@@ -216,7 +216,7 @@ class FeedForward(nn.Module):
     Shapes: ``[..., width]`` -> ``[..., width]``.
 
     Args:
-        width: of a state.
+        width: numbers of a state.
         inner_width: width between the two layers.
         dropout: probability of zeroing an entry of the update in training.
         activation: a name of :data:`ACTIVATIONS`.
@@ -247,20 +247,20 @@ class FeedForward(nn.Module):
 
 
 class DotProductLogits(nn.Module):
-    """Output layer: dot products with a vector per token, without a bias.
+    """Output layer: dot products of states with one vector per token, without a bias.
 
-    The states may go through a linear map to another width first.
+    If ``inner_width`` differs from ``width``, a linear map changes the width of the states first.
 
     Shapes: ``[..., width]`` -> ``[..., num_embeddings]``.
 
     Args:
         num_embeddings: size of the vocabulary.
-        width: of a state.
-        table: whose vectors (unscaled) the output shares; None for vectors of its own.
-        inner_width: of a vector; None for ``width``.
+        width: numbers of a state.
+        table: embedding whose unscaled vectors the output shares; None for its own vectors.
+        inner_width: numbers of a vector; None for ``width``.
 
     Raises:
-        ValueError: the table has vectors of another width.
+        ValueError: the vectors of ``table`` do not have ``inner_width`` numbers.
     """
 
     def __init__(
@@ -289,9 +289,9 @@ class DotProductLogits(nn.Module):
             )
 
     def forward(self, x: Tensor, state: State | None = None) -> Tensor:
-        """Logits; a decoding ``state`` stays as it is."""
+        """Return the logits; a decoding ``state`` stays unchanged."""
         return products.linear(*self.factors(x))
 
     def factors(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """``[..., inner_width]`` and the vectors, whose product the logits are."""
+        """Return states ``[..., inner_width]`` and vectors, whose product is the logits."""
         return x if self.project is None else self.project(x), self.weight

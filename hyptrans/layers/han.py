@@ -1,8 +1,8 @@
 """Hyperbolic attention of an otherwise Euclidean Transformer (Gulcehre et al. 2018, HAN).
 
-Linear maps give numbers, which are read as points of the hyperboloid of curvature -1; weights
-come from the distances between queries and keys; the Einstein midpoint of the values is taken
-in Klein coordinates, an ordinary vector, with which the Transformer goes on.
+Linear maps give numbers that the layer reads as points of the hyperboloid of curvature -1. The
+weights come from the distances between queries and keys. The layer computes the Einstein midpoint
+of the values in Klein coordinates, where it is an ordinary vector for the rest of the Transformer.
 """
 
 from functools import partial
@@ -37,23 +37,23 @@ def _beta(raw: Tensor) -> Tensor:
 
 
 class HyperbolicAttention(Attention):
-    """Attention by hyperbolic distances and midpoints, with residual and layer norm.
+    """Attention with hyperbolic distances and midpoints, then residual and layer norm.
 
     Weights are ``softmax_j(-beta d(q, k_j))`` or ``sigmoid(-beta d(q, k_j) - c)``; ``beta > 0`` and
     ``c`` are learned for each head. Softmax drops ``c``, so only sigmoid has it. As the midpoint
-    does not depend on the scale of the weights, those of sigmoid are taken as
+    does not depend on the scale of the weights, the sigmoid weights are computed as
     ``softmax_j(log sigmoid(score))``, which cannot underflow.
 
     Source: HAN eq. 2 and 3; the rest as in fairseq's Transformer, initial values included. A head
     has ``width / heads`` space dimensions; polar coordinates take one more number for the radius.
 
     Args:
-        width: numbers of a state of the input and the output.
+        width: numbers of an input or output state.
         heads: number of heads.
-        memory_width: numbers of a state of the memory; given for cross-attention only.
-        coordinates: how the numbers of the linear maps are read as points.
-        weights: what makes weights of the scores.
-        max_radius: no point is farther from the origin.
+        memory_width: numbers of a state of the memory; for cross-attention only.
+        coordinates: how to read the numbers of the linear maps as points.
+        weights: function that turns scores into weights.
+        max_radius: greatest distance of a point from the origin.
         dropout: probability of zeroing a number of the update.
         attention_dropout: probability of zeroing a weight.
         causal: no position sees a later one.
@@ -104,11 +104,11 @@ class HyperbolicAttention(Attention):
 
     @property
     def beta(self) -> Tensor:
-        """One positive number per head, ``[H, 1, 1]``."""
+        """Return one positive number per head, ``[H, 1, 1]``."""
         return derived(self.raw_beta, _beta)
 
     def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
-        """Points ``[B, H, T, D / H + 1]``, read from the results of a linear map."""
+        """Return points ``[B, H, T, D / H + 1]``, read from the output of a linear map."""
         z = getattr(self, name)(x).unflatten(-1, (len(name), -1))  # [B, T, maps, H * n]
         if self.coordinates == "polar":
             return polar_heads(z, self.heads, self.max_radius).unbind()
@@ -117,7 +117,7 @@ class HyperbolicAttention(Attention):
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
     ) -> Tensor:
-        """Midpoints in Klein coordinates, ``[B, H, T, D / H]``."""
+        """Return midpoints in Klein coordinates, ``[B, H, T, D / H]``."""
         with full_precision(query):
             weights = self.weights(query, key, allowed, is_causal=is_causal)
             weights = relu_dropout(weights, self.attention_dropout, training=self.training)
@@ -126,7 +126,7 @@ class HyperbolicAttention(Attention):
     def weights(
         self, query: Tensor, key: Tensor, allowed: Tensor | None, *, is_causal: bool
     ) -> Tensor:
-        """What the values are weighted with, by distances."""
+        """Return the weights of the values, computed from distances."""
         scores, factor = klein.distances(query, key), -self.beta
         if self.c is not None:
             c = at_least_float32(self.c)[:, None, None]

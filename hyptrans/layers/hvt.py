@@ -1,16 +1,16 @@
 """HVT: the Poincare-ball layers of Fein-Ashley et al. (2024).
 
-Every layer takes and gives points of the ball; between the maps inside a layer the points are kept
-as their tangents at the origin, where ``exp_o`` and ``log_o`` of neighboring formulas cancel.
+Every layer maps points of the ball to points of the ball. Between its maps a layer represents
+points by their tangents at the origin, where ``exp_o`` and ``log_o`` of adjacent formulas cancel.
 
-The equations are the paper's, but where a docstring says otherwise: the maps of eq. 8 and 9 have no
-factor 2 (as geoopt's), gyromidpoints stand for eq. 24, whose sum depends on the order of the
-points, eq. 33 has ``exp(-d)`` for ``d``, whose sign contradicts the text, and the sum of eq. 26
-behind attention is normalized as that of eq. 30 behind the feed-forward block. The authors' code
-computes something else: its attention scores are dot products of tangents and its values are
-averaged there, its activation is a PReLU whose slope starts at 1 (the identity), its residuals are
-scaled without Mobius operations, its weight matrices are themselves kept in the ball, its logits
-are confined to the unit ball, and its loss adds a margin. Nothing here follows that.
+The equations are the paper's, with exceptions that docstrings name: the maps of eq. 8 and 9 have no
+factor 2 (as in geoopt); gyromidpoints replace eq. 24, whose sum depends on the order of the points;
+eq. 33 uses ``exp(-d)`` in place of ``d``, whose sign contradicts the text; the sum of eq. 26 after
+attention is normalized like that of eq. 30 after the feed-forward block. The authors' code differs:
+it scores by dot products of tangents and averages values as tangents, its activation is a PReLU
+whose slope starts at 1 (the identity), it scales residuals without Mobius operations, keeps the
+weight matrices themselves in the ball, confines logits to the unit ball, and adds a margin to the
+loss. Nothing here follows that code.
 """
 
 from typing import Any
@@ -30,20 +30,20 @@ from hyptrans.layers.lorentz import LorentzEmbedding, LorentzLogits
 from hyptrans.layers.positions import position_vectors
 
 NORM_EPSILON = 1e-5
-"""Of :class:`TangentNorm`: torch's own for a LayerNorm, of vectors in units of 1 / sqrt(width)."""
+"""Epsilon of :class:`TangentNorm`: LayerNorm's in torch, for vectors in units of 1/sqrt(width)."""
 
 
 class MobiusLinear(nn.Module):
     """Mobius linear layer ``W (x)_M x (+) b``, the bias ``b = exp_o(bias)`` being a point.
 
-    Shapes: ``[..., in_width]`` -> ``[..., out_width]``; with ``projections`` so many maps in one
+    Shapes: ``[..., in_width]`` -> ``[..., out_width]``; with ``projections``, that many maps in one
     matrix product -> ``[..., projections, out_width]``. Source: HVT eq. 5 and 7.
 
     Args:
-        in_width: numbers of a point of the input.
-        out_width: numbers of a point of the output.
+        in_width: coordinates of an input point.
+        out_width: coordinates of an output point.
         c: the ball has curvature ``-c``.
-        projections: number of maps, or None for one without a dimension of its own.
+        projections: number of maps, or None for one map without a dimension of its own.
     """
 
     def __init__(
@@ -62,13 +62,13 @@ class MobiusLinear(nn.Module):
         return poincare.exp_origin(tangent, c=self.c)
 
     def tangent(self, u: Tensor, *, relu: bool = False) -> Tensor:
-        """The layer between the tangents of its input and of its output, after ReLU if wanted."""
+        """Map the tangent of the input to that of the output, with ReLU at the end if wanted."""
         return add_tangents(self.product(u), self.bias, c=self.c, relu=relu)
 
     def product(self, u: Tensor) -> Tensor:
-        """:meth:`tangent` before the bias.
+        """Return :meth:`tangent` before the bias.
 
-        ``W (x)_M x`` is ``exp_o(W log_o(x))``, so the matrix acts on the tangent as it is.
+        As ``W (x)_M x`` is ``exp_o(W log_o(x))``, the matrix multiplies the tangent directly.
         """
         z = products.linear(u.to(self.weight.dtype), self.weight)
         return z.view(*z.shape[:-1], *self.bias.shape)
@@ -80,12 +80,12 @@ class MobiusLinear(nn.Module):
 class TangentNorm(nn.Module):
     """Gain and shift of a LayerNorm of tangents, with a gain that starts at ``1 / sqrt(width)``.
 
-    :class:`ScaledResidual` computes it with its sum, as
+    :class:`ScaledResidual` computes the norm together with its sum, by
     :func:`hyptrans.kernels.poincare_residual.plain_norm` or a kernel.
 
-    At gain 1 tangents have length ``sqrt(width)`` and all points would sit on the clamp. The
-    factor stays outside the parameters, so that a step of the optimizer changes gain and bias by
-    the same share as in a Euclidean Transformer. Source: HVT eq. 11, without its maps.
+    At gain 1 tangents would have length ``sqrt(width)`` and all points would sit on the clamp. The
+    factor ``1 / sqrt(width)`` is not part of the parameters, so an optimizer step changes gain and
+    bias by the same share as in a Euclidean Transformer. Source: HVT eq. 11, without its maps.
     """
 
     def __init__(self, width: int) -> None:
@@ -95,15 +95,15 @@ class TangentNorm(nn.Module):
 
 
 class ScaledResidual(nn.Module):
-    """End of a sublayer: ``LayerNorm(x (+) beta (x) O)`` with a learned ``beta`` starting at 1.
+    """End of a sublayer: ``LayerNorm(x (+) beta (x) O)`` with a learned ``beta`` that starts at 1.
 
-    ``O`` is the output of a :class:`MobiusLinear`, given by its product and bias.
+    ``O`` is the output of a :class:`MobiusLinear`, passed as its product and bias.
 
     Shapes: x (a point) and product ``[..., width]``, bias ``[width]`` -> ``[..., width]``.
     Source: HVT eq. 12, 26 and 30.
 
     Args:
-        width: numbers of a point.
+        width: coordinates of a point.
         c: the ball has curvature ``-c``.
         dropout: probability of zeroing a number of the update's tangent while training.
     """
@@ -135,8 +135,8 @@ class PoincareFeedForward(nn.Module):
     Shapes: ``[..., width]`` -> ``[..., width]``. Source: HVT eq. 27 to 30.
 
     Args:
-        width: numbers of a point of the input and the output.
-        inner_width: numbers of a point between the two maps.
+        width: coordinates of an input or output point.
+        inner_width: coordinates of a point between the two maps.
         c: the ball has curvature ``-c``.
         dropout: see :class:`ScaledResidual`.
     """
@@ -156,11 +156,11 @@ class PoincareFeedForward(nn.Module):
 
 
 class PoincareEmbedding(LorentzEmbedding):
-    """A table of points, one per token, looked up as points of the ball.
+    """A table of one point per token; a lookup returns points of the ball.
 
-    The table keeps their lifts, which have one coordinate more: see :class:`LorentzEmbedding`.
+    The table stores the points' lifts, with one more coordinate: see :class:`LorentzEmbedding`.
 
-    Shapes: tokens ``[...]`` -> ``[..., width]``; :meth:`points` are lifts.
+    Shapes: tokens ``[...]`` -> ``[..., width]``; :meth:`points` returns lifts.
     """
 
     def __init__(self, num_embeddings: int, width: int, **options: Any) -> None:
@@ -171,18 +171,18 @@ class PoincareEmbedding(LorentzEmbedding):
 
 
 class PoincarePositions(nn.Module):
-    """Position encoding ``x (+) (c_pos (x) E)`` with a learned ``c_pos`` starting at 1.
+    """Position encoding ``x (+) (c_pos (x) E)`` with a learned ``c_pos`` that starts at 1.
 
-    Position points are kept as their tangents; ``c_pos (x) E`` multiplies those by ``c_pos``.
-    Sinusoids are divided by ``sqrt(width)``, which makes all of their tangents 0.71 long and puts
-    them 1.41 from the origin: as they are they would lie beyond the clamp.
+    The layer stores position points as tangents; ``c_pos (x) E`` multiplies these by ``c_pos``.
+    It divides sinusoids by ``sqrt(width)``, which gives all tangents length 0.71 and puts the
+    points 1.41 from the origin; undivided they would lie beyond the clamp.
 
     Shapes: x ``[B, T, width]``, positions ``[B, T]`` (from 0) -> ``[B, T, width]``.
     Source: HVT eq. 13 and 14.
 
     Args:
-        width: numbers of a point.
-        max_positions: positions from 0 to one less than this can be encoded.
+        width: coordinates of a point.
+        max_positions: the layer encodes positions from 0 to one less than this.
         learned: tangents are learned, starting at N(0, 0.02^2); else sinusoidal.
         c: the ball has curvature ``-c``.
         dropout: probability of zeroing a number of the result's tangent while training.
@@ -213,7 +213,7 @@ class PoincarePositions(nn.Module):
 
 
 class PoincareLogits(LorentzLogits):
-    """The distance logits of :class:`LorentzLogits` for points of the ball, through their lift.
+    """The distance logits of :class:`LorentzLogits` for lifted points of the ball.
 
     Shapes: ``[..., width]`` -> ``[..., num_embeddings]``.
     """

@@ -20,35 +20,35 @@ Aggregation = Literal["midpoint", "tangent"]
 AGGREGATIONS: tuple[Aggregation, ...] = get_args(Aggregation)
 
 QUERY_KEY_GAIN = 2.0
-"""On the Xavier weights of queries and keys. Fresh tangents have length 1, not the sqrt(width) of a
-Euclidean Transformer: at width 64 and gain 1 the scores of a query have a standard deviation of
-0.16, at gain 2 of 0.66. At more than about 2.5 their points would reach the clamp."""
+"""Gain of the Xavier weights of queries and keys. Fresh tangents have length 1, not sqrt(width) as
+in a Euclidean Transformer: at width 64 the scores of a query have a standard deviation of 0.16 with
+gain 1 and of 0.66 with gain 2. Above a gain of about 2.5 the points would reach the clamp."""
 
 
 class PoincareAttention(Attention):
-    """Attention with weights from geodesic distances and midpoints of the values.
+    """Attention with weights from geodesic distances; mixes values into their midpoints.
 
     The weights are ``softmax(-d(q, k)^2 / (alpha_h sqrt(D)))`` with ``D`` the width of a head and
-    ``alpha_h = softplus(.)`` learned per head, starting at 1. A point is split into heads through
-    its tangent, which is cut into equal parts, and the heads are merged by joining theirs. As the
-    heads of a point are never farther out than the point, none leaves the ball.
+    ``alpha_h = softplus(.)`` learned per head, starting at 1. The layer splits a point into heads
+    by cutting its tangent into equal parts, and merges heads by concatenating their tangents. A
+    head of a point is never farther out than the point, so none leaves the ball.
 
-    Queries, keys and values are kept lifted onto the hyperboloid of curvature -1 (see
-    :func:`poincare.lift_tangent`): one product then gives all distances, and one more all
-    midpoints. With ``aggregation="tangent"`` values are kept as tangents.
+    Queries, keys and values are lifted onto the hyperboloid of curvature -1 (see
+    :func:`poincare.lift_tangent`): one product then gives all distances, and one more gives all
+    midpoints. With ``aggregation="tangent"`` values stay tangents.
 
-    Source: HVT eq. 15 to 26 with the geodesic distance in place of eq. 19 and, for the sum of
-    eq. 24, which depends on the order of the keys, the gyromidpoint or the exponential of the
-    weighted mean of tangents.
+    Source: HVT eq. 15 to 26. The geodesic distance replaces eq. 19; the gyromidpoint, or the
+    exponential of the weighted mean of tangents, replaces the sum of eq. 24, which depends on the
+    order of the keys.
 
     Args:
-        width: numbers of a point of the input and the output.
+        width: coordinates of an input or output point.
         heads: number of heads.
-        memory_width: numbers of a point of the memory; given for cross-attention only.
+        memory_width: coordinates of a point of the memory; for cross-attention only.
         c: the ball has curvature ``-c``.
         dropout: see :class:`ScaledResidual`.
         attention_dropout: probability of dropping a weight while training (DropConnect).
-        aggregation: what the weights make of the values.
+        aggregation: how to mix the weighted values.
         causal: no position sees a later one.
 
     Raises:
@@ -74,7 +74,7 @@ class PoincareAttention(Attention):
 
         def projection(in_width: int, projections: int) -> MobiusLinear:
             linear = MobiusLinear(in_width, width, c=c, projections=projections)
-            # values come last where there are any
+            # the values come last if there are any
             linear.weight.data[: max(1, projections - 1) * width] *= QUERY_KEY_GAIN
             return linear
 
@@ -84,7 +84,7 @@ class PoincareAttention(Attention):
         self.residual = ScaledResidual(width, c=c, dropout=dropout)
 
     def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
-        """Lifted heads ``[B, H, T, d + 1]``; values as they are mixed."""
+        """Return lifted heads ``[B, H, T, d + 1]``; values stay tangents for ``"tangent"``."""
         u = getattr(self, name).tangent(poincare.log_origin(x, c=self.c))  # [B, T, maps, width]
         u = split_heads(u, self.heads)
         if "v" not in name or self.aggregation == "midpoint":
@@ -94,7 +94,7 @@ class PoincareAttention(Attention):
     def mix(
         self, query: Tensor, key: Tensor, value: Tensor, *, allowed: Tensor | None, is_causal: bool
     ) -> Tensor:
-        """As the base class says; the heads of the result are tangents."""
+        """Mix the values for every query; the heads of the result are tangents."""
         with full_precision(query):
             weights = self.weights(query, key, allowed, is_causal=is_causal)
             weights = relu_dropout(weights, self.attention_dropout, training=self.training)
@@ -106,13 +106,13 @@ class PoincareAttention(Attention):
     def weights(
         self, query: Tensor, key: Tensor, allowed: Tensor | None, *, is_causal: bool
     ) -> Tensor:
-        """What the values are weighted with, by distances."""
+        """Return the weights of the values, computed from distances."""
         factor = derived(self.raw_alpha, self._factor)
         apart = poincare.pairwise_squared_distance(query, key)
         return masked_softmax(apart, factor, allowed=allowed, is_causal=is_causal)
 
     def _factor(self, raw: Tensor) -> Tensor:
-        """What squared distances are multiplied by, ``[H, 1, 1]``."""
+        """Return the factor of squared distances, ``[H, 1, 1]``."""
         alpha = F.softplus(at_least_float32(raw))[:, None, None]
         return -1 / (self.c * (self.width // self.heads) ** 0.5) / alpha
 

@@ -1,21 +1,21 @@
 """HyboNet: the fully Lorentz layers of Chen et al. (2022).
 
-Every layer takes and gives points of the hyperboloid; the formulas are in
-:mod:`hyptrans.geometry.lorentz`, where an equation is changed first, but for the weights of
-attention, which are :func:`scaled_query`.
+Every layer maps points of the hyperboloid to points of the hyperboloid. The formulas are in
+:mod:`hyptrans.geometry.lorentz`, the place to change an equation first, except for the attention
+weights, which come from :func:`scaled_query`.
 
-With the same weights every layer gives what the authors' code gives. What differs from that code is
-ours, for these reasons:
+With the same weights every layer gives the same results as the authors' code. These differences
+from that code are deliberate:
 
-* One dropout mask for queries, keys and values, where the code draws three: the three maps are one
-  matrix product.
+* Queries, keys and values share one dropout mask, because their maps are one matrix product; the
+  code draws three masks.
 * Fresh query, key and value maps are zero in the column that reads the time. The code zeroes one
   column for each head, but their input is a single point, whose other columns are space.
-* The attention's output layer has a bias, as all layers have; the code leaves it out.
+* The output layer of attention has a bias, as all layers have; the code has none there.
 * Dropout on the input of the position layer is ``--dropout``; the code fixes it at 0.1.
-* Output points start at random; the code starts them as a copy of the target embedding, which
-  ``--share-decoder-input-output-embed`` keeps for good.
-* A zero space part gives the origin, where the code divides by zero.
+* Output points start at random; the code starts them as a copy of the target embedding, and
+  ``--share-decoder-input-output-embed`` keeps them equal to it.
+* A zero space part gives the origin; the code divides by zero there.
 """
 
 from typing import Literal, get_args
@@ -37,28 +37,28 @@ Residual = Literal["full", "space", "logit", "sphere", "centroid"]
 RESIDUALS: tuple[Residual, ...] = get_args(Residual)
 
 SATURATED = 40.0
-"""The sigmoid of this and more is 1, in float64 too."""
+"""From this value on, the sigmoid is 1, in float64 too."""
 INITIAL_WEIGHT_BOUND = 0.02
 INITIAL_LOG_SCALE = 2.3
-"""Times of a fresh layer reach up to exp(2.3) + 1.1 = 11.07 (reference code of HyboNet)."""
+"""Times of a fresh layer are at most exp(2.3) + 1.1 = 11.07 (HyboNet's reference code)."""
 
 
 class LorentzResidual(nn.Module):
-    """The point made of a layer's numbers ``z`` and of a residual ``r``, a point of its width.
+    """Combine a layer's numbers ``z`` and a residual ``r``, a point of the same width, to a point.
 
-    With the time ``T(a) = sigmoid(a) exp(s) + 1/sqrt(c) + 0.1`` of
+    The forms use the time ``T(a) = sigmoid(a) exp(s) + 1/sqrt(c) + 0.1`` of
     :func:`hyptrans.geometry.lorentz.from_linear`:
 
     * ``full``: the point of ``z + r``. HyboNet's code. As ``r_t`` is far above 0, ``T(z_t + r_t)``
       is nearly its upper bound for every state: the layer normalizes onto a sphere.
-    * ``space``: the point of ``(z_t, z_s + r_s)``. HyboNet eq. 7, the paper's own.
-    * ``logit``: time ``T(z_t + T^-1(r_t))``, so that ``z_t = 0`` keeps the residual's time where
-      this layer can give it; space as above.
+    * ``space``: the point of ``(z_t, z_s + r_s)``. HyboNet eq. 7, as in the paper.
+    * ``logit``: time ``T(z_t + T^-1(r_t))``, so ``z_t = 0`` keeps the residual's time if this
+      layer can reach it; space as above.
     * ``sphere``: time ``T(infinity)``, the same for every state; space as above.
-    * ``centroid``: the Lorentz centroid of ``r`` and of the point of ``z``, weighted by 1 and a
-      learned ``exp(w)``, which starts at 1. LResNet (He et al. 2024, arXiv 2412.14695).
+    * ``centroid``: the Lorentz centroid of ``r`` with weight 1 and the point of ``z`` with a
+      learned weight ``exp(w)``, which starts at 1. LResNet (He et al. 2024, arXiv 2412.14695).
 
-    ``r`` of the first two may be any vector.
+    In the first two forms ``r`` may be any vector.
 
     Shapes: z ``[..., 1, 1, D]``, r ``[..., D]``, log_scale ``[1]`` -> ``[..., D]``.
 
@@ -87,7 +87,7 @@ class LorentzResidual(nn.Module):
         return from_linear(z, log_scale, c=c, residual=r, residual_time=timed).flatten(-3)
 
     def _with_argument(self, r: Tensor, log_scale: Tensor) -> Tensor:
-        """The residual with what is added to ``z_t`` in place of its time."""
+        """Return the residual with its time replaced by the number to add to ``z_t``."""
         if self.form == "logit":
             argument = lorentz.time_argument(r[..., :1], log_scale, c=self.c)
         elif self.form == "sphere":
@@ -101,34 +101,34 @@ class LorentzResidual(nn.Module):
 
 
 class LorentzLinear(nn.Module):
-    """Linear map between hyperboloids: a matrix product, then a point made from its numbers.
+    """Linear map between hyperboloids: a matrix product, then a point from its numbers.
 
-    ``z = W dropout(h(x)) + b``, of which :func:`hyptrans.geometry.lorentz.from_linear` makes a
-    point; ``s`` is its scale of times. :class:`LorentzResidual` says how a residual enters.
+    :func:`hyptrans.geometry.lorentz.from_linear` turns ``z = W dropout(h(x)) + b`` into a point;
+    ``s`` is its scale of times. :class:`LorentzResidual` adds a residual.
 
-    Multi-head attention needs several points at a time. ``merged_heads`` says that the input is so
-    many points side by side. ``split_heads`` cuts the output into so many points of equal width,
-    and ``projections`` stacks so many maps (queries, keys, values) into one matrix product; each
-    has a scale ``s`` of its own, shared by its heads.
+    Multi-head attention needs several points at a time. The input is ``merged_heads`` points side
+    by side. ``split_heads`` is the number of points of equal width to cut the output into, and
+    ``projections`` the number of maps (queries, keys, values) in one matrix product; each map has
+    its own scale ``s``, shared by its heads.
 
     Shapes: ``[..., in_width]`` -> ``[..., out_width]``, time included in both; with ``split_heads``
     -> ``[..., projections, split_heads, out_width / split_heads]``.
     Source: HyboNet eq. 3 and 9.
 
     Args:
-        in_width: numbers of the input, time coordinates included.
-        out_width: numbers of the output of one projection, time coordinates included.
+        in_width: coordinates of the input, times included.
+        out_width: coordinates of one projection's output, times included.
         c: the hyperboloids have curvature ``-c``.
         relu: apply ReLU to the input before dropout.
         dropout: probability of zeroing an input number while training.
-        residual: the form in which a residual enters.
-        merged_heads: number of points that the input is made of.
+        residual: form of the :class:`LorentzResidual`.
+        merged_heads: number of points in the input.
         split_heads: number of points to cut the output into.
         projections: number of maps in one product; needs ``split_heads``.
 
     Raises:
-        ValueError: a width does not give so many points of two coordinates or more, projections
-            without ``split_heads``, an unknown form of residual, or ``c`` is not above 0.
+        ValueError: a width does not divide into its points with two coordinates or more each,
+            projections without ``split_heads``, an unknown residual, or ``c`` is not above 0.
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class LorentzLinear(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """U(-0.02, 0.02), but zero in the columns that read a time."""
+        """Draw weights from U(-0.02, 0.02); set the columns that read a time to zero."""
         nn.init.uniform_(self.weight, -INITIAL_WEIGHT_BOUND, INITIAL_WEIGHT_BOUND)
         with torch.no_grad():
             self.weight[:, :: self.in_width // self.merged_heads] = 0
@@ -200,15 +200,15 @@ class LorentzPositions(nn.Module):
     Source: HyboNet sec. 3.3.
 
     Args:
-        width: numbers of a point, time included.
-        max_positions: positions from 0 to one less than this can be encoded.
+        width: coordinates of a point, time included.
+        max_positions: the layer encodes positions from 0 to one less than this.
         learned: vectors are learned, starting at N(0, 0.02^2); else sinusoidal.
         c: the hyperboloid has curvature ``-c``.
         dropout: probability on the input of the linear layer.
-        residual: how a position's vector enters: ``full`` or ``space``, as it is no point.
+        residual: ``full`` or ``space``, as a position's vector is not a point.
 
     Raises:
-        ValueError: another form.
+        ValueError: ``residual`` is another form.
     """
 
     def __init__(
@@ -232,13 +232,13 @@ class LorentzPositions(nn.Module):
 
 
 def scaled_query(query: Tensor, tau: Tensor) -> Tensor:
-    """HyboNet eq. 5: a query whose dot products with keys are the scores, ``(-q_t, q_s) 2 / tau``.
+    """Return ``(-q_t, q_s) 2 / tau``: dot products of this query with keys are the scores.
 
     The weights are ``softmax(-d2(q, k) / tau + beta)``. As ``-d2 = 2/c + 2 <q, k>`` and softmax
-    drops constants, ``beta`` among them, they are those of ordinary attention between this query
-    and ``k``. All that computes or shows weights gets them through this function.
+    drops constants such as ``beta``, these are the weights of ordinary attention between this query
+    and ``k``. All code that computes or shows weights uses this function.
 
-    Shapes: query ``[..., d]``, tau ``[]`` -> ``[..., d]``.
+    Shapes: query ``[..., d]``, tau ``[]`` -> ``[..., d]``. Source: HyboNet eq. 5.
     """
     return query * (lorentz.time_signs(query, 2.0) / at_least_float32(tau))
 
@@ -252,37 +252,37 @@ def mixed_centroids(
     allowed: Tensor | None,
     is_causal: bool,
 ) -> Tensor:
-    """Centroids of the values, weighted by the softmax of dot products: HyboNet eq. 4.
+    """Return the centroids of the values, weighted by the softmax of dot products.
 
-    As a centroid does not depend on the scale of its weights, it is the output of ordinary
-    attention, normalized: torch's fused attention computes it exactly. The query is that of
-    :func:`scaled_query`.
+    As a centroid does not depend on the scale of its weights, it is the normalized output of
+    ordinary attention, so torch's fused attention computes it exactly. The query comes from
+    :func:`scaled_query`. Source: HyboNet eq. 4.
 
-    Shapes: as :meth:`hyptrans.layers.attention.Attention.mix`.
+    Shapes: those of :meth:`hyptrans.layers.attention.Attention.mix`.
     """
     allowed, is_causal = one_mask(key, allowed, is_causal)
     with full_precision(query):
         mixed = F.scaled_dot_product_attention(
             query, key, value, attn_mask=allowed, is_causal=is_causal, scale=1.0
         )
-        # fused attention writes [B, T, H, d]: normalized as it lies, heads are merged for free
+        # fused attention writes [B, T, H, d]: normalizing in this layout merges heads for free
         return normalize(mixed.transpose(1, 2), c=c).transpose(1, 2)
 
 
 class LorentzAttention(Attention):
     """Lorentz attention: weights from squared Lorentzian distances, centroids of the values.
 
-    The weights are those of :func:`scaled_query`, with a learned ``tau`` that starts at
-    ``sqrt(width)``. The output layer adds the input, the block's residual, by itself: no ``x +``
-    belongs around this layer.
+    The weights come from :func:`scaled_query`, with a learned ``tau`` that starts at
+    ``sqrt(width)``. The output layer itself adds the input as the block's residual: write no
+    ``x +`` around this layer.
 
     Source: HyboNet eq. 4 and 5; residual eq. 7. ``attention_dropout`` acts on the inputs of the
     query, key and value maps, as in the authors' code, and not on the weights.
 
     Args:
-        width: numbers of a point of the input and the output, time included.
-        heads: number of heads; each has ``width / heads`` numbers, one of them its time.
-        memory_width: numbers of a point of the memory; given for cross-attention only.
+        width: coordinates of an input or output point, time included.
+        heads: number of heads; each has ``width / heads`` coordinates, one of them its time.
+        memory_width: coordinates of a point of the memory; for cross-attention only.
         c: the hyperboloid has curvature ``-c``.
         dropout: probability on the input of the output layer.
         attention_dropout: probability on the inputs of the query, key and value maps.
@@ -320,7 +320,7 @@ class LorentzAttention(Attention):
 
         self.add_maps(projection, memory_width)
         self.tau = nn.Parameter(torch.tensor(width**0.5))
-        # softmax drops it, so it has no gradient; kept as a place for the reference code's weights
+        # softmax drops beta, so it has no gradient; it is here to load the reference code's weights
         self.register_buffer("beta", torch.zeros(()))
         self.out = LorentzLinear(
             width, width, c=c, dropout=dropout, residual=residual, merged_heads=heads
@@ -346,8 +346,8 @@ class LorentzFeedForward(nn.Module):
     Shapes: ``[..., width]`` -> ``[..., width]``. Source: HyboNet's authors' code, residual eq. 7.
 
     Args:
-        width: numbers of a point of the input and the output, time included.
-        inner_width: numbers of a point between the two layers, time included.
+        width: coordinates of an input or output point, time included.
+        inner_width: coordinates of a point between the two layers, time included.
         c: the hyperboloid has curvature ``-c``.
         dropout: probability on the inputs of both layers (after ReLU in the second).
         residual: see :class:`LorentzResidual`.

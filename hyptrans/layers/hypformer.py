@@ -1,16 +1,16 @@
 """Hypformer (Yang et al. 2024): learned curvatures, the maps between them, and the blocks.
 
-Each block moves points from its input's curvature to one of its own. Inside a block only space
-coordinates are kept; the time, which follows from them, is computed where a linear map reads it and
-at the block's end. So widths inside a block count space coordinates.
+Each block moves points from its input's curvature to its own. Inside a block only space coordinates
+exist; the block computes the time, which follows from them, where a linear map reads it and at the
+end. So widths inside a block count space coordinates.
 
-The authors' code classifies single inputs; what differs from it, beside the decoder, is ours:
+The authors' code classifies single inputs. Besides the decoder, these differences are deliberate:
 
-* It follows the embedding, and the last linear map, by ReLU and dropout; here neither is.
-* Its softmax attention scores ``<q, k> / k`` with a learned ``k``; here ``-d^2 / tau``, which
-  orders keys as their distances do.
-* Its curvatures are fixed and never change within the network; here they are as in the paper.
-* Its maps start at Xavier's distribution times sqrt(2); the model's ``HTC_GAIN`` says why not here.
+* The code applies ReLU and dropout after the embedding and after the last linear map; we do not.
+* Its softmax attention scores ``<q, k> / k`` with a learned ``k``; ours ``-d^2 / tau``, which
+  orders keys by their distances.
+* Its curvatures are fixed and the same in the whole network; ours follow the paper.
+* Its maps start at Xavier's distribution times sqrt(2); the model's ``HTC_GAIN`` says why not ours.
 """
 
 import math
@@ -29,15 +29,15 @@ from hyptrans.layers.lorentz import LorentzEmbedding, LorentzLogits, Storage
 from hyptrans.layers.positions import position_vectors
 
 NORM_EPSILON = 1e-5
-"""Added to the variance in a layer norm, as fairseq's."""
+"""Added to the variance in a layer norm, as in fairseq."""
 
 
 def readjust(numbers: Tensor, *, c: lorentz.CurvatureLike) -> Tensor:
-    """HRC within one curvature: the point whose space part is ``f(x_s)``.
+    """Return the point whose space part is ``f(x_s)``: HRC within one curvature.
 
     The caller applies ``f`` (activation, dropout, concatenation, or several of them) to the space
-    coordinates; the time follows. Where HRC changes the curvature, ``f`` is a layer norm:
-    :class:`CentroidNorm`.
+    coordinates; this function adds the time. Where HRC changes the curvature, ``f`` is a layer
+    norm: :class:`CentroidNorm`.
 
     Shapes: numbers ``[..., D - 1]`` -> ``[..., D]``. Source: Hypformer eq. 13.
     """
@@ -47,8 +47,8 @@ def readjust(numbers: Tensor, *, c: lorentz.CurvatureLike) -> Tensor:
 class HTC(nn.Module):
     """Hyperbolic transformation with curvatures: ``y_s = sqrt(c_in / c_out) (W x + b)``.
 
-    ``W`` reads the time coordinate too. The space part of the result is all that most users need,
-    as an activation, a norm or a sum of heads follows; ``readjust`` makes it a point.
+    ``W`` reads the time coordinate too. Most users need only the space part of the result, as an
+    activation, a norm or a sum of heads follows; :func:`readjust` makes it a point.
 
     Shapes: a point ``[..., in_space + 1]`` -> space coordinates ``[..., projections * out_space]``.
     Source: Hypformer eq. 9.
@@ -56,8 +56,8 @@ class HTC(nn.Module):
     Args:
         in_space: space coordinates of the input.
         out_space: space coordinates of the output of one map.
-        gain: the weights start at Xavier's uniform distribution times this, those that read the
-            time at 0.
+        gain: factor of Xavier's uniform distribution, at which the weights start; those that read
+            the time start at 0.
         projections: number of maps (queries, keys, values) in one product.
 
     Raises:
@@ -76,25 +76,25 @@ class HTC(nn.Module):
         bound = gain * math.sqrt(6 / (in_space + out_space))
         nn.init.uniform_(self.weight, -bound, bound)
         with torch.no_grad():
-            # behind a layer norm every time is about sqrt(in_space): at random weights it would
-            # add one and the same large vector to all positions
+            # after a layer norm every time is about sqrt(in_space): with random weights it would
+            # add the same large vector to all positions
             self.weight[:, 0] = 0
 
     def forward(self, x: Tensor, scale: lorentz.CurvatureLike = 1.0) -> Tensor:
-        """Map a point; ``scale``: of the change of curvature, :func:`scale_between`."""
+        """Map a point; ``scale`` is :func:`scale_between` the curvatures, if they differ."""
         x = x.to(self.weight.dtype)
         return at_least_float32(products.scaled_linear(x, self.weight, self.bias, scale))
 
 
 class HypformerEmbedding(LorentzEmbedding):
-    """Token embeddings at a learned curvature; points of a manifold stay at its starting value.
+    """Token embeddings at a learned curvature; manifold parameters stay at its starting value.
 
     Shapes: tokens ``[...]`` -> ``[..., width]``.
 
     Args:
         num_embeddings: size of the vocabulary.
-        width: numbers of a point, time included.
-        curvature: of the points that come out.
+        width: coordinates of a point, time included.
+        curvature: curvature of the output points.
         padding_idx: see :class:`LorentzEmbedding`.
         storage: see :class:`LorentzEmbedding`.
     """
@@ -118,12 +118,12 @@ class HypformerEmbedding(LorentzEmbedding):
         return self._lifted(rows, self.curvature())
 
     def points(self, c: lorentz.CurvatureLike | None = None) -> Tensor:
-        """As :meth:`LorentzEmbedding.points`; without ``c`` at the curvature that is learned."""
+        """See :meth:`LorentzEmbedding.points`; without ``c``, use the learned curvature."""
         return super().points(self.curvature() if c is None else c)
 
 
 class HypformerLogits(LorentzLogits):
-    """Distance logits at the curvature of the points that come in.
+    """Distance logits at the curvature of the input points.
 
     Shapes: ``[..., width]`` -> ``[..., num_embeddings]``.
 
@@ -134,7 +134,7 @@ class HypformerLogits(LorentzLogits):
 
     def __init__(self, table: LorentzEmbedding, *, input_curvature: Curvature) -> None:
         super().__init__(table)
-        # in a tuple, as a module it would have two names in a checkpoint
+        # in a tuple: registered as a module it would have two names in a checkpoint
         self._before = (input_curvature,)
 
     @property
@@ -145,17 +145,17 @@ class HypformerLogits(LorentzLogits):
 class CentroidNorm(nn.Module):
     """The end of a block: centroid of its input and output with equal weights, then layer norm.
 
-    The input is first moved to the block's curvature. A centroid is a scaled sum, and a layer norm
-    does not see the scale of its input but for its epsilon: so the centroid is not normalized, only
-    summed. Of a sum and a centroid whose space coordinates have variances ``u`` and ``v`` that
-    changes the result by about ``epsilon / 2 |1 / v - 1 / u|`` of its length: for fresh embeddings
-    up to 2e-3 at width 64 and 1.1e-2 at width 512, and by much where input and output cancel.
+    The input first moves to the block's curvature. A centroid is a scaled sum, and a layer norm
+    ignores the scale of its input except for its epsilon, so this layer only sums and does not
+    normalize the centroid. If the space coordinates of sum and centroid have variances ``u`` and
+    ``v``, the result changes by about ``epsilon / 2 |1 / v - 1 / u|`` of its length: for fresh
+    embeddings up to 2e-3 at width 64 and 1.1e-2 at width 512; by much if input and output cancel.
 
     Shapes: a point ``[..., width]`` and space coordinates ``[..., width - 1]`` -> ``[..., width]``.
     Source: Hypformer eq. 13 and 21; the centroid as in its code.
 
     Args:
-        width: numbers of a point, time included.
+        width: coordinates of a point, time included.
         dropout: probability on the space coordinates of the block's output.
     """
 
@@ -168,7 +168,7 @@ class CentroidNorm(nn.Module):
     def forward(
         self, x: Tensor, out: Tensor, scale: lorentz.CurvatureLike, *, c: lorentz.CurvatureLike
     ) -> Tensor:
-        """The block's points; ``scale`` moves its input to its curvature ``-c``."""
+        """Return the block's points; ``scale`` moves its input to its curvature ``-c``."""
         with full_precision(x):
             out = relu_dropout(out, self.dropout, training=self.training)
             out, space = at_least_float32(out), at_least_float32(x[..., 1:])
@@ -182,17 +182,17 @@ class CentroidNorm(nn.Module):
 
 
 class HypformerPositions(nn.Module):
-    """Position encoding: the centroid of a point and one made from its position, then layer norm.
+    """Position encoding: centroid of a point and its position's point, then layer norm.
 
     Shapes: x ``[B, T, width]``, positions ``[B, T]`` (from 0) -> ``[B, T, width]``.
-    Source: Hypformer eq. 20 with epsilon 1; there ``p = HTC(x)``, which knows no order, here
-    ``p = HTC(vector of the position)``. The layer norm, as at the end of all other blocks, is ours:
-    fresh embeddings have space coordinates of 1/sqrt(width), the blocks after expect 1.
+    Source: Hypformer eq. 20 with epsilon 1. There ``p = HTC(x)``, which knows no order; here
+    ``p = HTC(vector of the position)``. We add the layer norm that ends all other blocks: fresh
+    embeddings have space coordinates of 1/sqrt(width), and the next blocks expect 1.
 
     Args:
-        width: numbers of a point, time included.
-        max_positions: positions from 0 to one less than this can be encoded.
-        curvature: of the result.
+        width: coordinates of a point, time included.
+        max_positions: the layer encodes positions from 0 to one less than this.
+        curvature: curvature of the result.
         input_curvature: curvature of the input.
         gain: see :class:`HTC`.
         learned: vectors are learned, starting at N(0, 0.02^2); else sinusoidal.
@@ -231,9 +231,9 @@ class HypformerFeedForward(nn.Module):
     Shapes: ``[..., width]`` -> ``[..., width]``. Source: Hypformer eq. 9, 13 and 21.
 
     Args:
-        width: numbers of a point of the input and the output, time included.
+        width: coordinates of an input or output point, time included.
         inner_width: space coordinates between the two maps.
-        curvature: of the result.
+        curvature: curvature of the result.
         input_curvature: curvature of the input.
         gain: see :class:`HTC`.
         dropout: see :class:`CentroidNorm`.

@@ -1,4 +1,4 @@
-"""Attention of Hypformer: linear with focused features, or the Lorentz model's softmax."""
+"""Attention of Hypformer: linear with focused features, or softmax as in the Lorentz model."""
 
 import math
 from typing import Any
@@ -19,20 +19,20 @@ from hyptrans.layers.hypformer_linear_attention import Sums
 
 
 class HypformerAttention(Attention):
-    """What Hypformer's attentions share: HTC maps to the heads, joined heads, residual and norm.
+    """Base of Hypformer's attention layers: HTC maps to heads, merged heads, residual and norm.
 
     A head's queries, keys and values are space coordinates at the block's curvature.
 
-    Source: Hypformer eq. 14; heads are cut out of one map as in any Transformer (the paper's code
-    has heads of full width). Merged heads go through one more HTC.
+    Source: Hypformer eq. 14. As in any Transformer, the heads are parts of one map's output (the
+    paper's code has heads of full width). Merged heads go through one more HTC.
 
     Args:
-        width: numbers of a point of the input and the output, time included.
+        width: coordinates of an input or output point, time included.
         heads: number of heads.
         head_space: space coordinates of a head.
-        curvature: of the result, and inside the block.
+        curvature: curvature of the result and inside the block.
         input_curvature: curvature of the input.
-        memory_width: numbers of a point of the memory; given for cross-attention only.
+        memory_width: coordinates of a point of the memory; for cross-attention only.
         memory_curvature: curvature of the memory.
         gain: see :class:`HTC`.
         dropout: see :class:`CentroidNorm`.
@@ -41,8 +41,8 @@ class HypformerAttention(Attention):
         causal: no position sees a later one.
 
     Raises:
-        ValueError: ``width`` is not divisible by ``heads``, a head has no space coordinate, or of
-            the memory's width and curvature only one is given.
+        ValueError: ``width`` is not divisible by ``heads``, a head has no space coordinate, or only
+            one of ``memory_width`` and ``memory_curvature`` is given.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class HypformerAttention(Attention):
         return tuple(made.transpose(1, 2) for made in self._mapped(name, x).unbind(2))
 
     def _mapped(self, name: Map, x: Tensor) -> Tensor:
-        """What the map of that name makes of ``x``, ``[B, T, maps, H, head_space]``."""
+        """Apply the map of this name to ``x`` -> ``[B, T, maps, H, head_space]``."""
         passage = self.memory_passage if name == "kv" else self.passage
         if self.attention_dropout and self.training:
             dropped = relu_dropout(x[..., 1:], self.attention_dropout)
@@ -97,16 +97,16 @@ class HypformerAttention(Attention):
 class LinearAttention(HypformerAttention):
     """Linear attention on space coordinates, in O(T) and with a decoding state of constant size.
 
-    ``Z + psi(V)`` with ``Z`` of :mod:`hyptrans.layers.hypformer_linear_attention` and ``psi`` a
-    matrix a head; in cross-attention ``psi`` reads the queries, as the values are of the source.
+    Result: ``Z + psi(V)``, ``Z`` of :mod:`hyptrans.layers.hypformer_linear_attention`, one matrix
+    ``psi`` per head. In cross-attention ``psi`` reads the queries, as values are the source's.
 
     Source: Hypformer eq. 15-19.
 
     Args:
-        width: numbers of a point of the input and the output, time included.
+        width: coordinates of an input or output point, time included.
         heads: number of heads, each with ``width / heads`` space coordinates.
-        power: the focus of the features (``p`` of eq. 19).
-        gain: see :class:`HTC`; ``psi`` starts like its weights.
+        power: exponent that focuses the features (``p`` of eq. 19).
+        gain: see :class:`HTC`; ``psi`` starts like the weights there.
         options: see :class:`HypformerAttention`.
 
     Raises:
@@ -131,9 +131,9 @@ class LinearAttention(HypformerAttention):
     ) -> Tensor:
         with full_precision(query):
             query, key = self._features(query), self._features(key, allowed)
-            # a graph is for sentences of any length: it must not depend on that of the first
+            # a graph serves sentences of any length: it must not depend on the first one's length
             if is_causal and (is_compiling() or query.size(2) <= linear_attention.CHUNK):
-                # no sum is passed on
+                # this needs no sums
                 mixed = linear_attention.quadratic(query, key, value, causal=True)
             elif is_causal:
                 mixed, _ = linear_attention.causal(query, key, value)
@@ -144,15 +144,15 @@ class LinearAttention(HypformerAttention):
     def weights(
         self, query: Tensor, key: Tensor, allowed: Tensor | None, *, is_causal: bool
     ) -> Tensor:
-        """What the values are weighted with, written out."""
+        """Return the weights of the values, written out."""
         query, key = self._features(query), self._features(key, allowed)
         return linear_attention.weights(query, key, causal=is_causal)
 
     def mix_next(
         self, query: Tensor, key: Tensor, value: Tensor, state: State, padding: Tensor | None
     ) -> Tensor:
-        """Mix the values of these positions and of those whose sums ``state`` has; add theirs."""
-        # the sums must leave padding out, even where a row has nothing else yet
+        """Mix the values of these positions and those summed in ``state``; add these to it."""
+        # the sums must leave padding out, even if a row has nothing else yet
         allowed = None if padding is None else ~padding[:, None, None, -key.size(2) :]
         with full_precision(query):
             if query.size(2) == 1:
@@ -166,7 +166,7 @@ class LinearAttention(HypformerAttention):
             return self._with_own(mixed, value)
 
     def _no_sums(self, query: Tensor, value: Tensor) -> Sums:
-        """Sums of no positions."""
+        """Return the sums over no positions: zeros."""
         batch, heads, _, size = query.shape
         shape = (batch, heads, size)
         return Sums(query.new_zeros(*shape, value.size(-1)), query.new_zeros(shape))
@@ -182,7 +182,7 @@ class LinearAttention(HypformerAttention):
             return self._with_own(mixed, query)
 
     def _with_own(self, mixed: Tensor, own: Tensor) -> Tensor:
-        """Add what a position has of its own, ``psi(own)``."""
+        """Add each position's own term, ``psi(own)``."""
         return mixed + own @ at_least_float32(self.psi)
 
     def _features(self, numbers: Tensor, allowed: Tensor | None = None) -> Tensor:
@@ -196,12 +196,12 @@ class LinearAttention(HypformerAttention):
 class SoftmaxAttention(HypformerAttention):
     """HyboNet's attention between Hypformer's HTC maps.
 
-    The weights are those of :func:`hyptrans.layers.hybonet.scaled_query`; ``tau`` is learned and
+    The weights come from :func:`hyptrans.layers.hybonet.scaled_query`; ``tau`` is learned and
     starts at ``sqrt(width)``.
 
     Args:
-        width: numbers of a point of the input and the output, time included.
-        heads: number of heads; each has ``width / heads`` numbers, one of them its time.
+        width: coordinates of an input or output point, time included.
+        heads: number of heads; each has ``width / heads`` coordinates, one of them its time.
         options: see :class:`HypformerAttention`.
 
     Raises:
@@ -213,7 +213,7 @@ class SoftmaxAttention(HypformerAttention):
         self.tau = nn.Parameter(torch.tensor(width**0.5))
 
     def map_heads(self, name: Map, x: Tensor) -> tuple[Tensor, ...]:
-        # lifted and scaled as they lie, then seen by head: nothing is copied
+        # lift and scale in the present layout, then view by head: this copies nothing
         first, *rest = readjust(self._mapped(name, x), c=self.curvature()).unbind(2)
         first = scaled_query(first, self.tau) if "q" in name else first
         return tuple(made.transpose(1, 2) for made in (first, *rest))

@@ -1,4 +1,4 @@
-"""What Lorentz architectures begin and end with: points of tokens, and logits from distances."""
+"""The first and last layers of Lorentz models: token points, and logits from distances."""
 
 from typing import Literal, get_args
 
@@ -18,23 +18,23 @@ STORAGES: tuple[Storage, ...] = get_args(Storage)
 
 
 class LorentzEmbedding(nn.Module):
-    """A table of points, one per token.
+    """A table of one point per token.
 
-    ``storage="space"`` keeps the space coordinates as an ordinary parameter, N(0, 1 / width), and
-    computes the time on use: any optimizer, precision or averaging applies. ``"manifold"`` keeps
+    ``storage="space"`` stores the space coordinates as an ordinary parameter, N(0, 1 / width), and
+    computes the time on use: any optimizer, precision or averaging works. ``"manifold"`` stores
     whole points as a geoopt manifold parameter, as in the HyboNet paper; it needs Riemannian Adam.
 
     Shapes: tokens ``[...]`` -> ``[..., width]``.
 
     Args:
         num_embeddings: size of the vocabulary.
-        width: numbers of a point, time included.
-        padding_idx: this row starts as the origin and gets no gradient from looking it up.
+        width: coordinates of a point, time included.
+        padding_idx: row that starts as the origin and gets no gradient from the lookup.
         c: the hyperboloid has curvature ``-c``.
-        storage: how the points are kept.
+        storage: how to store the points.
 
     Raises:
-        ValueError: ``c`` is not above 0, or there is no such storage.
+        ValueError: ``c`` is not above 0, or ``storage`` is unknown.
     """
 
     def __init__(
@@ -55,14 +55,14 @@ class LorentzEmbedding(nn.Module):
             nn.init.normal_(self.weight, std=width**-0.5)
             padding = torch.zeros(width - 1)
         else:
-            # geoopt is slow to import, and of no use to other models
+            # geoopt is slow to import, and other models do not need it
             from hyptrans.layers.manifold import ManifoldParameter, StableLorentz
 
             manifold = StableLorentz(1 / c)
             empty = torch.empty(num_embeddings, width)
             self.weight = ManifoldParameter(empty, manifold=manifold)
             with torch.no_grad():
-                # geoopt draws points a distance of 1 from the origin at any curvature
+                # geoopt draws points at distance 1 from the origin whatever the curvature
                 unit = StableLorentz().random_normal(num_embeddings, width)
                 self.weight.copy_(unit / c**0.5)
             padding = lorentz.origin(width, c=c)
@@ -74,10 +74,10 @@ class LorentzEmbedding(nn.Module):
         return self._lifted(F.embedding(tokens, self.weight, self.padding_idx))
 
     def points(self, c: lorentz.CurvatureLike | None = None) -> Tensor:
-        """All points of the table, ``[num_embeddings, width]``.
+        """Return all points of the table, ``[num_embeddings, width]``.
 
-        With ``c``, for use at curvature ``-c``: space coordinates are lifted there; points of a
-        manifold, which stay at their curvature, are moved there, with the order of distances kept.
+        With ``c``, return points of curvature ``-c``: lift stored space coordinates there, or move
+        manifold points there from their own curvature, which keeps the order of distances.
         """
         return self._lifted(self.weight, c)
 
@@ -91,7 +91,7 @@ class LorentzEmbedding(nn.Module):
 
 
 def distance_table(points: Tensor, bias: Tensor, *, c: lorentz.CurvatureLike) -> Tensor:
-    """What :func:`distance_features` meet of the tokens: their points, and ``b_v + 2/c``.
+    """Return the tokens' factor for :func:`distance_features`: their points and ``b_v + 2/c``.
 
     Shapes: points ``[V, D]``, bias ``[V]`` -> ``[V, D + 1]``.
     """
@@ -99,10 +99,10 @@ def distance_table(points: Tensor, bias: Tensor, *, c: lorentz.CurvatureLike) ->
 
 
 def distance_features(x: Tensor) -> Tensor:
-    """Numbers whose dot products with a :func:`distance_table` are ``-d2(x, e_v) + b_v``.
+    """Return features whose dot products with a :func:`distance_table` are ``-d2(x, e_v) + b_v``.
 
-    That is ``2/c + 2 <x, e_v> + b_v``. The bias is one more coordinate, which meets a one: added by
-    itself it would cost two more passes over the logits.
+    That is ``2/c + 2 <x, e_v> + b_v``. The bias is one more coordinate of the table and a 1 here:
+    adding it separately would cost two more passes over the logits.
 
     Shapes: ``[..., D]`` -> ``[..., D + 1]``. Source: HyboNet's authors' code.
     """
@@ -112,12 +112,12 @@ def distance_features(x: Tensor) -> Tensor:
 
 
 class LorentzLogits(nn.Module):
-    """Negative squared Lorentzian distances to the points of a table, plus a bias a token.
+    """Negative squared Lorentzian distances to the points of a table, plus a bias per token.
 
     Shapes: ``[..., width]`` -> ``[..., num_embeddings]``. Source: HyboNet's authors' code.
 
     Args:
-        table: the points ``e_v``; share the embedding of the input here to tie them.
+        table: the points ``e_v``; pass the input embedding to tie the two.
     """
 
     def __init__(self, table: LorentzEmbedding) -> None:
@@ -127,16 +127,16 @@ class LorentzLogits(nn.Module):
 
     @property
     def curvature(self) -> lorentz.CurvatureLike:
-        """Where points and tokens are compared."""
+        """Return the curvature at which to compare points and tokens."""
         return self.table.c
 
     def forward(self, x: Tensor, state: State | None = None) -> Tensor:
-        """Logits; a ``state`` keeps the tokens' points from one decoding step to the next."""
+        """Return logits; ``state`` keeps the tokens' points from one decoding step to the next."""
         features, table = self.factors(x, state)
         return products.exact_linear(features, table)
 
     def factors(self, x: Tensor, state: State | None = None) -> tuple[Tensor, Tensor]:
-        """``[..., K]`` and ``[num_embeddings, K]``, whose product in float32 the logits are."""
+        """Return ``[..., K]`` and ``[num_embeddings, K]``; their float32 product is the logits."""
         if state is None:
             return distance_features(x), self._table()
         if state.kept is None:

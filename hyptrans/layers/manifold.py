@@ -1,4 +1,4 @@
-"""geoopt's Lorentz manifold with the operations that float32 training breaks made stable."""
+"""geoopt's Lorentz manifold, with stable versions of the operations that fail in float32."""
 
 import sys
 
@@ -19,17 +19,17 @@ from geoopt import ManifoldParameter
 class StableLorentz(geoopt.Lorentz):
     """geoopt's manifold, with its norm, exponential map and parallel transport replaced.
 
-    geoopt 0.5.1 transports momentum through a division by a squared distance that is rounding noise
-    for small steps, and takes norms from products that float32 makes negative: with Riemannian Adam
-    at times near 11 parameters turn NaN within a few hundred steps.
+    To transport momentum, geoopt 0.5.1 divides by a squared distance that is rounding noise for
+    small steps, and it computes norms from products that are negative in float32: with Riemannian
+    Adam, parameters with time coordinates near 11 turn NaN within a few hundred steps.
 
     Raises:
         ValueError: ``dim`` of an operation defined here is not the last, where points have their
-            coordinates. Operations inherited from geoopt do not look at it.
+            coordinates. Operations inherited from geoopt do not check it.
 
     Args:
         k: the curvature is ``-1 / k`` (geoopt's convention).
-        max_radius: steps end at most this far from the origin, in units of ``sqrt(k)``.
+        max_radius: largest distance from the origin after a step, in units of ``sqrt(k)``.
     """
 
     name = "StableLorentz"
@@ -52,7 +52,7 @@ class StableLorentz(geoopt.Lorentz):
         return self._bounded(lorentz.lift(x[..., 1:], c=self.c))
 
     def component_inner(self, x: Tensor, u: Tensor, v: Tensor | None = None) -> Tensor:
-        """One squared norm per point, which serves all its coordinates as second moment."""
+        """Return one squared norm per point, the second moment of all its coordinates."""
         if v is not None:
             return super().component_inner(x, u, v)
         return lorentz.tangent_squared_norm(x, u, c=self.c)
@@ -65,7 +65,7 @@ class StableLorentz(geoopt.Lorentz):
             u = self.proju(x, u)
         if not project:
             return lorentz.exp(x, u, c=self.c)
-        # a longer step ends beyond the bound as well, and the map would overflow
+        # a longer step would also end beyond the bound, and the map would overflow
         longest = 2 * self.max_radius * self.c**-0.5
         length = lorentz.tangent_squared_norm(x, u, c=self.c).sqrt()
         return self._bounded(lorentz.exp(x, u * (longest / length.clamp_min(longest)), c=self.c))
@@ -86,5 +86,5 @@ def _check_last(dim: int) -> None:
 
 
 def manifold_parameters(module: torch.nn.Module) -> list[str]:
-    """Names of the parameters that are points of a manifold."""
+    """Return the names of the parameters that are points of a manifold."""
     return [n for n, p in module.named_parameters() if isinstance(p, ManifoldParameter)]

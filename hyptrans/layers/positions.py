@@ -8,15 +8,15 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 FIRST_POSITION = 2
-"""Sinusoids count from here, as fairseq's do: from one after the index of its padding symbol."""
+"""First position of sinusoids, as in fairseq: one more than the index of its padding symbol."""
 _HALF_PRECISION = 1e-2
-"""What numbers up to 1 lose in bfloat16, and more."""
+"""More than the rounding error of numbers up to 1 in bfloat16."""
 POSITION_STD = 0.02
-"""Of learned vectors, at the start."""
+"""Standard deviation of learned vectors at the start."""
 
 
 def sinusoids(max_positions: int, width: int) -> Tensor:
-    """Fixed position vectors ``[max_positions, width]``: all sines, then all cosines.
+    """Return fixed position vectors ``[max_positions, width]``: all sines, then all cosines.
 
     Wavelengths grow geometrically from ``2 pi`` to ``10,000 * 2 pi``, both ends included.
 
@@ -34,11 +34,11 @@ def sinusoids(max_positions: int, width: int) -> Tensor:
 
 
 def register_sinusoids(module: nn.Module, name: str, max_positions: int, width: int) -> None:
-    """Give a module :func:`sinusoids` that are not saved.
+    """Register :func:`sinusoids` as a module's buffer that checkpoints leave out.
 
-    So a checkpoint may be loaded for longer sentences.
+    So a model for longer sentences can load the checkpoint.
     """
-    # before it is filled: who builds a stranger's model counts what is registered
+    # register before filling: code that builds an untrusted model counts registered buffers
     module.register_buffer(
         name, torch.empty(max_positions, width, dtype=torch.float32), persistent=False
     )
@@ -46,12 +46,12 @@ def register_sinusoids(module: nn.Module, name: str, max_positions: int, width: 
 
 
 class FixedVectors(nn.Module):
-    """Sinusoids by position.
+    """Sinusoids, looked up by position.
 
     Shapes: positions ``[B, T]`` (from 0) -> ``[B, T, width]``.
 
     Args:
-        max_positions: positions from 0 to one less than this can be encoded.
+        max_positions: the layer encodes positions from 0 to one less than this.
         width: numbers of a vector.
     """
 
@@ -65,14 +65,14 @@ class FixedVectors(nn.Module):
         return F.embedding(positions, self.weight)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *others: Any) -> None:
-        # earlier versions saved it; what was learned has no place here, and is told
+        # earlier versions saved sinusoids; learned vectors do not fit here: loading reports them
         saved = state_dict.get(f"{prefix}weight")
         if saved is not None and self._is_a_part(saved):
             del state_dict[f"{prefix}weight"]
         super()._load_from_state_dict(state_dict, prefix, *others)
 
     def _is_a_part(self, saved: Tensor) -> bool:
-        """Whether vectors are these, as many as both have, in whatever precision."""
+        """Return whether saved vectors equal these in any precision, as far as both go."""
         if saved.dim() != self.weight.dim():
             return False
         own = self.weight[: len(saved)].float()
@@ -83,7 +83,7 @@ class FixedVectors(nn.Module):
 def position_vectors(
     max_positions: int, width: int, *, learned: bool
 ) -> nn.Embedding | FixedVectors:
-    """A table of position vectors ``[max_positions, width]``, learned or fixed sinusoids."""
+    """Return a table of position vectors ``[max_positions, width]``: learned, or sinusoids."""
     if not learned:
         return FixedVectors(max_positions, width)
     table = nn.Embedding(max_positions, width)

@@ -1,10 +1,10 @@
 """HyboNet without its hyperboloid: states on Euclidean spheres, for comparison.
 
-What HyboNet's layers do is a matrix product, a residual, and normalization to a length. Here that
-is all there is: no times, ordinary dot products, plain means of values. Initial weights, the form
-of scores and places of dropout are HyboNet's. Fresh vectors are about 5 (positions, heads) and 10
-(states) long, where those of HyboNet's points are 6 and 11: its times are larger by 1.1, and scores
-start so much larger. All else that differs between the two is the geometry's.
+HyboNet's layers consist of a matrix product, a residual, and normalization to a length. These
+layers do only that: no times, ordinary dot products, plain means of values. Initial weights, the
+form of scores and the places of dropout are HyboNet's. Fresh vectors have lengths of about 5
+(positions, heads) and 10 (states), where HyboNet has 6 and 11: its times are larger by 1.1, and its
+scores start larger accordingly. All other differences between the two come from the geometry.
 """
 
 import math
@@ -21,20 +21,20 @@ from hyptrans.layers.hybonet import INITIAL_LOG_SCALE, INITIAL_WEIGHT_BOUND
 from hyptrans.layers.positions import position_vectors
 
 LEAST_LENGTH = 1e-3
-"""What shorter vectors are divided by: they stay inside the sphere, and gradients are bounded as
-those of HyboNet's points are, whose epsilon is this one's square."""
+"""Divisor of vectors shorter than this: they stay inside the sphere, and their gradients are
+bounded like those of HyboNet's points, whose epsilon is the square of this one."""
 
 
 class SphereLinear(nn.Module):
     """``exp(s) v / |v|`` of ``v = W dropout(h(x)) + b + r``: a linear map onto a sphere.
 
-    Shapes: ``[..., in_width]`` -> ``[..., out_width]``; of :meth:`heads`, ``projections`` tensors
-    ``[..., heads, out_width / heads]``, each normalized by itself.
+    Shapes: ``[..., in_width]`` -> ``[..., out_width]``; :meth:`heads` returns ``projections``
+    tensors ``[..., heads, out_width / heads]``, each vector normalized by itself.
 
     Args:
         in_width: numbers of the input.
         out_width: numbers of the output of one projection.
-        log_radius: where ``s`` starts.
+        log_radius: starting value of ``s``.
         relu: apply ReLU to the input before dropout.
         dropout: probability of zeroing an input number while training.
         heads: vectors to cut the output into.
@@ -65,7 +65,7 @@ class SphereLinear(nn.Module):
         return vectors.flatten(-2)
 
     def heads(self, x: Tensor, residual: Tensor | None = None) -> tuple[Tensor, ...]:
-        """The vectors of all heads of each projection; a residual is of the whole output."""
+        """Return all heads' vectors for each projection; ``residual`` has the output's width."""
         x = relu_dropout(x, self.dropout, relu=self.relu, training=self.training)
         v = products.linear(x.to(self.weight.dtype), self.weight, self.bias)
         v = at_least_float32(v if residual is None else v + residual).unflatten(-1, self.shape)
@@ -80,7 +80,7 @@ class SpherePositions(nn.Module):
 
     Args:
         width: numbers of a state.
-        max_positions: positions from 0 to one less than this can be encoded.
+        max_positions: the layer encodes positions from 0 to one less than this.
         learned: vectors are learned; else sinusoidal.
         dropout: probability on the input of the linear map.
     """
@@ -97,14 +97,14 @@ class SpherePositions(nn.Module):
 
 
 class SphereAttention(Attention):
-    """Dot-product attention between vectors of one length; values are averaged.
+    """Dot-product attention between vectors of equal length; averages the values.
 
-    The weights are ``softmax(2 q . k / tau)``, as ``-d^2 / tau`` of HyboNet, with learned ``tau``.
+    The weights are ``softmax(2 q . k / tau)``, like HyboNet's ``-d^2 / tau``, with learned ``tau``.
 
     Args:
         width: numbers of a state.
         heads: number of heads.
-        memory_width: numbers of a state of the memory; given for cross-attention only.
+        memory_width: numbers of a state of the memory; for cross-attention only.
         dropout: probability on the input of the output layer.
         attention_dropout: probability on the inputs of the query, key and value maps.
         causal: no position sees a later one.
@@ -178,12 +178,12 @@ class SphereFeedForward(nn.Module):
 
 
 class SphereLogits(nn.Module):
-    """Twice the dot products with a vector per token, plus a bias a token: HyboNet's, flat.
+    """Twice the dot products with one vector per token, plus a bias per token: HyboNet's, flat.
 
     Shapes: ``[..., width]`` -> ``[..., num_embeddings]``.
 
     Args:
-        table: the vectors, ``[num_embeddings, width]``; an embedding's, where they are shared.
+        table: the vectors ``[num_embeddings, width]``; pass the input embedding to tie the two.
     """
 
     def __init__(self, table: nn.Embedding) -> None:
@@ -192,12 +192,12 @@ class SphereLogits(nn.Module):
         self.bias = nn.Parameter(torch.zeros(table.num_embeddings))
 
     def forward(self, x: Tensor, state: State | None = None) -> Tensor:
-        """Logits; there is nothing to keep in a decoding ``state``."""
+        """Return logits; a decoding ``state`` keeps nothing."""
         features, table = self.factors(x)
         return products.exact_linear(features, table)
 
     def factors(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """``[..., width + 1]`` and ``[num_embeddings, width + 1]``, in float32 or better."""
+        """Return ``[..., width + 1]`` and ``[num_embeddings, width + 1]``, in float32 or better."""
         weight, bias = at_least_float32(self.table.weight), at_least_float32(self.bias)
         table = torch.cat([weight, bias.unsqueeze(-1)], dim=-1)
         x = at_least_float32(x)
